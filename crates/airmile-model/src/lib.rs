@@ -1,0 +1,32 @@
+//! Names, units, records and findings of `airmile`, each defined once.
+//!
+//! Decoders and the emulator write *records*; estimators read records and
+//! write *findings*. Nothing here opens a file, reads a clock or spawns a
+//! thread. Every record type is a plain struct declared through
+//! [`record!`](crate::record), which also gives its columns (name, type,
+//! nullability, documentation), so that CSV, JSON, Parquet and
+//! `docs/records.md` follow from the one definition.
+
+pub mod finding;
+pub mod problem;
+pub mod radio;
+pub mod records;
+pub mod row;
+pub mod stamp;
+pub mod tables;
+pub mod transfer;
+pub mod tti;
+
+pub use finding::{
+    Bound, Burst, CauseShare, Evidence, TransferFinding, Verdict, VerdictThresholds,
+};
+pub use problem::{Problem, Severity};
+pub use radio::{Direction, Modulation, RlcMode, RntiType};
+pub use records::{
+    BsrReport, BufferStatus, CellInfo, Dci, Grant, GrantSources, Hole, MacBlock, Measurement,
+    PdschDecode, Record, RlcPdu, UlTxStats, UnknownMessage,
+};
+pub use row::{Column, ColumnType, Row, Value};
+pub use stamp::{Clock, Stamp};
+pub use transfer::{Transfer, TransferTruth, TruthRun, TtiState};
+pub use tti::{Position, Tti, TtiIndex, TtiUnwrapper};

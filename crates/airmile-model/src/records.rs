@@ -1,0 +1,484 @@
+//! Records: what decoders write and estimators read.
+
+use crate::radio::{Direction, Modulation, RlcMode, RntiType};
+use crate::record;
+use crate::row::Row;
+use crate::stamp::Stamp;
+use crate::tti::Position;
+
+/// Which inputs a grant was put together from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GrantSources(u8);
+
+impl GrantSources {
+    /// A grant table (CSV) of the user's own.
+    pub const TABLE: Self = Self(1);
+    /// 0xB173, LTE_PHY_PDSCH_Stat_Indication.
+    pub const PDSCH_STAT: Self = Self(2);
+    /// 0xB126, LTE_PHY_PDSCH_Packet.
+    pub const PDSCH_DEMAP: Self = Self(4);
+    /// 0xB132, LTE_PHY_PDSCH_Decoding_Result.
+    pub const PDSCH_DECODE: Self = Self(8);
+    /// 0xB063 or 0xB064, MAC transport blocks.
+    pub const MAC: Self = Self(16);
+    /// 0xB139, LTE_PHY_PUSCH_Tx_Report.
+    pub const PUSCH_TX: Self = Self(32);
+    /// 0xB130, LTE_PHY_PDCCH_Decoding_Result.
+    pub const PDCCH: Self = Self(64);
+    /// The emulator.
+    pub const EMULATOR: Self = Self(128);
+
+    const NAMES: [(Self, &'static str); 8] = [
+        (Self::TABLE, "table"),
+        (Self::PDSCH_STAT, "0xB173"),
+        (Self::PDSCH_DEMAP, "0xB126"),
+        (Self::PDSCH_DECODE, "0xB132"),
+        (Self::MAC, "0xB063/4"),
+        (Self::PUSCH_TX, "0xB139"),
+        (Self::PDCCH, "0xB130"),
+        (Self::EMULATOR, "emulator"),
+    ];
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is in this set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The names of the members.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |(s, _)| self.contains(*s)).map(|(_, name)| name)
+    }
+}
+
+impl crate::row::Field for GrantSources {
+    fn columns(
+        name: &'static str,
+        doc: &'static str,
+        nullable: bool,
+        out: &mut Vec<crate::row::Column>,
+    ) {
+        out.push(crate::row::Column { name, kind: crate::row::ColumnType::Int, nullable, doc });
+    }
+    fn values<'a>(&'a self, sink: &mut dyn FnMut(crate::row::Value<'a>)) {
+        sink(crate::row::Value::Int(self.0.into()));
+    }
+}
+
+record! { "grant"
+/// One transport block of a downlink assignment or an uplink grant.
+/// `n_prb` is the whole assignment's, repeated on each of its blocks.
+pub struct Grant {
+    /// Time of the TTI in nanoseconds since the Unix epoch, from the log's clock.
+    pub at: Option<Stamp>,
+    /// Unwrapped subframe (LTE) or slot (NR) of this transmission.
+    pub position: Position,
+    /// `dl` or `ul`.
+    pub dir: Direction,
+    /// PRB pairs of the whole assignment; unknown where only the MAC layer saw the block.
+    pub n_prb: Option<u16>,
+    /// PRB pairs that the cell has.
+    pub n_prb_cell: Option<u16>,
+    /// Spatial layers of the assignment.
+    pub layers: Option<u8>,
+    /// Transport block of the assignment: 0 or 1.
+    pub tb: u8,
+    /// Transport block size in bytes.
+    pub tbs_bytes: Option<u32>,
+    /// MCS index (TS 36.213, 7.1.7.1); 29 to 31 are retransmissions.
+    pub mcs: Option<u8>,
+    /// Modulation.
+    pub modulation: Option<Modulation>,
+    /// HARQ process.
+    pub harq_id: Option<u8>,
+    /// New data indicator, as signalled.
+    pub ndi: Option<bool>,
+    /// Redundancy version.
+    pub rv: Option<u8>,
+    /// True: a HARQ retransmission, carries no new data.
+    pub retx: Option<bool>,
+    /// Whether the block's CRC passed.
+    pub crc_ok: Option<bool>,
+    /// Kind of RNTI.
+    pub rnti: RntiType,
+    /// MAC padding in bytes; known only for blocks that the MAC layer logged.
+    pub padding_bytes: Option<u32>,
+    /// Bytes of MAC SDUs on data bearers (LCID 3 to 10); 0: control only.
+    pub data_bytes: Option<u32>,
+    /// Bit set of the messages it was put together from (see `docs/records.md`).
+    pub sources: GrantSources,
+}}
+
+impl Grant {
+    /// A grant of which only the required fields are known.
+    #[must_use]
+    pub const fn new(position: Position, dir: Direction, n_prb: u16) -> Self {
+        Self {
+            at: None,
+            position,
+            dir,
+            n_prb: Some(n_prb),
+            n_prb_cell: None,
+            layers: None,
+            tb: 0,
+            tbs_bytes: None,
+            mcs: None,
+            modulation: None,
+            harq_id: None,
+            ndi: None,
+            rv: None,
+            retx: None,
+            crc_ok: None,
+            rnti: RntiType::C,
+            padding_bytes: None,
+            data_bytes: None,
+            sources: GrantSources(0),
+        }
+    }
+}
+
+record! { "rlc"
+/// One RLC PDU, as delivered to (downlink) or sent by (uplink) the phone's RLC.
+pub struct RlcPdu {
+    /// Time of delivery in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI of delivery to RLC, so after HARQ (downlink), or of sending (uplink).
+    pub position: Position,
+    /// `dl` or `ul`.
+    pub dir: Direction,
+    /// Bearer: the modem's RB configuration index, or the table's number.
+    pub bearer: u8,
+    /// Whether the bearer is a signalling bearer, where known.
+    pub signalling: Option<bool>,
+    /// RLC mode.
+    pub mode: RlcMode,
+    /// Sequence number (wraps at 1024 with 10 bits).
+    pub sn: Option<u32>,
+    /// Size of the PDU in bytes, header included.
+    pub size_bytes: u32,
+    /// Poll bit.
+    pub poll: Option<bool>,
+    /// True: a re-segmented PDU, so an RLC retransmission.
+    pub resegment: bool,
+    /// True: a STATUS PDU.
+    pub status: bool,
+}}
+
+record! { "buffer_status"
+/// The phone's own uplink buffer of one logical channel (0xB066).
+pub struct BufferStatus {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI of the sample.
+    pub position: Position,
+    /// Logical channel; null in a row that says that no channel was active.
+    pub lcid: Option<u8>,
+    /// Priority of the channel, 1 highest.
+    pub priority: Option<u8>,
+    /// New data in bytes.
+    pub new_bytes: u32,
+    /// Data to be sent again, in bytes.
+    pub retx_bytes: u32,
+    /// RLC control in bytes.
+    pub control_bytes: u32,
+}}
+
+record! { "bsr"
+/// A buffer status report that the phone sent (TS 36.321, 6.1.3.1).
+pub struct BsrReport {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI of the block that carried it.
+    pub position: Position,
+    /// Logical channel group, 0 to 3.
+    pub lcg: u8,
+    /// Buffer size index, 0 to 63.
+    pub index: u8,
+    /// Largest buffer in bytes that the index stands for; null for 63 (more than 150000).
+    pub upper_bound_bytes: Option<u32>,
+}}
+
+record! { "mac_block"
+/// A MAC transport block (0xB063, 0xB064), downlink ones after HARQ success.
+pub struct MacBlock {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI of delivery (downlink) or sending (uplink).
+    pub position: Position,
+    /// `dl` or `ul`.
+    pub dir: Direction,
+    /// Kind of RNTI.
+    pub rnti: RntiType,
+    /// HARQ process.
+    pub harq_id: u8,
+    /// Transport block size (downlink) or grant (uplink) in bytes.
+    pub tbs_bytes: u32,
+    /// RLC PDUs in the block.
+    pub rlc_pdus: u8,
+    /// Padding in bytes.
+    pub padding_bytes: u32,
+    /// Bytes of SDUs on data bearers; null where the header was not logged whole.
+    pub data_bytes: Option<u32>,
+    /// Logical channels and control elements in the header, in order, space separated.
+    pub lcids: String,
+}}
+
+record! { "dci"
+/// A DCI candidate that the phone decoded (0xB130).
+pub struct Dci {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI it was received in.
+    pub position: Position,
+    /// DCI format, such as `1A`.
+    pub format: &'static str,
+    /// Kind of RNTI.
+    pub rnti: RntiType,
+    /// Control channel elements: 1, 2, 4 or 8.
+    pub aggregation_level: u8,
+    /// True: the UE-specific search space.
+    pub ue_search_space: bool,
+    /// Prune status (1, 3, 4, 6: decoded).
+    pub prune_status: u16,
+    /// PRB pairs that the cell has.
+    pub n_prb_cell: Option<u16>,
+    /// The DCI's bits as stored.
+    pub payload: Vec<u8>,
+}}
+
+record! { "pdsch_decode"
+/// A turbo decoding result of one stream (0xB132).
+pub struct PdschDecode {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI of the transmission.
+    pub position: Position,
+    /// Kind of RNTI.
+    pub rnti: RntiType,
+    /// HARQ process.
+    pub harq_id: u8,
+    /// Code word.
+    pub tb: u8,
+    /// Whether the block's CRC passed.
+    pub crc_ok: bool,
+    /// New data indicator.
+    pub ndi: bool,
+    /// Redundancy version.
+    pub rv: u8,
+    /// Number of the retransmission, 0 for the first transmission.
+    pub retx_count: u8,
+    /// Whether soft bits of earlier transmissions were combined.
+    pub combined: bool,
+    /// Effective code rate.
+    pub code_rate: f32,
+    /// Code blocks of the transport block.
+    pub code_blocks: u8,
+    /// Code blocks whose CRC failed.
+    pub code_blocks_failed: u8,
+}}
+
+record! { "ul_tx_stats"
+/// Uplink grant bookkeeping over an interval (0xB067).
+pub struct UlTxStats {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// Subframes that it covers.
+    pub n_tti: u8,
+    /// Padding BSRs.
+    pub padding_bsr: u8,
+    /// Regular BSRs.
+    pub regular_bsr: u8,
+    /// Periodic BSRs.
+    pub periodic_bsr: u8,
+    /// Cancelled BSRs.
+    pub cancelled_bsr: u8,
+    /// Granted bytes.
+    pub granted_bytes: u32,
+    /// Bytes of them that were used.
+    pub used_bytes: u32,
+}}
+
+record! { "measurement"
+/// A measurement of a serving cell (0xB193), raw zeros as unknown.
+pub struct Measurement {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI of the measurement.
+    pub position: Position,
+    /// Downlink EARFCN.
+    pub earfcn: u32,
+    /// Physical cell identity.
+    pub pci: u16,
+    /// RSRP of receive antenna 0 in dBm.
+    pub rsrp_rx0_dbm: Option<f32>,
+    /// RSRP of receive antenna 1 in dBm.
+    pub rsrp_rx1_dbm: Option<f32>,
+    /// RSRP, combined, in dBm.
+    pub rsrp_dbm: Option<f32>,
+    /// RSRQ of receive antenna 0 in dB.
+    pub rsrq_rx0_db: Option<f32>,
+    /// RSRQ of receive antenna 1 in dB.
+    pub rsrq_rx1_db: Option<f32>,
+    /// RSRQ, combined, in dB.
+    pub rsrq_db: Option<f32>,
+    /// RSSI of receive antenna 0 in dBm.
+    pub rssi_rx0_dbm: Option<f32>,
+    /// RSSI of receive antenna 1 in dBm.
+    pub rssi_rx1_dbm: Option<f32>,
+    /// RSSI, combined, in dBm.
+    pub rssi_dbm: Option<f32>,
+    /// SNR of receive antenna 0 in dB.
+    pub snr_rx0_db: Option<f32>,
+    /// SNR of receive antenna 1 in dB.
+    pub snr_rx1_db: Option<f32>,
+}}
+
+record! { "cell_info"
+/// What a message says of a cell (0xB0C1, 0xB0C2, 0xB130), or what was inferred.
+pub struct CellInfo {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// Timing segment it holds for.
+    pub timing_segment: u32,
+    /// 0 the primary cell, 1.. the secondary cells.
+    pub cell: u8,
+    /// Physical cell identity.
+    pub pci: Option<u16>,
+    /// Downlink EARFCN.
+    pub earfcn: Option<u32>,
+    /// Downlink bandwidth in PRB pairs.
+    pub n_prb_dl: Option<u16>,
+    /// Uplink bandwidth in PRB pairs.
+    pub n_prb_ul: Option<u16>,
+    /// Transmit antenna ports.
+    pub n_tx_antennas: Option<u8>,
+    /// Band indicator.
+    pub band: Option<u32>,
+    /// Where it is from: a message code, or `inferred`.
+    pub source: &'static str,
+}}
+
+record! { "hole"
+/// A span of the log in which records of a kind are known to be missing.
+pub struct Hole {
+    /// Time at which it begins.
+    pub at: Option<Stamp>,
+    /// First TTI of the hole.
+    pub position: Position,
+    /// TTIs that it lasts.
+    pub n_tti: i64,
+    /// Why it is believed to be one.
+    pub why: &'static str,
+}}
+
+record! { "unknown"
+/// A message that is not decoded; its bytes are kept.
+pub struct UnknownMessage {
+    /// Time of writing.
+    pub at: Option<Stamp>,
+    /// Log code, as in 0xB173.
+    pub code: u16,
+    /// Version: the first payload byte.
+    pub version: Option<u8>,
+    /// Byte offset of its frame in the input.
+    pub offset: u64,
+    /// Subscription of a multi-SIM phone, 1-based; 0 unknown.
+    pub subscription: u8,
+    /// The payload.
+    pub payload: Vec<u8>,
+}}
+
+macro_rules! any_record {
+    ($($variant:ident($type:ty)),+ $(,)?) => {
+        /// Any record of a modem log or table.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs, reason = "each variant is the record of its name")]
+        pub enum Record { $($variant($type),)+ }
+
+        $(impl From<$type> for Record {
+            fn from(record: $type) -> Self { Self::$variant(record) }
+        })+
+
+        impl Record {
+            /// Names of all record types, as `--only` takes them.
+            pub const NAMES: &'static [&'static str] = &[$(<$type as Row>::NAME),+];
+
+            /// The record type's name.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => <$type as Row>::NAME),+ }
+            }
+
+            /// The record as a JSON object, without its type.
+            #[must_use]
+            pub fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
+                match self { $(Self::$variant(record) => record.to_json()),+ }
+            }
+
+            /// Its values, in the columns' order.
+            pub fn values<'a>(&'a self, sink: &mut dyn FnMut(crate::row::Value<'a>)) {
+                match self { $(Self::$variant(record) => record.values(sink)),+ }
+            }
+
+            /// Name, documentation and columns of every record type.
+            #[must_use]
+            pub fn tables() -> Vec<(&'static str, &'static str, Vec<crate::row::Column>)> {
+                vec![$((<$type as Row>::NAME, <$type as Row>::DOC, <$type as Row>::columns())),+]
+            }
+
+            /// Its time, where it has one.
+            #[must_use]
+            pub const fn at(&self) -> Option<Stamp> {
+                match self { $(Self::$variant(record) => record.at),+ }
+            }
+        }
+    };
+}
+
+any_record! {
+    Grant(Grant),
+    Rlc(RlcPdu),
+    BufferStatus(BufferStatus),
+    Bsr(BsrReport),
+    MacBlock(MacBlock),
+    Dci(Dci),
+    PdschDecode(PdschDecode),
+    UlTxStats(UlTxStats),
+    Measurement(Measurement),
+    CellInfo(CellInfo),
+    Hole(Hole),
+    Unknown(UnknownMessage),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_as_many_values_as_columns() {
+        let grant = Grant::new(Position::lte(5), Direction::Dl, 3);
+        let mut count = 0;
+        grant.values(&mut |_| count += 1);
+        assert_eq!(count, Grant::columns().len());
+        let json = grant.to_json();
+        assert_eq!(json["tti"], 5);
+        assert_eq!(json["dir"], "dl");
+        assert!(json["time_ns"].is_null());
+    }
+
+    #[test]
+    fn column_names_are_unique_in_a_table() {
+        for (table, _, columns) in Record::tables() {
+            let mut names: Vec<_> = columns.iter().map(|c| c.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), columns.len(), "{table}");
+        }
+    }
+}

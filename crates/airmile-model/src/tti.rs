@@ -1,0 +1,241 @@
+//! TTI counters: the wrapping one that the air interface has, the unwrapped
+//! one that estimators use, and the step between them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Subframes in one SFN period: 1024 frames of 10 (TS 36.211, 4; TS 36.331, MIB).
+pub const TTIS_PER_SFN_PERIOD: i64 = 10_240;
+
+/// A wrapped subframe counter, `SFN * 10 + subframe`, modulo 10240.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tti(u16);
+
+impl Tti {
+    /// From a system frame number and subframe. `sfn` is taken modulo 1024, as
+    /// several messages store it in a wider field; `None` if `subframe` > 9.
+    #[must_use]
+    pub const fn new(sfn: u16, subframe: u8) -> Option<Self> {
+        if subframe > 9 { None } else { Some(Self((sfn & 0x3ff) * 10 + subframe as u16)) }
+    }
+
+    /// From `SFN * 10 + subframe`; `None` at or above 10240.
+    #[must_use]
+    pub const fn from_count(count: u16) -> Option<Self> {
+        if count < 10_240 { Some(Self(count)) } else { None }
+    }
+
+    /// The system frame number, 0..1024.
+    #[must_use]
+    pub const fn sfn(self) -> u16 {
+        self.0 / 10
+    }
+
+    /// The subframe in the frame, 0..10.
+    #[must_use]
+    pub const fn subframe(self) -> u8 {
+        (self.0 % 10) as u8
+    }
+
+    /// `SFN * 10 + subframe`, 0..10240.
+    #[must_use]
+    pub const fn count(self) -> u16 {
+        self.0
+    }
+
+    /// TTIs from `earlier` forward to `self`, 0..10240.
+    #[must_use]
+    pub const fn wrapping_since(self, earlier: Self) -> u16 {
+        (self.0 + 10_240 - earlier.0) % 10_240
+    }
+
+    /// The TTI `n` later (or earlier), wrapped.
+    #[must_use]
+    pub const fn wrapping_add(self, n: i64) -> Self {
+        Self((self.0 as i64 + n).rem_euclid(TTIS_PER_SFN_PERIOD) as u16)
+    }
+}
+
+impl fmt::Display for Tti {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.sfn(), self.subframe())
+    }
+}
+
+/// An unwrapped TTI: subframes (slots in NR) since an origin of the log's own.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct TtiIndex(pub i64);
+
+impl TtiIndex {
+    /// The wrapped counter of this index.
+    #[must_use]
+    pub const fn wrapped(self) -> Tti {
+        Tti(self.0.rem_euclid(TTIS_PER_SFN_PERIOD) as u16)
+    }
+
+    /// TTIs from `earlier` to `self`, saturating.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The index `n` TTIs on, saturating.
+    #[must_use]
+    pub const fn plus(self, n: i64) -> Self {
+        Self(self.0.saturating_add(n))
+    }
+}
+
+impl fmt::Display for TtiIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where on the air a record belongs: timing segment, cell, numerology, TTI.
+///
+/// Handovers, resets and holes in the log begin a new `timing_segment`; TTIs
+/// of two segments are ordered only roughly (by the log's clock).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Position {
+    /// Counts up from 0 at each handover, reset or hole.
+    pub timing_segment: u32,
+    /// 0 is the primary cell, 1.. the secondary cells.
+    pub cell: u8,
+    /// NR subcarrier spacing index mu (TS 38.211, 4.2); 0 for LTE. A TTI lasts
+    /// `1 ms / 2^numerology`.
+    pub numerology: u8,
+    /// The unwrapped TTI.
+    pub tti: TtiIndex,
+}
+
+impl Position {
+    /// A position on the primary LTE cell of timing segment 0.
+    #[must_use]
+    pub const fn lte(tti: i64) -> Self {
+        Self { timing_segment: 0, cell: 0, numerology: 0, tti: TtiIndex(tti) }
+    }
+}
+
+/// Unwraps TTIs against the log's clock: an idle phone can sleep through many
+/// SFN periods, so the previous record alone does not tell how many passed.
+///
+/// With an anchor (time, TTI) the TTI of a record is predicted from its time,
+/// and the number of whole periods is the one that brings its counter nearest
+/// to the prediction. That is unambiguous while the error stays below half a
+/// period, 5.12 s.
+#[derive(Debug, Clone)]
+pub struct TtiUnwrapper {
+    anchor_ns: i64,
+    anchor: TtiIndex,
+}
+
+/// A residual above this re-anchors as a new timing segment (chosen here: an
+/// order of magnitude over the few ms of write jitter seen in real logs, far
+/// below the batching delay that callers must subtract first).
+const REANCHOR_TTIS: i64 = 50;
+
+impl TtiUnwrapper {
+    /// Anchors at a first record: its index is its own counter.
+    #[must_use]
+    pub const fn new(at_ns: i64, tti: Tti) -> Self {
+        Self { anchor_ns: at_ns, anchor: TtiIndex(tti.0 as i64) }
+    }
+
+    /// Anchors a new timing segment so that indexes go on roughly by the clock.
+    #[must_use]
+    pub fn resumed(&self, at_ns: i64, tti: Tti) -> Self {
+        Self { anchor_ns: at_ns, anchor: self.unwrap_at(at_ns, tti) }
+    }
+
+    /// The index nearest to where the clock predicts it.
+    #[must_use]
+    pub fn unwrap_at(&self, at_ns: i64, tti: Tti) -> TtiIndex {
+        nearest(self.predict(at_ns), tti)
+    }
+
+    /// The index that the clock alone predicts at `at_ns`.
+    #[must_use]
+    pub fn predict(&self, at_ns: i64) -> TtiIndex {
+        let elapsed_ms = at_ns.saturating_sub(self.anchor_ns).div_euclid(1_000_000);
+        self.anchor.plus(elapsed_ms)
+    }
+
+    /// The clock's time at the start of an index.
+    #[must_use]
+    pub fn time_ns(&self, tti: TtiIndex) -> i64 {
+        self.anchor_ns.saturating_add(tti.since(self.anchor).saturating_mul(1_000_000))
+    }
+
+    /// TTIs by which a counter seen at `at_ns` is off the clock's prediction;
+    /// beyond [`Self::tolerance`] the timing has changed.
+    #[must_use]
+    pub fn residual(&self, at_ns: i64, tti: Tti) -> i64 {
+        self.unwrap_at(at_ns, tti).since(self.predict(at_ns))
+    }
+
+    /// Moves the anchor to a record, to follow slow drift.
+    pub fn follow(&mut self, at_ns: i64, tti: TtiIndex) {
+        self.anchor_ns = at_ns;
+        self.anchor = tti;
+    }
+
+    /// The residual that still counts as the same timing, in TTIs.
+    #[must_use]
+    pub const fn tolerance() -> i64 {
+        REANCHOR_TTIS
+    }
+}
+
+/// The index congruent to `tti` that lies nearest to `predicted`.
+#[must_use]
+pub fn nearest(predicted: TtiIndex, tti: Tti) -> TtiIndex {
+    let ahead = i64::from(tti.wrapping_since(predicted.wrapped()));
+    let step = if ahead > TTIS_PER_SFN_PERIOD / 2 { ahead - TTIS_PER_SFN_PERIOD } else { ahead };
+    predicted.plus(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn masks_sfn_and_refuses_bad_subframe() {
+        assert_eq!(Tti::new(0x7ff, 9).map(Tti::count), Some(10_239));
+        assert_eq!(Tti::new(0, 10), None);
+        assert_eq!(Tti::from_count(10_240), None);
+    }
+
+    #[test]
+    fn sleeps_through_many_periods() {
+        let first = Tti::new(1023, 9).unwrap();
+        let unwrapper = TtiUnwrapper::new(0, first);
+        // 100 s later, 3 ms off: 9 periods and a bit have gone.
+        let later = TtiIndex(10_239 + 100_003).wrapped();
+        assert_eq!(unwrapper.unwrap_at(100_000_000_000, later), TtiIndex(110_242));
+    }
+
+    proptest! {
+        #[test]
+        fn unwraps_within_half_a_period(start in 0u16..10_240, elapsed in 0i64..100_000_000,
+                                        jitter in -5_000i64..5_000) {
+            let first = Tti::from_count(start).unwrap();
+            let unwrapper = TtiUnwrapper::new(7, first);
+            let truth = TtiIndex(i64::from(start) + elapsed);
+            let written_ns = 7 + (elapsed + jitter) * 1_000_000;
+            prop_assert_eq!(unwrapper.unwrap_at(written_ns, truth.wrapped()), truth);
+        }
+
+        #[test]
+        fn wrapping_since_inverts_add(a in 0u16..10_240, n in 0i64..10_240) {
+            let tti = Tti::from_count(a).unwrap();
+            prop_assert_eq!(i64::from(tti.wrapping_add(n).wrapping_since(tti)), n);
+        }
+    }
+}
