@@ -386,9 +386,11 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_allocation_never_carries_less() {
-        for row in &TBS {
-            assert!(row.windows(2).all(|pair| pair[0] <= pair[1]));
+    fn a_larger_allocation_never_carries_less_but_for_one_cell() {
+        for (i_tbs, row) in TBS.iter().enumerate() {
+            // The standard has 328 bits at I_TBS 6 and one PRB, for voice.
+            let from = if i_tbs == 6 { 1 } else { 0 };
+            assert!(row[from..].windows(2).all(|pair| pair[0] <= pair[1]), "I_TBS {i_tbs}");
         }
     }
 }
