@@ -1,1 +1,6 @@
-//! decode
+//! Bytes to records and back: modem logs and the documented tables.
+//!
+//! No I/O of its own: bytes are pushed in, or read from any [`std::io::Read`]
+//! that the caller opened.
+
+pub mod table;

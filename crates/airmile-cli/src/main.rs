@@ -1,0 +1,2 @@
+//! The `airmile` command.
+fn main() {}

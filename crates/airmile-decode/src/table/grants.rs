@@ -1,0 +1,310 @@
+//! The grant table: one row per transport block.
+
+use std::io::{Read, Write};
+
+use airmile_model::radio::{Direction, RntiType};
+use airmile_model::tti::{Position, Tti, TtiIndex, nearest};
+use airmile_model::{Clock, Grant, GrantSources, Stamp};
+
+use super::rows::{RowRef, Rows, TableError};
+
+/// Reads grants row by row.
+pub struct GrantReader<R> {
+    rows: Rows<R>,
+    columns: GrantColumns,
+    clock: Clock,
+    last: Option<(TtiIndex, Option<i64>)>,
+}
+
+struct GrantColumns {
+    tti: Option<usize>,
+    sfn: Option<usize>,
+    subframe: Option<usize>,
+    dir: usize,
+    n_prb: usize,
+    time_us: Option<usize>,
+    timing_segment: Option<usize>,
+    cell: Option<usize>,
+    n_prb_cell: Option<usize>,
+    layers: Option<usize>,
+    tb: Option<usize>,
+    tbs_bytes: Option<usize>,
+    mcs: Option<usize>,
+    harq_id: Option<usize>,
+    ndi: Option<usize>,
+    rv: Option<usize>,
+    retx: Option<usize>,
+    crc_ok: Option<usize>,
+    rnti: Option<usize>,
+    padding_bytes: Option<usize>,
+    data_bytes: Option<usize>,
+    numerology: Option<usize>,
+}
+
+impl<R: Read> GrantReader<R> {
+    /// Reads the header. `clock` is whose the column `time_us` is.
+    ///
+    /// # Errors
+    /// A required column is missing: `dir`, `n_prb`, and `tti` or both of
+    /// `sfn` and `subframe`.
+    pub fn new(input: R, clock: Clock) -> Result<Self, TableError> {
+        let rows = Rows::new(input)?;
+        let tti = rows.column("tti");
+        if tti.is_none() {
+            rows.required("sfn").map_err(|_| missing_tti(&rows))?;
+            rows.required("subframe")?;
+        }
+        let columns = GrantColumns {
+            tti,
+            sfn: rows.column("sfn"),
+            subframe: rows.column("subframe"),
+            dir: rows.required("dir")?,
+            n_prb: rows.required("n_prb")?,
+            time_us: rows.column("time_us"),
+            timing_segment: rows.column("timing_segment"),
+            cell: rows.column("cell"),
+            n_prb_cell: rows.column("n_prb_cell"),
+            layers: rows.column("layers"),
+            tb: rows.column("tb"),
+            tbs_bytes: rows.column("tbs_bytes"),
+            mcs: rows.column("mcs"),
+            harq_id: rows.column("harq_id"),
+            ndi: rows.column("ndi"),
+            rv: rows.column("rv"),
+            retx: rows.column("retx"),
+            crc_ok: rows.column("crc_ok"),
+            rnti: rows.column("rnti"),
+            padding_bytes: rows.column("padding_bytes"),
+            data_bytes: rows.column("data_bytes"),
+            numerology: rows.column("numerology"),
+        };
+        Ok(Self { rows, columns, clock, last: None })
+    }
+
+    fn grant(&mut self) -> Option<Result<Grant, TableError>> {
+        let Self { rows, columns, clock, last } = self;
+        let row = match rows.next()? {
+            Ok(row) => row,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(columns.read(row, *clock, last))
+    }
+}
+
+fn missing_tti<R: Read>(rows: &Rows<R>) -> TableError {
+    match rows.required("tti") {
+        Err(error) => error,
+        Ok(_) => TableError::MissingColumn { column: "tti", header: String::new() },
+    }
+}
+
+impl GrantColumns {
+    fn read(
+        &self,
+        row: RowRef<'_>,
+        clock: Clock,
+        last: &mut Option<(TtiIndex, Option<i64>)>,
+    ) -> Result<Grant, TableError> {
+        let time_us: Option<i64> = row.int(("time_us", self.time_us))?;
+        let tti = match row.int::<i64>(("tti", self.tti))? {
+            Some(tti) => TtiIndex(tti),
+            None => self.unwrap_sfn(row, time_us, *last)?,
+        };
+        *last = Some((tti, time_us));
+        let dir = row
+            .parsed(("dir", Some(self.dir)), "dl or ul", Direction::parse)?
+            .ok_or_else(|| row.empty("dir"))?;
+        let rnti = row.parsed(("rnti", self.rnti), "c, si, p or ra", RntiType::parse)?;
+        let at = time_us.and_then(|us| us.checked_mul(1_000)).map(|ns| Stamp { clock, ns });
+        Ok(Grant {
+            at,
+            position: Position {
+                timing_segment: row
+                    .int(("timing_segment", self.timing_segment))?
+                    .unwrap_or_default(),
+                cell: row.int(("cell", self.cell))?.unwrap_or_default(),
+                numerology: row.int(("numerology", self.numerology))?.unwrap_or_default(),
+                tti,
+            },
+            dir,
+            n_prb: row.int(("n_prb", Some(self.n_prb)))?,
+            n_prb_cell: row.int(("n_prb_cell", self.n_prb_cell))?,
+            layers: row.int(("layers", self.layers))?,
+            tb: row.int(("tb", self.tb))?.unwrap_or_default(),
+            tbs_bytes: row.int(("tbs_bytes", self.tbs_bytes))?,
+            mcs: row.int(("mcs", self.mcs))?,
+            modulation: None,
+            harq_id: row.int(("harq_id", self.harq_id))?,
+            ndi: row.flag(("ndi", self.ndi))?,
+            rv: row.int(("rv", self.rv))?,
+            retx: row.flag(("retx", self.retx))?,
+            crc_ok: row.flag(("crc_ok", self.crc_ok))?,
+            rnti: rnti.unwrap_or(RntiType::C),
+            padding_bytes: row.int(("padding_bytes", self.padding_bytes))?,
+            data_bytes: row.int(("data_bytes", self.data_bytes))?,
+            sources: GrantSources::TABLE,
+        })
+    }
+
+    /// `sfn` and `subframe` to an index, going forward from the last row; by
+    /// the time column where there is one, as more than a period may have gone.
+    fn unwrap_sfn(
+        &self,
+        row: RowRef<'_>,
+        time_us: Option<i64>,
+        last: Option<(TtiIndex, Option<i64>)>,
+    ) -> Result<TtiIndex, TableError> {
+        let sfn: u16 = row.int(("sfn", self.sfn))?.ok_or_else(|| row.empty("tti"))?;
+        let subframe: u8 =
+            row.int(("subframe", self.subframe))?.ok_or_else(|| row.empty("subframe"))?;
+        let tti = Tti::new(sfn, subframe)
+            .ok_or_else(|| row.bad("subframe", &subframe.to_string(), "a subframe, 0 to 9"))?;
+        Ok(match (last, time_us) {
+            (None, _) => TtiIndex(i64::from(tti.count())),
+            (Some((last, Some(last_us))), Some(now_us)) => {
+                nearest(last.plus(now_us.saturating_sub(last_us) / 1_000), tti)
+            }
+            (Some((last, _)), _) => nearest(last, tti),
+        })
+    }
+}
+
+impl<R: Read> Iterator for GrantReader<R> {
+    type Item = Result<Grant, TableError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.grant()
+    }
+}
+
+/// Writes grants as the grant table.
+///
+/// # Errors
+/// As the output gives them.
+pub fn write_grants<'a, W: Write>(
+    out: W,
+    grants: impl IntoIterator<Item = &'a Grant>,
+) -> csv::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record([
+        "tti",
+        "time_us",
+        "timing_segment",
+        "dir",
+        "cell",
+        "n_prb",
+        "n_prb_cell",
+        "layers",
+        "tb",
+        "tbs_bytes",
+        "mcs",
+        "harq_id",
+        "ndi",
+        "rv",
+        "retx",
+        "crc_ok",
+        "rnti",
+        "padding_bytes",
+        "data_bytes",
+        "numerology",
+    ])?;
+    for grant in grants {
+        writer.write_record([
+            grant.position.tti.to_string(),
+            text(grant.at.map(Stamp::micros)),
+            grant.position.timing_segment.to_string(),
+            grant.dir.to_string(),
+            grant.position.cell.to_string(),
+            text(grant.n_prb),
+            text(grant.n_prb_cell),
+            text(grant.layers),
+            grant.tb.to_string(),
+            text(grant.tbs_bytes),
+            text(grant.mcs),
+            text(grant.harq_id),
+            text(grant.ndi.map(u8::from)),
+            text(grant.rv),
+            text(grant.retx.map(u8::from)),
+            text(grant.crc_ok.map(u8::from)),
+            grant.rnti.to_string(),
+            text(grant.padding_bytes),
+            text(grant.data_bytes),
+            grant.position.numerology.to_string(),
+        ])?;
+    }
+    Ok(writer.flush()?)
+}
+
+/// A value, or nothing where it is unknown.
+pub(super) fn text<T: ToString>(value: Option<T>) -> String {
+    value.map(|v| v.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Vec<Result<Grant, TableError>> {
+        GrantReader::new(text.as_bytes(), Clock::Modem).unwrap().collect()
+    }
+
+    #[test]
+    fn any_column_order_and_unknown_columns() {
+        let rows = read("colour,n_prb,dir,tti\nred,7,dl,12\nblue,,ul,13\n");
+        let first = rows[0].as_ref().unwrap();
+        assert_eq!((first.position.tti, first.n_prb), (TtiIndex(12), Some(7)));
+        assert_eq!(rows[1].as_ref().unwrap().n_prb, None);
+    }
+
+    #[test]
+    fn sfn_wraps_and_sleeps() {
+        let rows = read("sfn,subframe,dir,n_prb\n1023,9,dl,1\n0,0,dl,1\n");
+        assert_eq!(rows[1].as_ref().unwrap().position.tti, TtiIndex(10_240));
+        let rows = read("sfn,subframe,dir,n_prb,time_us\n0,0,dl,1,0\n0,0,dl,1,30720000\n");
+        assert_eq!(rows[1].as_ref().unwrap().position.tti, TtiIndex(30_720));
+    }
+
+    #[test]
+    fn a_bad_row_is_named_and_the_next_is_read() {
+        let rows = read("tti,dir,n_prb\n1,dl,3\n2,sideways,3\n3,dl,x\n4,dl,5\n");
+        let error = rows[1].as_ref().unwrap_err();
+        assert_eq!(error.to_string(), r#"line 3, column `dir`: "sideways" is not dl or ul"#);
+        assert_eq!(error.offset(), 21);
+        assert!(rows[2].is_err());
+        assert_eq!(rows[3].as_ref().unwrap().position.tti, TtiIndex(4));
+    }
+
+    #[test]
+    fn a_missing_column_is_fatal() {
+        let error = GrantReader::new("tti,dir\n".as_bytes(), Clock::Modem).err().unwrap();
+        assert!(error.is_fatal());
+        assert!(error.to_string().contains("n_prb"));
+    }
+
+    proptest! {
+        #[test]
+        fn written_rows_read_back(tti in -5i64..1_000_000, n_prb in proptest::option::of(0u16..110),
+                                  tbs in proptest::option::of(0u32..100_000),
+                                  ndi in proptest::option::of(any::<bool>()), us in proptest::option::of(0i64..1_i64 << 50)) {
+            let mut grant = Grant::new(Position::lte(tti), Direction::Ul, 1);
+            grant.n_prb = n_prb;
+            grant.tbs_bytes = tbs;
+            grant.ndi = ndi;
+            grant.at = us.map(|us| Stamp::modem(us * 1_000));
+            grant.sources = GrantSources::TABLE;
+            let mut out = Vec::new();
+            write_grants(&mut out, [&grant]).unwrap();
+            let back = GrantReader::new(&out[..], Clock::Modem).unwrap().next().unwrap().unwrap();
+            prop_assert_eq!(back, grant);
+        }
+
+        #[test]
+        fn no_input_panics(text in ".{0,200}") {
+            if let Ok(reader) = GrantReader::new(text.as_bytes(), Clock::Modem) {
+                reader.for_each(drop);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The documented CSV tables: grants, RLC PDUs, transfers and truth.
+//!
+//! Header line first, any column order, unknown columns ignored, an empty
+//! field is unknown. Reading goes on after a bad row: the row is a
+//! [`Problem`], what is readable is used.
+
+mod grants;
+mod rlc;
+mod rows;
+mod transfers;
+mod truth;
+
+pub use grants::{GrantReader, write_grants};
+pub use rlc::{RlcReader, TtiTimes, write_rlc};
+pub use rows::TableError;
+pub use transfers::{read_transfers, write_transfers};
+pub use truth::{read_transfer_truth, read_truth, write_transfer_truth, write_truth};
+
+use airmile_model::Problem;
+
+/// Which table a header line belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableKind {
+    /// A grant table: a row per transport block.
+    Grants,
+    /// An RLC table: a row per PDU.
+    Rlc,
+    /// Transfers as an application saw them.
+    Transfers,
+    /// The queue's state per TTI.
+    Truth,
+    /// Throughput time per transfer, as a lab knows it.
+    TransferTruth,
+}
+
+impl TableKind {
+    /// Tells a table by its header line.
+    #[must_use]
+    pub fn recognise(header: &str) -> Option<Self> {
+        let names: Vec<String> =
+            header.trim_start_matches('\u{feff}').split(',').map(rows::normalise_name).collect();
+        let has = |name: &str| names.iter().any(|n| n == name);
+        let placed = has("tti") || (has("sfn") && has("subframe"));
+        if placed && has("dir") && has("n_prb") {
+            Some(Self::Grants)
+        } else if (has("tti") || has("time_us")) && has("dir") && has("size_bytes") {
+            Some(Self::Rlc)
+        } else if has("tti") && has("n_tti") && has("state") {
+            Some(Self::Truth)
+        } else if has("id") && has("throughput_time_ms") {
+            Some(Self::TransferTruth)
+        } else if has("id") && (has("start_us") || has("start_tti")) {
+            Some(Self::Transfers)
+        } else {
+            None
+        }
+    }
+
+    /// The name a person reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Grants => "grant table",
+            Self::Rlc => "RLC table",
+            Self::Transfers => "transfers",
+            Self::Truth => "queue truth",
+            Self::TransferTruth => "transfer truth",
+        }
+    }
+}
+
+/// What a table held and what was wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableContent<T> {
+    /// The readable rows.
+    pub rows: Vec<T>,
+    /// The rows that were not.
+    pub problems: Vec<Problem>,
+}

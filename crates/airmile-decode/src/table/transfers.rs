@@ -1,0 +1,130 @@
+//! Transfers as an application saw them.
+
+use std::io::{Read, Write};
+
+use airmile_model::tti::TtiIndex;
+use airmile_model::{Clock, Stamp, Transfer};
+
+use super::TableContent;
+use super::grants::text;
+use super::rows::{RowRef, Rows, TableError};
+
+/// Reads transfers: `id,start_us,end_us,bytes`, or `start_tti,end_tti`, or both.
+/// `clock` is whose the times are.
+///
+/// # Errors
+/// A column that must be there is missing; bad rows are problems.
+pub fn read_transfers<R: Read>(
+    input: R,
+    clock: Clock,
+) -> Result<TableContent<Transfer>, TableError> {
+    let mut rows = Rows::new(input)?;
+    let id = rows.required("id")?;
+    let tti = (rows.column("start_tti"), rows.column("end_tti"));
+    let us = (rows.column("start_us"), rows.column("end_us"));
+    if tti.0.is_none() || tti.1.is_none() {
+        rows.required("start_us")?;
+        rows.required("end_us")?;
+    }
+    let bytes = rows.column("bytes");
+    let mut content = TableContent { rows: Vec::new(), problems: Vec::new() };
+    while let Some(row) = rows.next() {
+        match row.and_then(|row| read_row(row, clock, id, tti, us, bytes)) {
+            Ok(transfer) => content.rows.push(transfer),
+            Err(error) if error.is_fatal() => return Err(error),
+            Err(error) => content.problems.push(error.to_problem()),
+        }
+    }
+    Ok(content)
+}
+
+type Pair = (Option<usize>, Option<usize>);
+
+fn read_row(
+    row: RowRef<'_>,
+    clock: Clock,
+    id: usize,
+    tti: Pair,
+    us: Pair,
+    bytes: Option<usize>,
+) -> Result<Transfer, TableError> {
+    let span_tti =
+        match (row.int::<i64>(("start_tti", tti.0))?, row.int::<i64>(("end_tti", tti.1))?) {
+            (Some(start), Some(end)) if start > end => {
+                return Err(row.bad("end_tti", &end.to_string(), "at or after start_tti"));
+            }
+            (Some(start), Some(end)) => Some((TtiIndex(start), TtiIndex(end))),
+            _ => None,
+        };
+    let time = match (row.int::<i64>(("start_us", us.0))?, row.int::<i64>(("end_us", us.1))?) {
+        (Some(start), Some(end)) if start > end => {
+            return Err(row.bad("end_us", &end.to_string(), "at or after start_us"));
+        }
+        (Some(start), Some(end)) => {
+            let stamp = |us: i64| us.checked_mul(1_000).map(|ns| Stamp { clock, ns });
+            stamp(start).zip(stamp(end))
+        }
+        _ => None,
+    };
+    if span_tti.is_none() && time.is_none() {
+        return Err(row.empty(if us.0.is_some() { "start_us" } else { "start_tti" }));
+    }
+    Ok(Transfer {
+        id: row.string(Some(id)).ok_or_else(|| row.empty("id"))?,
+        time,
+        tti: span_tti,
+        bytes: row.int::<i64>(("bytes", bytes))?.and_then(|b| u64::try_from(b).ok()),
+    })
+}
+
+/// Writes transfers.
+///
+/// # Errors
+/// As the output gives them.
+pub fn write_transfers<'a, W: Write>(
+    out: W,
+    transfers: impl IntoIterator<Item = &'a Transfer>,
+) -> csv::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(["id", "start_us", "end_us", "start_tti", "end_tti", "bytes"])?;
+    for transfer in transfers {
+        writer.write_record([
+            transfer.id.clone(),
+            text(transfer.time.map(|(start, _)| start.micros())),
+            text(transfer.time.map(|(_, end)| end.micros())),
+            text(transfer.tti.map(|(start, _)| start)),
+            text(transfer.tti.map(|(_, end)| end)),
+            text(transfer.bytes),
+        ])?;
+    }
+    Ok(writer.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_time_by_tti_and_bad_rows() {
+        let text = "id,start_us,end_us,bytes\na,5,9,100\nb,9,5,1\nc,,,\n";
+        let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
+        assert_eq!(content.rows.len(), 1);
+        assert_eq!(content.rows[0].time.unwrap().0.clock, Clock::Player);
+        assert_eq!(content.problems.len(), 2);
+        let content = read_transfers("id,start_tti,end_tti\n0,1,4\n".as_bytes(), Clock::Modem);
+        assert_eq!(content.unwrap().rows[0].tti, Some((TtiIndex(1), TtiIndex(4))));
+    }
+
+    #[test]
+    fn reads_what_it_writes() {
+        let transfer = Transfer {
+            id: "segment, 3".into(),
+            time: Some((Stamp::modem(2_000), Stamp::modem(9_000))),
+            tti: Some((TtiIndex(2), TtiIndex(9))),
+            bytes: Some(77),
+        };
+        let mut out = Vec::new();
+        write_transfers(&mut out, [&transfer]).unwrap();
+        assert_eq!(read_transfers(&out[..], Clock::Modem).unwrap().rows, [transfer]);
+    }
+}
