@@ -3,4 +3,5 @@
 //! No I/O of its own: bytes are pushed in, or read from any [`std::io::Read`]
 //! that the caller opened.
 
+pub mod diag;
 pub mod table;

@@ -1,0 +1,296 @@
+//! One downlink grant from what several messages say of the same TTI.
+//!
+//! All of them give the air interface's own subframe, so records meet by
+//! (timing segment, TTI, cell, kind of RNTI). Precedence, field by field:
+//!
+//! | field | from, best first |
+//! |---|---|
+//! | `n_prb` | 0xB126 (bits set in slot 0), 0xB173 |
+//! | `tbs_bytes` | 0xB126, 0xB063, 0xB173 less its CRC |
+//! | `modulation` | 0xB126, 0xB173, the MCS |
+//! | `layers` | 0xB126 (rank), number of blocks in 0xB173 |
+//! | `mcs` | 0xB173 |
+//! | `harq_id`, `ndi`, `rv` | 0xB173, 0xB132; `harq_id` also 0xB063 |
+//! | `crc_ok` | 0xB173, 0xB132, 0xB063 (only good blocks reach the MAC layer) |
+//! | `retx` | 0xB132's count, 0xB173's combining, RV and MCS, NDI of the process |
+//! | `padding_bytes`, `data_bytes` | 0xB063 |
+//!
+//! 0xB173's block size includes the 24 bits of CRC (TS 36.212, 5.3.2.1).
+
+use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
+use airmile_model::{Direction, Grant, GrantSources, Modulation, Position, RntiType};
+
+use crate::diag::msg::{DecodedStream, MacDlBlock, PdschPacket, PdschStatBlock};
+
+/// Bytes of a transport block's CRC (TS 36.212, 5.1.1: CRC24A).
+const TB_CRC_BYTES: u32 = 3;
+
+/// What 0xB126 says.
+#[derive(Debug, Clone, Copy)]
+struct Demap {
+    n_prb: u16,
+    rank: u8,
+    tbs_bits: [u32; 2],
+    modulation: [Modulation; 2],
+}
+
+/// What 0xB173 says of one block.
+#[derive(Debug, Clone, Copy)]
+struct Stat {
+    n_prb: u16,
+    harq_id: u8,
+    rv: u8,
+    ndi: bool,
+    crc_ok: bool,
+    recombined: bool,
+    tbs_with_crc_bytes: u32,
+    mcs: u8,
+    modulation: Option<Modulation>,
+}
+
+/// What 0xB132 says of one stream.
+#[derive(Debug, Clone, Copy)]
+struct Decode {
+    harq_id: u8,
+    ndi: bool,
+    rv: u8,
+    crc_ok: bool,
+    retx_count: u8,
+}
+
+/// What 0xB063 says of one block.
+#[derive(Debug, Clone, Copy)]
+struct Mac {
+    harq_id: u8,
+    tbs_bytes: u32,
+    padding_bytes: u32,
+    data_bytes: Option<u32>,
+}
+
+/// All that messages say of one assignment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DlParts {
+    demap: Option<Demap>,
+    stat: [Option<Stat>; 2],
+    decode: [Option<Decode>; 2],
+    mac: Vec<Mac>,
+}
+
+impl DlParts {
+    pub(super) fn add_demap(&mut self, packet: &PdschPacket) {
+        let [first, second] = packet.streams;
+        self.demap = Some(Demap {
+            n_prb: packet.n_prb(),
+            rank: packet.rank,
+            tbs_bits: [first.tbs_bits, second.tbs_bits],
+            modulation: [first.modulation, second.modulation],
+        });
+    }
+
+    pub(super) fn add_stat(&mut self, n_prb: u8, block: &PdschStatBlock) {
+        self.stat[usize::from(block.tb & 1)] = Some(Stat {
+            n_prb: n_prb.into(),
+            harq_id: block.harq_id,
+            rv: block.rv,
+            ndi: block.ndi,
+            crc_ok: block.crc_ok,
+            recombined: block.recombined,
+            tbs_with_crc_bytes: block.tbs_bytes.into(),
+            mcs: block.mcs,
+            modulation: block.modulation,
+        });
+    }
+
+    pub(super) fn add_decode(&mut self, harq_id: u8, stream: &DecodedStream) {
+        self.decode[usize::from(stream.codeword & 1)] = Some(Decode {
+            harq_id,
+            ndi: stream.ndi,
+            rv: stream.rv,
+            crc_ok: stream.crc_ok,
+            retx_count: stream.retx_count,
+        });
+    }
+
+    pub(super) fn add_mac(&mut self, block: &MacDlBlock, data_bytes: Option<u32>) {
+        self.mac.push(Mac {
+            harq_id: block.harq_id,
+            tbs_bytes: block.tbs_bytes.into(),
+            padding_bytes: block.padding_bytes.into(),
+            data_bytes,
+        });
+    }
+
+    /// The grants, one per block.
+    pub(super) fn grants(
+        mut self,
+        position: Position,
+        rnti: RntiType,
+        n_prb_cell: Option<u16>,
+    ) -> Vec<Grant> {
+        let mut out = Vec::with_capacity(2);
+        let demapped = |tb: usize| self.demap.filter(|d| d.tbs_bits[tb] > 0);
+        let present: Vec<usize> = (0..2)
+            .filter(|&tb| {
+                demapped(tb).is_some() || self.stat[tb].is_some() || self.decode[tb].is_some()
+            })
+            .collect();
+        for &tb in &present {
+            let mut grant = Grant::new(position, Direction::Dl, 0);
+            grant.rnti = rnti;
+            grant.tb = tb as u8;
+            grant.n_prb = None;
+            grant.n_prb_cell = n_prb_cell;
+            self.fill(&mut grant, tb, present.len());
+            out.push(grant);
+        }
+        // Blocks that only the MAC layer logged.
+        for mac in std::mem::take(&mut self.mac) {
+            let mut grant = Grant::new(position, Direction::Dl, 0);
+            grant.rnti = rnti;
+            grant.tb = out.len().min(1) as u8;
+            grant.n_prb = None;
+            grant.n_prb_cell = n_prb_cell;
+            apply_mac(&mut grant, mac);
+            out.push(grant);
+        }
+        out
+    }
+
+    fn fill(&mut self, grant: &mut Grant, tb: usize, n_blocks: usize) {
+        if let Some(demap) = self.demap.filter(|d| d.tbs_bits[tb] > 0) {
+            grant.n_prb = Some(demap.n_prb);
+            grant.layers = Some(demap.rank);
+            grant.tbs_bytes = Some(demap.tbs_bits[tb] / 8);
+            grant.modulation = Some(demap.modulation[tb]);
+            grant.sources = grant.sources.union(GrantSources::PDSCH_DEMAP);
+        }
+        if let Some(stat) = self.stat[tb] {
+            grant.n_prb = grant.n_prb.or(Some(stat.n_prb));
+            grant.layers = grant.layers.or(Some(n_blocks as u8));
+            grant.mcs = Some(stat.mcs);
+            grant.modulation = grant.modulation.or(stat.modulation);
+            grant.harq_id = Some(stat.harq_id);
+            grant.ndi = Some(stat.ndi);
+            grant.rv = Some(stat.rv);
+            grant.crc_ok = Some(stat.crc_ok);
+            grant.sources = grant.sources.union(GrantSources::PDSCH_STAT);
+            if stat.recombined || stat.rv != 0 || stat.mcs >= 29 {
+                grant.retx = Some(true);
+            }
+        }
+        if let Some(decode) = self.decode[tb] {
+            grant.harq_id = grant.harq_id.or(Some(decode.harq_id));
+            grant.ndi = grant.ndi.or(Some(decode.ndi));
+            grant.rv = grant.rv.or(Some(decode.rv));
+            grant.crc_ok = grant.crc_ok.or(Some(decode.crc_ok));
+            if decode.retx_count > 0 {
+                grant.retx = Some(true);
+            }
+            grant.sources = grant.sources.union(GrantSources::PDSCH_DECODE);
+        }
+        if let Some(mac) = self.take_mac(grant) {
+            apply_mac(grant, mac);
+        }
+        if grant.tbs_bytes.is_none() {
+            grant.tbs_bytes = self.stat[tb].map(|stat| stat_tbs_bytes(&stat));
+        }
+    }
+
+    /// The MAC block of this grant: of its HARQ process, and of its size
+    /// where that is known. A block that failed has none.
+    fn take_mac(&mut self, grant: &Grant) -> Option<Mac> {
+        if grant.crc_ok == Some(false) {
+            return None;
+        }
+        let fits = |mac: &Mac| {
+            grant.harq_id.is_none_or(|id| id == mac.harq_id)
+                && grant.tbs_bytes.is_none_or(|bytes| bytes == mac.tbs_bytes)
+        };
+        let at = self.mac.iter().position(fits)?;
+        Some(self.mac.remove(at))
+    }
+}
+
+fn apply_mac(grant: &mut Grant, mac: Mac) {
+    grant.harq_id = grant.harq_id.or(Some(mac.harq_id));
+    grant.crc_ok = grant.crc_ok.or(Some(true));
+    grant.tbs_bytes = grant.tbs_bytes.or(Some(mac.tbs_bytes));
+    grant.padding_bytes = Some(mac.padding_bytes);
+    grant.data_bytes = mac.data_bytes;
+    grant.sources = grant.sources.union(GrantSources::MAC);
+}
+
+/// 0xB173's size without the CRC; as it stands where only that is a size that
+/// the standard has for this MCS and number of PRBs.
+fn stat_tbs_bytes(stat: &Stat) -> u32 {
+    let without_crc = stat.tbs_with_crc_bytes.saturating_sub(TB_CRC_BYTES);
+    let standard = [McsTable::Pdsch64Qam, McsTable::Pdsch256Qam]
+        .into_iter()
+        .filter_map(|table| mcs_entry(table, stat.mcs)?.i_tbs)
+        .filter_map(|i_tbs| tbs_bits(i_tbs, stat.n_prb))
+        .map(|bits| bits / 8);
+    let sizes: Vec<u32> = standard.collect();
+    if !sizes.contains(&without_crc) && sizes.contains(&stat.tbs_with_crc_bytes) {
+        stat.tbs_with_crc_bytes
+    } else {
+        without_crc
+    }
+}
+
+/// Tells new data from retransmissions where no message says it outright: by
+/// the NDI of the process, or (0xB126 alone) by a failed block of the same
+/// size one HARQ round trip earlier.
+#[derive(Debug, Default)]
+pub(super) struct HarqMemory {
+    ndi: Vec<(HarqKey, bool)>,
+    failed: Vec<(u8, i64, u32)>,
+}
+
+type HarqKey = (u8, u8, u8);
+
+/// FDD: a retransmission follows 8 ms or more after (TS 36.213, 7).
+const HARQ_RTT_TTIS: i64 = 8;
+
+impl HarqMemory {
+    /// Settles `retx` of a user's grant; grants come in TTI order.
+    pub(super) fn settle(&mut self, grant: &mut Grant, mac_logged_around: bool) {
+        let tti = grant.position.tti.0;
+        if let (Some(harq_id), Some(ndi)) = (grant.harq_id, grant.ndi) {
+            let key = (grant.position.cell, harq_id, grant.tb);
+            let known = self.ndi.iter_mut().find(|(k, _)| *k == key);
+            match known {
+                Some((_, last)) => {
+                    if grant.retx.is_none() {
+                        // The same NDI is a retransmission only while one is due:
+                        // with long pauses between, a toggle may have been missed.
+                        grant.retx = Some(*last == ndi && self.failed_at(grant));
+                    }
+                    *last = ndi;
+                }
+                None => {
+                    self.ndi.push((key, ndi));
+                    grant.retx = grant.retx.or(Some(false));
+                }
+            }
+        } else if grant.crc_ok.is_none() && mac_logged_around {
+            grant.crc_ok = Some(false);
+        }
+        if grant.retx.is_none() && (grant.crc_ok.is_some() || mac_logged_around) {
+            grant.retx = Some(self.failed_at(grant));
+        }
+        if grant.crc_ok == Some(false) {
+            let bytes = grant.tbs_bytes.unwrap_or(0);
+            self.failed.push((grant.position.cell, tti, bytes));
+        }
+        self.failed.retain(|&(_, at, _)| tti - at <= 4 * HARQ_RTT_TTIS);
+    }
+
+    /// Whether a block of this size failed a HARQ round trip or more ago.
+    fn failed_at(&self, grant: &Grant) -> bool {
+        let bytes = grant.tbs_bytes.unwrap_or(0);
+        let tti = grant.position.tti.0;
+        self.failed.iter().any(|&(cell, at, size)| {
+            cell == grant.position.cell && size == bytes && tti - at >= HARQ_RTT_TTIS
+        })
+    }
+}

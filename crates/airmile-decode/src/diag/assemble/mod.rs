@@ -1,0 +1,636 @@
+//! From messages to records: TTIs unwrapped, one grant from several messages,
+//! everything in TTI order.
+//!
+//! Messages reach a log some time after the air: 0xB173 by up to 300 ms, RLC
+//! batches by 100 ms and more. Records therefore wait until the log's clock is
+//! [`HORIZON_TTIS`] past them; then all that speaks of a TTI has come, the
+//! grant is put together (precedence: see [`downlink`] and [`uplink`]) and the
+//! records leave in TTI order. What comes later still is given at once, out
+//! of order, and counted.
+
+mod downlink;
+mod timing;
+mod uplink;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use airmile_model::radio::lte_bandwidth_at_least;
+use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_model::tti::{Tti, TtiIndex};
+use airmile_model::{
+    BsrReport, BufferStatus, CellInfo, Dci, Direction, Hole, MacBlock, Measurement, PdschDecode,
+    Position, Record, RlcMode, RlcPdu, RntiType, Stamp, UlTxStats,
+};
+
+use self::downlink::{DlParts, HarqMemory};
+use self::timing::{CellId, Timing};
+use self::uplink::UlParts;
+use crate::diag::msg::{
+    BsrElement, MacContent, MacDl, MacHeader, MacUl, Message, PdcchDecoding, PdschDecoding,
+    PdschPacket, PdschStat, PuschTx, RlcDl, RlcHeader, RlcUl, ServCellMeas, UlBufferStatus,
+};
+use crate::diag::msg::{LoggedPdu, MacDlBlock};
+
+/// How long records wait for what else speaks of their TTI. Chosen here: six
+/// times the longest delay seen in real logs (0.3 s).
+pub const HORIZON_TTIS: i64 = 2_000;
+
+/// Silence of the whole log from which a hole is reported. Chosen here: past
+/// the longest idle DRX cycle (2.56 s, TS 36.304 7.1), in which a sleeping
+/// phone still measures once.
+const SILENCE_NS: i64 = 4_000_000_000;
+
+/// MAC records this near, on both sides, show that the MAC layer was logged.
+const MAC_NEAR_TTIS: i64 = 400;
+
+/// Logical channels of data bearers (TS 36.321, table 6.2.1-1: 1 and 2 are
+/// the signalling bearers' in practice, TS 36.331 9.1.2).
+const DATA_LCIDS: std::ops::RangeInclusive<u8> = 3..=10;
+
+/// Configuration indexes from here on are signalling bearers, as 0xB081 shows
+/// (33 is SRB1, 34 SRB2).
+const FIRST_SRB_INDEX: u8 = 32;
+
+type Key = (u32, TtiIndex, u8, Direction, RntiType);
+
+/// Puts together the records of one subscription's messages.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    timing: Timing,
+    dl: BTreeMap<Key, DlParts>,
+    ul: BTreeMap<Key, UlParts>,
+    other: BTreeMap<(u32, TtiIndex), Vec<Record>>,
+    mac_ttis: BTreeSet<(u32, TtiIndex)>,
+    harq: HarqMemory,
+    bandwidth_prb: BTreeMap<u8, u16>,
+    highest_prb: BTreeMap<u8, u16>,
+    told_bandwidth: BTreeMap<u8, u16>,
+    released: Option<(u32, TtiIndex)>,
+    last_written_ns: Option<i64>,
+    damaged: bool,
+    late: u64,
+    out: VecDeque<Record>,
+}
+
+impl Assembler {
+    /// Takes the next message, written at `at`.
+    pub fn push(&mut self, at: Stamp, message: &Message) {
+        self.note_holes(at);
+        match message {
+            Message::PdschPacket(m) => self.pdsch_packet(at, m),
+            Message::PdschStat(m) => self.pdsch_stat(at, m),
+            Message::PdschDecoding(m) => self.pdsch_decoding(at, m),
+            Message::PdcchDecoding(m) => self.pdcch(at, m),
+            Message::MacDl(m) => self.mac_dl(at, m),
+            Message::MacUl(m) => self.mac_ul(at, m),
+            Message::UlBufferStatus(m) => self.buffer_status(at, m),
+            Message::UlTxStatistics(m) => {
+                for s in &m.subpackets {
+                    self.emit_now(UlTxStats {
+                        at: Some(at),
+                        n_tti: s.n_tti,
+                        padding_bsr: s.padding_bsr,
+                        regular_bsr: s.regular_bsr,
+                        periodic_bsr: s.periodic_bsr,
+                        cancelled_bsr: s.cancelled_bsr,
+                        granted_bytes: s.granted_bytes,
+                        used_bytes: s.used_bytes,
+                    });
+                }
+            }
+            Message::RlcDl(m) => self.rlc_dl(at, m),
+            Message::RlcUl(m) => self.rlc_ul(at, m),
+            Message::PuschTx(m) => self.pusch(at, m),
+            Message::ServCellMeas(m) => self.measurement(at, m),
+            Message::RrcMib(m) => self.cell_info(CellInfo {
+                pci: Some(m.pci),
+                earfcn: Some(m.earfcn),
+                n_prb_dl: bandwidth(m.n_prb_dl),
+                n_tx_antennas: Some(m.n_tx_antennas),
+                ..self.blank_cell(at, 0, "0xB0C1")
+            }),
+            Message::RrcServCell(m) => self.cell_info(CellInfo {
+                pci: Some(m.pci),
+                earfcn: Some(m.earfcn_dl),
+                n_prb_dl: bandwidth(m.n_prb_dl),
+                n_prb_ul: bandwidth(m.n_prb_ul),
+                band: Some(m.band),
+                ..self.blank_cell(at, 0, "0xB0C2")
+            }),
+            _ => {}
+        }
+        self.release(at.ns);
+    }
+
+    /// Notes that bytes were lost before the next message: what was written
+    /// in between is a hole.
+    pub fn note_damage(&mut self) {
+        self.damaged = true;
+    }
+
+    /// Notes the writing time of a packet that is not decoded, for silence.
+    pub fn note_alive(&mut self, at: Stamp) {
+        self.note_holes(at);
+    }
+
+    /// The next record, in TTI order.
+    pub fn poll(&mut self) -> Option<Record> {
+        self.out.pop_front()
+    }
+
+    /// Gives all that still waits.
+    pub fn finish(&mut self) {
+        self.release_through((u32::MAX, TtiIndex(i64::MAX)));
+    }
+
+    /// Records that came after their TTI had been given.
+    #[must_use]
+    pub const fn late_records(&self) -> u64 {
+        self.late
+    }
+
+    fn note_holes(&mut self, at: Stamp) {
+        let last = self.last_written_ns.replace(at.ns);
+        let damaged = std::mem::take(&mut self.damaged);
+        let Some(last) = last else { return };
+        let silent = at.ns - last > SILENCE_NS;
+        if (damaged || silent) && self.timing.now(last).is_some() {
+            let position = self.timing.at(last);
+            let n_tti = ((at.ns - last) / 1_000_000).max(1);
+            let why = if damaged { "damaged bytes" } else { "silence" };
+            let at = Some(Stamp::modem(last));
+            self.hold(position, Hole { at, position, n_tti, why });
+        }
+    }
+
+    fn prompt(&mut self, at: Stamp, tti: Tti, cell: Option<CellId>) -> Position {
+        let (position, change) = self.timing.place_prompt(at.ns, tti, cell);
+        if change.is_some() {
+            self.bandwidth_prb.clear();
+            self.highest_prb.clear();
+            self.told_bandwidth.clear();
+            self.harq = HarqMemory::default();
+        }
+        position
+    }
+
+    fn batched(&mut self, at: Stamp, tti: Option<Tti>, cell: u8) -> Option<Position> {
+        let position = self.timing.place_batched(at.ns, tti?);
+        Some(Position { cell, ..position })
+    }
+
+    fn stamp(&self, position: Position) -> Option<Stamp> {
+        self.timing.time_ns(position).map(Stamp::modem)
+    }
+
+    fn pdsch_packet(&mut self, at: Stamp, m: &PdschPacket) {
+        let Some(tti) = m.tti else { return };
+        let primary = (m.carrier == 0).then_some(CellId { pci: m.pci, earfcn: None });
+        let position = Position { cell: m.carrier, ..self.prompt(at, tti, primary) };
+        let highest = (u128::BITS - (m.prb_slot0 | m.prb_slot1).leading_zeros()) as u16;
+        self.infer_bandwidth(at, m.carrier, highest, m.n_tx_antennas);
+        self.dl_parts(position, m.rnti_type).add_demap(m);
+    }
+
+    fn pdsch_stat(&mut self, at: Stamp, m: &PdschStat) {
+        for record in &m.records {
+            let Some(position) = self.batched(at, record.tti, record.serving_cell) else {
+                continue;
+            };
+            for block in &record.blocks {
+                self.dl_parts(position, block.rnti_type).add_stat(record.n_prb, block);
+            }
+        }
+    }
+
+    fn pdsch_decoding(&mut self, at: Stamp, m: &PdschDecoding) {
+        let Some(first) = m.first_tti else { return };
+        for record in &m.records {
+            let tti = first.wrapping_add(record.tti_offset.into());
+            let Some(position) = self.batched(at, Some(tti), m.carrier) else { continue };
+            for stream in &record.streams {
+                self.dl_parts(position, record.rnti_type).add_decode(record.harq_id, stream);
+                let failed = stream.code_blocks.iter().filter(|b| !b.crc_ok).count();
+                let row = PdschDecode {
+                    at: self.stamp(position),
+                    position,
+                    rnti: record.rnti_type,
+                    harq_id: record.harq_id,
+                    tb: stream.codeword,
+                    crc_ok: stream.crc_ok,
+                    ndi: stream.ndi,
+                    rv: stream.rv,
+                    retx_count: stream.retx_count,
+                    combined: stream.combined,
+                    code_rate: f32::from(stream.code_rate_x1024) / 1024.0,
+                    code_blocks: u8::try_from(stream.code_blocks.len()).unwrap_or(u8::MAX),
+                    code_blocks_failed: u8::try_from(failed).unwrap_or(u8::MAX),
+                };
+                self.hold(position, row);
+            }
+        }
+    }
+
+    fn pdcch(&mut self, at: Stamp, m: &PdcchDecoding) {
+        let Some(tti) = m.tti else { return };
+        let position = Position { cell: m.carrier, ..self.prompt(at, tti, None) };
+        let n_prb_cell = m.n_prb_cell();
+        if let Some(n_prb) = n_prb_cell {
+            self.tell_bandwidth(at, m.carrier, n_prb, "0xB130");
+        }
+        let stamp = self.stamp(position);
+        for c in &m.candidates {
+            let row = Dci {
+                at: stamp,
+                position,
+                format: c.dci_format_name().unwrap_or("?"),
+                rnti: c.rnti_type,
+                aggregation_level: c.aggregation_level,
+                ue_search_space: c.ue_search_space,
+                prune_status: c.prune_status,
+                n_prb_cell,
+                payload: c.payload.to_vec(),
+            };
+            self.hold(position, row);
+        }
+    }
+
+    fn mac_dl(&mut self, at: Stamp, m: &MacDl) {
+        for block in m.subpackets.iter().flat_map(|s| &s.blocks) {
+            let Some(position) = self.batched(at, block.tti, block.cell.unwrap_or(0)) else {
+                continue;
+            };
+            self.mac_ttis.insert((position.timing_segment, position.tti));
+            let header = block.subheaders();
+            let data_bytes = dl_data_bytes(block, header.as_ref());
+            self.dl_parts(position, block.rnti_type).add_mac(block, data_bytes);
+            let row = MacBlock {
+                at: self.stamp(position),
+                position,
+                dir: Direction::Dl,
+                rnti: block.rnti_type,
+                harq_id: block.harq_id,
+                tbs_bytes: block.tbs_bytes.into(),
+                rlc_pdus: block.rlc_pdus,
+                padding_bytes: block.padding_bytes.into(),
+                data_bytes,
+                lcids: header.as_ref().map(lcids).unwrap_or_default(),
+            };
+            self.hold(position, row);
+        }
+    }
+
+    fn mac_ul(&mut self, at: Stamp, m: &MacUl) {
+        for block in m.subpackets.iter().flat_map(|s| &s.blocks) {
+            let Some(position) = self.batched(at, block.tti, block.cell.unwrap_or(0)) else {
+                continue;
+            };
+            let header = block.subheaders();
+            let data_bytes = header.sdu_bytes(DATA_LCIDS);
+            self.ul_parts(position, block.rnti_type).add_mac(block, data_bytes);
+            let stamp = self.stamp(position);
+            self.bsr_reports(position, stamp, &header);
+            let row = MacBlock {
+                at: stamp,
+                position,
+                dir: Direction::Ul,
+                rnti: block.rnti_type,
+                harq_id: block.harq_id,
+                tbs_bytes: block.grant_bytes.into(),
+                rlc_pdus: block.rlc_pdus,
+                padding_bytes: block.padding_bytes.into(),
+                data_bytes,
+                lcids: lcids(&header),
+            };
+            self.hold(position, row);
+        }
+    }
+
+    fn bsr_reports(&mut self, position: Position, at: Option<Stamp>, header: &MacHeader) {
+        let groups: Vec<(u8, u8)> = match header.bsr() {
+            Some(BsrElement::Short { lcg, index, .. }) => vec![(lcg, index)],
+            Some(BsrElement::Long { indices }) => (0..).zip(indices).collect(),
+            None => return,
+        };
+        for (lcg, index) in groups {
+            let upper_bound_bytes = bsr_upper_bound_bytes(index);
+            self.hold(position, BsrReport { at, position, lcg, index, upper_bound_bytes });
+        }
+    }
+
+    /// Samples are 1 ms apart; one whose time is not known is placed by the
+    /// next one that is.
+    fn buffer_status(&mut self, at: Stamp, m: &UlBufferStatus) {
+        let samples: Vec<_> = m.subpackets.iter().flat_map(|s| &s.samples).collect();
+        let known = samples.iter().enumerate().find_map(|(i, s)| Some((i, s.tti?)));
+        for (i, sample) in samples.iter().enumerate() {
+            let tti = sample.tti.or_else(|| {
+                let (at, tti) = known?;
+                Some(tti.wrapping_add(i as i64 - at as i64))
+            });
+            let position = match tti {
+                Some(tti) => self.timing.place_batched(at.ns, tti),
+                None => self.timing.at(at.ns - (samples.len() - i) as i64 * 1_000_000),
+            };
+            let stamp = self.stamp(position);
+            let blank = BufferStatus {
+                at: stamp,
+                position,
+                lcid: None,
+                priority: None,
+                new_bytes: 0,
+                retx_bytes: 0,
+                control_bytes: 0,
+            };
+            if sample.channels.is_empty() {
+                self.hold(position, blank);
+                continue;
+            }
+            for c in &sample.channels {
+                let row = BufferStatus {
+                    lcid: Some(c.lcid),
+                    priority: Some(c.priority),
+                    new_bytes: c.new_bytes.saturating_add(c.new_compressed_bytes.unwrap_or(0)),
+                    retx_bytes: c.retx_bytes,
+                    control_bytes: c.control_bytes.into(),
+                    ..blank.clone()
+                };
+                self.hold(position, row);
+            }
+        }
+    }
+
+    fn rlc_dl(&mut self, at: Stamp, m: &RlcDl) {
+        for s in &m.subpackets {
+            for pdu in &s.pdus {
+                self.rlc_pdu(at, Direction::Dl, (s.bearer, s.mode, s.sn_bits), pdu);
+            }
+        }
+    }
+
+    fn rlc_ul(&mut self, at: Stamp, m: &RlcUl) {
+        for s in &m.subpackets {
+            for pdu in &s.pdus {
+                self.rlc_pdu(at, Direction::Ul, (s.bearer, s.mode, s.sn_bits), pdu);
+            }
+        }
+    }
+
+    fn rlc_pdu(&mut self, at: Stamp, dir: Direction, of: (u8, u8, u8), pdu: &LoggedPdu) {
+        let Some(position) = self.batched(at, pdu.tti, 0) else { return };
+        let (bearer, mode, sn_bits) = of;
+        let header = pdu.header(sn_bits);
+        let (sn, poll, resegment, status) = match &header {
+            Some(RlcHeader::Data { sn, poll, resegment, .. }) => {
+                (Some(*sn), Some(*poll), *resegment, false)
+            }
+            Some(RlcHeader::Status { .. } | RlcHeader::Control { .. }) => {
+                (None, None, false, true)
+            }
+            None => (None, None, false, false),
+        };
+        let row = RlcPdu {
+            at: self.stamp(position),
+            position,
+            dir,
+            bearer,
+            signalling: Some(bearer >= FIRST_SRB_INDEX),
+            mode: rlc_mode(mode),
+            sn,
+            size_bytes: pdu.size_bytes.into(),
+            poll,
+            resegment,
+            status,
+        };
+        self.hold(position, row);
+    }
+
+    fn pusch(&mut self, at: Stamp, m: &PuschTx) {
+        for record in &m.records {
+            let cell = record.carrier.unwrap_or(0);
+            let Some(position) = self.batched(at, record.tti, cell) else { continue };
+            self.ul_parts(position, RntiType::C).add_pusch(record);
+        }
+    }
+
+    fn measurement(&mut self, at: Stamp, m: &ServCellMeas) {
+        for s in &m.subpackets {
+            let Some(tti) = s.tti else { continue };
+            let primary = s.serving_index == 0 && s.is_serving != Some(false);
+            let position = if primary {
+                self.prompt(at, tti, Some(CellId { pci: s.pci, earfcn: Some(s.earfcn) }))
+            } else {
+                self.timing.place_batched(at.ns, tti)
+            };
+            let position = Position { cell: s.serving_index, ..position };
+            let row = Measurement {
+                at: self.stamp(position),
+                position,
+                earfcn: s.earfcn,
+                pci: s.pci,
+                rsrp_rx0_dbm: s.rsrp_rx0_dbm,
+                rsrp_rx1_dbm: s.rsrp_rx1_dbm,
+                rsrp_dbm: s.rsrp_dbm,
+                rsrq_rx0_db: s.rsrq_rx0_db,
+                rsrq_rx1_db: s.rsrq_rx1_db,
+                rsrq_db: s.rsrq_db,
+                rssi_rx0_dbm: s.rssi_rx0_dbm,
+                rssi_rx1_dbm: s.rssi_rx1_dbm,
+                rssi_dbm: s.rssi_dbm,
+                snr_rx0_db: s.snr_rx0_db,
+                snr_rx1_db: s.snr_rx1_db,
+            };
+            self.hold(position, row);
+        }
+    }
+
+    fn blank_cell(&self, at: Stamp, cell: u8, source: &'static str) -> CellInfo {
+        CellInfo {
+            at: Some(at),
+            timing_segment: self.timing.now(at.ns).unwrap_or_default().0,
+            cell,
+            pci: None,
+            earfcn: None,
+            n_prb_dl: None,
+            n_prb_ul: None,
+            n_tx_antennas: None,
+            band: None,
+            source,
+        }
+    }
+
+    fn cell_info(&mut self, info: CellInfo) {
+        if let Some(n_prb) = info.n_prb_dl {
+            self.bandwidth_prb.insert(info.cell, n_prb);
+            self.told_bandwidth.insert(info.cell, n_prb);
+        }
+        self.emit_now(info);
+    }
+
+    fn tell_bandwidth(&mut self, at: Stamp, cell: u8, n_prb: u16, source: &'static str) {
+        if source != "inferred" {
+            self.bandwidth_prb.insert(cell, n_prb);
+        }
+        if self.told_bandwidth.insert(cell, n_prb) != Some(n_prb) {
+            self.emit_now(CellInfo { n_prb_dl: Some(n_prb), ..self.blank_cell(at, cell, source) });
+        }
+    }
+
+    /// Where no message gives the bandwidth: the smallest one that holds the
+    /// highest RB ever assigned.
+    fn infer_bandwidth(&mut self, at: Stamp, cell: u8, highest: u16, n_tx_antennas: u8) {
+        let seen = self.highest_prb.entry(cell).or_default();
+        if highest <= *seen {
+            return;
+        }
+        *seen = highest;
+        if self.bandwidth_prb.contains_key(&cell) {
+            return;
+        }
+        if let Some(n_prb) = lte_bandwidth_at_least(highest) {
+            if self.told_bandwidth.insert(cell, n_prb) != Some(n_prb) {
+                self.emit_now(CellInfo {
+                    n_prb_dl: Some(n_prb),
+                    n_tx_antennas: Some(n_tx_antennas),
+                    ..self.blank_cell(at, cell, "inferred")
+                });
+            }
+        }
+    }
+
+    fn dl_parts(&mut self, position: Position, rnti: RntiType) -> &mut DlParts {
+        self.count_late(position);
+        self.dl.entry(key(position, Direction::Dl, rnti)).or_default()
+    }
+
+    fn ul_parts(&mut self, position: Position, rnti: RntiType) -> &mut UlParts {
+        self.count_late(position);
+        self.ul.entry(key(position, Direction::Ul, rnti)).or_default()
+    }
+
+    fn hold(&mut self, position: Position, record: impl Into<Record>) {
+        self.count_late(position);
+        let at = (position.timing_segment, position.tti);
+        self.other.entry(at).or_default().push(record.into());
+    }
+
+    fn count_late(&mut self, position: Position) {
+        if self.released.is_some_and(|r| (position.timing_segment, position.tti) < r) {
+            self.late += 1;
+        }
+    }
+
+    fn emit_now(&mut self, record: impl Into<Record>) {
+        self.out.push_back(record.into());
+    }
+
+    fn release(&mut self, now_ns: i64) {
+        if let Some((segment, tti)) = self.timing.now(now_ns) {
+            self.release_through((segment, tti.plus(-HORIZON_TTIS)));
+        }
+    }
+
+    /// Gives all that is before `until`, TTI by TTI: grants first.
+    fn release_through(&mut self, until: (u32, TtiIndex)) {
+        loop {
+            let heads = [
+                self.dl.first_key_value().map(|(k, _)| (k.0, k.1)),
+                self.ul.first_key_value().map(|(k, _)| (k.0, k.1)),
+                self.other.first_key_value().map(|(k, _)| *k),
+            ];
+            let Some(next) = heads.into_iter().flatten().min().filter(|next| *next < until) else {
+                break;
+            };
+            self.release_tti(next);
+        }
+        self.released = self.released.max(Some(until));
+        let keep = (until.0, until.1.plus(-MAC_NEAR_TTIS));
+        self.mac_ttis = self.mac_ttis.split_off(&keep);
+    }
+
+    fn release_tti(&mut self, at: (u32, TtiIndex)) {
+        let here = |k: &Key| (k.0, k.1) == at;
+        while let Some(entry) = self.dl.first_entry().filter(|e| here(e.key())) {
+            let (key, parts) = entry.remove_entry();
+            self.give_dl(key, parts);
+        }
+        while let Some(entry) = self.ul.first_entry().filter(|e| here(e.key())) {
+            let (key, parts) = entry.remove_entry();
+            let position = position_of(key);
+            let n_prb_cell = self.bandwidth_prb.get(&key.2).copied();
+            let mut grant = parts.grant(position, key.4, n_prb_cell);
+            grant.at = self.stamp(position);
+            self.out.push_back(grant.into());
+        }
+        if let Some(records) = self.other.remove(&at) {
+            self.out.extend(records);
+        }
+    }
+
+    fn give_dl(&mut self, key: Key, parts: DlParts) {
+        let position = position_of(key);
+        let n_prb_cell = self.bandwidth_prb.get(&key.2).copied();
+        let at = self.stamp(position);
+        let near = self.mac_logged_around(position);
+        for mut grant in parts.grants(position, key.4, n_prb_cell) {
+            grant.at = at;
+            if grant.rnti.is_user() {
+                self.harq.settle(&mut grant, near);
+            }
+            self.out.push_back(grant.into());
+        }
+    }
+
+    fn mac_logged_around(&self, position: Position) -> bool {
+        let (segment, tti) = (position.timing_segment, position.tti);
+        let before = (segment, tti.plus(-MAC_NEAR_TTIS))..(segment, tti);
+        let after = (segment, tti.plus(1))..(segment, tti.plus(MAC_NEAR_TTIS));
+        self.mac_ttis.range(before).next().is_some() && self.mac_ttis.range(after).next().is_some()
+    }
+}
+
+fn key(p: Position, dir: Direction, rnti: RntiType) -> Key {
+    (p.timing_segment, p.tti, p.cell, dir, rnti)
+}
+
+fn position_of((timing_segment, tti, cell, ..): Key) -> Position {
+    Position { timing_segment, cell, numerology: 0, tti }
+}
+
+fn bandwidth(n_prb: u8) -> Option<u16> {
+    Some(u16::from(n_prb)).filter(|n| *n > 0)
+}
+
+/// Bytes of data bearers' SDUs in a block; nothing where the header was not
+/// logged whole, zero in a block of another RNTI.
+fn dl_data_bytes(block: &MacDlBlock, header: Option<&MacHeader>) -> Option<u32> {
+    match header {
+        Some(header) => header.sdu_bytes(DATA_LCIDS),
+        None if block.rnti_type.is_user() => None,
+        None => Some(0),
+    }
+}
+
+/// The header's subheaders as text.
+fn lcids(header: &MacHeader) -> String {
+    let mut out = String::new();
+    for s in &header.subheaders {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(&s.lcid.to_string());
+        if let MacContent::Sdu { len_bytes: Some(bytes) } = s.content {
+            out.push(':');
+            out.push_str(&bytes.to_string());
+        }
+    }
+    out
+}
+
+const fn rlc_mode(code: u8) -> RlcMode {
+    match code {
+        1 => RlcMode::Am,
+        2 => RlcMode::Um,
+        _ => RlcMode::Tm,
+    }
+}

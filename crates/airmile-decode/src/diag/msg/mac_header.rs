@@ -1,0 +1,357 @@
+//! MAC subheaders and control elements (TS 36.321, 6.1.2, 6.1.3, 6.2.1).
+//!
+//! A subheader is R/F2/E/LCID, one byte, and for an SDU or a control element
+//! of variable size that is not the last, a length: 7 or 15 bits after an F
+//! bit, or 16 bits where F2 is set. The logged header holds all subheaders,
+//! then the control elements' bytes; SDUs are not logged.
+
+use airmile_model::Direction;
+use serde::Serialize;
+
+use super::shared::hex;
+
+/// The LCID of padding.
+pub const LCID_PADDING: u8 = 31;
+
+/// The header of a MAC PDU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MacHeader {
+    /// The subheaders in order.
+    pub subheaders: Vec<MacSubheader>,
+    /// Whether all of it was logged and its lengths fit the block.
+    pub complete: bool,
+    /// Logged header bytes: subheaders and control elements.
+    pub header_bytes: u32,
+    /// Which way the block went: the control elements differ.
+    pub dir: Direction,
+}
+
+/// A subheader with what it announces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MacSubheader {
+    /// Logical channel identity, or the kind of control element.
+    pub lcid: u8,
+    /// What it announces.
+    pub content: MacContent,
+}
+
+/// What a subheader announces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MacContent {
+    /// An SDU of a logical channel.
+    Sdu {
+        /// Its length in bytes; the last one's follows from the block's size,
+        /// `None` where that does not fit.
+        len_bytes: Option<u32>,
+    },
+    /// A control element.
+    ControlElement(#[serde(serialize_with = "hex")] Vec<u8>),
+    /// Padding.
+    Padding {
+        /// Bytes behind the SDUs; 0 for one- or two-byte padding, which is
+        /// the subheaders themselves (6.1.2).
+        len_bytes: Option<u32>,
+    },
+}
+
+/// A buffer status report (TS 36.321, 6.1.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BsrElement {
+    /// One group's.
+    Short {
+        /// Logical channel group, 0 to 3.
+        lcg: u8,
+        /// Buffer size index, 0 to 63.
+        index: u8,
+        /// Whether other groups have data too.
+        truncated: bool,
+    },
+    /// All groups'.
+    Long {
+        /// Buffer size indexes of groups 0 to 3.
+        indices: [u8; 4],
+    },
+}
+
+/// What a subheader's LCID stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Sdu,
+    /// A control element of a fixed size.
+    Fixed(usize),
+    /// A control element with a length field.
+    Variable,
+    Padding,
+}
+
+/// TS 36.321, tables 6.2.1-1 (downlink) and 6.2.1-2 (uplink).
+const fn kind(direction: Direction, lcid: u8) -> Kind {
+    match (direction, lcid) {
+        (_, LCID_PADDING) => Kind::Padding,
+        (Direction::Dl, 24) => Kind::Fixed(4), // Activation/Deactivation, 4 octets
+        (Direction::Dl, 26) => Kind::Fixed(0), // Long DRX Command
+        (Direction::Dl, 27) => Kind::Fixed(1), // Activation/Deactivation, 1 octet
+        (Direction::Dl, 28) => Kind::Fixed(6), // UE Contention Resolution Identity
+        (Direction::Dl, 29) => Kind::Fixed(1), // Timing Advance Command
+        (Direction::Dl, 30) => Kind::Fixed(0), // DRX Command
+        (Direction::Ul, 24 | 25) => Kind::Variable, // Dual Connectivity, Extended PHR
+        (Direction::Ul, 26) => Kind::Fixed(1), // Power Headroom Report
+        (Direction::Ul, 27) => Kind::Fixed(2), // C-RNTI
+        (Direction::Ul, 28 | 29) => Kind::Fixed(1), // Truncated BSR, Short BSR
+        (Direction::Ul, 30) => Kind::Fixed(3), // Long BSR
+        _ => Kind::Sdu,
+    }
+}
+
+impl MacHeader {
+    /// Reads the logged header of a block of `tbs_bytes` with `padding_bytes`
+    /// behind its SDUs.
+    #[must_use]
+    pub fn parse(direction: Direction, header: &[u8], tbs_bytes: u32, padding_bytes: u32) -> Self {
+        let header_bytes = header.len() as u32;
+        let (raw, mut rest, mut complete) = raw_subheaders(direction, header);
+        let known: u32 = raw.iter().filter(|r| r.kind == Kind::Sdu).filter_map(|r| r.len).sum();
+        let mut open_sdus = 0;
+        let last_sdu = tbs_bytes
+            .checked_sub(header_bytes)
+            .and_then(|left| left.checked_sub(padding_bytes)?.checked_sub(known));
+        let last = raw.len().saturating_sub(1);
+        let mut subheaders = Vec::with_capacity(raw.len());
+        for (i, RawSubheader { lcid, kind, len }) in raw.into_iter().enumerate() {
+            let content = match kind {
+                Kind::Sdu => {
+                    open_sdus += u32::from(len.is_none());
+                    let inferred = if complete { last_sdu } else { None };
+                    MacContent::Sdu { len_bytes: len.or(inferred) }
+                }
+                Kind::Fixed(_) | Kind::Variable => {
+                    let size = match kind {
+                        Kind::Fixed(size) => size,
+                        // The last one's length is not stated: all that is left.
+                        _ => len.map_or(rest.len(), |len| len as usize),
+                    };
+                    complete &= size <= rest.len();
+                    let (bytes, after) = rest.split_at(size.min(rest.len()));
+                    rest = after;
+                    MacContent::ControlElement(bytes.to_vec())
+                }
+                Kind::Padding if i == last => {
+                    MacContent::Padding { len_bytes: Some(padding_bytes) }
+                }
+                Kind::Padding => MacContent::Padding { len_bytes: Some(0) },
+            };
+            subheaders.push(MacSubheader { lcid, content });
+        }
+        // Without an SDU of open length the sizes must add up by themselves.
+        complete &= rest.is_empty();
+        complete &= if open_sdus == 0 { last_sdu == Some(0) } else { last_sdu.is_some() };
+        Self { subheaders, complete, header_bytes, dir: direction }
+    }
+
+    /// Writes subheaders and control elements as a block's header; the last
+    /// subheader carries no length (6.1.2).
+    #[must_use]
+    pub fn emit(subheaders: &[MacSubheader]) -> Vec<u8> {
+        let mut header = Vec::new();
+        let mut elements = Vec::new();
+        for (i, MacSubheader { lcid, content }) in subheaders.iter().enumerate() {
+            let last = i + 1 == subheaders.len();
+            let first = (lcid & 0x1f) | if last { 0 } else { 0x20 };
+            let len = match content {
+                MacContent::Sdu { len_bytes } => *len_bytes,
+                MacContent::ControlElement(bytes) => {
+                    elements.extend_from_slice(bytes);
+                    (kind(Direction::Ul, *lcid) == Kind::Variable).then_some(bytes.len() as u32)
+                }
+                MacContent::Padding { .. } => None,
+            };
+            match len {
+                Some(len) if !last => match len {
+                    0..=0x7f => header.extend([first, len as u8]),
+                    0x80..=0x7fff => header.extend([first, 0x80 | (len >> 8) as u8, len as u8]),
+                    _ => header.extend([first | 0x40, (len >> 8) as u8, len as u8]),
+                },
+                _ => header.push(first),
+            }
+        }
+        header.extend(elements);
+        header
+    }
+
+    /// The buffer status report, if the block carries one. Uplink only.
+    #[must_use]
+    pub fn bsr(&self) -> Option<BsrElement> {
+        if self.dir != Direction::Ul {
+            return None;
+        }
+        self.subheaders.iter().find_map(|subheader| match (&subheader.content, subheader.lcid) {
+            (MacContent::ControlElement(bytes), 28..=30) => {
+                BsrElement::parse(subheader.lcid, bytes)
+            }
+            _ => None,
+        })
+    }
+
+    /// Bytes of SDUs on logical channels in `lcids`; `None` where a length is
+    /// not known.
+    #[must_use]
+    pub fn sdu_bytes(&self, lcids: std::ops::RangeInclusive<u8>) -> Option<u32> {
+        if !self.complete {
+            return None;
+        }
+        let mut sum = 0;
+        for subheader in &self.subheaders {
+            if let MacContent::Sdu { len_bytes } = subheader.content
+                && lcids.contains(&subheader.lcid)
+            {
+                sum += len_bytes?;
+            }
+        }
+        Some(sum)
+    }
+}
+
+impl BsrElement {
+    /// From a control element's LCID (28 truncated, 29 short, 30 long) and bytes.
+    #[must_use]
+    pub const fn parse(lcid: u8, bytes: &[u8]) -> Option<Self> {
+        match (lcid, bytes) {
+            (28 | 29, &[byte]) => {
+                Some(Self::Short { lcg: byte >> 6, index: byte & 0x3f, truncated: lcid == 28 })
+            }
+            (30, &[a, b, c]) => Some(Self::Long {
+                indices: [a >> 2, (a & 3) << 4 | b >> 4, (b & 0xf) << 2 | c >> 6, c & 0x3f],
+            }),
+            _ => None,
+        }
+    }
+
+    /// LCID and bytes of the control element.
+    #[must_use]
+    pub fn emit(self) -> (u8, Vec<u8>) {
+        match self {
+            Self::Short { lcg, index, truncated } => {
+                (if truncated { 28 } else { 29 }, vec![(lcg & 3) << 6 | (index & 0x3f)])
+            }
+            Self::Long { indices } => {
+                let [a, b, c, d] = indices.map(|index| index & 0x3f);
+                (30, vec![a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d])
+            }
+        }
+    }
+}
+
+struct RawSubheader {
+    lcid: u8,
+    kind: Kind,
+    len: Option<u32>,
+}
+
+/// The subheaders, the bytes behind them, and whether the last one was there.
+fn raw_subheaders(direction: Direction, header: &[u8]) -> (Vec<RawSubheader>, &[u8], bool) {
+    let mut out = Vec::new();
+    let mut rest = header;
+    loop {
+        let Some((&first, after)) = rest.split_first() else { return (out, rest, false) };
+        rest = after;
+        let lcid = first & 0x1f;
+        let more = first & 0x20 != 0;
+        let long = first & 0x40 != 0;
+        let kind = kind(direction, lcid);
+        let len = if more && matches!(kind, Kind::Sdu | Kind::Variable) {
+            let (len, used) = match (long, rest) {
+                (true, &[high, low, ..]) => (u32::from(high) << 8 | u32::from(low), 2),
+                (false, &[high, low, ..]) if high & 0x80 != 0 => {
+                    (u32::from(high & 0x7f) << 8 | u32::from(low), 2)
+                }
+                (false, &[len, ..]) if len & 0x80 == 0 => (len.into(), 1),
+                _ => return (out, &[], false),
+            };
+            rest = &rest[used..];
+            Some(len)
+        } else {
+            None
+        };
+        out.push(RawSubheader { lcid, kind, len });
+        if !more {
+            return (out, rest, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sdu(lcid: u8, len_bytes: u32) -> MacSubheader {
+        MacSubheader { lcid, content: MacContent::Sdu { len_bytes: Some(len_bytes) } }
+    }
+
+    #[test]
+    fn the_last_sdu_takes_what_is_left() {
+        // One subheader, no length, no padding: 2673 bytes of block.
+        let header = MacHeader::parse(Direction::Dl, &[0x03], 2673, 0);
+        assert_eq!(header.subheaders, [sdu(3, 2672)]);
+        assert!(header.complete);
+        assert_eq!(header.sdu_bytes(3..=10), Some(2672));
+    }
+
+    #[test]
+    fn fifteen_bit_length_then_padding() {
+        // A block of a public log: 1836 = 4 + 1729 + 103.
+        let header = MacHeader::parse(Direction::Dl, &[0x23, 0x86, 0xc1, 0x1f], 1836, 103);
+        let padding = MacContent::Padding { len_bytes: Some(103) };
+        let last = MacSubheader { lcid: LCID_PADDING, content: padding };
+        assert_eq!(header.subheaders, [sdu(3, 1729), last]);
+        assert!(header.complete);
+    }
+
+    #[test]
+    fn a_cut_header_is_not_complete() {
+        let header = MacHeader::parse(Direction::Dl, &[0x23, 0x86], 1836, 103);
+        assert!(!header.complete);
+        assert_eq!(header.sdu_bytes(3..=10), None);
+    }
+
+    proptest! {
+        #[test]
+        fn bsr_both_ways(lcg in 0u8..4, index in 0u8..64, truncated: bool,
+                         indices in proptest::array::uniform4(0u8..64)) {
+            for bsr in [BsrElement::Short { lcg, index, truncated }, BsrElement::Long { indices }] {
+                let (lcid, bytes) = bsr.emit();
+                prop_assert_eq!(BsrElement::parse(lcid, &bytes), Some(bsr));
+            }
+        }
+
+        #[test]
+        fn headers_both_ways(lens in prop::collection::vec((0u8..11, 0u32..40_000), 1..6),
+                             bsr in prop::option::of(0u8..64), padding in 0u32..200) {
+            let mut subheaders = Vec::new();
+            if let Some(index) = bsr {
+                let (lcid, bytes) = BsrElement::Short { lcg: 1, index, truncated: false }.emit();
+                subheaders.push(MacSubheader { lcid, content: MacContent::ControlElement(bytes) });
+            }
+            subheaders.extend(lens.iter().map(|&(lcid, len)| sdu(lcid, len)));
+            if padding > 0 {
+                let content = MacContent::Padding { len_bytes: Some(padding) };
+                subheaders.push(MacSubheader { lcid: LCID_PADDING, content });
+            }
+            let bytes = MacHeader::emit(&subheaders);
+            let sdus: u32 = lens.iter().map(|&(_, len)| len).sum();
+            let tbs = bytes.len() as u32 + sdus + padding;
+            let header = MacHeader::parse(Direction::Ul, &bytes, tbs, padding);
+            prop_assert!(header.complete);
+            prop_assert_eq!(header.subheaders, subheaders);
+        }
+
+        #[test]
+        fn no_panic(bytes in prop::collection::vec(any::<u8>(), 0..40), tbs: u32, padding: u32) {
+            let _ = MacHeader::parse(Direction::Dl, &bytes, tbs, padding);
+            let _ = MacHeader::parse(Direction::Ul, &bytes, tbs, padding);
+        }
+    }
+}

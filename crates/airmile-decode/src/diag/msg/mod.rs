@@ -1,0 +1,181 @@
+//! Messages: the payloads of log packets, as typed values and back.
+//!
+//! Each file holds one message or family: its structs, its layout as field
+//! constants, `parse` and `emit`. A message keeps its version, so `emit`
+//! writes the layout that it was read from, and `parse(emit(m)) == m`; bytes
+//! that no source explains are written as zeros. A value too large for its
+//! field is written as the largest that fits, and a version that has no
+//! layout emits nothing.
+//!
+//! All messages are little-endian. Where a message stores an SFN in more than
+//! 10 bits, it is taken modulo 1024 (TS 36.331, MIB). A time that cannot be
+//! one (subframe above 9) is `None`, and `None` is written as SFN 1023
+//! subframe 15, the marker that 0xB066 uses.
+
+pub mod buffer_status;
+pub mod mac_block;
+pub mod mac_header;
+pub mod neighbours;
+pub mod pdcch;
+pub mod pdcp;
+pub mod pdsch_decoding;
+pub mod pdsch_packet;
+pub mod pdsch_stat;
+pub mod pusch;
+pub mod rlc;
+pub mod rlc_header;
+pub mod rlm;
+pub mod rrc;
+pub mod serv_cell;
+mod shared;
+pub mod subpacket;
+
+pub use buffer_status::{
+    ChannelBuffer, UlBufferSample, UlBufferStatus, UlBufferSubpacket, UlTxStatistics,
+    UlTxStatisticsSubpacket,
+};
+pub use mac_block::{MacDl, MacDlBlock, MacDlSubpacket, MacUl, MacUlBlock, MacUlSubpacket};
+pub use mac_header::{BsrElement, MacContent, MacHeader, MacSubheader};
+pub use neighbours::{
+    IntraFreqMeas, IntraFreqNeighbour, NeighbourCell, NeighbourMeas, NeighbourMeasSubpacket,
+};
+pub use pdcch::{DCI_FORMATS, PdcchCandidate, PdcchDecoding};
+pub use pdcp::{PdcpCipher, PdcpCipherSubpacket, PdcpPdu};
+pub use pdsch_decoding::{CodeBlock, DecodedStream, PdschDecoding, PdschDecodingRecord};
+pub use pdsch_packet::{PdschPacket, PdschStream};
+pub use pdsch_stat::{PdschStat, PdschStatBlock, PdschStatRecord};
+pub use pusch::{PuschTx, PuschTxRecord};
+pub use rlc::{LoggedPdu, RlcDl, RlcDlSubpacket, RlcUl, RlcUlSubpacket};
+pub use rlc_header::{Nack, RlcHeader};
+pub use rlm::{RlmRecord, RlmReport};
+pub use rrc::{RrcMib, RrcOta, RrcServCell};
+pub use serv_cell::{ServCellMeas, ServCellSubpacket};
+
+use serde::Serialize;
+use thiserror::Error;
+
+use super::bits::Short;
+
+/// What was wrong with a message's bytes, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("DIAG 0x{code:04X} v{version}: {field} at payload byte {at} {why}")]
+pub struct MessageError {
+    /// Log code.
+    pub code: u16,
+    /// Message version (the payload's first byte); 0 where the payload is empty.
+    pub version: u8,
+    /// The field or part.
+    pub field: &'static str,
+    /// Its offset in the payload, in bytes.
+    pub at: usize,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+/// A message, and what could not be read of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// What was readable.
+    pub message: Message,
+    /// Why that is not all of it.
+    pub problem: Option<MessageError>,
+}
+
+/// The outcome of a message's own parser: `None` where the version is not
+/// known, otherwise the message and what could not be read of it.
+pub type Soft<T> = Result<Option<(T, Option<Short>)>, Short>;
+
+macro_rules! messages {
+    ($($(#[$doc:meta])* $variant:ident($type:ty) = $code:literal),+ $(,)?) => {
+        /// A log packet's payload, decoded.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        pub enum Message { $($(#[$doc])* $variant($type),)+ }
+
+        impl Message {
+            /// The log codes that [`Message::parse`] knows, in ascending order.
+            pub const CODES: &'static [u16] = &[$($code),+];
+
+            /// Decodes a payload: `None` where code or version is not known.
+            ///
+            /// # Errors
+            /// Where not even the message's fixed head is there. A payload that
+            /// breaks off later gives what was readable, with the problem.
+            pub fn parse(code: u16, payload: &[u8]) -> Result<Option<Parsed>, MessageError> {
+                let version = payload.first().copied().unwrap_or(0);
+                let error = |short: Short| MessageError {
+                    code, version, field: short.field, at: short.at, why: short.why,
+                };
+                match code {
+                    $($code => match <$type>::parse(payload) {
+                        Ok(None) => Ok(None),
+                        Ok(Some((message, problem))) => Ok(Some(Parsed {
+                            message: Self::$variant(message),
+                            problem: problem.map(error),
+                        })),
+                        Err(short) => Err(error(short)),
+                    },)+
+                    _ => Ok(None),
+                }
+            }
+
+            /// The payload of this message.
+            #[must_use]
+            pub fn emit(&self) -> Vec<u8> {
+                match self { $(Self::$variant(message) => message.emit()),+ }
+            }
+
+            /// The message's log code.
+            #[must_use]
+            pub const fn code(&self) -> u16 {
+                match self { $(Self::$variant(_) => $code),+ }
+            }
+        }
+
+        $(impl From<$type> for Message {
+            fn from(message: $type) -> Self { Self::$variant(message) }
+        })+
+    };
+}
+
+messages! {
+    /// 0xB063, LTE_MAC_DL_Transport_Block.
+    MacDl(MacDl) = 0xB063,
+    /// 0xB064, LTE_MAC_UL_Transport_Block.
+    MacUl(MacUl) = 0xB064,
+    /// 0xB066, LTE_MAC_UL_Buffer_Status_Internal.
+    UlBufferStatus(UlBufferStatus) = 0xB066,
+    /// 0xB067, LTE_MAC_UL_Tx_Statistics.
+    UlTxStatistics(UlTxStatistics) = 0xB067,
+    /// 0xB082, LTE_RLC_DL_AM_All_PDU.
+    RlcDl(RlcDl) = 0xB082,
+    /// 0xB092, LTE_RLC_UL_AM_All_PDU.
+    RlcUl(RlcUl) = 0xB092,
+    /// 0xB0A3, LTE_PDCP_DL_Cipher_Data_PDU.
+    PdcpDl(PdcpCipher<0xB0A3>) = 0xB0A3,
+    /// 0xB0B3, LTE_PDCP_UL_Cipher_Data_PDU.
+    PdcpUl(PdcpCipher<0xB0B3>) = 0xB0B3,
+    /// 0xB0C0, LTE_RRC_OTA_Packet.
+    RrcOta(RrcOta) = 0xB0C0,
+    /// 0xB0C1, LTE_RRC_MIB_Packet.
+    RrcMib(RrcMib) = 0xB0C1,
+    /// 0xB0C2, LTE_RRC_Serv_Cell_Info.
+    RrcServCell(RrcServCell) = 0xB0C2,
+    /// 0xB126, LTE_PHY_PDSCH_Packet.
+    PdschPacket(PdschPacket) = 0xB126,
+    /// 0xB130, LTE_PHY_PDCCH_Decoding_Result.
+    PdcchDecoding(PdcchDecoding) = 0xB130,
+    /// 0xB132, LTE_PHY_PDSCH_Decoding_Result.
+    PdschDecoding(PdschDecoding) = 0xB132,
+    /// 0xB139, LTE_PHY_PUSCH_Tx_Report.
+    PuschTx(PuschTx) = 0xB139,
+    /// 0xB173, LTE_PHY_PDSCH_Stat_Indication.
+    PdschStat(PdschStat) = 0xB173,
+    /// 0xB179, LTE_PHY_Connected_Mode_Intra_Freq_Meas.
+    IntraFreqMeas(IntraFreqMeas) = 0xB179,
+    /// 0xB18A, LTE_PHY_RLM_Report.
+    RlmReport(RlmReport) = 0xB18A,
+    /// 0xB193, LTE_PHY_Serv_Cell_Measurement.
+    ServCellMeas(ServCellMeas) = 0xB193,
+    /// 0xB195, LTE_PHY_Connected_Mode_Neighbor_Measurement.
+    NeighbourMeas(NeighbourMeas) = 0xB195,
+}

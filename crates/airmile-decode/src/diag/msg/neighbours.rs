@@ -1,0 +1,296 @@
+//! 0xB179, LTE_PHY_Connected_Mode_Intra_Freq_Meas, and 0xB195,
+//! LTE_PHY_Connected_Mode_Neighbor_Measurement: RSRP and RSRQ of the serving
+//! and neighbouring cells.
+//!
+//! 0xB179, versions 3 and 4: u8 version, 3 bytes, u8 serving index 3 bits, 3
+//! bytes, EARFCN (u16 in v3, u32 in v4), u16 PCI, u16 `SFN * 10 + subframe`,
+//! i16 RSRP, i16 instantaneous RSRP, i16 RSRQ, i16, u8 neighbours, u8
+//! detected, (v4: 2 bytes); neighbour of 12 bytes: u16 PCI, i16 RSRP, i16, i16
+//! RSRQ, 4 bytes.
+//!
+//! 0xB195, subpacket 31 version 4: u32 EARFCN; u16 cells 6 bits, duplex 2
+//! bits (from 7), serving index 4 bits; 2 bytes; cells of 52 bytes: PCI 10
+//! bits at 0, RSRP 12 bits at 12, RSRQ bits 10-19 of the u32 at 20, RSSI bits
+//! 11-21 of the u32 at 28. Subpacket 30 is not explained.
+//!
+//! Scales as in 0xB193.
+
+use airmile_model::Tti;
+use serde::Serialize;
+
+use super::shared::{
+    RSRP_OFFSET_DBM, RSRQ_OFFSET_DB, RSSI_OFFSET_DBM, TimeAt, get_tti, set_tti, sixteenths,
+    to_sixteenths, tti_count,
+};
+use super::subpacket::{self, Body};
+use crate::diag::bits::{Cursor, Field, Part, Writer, bits_at, u8_at, u16_at, u32_at};
+use crate::diag::msg::Soft;
+
+/// Serving and neighbouring cells of the serving frequency.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IntraFreqMeas {
+    /// Message version: 3 or 4.
+    pub version: u8,
+    /// 0 the primary cell, 1.. the secondary cells.
+    pub serving_cell: u8,
+    /// Downlink EARFCN.
+    pub earfcn: u32,
+    /// Physical cell identity of the serving cell.
+    pub pci: u16,
+    /// Subframe of the measurement.
+    #[serde(serialize_with = "tti_count")]
+    pub tti: Option<Tti>,
+    /// RSRP of the serving cell in dBm.
+    pub rsrp_dbm: Option<f32>,
+    /// RSRQ of the serving cell in dB.
+    pub rsrq_db: Option<f32>,
+    /// Detected cells that the message counts; their table is not explained.
+    pub n_detected: u8,
+    /// Neighbouring cells.
+    pub neighbours: Vec<IntraFreqNeighbour>,
+}
+
+/// A neighbouring cell of the serving frequency.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct IntraFreqNeighbour {
+    /// Physical cell identity.
+    pub pci: u16,
+    /// RSRP in dBm.
+    pub rsrp_dbm: Option<f32>,
+    /// RSRQ in dB.
+    pub rsrq_db: Option<f32>,
+}
+
+/// Neighbouring cells of a frequency.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NeighbourMeas {
+    /// Message version: 1.
+    pub version: u8,
+    /// The subpackets that were understood.
+    pub subpackets: Vec<NeighbourMeasSubpacket>,
+}
+
+/// Neighbouring cells of a frequency.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NeighbourMeasSubpacket {
+    /// Subpacket version: 4.
+    pub version: u8,
+    /// Downlink EARFCN.
+    pub earfcn: u32,
+    /// Duplex mode: 0 FDD.
+    pub duplex: u8,
+    /// 0 the primary cell, 1.. the secondary cells.
+    pub serving_cell: u8,
+    /// The cells.
+    pub cells: Vec<NeighbourCell>,
+}
+
+/// A neighbouring cell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct NeighbourCell {
+    /// Physical cell identity.
+    pub pci: u16,
+    /// RSRP in dBm.
+    pub rsrp_dbm: Option<f32>,
+    /// RSRQ in dB.
+    pub rsrq_db: Option<f32>,
+    /// RSSI in dBm.
+    pub rssi_dbm: Option<f32>,
+}
+
+const SERVING: Field = bits_at(4, 0, 3);
+const EARFCN_AT: usize = 8;
+
+/// EARFCN, where the rest begins, and bytes behind the neighbours' count.
+const fn intra_layout(version: u8) -> Option<(Field, usize, usize)> {
+    match version {
+        3 => Some((u16_at(EARFCN_AT), EARFCN_AT + 2, 0)),
+        4 => Some((u32_at(EARFCN_AT), EARFCN_AT + 4, 2)),
+        _ => None,
+    }
+}
+
+// From the byte behind the EARFCN.
+const PCI: usize = 0;
+const TIME: usize = 2;
+const RSRP: usize = 4;
+const RSRQ: usize = 8;
+const NEIGHBOURS: usize = 12;
+const DETECTED: usize = 13;
+const INTRA_REST: usize = 14;
+
+const NEIGHBOUR_PCI: Field = u16_at(0);
+const NEIGHBOUR_RSRP: Field = u16_at(2);
+const NEIGHBOUR_RSRQ: Field = u16_at(6);
+const NEIGHBOUR_LEN: usize = 12;
+
+/// A signed 16-bit value on the scale of [`sixteenths`].
+fn signed_sixteenths(part: Part<'_>, field: Field, offset: f32) -> Option<f32> {
+    let raw = part.u16(field) as i16;
+    if raw == 0 { None } else { Some(f32::from(raw) * 0.0625 + offset) }
+}
+
+fn set_signed(writer: &mut Writer, start: usize, field: Field, value: Option<f32>, offset: f32) {
+    // `as` saturates; a value that lands on 0 would read as "not measured".
+    let raw = value.map_or(0, |value| match ((value - offset) * 16.0).round() as i16 {
+        0 => 1,
+        raw => raw,
+    });
+    writer.set(start, field, raw as u16);
+}
+
+impl IntraFreqMeas {
+    /// The log code.
+    pub const CODE: u16 = 0xB179;
+    /// The versions that have a layout.
+    pub const VERSIONS: &'static [u8] = &[3, 4];
+
+    /// Decodes a payload; see [`Soft`].
+    pub fn parse(payload: &[u8]) -> Soft<Self> {
+        let mut cursor = Cursor::new(payload);
+        let version = cursor.clone().take(1, "version")?.u8(u8_at(0));
+        let Some((earfcn, at, gap)) = intra_layout(version) else { return Ok(None) };
+        let head = cursor.take(at + INTRA_REST + gap, "serving cell")?;
+        let mut problem = None;
+        let count = head.u8(u8_at(at + NEIGHBOURS));
+        let neighbours = cursor.list(count.into(), &mut problem, |cursor, _| {
+            let part = cursor.take(NEIGHBOUR_LEN, "neighbouring cell")?;
+            Ok(IntraFreqNeighbour {
+                pci: part.u16(NEIGHBOUR_PCI),
+                rsrp_dbm: signed_sixteenths(part, NEIGHBOUR_RSRP, RSRP_OFFSET_DBM),
+                rsrq_db: signed_sixteenths(part, NEIGHBOUR_RSRQ, RSRQ_OFFSET_DB),
+            })
+        });
+        let meas = Self {
+            version,
+            serving_cell: head.u8(SERVING),
+            earfcn: head.u32(earfcn),
+            pci: head.u16(u16_at(at + PCI)),
+            tti: get_tti(head, TimeAt::Count(u16_at(at + TIME))),
+            rsrp_dbm: signed_sixteenths(head, u16_at(at + RSRP), RSRP_OFFSET_DBM),
+            rsrq_db: signed_sixteenths(head, u16_at(at + RSRQ), RSRQ_OFFSET_DB),
+            n_detected: head.u8(u8_at(at + DETECTED)),
+            neighbours,
+        };
+        Ok(Some((meas, problem)))
+    }
+
+    /// The payload of this message; the detected cells' count is written
+    /// without their table.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        let Some((earfcn, at, gap)) = intra_layout(self.version) else { return Vec::new() };
+        let mut writer = Writer::new();
+        writer.part(at + INTRA_REST + gap);
+        set_tti(&mut writer, 0, TimeAt::Count(u16_at(at + TIME)), self.tti);
+        writer
+            .set(0, u8_at(0), self.version)
+            .set(0, SERVING, self.serving_cell)
+            .set(0, earfcn, self.earfcn)
+            .set(0, u16_at(at + PCI), self.pci)
+            .set(0, u8_at(at + NEIGHBOURS), self.neighbours.len() as u64)
+            .set(0, u8_at(at + DETECTED), self.n_detected);
+        set_signed(&mut writer, 0, u16_at(at + RSRP), self.rsrp_dbm, RSRP_OFFSET_DBM);
+        set_signed(&mut writer, 0, u16_at(at + RSRQ), self.rsrq_db, RSRQ_OFFSET_DB);
+        for neighbour in &self.neighbours {
+            let start = writer.part(NEIGHBOUR_LEN);
+            writer.set(start, NEIGHBOUR_PCI, neighbour.pci);
+            set_signed(&mut writer, start, NEIGHBOUR_RSRP, neighbour.rsrp_dbm, RSRP_OFFSET_DBM);
+            set_signed(&mut writer, start, NEIGHBOUR_RSRQ, neighbour.rsrq_db, RSRQ_OFFSET_DB);
+        }
+        writer.finish()
+    }
+}
+
+const ID: u8 = 31;
+const SUB_EARFCN: Field = u32_at(0);
+const SUB_CELLS: Field = bits_at(4, 0, 6);
+const SUB_DUPLEX: Field = bits_at(4, 7, 2);
+const SUB_SERVING: Field = bits_at(4, 9, 4);
+const SUB_HEAD_LEN: usize = 8;
+
+const CELL_PCI: Field = bits_at(0, 0, 10);
+const CELL_RSRP: Field = bits_at(12, 0, 12);
+const CELL_RSRQ: Field = bits_at(20, 10, 10);
+const CELL_RSSI: Field = bits_at(28, 11, 11);
+const CELL_LEN: usize = 52;
+
+impl NeighbourMeas {
+    /// The log code.
+    pub const CODE: u16 = 0xB195;
+    /// The subpacket versions that have a layout.
+    pub const VERSIONS: &'static [u8] = &[4];
+
+    /// Decodes a payload; see [`Soft`].
+    pub fn parse(payload: &[u8]) -> Soft<Self> {
+        let parsed = subpacket::parse_all(payload, |body: &mut Body<'_>, problem| {
+            let version = body.version;
+            if body.id != ID || !Self::VERSIONS.contains(&version) {
+                return Ok(None);
+            }
+            let head = body.cursor.take(SUB_HEAD_LEN, "frequency")?;
+            let cells = body.cursor.list(head.u8(SUB_CELLS).into(), problem, |cursor, _| {
+                let part = cursor.take(CELL_LEN, "cell")?;
+                Ok(NeighbourCell {
+                    pci: part.u16(CELL_PCI),
+                    rsrp_dbm: sixteenths(part.get(CELL_RSRP), RSRP_OFFSET_DBM),
+                    rsrq_db: sixteenths(part.get(CELL_RSRQ), RSRQ_OFFSET_DB),
+                    rssi_dbm: sixteenths(part.get(CELL_RSSI), RSSI_OFFSET_DBM),
+                })
+            });
+            Ok(Some(NeighbourMeasSubpacket {
+                version,
+                earfcn: head.u32(SUB_EARFCN),
+                duplex: head.u8(SUB_DUPLEX),
+                serving_cell: head.u8(SUB_SERVING),
+                cells,
+            }))
+        })?;
+        Ok(parsed.map(|(version, subpackets, problem)| (Self { version, subpackets }, problem)))
+    }
+
+    /// The payload of this message.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        let mut writer = subpacket::emit_head(self.version, self.subpackets.len());
+        for sub in &self.subpackets {
+            subpacket::emit(&mut writer, ID, sub.version, |writer| {
+                let start = writer.part(SUB_HEAD_LEN);
+                writer
+                    .set(start, SUB_EARFCN, sub.earfcn)
+                    .set(start, SUB_CELLS, sub.cells.len() as u64)
+                    .set(start, SUB_DUPLEX, sub.duplex)
+                    .set(start, SUB_SERVING, sub.serving_cell);
+                for cell in &sub.cells {
+                    let start = writer.part(CELL_LEN);
+                    writer
+                        .set(start, CELL_PCI, cell.pci)
+                        .set(start, CELL_RSRP, to_sixteenths(cell.rsrp_dbm, RSRP_OFFSET_DBM))
+                        .set(start, CELL_RSRQ, to_sixteenths(cell.rsrq_db, RSRQ_OFFSET_DB))
+                        .set(start, CELL_RSSI, to_sixteenths(cell.rssi_dbm, RSSI_OFFSET_DBM));
+                }
+            });
+        }
+        writer.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::msg::shared::bytes_of;
+
+    #[test]
+    fn intra_v4() {
+        let mut payload = bytes_of(
+            "04 00 00 00 00 00 00 00
+             94 16 00 00 B9 00 65 26 6A 04 6A 04 4D 01 4D 01 02 00 00 00",
+        );
+        payload.resize(payload.len() + 24, 0);
+        let (meas, problem) = IntraFreqMeas::parse(&payload).unwrap().unwrap();
+        assert_eq!(problem, None);
+        assert_eq!((meas.earfcn, meas.pci, meas.tti), (5780, 185, Tti::new(982, 9)));
+        assert_eq!((meas.rsrp_dbm, meas.rsrq_db), (Some(-109.375), Some(-9.1875)));
+        assert_eq!(meas.neighbours.len(), 2);
+    }
+}

@@ -1,0 +1,328 @@
+//! 0xB193, LTE_PHY_Serv_Cell_Measurement: RSRP, RSRQ, RSSI and SNR of a serving
+//! cell, per receive antenna.
+//!
+//! Subpacket 25, versions 4, 18, 19, 22, 35 and 36; a subpacket may announce
+//! several cells, of which the first is read. Scales: RSRP `x / 16 - 180` dBm,
+//! RSRQ `x / 16 - 30` dB, RSSI `x / 16 - 110` dBm, SNR `x / 10 - 20` dB; a raw
+//! 0 is "not measured". (TS 36.214, 5.1 defines the measures.)
+//!
+//! The combined RSRQ of v22 and v36 stands at the place where it equals the
+//! larger one of the antennas' in public logs; other tools read a word of one
+//! antenna there. RSSI and SNR of v36 follow the layout of v35, which the
+//! identity `RSRQ = 10 log10(N) + RSRP - RSSI` confirms on public logs.
+
+use airmile_model::Tti;
+use serde::Serialize;
+
+use super::shared::{
+    RSRP_OFFSET_DBM, RSRQ_OFFSET_DB, RSSI_OFFSET_DBM, TimeAt, get_tti, set_tti, sixteenths,
+    to_sixteenths, tti_count,
+};
+use super::subpacket::{self, Body};
+use crate::diag::bits::{Field, Part, Writer, bits_at, u16_at, u32_at};
+use crate::diag::msg::Soft;
+
+/// Measurements of serving cells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServCellMeas {
+    /// Message version: 1.
+    pub version: u8,
+    /// The subpackets that were understood.
+    pub subpackets: Vec<ServCellSubpacket>,
+}
+
+/// A measurement of a serving cell; `None` is "not measured" or not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ServCellSubpacket {
+    /// Subpacket version: 4, 18, 19, 22, 35 or 36.
+    pub version: u8,
+    /// Downlink EARFCN.
+    pub earfcn: u32,
+    /// Cells that the subpacket announces; v19 and later.
+    pub n_cells: Option<u16>,
+    /// Physical cell identity.
+    pub pci: u16,
+    /// 0 the primary cell, 1.. the secondary cells.
+    pub serving_cell: u8,
+    /// Whether it is a serving cell; v18 and later.
+    pub is_serving: Option<bool>,
+    /// Subframe of the measurement.
+    #[serde(serialize_with = "tti_count")]
+    pub tti: Option<Tti>,
+    /// RSRP of receive antenna 0 in dBm.
+    pub rsrp_rx0_dbm: Option<f32>,
+    /// RSRP of receive antenna 1 in dBm.
+    pub rsrp_rx1_dbm: Option<f32>,
+    /// RSRP of receive antenna 2 in dBm; v35.
+    pub rsrp_rx2_dbm: Option<f32>,
+    /// RSRP of receive antenna 3 in dBm; v35.
+    pub rsrp_rx3_dbm: Option<f32>,
+    /// RSRP, combined, in dBm.
+    pub rsrp_dbm: Option<f32>,
+    /// RSRQ of receive antenna 0 in dB.
+    pub rsrq_rx0_db: Option<f32>,
+    /// RSRQ of receive antenna 1 in dB.
+    pub rsrq_rx1_db: Option<f32>,
+    /// RSRQ, combined, in dB.
+    pub rsrq_db: Option<f32>,
+    /// RSSI of receive antenna 0 in dBm.
+    pub rssi_rx0_dbm: Option<f32>,
+    /// RSSI of receive antenna 1 in dBm.
+    pub rssi_rx1_dbm: Option<f32>,
+    /// RSSI, combined, in dBm.
+    pub rssi_dbm: Option<f32>,
+    /// SNR of receive antenna 0 in dB.
+    pub snr_rx0_db: Option<f32>,
+    /// SNR of receive antenna 1 in dB.
+    pub snr_rx1_db: Option<f32>,
+}
+
+const ID: u8 = 25;
+
+/// Positions from the byte behind the subpacket's head.
+struct Layout {
+    /// Bytes that the fields need.
+    need: usize,
+    /// Bytes that phones log (or, without a public log, that are written here).
+    len: usize,
+    earfcn: Field,
+    n_cells: Option<Field>,
+    pci: Field,
+    serving: Field,
+    is_serving: Option<Field>,
+    time: TimeAt,
+    rsrp: [Option<Field>; 5],
+    rsrq: [Option<Field>; 3],
+    rssi: [Option<Field>; 3],
+    snr: [Option<Field>; 2],
+}
+
+const fn some(at: usize, low: usize, bits: u32) -> Option<Field> {
+    Some(bits_at(at, low, bits))
+}
+
+const fn time_at(at: usize) -> TimeAt {
+    TimeAt::Split { sfn: bits_at(at, 0, 10), subframe: bits_at(at, 10, 4) }
+}
+
+const V4: Layout = Layout {
+    need: 64,
+    len: 64,
+    earfcn: u16_at(0),
+    n_cells: None,
+    pci: bits_at(2, 0, 9),
+    serving: bits_at(2, 9, 3),
+    is_serving: None,
+    time: time_at(4),
+    rsrp: [some(12, 10, 12), some(16, 12, 12), None, None, some(20, 12, 12)],
+    rsrq: [some(24, 12, 10), some(28, 0, 10), some(28, 20, 10)],
+    rssi: [some(32, 10, 11), some(32, 21, 11), some(36, 0, 11)],
+    snr: [some(60, 0, 9), some(60, 9, 9)],
+};
+
+const V18: Layout = Layout {
+    need: 45,
+    len: 48,
+    earfcn: u32_at(0),
+    n_cells: None,
+    pci: bits_at(4, 0, 9),
+    serving: bits_at(4, 9, 3),
+    is_serving: some(4, 12, 1),
+    time: time_at(8),
+    rsrp: [some(21, 2, 11), some(25, 4, 11), None, None, some(29, 4, 11)],
+    rsrq: [some(33, 4, 9), some(37, 2, 10), some(37, 12, 10)],
+    rssi: [some(41, 2, 11), some(41, 13, 11), some(41, 13, 11)],
+    snr: [None, None],
+};
+
+const V19: Layout = Layout {
+    need: 76,
+    len: 360,
+    earfcn: u32_at(0),
+    n_cells: Some(u16_at(4)),
+    pci: bits_at(8, 0, 9),
+    serving: bits_at(8, 9, 3),
+    is_serving: some(8, 12, 1),
+    time: time_at(12),
+    rsrp: [some(24, 10, 12), some(28, 12, 12), None, None, some(32, 12, 12)],
+    rsrq: [some(36, 12, 10), some(40, 0, 10), some(40, 20, 10)],
+    rssi: [some(44, 10, 11), some(44, 21, 11), some(48, 0, 11)],
+    snr: [some(72, 0, 9), some(72, 9, 9)],
+};
+
+const V22: Layout = Layout {
+    need: 88,
+    len: 488,
+    rsrp: [some(24, 10, 12), some(28, 12, 12), None, None, some(36, 12, 12)],
+    rsrq: [some(40, 12, 10), some(44, 0, 10), some(48, 10, 10)],
+    rssi: [some(52, 10, 11), some(52, 21, 11), some(60, 0, 11)],
+    snr: [some(84, 0, 9), some(84, 9, 9)],
+    ..V19
+};
+
+const V35: Layout = Layout {
+    rsrp: [some(24, 10, 12), some(28, 12, 12), some(32, 12, 12), some(36, 0, 12), some(36, 12, 12)],
+    ..V22
+};
+
+const V36: Layout = Layout {
+    need: 92,
+    len: 520,
+    rsrp: [some(24, 10, 12), some(28, 12, 12), None, None, some(40, 0, 12)],
+    rsrq: [some(44, 0, 10), some(44, 20, 10), some(52, 0, 10)],
+    rssi: [some(56, 0, 11), some(56, 11, 11), some(64, 0, 11)],
+    snr: [some(88, 0, 9), some(88, 9, 9)],
+    ..V19
+};
+
+const fn layout(version: u8) -> Option<&'static Layout> {
+    match version {
+        4 => Some(&V4),
+        18 => Some(&V18),
+        19 => Some(&V19),
+        22 => Some(&V22),
+        35 => Some(&V35),
+        36 => Some(&V36),
+        _ => None,
+    }
+}
+
+impl ServCellMeas {
+    /// The log code.
+    pub const CODE: u16 = 0xB193;
+    /// The subpacket versions that have a layout.
+    pub const VERSIONS: &'static [u8] = &[4, 18, 19, 22, 35, 36];
+
+    /// Decodes a payload; see [`Soft`].
+    pub fn parse(payload: &[u8]) -> Soft<Self> {
+        let parsed = subpacket::parse_all(payload, |body: &mut Body<'_>, _| {
+            let version = body.version;
+            let Some(layout) = layout(version).filter(|_| body.id == ID) else { return Ok(None) };
+            let part = body.cursor.take(layout.need, "measurement")?;
+            Ok(Some(ServCellSubpacket::parse(part, version, layout)))
+        })?;
+        Ok(parsed.map(|(version, subpackets, problem)| (Self { version, subpackets }, problem)))
+    }
+
+    /// The payload of this message.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        let mut writer = subpacket::emit_head(self.version, self.subpackets.len());
+        for sub in &self.subpackets {
+            let Some(layout) = layout(sub.version) else { continue };
+            subpacket::emit(&mut writer, ID, sub.version, |writer| sub.emit(writer, layout));
+        }
+        writer.finish()
+    }
+}
+
+impl ServCellSubpacket {
+    fn parse(part: Part<'_>, version: u8, layout: &Layout) -> Self {
+        let scaled =
+            |field: Option<Field>, offset| field.and_then(|f| sixteenths(part.get(f), offset));
+        let snr = |field: Option<Field>| {
+            let raw = field.map(|field| part.u16(field)).filter(|&raw| raw != 0);
+            raw.map(|raw| f32::from(raw) * 0.1 - 20.0)
+        };
+        let [rsrp_rx0, rsrp_rx1, rsrp_rx2, rsrp_rx3, rsrp] =
+            layout.rsrp.map(|field| scaled(field, RSRP_OFFSET_DBM));
+        let [rsrq_rx0_db, rsrq_rx1_db, rsrq_db] =
+            layout.rsrq.map(|field| scaled(field, RSRQ_OFFSET_DB));
+        let [rssi_rx0_dbm, rssi_rx1_dbm, rssi_dbm] =
+            layout.rssi.map(|field| scaled(field, RSSI_OFFSET_DBM));
+        let [snr_rx0_db, snr_rx1_db] = layout.snr.map(snr);
+        Self {
+            version,
+            earfcn: part.u32(layout.earfcn),
+            n_cells: layout.n_cells.map(|field| part.u16(field)),
+            pci: part.u16(layout.pci),
+            serving_cell: part.u8(layout.serving),
+            is_serving: layout.is_serving.map(|field| part.flag(field)),
+            tti: get_tti(part, layout.time),
+            rsrp_rx0_dbm: rsrp_rx0,
+            rsrp_rx1_dbm: rsrp_rx1,
+            rsrp_rx2_dbm: rsrp_rx2,
+            rsrp_rx3_dbm: rsrp_rx3,
+            rsrp_dbm: rsrp,
+            rsrq_rx0_db,
+            rsrq_rx1_db,
+            rsrq_db,
+            rssi_rx0_dbm,
+            rssi_rx1_dbm,
+            rssi_dbm,
+            snr_rx0_db,
+            snr_rx1_db,
+        }
+    }
+
+    fn emit(&self, writer: &mut Writer, layout: &Layout) {
+        let start = writer.part(layout.len);
+        set_tti(writer, start, layout.time, self.tti);
+        writer.set(start, layout.earfcn, self.earfcn).set(start, layout.pci, self.pci).set(
+            start,
+            layout.serving,
+            self.serving_cell,
+        );
+        if let Some(field) = layout.n_cells {
+            writer.set(start, field, self.n_cells.unwrap_or(1));
+        }
+        if let Some(field) = layout.is_serving {
+            writer.set(start, field, self.is_serving.unwrap_or(true));
+        }
+        let rsrp = [
+            self.rsrp_rx0_dbm,
+            self.rsrp_rx1_dbm,
+            self.rsrp_rx2_dbm,
+            self.rsrp_rx3_dbm,
+            self.rsrp_dbm,
+        ];
+        let rsrq = [self.rsrq_rx0_db, self.rsrq_rx1_db, self.rsrq_db];
+        let rssi = [self.rssi_rx0_dbm, self.rssi_rx1_dbm, self.rssi_dbm];
+        let scaled = (layout.rsrp.iter().zip(rsrp).map(|pair| (pair, RSRP_OFFSET_DBM)))
+            .chain(layout.rsrq.iter().zip(rsrq).map(|pair| (pair, RSRQ_OFFSET_DB)))
+            .chain(layout.rssi.iter().zip(rssi).map(|pair| (pair, RSSI_OFFSET_DBM)));
+        for ((field, value), offset) in scaled {
+            if let Some(field) = field {
+                writer.set(start, *field, to_sixteenths(value, offset));
+            }
+        }
+        for (field, value) in layout.snr.iter().zip([self.snr_rx0_db, self.snr_rx1_db]) {
+            if let Some(field) = field {
+                let raw = value.map_or(0, |db| ((db + 20.0) * 10.0).round().max(1.0) as u64);
+                writer.set(start, *field, raw);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::msg::shared::bytes_of;
+
+    #[test]
+    fn v22_pixel_xl() {
+        let body = bytes_of(
+            "9C 18 00 00 01 00 00 00 46 10 00 00 A0 27 00 00 D2 E3 07 00 E9 F1 03 1D
+             A0 8B 10 00 22 74 3E 00 E7 03 00 00 00 20 42 00 22 F4 D2 4B 41 05 05 00
+             00 04 05 00 41 0D C6 26",
+        );
+        let mut payload = bytes_of("01 01 00 00 19 16 EC 01");
+        payload.extend(body);
+        payload.resize(496, 0);
+        let (meas, problem) = ServCellMeas::parse(&payload).unwrap().unwrap();
+        assert_eq!(problem, None);
+        let cell = meas.subpackets[0];
+        assert_eq!((cell.earfcn, cell.pci, cell.is_serving), (6300, 70, Some(true)));
+        assert_eq!(cell.tti, Tti::new(928, 9));
+        assert_eq!(cell.rsrp_rx0_dbm, Some(-113.875));
+        assert_eq!(cell.rsrp_rx1_dbm, Some(-117.5625));
+        assert_eq!(cell.rsrp_dbm, Some(-113.875));
+        assert_eq!(cell.rsrq_rx0_db, Some(-11.0625));
+        assert_eq!(cell.rsrq_rx1_db, Some(-9.9375));
+        assert_eq!(cell.rsrq_db, Some(-9.9375));
+        assert_eq!(cell.rssi_rx0_dbm, Some(-85.8125));
+        assert_eq!(cell.rssi_rx1_dbm, Some(-90.625));
+        assert_eq!(cell.snr_rx0_db, None);
+    }
+}
