@@ -1,1 +1,51 @@
-//! emulate
+//! A small LTE cell in virtual time whose queue can be seen: it leaves the
+//! records that a modem log would hold, and the truth beside them.
+//!
+//! ```
+//! let sample = airmile_emulate::named("sample-rate-limited").unwrap();
+//! let trace = airmile_emulate::run(&sample.scenario())?;
+//! assert!(trace.transfers[0].link_demand() < 0.5);
+//! # Ok::<(), airmile_emulate::ScenarioError>(())
+//! ```
+//!
+//! [`Cell`] is the state machine: packets in, TTI by TTI, packets and records
+//! out; it knows nothing of who sends. [`run`] joins it with a core network of
+//! constant delay and the transfers of a [`Scenario`].
+//!
+//! What is in: whole-TTI proportional fair and round-robin scheduling with
+//! grants trimmed to the queue; link adaptation from CQI with an outer loop on
+//! 10 % BLER; HARQ with soft combining; RLC AM with poll bits, STATUS PDUs,
+//! retransmission and resegmentation by TS 36.322; MAC subheaders and padding by
+//! TS 36.321; scheduling requests, buffer status reports and uplink grants;
+//! RSRP, RSRQ and RSSI by the load of the measured TTI.
+//!
+//! What is not: the senders are no TCP (a window that doubles up to a limit,
+//! nothing is ever lost); the queue has no limit; one carrier, one code word,
+//! FDD; no signalling bearers, DRX, idle state or handover; allocations in single
+//! PRBs, not in resource block groups; other users have no RLC and no uplink.
+
+mod cell;
+mod downlink;
+mod flow;
+mod harq;
+mod library;
+mod link;
+mod mac;
+mod measure;
+mod random;
+mod rlc;
+mod run;
+mod scenario;
+mod scheduler;
+mod truth;
+mod uplink;
+
+pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS};
+pub use library::{NamedScenario, library, named};
+pub use rlc::Sdu;
+pub use run::{EmulatedTransfer, Totals, Trace, run};
+pub use scenario::{
+    CellConfig, Competing, CoreConfig, LinkConfig, RlcConfig, Scenario, ScenarioError,
+    SchedulerKind, Traffic, UplinkConfig, WindowConfig,
+};
+pub use truth::{CellUse, throughput_time_ms};

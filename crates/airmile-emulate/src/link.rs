@@ -1,0 +1,236 @@
+//! A radio link: fading, channel quality reports, the choice of MCS, and
+//! whether a block is received.
+
+use airmile_model::Modulation;
+use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
+
+use crate::random::Random;
+
+/// Resource elements for data in a PRB pair: 168, less one control symbol and
+/// the reference signals of two ports outside it (TS 36.211, 6.10.1.2); also
+/// those of a PUSCH allocation, 12 symbols of 12 subcarriers.
+const DATA_RE_PER_PRB: f64 = 144.0;
+
+/// Spectral efficiency over `log2(1 + SNR)` at 10 % BLER. Chosen here: TR
+/// 36.942, A.1 has 0.6 of the whole carrier, control and reference signals
+/// included; 0.75 is the same of the data resource elements alone.
+const SHANNON_SHARE: f64 = 0.75;
+
+/// Slope of the BLER curve: a block's odds fall e-fold per this many dB over
+/// (chosen here: 10 % to 1.5 % within 1 dB, as turbo codes do).
+const BLER_SLOPE_DB: f64 = 0.5;
+
+/// CQI efficiencies, bits per resource element (TS 36.213, table 7.2.3-1).
+const CQI_EFFICIENCY: [f64; 15] = [
+    0.1523, 0.2344, 0.3770, 0.6016, 0.8770, 1.1758, 1.4766, 1.9141, 2.4063, 2.7305, 3.3223, 3.9023,
+    4.5234, 5.1152, 5.5547,
+];
+
+/// TTIs between two CQI reports, and from a report to its use (chosen here,
+/// among the periods of TS 36.213, table 7.2.2-1A).
+const CQI_PERIOD_TTIS: i64 = 5;
+const CQI_DELAY_TTIS: i64 = 6;
+
+/// Step in dB down of the outer loop at a failed block (chosen here).
+const OUTER_LOOP_STEP_DB: f64 = 0.4;
+const OUTER_LOOP_LIMIT_DB: f64 = 8.0;
+
+/// SNR in dB at which a spectral efficiency has 10 % BLER.
+fn required_snr_db(bits_per_re: f64) -> f64 {
+    db((bits_per_re / SHANNON_SHARE).exp2() - 1.0)
+}
+
+/// Decibels of a power ratio.
+pub(crate) fn db(ratio: f64) -> f64 {
+    10.0 * ratio.log10()
+}
+
+/// Power ratio of decibels.
+pub(crate) fn linear(db: f64) -> f64 {
+    10f64.powf(db / 10.0)
+}
+
+/// SNR in dB that wanders about a mean: a first-order autoregression.
+#[derive(Debug, Clone)]
+pub(crate) struct Fading {
+    mean_db: f64,
+    sigma_db: f64,
+    correlation: f64,
+    offset: f64,
+    random: Random,
+}
+
+impl Fading {
+    pub(crate) fn new(mean_db: f64, sigma_db: f64, coherence_ms: f64, mut random: Random) -> Self {
+        let offset = random.normal();
+        Self { mean_db, sigma_db, correlation: (-1.0 / coherence_ms).exp(), offset, random }
+    }
+
+    /// Goes on by a TTI.
+    pub(crate) fn step(&mut self) {
+        let innovation = (1.0 - self.correlation * self.correlation).sqrt();
+        self.offset = self.correlation * self.offset + innovation * self.random.normal();
+    }
+
+    /// The deviation from the mean.
+    pub(crate) fn fade_db(&self) -> f64 {
+        self.sigma_db * self.offset
+    }
+
+    pub(crate) fn snr_db(&self) -> f64 {
+        self.mean_db + self.fade_db()
+    }
+}
+
+/// A modulation and coding scheme that new data can be sent with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Mcs {
+    pub(crate) index: u8,
+    i_tbs: u8,
+    pub(crate) modulation: Modulation,
+    required_snr_db: f64,
+}
+
+impl Mcs {
+    /// Transport block size in bytes on `n_prb` PRB pairs.
+    pub(crate) fn tbs_bytes(self, n_prb: u16) -> u32 {
+        tbs_bits(self.i_tbs, n_prb).unwrap_or(0) / 8
+    }
+
+    /// The fewest PRB pairs, up to `most`, whose block holds `bytes`.
+    pub(crate) fn prbs_for(self, bytes: u64, most: u16) -> u16 {
+        if bytes >= u64::from(self.tbs_bytes(most)) {
+            return most;
+        }
+        // Not a bisection: one cell of the TBS table is out of order.
+        (1..most).find(|&n| u64::from(self.tbs_bytes(n)) >= bytes).unwrap_or(most)
+    }
+
+    /// Probability that a block is not received, given the sum of the SNRs
+    /// (linear) of its transmissions: soft combining adds their energy.
+    pub(crate) fn bler(self, snr_sum: f64) -> f64 {
+        let margin_db = db(snr_sum.max(1e-9)) - self.required_snr_db;
+        // Odds of 9 to 1 at no margin: 10 %.
+        1.0 / (1.0 + 9.0 * (margin_db / BLER_SLOPE_DB).exp())
+    }
+
+    /// The index that a retransmission signals: 29 to 31 by modulation (TS
+    /// 36.213, table 7.1.7.1-1).
+    pub(crate) const fn retx_index(self) -> u8 {
+        match self.modulation {
+            Modulation::Qpsk => 29,
+            Modulation::Qam16 => 30,
+            Modulation::Qam64 | Modulation::Qam256 => 31,
+        }
+    }
+}
+
+/// Chooses the MCS of a link: from the reported CQI, corrected by an outer loop
+/// that holds the share of failed first transmissions at the target.
+#[derive(Debug, Clone)]
+pub(crate) struct LinkAdaptation {
+    ladder: Vec<Mcs>,
+    bler_target: f64,
+    outer_loop_db: f64,
+    reported_snr_db: f64,
+    in_flight: Option<(i64, f64)>,
+}
+
+impl LinkAdaptation {
+    pub(crate) fn new(table: McsTable, bler_target: f64, first_snr_db: f64) -> Self {
+        let ladder: Vec<Mcs> = (0..=28).filter_map(|index| mcs_of(table, index)).collect();
+        let reported_snr_db = quantise_cqi(first_snr_db);
+        Self { ladder, bler_target, outer_loop_db: 0.0, reported_snr_db, in_flight: None }
+    }
+
+    /// Takes the channel of a TTI: every few, the phone reports it, and some
+    /// TTIs later the base station uses the report.
+    pub(crate) fn observe(&mut self, tti: i64, snr_db: f64) {
+        if let Some((due, reported)) = self.in_flight
+            && due <= tti
+        {
+            self.reported_snr_db = reported;
+            self.in_flight = None;
+        }
+        if tti % CQI_PERIOD_TTIS == 0 && self.in_flight.is_none() {
+            self.in_flight = Some((tti + CQI_DELAY_TTIS, quantise_cqi(snr_db)));
+        }
+    }
+
+    /// Takes the outcome of a first transmission.
+    pub(crate) fn learn(&mut self, crc_ok: bool) {
+        let up = OUTER_LOOP_STEP_DB * self.bler_target / (1.0 - self.bler_target);
+        let step = if crc_ok { up } else { -OUTER_LOOP_STEP_DB };
+        self.outer_loop_db =
+            (self.outer_loop_db + step).clamp(-OUTER_LOOP_LIMIT_DB, OUTER_LOOP_LIMIT_DB);
+    }
+
+    /// The MCS for new data now: the highest that the corrected SNR carries.
+    pub(crate) fn mcs(&self) -> Mcs {
+        let snr_db = self.reported_snr_db + self.outer_loop_db;
+        let fits = self.ladder.iter().rev().find(|mcs| mcs.required_snr_db <= snr_db);
+        *fits.unwrap_or(&self.ladder[0])
+    }
+}
+
+fn mcs_of(table: McsTable, index: u8) -> Option<Mcs> {
+    let entry = mcs_entry(table, index)?;
+    let i_tbs = entry.i_tbs?;
+    // At 50 PRB pairs; the efficiency hardly depends on their number.
+    let bits_per_re = f64::from(tbs_bits(i_tbs, 50)?) / (50.0 * DATA_RE_PER_PRB);
+    let required_snr_db = required_snr_db(bits_per_re);
+    Some(Mcs { index, i_tbs, modulation: entry.modulation?, required_snr_db })
+}
+
+/// The SNR that the CQI of an SNR stands for: that of the highest efficiency it
+/// carries (TS 36.213, 7.2.3), -10 dB for index 0 (out of range).
+fn quantise_cqi(snr_db: f64) -> f64 {
+    let floors = CQI_EFFICIENCY.map(required_snr_db);
+    floors.into_iter().rev().find(|&floor| floor <= snr_db).unwrap_or(-10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Share of failed first transmissions over a minute on a fading link.
+    fn first_bler(mean_db: f64) -> f64 {
+        let mut fading = Fading::new(mean_db, 3.0, 80.0, Random::new(1, 1));
+        let mut link = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, mean_db);
+        let mut dice = Random::new(1, 2);
+        let mut failed = 0;
+        for tti in 0..60_000 {
+            fading.step();
+            link.observe(tti, fading.snr_db());
+            let crc_ok = !dice.chance(link.mcs().bler(linear(fading.snr_db())));
+            link.learn(crc_ok);
+            failed += u32::from(!crc_ok);
+        }
+        f64::from(failed) / 60_000.0
+    }
+
+    #[test]
+    fn outer_loop_holds_the_target() {
+        for mean_db in [2.0, 8.0, 14.0] {
+            let bler = first_bler(mean_db);
+            assert!((bler - 0.1).abs() < 0.02, "{mean_db} dB: {bler}");
+        }
+    }
+
+    #[test]
+    fn combining_two_transmissions_is_worth_3_db() {
+        let mcs = mcs_of(McsTable::Pdsch64Qam, 10).unwrap();
+        let at_threshold = linear(mcs.required_snr_db);
+        assert!((mcs.bler(at_threshold) - 0.1).abs() < 1e-9);
+        assert!((mcs.bler(2.0 * at_threshold) - 0.000_27).abs() < 0.000_1);
+    }
+
+    #[test]
+    fn allocation_is_the_smallest_that_fits() {
+        let mcs = mcs_of(McsTable::Pdsch64Qam, 28).unwrap();
+        let n_prb = mcs.prbs_for(1_500, 50);
+        assert!(mcs.tbs_bytes(n_prb) >= 1_500 && mcs.tbs_bytes(n_prb - 1) < 1_500);
+        assert_eq!(mcs.prbs_for(1_000_000, 50), 50);
+        assert_eq!(mcs.prbs_for(1, 50), 1);
+    }
+}

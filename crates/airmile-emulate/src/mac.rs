@@ -1,0 +1,168 @@
+//! MAC protocol data units (TS 36.321, 6.1.2): control elements, RLC PDUs of
+//! one bearer, padding.
+
+use crate::rlc::{AmReceiver, AmSender, Pdu};
+
+/// Logical channel of the data bearer: 1 and 2 are signalling (TS 36.331, 9.1.2).
+pub(crate) const DATA_LCID: u8 = 3;
+/// Timing advance command (table 6.2.1-1).
+pub(crate) const TIMING_ADVANCE: u8 = 29;
+/// Short BSR (table 6.2.1-2).
+pub(crate) const SHORT_BSR: u8 = 29;
+/// Padding (tables 6.2.1-1 and 6.2.1-2).
+const PADDING: u8 = 31;
+
+/// The smallest block that is worth a grant, in bytes (chosen here: a subheader,
+/// an RLC header with a length indicator and a few bytes of data).
+pub(crate) const LEAST_BLOCK_BYTES: u32 = 12;
+
+/// A MAC PDU: what a transport block carries.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MacPdu {
+    /// Control elements, by LCID. All used here have one byte.
+    pub(crate) control: Vec<u8>,
+    pub(crate) pdus: Vec<Pdu>,
+    /// Padding bytes, its subheader apart.
+    pub(crate) padding_bytes: u32,
+    /// One-byte padding subheaders at the front, in place of 1 or 2 bytes.
+    front_padding: u32,
+    /// Whether the last subheader is padding's.
+    tail_padding: bool,
+}
+
+impl MacPdu {
+    /// Fills a block: control elements, a STATUS PDU, then data.
+    pub(crate) fn fill(
+        tbs_bytes: u32,
+        control: Vec<u8>,
+        receiver: &mut AmReceiver,
+        sender: &mut AmSender,
+        tti: i64,
+    ) -> Self {
+        let mut block = Self::default();
+        // A control element is a subheader of one byte and one byte.
+        let mut left = tbs_bytes;
+        for lcid in control {
+            if left >= 2 {
+                left -= 2;
+                block.control.push(lcid);
+            }
+        }
+        let mut last_bytes = None;
+        while let Some(room) = room_for_next(left, last_bytes) {
+            let Some(pdu) = block.next_pdu(room, receiver, sender, tti) else { break };
+            // Those before the last have a length: their subheader grows.
+            left -= last_bytes.map_or(0, length_field_bytes) + 1 + pdu.size_bytes();
+            last_bytes = Some(pdu.size_bytes());
+            block.pdus.push(pdu);
+        }
+        block.pad(left, last_bytes);
+        block
+    }
+
+    fn next_pdu(
+        &self,
+        room: u32,
+        receiver: &mut AmReceiver,
+        sender: &mut AmSender,
+        tti: i64,
+    ) -> Option<Pdu> {
+        if self.pdus.is_empty()
+            && let Some(status) = receiver.take_status(room, tti)
+        {
+            return Some(Pdu::Status(status));
+        }
+        sender.build(room, tti).map(Pdu::Data)
+    }
+
+    /// Fills the `left` bytes with padding (6.1.2: one or two bytes go to the
+    /// front, more to the end).
+    fn pad(&mut self, left: u32, last_bytes: Option<u32>) {
+        match (left, last_bytes) {
+            (0, _) => {}
+            (1 | 2, _) => self.front_padding = left,
+            (_, last) => {
+                self.tail_padding = true;
+                self.padding_bytes = left - 1 - last.map_or(0, length_field_bytes);
+            }
+        }
+    }
+
+    /// Puts a short BSR into padding, if there is room (5.4.5, Padding BSR).
+    pub(crate) fn add_padding_bsr(&mut self) -> bool {
+        let fits = self.padding_bytes >= 2 && !self.control.contains(&SHORT_BSR);
+        if fits {
+            self.padding_bytes -= 2;
+            self.control.push(SHORT_BSR);
+        }
+        fits
+    }
+
+    /// Bytes of MAC SDUs: all belong to the data bearer.
+    pub(crate) fn sdu_bytes(&self) -> u32 {
+        self.pdus.iter().map(Pdu::size_bytes).sum()
+    }
+
+    /// Bytes of RLC data that leave the queue with this block.
+    pub(crate) fn departed_bytes(&self) -> u32 {
+        let data = |pdu: &Pdu| match pdu {
+            Pdu::Data(pdu) => pdu.part.1 - pdu.part.0,
+            Pdu::Status(_) => 0,
+        };
+        self.pdus.iter().map(data).sum()
+    }
+
+    /// LCIDs of the subheaders, in order.
+    pub(crate) fn lcids(&self) -> Vec<u8> {
+        let mut lcids = vec![PADDING; self.front_padding as usize];
+        lcids.extend(&self.control);
+        lcids.extend(self.pdus.iter().map(|_| DATA_LCID));
+        lcids.extend(self.tail_padding.then_some(PADDING));
+        lcids
+    }
+}
+
+/// F and L fields of a subheader that is not the last (6.2.1).
+const fn length_field_bytes(sdu_bytes: u32) -> u32 {
+    if sdu_bytes < 128 { 1 } else { 2 }
+}
+
+/// Room for a further SDU in `left` bytes, behind one of `last_bytes`.
+fn room_for_next(left: u32, last_bytes: Option<u32>) -> Option<u32> {
+    let subheaders = 1 + last_bytes.map_or(0, length_field_bytes);
+    left.checked_sub(subheaders).filter(|&room| room > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rlc::Sdu;
+    use crate::scenario::RlcConfig;
+
+    /// Fills a block from a queue of one SDU; gives padding and subheaders.
+    fn fill(sdu_bytes: u32, tbs_bytes: u32, control: &[u8]) -> (u32, Vec<u8>) {
+        let mut receiver = AmReceiver::new(RlcConfig::default());
+        let mut sender = AmSender::new(RlcConfig::default());
+        sender.push(Sdu { id: 0, bytes: sdu_bytes });
+        let block = MacPdu::fill(tbs_bytes, control.to_vec(), &mut receiver, &mut sender, 0);
+        let control_bytes = 2 * block.control.len() as u32;
+        let lengths = if block.tail_padding { length_field_bytes(block.sdu_bytes()) } else { 0 };
+        let subheaders = block.front_padding + 1 + lengths + u32::from(block.tail_padding);
+        let total = control_bytes + subheaders + block.sdu_bytes() + block.padding_bytes;
+        assert_eq!(total, tbs_bytes, "every byte has a place");
+        (block.padding_bytes, block.lcids())
+    }
+
+    #[test]
+    fn pads_by_the_standards_rules() {
+        // 100 bytes, 2 of RLC header, 1 subheader.
+        assert_eq!(fill(100, 103, &[]), (0, vec![3]));
+        assert_eq!(fill(100, 104, &[]), (0, vec![31, 3]));
+        assert_eq!(fill(100, 105, &[]), (0, vec![31, 31, 3]));
+        // A length field of one byte and the padding's subheader.
+        assert_eq!(fill(100, 106, &[]), (1, vec![3, 31]));
+        assert_eq!(fill(200, 206, &[]), (0, vec![3, 31]));
+        assert_eq!(fill(1_000, 200, &[]), (0, vec![3]));
+        assert_eq!(fill(1_000, 200, &[TIMING_ADVANCE]), (0, vec![29, 3]));
+    }
+}

@@ -1,0 +1,107 @@
+//! What the phone measures of the cell (TS 36.214, 5.1.1 to 5.1.3), quantised
+//! as modem logs are.
+
+use airmile_model::{Measurement, Position};
+
+use crate::link::{db, linear};
+use crate::random::Random;
+use crate::scenario::Scenario;
+
+/// TTIs between two measurements, as in real logs.
+pub(crate) const PERIOD_TTIS: i64 = 40;
+
+/// Offset of each receive antenna in dB (chosen here: they are never alike).
+const ANTENNA_OFFSETS_DB: [f64; 2] = [0.5, -1.5];
+
+/// Combining two antennas gains 3 dB: each alone has less than the link's SNR.
+const COMBINING_GAIN_DB: f64 = 3.0;
+
+/// Standard deviation in dB of a reading's error (chosen here).
+const ERROR_SIGMA_DB: f64 = 0.2;
+
+/// Steps of the logs' fields.
+const POWER_STEP_DB: f64 = 0.0625;
+const SNR_STEP_DB: f64 = 0.1;
+
+/// The phone's measuring of the serving cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Meter {
+    n_prb: f64,
+    n_tx: f64,
+    data_to_reference_power: f64,
+    rsrp_mean_dbm: f64,
+    snr_mean_db: f64,
+    earfcn: u32,
+    pci: u16,
+    random: Random,
+}
+
+/// Readings of one antenna.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    rsrp_dbm: f64,
+    rsrq_db: f64,
+    rssi_dbm: f64,
+    snr_db: f64,
+}
+
+impl Meter {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let cell = &scenario.cell;
+        Self {
+            n_prb: cell.n_prb.into(),
+            n_tx: cell.n_tx_antennas.into(),
+            data_to_reference_power: cell.data_to_reference_power,
+            rsrp_mean_dbm: scenario.link.rsrp_mean_dbm,
+            snr_mean_db: scenario.link.snr_mean_db,
+            earfcn: cell.earfcn,
+            pci: cell.pci,
+            random: Random::new(scenario.seed, 30),
+        }
+    }
+
+    /// Measures a TTI in which the share `load` of the PRBs is in use.
+    pub(crate) fn measure(&mut self, position: Position, load: f64, fade_db: f64) -> Measurement {
+        let [rx0, rx1] = ANTENNA_OFFSETS_DB.map(|offset_db| self.read(load, fade_db + offset_db));
+        let strong = if rx0.rsrp_dbm >= rx1.rsrp_dbm { rx0 } else { rx1 };
+        let power = |dbm: f64| Some(quantise(dbm, POWER_STEP_DB));
+        Measurement {
+            at: None,
+            position,
+            earfcn: self.earfcn,
+            pci: self.pci,
+            rsrp_rx0_dbm: power(rx0.rsrp_dbm),
+            rsrp_rx1_dbm: power(rx1.rsrp_dbm),
+            rsrp_dbm: power(strong.rsrp_dbm),
+            rsrq_rx0_db: power(rx0.rsrq_db),
+            rsrq_rx1_db: power(rx1.rsrq_db),
+            rsrq_db: power(rx0.rsrq_db.max(rx1.rsrq_db)),
+            rssi_rx0_dbm: power(rx0.rssi_dbm),
+            rssi_rx1_dbm: power(rx1.rssi_dbm),
+            rssi_dbm: power(strong.rssi_dbm),
+            snr_rx0_db: Some(quantise(rx0.snr_db, SNR_STEP_DB)),
+            snr_rx1_db: Some(quantise(rx1.snr_db, SNR_STEP_DB)),
+        }
+    }
+
+    fn read(&mut self, load: f64, fade_db: f64) -> Reading {
+        let rsrp_dbm = self.rsrp_mean_dbm + fade_db;
+        let snr_db = self.snr_mean_db - COMBINING_GAIN_DB + fade_db;
+        // Power of a symbol with reference signals, in RSRP per PRB: 2 reference
+        // elements a port, data on the others, noise and interference on all 12.
+        let n_ref = 2.0 * self.n_tx;
+        let data = load * (12.0 - n_ref) * self.n_tx * self.data_to_reference_power;
+        let rssi = n_ref + data + 12.0 / linear(snr_db);
+        let rssi_dbm = rsrp_dbm + db(self.n_prb * rssi);
+        let rsrp_dbm = rsrp_dbm + ERROR_SIGMA_DB * self.random.normal();
+        let rssi_dbm = rssi_dbm + ERROR_SIGMA_DB * self.random.normal();
+        // RSRQ = N * RSRP / RSSI (TS 36.214, 5.1.3).
+        let rsrq_db = db(self.n_prb) + rsrp_dbm - rssi_dbm;
+        let snr_db = snr_db + ERROR_SIGMA_DB * self.random.normal();
+        Reading { rsrp_dbm, rsrq_db, rssi_dbm, snr_db }
+    }
+}
+
+fn quantise(value: f64, step: f64) -> f32 {
+    ((value / step).round() * step) as f32
+}

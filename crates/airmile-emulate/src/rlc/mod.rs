@@ -1,0 +1,108 @@
+//! RLC, acknowledged mode (TS 36.322): sender, receiver and their PDUs.
+//!
+//! Sequence numbers are unwrapped inside; [`wire_sn`] gives the 10 bits that
+//! the air has. PDUs know the SDUs they carry by identity, not by content.
+
+mod receiver;
+mod sender;
+
+use std::sync::Arc;
+
+pub(crate) use receiver::AmReceiver;
+pub(crate) use sender::AmSender;
+
+/// AM_Window_Size (TS 36.322, 7.2).
+const WINDOW: u64 = 512;
+
+/// A service data unit: an IP packet with its PDCP header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sdu {
+    /// The owner's name for it.
+    pub id: u64,
+    /// Bytes.
+    pub bytes: u32,
+}
+
+/// A part of an SDU in a PDU: a data field element (TS 36.322, 6.2.2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Element {
+    pub(crate) sdu: Sdu,
+    pub(crate) bytes: u32,
+    /// Whether the SDU ends here.
+    pub(crate) ends: bool,
+}
+
+/// An AMD PDU, or a segment of one.
+#[derive(Debug, Clone)]
+pub(crate) struct AmdPdu {
+    pub(crate) sn: u64,
+    /// Elements of the whole PDU.
+    pub(crate) elements: Arc<[Element]>,
+    /// Bytes of the whole PDU's data field.
+    pub(crate) field_bytes: u32,
+    /// The part of the data field that is here, from and to (exclusive).
+    pub(crate) part: (u32, u32),
+    /// Bytes with header.
+    pub(crate) size_bytes: u32,
+    pub(crate) poll: bool,
+}
+
+impl AmdPdu {
+    /// Whether it is an AMD PDU segment (resegmentation flag).
+    pub(crate) fn is_segment(&self) -> bool {
+        self.part != (0, self.field_bytes)
+    }
+}
+
+/// A missing PDU, or the missing part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Nack {
+    pub(crate) sn: u64,
+    pub(crate) part: Option<(u32, u32)>,
+}
+
+/// A STATUS PDU (TS 36.322, 6.2.1.6).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// All below are received but for the NACKs.
+    pub(crate) ack_sn: u64,
+    pub(crate) nacks: Vec<Nack>,
+}
+
+impl Status {
+    /// Bytes: D/C, CPT, ACK_SN and E1 are 15 bits, a NACK_SN with E1 and E2 12,
+    /// SOstart with SOend 30.
+    pub(crate) fn size_bytes(&self) -> u32 {
+        let nack_bits = |nack: &Nack| if nack.part.is_some() { 42 } else { 12 };
+        (15 + self.nacks.iter().map(nack_bits).sum::<u32>()).div_ceil(8)
+    }
+}
+
+/// A PDU of either kind.
+#[derive(Debug, Clone)]
+pub(crate) enum Pdu {
+    Data(AmdPdu),
+    Status(Status),
+}
+
+impl Pdu {
+    pub(crate) fn size_bytes(&self) -> u32 {
+        match self {
+            Self::Data(pdu) => pdu.size_bytes,
+            Self::Status(status) => status.size_bytes(),
+        }
+    }
+}
+
+/// The 10-bit sequence number of the header.
+pub(crate) const fn wire_sn(sn: u64) -> u32 {
+    (sn % 1024) as u32
+}
+
+/// Header of an AMD PDU (2 bytes; 4 with the segment offset) whose data field
+/// has a number of elements: a length indicator of 12 bits for each but the
+/// last (TS 36.322, 6.2.1.4 and 6.2.1.5).
+fn header_bytes(elements: usize, segment: bool) -> u32 {
+    let fixed = if segment { 4 } else { 2 };
+    fixed + (elements.saturating_sub(1) as u32 * 12).div_ceil(8)
+}

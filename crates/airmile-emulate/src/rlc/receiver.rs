@@ -1,0 +1,250 @@
+//! The receiving side of an AM RLC entity (TS 36.322, 5.1.3.2 and 5.2.3).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{AmdPdu, Element, Nack, Sdu, Status, WINDOW};
+use crate::scenario::RlcConfig;
+
+/// A PDU of which something has arrived.
+#[derive(Debug, Clone)]
+struct Arrived {
+    elements: Arc<[Element]>,
+    field_bytes: u32,
+    /// Parts that are here, in order, apart from each other.
+    parts: Vec<(u32, u32)>,
+}
+
+impl Arrived {
+    fn add(&mut self, part: (u32, u32)) {
+        self.parts.push(part);
+        self.parts.sort_unstable();
+        let mut merged: Vec<(u32, u32)> = Vec::with_capacity(self.parts.len());
+        for &(from, to) in &self.parts {
+            match merged.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => merged.push((from, to)),
+            }
+        }
+        self.parts = merged;
+    }
+
+    fn is_whole(&self) -> bool {
+        self.parts == [(0, self.field_bytes)]
+    }
+
+    /// The first part that is missing.
+    fn missing(&self) -> (u32, u32) {
+        match *self.parts.as_slice() {
+            [(0, to), (next, _), ..] => (to, next),
+            [(0, to)] => (to, self.field_bytes),
+            [(from, _), ..] => (0, from),
+            [] => (0, self.field_bytes),
+        }
+    }
+}
+
+/// The receiver. Its state variables have the standard's names (7.1).
+#[derive(Debug, Clone)]
+pub(crate) struct AmReceiver {
+    config: RlcConfig,
+    arrived: BTreeMap<u64, Arrived>,
+    vr_r: u64,
+    vr_ms: u64,
+    vr_h: u64,
+    vr_x: u64,
+    /// TTI at which t-Reordering runs out.
+    reordering_due: Option<i64>,
+    /// First TTI at which t-StatusProhibit allows a STATUS PDU.
+    status_allowed: i64,
+    status_owed: bool,
+    /// Bytes in sequence of an SDU that is not complete.
+    partial_bytes: u64,
+    /// SN of a poll that waits for VR(MS) to pass it (5.2.3).
+    delayed_poll: Option<u64>,
+}
+
+impl AmReceiver {
+    pub(crate) fn new(config: RlcConfig) -> Self {
+        Self {
+            config,
+            arrived: BTreeMap::new(),
+            vr_r: 0,
+            vr_ms: 0,
+            vr_h: 0,
+            vr_x: 0,
+            reordering_due: None,
+            status_allowed: i64::MIN,
+            status_owed: false,
+            partial_bytes: 0,
+            delayed_poll: None,
+        }
+    }
+
+    /// Takes a PDU; gives the SDUs that are complete and in sequence.
+    pub(crate) fn receive(&mut self, pdu: &AmdPdu, tti: i64) -> Vec<Sdu> {
+        let x = pdu.sn;
+        let known = self.arrived.get(&x).is_some_and(Arrived::is_whole);
+        let discarded = x < self.vr_r || x >= self.vr_r + WINDOW || known;
+        if pdu.poll {
+            if discarded || x < self.vr_ms {
+                self.status_owed = true;
+            } else {
+                self.delayed_poll = Some(x);
+            }
+        }
+        let mut delivered = Vec::new();
+        if !discarded {
+            let fresh = || Arrived {
+                elements: Arc::clone(&pdu.elements),
+                field_bytes: pdu.field_bytes,
+                parts: Vec::new(),
+            };
+            self.arrived.entry(x).or_insert_with(fresh).add(pdu.part);
+            self.advance(x, &mut delivered);
+            self.keep_reordering(tti);
+        }
+        self.release_poll();
+        delivered
+    }
+
+    /// 5.1.3.2.3: moves the state variables after PDU `x` was placed.
+    fn advance(&mut self, x: u64, delivered: &mut Vec<Sdu>) {
+        self.vr_h = self.vr_h.max(x + 1);
+        self.vr_ms = self.first_missing(self.vr_ms);
+        while self.arrived.get(&self.vr_r).is_some_and(Arrived::is_whole) {
+            if let Some(whole) = self.arrived.remove(&self.vr_r) {
+                self.reassemble(&whole.elements, delivered);
+            }
+            self.vr_r += 1;
+        }
+        self.vr_ms = self.vr_ms.max(self.vr_r);
+    }
+
+    fn reassemble(&mut self, elements: &[Element], delivered: &mut Vec<Sdu>) {
+        for element in elements {
+            self.partial_bytes += u64::from(element.bytes);
+            if element.ends {
+                self.partial_bytes = 0;
+                delivered.push(element.sdu);
+            }
+        }
+    }
+
+    /// VR(R), and the bytes below it of an SDU that is not complete.
+    pub(crate) const fn in_sequence(&self) -> (u64, u64) {
+        (self.vr_r, self.partial_bytes)
+    }
+
+    fn first_missing(&self, from: u64) -> u64 {
+        let whole =
+            |sn: u64| sn < self.vr_r || self.arrived.get(&sn).is_some_and(Arrived::is_whole);
+        (from..).find(|&sn| !whole(sn)).unwrap_or(from)
+    }
+
+    fn keep_reordering(&mut self, tti: i64) {
+        if self.reordering_due.is_some() && self.vr_x <= self.vr_r {
+            self.reordering_due = None;
+        }
+        if self.reordering_due.is_none() && self.vr_h > self.vr_r {
+            self.start_reordering(tti);
+        }
+    }
+
+    fn start_reordering(&mut self, tti: i64) {
+        self.vr_x = self.vr_h;
+        self.reordering_due = Some(tti + i64::from(self.config.t_reordering_ms));
+    }
+
+    fn release_poll(&mut self) {
+        if self.delayed_poll.is_some_and(|sn| sn < self.vr_ms) {
+            self.delayed_poll = None;
+            self.status_owed = true;
+        }
+    }
+
+    /// Lets t-Reordering run out (5.1.3.2.4).
+    pub(crate) fn tick(&mut self, tti: i64) {
+        if self.reordering_due.is_none_or(|due| due > tti) {
+            return;
+        }
+        self.reordering_due = None;
+        self.vr_ms = self.first_missing(self.vr_x);
+        if self.vr_h > self.vr_ms {
+            self.start_reordering(tti);
+        }
+        self.status_owed = true;
+        self.release_poll();
+    }
+
+    /// Bytes of the STATUS PDU that is due, 0 if none is.
+    pub(crate) fn status_bytes(&self, tti: i64) -> u32 {
+        if self.status_owed && tti >= self.status_allowed { self.status().size_bytes() } else { 0 }
+    }
+
+    /// The STATUS PDU that is due, if it fits.
+    pub(crate) fn take_status(&mut self, room: u32, tti: i64) -> Option<Status> {
+        let bytes = self.status_bytes(tti);
+        if bytes == 0 || bytes > room {
+            return None;
+        }
+        self.status_owed = false;
+        self.status_allowed = tti + i64::from(self.config.t_status_prohibit_ms);
+        Some(self.status())
+    }
+
+    /// 6.2.1.6: what is missing below VR(MS).
+    fn status(&self) -> Status {
+        let nack = |sn: u64| match self.arrived.get(&sn) {
+            Some(arrived) if arrived.is_whole() => None,
+            Some(arrived) => Some(Nack { sn, part: Some(arrived.missing()) }),
+            None => Some(Nack { sn, part: None }),
+        };
+        Status { ack_sn: self.vr_ms, nacks: (self.vr_r..self.vr_ms).filter_map(nack).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pdu(sn: u64, poll: bool, part: (u32, u32)) -> AmdPdu {
+        let elements = [Element { sdu: Sdu { id: sn, bytes: 100 }, bytes: 100, ends: true }].into();
+        AmdPdu { sn, elements, field_bytes: 100, part, size_bytes: 102, poll }
+    }
+
+    fn ids(sdus: &[Sdu]) -> Vec<u64> {
+        sdus.iter().map(|sdu| sdu.id).collect()
+    }
+
+    #[test]
+    fn delivers_in_sequence_and_reports_what_is_missing() {
+        let mut receiver = AmReceiver::new(RlcConfig::default());
+        assert_eq!(ids(&receiver.receive(&pdu(0, false, (0, 100)), 0)), [0]);
+        assert_eq!(ids(&receiver.receive(&pdu(2, true, (0, 100)), 1)).len(), 0);
+        // The poll waits for t-Reordering, as HARQ may still bring SN 1.
+        assert_eq!(receiver.status_bytes(1), 0);
+        receiver.tick(40);
+        assert_eq!(receiver.status_bytes(40), 0);
+        receiver.tick(41);
+        let status = receiver.take_status(100, 41).unwrap();
+        assert_eq!(status, Status { ack_sn: 3, nacks: vec![Nack { sn: 1, part: None }] });
+        assert_eq!(status.size_bytes(), 4);
+        // Two segments make it whole.
+        assert_eq!(ids(&receiver.receive(&pdu(1, false, (60, 100)), 50)).len(), 0);
+        assert_eq!(receiver.status().nacks, [Nack { sn: 1, part: Some((0, 60)) }]);
+        assert_eq!(ids(&receiver.receive(&pdu(1, true, (0, 60)), 51)), [1, 2]);
+        // t-StatusProhibit holds the answer back.
+        assert_eq!(receiver.status_bytes(60), 0);
+        assert_eq!(receiver.take_status(100, 61), Some(Status { ack_sn: 3, nacks: vec![] }));
+    }
+
+    #[test]
+    fn answers_a_poll_in_sequence_at_once_and_ignores_duplicates() {
+        let mut receiver = AmReceiver::new(RlcConfig::default());
+        assert_eq!(ids(&receiver.receive(&pdu(0, true, (0, 100)), 0)), [0]);
+        assert_eq!(receiver.take_status(100, 0).unwrap().size_bytes(), 2);
+        assert_eq!(ids(&receiver.receive(&pdu(0, true, (0, 100)), 30)).len(), 0);
+        assert_eq!(receiver.status_bytes(30), 2);
+    }
+}

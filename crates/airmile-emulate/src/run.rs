@@ -1,0 +1,210 @@
+//! A whole run in virtual time: cell, core network and transfers together.
+
+use std::collections::{HashMap, VecDeque};
+
+use airmile_model::{Direction, Record, Stamp, Transfer, TransferTruth, TruthRun, TtiIndex};
+
+use crate::cell::{Cell, EPOCH_NS};
+use crate::flow::{Ended, Flow, Packet};
+use crate::rlc::Sdu;
+use crate::scenario::{Scenario, ScenarioError};
+use crate::truth::{CellUse, throughput_time_ms};
+
+/// What a run leaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    /// First TTI.
+    pub first_tti: TtiIndex,
+    /// TTIs.
+    pub n_tti: u32,
+    /// What a modem log would show, in time order.
+    pub records: Vec<Record>,
+    /// The phone's downlink queue at the base station, every TTI.
+    pub truth: Vec<TruthRun>,
+    /// The phone's own uplink queue, every TTI.
+    pub ul_truth: Vec<TruthRun>,
+    /// PRB pairs that all users together had, every TTI.
+    pub cell_use: Vec<CellUse>,
+    /// Transfers that ended, by start.
+    pub transfers: Vec<EmulatedTransfer>,
+    /// Bytes by where they are at the end.
+    pub totals: [Totals; 2],
+}
+
+/// A transfer with its truth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmulatedTransfer {
+    /// As an application would note it down.
+    pub transfer: Transfer,
+    /// Which way its data goes.
+    pub dir: Direction,
+    /// What the queue of that direction did.
+    pub truth: TransferTruth,
+}
+
+impl EmulatedTransfer {
+    /// Throughput time over duration.
+    #[must_use]
+    pub fn link_demand(&self) -> f64 {
+        self.truth.duration_ms.map_or(f64::NAN, |ms| self.truth.throughput_time_ms / ms)
+    }
+}
+
+/// Bytes of SDUs of a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    /// Which way.
+    pub dir: Direction,
+    /// Came to the queue.
+    pub arrived_bytes: u64,
+    /// Were delivered, whole SDUs in sequence.
+    pub delivered_bytes: u64,
+    /// Were never sent.
+    pub unsent_bytes: u64,
+    /// Were sent, their SDUs not delivered.
+    pub in_transit_bytes: u64,
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// A scenario that cannot be run.
+pub fn run(scenario: &Scenario) -> Result<Trace, ScenarioError> {
+    let mut run = Run::new(scenario)?;
+    let mut idle_ms = 0;
+    for _ in 0..scenario.duration_ms {
+        run.step();
+        idle_ms = if run.flows.iter().all(Flow::is_done) { idle_ms + 1 } else { 0 };
+        if idle_ms >= scenario.tail_ms.max(1) {
+            break;
+        }
+    }
+    Ok(run.finish())
+}
+
+/// A pipe of constant delay.
+#[derive(Debug, Default)]
+struct Pipe {
+    delay: i64,
+    packets: VecDeque<(i64, Packet)>,
+}
+
+impl Pipe {
+    fn push(&mut self, now: i64, packet: Packet) {
+        self.packets.push_back((now + self.delay, packet));
+    }
+
+    fn pop(&mut self, now: i64) -> Option<Packet> {
+        self.packets.front().filter(|(due, _)| *due <= now)?;
+        self.packets.pop_front().map(|(_, packet)| packet)
+    }
+}
+
+struct Run {
+    cell: Cell,
+    first_tti: TtiIndex,
+    flows: Vec<Flow>,
+    to_enb: Pipe,
+    to_server: Pipe,
+    on_air: HashMap<u64, Packet>,
+    next_id: u64,
+    records: Vec<Record>,
+    /// Bytes arrived and delivered, downlink and uplink.
+    bytes: [(u64, u64); 2],
+}
+
+impl Run {
+    fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        let cell = Cell::new(scenario)?;
+        let first_tti = cell.tti();
+        let flow = |(n, traffic)| Flow::new(n, traffic, first_tti.0, scenario.seed);
+        let rtt = i64::from(scenario.core.rtt_ms);
+        Ok(Self {
+            cell,
+            first_tti,
+            flows: scenario.traffic.iter().enumerate().map(flow).collect(),
+            to_enb: Pipe { delay: rtt / 2, ..Pipe::default() },
+            to_server: Pipe { delay: rtt - rtt / 2, ..Pipe::default() },
+            on_air: HashMap::new(),
+            next_id: 0,
+            records: Vec::new(),
+            bytes: [(0, 0); 2],
+        })
+    }
+
+    fn step(&mut self) {
+        let now = self.cell.tti().0;
+        while let Some(packet) = self.to_server.pop(now) {
+            self.flows[packet.flow].receive(Direction::Ul, packet, now);
+        }
+        for n in 0..self.flows.len() {
+            self.flows[n].step(now);
+            while let Some(packet) = self.flows[n].poll_server() {
+                self.to_enb.push(now, packet);
+            }
+            while let Some(packet) = self.flows[n].poll_phone() {
+                self.transmit(Direction::Ul, packet);
+            }
+        }
+        while let Some(packet) = self.to_enb.pop(now) {
+            self.transmit(Direction::Dl, packet);
+        }
+        self.cell.step();
+        while let Some(record) = self.cell.poll_record() {
+            self.records.push(record);
+        }
+        while let Some(delivery) = self.cell.poll_delivery() {
+            self.bytes[delivery.dir as usize].1 += u64::from(delivery.sdu.bytes);
+            let Some(packet) = self.on_air.remove(&delivery.sdu.id) else { continue };
+            match delivery.dir {
+                Direction::Ul => self.to_server.push(now, packet),
+                Direction::Dl => self.flows[packet.flow].receive(Direction::Dl, packet, now),
+            }
+        }
+    }
+
+    /// Puts a packet into the queue before the air.
+    fn transmit(&mut self, dir: Direction, packet: Packet) {
+        let sdu = Sdu { id: self.next_id, bytes: packet.bytes };
+        self.next_id += 1;
+        self.on_air.insert(sdu.id, packet);
+        self.bytes[dir as usize].0 += u64::from(sdu.bytes);
+        self.cell.push(dir, sdu);
+    }
+
+    fn finish(self) -> Trace {
+        let end = self.cell.tti();
+        let totals = [Direction::Dl, Direction::Ul].map(|dir| {
+            let (arrived_bytes, delivered_bytes) = self.bytes[dir as usize];
+            let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(dir);
+            Totals { dir, arrived_bytes, delivered_bytes, unsent_bytes, in_transit_bytes }
+        });
+        let truth = self.cell.into_truth();
+        let mut ended: Vec<Ended> = self.flows.into_iter().flat_map(Flow::into_ended).collect();
+        ended.sort_by_key(|transfer| transfer.start);
+        let describe = |ended| {
+            let Ended { id, dir, start, end, bytes } = ended;
+            let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };
+            let stamp = |tti: TtiIndex| Stamp::modem(EPOCH_NS + tti.0 * 1_000_000);
+            let throughput_time_ms = throughput_time_ms(runs, start, end);
+            let duration_ms = Some(end.since(start) as f64);
+            let (time, tti) = (Some((stamp(start), stamp(end))), Some((start, end)));
+            let truth = TransferTruth { id: id.clone(), throughput_time_ms, duration_ms };
+            EmulatedTransfer {
+                transfer: Transfer { id, time, tti, bytes: Some(bytes) },
+                dir,
+                truth,
+            }
+        };
+        Trace {
+            first_tti: self.first_tti,
+            n_tti: end.since(self.first_tti) as u32,
+            records: self.records,
+            transfers: ended.into_iter().map(describe).collect(),
+            truth: truth.dl,
+            ul_truth: truth.ul,
+            cell_use: truth.cell_use,
+            totals,
+        }
+    }
+}

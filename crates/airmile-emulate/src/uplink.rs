@@ -1,0 +1,279 @@
+//! The uplink shared channel of the phone: scheduling requests, buffer status
+//! reports, grants, and blocks. Other users' uplinks are not emulated: what the
+//! phone may get is set by the scenario.
+
+use std::collections::VecDeque;
+
+use airmile_model::Modulation;
+use airmile_model::tables::{McsTable, bsr_upper_bound_bytes};
+
+use crate::downlink::RlcEnd;
+use crate::harq::{Harq, PROCESSES, Transmission};
+use crate::link::{Fading, LinkAdaptation, Mcs, linear};
+use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR};
+use crate::random::Random;
+use crate::scenario::{Scenario, UplinkConfig};
+
+/// TTIs from a grant to its transmission, and from a transmission to when the
+/// base station can act on it (TS 36.213, 8).
+const GRANT_TTIS: i64 = 4;
+
+/// Bytes granted on a scheduling request, whose sender's need is unknown
+/// (chosen here: holds a buffer status report and a TCP acknowledgement).
+const SR_GRANT_BYTES: u64 = 80;
+
+/// periodicBSR-Timer (TS 36.331, MAC-MainConfig; chosen here: sf5).
+const BSR_PERIOD_TTIS: i64 = 5;
+
+/// What the base station is to learn of the phone's buffer.
+#[derive(Debug, Clone, Copy)]
+enum Notice {
+    /// A scheduling request.
+    Request,
+    /// A BSR of this many bytes, sent in a TTI.
+    Report { bytes: u64, sent: i64 },
+}
+
+/// A block sent by the phone in a TTI.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) transmission: Transmission,
+    pub(crate) n_prb: u16,
+    pub(crate) tbs_bytes: u32,
+    pub(crate) modulation: Modulation,
+    /// What it carries, when sent for the first time.
+    pub(crate) built: Option<MacPdu>,
+    /// Index of the BSR in it, when sent for the first time.
+    pub(crate) bsr_index: Option<u8>,
+    pub(crate) departed_bytes: u32,
+    /// What the base station got, if the block was received.
+    pub(crate) received: Option<MacPdu>,
+}
+
+/// What a grant assigns.
+#[derive(Debug, Clone, Copy)]
+struct Assigned {
+    n_prb: u16,
+    mcs: Mcs,
+}
+
+#[derive(Debug, Clone)]
+struct Carried {
+    pdu: MacPdu,
+    bsr: Option<(i64, u8)>,
+}
+
+/// The phone's uplink.
+#[derive(Debug, Clone)]
+pub(crate) struct Uplink {
+    config: UplinkConfig,
+    fading: Fading,
+    adaptation: LinkAdaptation,
+    harq: Harq<Carried>,
+    dice: Random,
+    /// Grants on their way, by TTI of transmission.
+    grants: VecDeque<(i64, Assigned)>,
+    /// Bytes of recent grants by TTI of transmission.
+    granted: VecDeque<(i64, u64)>,
+    last_grant: i64,
+    /// What the base station believes to be waiting.
+    believed_bytes: u64,
+    notices: VecDeque<(i64, Notice)>,
+    last_bsr: i64,
+}
+
+impl Uplink {
+    pub(crate) fn new(scenario: &Scenario, first_tti: i64) -> Self {
+        let link = &scenario.link;
+        let random = Random::new(scenario.seed, 20);
+        let fading = Fading::new(
+            link.ul_snr_mean_db,
+            link.fading_sigma_db,
+            link.fading_coherence_ms,
+            random,
+        );
+        let adaptation = LinkAdaptation::new(McsTable::Pusch, link.bler_target, fading.snr_db());
+        Self {
+            config: scenario.uplink.clone(),
+            fading,
+            adaptation,
+            harq: Harq::new(),
+            dice: Random::new(scenario.seed, 21),
+            grants: VecDeque::new(),
+            granted: VecDeque::new(),
+            last_grant: first_tti - i64::from(scenario.uplink.grant_every_tti),
+            believed_bytes: 0,
+            notices: VecDeque::new(),
+            last_bsr: first_tti - BSR_PERIOD_TTIS,
+        }
+    }
+
+    /// Goes through a TTI; `phone` is the phone's end of the bearer.
+    pub(crate) fn step(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<Sent> {
+        self.fading.step();
+        self.adaptation.observe(tti, self.fading.snr_db());
+        self.take_notices(tti);
+        self.request(tti, phone);
+        let sent = self.transmit(tti, phone);
+        self.grant(tti);
+        sent
+    }
+
+    /// The base station reads what has arrived.
+    fn take_notices(&mut self, tti: i64) {
+        while let Some(&(due, notice)) = self.notices.front()
+            && due <= tti
+        {
+            self.notices.pop_front();
+            self.believed_bytes = match notice {
+                Notice::Request => self.believed_bytes.max(SR_GRANT_BYTES),
+                Notice::Report { bytes, sent } => {
+                    let since = self.granted.iter().filter(|(at, _)| *at > sent);
+                    bytes.saturating_sub(since.map(|(_, bytes)| bytes).sum())
+                }
+            };
+        }
+        self.granted.retain(|(at, _)| *at > tti - 2 * PROCESSES as i64);
+    }
+
+    /// The phone asks for a grant when data waits and none is coming (TS
+    /// 36.321, 5.4.4).
+    fn request(&mut self, tti: i64, phone: &RlcEnd) {
+        let waits = buffer_bytes(phone, tti) > 0;
+        let nothing_comes =
+            self.grants.is_empty() && self.notices.is_empty() && self.believed_bytes == 0;
+        let occasion = tti.rem_euclid(i64::from(self.config.sr_period_ms)) == 0;
+        if waits && nothing_comes && occasion && self.harq.is_idle() {
+            self.notices.push_back((tti + GRANT_TTIS, Notice::Request));
+        }
+    }
+
+    /// The base station grants a later TTI. Uplink HARQ is synchronous: the TTI
+    /// gives the process, and a retransmission has priority (TS 36.213, 8).
+    fn grant(&mut self, tti: i64) {
+        let at = tti + GRANT_TTIS;
+        let spaced = tti - self.last_grant >= i64::from(self.config.grant_every_tti);
+        if self.believed_bytes == 0 || !spaced || !self.harq.is_free(process_of(at), at) {
+            return;
+        }
+        let mcs = self.adaptation.mcs();
+        // Headers: MAC 3, BSR 2, RLC 2 and some length indicators.
+        let wanted = self.believed_bytes + 16;
+        let n_prb = transform_size(mcs.prbs_for(wanted, self.config.max_prb), self.config.max_prb);
+        let tbs_bytes = mcs.tbs_bytes(n_prb);
+        if tbs_bytes < LEAST_BLOCK_BYTES {
+            self.believed_bytes = 0;
+            return;
+        }
+        self.grants.push_back((at, Assigned { n_prb, mcs }));
+        self.granted.push_back((at, tbs_bytes.into()));
+        self.last_grant = tti;
+        self.believed_bytes = self.believed_bytes.saturating_sub(tbs_bytes.into());
+    }
+
+    fn transmit(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<Sent> {
+        let (id, mut sent) = match self.harq.due(tti) {
+            Some(id) => (id, None),
+            None => {
+                let assigned = self.grants.front().filter(|(at, _)| *at <= tti)?.1;
+                self.grants.pop_front();
+                let id = process_of(tti);
+                (id, Some(self.start(id, assigned, tti, phone)))
+            }
+        };
+        let block = self.harq.block(id)?;
+        let (n_prb, tbs_bytes, modulation) = (block.n_prb, block.tbs_bytes, block.mcs.modulation);
+        let snr = linear(self.fading.snr_db());
+        let dice = &mut self.dice;
+        let (transmission, gone) = self.harq.transmit(id, tti, snr, |bler| dice.chance(bler))?;
+        if !transmission.retx {
+            self.adaptation.learn(transmission.crc_ok);
+        }
+        let received = gone.filter(|_| transmission.crc_ok).map(|block| block.body);
+        if let Some((sent, index)) = received.as_ref().and_then(|carried| carried.bsr) {
+            // More than 150000: taken as the table's last bound.
+            let bytes = bsr_upper_bound_bytes(index).unwrap_or(150_000).into();
+            self.notices.push_back((tti + GRANT_TTIS, Notice::Report { bytes, sent }));
+        }
+        let built = sent.take();
+        Some(Sent {
+            transmission,
+            n_prb,
+            tbs_bytes,
+            modulation,
+            departed_bytes: built.as_ref().map_or(0, |carried| carried.pdu.departed_bytes()),
+            bsr_index: built.as_ref().and_then(|carried| carried.bsr).map(|(_, index)| index),
+            built: built.map(|carried| carried.pdu),
+            received: received.map(|carried| carried.pdu),
+        })
+    }
+
+    /// The phone fills a granted block: a periodic BSR if data will be left, a
+    /// padding BSR if there is room (TS 36.321, 5.4.5).
+    fn start(
+        &mut self,
+        id: usize,
+        Assigned { n_prb, mcs }: Assigned,
+        tti: i64,
+        phone: &mut RlcEnd,
+    ) -> Carried {
+        let tbs_bytes = mcs.tbs_bytes(n_prb);
+        let RlcEnd { sender, receiver } = phone;
+        let more = sender.wanted_bytes() + 8 > u64::from(tbs_bytes);
+        let report = more && tti - self.last_bsr >= BSR_PERIOD_TTIS;
+        let control = if report { vec![SHORT_BSR] } else { Vec::new() };
+        let mut pdu = MacPdu::fill(tbs_bytes, control, receiver, sender, tti);
+        let mut bsr = None;
+        if report || pdu.add_padding_bsr() {
+            self.last_bsr = tti;
+            bsr = Some((tti, bsr_index(buffer_bytes(phone, tti))));
+        }
+        let carried = Carried { pdu, bsr };
+        self.harq.load(id, carried.clone(), mcs, n_prb);
+        carried
+    }
+}
+
+/// Bytes available for transmission at the phone (TS 36.322, 4.5).
+fn buffer_bytes(phone: &RlcEnd, tti: i64) -> u64 {
+    phone.sender.queue_bytes() + u64::from(phone.receiver.status_bytes(tti))
+}
+
+/// The process of a TTI.
+const fn process_of(tti: i64) -> usize {
+    tti.rem_euclid(PROCESSES as i64) as usize
+}
+
+/// The index that a BSR reports (TS 36.321, table 6.1.3.1-1).
+fn bsr_index(bytes: u64) -> u8 {
+    let holds =
+        |&index: &u8| bsr_upper_bound_bytes(index).is_some_and(|top| u64::from(top) >= bytes);
+    (0..63).find(holds).unwrap_or(63)
+}
+
+/// The next size at or above `n_prb` whose factors are 2, 3 and 5 (TS 36.211,
+/// 5.3.3); the last one up to `most` where there is none above.
+fn transform_size(n_prb: u16, most: u16) -> u16 {
+    let is_size = |n: &u16| {
+        let mut n = *n;
+        for factor in [2, 3, 5] {
+            while n.is_multiple_of(factor) {
+                n /= factor;
+            }
+        }
+        n == 1
+    };
+    (n_prb.max(1)..=most).find(is_size).or_else(|| (1..=most).rev().find(is_size)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_indexes() {
+        assert_eq!([1, 7, 11, 13, 20].map(|n| transform_size(n, 20)), [1, 8, 12, 15, 20]);
+        assert_eq!(transform_size(7, 7), 6);
+        assert_eq!([0, 1, 10, 11, 150_000, 150_001].map(bsr_index), [0, 1, 1, 2, 62, 63]);
+    }
+}
