@@ -34,7 +34,11 @@ fn link_demand_tells_the_scenarios_apart() {
     for (name, transfers, from, to) in expected {
         let trace = trace(name);
         let demand = link_demand(&trace);
-        println!("{name}: {} TTIs, {} records, link demand {demand:.3}", trace.n_tti, trace.records.len());
+        println!(
+            "{name}: {} TTIs, {} records, link demand {demand:.3}",
+            trace.n_tti,
+            trace.records.len()
+        );
         for t in &trace.transfers {
             println!("  {} {:?} ms, {:.3}", t.transfer.id, t.truth.duration_ms, t.link_demand());
         }
