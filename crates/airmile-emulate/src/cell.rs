@@ -248,8 +248,8 @@ impl Cell {
         let grant = Grant {
             at: self.at(),
             n_prb_cell: Some(self.n_prb),
-            // Transmit diversity counts its ports as layers (TS 36.211, 6.3.3.3).
-            layers: Some(self.n_tx_antennas),
+            // Transmit diversity sends one layer's block.
+            layers: Some(1),
             tbs_bytes: Some(sent.tbs_bytes),
             mcs: Some(how.mcs),
             modulation: Some(sent.modulation),
@@ -305,7 +305,6 @@ impl Cell {
     /// sent (uplink).
     fn record_block(&mut self, dir: Direction, harq_id: u8, tbs_bytes: u32, block: &MacPdu) {
         let (at, position) = (self.at(), self.position());
-        let lcids: Vec<String> = block.lcids().iter().map(u8::to_string).collect();
         let mac_block = MacBlock {
             at,
             position,
@@ -316,7 +315,7 @@ impl Cell {
             rlc_pdus: u8::try_from(block.pdus.len()).unwrap_or(u8::MAX),
             padding_bytes: block.padding_bytes,
             data_bytes: Some(block.sdu_bytes()),
-            lcids: lcids.join(" "),
+            lcids: block.subheaders().join(" "),
         };
         self.records.push_back(mac_block.into());
         for pdu in &block.pdus {

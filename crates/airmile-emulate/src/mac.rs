@@ -112,13 +112,14 @@ impl MacPdu {
         self.pdus.iter().map(data).sum()
     }
 
-    /// LCIDs of the subheaders, in order.
-    pub(crate) fn lcids(&self) -> Vec<u8> {
-        let mut lcids = vec![PADDING; self.front_padding as usize];
-        lcids.extend(&self.control);
-        lcids.extend(self.pdus.iter().map(|_| DATA_LCID));
-        lcids.extend(self.tail_padding.then_some(PADDING));
-        lcids
+    /// The subheaders in order, as records write them: the LCID, and of an SDU
+    /// also its bytes.
+    pub(crate) fn subheaders(&self) -> Vec<String> {
+        let front = (0..self.front_padding).map(|_| PADDING.to_string());
+        let control = self.control.iter().map(u8::to_string);
+        let sdus = self.pdus.iter().map(|pdu| format!("{DATA_LCID}:{}", pdu.size_bytes()));
+        let tail = self.tail_padding.then(|| PADDING.to_string());
+        front.chain(control).chain(sdus).chain(tail).collect()
     }
 }
 
@@ -140,7 +141,7 @@ mod tests {
     use crate::scenario::RlcConfig;
 
     /// Fills a block from a queue of one SDU; gives padding and subheaders.
-    fn fill(sdu_bytes: u32, tbs_bytes: u32, control: &[u8]) -> (u32, Vec<u8>) {
+    fn fill(sdu_bytes: u32, tbs_bytes: u32, control: &[u8]) -> (u32, String) {
         let mut receiver = AmReceiver::new(RlcConfig::default());
         let mut sender = AmSender::new(RlcConfig::default());
         sender.push(Sdu { id: 0, bytes: sdu_bytes });
@@ -150,19 +151,19 @@ mod tests {
         let subheaders = block.front_padding + 1 + lengths + u32::from(block.tail_padding);
         let total = control_bytes + subheaders + block.sdu_bytes() + block.padding_bytes;
         assert_eq!(total, tbs_bytes, "every byte has a place");
-        (block.padding_bytes, block.lcids())
+        (block.padding_bytes, block.subheaders().join(" "))
     }
 
     #[test]
     fn pads_by_the_standards_rules() {
         // 100 bytes, 2 of RLC header, 1 subheader.
-        assert_eq!(fill(100, 103, &[]), (0, vec![3]));
-        assert_eq!(fill(100, 104, &[]), (0, vec![31, 3]));
-        assert_eq!(fill(100, 105, &[]), (0, vec![31, 31, 3]));
+        assert_eq!(fill(100, 103, &[]), (0, "3:102".into()));
+        assert_eq!(fill(100, 104, &[]), (0, "31 3:102".into()));
+        assert_eq!(fill(100, 105, &[]), (0, "31 31 3:102".into()));
         // A length field of one byte and the padding's subheader.
-        assert_eq!(fill(100, 106, &[]), (1, vec![3, 31]));
-        assert_eq!(fill(200, 206, &[]), (0, vec![3, 31]));
-        assert_eq!(fill(1_000, 200, &[]), (0, vec![3]));
-        assert_eq!(fill(1_000, 200, &[TIMING_ADVANCE]), (0, vec![29, 3]));
+        assert_eq!(fill(100, 106, &[]), (1, "3:102 31".into()));
+        assert_eq!(fill(200, 206, &[]), (0, "3:202 31".into()));
+        assert_eq!(fill(1_000, 200, &[]), (0, "3:199".into()));
+        assert_eq!(fill(1_000, 200, &[TIMING_ADVANCE]), (0, "29 3:197".into()));
     }
 }

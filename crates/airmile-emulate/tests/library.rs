@@ -1,5 +1,7 @@
 //! What the named scenarios show, as a table that a reader can check.
 
+#![allow(clippy::unwrap_used, reason = "tests: helpers too")]
+
 use airmile_emulate::{Trace, library, named, run};
 use airmile_model::{Direction, Grant, Record};
 

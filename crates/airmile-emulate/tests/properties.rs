@@ -1,5 +1,7 @@
 //! What holds in every run.
 
+#![allow(clippy::unwrap_used, reason = "tests: helpers too")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_emulate::{
