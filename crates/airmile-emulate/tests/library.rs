@@ -1,6 +1,6 @@
 //! What the named scenarios show, as a table that a reader can check.
 
-#![allow(clippy::unwrap_used, reason = "tests: helpers too")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, with a table to read")]
 
 use airmile_emulate::{Trace, library, named, run};
 use airmile_model::{Direction, Grant, Record};
