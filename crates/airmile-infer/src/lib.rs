@@ -1,1 +1,12 @@
-//! infer
+//! Records to findings: bursts, throughput time, link demand.
+//!
+//! Pure state machines: records go in, findings come out; no file, socket,
+//! thread or clock. The three verbs are `push`, `poll` and `finish`.
+//!
+//! - [`burst`]: when was the downlink queue not empty (BurstTracker).
+//! - [`transfer`]: throughput time, link demand and verdict of a transfer.
+//! - [`uplink`]: the same of the uplink, from the phone's own buffer.
+
+pub mod burst;
+pub mod transfer;
+pub mod uplink;

@@ -1,0 +1,320 @@
+//! Allocations alone: how many PRBs, and when.
+//!
+//! What an allocation says of the queue depends on the cell, so the log is
+//! asked first which kind it is:
+//!
+//! - The cell *trims*: a block takes the whole carrier or no more than the
+//!   queue needs. Then any allocation below the full one emptied the queue,
+//!   as in BurstTracker's figure 4, where RB fractions are bimodal. A cell is
+//!   taken as trimming where blocks below the full one are rare or are not
+//!   followed at once by others, or where block sizes sit on whole packets
+//!   whatever the MCS: a queue emptied each time, the rate-limited arrival.
+//! - The cell *shares* TTIs (or never trims): sizes vary with the other users.
+//!   Then the pause after a block and its size against its predecessors are
+//!   judged together, by a mixture of two classes that EM fits to the log.
+
+use super::gap::{self, EM_ITERATIONS, N_BINS};
+
+/// A block of user data, as far as this evidence goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Allocation {
+    pub tti: i64,
+    pub prb: u32,
+    pub tbs_bytes: u32,
+    /// TTIs to the next one; `None`: nothing more in this stretch.
+    pub gap: Option<i64>,
+}
+
+/// What an allocation says: the posterior that it emptied the queue, and
+/// whether its size or the pause after it told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Judgement {
+    pub p_empty: f64,
+    pub by_size: bool,
+}
+
+/// How the cell gives out its PRBs, as the log shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CellHabit {
+    /// Whole TTIs to one user, cut to the queue: sizes tell.
+    #[default]
+    Trims,
+    /// TTIs shared, or grants never cut: pauses tell, sizes help.
+    Shares,
+}
+
+/// At or above this part of the largest allocation seen a block is full: PRBs
+/// come in groups of up to 4 (TS 36.213, 7.1.6.1), and a cell may leave some out.
+const FULL_SHARE: f64 = 0.95;
+/// A user who waits so long has an empty queue: the longest contention in the
+/// simulated logs is 41 TTIs, and 100 ms is a usual delay budget (TS 23.203,
+/// table 6.1.7).
+const LONG_GAP_TTIS: i64 = 100;
+/// Part of the blocks below full that others follow at once; below it they are
+/// ends, not shares (chosen here, between 0.0-0.3 and 0.6-1.0 in simulated logs).
+const FOLLOWED_SHARE: f64 = 0.3;
+/// Part of all back-to-back blocks that are below full; below it the cell does
+/// not share (chosen here: sharing shows in tens of percent).
+const BELOW_FULL_SHARE: f64 = 0.05;
+/// Part of the blocks below full that must sit on whole packets beyond chance.
+const PACKET_SIZED_SHARE: f64 = 0.5;
+/// Blocks needed to find a packet size (chosen here).
+const MIN_PACKET_BLOCKS: usize = 50;
+/// Packet sizes looked for, in bytes: an Ethernet MTU and headers at most.
+const PACKET_BYTES: (f64, f64) = (300.0, 1600.0);
+/// How many queued packets a block may hold and still be told by its size.
+const PACKETS_PER_BLOCK: u32 = 3;
+/// Weight of "any size" in the backlogged class: the habit changes (chosen here).
+const SIZE_MISFIT: f64 = 0.02;
+/// Blocks before this one that tell the share it would get, and how far back.
+const REFERENCE_BLOCKS: usize = 3;
+const REFERENCE_LOOKBACK: usize = 8;
+const REFERENCE_GAP_TTIS: i64 = 8;
+const REFERENCE_SPAN_TTIS: i64 = 40;
+
+/// Judges every allocation of a stretch of log.
+pub(super) fn judge(blocks: &[Allocation]) -> (CellHabit, Vec<Judgement>) {
+    let largest = blocks.iter().map(|b| b.prb).max().unwrap_or(0);
+    let full = FULL_SHARE * f64::from(largest);
+    let is_full = |b: &Allocation| f64::from(b.prb) >= full;
+    let habit = habit(blocks, &is_full);
+    let judgements = match habit {
+        CellHabit::Trims => blocks
+            .iter()
+            .map(|b| {
+                let paused = b.gap.is_none_or(|gap| gap >= LONG_GAP_TTIS);
+                let by_size = !is_full(b);
+                Judgement { p_empty: if by_size || paused { 0.95 } else { 0.05 }, by_size }
+            })
+            .collect(),
+        CellHabit::Shares => judge_shared(blocks, largest),
+    };
+    (habit, judgements)
+}
+
+fn habit(blocks: &[Allocation], is_full: &dyn Fn(&Allocation) -> bool) -> CellHabit {
+    // If blocks before the longest pauses are full, nothing is trimmed.
+    let (mut long, mut long_full) = (0_usize, 0_usize);
+    for block in blocks.iter().filter(|b| b.gap.is_some_and(|gap| gap >= LONG_GAP_TTIS)) {
+        long += 1;
+        long_full += usize::from(is_full(block));
+    }
+    if long >= 3 && 2 * long_full > long {
+        return CellHabit::Shares;
+    }
+    // The smallest grants are mostly STATUS PDUs, which follow no data.
+    let smallest = blocks.iter().map(|b| b.prb).min().unwrap_or(0);
+    let (mut below, mut followed, mut back_to_back) = (0_usize, 0_usize, 0_usize);
+    for block in blocks {
+        let next = block.gap == Some(1);
+        back_to_back += usize::from(next);
+        if !is_full(block) && block.prb > smallest {
+            below += 1;
+            followed += usize::from(next);
+        }
+    }
+    let rare = (followed as f64) < BELOW_FULL_SHARE * back_to_back.max(1) as f64;
+    let ends = (followed as f64) < FOLLOWED_SHARE * below.max(1) as f64;
+    if rare || ends || packet_sized_share(blocks, is_full, smallest) > PACKET_SIZED_SHARE {
+        CellHabit::Trims
+    } else {
+        CellHabit::Shares
+    }
+}
+
+/// Part of the blocks below full whose size is the smallest that holds a whole
+/// number of equal packets, beyond what chance would give. PRBs come in steps,
+/// so a block cut to the queue is larger than it by less than a step.
+fn packet_sized_share(
+    blocks: &[Allocation],
+    is_full: &dyn Fn(&Allocation) -> bool,
+    step_prb: u32,
+) -> f64 {
+    let spans: Vec<(f64, f64)> = blocks
+        .iter()
+        .filter(|b| !is_full(b) && b.prb > step_prb && b.tbs_bytes > 0)
+        .map(|b| {
+            let tbs = f64::from(b.tbs_bytes);
+            (tbs - tbs * f64::from(step_prb) / f64::from(b.prb), tbs)
+        })
+        .collect();
+    if spans.len() < MIN_PACKET_BLOCKS {
+        return 0.0;
+    }
+    let packet = most_covered(&spans);
+    let (mut hits, mut chance) = (0_usize, 0.0);
+    for &(low, high) in &spans {
+        let fits = |n: u32| {
+            let bytes = f64::from(n) * packet;
+            low < bytes && bytes <= high
+        };
+        hits += usize::from((1..=PACKETS_PER_BLOCK).any(fits));
+        chance += ((high - low) / packet).min(1.0);
+    }
+    let n = spans.len() as f64;
+    let (hit_share, chance) = (hits as f64 / n, chance / n);
+    // With coarse steps every size fits: the test has no power.
+    if chance < 0.5 { (hit_share - chance) / (1.0 - chance) } else { 0.0 }
+}
+
+/// The size that most spans hold.
+fn most_covered(spans: &[(f64, f64)]) -> f64 {
+    let mut edges: Vec<(f64, i32)> = Vec::with_capacity(2 * spans.len());
+    for &(low, high) in spans.iter().filter(|s| s.1 <= 1.3 * PACKET_BYTES.1) {
+        edges.push((low, 1));
+        edges.push((high, -1));
+    }
+    edges.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (mut depth, mut best) = (0, (0, PACKET_BYTES.1));
+    for (at, change) in edges {
+        depth += change;
+        if depth > best.0 && (PACKET_BYTES.0..=PACKET_BYTES.1).contains(&at) {
+            best = (depth, at + 1.0);
+        }
+    }
+    best.1
+}
+
+const SIZE_CLASSES: usize = 7;
+
+/// Size against the reference share, in classes (chosen here: finer below it,
+/// where a trimmed block lies).
+fn size_class(ratio: f64) -> usize {
+    const UPPER: [f64; SIZE_CLASSES - 1] = [0.15, 0.3, 0.5, 0.7, 0.9, 1.1];
+    UPPER.iter().position(|&upper| ratio < upper).unwrap_or(SIZE_CLASSES - 1)
+}
+
+fn judge_shared(blocks: &[Allocation], largest: u32) -> Vec<Judgement> {
+    let classes: Vec<usize> = (0..blocks.len())
+        .map(|i| {
+            let reference = reference_prb(&blocks[..=i]).unwrap_or(largest).max(1);
+            size_class(f64::from(blocks[i].prb) / f64::from(reference))
+        })
+        .collect();
+    // Sizes while backlogged: of blocks that others follow at once.
+    let mut backlogged = [1.0; SIZE_CLASSES];
+    for (block, &class) in blocks.iter().zip(&classes) {
+        backlogged[class] += f64::from(u8::from(block.gap == Some(1)));
+    }
+    let sum: f64 = backlogged.iter().sum();
+    let backlogged =
+        backlogged.map(|n| (1.0 - SIZE_MISFIT) * n / sum + SIZE_MISFIT / SIZE_CLASSES as f64);
+
+    // What is decided: blocks with a pause. Starting points chosen here: ends
+    // are small and their pauses can have any length, contention is short.
+    let open: Vec<(usize, usize, usize)> = blocks
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| b.gap != Some(1))
+        .map(|(i, b)| (i, classes[i], gap::bin(b.gap)))
+        .collect();
+    let mut emptied = [4.0, 3.0, 2.0, 2.0, 2.0, 1.0, 1.0].map(|n: f64| n / 15.0);
+    let mut contention: [f64; N_BINS] = std::array::from_fn(|bin| 0.4 * 0.6_f64.powi(bin as i32));
+    let mut underflow = [1.0 / N_BINS as f64; N_BINS];
+    let mut prior = 0.1;
+    let mut judgements = vec![Judgement { p_empty: 0.02, by_size: false }; blocks.len()];
+    for _ in 0..EM_ITERATIONS {
+        let mut contention_n = [0.3; N_BINS];
+        let mut underflow_n = [0.3; N_BINS];
+        let mut emptied_n = [1.0; SIZE_CLASSES];
+        let mut total = 0.0;
+        for &(i, class, bin) in &open {
+            let empty = prior * underflow[bin] * emptied[class];
+            let waiting = (1.0 - prior) * contention[bin] * backlogged[class];
+            let p = empty / (empty + waiting);
+            let by_size = emptied[class] * contention[bin] > underflow[bin] * backlogged[class];
+            judgements[i] = Judgement { p_empty: p, by_size };
+            total += p;
+            underflow_n[bin] += p;
+            contention_n[bin] += 1.0 - p;
+            emptied_n[class] += p;
+        }
+        prior = (total + 1.0) / (open.len() as f64 + 10.0);
+        contention = normalised(contention_n);
+        underflow = normalised(underflow_n);
+        emptied = normalised(emptied_n);
+    }
+    judgements
+}
+
+fn normalised<const N: usize>(counts: [f64; N]) -> [f64; N] {
+    let sum: f64 = counts.iter().sum();
+    counts.map(|n| n / sum)
+}
+
+/// Median PRBs of the blocks just before the last one of `blocks`.
+fn reference_prb(blocks: &[Allocation]) -> Option<u32> {
+    let (last, before) = blocks.split_last()?;
+    let mut near: Vec<u32> = before
+        .iter()
+        .rev()
+        .take(REFERENCE_LOOKBACK)
+        .filter(|b| {
+            b.gap.is_some_and(|gap| gap <= REFERENCE_GAP_TTIS)
+                && last.tti - b.tti < REFERENCE_SPAN_TTIS
+        })
+        .take(REFERENCE_BLOCKS)
+        .map(|b| b.prb)
+        .collect();
+    near.sort_unstable();
+    near.get(near.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(parts: &[(u32, u32, i64)]) -> Vec<Allocation> {
+        let mut tti = 0;
+        parts
+            .iter()
+            .map(|&(prb, tbs_bytes, gap)| {
+                let block = Allocation { tti, prb, tbs_bytes, gap: Some(gap) };
+                tti += gap;
+                block
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_cell_that_gives_whole_ttis_trims() {
+        let burst = [(48, 4395, 1), (48, 4395, 4), (48, 4395, 1), (12, 1000, 40)];
+        let (habit, judged) = judge(&stretch(&burst.repeat(30)));
+        assert_eq!(habit, CellHabit::Trims);
+        assert!(judged[1].p_empty < 0.5, "contention of a full block");
+        assert!(judged[3].p_empty > 0.5 && judged[3].by_size);
+    }
+
+    #[test]
+    fn shares_are_not_taken_for_ends() {
+        // A third of the carrier each TTI for a while, then a small block and a pause.
+        let mut burst = vec![(16, 1400, 1); 60];
+        burst[20].2 = 3;
+        burst.extend([(3, 250, 35)]);
+        let (habit, judged) = judge(&stretch(&burst.repeat(10)));
+        assert_eq!(habit, CellHabit::Shares);
+        assert!(judged[20].p_empty < 0.5, "{:?}", judged[20]);
+        assert!(judged[60].p_empty > 0.5, "{:?}", judged[60]);
+    }
+
+    #[test]
+    fn blocks_that_fit_whole_packets_are_ends() {
+        // 1450 byte packets every second TTI, under changing MCS.
+        let sizes = [(24, 1620, 1), (24, 1620, 2), (27, 1572, 1), (27, 1572, 2), (18, 1692, 2)];
+        let mut blocks = sizes.repeat(40);
+        blocks.extend([(48, 4395, 1), (3, 277, 50)]);
+        let (habit, judged) = judge(&stretch(&blocks));
+        assert_eq!(habit, CellHabit::Trims);
+        assert!(judged[1].p_empty > 0.5);
+    }
+
+    #[test]
+    fn untrimmed_grants_are_judged_by_pauses() {
+        let mut burst = vec![(48, 4395, 1); 30];
+        burst[7].2 = 3;
+        burst[29].2 = 120;
+        let (habit, judged) = judge(&stretch(&burst.repeat(10)));
+        assert_eq!(habit, CellHabit::Shares);
+        assert!(judged[7].p_empty < 0.5 && judged[29].p_empty > 0.5);
+    }
+}

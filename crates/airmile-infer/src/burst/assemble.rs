@@ -1,0 +1,197 @@
+//! From decisions per TTI to bursts and runs of activity.
+
+use std::collections::VecDeque;
+
+use airmile_model::{Bound, Burst, Direction, TtiIndex};
+
+use super::fuse::Decision;
+use super::paper::{PaperRule, Step};
+use super::tti_row::TtiRow;
+use super::{Activity, BurstOptions};
+
+/// How sure an end is that was not seen: the log or the cell's timing ended.
+const UNSEEN_END: f64 = 0.5;
+/// How sure the literal rule is (chosen here: its median error where TTIs are
+/// shared is over a half).
+const PAPER_RULE: f64 = 0.5;
+
+#[derive(Debug, Clone, Copy)]
+struct OpenBurst {
+    start: i64,
+    bytes: u64,
+    scheduled: u32,
+    opened_by: Bound,
+}
+
+/// Strings decided rows together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Assembler {
+    segment: u32,
+    numerology: u8,
+    open: Option<OpenBurst>,
+    /// The last row taken.
+    last_tti: Option<i64>,
+    run: Option<Activity>,
+    /// Holes ahead: segment, first TTI, length.
+    holes: VecDeque<(u32, i64, i64)>,
+    paper: PaperRule,
+}
+
+impl Assembler {
+    pub(super) fn add_hole(&mut self, segment: u32, tti: i64, n_tti: i64) {
+        self.holes.push_back((segment, tti, n_tti));
+    }
+
+    /// Takes a row of the rule that decides per data TTI.
+    pub(super) fn row(
+        &mut self,
+        row: &TtiRow,
+        decision: &Decision,
+        bursts: &mut VecDeque<Burst>,
+        activities: &mut VecDeque<Activity>,
+    ) {
+        self.begin_row(row, bursts, activities);
+        let mut closed = false;
+        if decision.data {
+            let open = self.open.get_or_insert(OpenBurst {
+                start: row.tti,
+                bytes: 0,
+                scheduled: 0,
+                opened_by: Bound::FirstData,
+            });
+            open.bytes = open.bytes.saturating_add(row.data_bytes());
+            if decision.empty {
+                self.close(row.tti, decision.by, decision.confidence, bursts);
+                closed = true;
+            }
+        }
+        if let Some(open) = self.open.as_mut().filter(|_| !closed) {
+            open.scheduled += u32::from(row.has_grant);
+        }
+    }
+
+    /// Takes a row of the paper's rule.
+    pub(super) fn paper_row(
+        &mut self,
+        row: &TtiRow,
+        gap: Option<i64>,
+        options: &BurstOptions,
+        bursts: &mut VecDeque<Burst>,
+        activities: &mut VecDeque<Activity>,
+    ) {
+        self.begin_row(row, bursts, activities);
+        let step = self.paper.step(row, gap, options.start_threshold, options.end_threshold);
+        if step == Step::Opens {
+            self.open = Some(OpenBurst {
+                start: row.tti,
+                bytes: 0,
+                scheduled: 0,
+                opened_by: Bound::Fraction,
+            });
+        }
+        if let Some(open) = &mut self.open {
+            open.bytes = open.bytes.saturating_add(row.data_bytes());
+            open.scheduled += u32::from(row.has_grant);
+        }
+        if let Step::Closes { end, .. } = step {
+            self.close(end, Bound::Fraction, PAPER_RULE, bursts);
+        }
+    }
+
+    /// The segment or the log ends: what is open ends unseen.
+    pub(super) fn end(
+        &mut self,
+        by: Bound,
+        bursts: &mut VecDeque<Burst>,
+        activities: &mut VecDeque<Activity>,
+    ) {
+        self.take_holes(i64::MAX, bursts, activities);
+        if let Some(last) = self.last_tti.take() {
+            self.close(last.saturating_add(1), by, UNSEEN_END, bursts);
+        }
+        self.paper.take_open();
+        activities.extend(self.run.take());
+    }
+
+    fn begin_row(
+        &mut self,
+        row: &TtiRow,
+        bursts: &mut VecDeque<Burst>,
+        activities: &mut VecDeque<Activity>,
+    ) {
+        self.segment = row.segment;
+        self.numerology = row.numerology;
+        self.take_holes(row.tti, bursts, activities);
+        self.last_tti = Some(row.tti);
+        if !row.has_grant {
+            return;
+        }
+        match &mut self.run {
+            Some(run) if run.start_tti.0 + run.n_tti == row.tti => {
+                run.n_tti += 1;
+                run.bytes = run.bytes.saturating_add(row.data_bytes());
+            }
+            run => {
+                activities.extend(run.take());
+                *run = Some(Activity {
+                    timing_segment: row.segment,
+                    numerology: row.numerology,
+                    start_tti: TtiIndex(row.tti),
+                    n_tti: 1,
+                    at_ns: row.at_ns,
+                    bytes: row.data_bytes(),
+                    unknown: false,
+                });
+            }
+        }
+    }
+
+    /// A hole is unknown, never contention: a burst ends where it begins.
+    fn take_holes(
+        &mut self,
+        until: i64,
+        bursts: &mut VecDeque<Burst>,
+        activities: &mut VecDeque<Activity>,
+    ) {
+        while let Some(&(segment, tti, n_tti)) = self.holes.front() {
+            if segment > self.segment || (segment == self.segment && tti > until) {
+                break;
+            }
+            self.holes.pop_front();
+            if segment == self.segment {
+                let end = self.last_tti.map_or(tti, |last| tti.max(last.saturating_add(1)));
+                self.close(end, Bound::LogHole, UNSEEN_END, bursts);
+                self.paper.take_open();
+            }
+            activities.push_back(Activity {
+                timing_segment: segment,
+                numerology: self.numerology,
+                start_tti: TtiIndex(tti),
+                n_tti: n_tti.max(0),
+                at_ns: None,
+                bytes: 0,
+                unknown: true,
+            });
+        }
+    }
+
+    fn close(&mut self, end: i64, by: Bound, confidence: f64, bursts: &mut VecDeque<Burst>) {
+        let Some(open) = self.open.take() else { return };
+        // A queue that one TTI empties has no throughput time: no burst.
+        if end <= open.start {
+            return;
+        }
+        bursts.push_back(Burst {
+            dir: Direction::Dl,
+            timing_segment: self.segment,
+            start_tti: TtiIndex(open.start),
+            end_tti: TtiIndex(end),
+            bytes: open.bytes,
+            scheduled_ttis: open.scheduled,
+            unknown_ttis: 0,
+            opened_by: open.opened_by,
+            closed_by: by,
+            confidence,
+        });
+    }
+}

@@ -1,0 +1,347 @@
+//! One decision per data TTI: was the queue empty after it?
+//!
+//! Everything that a burst is follows from these decisions: from a data TTI
+//! that left data behind to the next one the queue is not empty (ACTIVE or
+//! CONTENTION), after one that emptied it (LAST_ACTIVE) it is (UNDERFLOW).
+
+use std::collections::BTreeMap;
+
+use airmile_model::{Bound, Evidence};
+
+use super::allocation::{self, Allocation, CellHabit};
+use super::gap::{self, GapHistogram};
+use super::padding;
+use super::poll_model::{PollLimits, PollMark, PollRun};
+use super::tti_row::TtiRow;
+
+/// What was decided of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Decision {
+    /// Whether user data left the queue in this TTI.
+    pub data: bool,
+    /// Whether the queue was empty afterwards.
+    pub empty: bool,
+    /// What told so.
+    pub by: Bound,
+    /// How sure, 0.5 to 1.
+    pub confidence: f64,
+}
+
+impl Decision {
+    const NO_DATA: Self = Self { data: false, empty: false, by: Bound::Gap, confidence: 1.0 };
+
+    fn judged(p_empty: f64, by: Bound) -> Self {
+        let empty = p_empty > 0.5;
+        Self { data: true, empty, by, confidence: if empty { p_empty } else { 1.0 - p_empty } }
+    }
+
+    const fn sure(empty: bool, by: Bound, confidence: f64) -> Self {
+        Self { data: true, empty, by, confidence }
+    }
+}
+
+/// What the log taught about the base station.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Learnt {
+    /// Poll limits, where poll bits were used.
+    pub poll_limits: PollLimits,
+    /// Padding in bytes up to which it says nothing, where padding was used.
+    pub padding_threshold_bytes: Option<u32>,
+    /// How PRBs are given out, where allocations were used.
+    pub cell_habit: Option<CellHabit>,
+}
+
+// How sure each sign is, by the share of right decisions on simulated logs
+// (chosen here, rounded down; a standard's note discourages needless polls
+// while PDCP still holds data, so an unexplained poll is no proof).
+const POLL_AND_PADDING: f64 = 0.99;
+const POLL_UNEXPLAINED: f64 = 0.95;
+const PADDING_ALONE: f64 = 0.9;
+const NO_POLL: f64 = 0.99;
+
+/// A bearer that has sent nothing for so long does not hold the user's queue
+/// open (chosen here: 2.5 times the longest contention that a usual delay
+/// budget of 100 ms allows, TS 23.203, table 6.1.7).
+const BEARER_IDLE_TTIS: i64 = 250;
+/// Blocks in a row without any RLC record: there the RLC log is missing, and
+/// not the blocks lost (chosen here).
+const RLC_MISSING_ROWS: usize = 8;
+
+/// Decides by what the stretch of log has: RLC AM, else padding, else allocations.
+pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Vec<Decision>) {
+    if rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
+        return (Evidence::Fused, decide_poll(rows, true, learnt));
+    }
+    let data = rows.iter().filter(|r| r.may_hold_data()).count();
+    let padded = rows.iter().filter(|r| r.may_hold_data() && r.padding_bytes.is_some()).count();
+    if 2 * padded > data {
+        (Evidence::Padding, decide_padding(rows, learnt))
+    } else {
+        (Evidence::Grants, decide_grants(rows, learnt))
+    }
+}
+
+/// Padding alone.
+pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
+    let is_data: Vec<bool> = rows.iter().map(TtiRow::may_hold_data).collect();
+    let threshold = fit_padding(rows, &is_data);
+    learnt.padding_threshold_bytes = threshold;
+    rows.iter()
+        .zip(is_data)
+        .map(|(row, data)| {
+            if !data {
+                return Decision::NO_DATA;
+            }
+            let padded = row.padding_bytes.zip(threshold).is_some_and(|(p, t)| p > t);
+            Decision::sure(padded, Bound::Padding, PADDING_ALONE)
+        })
+        .collect()
+}
+
+/// Allocations alone.
+pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
+    // Contents are not looked at: a block of STATUS counts as any other.
+    let is_data: Vec<bool> = rows.iter().map(|r| r.new_data && r.prb.is_some()).collect();
+    let gaps = gaps(rows, &is_data);
+    let blocks: Vec<Allocation> = rows
+        .iter()
+        .zip(&gaps)
+        .zip(&is_data)
+        .filter(|(_, data)| **data)
+        .map(|((row, gap), _)| Allocation {
+            tti: row.tti,
+            prb: row.prb.unwrap_or(0),
+            tbs_bytes: row.tbs_bytes,
+            gap: *gap,
+        })
+        .collect();
+    let (habit, judgements) = allocation::judge(&blocks);
+    learnt.cell_habit = Some(habit);
+    let mut judgements = judgements.into_iter();
+    is_data
+        .into_iter()
+        .map(|data| match data.then(|| judgements.next()).flatten() {
+            Some(judged) => Decision::judged(
+                judged.p_empty,
+                if judged.by_size { Bound::Fraction } else { Bound::Gap },
+            ),
+            None => Decision::NO_DATA,
+        })
+        .collect()
+}
+
+/// What a bearer's last PDU in a TTI says, before pauses are looked at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Sign {
+    Settled(Decision),
+    /// Only the pause can tell: a counter may have forced the poll.
+    Forced,
+    /// Only the pause can tell: PDUs are missing right after.
+    Hole,
+}
+
+/// Poll bits, with padding (`auto`) or without it (`poll`).
+pub(super) fn decide_poll(
+    rows: &[TtiRow],
+    with_padding: bool,
+    learnt: &mut Learnt,
+) -> Vec<Decision> {
+    if !with_padding && !rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
+        return vec![Decision::NO_DATA; rows.len()];
+    }
+    let is_data = rlc_data_rows(rows);
+    let gaps = gaps(rows, &is_data);
+    let limits = PollLimits::fit(
+        rows.iter().flat_map(|r| &r.marks).flat_map(|m| m.inner_runs.iter().chain(&m.last_run)),
+    );
+    let threshold = if with_padding { fit_padding(rows, &is_data) } else { None };
+    learnt.poll_limits = limits;
+    learnt.padding_threshold_bytes = threshold;
+
+    // First pass: what speaks for itself, and the pauses it is followed by.
+    let holes = holes_after(rows);
+    let (mut contention, mut underflow) = (GapHistogram::new(), GapHistogram::new());
+    let mut signs: Vec<Vec<Sign>> = Vec::with_capacity(rows.len());
+    let mut forced_bins = Vec::new();
+    let mut hole_bins = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        if !is_data[i] {
+            signs.push(Vec::new());
+            continue;
+        }
+        let bin = gap::bin(gaps[i]);
+        let padded = row.padding_bytes.zip(threshold).map(|(p, t)| p > t);
+        let mut row_signs = Vec::with_capacity(row.marks.len().max(1));
+        if row.marks.is_empty() {
+            row_signs.push(match padded {
+                Some(padded) => {
+                    Sign::Settled(Decision::sure(padded, Bound::Padding, PADDING_ALONE))
+                }
+                None => Sign::Hole,
+            });
+        }
+        for (m, mark) in row.marks.iter().enumerate() {
+            let sign =
+                if holes.contains(&(i, m)) { Sign::Hole } else { sign_of(mark, padded, &limits) };
+            row_signs.push(sign);
+        }
+        // With one bearer in the TTI its sign is the user's.
+        if let [sign] = row_signs[..] {
+            match sign {
+                Sign::Settled(d) if d.empty => underflow.add(bin),
+                Sign::Settled(_) => contention.add(bin),
+                Sign::Forced | Sign::Hole => {}
+            }
+        }
+        forced_bins.extend(row_signs.iter().filter(|s| **s == Sign::Forced).map(|_| bin));
+        hole_bins.extend(row_signs.iter().filter(|s| **s == Sign::Hole).map(|_| bin));
+        signs.push(row_signs);
+    }
+    let mut forced = gap::posteriors(&contention, &underflow, 0, &forced_bins).into_iter();
+    // Where PDUs are missing before the next row, the pause has two TTIs or more.
+    let mut hole = gap::posteriors(&contention, &underflow, 1, &hole_bins).into_iter();
+
+    // Second pass: the user's queue is empty when each bearer's is.
+    let mut bearers: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
+    let mut was_empty = true;
+    rows.iter()
+        .zip(signs)
+        .map(|(row, row_signs)| {
+            if row_signs.is_empty() {
+                return Decision::NO_DATA;
+            }
+            let mut decision = Decision::sure(true, Bound::Poll, 1.0);
+            for (m, sign) in row_signs.into_iter().enumerate() {
+                let mut own = match sign {
+                    Sign::Settled(decision) => decision,
+                    Sign::Forced => Decision::judged(forced.next().unwrap_or(0.0), Bound::Gap),
+                    Sign::Hole => Decision::judged(hole.next().unwrap_or(0.0), Bound::Gap),
+                };
+                let mark = row.marks.get(m);
+                // A polled retransmission after an empty queue: that one alone was due.
+                let alone = mark.is_some_and(|m| m.last_run.is_some_and(|run| !run.is_new));
+                if alone && was_empty && row.marks.len() == 1 {
+                    own = Decision::sure(true, Bound::Poll, POLL_UNEXPLAINED);
+                }
+                if let Some(mark) = mark {
+                    bearers.insert(mark.bearer, (row.tti, own.empty));
+                }
+                if !own.empty {
+                    decision = own;
+                } else if decision.empty && own.confidence <= decision.confidence {
+                    decision = own;
+                }
+            }
+            let held_open = bearers.values().any(|&(tti, empty)| {
+                !empty && row.tti.saturating_sub(tti) < BEARER_IDLE_TTIS && tti != row.tti
+            });
+            if decision.empty && held_open {
+                decision = Decision::sure(false, Bound::Poll, POLL_UNEXPLAINED);
+            }
+            was_empty = decision.empty;
+            decision
+        })
+        .collect()
+}
+
+fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
+    let Some(poll) = mark.poll else {
+        // RLC UM: no poll bits.
+        return match padded {
+            Some(padded) => Sign::Settled(Decision::sure(padded, Bound::Padding, PADDING_ALONE)),
+            None => Sign::Hole,
+        };
+    };
+    let Some(run) = mark.last_run.filter(|_| poll) else {
+        return Sign::Settled(Decision::sure(false, Bound::Poll, NO_POLL));
+    };
+    match (is_weak(&run, limits), padded) {
+        (_, Some(true)) => Sign::Settled(Decision::sure(true, Bound::Padding, POLL_AND_PADDING)),
+        (Some(true), Some(false)) => Sign::Settled(Decision::sure(false, Bound::Poll, NO_POLL)),
+        (Some(false), None) => Sign::Settled(Decision::sure(true, Bound::Poll, POLL_UNEXPLAINED)),
+        _ => Sign::Forced,
+    }
+}
+
+/// Whether something else than an empty buffer explains a poll; `None` where
+/// that cannot be told, as PDUs of its run are missing.
+fn is_weak(run: &PollRun, limits: &PollLimits) -> Option<bool> {
+    if !run.is_new {
+        // A retransmission: t-PollRetransmit or a NACK (TS 36.322, 5.2.2.3).
+        Some(true)
+    } else if run.is_complete {
+        Some(limits.explains(run))
+    } else {
+        None
+    }
+}
+
+/// Rows (and their marks) after which the bearer's sequence numbers jump.
+fn holes_after(rows: &[TtiRow]) -> std::collections::BTreeSet<(usize, usize)> {
+    let mut last: BTreeMap<u8, (usize, usize)> = BTreeMap::new();
+    let mut holes = std::collections::BTreeSet::new();
+    for (i, row) in rows.iter().enumerate() {
+        for (m, mark) in row.marks.iter().enumerate() {
+            if let Some(before) = last.insert(mark.bearer, (i, m))
+                && mark.hole_before
+            {
+                holes.insert(before);
+            }
+        }
+    }
+    holes
+}
+
+/// Rows with user data where RLC is logged. A block without PDUs was lost or
+/// held control only; many of them in a row mean that RLC is not logged there.
+fn rlc_data_rows(rows: &[TtiRow]) -> Vec<bool> {
+    let mut is_data: Vec<bool> = rows.iter().map(|r| !r.marks.is_empty()).collect();
+    let mut silent: Vec<usize> = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        let speaks = !row.marks.is_empty() || row.has_status;
+        if row.new_data && !speaks {
+            silent.push(i);
+        }
+        if speaks || i + 1 == rows.len() {
+            if silent.len() >= RLC_MISSING_ROWS {
+                for &j in &silent {
+                    is_data[j] = rows[j].may_hold_data();
+                }
+            }
+            silent.clear();
+        }
+    }
+    is_data
+}
+
+fn fit_padding(rows: &[TtiRow], is_data: &[bool]) -> Option<u32> {
+    let gaps = gaps(rows, is_data);
+    let blocks: Vec<(u32, usize)> = (0..rows.len())
+        .filter(|&i| is_data[i])
+        .filter_map(|i| rows[i].padding_bytes.map(|padding| (padding, padding::bin(gaps[i]))))
+        .collect();
+    (!blocks.is_empty()).then(|| padding::fit_threshold(&blocks))
+}
+
+/// TTIs from each data row to the next one.
+fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
+    let mut next: Option<i64> = None;
+    let mut gaps = vec![None; rows.len()];
+    for i in (0..rows.len()).rev() {
+        if is_data[i] {
+            gaps[i] = next.map(|next| next.saturating_sub(rows[i].tti));
+            next = Some(rows[i].tti);
+        }
+    }
+    gaps
+}
+
+/// The paper's rule needs no decision per row, only which rows it can see.
+pub(super) fn by_paper(rows: &[TtiRow]) -> Vec<Decision> {
+    rows.iter()
+        .map(|row| match row.prb_fraction() {
+            Some(_) => Decision::sure(false, Bound::Fraction, 0.5),
+            None => Decision::NO_DATA,
+        })
+        .collect()
+}

@@ -1,0 +1,107 @@
+//! Pauses between a user's data blocks, and what their length says.
+//!
+//! After a block that certainly left data behind, the pause to the next block
+//! is contention; after one that certainly emptied the queue, it is the wait
+//! for new data. Both distributions are taken from the log itself, and a block
+//! of which the other evidence says nothing is judged by its pause: the
+//! ratio of the two likelihoods times odds that an EM iteration fits.
+
+/// Pauses of 1 to 8 TTIs have a bin each, longer ones four bins an octave
+/// (chosen here: contention pauses are a few TTIs, underflow spans decades).
+const LINEAR_BINS: usize = 8;
+const BINS_PER_OCTAVE: f64 = 4.0;
+/// The last bin also takes "nothing more in the log".
+pub(super) const N_BINS: usize = LINEAR_BINS + 64;
+/// Iterations of EM; the odds settle within ten on every simulated log.
+pub(super) const EM_ITERATIONS: usize = 30;
+
+/// The bin of a pause in TTIs; `None`: the log has nothing after it.
+pub(super) fn bin(gap: Option<i64>) -> usize {
+    let Some(gap) = gap else { return N_BINS - 1 };
+    let gap = gap.max(1);
+    if gap <= LINEAR_BINS as i64 {
+        return gap as usize - 1;
+    }
+    let octaves = (gap as f64 / LINEAR_BINS as f64).log2();
+    (LINEAR_BINS + (octaves * BINS_PER_OCTAVE) as usize).min(N_BINS - 1)
+}
+
+/// Counts of pauses by bin, with a little mass everywhere.
+#[derive(Debug, Clone)]
+pub(super) struct GapHistogram {
+    counts: [f64; N_BINS],
+}
+
+impl GapHistogram {
+    /// An empty histogram in which all bins together hold half a pause.
+    pub(super) const fn new() -> Self {
+        Self { counts: [0.5 / N_BINS as f64; N_BINS] }
+    }
+
+    pub(super) fn add(&mut self, bin: usize) {
+        self.counts[bin.min(N_BINS - 1)] += 1.0;
+    }
+
+    /// Likelihoods of the bins from `first` on, given that the pause lies there.
+    fn density_from(&self, first: usize) -> [f64; N_BINS] {
+        let sum: f64 = self.counts[first..].iter().sum();
+        let mut density = [0.0; N_BINS];
+        for (d, c) in density[first..].iter_mut().zip(&self.counts[first..]) {
+            *d = c / sum;
+        }
+        density
+    }
+}
+
+/// The posterior that the queue was empty, for blocks that only their pauses
+/// speak for. `first` is the shortest bin that these pauses can have.
+pub(super) fn posteriors(
+    contention: &GapHistogram,
+    underflow: &GapHistogram,
+    first: usize,
+    bins: &[usize],
+) -> Vec<f64> {
+    let contention = contention.density_from(first);
+    let underflow = underflow.density_from(first);
+    // One in ten to begin with; EM moves it (chosen here).
+    let mut prior = 0.1;
+    let mut posterior = vec![0.0; bins.len()];
+    for _ in 0..EM_ITERATIONS {
+        for (p, &bin) in posterior.iter_mut().zip(bins) {
+            let bin = bin.max(first);
+            let empty = prior * underflow[bin];
+            let waiting = (1.0 - prior) * contention[bin];
+            *p = empty / (empty + waiting);
+        }
+        prior = (posterior.iter().sum::<f64>() + 0.5) / (bins.len() as f64 + 1.0);
+    }
+    posterior
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_ordered_and_bounded() {
+        let gaps = [1, 2, 8, 9, 16, 100, 10_000, i64::MAX];
+        let bins: Vec<usize> = gaps.iter().map(|&g| bin(Some(g))).collect();
+        assert!(bins.windows(2).all(|w| w[0] <= w[1]), "{bins:?}");
+        assert_eq!(&bins[..3], &[0, 1, 7]);
+        assert!(bins.iter().all(|&b| b < N_BINS));
+        assert_eq!(bin(None), N_BINS - 1);
+    }
+
+    #[test]
+    fn a_long_pause_is_an_empty_queue_and_a_short_one_is_not() {
+        let (mut contention, mut underflow) = (GapHistogram::new(), GapHistogram::new());
+        for _ in 0..100 {
+            contention.add(bin(Some(1)));
+            contention.add(bin(Some(3)));
+            underflow.add(bin(Some(40)));
+        }
+        let p =
+            posteriors(&contention, &underflow, 0, &[bin(Some(2)), bin(Some(3)), bin(Some(41))]);
+        assert!(p[1] < 0.01 && p[2] > 0.9, "{p:?}");
+    }
+}

@@ -1,0 +1,294 @@
+//! Bursts of a user's downlink: when was the queue at the base station not
+//! empty? (BurstTracker, MobiCom 2019, sections 2.1 and 3, and past it.)
+//!
+//! [`BurstTracker`] takes records in, rows of one TTI each are put together
+//! behind a watermark ([`BurstOptions::lateness_ttis`]), and each TTI with user
+//! data gets one decision: did it empty the queue? The decision rests on RLC
+//! poll bits, MAC padding, allocations and pauses, whichever the log has
+//! ([`EvidenceChoice`]); limits and thresholds are learnt from the log, an
+//! epoch ([`BurstOptions::epoch_rows`]) at a time, so memory is bounded and the
+//! result does not depend on how the input is cut into pieces.
+//!
+//! ```
+//! use airmile_infer::burst::{BurstOptions, BurstTracker};
+//! use airmile_model::{Direction, Grant, Position, Record};
+//!
+//! let mut tracker = BurstTracker::new(BurstOptions::default());
+//! for tti in 0..5 {
+//!     let mut grant = Grant::new(Position::lte(tti), Direction::Dl, 48);
+//!     grant.tbs_bytes = Some(4395);
+//!     grant.padding_bytes = Some(if tti == 4 { 900 } else { 0 });
+//!     tracker.push(&Record::Grant(grant));
+//! }
+//! let bursts = tracker.finish();
+//! assert_eq!((bursts[0].start_tti.0, bursts[0].end_tti.0), (0, 4));
+//! ```
+
+mod allocation;
+mod assemble;
+mod fuse;
+mod gap;
+mod padding;
+mod paper;
+mod poll_model;
+#[cfg(test)]
+mod tests;
+mod tti_row;
+
+use std::collections::VecDeque;
+
+use airmile_model::{Bound, Burst, Direction, Evidence, Record, TtiIndex};
+
+pub use allocation::CellHabit;
+use assemble::Assembler;
+pub use fuse::Learnt;
+use fuse::{decide_auto, decide_grants, decide_padding, decide_poll};
+pub use poll_model::PollLimits;
+use tti_row::{Collector, Item, TtiRow};
+
+/// Which evidence to use (`--evidence`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EvidenceChoice {
+    /// All that the log has.
+    #[default]
+    Auto,
+    /// Poll bits of RLC PDUs and pauses.
+    Poll,
+    /// MAC padding.
+    Padding,
+    /// Allocations alone, fitted to the log.
+    Grants,
+    /// BurstTracker's literal rule.
+    Paper,
+}
+
+impl EvidenceChoice {
+    /// The value of a name as the command line takes it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "auto" => Some(Self::Auto),
+            "poll" => Some(Self::Poll),
+            "padding" => Some(Self::Padding),
+            "grants" => Some(Self::Grants),
+            "paper" => Some(Self::Paper),
+            _ => None,
+        }
+    }
+}
+
+/// Settings of a [`BurstTracker`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BurstOptions {
+    /// Which evidence to use.
+    pub evidence: EvidenceChoice,
+    /// `paper`: a burst begins above this share of the cell's PRBs.
+    pub start_threshold: f64,
+    /// `paper`: a burst may end below this share of the cell's PRBs.
+    pub end_threshold: f64,
+    /// How late a record may come, in TTIs.
+    pub lateness_ttis: i64,
+    /// Scheduled TTIs that are judged together.
+    pub epoch_rows: usize,
+}
+
+impl Default for BurstOptions {
+    /// Thresholds of BurstTracker, section 3.2. Lateness: 0xB173 items come
+    /// 300 ms late; three times that. Epoch: chosen here, minutes of a busy
+    /// link, enough for every distribution, a few megabytes of rows.
+    fn default() -> Self {
+        Self {
+            evidence: EvidenceChoice::Auto,
+            start_threshold: 0.9,
+            end_threshold: 0.4,
+            lateness_ttis: 1_000,
+            epoch_rows: 32_768,
+        }
+    }
+}
+
+/// A run of scheduled TTIs, or of TTIs in which records are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activity {
+    /// Timing segment of its TTIs.
+    pub timing_segment: u32,
+    /// NR numerology (0: LTE).
+    pub numerology: u8,
+    /// First TTI.
+    pub start_tti: TtiIndex,
+    /// TTIs that it lasts.
+    pub n_tti: i64,
+    /// Time of the first TTI by the log's clock, in nanoseconds.
+    pub at_ns: Option<i64>,
+    /// Data bytes sent in it.
+    pub bytes: u64,
+    /// Whether this is a hole in the log.
+    pub unknown: bool,
+}
+
+/// What a tracker has seen so far, beside bursts.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BurstSummary {
+    /// What the bursts rest on; `None` while nothing could be judged.
+    pub evidence: Option<Evidence>,
+    /// TTIs with user data that were judged.
+    pub data_ttis: u64,
+    /// What the last epoch taught.
+    pub learnt: Learnt,
+    /// Records that came later than the lateness allows, and were left out.
+    pub late_records: u64,
+}
+
+/// Finds the bursts of one user's downlink. See the [module](self).
+///
+/// Call [`push`](Self::push) for every record, take findings with
+/// [`poll`](Self::poll) and [`poll_activity`](Self::poll_activity) at any time,
+/// and [`finish`](Self::finish) at the end. Uplink and other records are ignored.
+#[derive(Debug, Clone)]
+pub struct BurstTracker {
+    options: BurstOptions,
+    collector: Collector,
+    items: Vec<Item>,
+    rows: Vec<TtiRow>,
+    assembler: Assembler,
+    bursts: VecDeque<Burst>,
+    activities: VecDeque<Activity>,
+    summary: BurstSummary,
+}
+
+impl BurstTracker {
+    /// A tracker that has seen nothing.
+    #[must_use]
+    pub fn new(options: BurstOptions) -> Self {
+        Self {
+            options,
+            collector: Collector::new(options.lateness_ttis.max(0)),
+            items: Vec::new(),
+            rows: Vec::new(),
+            assembler: Assembler::default(),
+            bursts: VecDeque::new(),
+            activities: VecDeque::new(),
+            summary: BurstSummary::default(),
+        }
+    }
+
+    /// A record in; of several records of one TTI in any order.
+    pub fn push(&mut self, record: &Record) {
+        match record {
+            Record::Grant(grant) if grant.dir == Direction::Dl => self.collector.push_grant(grant),
+            Record::Rlc(pdu) if pdu.dir == Direction::Dl => self.collector.push_rlc(pdu),
+            Record::Hole(hole) => self.collector.push_hole(hole),
+            Record::CellInfo(info) => self.collector.push_cell_info(info),
+            _ => return,
+        }
+        self.collector.drain(&mut self.items);
+        self.take_items();
+    }
+
+    /// A burst out: decided, never to change.
+    pub fn poll(&mut self) -> Option<Burst> {
+        self.bursts.pop_front()
+    }
+
+    /// A run of scheduled or missing TTIs out.
+    pub fn poll_activity(&mut self) -> Option<Activity> {
+        self.activities.pop_front()
+    }
+
+    /// Bursts after the decided ones, as they stand with what is known now: a
+    /// live view of the epoch under way, which later records may change.
+    #[must_use]
+    pub fn provisional(&self) -> Vec<Burst> {
+        let mut ahead = self.clone();
+        ahead.bursts.clear();
+        ahead.finish()
+    }
+
+    /// The end of the log: the bursts not yet taken.
+    pub fn finish(&mut self) -> Vec<Burst> {
+        self.collector.finish(&mut self.items);
+        self.take_items();
+        self.judge_all(Bound::End);
+        self.summary.late_records = self.collector.late_records;
+        self.bursts.drain(..).collect()
+    }
+
+    /// What is known beside bursts.
+    #[must_use]
+    pub fn summary(&self) -> BurstSummary {
+        BurstSummary { late_records: self.collector.late_records, ..self.summary }
+    }
+
+    fn take_items(&mut self) {
+        for item in std::mem::take(&mut self.items) {
+            match item {
+                Item::Row(row) => {
+                    if self.rows.first().is_some_and(|first| first.segment != row.segment) {
+                        self.judge_all(Bound::Handover);
+                    }
+                    self.rows.push(row);
+                    if self.rows.len() > self.options.epoch_rows.max(1) {
+                        self.judge_epoch();
+                    }
+                }
+                Item::Hole { segment, tti, n_tti } => {
+                    self.assembler.add_hole(segment, tti, n_tti);
+                }
+            }
+        }
+    }
+
+    /// Judges the rows so far, but for the last data TTI and what follows: its
+    /// pause is not known yet.
+    fn judge_epoch(&mut self) {
+        let decisions = self.decide();
+        let cut = decisions.iter().rposition(|d| d.data).filter(|&cut| cut > 0);
+        let cut = cut.unwrap_or(self.rows.len() - 1);
+        for i in 0..cut {
+            let gap = self.rows[i + 1].tti.saturating_sub(self.rows[i].tti);
+            self.emit_row(i, &decisions[i], Some(gap));
+        }
+        self.rows.drain(..cut);
+    }
+
+    /// Judges all rows: the segment or the log ends after them.
+    fn judge_all(&mut self, end: Bound) {
+        let decisions = self.decide();
+        for (i, decision) in decisions.iter().enumerate() {
+            let gap = self.rows.get(i + 1).map(|next| next.tti.saturating_sub(self.rows[i].tti));
+            self.emit_row(i, decision, gap);
+        }
+        self.rows.clear();
+        self.assembler.end(end, &mut self.bursts, &mut self.activities);
+    }
+
+    fn emit_row(&mut self, i: usize, decision: &fuse::Decision, gap: Option<i64>) {
+        let Some(row) = self.rows.get(i) else { return };
+        self.summary.data_ttis += u64::from(decision.data);
+        let (bursts, activities) = (&mut self.bursts, &mut self.activities);
+        if self.options.evidence == EvidenceChoice::Paper {
+            self.assembler.paper_row(row, gap, &self.options, bursts, activities);
+        } else {
+            self.assembler.row(row, decision, bursts, activities);
+        }
+    }
+
+    fn decide(&mut self) -> Vec<fuse::Decision> {
+        let mut learnt = Learnt::default();
+        let (evidence, decisions) = match self.options.evidence {
+            EvidenceChoice::Auto => decide_auto(&self.rows, &mut learnt),
+            EvidenceChoice::Poll => (Evidence::Poll, decide_poll(&self.rows, false, &mut learnt)),
+            EvidenceChoice::Padding => (Evidence::Padding, decide_padding(&self.rows, &mut learnt)),
+            EvidenceChoice::Grants => (Evidence::Grants, decide_grants(&self.rows, &mut learnt)),
+            EvidenceChoice::Paper => (Evidence::Paper, fuse::by_paper(&self.rows)),
+        };
+        if decisions.iter().any(|d| d.data) {
+            self.summary.evidence = match self.summary.evidence {
+                Some(before) if before != evidence => Some(Evidence::Fused),
+                _ => Some(evidence),
+            };
+            self.summary.learnt = learnt;
+        }
+        decisions
+    }
+}

@@ -1,0 +1,55 @@
+//! BurstTracker's literal rule (section 3.2): a burst begins at a TTI with
+//! more than 90 % of the cell's resources and ends at the unscheduled TTI
+//! after one with fewer than 40 %.
+
+use super::tti_row::TtiRow;
+
+/// State of the rule between rows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PaperRule {
+    open_since: Option<i64>,
+}
+
+/// What a row does to the burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    None,
+    Opens,
+    /// The burst that began at `start` ends before `end`.
+    Closes {
+        start: i64,
+        end: i64,
+    },
+}
+
+impl PaperRule {
+    /// Takes a scheduled TTI and the pause after it; every grant counts, as in
+    /// the paper, retransmissions and control too.
+    pub(super) fn step(
+        &mut self,
+        row: &TtiRow,
+        gap: Option<i64>,
+        start_threshold: f64,
+        end_threshold: f64,
+    ) -> Step {
+        let Some(fraction) = row.prb_fraction() else { return Step::None };
+        let mut step = Step::None;
+        if self.open_since.is_none() && fraction > start_threshold {
+            self.open_since = Some(row.tti);
+            step = Step::Opens;
+        }
+        if let Some(start) = self.open_since
+            && fraction < end_threshold
+            && gap.is_none_or(|gap| gap > 1)
+        {
+            self.open_since = None;
+            step = Step::Closes { start, end: row.tti.saturating_add(1) };
+        }
+        step
+    }
+
+    /// Ends the burst for a reason outside the rule.
+    pub(super) fn take_open(&mut self) -> Option<i64> {
+        self.open_since.take()
+    }
+}

@@ -1,0 +1,267 @@
+//! Poll bits, and which of them the sender's counters explain.
+//!
+//! An RLC AM sender sets the poll bit when its buffers run empty, and also
+//! when pollPDU PDUs or pollByte bytes have gone since the last poll
+//! (TS 36.322, 5.2.2.1). The downlink's pollPDU and pollByte are the base
+//! station's own, so they are inferred: between two polls no counter can
+//! exceed its limit, and a forced poll stands exactly at it.
+
+use std::collections::BTreeMap;
+
+/// An RLC data PDU, as far as the poll model needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PduLite {
+    pub bearer: u8,
+    pub sn: Option<u32>,
+    pub size_bytes: u32,
+    pub poll: Option<bool>,
+    pub resegment: bool,
+}
+
+/// PDUs and bytes since the last poll, the polled PDU included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PollRun {
+    pub pdus: u32,
+    /// Without the polled PDU.
+    pub bytes_before: u64,
+    pub bytes: u64,
+    /// The polled PDU is not a retransmission.
+    pub is_new: bool,
+    /// Every PDU since the last poll was seen.
+    pub is_complete: bool,
+}
+
+/// What a bearer's PDUs in one TTI say.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PollMark {
+    pub bearer: u8,
+    /// Poll bit of the last PDU; `None` without RLC AM.
+    pub poll: Option<bool>,
+    /// The run that its last PDU's poll ended.
+    pub last_run: Option<PollRun>,
+    /// Runs that earlier PDUs of this TTI ended.
+    pub inner_runs: Vec<PollRun>,
+    /// Sequence numbers are missing right before the first PDU.
+    pub hole_before: bool,
+}
+
+/// PDUs that come in order but behind the highest number seen: after so many
+/// the bearer was re-established (chosen here; TS 36.322, 5.4).
+const RESTART_PDUS: u32 = 16;
+
+/// The sender's counters of one bearer, as seen from the stream.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BearerCounters {
+    highest: Option<i64>,
+    sn_modulus: i64,
+    pdus: u32,
+    bytes: u64,
+    is_complete: bool,
+    behind_next: i64,
+    behind_run: u32,
+}
+
+impl BearerCounters {
+    /// Takes the PDUs of one TTI, all bearers mixed; a mark per bearer.
+    pub(super) fn advance(bearers: &mut BTreeMap<u8, Self>, pdus: Vec<PduLite>) -> Vec<PollMark> {
+        let mut by_bearer: BTreeMap<u8, Vec<PduLite>> = BTreeMap::new();
+        for pdu in pdus {
+            by_bearer.entry(pdu.bearer).or_default().push(pdu);
+        }
+        by_bearer
+            .into_iter()
+            .map(|(bearer, pdus)| bearers.entry(bearer).or_default().take_tti(bearer, &pdus))
+            .collect()
+    }
+
+    fn take_tti(&mut self, bearer: u8, pdus: &[PduLite]) -> PollMark {
+        let mut numbered: Vec<(i64, &PduLite)> =
+            pdus.iter().map(|pdu| (self.unwrap_sn(pdu.sn), pdu)).collect();
+        numbered.sort_by_key(|&(sn, pdu)| (sn, pdu.size_bytes, pdu.poll));
+        let mut mark = PollMark {
+            bearer,
+            poll: None,
+            last_run: None,
+            inner_runs: Vec::new(),
+            hole_before: false,
+        };
+        for (sn, pdu) in numbered {
+            mark.inner_runs.extend(mark.last_run.take());
+            let is_new = !pdu.resegment && self.highest.is_none_or(|highest| sn > highest);
+            let bytes_before = self.bytes;
+            if is_new {
+                if self.highest.is_some_and(|highest| sn > highest + 1) {
+                    self.is_complete = false;
+                    mark.hole_before = true;
+                }
+                self.highest = Some(sn);
+                self.behind_run = 0;
+                // TS 36.322, 5.2.2.1: both counters advance with each new PDU,
+                // retransmissions do not count.
+                self.pdus += 1;
+                self.bytes += u64::from(pdu.size_bytes);
+            } else {
+                self.watch_restart(sn);
+            }
+            mark.poll = pdu.poll;
+            if pdu.poll == Some(true) {
+                mark.last_run = Some(PollRun {
+                    pdus: self.pdus,
+                    bytes_before,
+                    bytes: self.bytes,
+                    is_new,
+                    is_complete: self.is_complete,
+                });
+                self.pdus = 0;
+                self.bytes = 0;
+                self.is_complete = true;
+            }
+        }
+        mark
+    }
+
+    fn watch_restart(&mut self, sn: i64) {
+        self.behind_run = if sn == self.behind_next { self.behind_run + 1 } else { 1 };
+        self.behind_next = sn + 1;
+        if self.behind_run >= RESTART_PDUS {
+            self.highest = Some(sn);
+            self.behind_run = 0;
+            self.is_complete = false;
+        }
+    }
+
+    /// Sequence numbers wrap at 2^10 (LTE), 2^12, 2^16 or 2^18 (TS 36.322,
+    /// 6.2.3.3; TS 38.322, 6.2.3.3); the log shows which. Without a number the
+    /// PDU is taken as the next one.
+    fn unwrap_sn(&mut self, sn: Option<u32>) -> i64 {
+        let Some(sn) = sn else { return self.highest.map_or(0, |highest| highest + 1) };
+        let sn = i64::from(sn);
+        let needed = [1 << 10, 1 << 12, 1 << 16].into_iter().find(|&m| sn < m).unwrap_or(1 << 18);
+        self.sn_modulus = self.sn_modulus.max(needed);
+        let Some(highest) = self.highest else { return sn };
+        let half = self.sn_modulus / 2;
+        highest + (sn - highest + half).rem_euclid(self.sn_modulus) - half
+    }
+}
+
+/// The base station's poll limits as inferred; `None` where none shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PollLimits {
+    /// pollPDU.
+    pub poll_pdu: Option<u32>,
+    /// pollByte, RLC headers included.
+    pub poll_byte: Option<u64>,
+}
+
+/// A limit shows when so many runs end at it (chosen here: natural runs reach
+/// the longest run once or twice).
+const LIMIT_RUNS: usize = 4;
+/// Runs below which nothing is inferred (chosen here).
+const MIN_RUNS: usize = 8;
+/// pollByte counts data fields, logs count whole PDUs: headers are about 1 %.
+const HEADER_SHARE: u64 = 100;
+
+impl PollLimits {
+    /// The limits that agree with every complete run between polls.
+    pub(super) fn fit<'a>(runs: impl Iterator<Item = &'a PollRun>) -> Self {
+        let runs: Vec<&PollRun> = runs.filter(|r| r.is_new && r.is_complete).collect();
+        if runs.len() < MIN_RUNS {
+            return Self::default();
+        }
+        // No run can pass its limit, so the longest bounds it from below; and
+        // a limit that exists is what the longest runs stand at.
+        let longest_bytes = runs.iter().map(|r| r.bytes_before).max().unwrap_or(0);
+        let at_bytes = runs.iter().filter(|r| reaches(r.bytes, longest_bytes)).count();
+        let poll_byte = (at_bytes >= LIMIT_RUNS).then_some(longest_bytes);
+        let longest_pdus = runs.iter().map(|r| r.pdus).max().unwrap_or(0);
+        let by_bytes = |r: &PollRun| poll_byte.is_some_and(|limit| reaches(r.bytes, limit));
+        let at_pdus = runs.iter().filter(|r| r.pdus == longest_pdus && !by_bytes(r)).count();
+        Self { poll_pdu: (at_pdus >= LIMIT_RUNS).then_some(longest_pdus), poll_byte }
+    }
+
+    /// Whether a counter, and not an empty buffer, can have set the poll.
+    pub(super) fn explains(&self, run: &PollRun) -> bool {
+        self.poll_pdu.is_some_and(|limit| run.pdus >= limit)
+            || self.poll_byte.is_some_and(|limit| reaches(run.bytes, limit))
+    }
+}
+
+const fn reaches(bytes: u64, limit: u64) -> bool {
+    bytes.saturating_add(limit / HEADER_SHARE) >= limit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pdu(sn: u32, size_bytes: u32, poll: bool) -> PduLite {
+        PduLite { bearer: 3, sn: Some(sn), size_bytes, poll: Some(poll), resegment: false }
+    }
+
+    fn runs_of(pdus: &[PduLite]) -> Vec<PollRun> {
+        let mut bearers = BTreeMap::new();
+        pdus.iter()
+            .flat_map(|p| BearerCounters::advance(&mut bearers, vec![*p]))
+            .filter_map(|mark| mark.last_run)
+            .collect()
+    }
+
+    #[test]
+    fn finds_poll_pdu_across_the_wrap_of_sn() {
+        // pollPDU 8 over 2048 PDUs, and a natural end after 3 PDUs at the end.
+        let mut stream: Vec<PduLite> =
+            (0..2048).map(|i| pdu(i % 1024, 100 + i % 7, i % 8 == 7)).collect();
+        stream.extend([pdu(0, 90, false), pdu(1, 90, false), pdu(2, 40, true)]);
+        let runs = runs_of(&stream);
+        let limits = PollLimits::fit(runs.iter());
+        assert_eq!(limits.poll_pdu, Some(8));
+        assert!(limits.explains(&runs[5]));
+        assert!(!limits.explains(runs.last().unwrap()));
+    }
+
+    #[test]
+    fn finds_poll_byte() {
+        let (mut bytes, mut stream) = (0, Vec::new());
+        for sn in 0..400_u32 {
+            let size = 700 + sn * 37 % 900;
+            bytes += size;
+            stream.push(pdu(sn, size, bytes >= 25_000));
+            bytes = if bytes >= 25_000 { 0 } else { bytes };
+        }
+        let runs = runs_of(&stream);
+        let limits = PollLimits::fit(runs.iter());
+        let limit = limits.poll_byte.unwrap();
+        assert!((24_000..=25_000).contains(&limit), "{limit}");
+        assert_eq!(limits.poll_pdu, None);
+        assert!(runs.iter().all(|run| limits.explains(run)));
+    }
+
+    #[test]
+    fn natural_ends_of_differing_length_show_no_limit() {
+        let mut stream = Vec::new();
+        let mut sn = 0;
+        for burst in 1..40_u32 {
+            for i in 0..burst {
+                stream.push(pdu(sn % 1024, 1000, i + 1 == burst));
+                sn += 1;
+            }
+        }
+        assert_eq!(PollLimits::fit(runs_of(&stream).iter()), PollLimits::default());
+    }
+
+    #[test]
+    fn a_lost_pdu_spoils_its_run_only() {
+        let stream: Vec<PduLite> =
+            (0..64).filter(|i| *i != 20).map(|i| pdu(i, 100, i % 8 == 7)).collect();
+        let runs = runs_of(&stream);
+        let spoilt: Vec<bool> = runs.iter().map(|r| !r.is_complete).collect();
+        // The first run's beginning is not known either.
+        assert_eq!(spoilt, [true, false, true, false, false, false, false, false]);
+    }
+
+    #[test]
+    fn retransmissions_do_not_count() {
+        let stream = [pdu(0, 10, true), pdu(1, 10, false), pdu(0, 10, false), pdu(2, 10, true)];
+        assert_eq!(runs_of(&stream)[1].pdus, 2);
+    }
+}

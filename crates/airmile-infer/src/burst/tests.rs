@@ -1,0 +1,1 @@
+//! The tracker as a whole: small logs checked by hand, and properties.

@@ -1,0 +1,499 @@
+//! Per-transfer results: throughput time, link demand, verdict.
+//!
+//! Throughput time is the bursts' overlap with the transfer; link demand is
+//! that over the duration (BurstTracker, sections 2.1 and 4.2). A [`Timeline`]
+//! takes the findings of a tracker and answers for any transfer, given
+//! beforehand or afterwards.
+
+use airmile_model::{
+    Burst, Direction, Evidence, Stamp, Transfer, TransferFinding, TtiIndex, Verdict,
+    VerdictThresholds,
+};
+
+use crate::burst::{Activity, BurstSummary, BurstTracker};
+
+/// Pause in TTIs that separates transfers found in the allocation itself
+/// (chosen here: over any RTT, under a player's off period).
+pub const DEFAULT_PAUSE_TTIS: i64 = 1_000;
+/// Clock anchors are kept this far apart, in nanoseconds: drift within is
+/// far below a TTI.
+const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
+
+/// TTIs `[start, end)`.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: i64,
+    end: i64,
+    bytes: u64,
+}
+
+/// Bursts, activity and holes of one direction, on one axis of TTIs.
+#[derive(Debug, Clone)]
+pub struct Timeline {
+    dir: Direction,
+    evidence: Option<Evidence>,
+    numerology: u8,
+    bursts: Vec<Burst>,
+    waits: Vec<Span>,
+    scheduled: Vec<Span>,
+    holes: Vec<Span>,
+    /// `(time in ns, TTI)`, ascending.
+    anchors: Vec<(i64, i64)>,
+}
+
+impl Timeline {
+    /// An empty timeline.
+    #[must_use]
+    pub const fn new(dir: Direction) -> Self {
+        Self {
+            dir,
+            evidence: None,
+            numerology: 0,
+            bursts: Vec::new(),
+            waits: Vec::new(),
+            scheduled: Vec::new(),
+            holes: Vec::new(),
+            anchors: Vec::new(),
+        }
+    }
+
+    /// Takes what a tracker has decided so far.
+    pub fn absorb(&mut self, tracker: &mut BurstTracker) {
+        while let Some(burst) = tracker.poll() {
+            self.add_burst(burst);
+        }
+        while let Some(activity) = tracker.poll_activity() {
+            self.add_activity(&activity);
+        }
+        self.set_summary(&tracker.summary());
+    }
+
+    /// Adds a burst; bursts come in order.
+    pub fn add_burst(&mut self, burst: Burst) {
+        self.bursts.push(burst);
+    }
+
+    /// Adds a wait of data before its first departure (uplink only; a phone
+    /// cannot see the base station's).
+    pub fn add_wait(&mut self, start_tti: TtiIndex, end_tti: TtiIndex) {
+        if end_tti > start_tti {
+            self.waits.push(Span { start: start_tti.0, end: end_tti.0, bytes: 0 });
+        }
+    }
+
+    /// Adds a run of scheduled or missing TTIs; runs come in order.
+    pub fn add_activity(&mut self, activity: &Activity) {
+        let start = activity.start_tti.0;
+        let span = Span { start, end: start.saturating_add(activity.n_tti), bytes: activity.bytes };
+        self.numerology = activity.numerology;
+        if activity.unknown {
+            self.holes.push(span);
+            return;
+        }
+        self.scheduled.push(span);
+        if let Some(at_ns) = activity.at_ns
+            && self.anchors.last().is_none_or(|last| {
+                at_ns.saturating_sub(last.0) >= ANCHOR_SPACING_NS && start > last.1
+            })
+        {
+            self.anchors.push((at_ns, start));
+        }
+    }
+
+    /// What the bursts rest on.
+    pub fn set_summary(&mut self, summary: &BurstSummary) {
+        self.evidence = summary.evidence;
+    }
+
+    /// As [`Self::set_summary`], for sources other than a burst tracker.
+    pub fn set_evidence(&mut self, evidence: Option<Evidence>) {
+        self.evidence = evidence;
+    }
+
+    /// The bursts so far.
+    #[must_use]
+    pub fn bursts(&self) -> &[Burst] {
+        &self.bursts
+    }
+
+    /// A TTI's length in ms: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
+    #[must_use]
+    pub fn tti_ms(&self) -> f64 {
+        1.0 / f64::from(1_u32 << u32::from(self.numerology.min(6)))
+    }
+
+    /// The TTI at a time of the log's clock; `None` while no anchor is known.
+    #[must_use]
+    pub fn tti_at(&self, at: Stamp) -> Option<TtiIndex> {
+        let after = self.anchors.partition_point(|anchor| anchor.0 <= at.ns);
+        let &(ns, tti) = self.anchors.get(after.saturating_sub(1))?;
+        let tti_ns = 1_000_000_i64 >> self.numerology.min(6);
+        Some(TtiIndex(tti.saturating_add(at.ns.saturating_sub(ns).div_euclid(tti_ns))))
+    }
+
+    fn time_us(&self, tti: TtiIndex) -> Option<i64> {
+        let after = self.anchors.partition_point(|anchor| anchor.1 <= tti.0);
+        let &(ns, anchor) = self.anchors.get(after.saturating_sub(1))?;
+        let tti_ns = 1_000_000_i64 >> self.numerology.min(6);
+        Some(
+            ns.saturating_add(tti.0.saturating_sub(anchor).saturating_mul(tti_ns))
+                .div_euclid(1_000),
+        )
+    }
+
+    /// Where a transfer lies on the axis.
+    #[must_use]
+    pub fn place(&self, transfer: &Transfer) -> Option<(TtiIndex, TtiIndex)> {
+        transfer.tti.or_else(|| {
+            let (start, end) = transfer.time?;
+            Some((self.tti_at(start)?, self.tti_at(end)?))
+        })
+    }
+
+    /// Transfers from the allocation alone: activity split at pauses of
+    /// `pause_ttis` or more.
+    #[must_use]
+    pub fn infer_transfers(&self, pause_ttis: i64) -> Vec<Transfer> {
+        let mut found: Vec<(i64, i64)> = Vec::new();
+        for span in &self.scheduled {
+            match found.last_mut() {
+                Some(last) if span.start.saturating_sub(last.1) < pause_ttis => {
+                    last.1 = last.1.max(span.end);
+                }
+                _ => found.push((span.start, span.end)),
+            }
+        }
+        found
+            .into_iter()
+            .enumerate()
+            .map(|(i, (start, end))| Transfer {
+                id: i.to_string(),
+                time: None,
+                tti: Some((TtiIndex(start), TtiIndex(end))),
+                bytes: None,
+            })
+            .collect()
+    }
+
+    /// The findings of all transfers of the user, which tells overlaps too.
+    #[must_use]
+    pub fn findings(
+        &self,
+        transfers: &[Transfer],
+        thresholds: &VerdictThresholds,
+    ) -> Vec<TransferFinding> {
+        let places: Vec<_> = transfers.iter().map(|t| self.place(t)).collect();
+        transfers
+            .iter()
+            .enumerate()
+            .map(|(i, transfer)| {
+                let overlapped = places.iter().enumerate().any(|(j, other)| {
+                    j != i && other.zip(places[i]).is_some_and(|(a, b)| overlaps(a, b))
+                });
+                self.finding(transfer, places[i], overlapped, thresholds)
+            })
+            .collect()
+    }
+
+    fn finding(
+        &self,
+        transfer: &Transfer,
+        place: Option<(TtiIndex, TtiIndex)>,
+        overlapped: bool,
+        thresholds: &VerdictThresholds,
+    ) -> TransferFinding {
+        let (start, end) = place.unwrap_or_default();
+        let mut notes = Vec::new();
+        let n_tti = end.since(start);
+        let tti_ms = self.tti_ms();
+        let burst_spans = || {
+            self.bursts.iter().map(|b| Span { start: b.start_tti.0, end: b.end_tti.0, bytes: 0 })
+        };
+        let judged = self.evidence.is_some() && place.is_some() && n_tti > 0;
+        let ms = |ttis: i64| ttis as f64 * tti_ms;
+        let duration_ms = ms(n_tti.max(0));
+        let throughput_time_ms =
+            judged.then(|| ms(overlap(burst_spans(), start.0, end.0).min(n_tti)));
+        let unknown_ms = ms(overlap(self.holes.iter().copied(), start.0, end.0).min(n_tti.max(0)));
+        let active_time_ms =
+            place.map(|_| ms(overlap(self.scheduled.iter().copied(), start.0, end.0)));
+        let bytes = transfer.bytes.or_else(|| place.map(|_| self.bytes_in(start.0, end.0)));
+        let link_demand = throughput_time_ms.map(|t| t / duration_ms);
+        let (verdict, confidence) =
+            self.verdict(link_demand, unknown_ms / duration_ms, overlapped, thresholds, &mut notes);
+        if place.is_none() {
+            notes.push("its times cannot be placed on the log's TTIs".into());
+        } else if !judged {
+            notes.push("the log holds no evidence of this kind".into());
+        }
+        if unknown_ms > 0.0 {
+            notes
+                .push(format!("records are missing for {unknown_ms:.0} ms of {duration_ms:.0} ms"));
+        }
+        TransferFinding {
+            id: transfer.id.clone(),
+            dir: self.dir,
+            start_us: transfer.time.map(|t| t.0.micros()).or_else(|| self.time_us(start)),
+            end_us: transfer.time.map(|t| t.1.micros()).or_else(|| self.time_us(end)),
+            start_tti: start,
+            end_tti: end,
+            duration_ms,
+            bytes,
+            throughput_time_ms,
+            // Data that waits at the base station before its first departure
+            // leaves no trace at the phone.
+            sched_wait_ms: (self.dir == Direction::Ul && judged)
+                .then(|| ms(overlap(self.waits.iter().copied(), start.0, end.0))),
+            active_time_ms,
+            unknown_ms,
+            link_demand,
+            link_throughput_bps: bytes
+                .zip(throughput_time_ms)
+                .filter(|&(_, t)| t > 0.0)
+                .map(|(bytes, t)| bytes as f64 * 8_000.0 / t),
+            evidence: self.evidence.unwrap_or(Evidence::Fused),
+            verdict,
+            confidence,
+            overlapped,
+            notes,
+        }
+    }
+
+    fn verdict(
+        &self,
+        link_demand: Option<f64>,
+        unknown_share: f64,
+        overlapped: bool,
+        thresholds: &VerdictThresholds,
+        notes: &mut Vec<String>,
+    ) -> (Verdict, f64) {
+        let Some(demand) = link_demand else { return (Verdict::Unknown, 0.0) };
+        let verdict = thresholds.judge(demand);
+        // What is missing could have been all throughput time.
+        if unknown_share > 0.0 && thresholds.judge((demand + unknown_share).min(1.0)) != verdict {
+            notes.push(format!(
+                "link demand is between {demand:.2} and {:.2}, as records are missing",
+                (demand + unknown_share).min(1.0)
+            ));
+            return (Verdict::Unknown, 0.0);
+        }
+        if overlapped && matches!(verdict, Verdict::Radio | Verdict::Mixed) {
+            // BurstTracker, section 2.1.2: queues are per user.
+            notes.push(format!(
+                "another transfer overlaps it: the user's link demand is {demand:.2}, \
+                 but whose data waited cannot be told"
+            ));
+            return (Verdict::Unknown, 0.0);
+        }
+        (verdict, confidence(demand, thresholds) * reliability(self.evidence))
+    }
+
+    fn bytes_in(&self, start: i64, end: i64) -> u64 {
+        // Runs that cross an edge count by their TTIs inside.
+        let first = self.scheduled.partition_point(|s| s.end <= start);
+        let inside = self.scheduled[first..].iter().take_while(|s| s.start < end);
+        inside
+            .map(|s| {
+                let ttis = (s.end - s.start).max(1) as u64;
+                let part = (s.end.min(end) - s.start.max(start)).max(0) as u64;
+                s.bytes.saturating_mul(part) / ttis
+            })
+            .fold(0, u64::saturating_add)
+    }
+}
+
+/// A segmented transfer (video): sums over its segments' downloads, pauses
+/// left out (BurstTracker, section 4.2). `None` without segments.
+#[must_use]
+pub fn combine_segments(
+    id: &str,
+    segments: &[TransferFinding],
+    thresholds: &VerdictThresholds,
+) -> Option<TransferFinding> {
+    let mut whole = segments.first()?.clone();
+    let sum = |value: fn(&TransferFinding) -> Option<f64>| {
+        segments.iter().map(value).sum::<Option<f64>>()
+    };
+    id.clone_into(&mut whole.id);
+    whole.end_tti = segments.iter().map(|s| s.end_tti).max()?;
+    whole.end_us = segments.iter().filter_map(|s| s.end_us).max();
+    whole.duration_ms = segments.iter().map(|s| s.duration_ms).sum();
+    whole.bytes = segments.iter().map(|s| s.bytes).sum();
+    whole.throughput_time_ms = sum(|s| s.throughput_time_ms);
+    whole.sched_wait_ms = sum(|s| s.sched_wait_ms);
+    whole.active_time_ms = sum(|s| s.active_time_ms);
+    whole.unknown_ms = segments.iter().map(|s| s.unknown_ms).sum();
+    whole.overlapped = segments.iter().any(|s| s.overlapped);
+    whole.link_demand =
+        whole.throughput_time_ms.filter(|_| whole.duration_ms > 0.0).map(|t| t / whole.duration_ms);
+    whole.link_throughput_bps = whole
+        .bytes
+        .zip(whole.throughput_time_ms)
+        .filter(|&(_, t)| t > 0.0)
+        .map(|(bytes, t)| bytes as f64 * 8_000.0 / t);
+    whole.verdict = whole.link_demand.map_or(Verdict::Unknown, |demand| thresholds.judge(demand));
+    if whole.overlapped && whole.verdict != Verdict::NotRadio {
+        whole.verdict = Verdict::Unknown;
+    }
+    whole.confidence = segments.iter().map(|s| s.confidence).fold(1.0, f64::min);
+    whole.notes = vec![format!("{} segments together, pauses left out", segments.len())];
+    Some(whole)
+}
+
+/// Whether two transfers share more time than rounding at their edges makes:
+/// over 5 TTIs and over 1 % of the shorter one (chosen here).
+fn overlaps(a: (TtiIndex, TtiIndex), b: (TtiIndex, TtiIndex)) -> bool {
+    let common = a.1.min(b.1).since(a.0.max(b.0));
+    let shorter = a.1.since(a.0).min(b.1.since(b.0));
+    common > 5 && common > shorter / 100
+}
+
+/// TTIs of the spans inside `[start, end)`. Spans are in order.
+fn overlap(spans: impl Iterator<Item = Span>, start: i64, end: i64) -> i64 {
+    let mut covered_to = start;
+    let mut total = 0_i64;
+    for span in spans {
+        let from = span.start.max(covered_to);
+        let to = span.end.min(end);
+        if to > from {
+            total += to - from;
+            covered_to = to;
+        }
+    }
+    total
+}
+
+/// Distance of a link demand from the limits, as a share of 5 points (chosen
+/// here: the estimates' own error is below one point).
+fn confidence(demand: f64, thresholds: &VerdictThresholds) -> f64 {
+    let distance =
+        (demand - thresholds.radio_at_least).abs().min((demand - thresholds.not_radio_below).abs());
+    0.5 + 0.5 * (distance / 0.05).min(1.0)
+}
+
+/// Agreement of verdicts with the truth on simulated logs, rounded down.
+const fn reliability(evidence: Option<Evidence>) -> f64 {
+    match evidence {
+        Some(Evidence::Fused | Evidence::Padding | Evidence::BufferStatus) => 0.99,
+        Some(Evidence::Poll) => 0.98,
+        Some(Evidence::Grants) => 0.95,
+        Some(Evidence::Paper) => 0.7,
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::Bound;
+
+    use super::*;
+
+    fn burst(start: i64, end: i64) -> Burst {
+        Burst {
+            dir: Direction::Dl,
+            timing_segment: 0,
+            start_tti: TtiIndex(start),
+            end_tti: TtiIndex(end),
+            bytes: 1,
+            scheduled_ttis: 1,
+            unknown_ttis: 0,
+            opened_by: Bound::FirstData,
+            closed_by: Bound::Padding,
+            confidence: 1.0,
+        }
+    }
+
+    fn activity(start: i64, n_tti: i64, unknown: bool) -> Activity {
+        Activity {
+            timing_segment: 0,
+            numerology: 0,
+            start_tti: TtiIndex(start),
+            n_tti,
+            at_ns: Some(start * 1_000_000 + 7_000_000_000),
+            bytes: 100 * n_tti as u64,
+            unknown,
+        }
+    }
+
+    fn transfer(id: &str, start: i64, end: i64) -> Transfer {
+        Transfer {
+            id: id.into(),
+            time: None,
+            tti: Some((TtiIndex(start), TtiIndex(end))),
+            bytes: None,
+        }
+    }
+
+    fn timeline() -> Timeline {
+        let mut timeline = Timeline::new(Direction::Dl);
+        timeline.set_evidence(Some(Evidence::Fused));
+        timeline.add_burst(burst(0, 95));
+        timeline.add_burst(burst(200, 210));
+        timeline.add_activity(&activity(0, 50, false));
+        timeline.add_activity(&activity(200, 10, false));
+        timeline
+    }
+
+    #[test]
+    fn sums_the_overlap_of_bursts() {
+        let found = timeline().findings(
+            &[transfer("a", 0, 100), transfer("b", 150, 250)],
+            &VerdictThresholds::default(),
+        );
+        assert_eq!(found[0].throughput_time_ms, Some(95.0));
+        assert_eq!(found[0].active_time_ms, Some(50.0));
+        assert_eq!(found[0].bytes, Some(5_000));
+        assert_eq!(found[0].verdict, Verdict::Radio);
+        assert_eq!(found[0].sched_wait_ms, None);
+        assert_eq!(found[1].link_demand, Some(0.1));
+        assert_eq!(found[1].verdict, Verdict::NotRadio);
+        assert_eq!(found[1].start_us, Some(7_150_000));
+    }
+
+    #[test]
+    fn overlapping_transfers_conclude_only_that_it_is_not_the_link() {
+        let found = timeline().findings(
+            &[transfer("a", 0, 100), transfer("b", 90, 250)],
+            &VerdictThresholds::default(),
+        );
+        assert_eq!(found[0].verdict, Verdict::Unknown);
+        assert_eq!(found[1].verdict, Verdict::NotRadio);
+        assert!(found[0].overlapped && found[1].overlapped);
+    }
+
+    #[test]
+    fn a_hole_that_could_change_the_verdict_makes_it_unknown() {
+        let mut timeline = timeline();
+        timeline.add_activity(&activity(210, 35, true));
+        let found = timeline.findings(
+            &[transfer("a", 0, 100), transfer("b", 200, 250)],
+            &VerdictThresholds::default(),
+        );
+        assert_eq!(found[0].verdict, Verdict::Radio);
+        assert_eq!(found[1].unknown_ms, 35.0);
+        assert_eq!(found[1].verdict, Verdict::Unknown);
+    }
+
+    #[test]
+    fn places_transfers_by_time_and_splits_activity_at_pauses() {
+        let timeline = timeline();
+        let at = Stamp::modem(7_100_000_000);
+        assert_eq!(timeline.tti_at(at), Some(TtiIndex(100)));
+        let found = timeline.infer_transfers(100);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[1].tti, Some((TtiIndex(200), TtiIndex(210))));
+        assert_eq!(timeline.infer_transfers(1_000).len(), 1);
+    }
+
+    #[test]
+    fn segments_of_a_video_are_summed() {
+        let found = timeline().findings(
+            &[transfer("a", 0, 100), transfer("b", 200, 220)],
+            &VerdictThresholds::default(),
+        );
+        let whole = combine_segments("v", &found, &VerdictThresholds::default()).unwrap();
+        assert_eq!(whole.duration_ms, 120.0);
+        assert_eq!(whole.link_demand, Some(105.0 / 120.0));
+        assert_eq!(whole.verdict, Verdict::Mixed);
+    }
+}

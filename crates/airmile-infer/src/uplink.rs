@@ -1,0 +1,364 @@
+//! The uplink's bursts, without inference: the phone knows its own buffer.
+//!
+//! The same words as for the downlink (spec: [`crate::burst`]), with the
+//! phone's buffer for the queue: it is not empty while the sum of its logical
+//! channels' buffers is above zero. A burst begins with the first block sent
+//! from it and ends with the last one before it is seen empty; the time that
+//! data waits for its first grant is known here and reported apart.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airmile_model::{
+    Bound, BsrReport, BufferStatus, Burst, Direction, Evidence, Grant, Record, TtiIndex,
+};
+
+use crate::burst::{Activity, BurstSummary};
+
+/// Settings of an [`UplinkTracker`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UplinkOptions {
+    /// How late a record may come, in TTIs.
+    pub lateness_ttis: i64,
+    /// Buffer samples further apart than this leave the time between unknown.
+    pub sample_span_ttis: i64,
+}
+
+impl Default for UplinkOptions {
+    /// Lateness as for the downlink. A phone with data in its buffer logs a
+    /// sample at least each 100 ms (0xB066 packets hold up to 20 samples of 5 ms
+    /// and less); ten times that is chosen here.
+    fn default() -> Self {
+        Self { lateness_ttis: 1_000, sample_span_ttis: 1_000 }
+    }
+}
+
+/// Time that data waited in the phone before the first block of its burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// When the buffer was first seen not empty.
+    pub start_tti: TtiIndex,
+    /// The burst's first block.
+    pub end_tti: TtiIndex,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Pending {
+    /// Blocks sent: bytes of new data and whether new.
+    sent: Option<Sent>,
+    /// Bytes by logical channel; `None` key: no channel active.
+    buffer: Option<BTreeMap<Option<u8>, u64>>,
+    /// BSR index by logical channel group.
+    bsr: BTreeMap<u8, u8>,
+    hole_ttis: i64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    bytes: u64,
+    new_data: bool,
+    at_ns: Option<i64>,
+    numerology: u8,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenBurst {
+    start: i64,
+    last_sent: i64,
+    bytes: u64,
+    scheduled: u32,
+}
+
+/// Finds the bursts of one user's uplink. The verbs are those of
+/// [`crate::burst::BurstTracker`].
+#[derive(Debug, Clone)]
+pub struct UplinkTracker {
+    options: UplinkOptions,
+    pending: BTreeMap<(u32, i64), Pending>,
+    newest: Option<(u32, i64)>,
+    segment_first: i64,
+    closed: Option<(u32, i64)>,
+    late_records: u64,
+    segment: u32,
+    /// When the buffer was first seen not empty, and last sampled.
+    waiting_since: Option<i64>,
+    last_sample: Option<i64>,
+    /// Whether the phone's own samples were seen: reports are then left aside.
+    has_samples: bool,
+    lcg: BTreeMap<u8, u8>,
+    open: Option<OpenBurst>,
+    run: Option<Activity>,
+    last_tti: i64,
+    bursts: VecDeque<Burst>,
+    waits: VecDeque<Wait>,
+    activities: VecDeque<Activity>,
+    sampled: u64,
+}
+
+impl UplinkTracker {
+    /// A tracker that has seen nothing.
+    #[must_use]
+    pub fn new(options: UplinkOptions) -> Self {
+        Self {
+            options,
+            pending: BTreeMap::new(),
+            newest: None,
+            segment_first: 0,
+            closed: None,
+            late_records: 0,
+            segment: 0,
+            waiting_since: None,
+            last_sample: None,
+            has_samples: false,
+            lcg: BTreeMap::new(),
+            open: None,
+            run: None,
+            last_tti: 0,
+            bursts: VecDeque::new(),
+            waits: VecDeque::new(),
+            activities: VecDeque::new(),
+            sampled: 0,
+        }
+    }
+
+    /// A record in.
+    pub fn push(&mut self, record: &Record) {
+        match record {
+            Record::Grant(grant) if grant.dir == Direction::Ul => self.push_grant(grant),
+            Record::BufferStatus(status) => self.push_status(status),
+            Record::Bsr(bsr) => self.push_bsr(bsr),
+            Record::Hole(hole) => {
+                let key = (hole.position.timing_segment, hole.position.tti.0);
+                if let Some(pending) = self.pending_at(key) {
+                    pending.hole_ttis = pending.hole_ttis.max(hole.n_tti);
+                }
+            }
+            _ => return,
+        }
+        let Some((segment, tti)) = self.newest else { return };
+        if tti.saturating_sub(self.segment_first) >= self.options.lateness_ttis {
+            self.close_before((segment, tti - self.options.lateness_ttis));
+        }
+    }
+
+    /// A burst out.
+    pub fn poll(&mut self) -> Option<Burst> {
+        self.bursts.pop_front()
+    }
+
+    /// A wait before a burst out.
+    pub fn poll_wait(&mut self) -> Option<Wait> {
+        self.waits.pop_front()
+    }
+
+    /// A run of TTIs with blocks sent, or of missing ones, out.
+    pub fn poll_activity(&mut self) -> Option<Activity> {
+        self.activities.pop_front()
+    }
+
+    /// The end of the log: the bursts not yet taken.
+    pub fn finish(&mut self) -> Vec<Burst> {
+        self.close_before((u32::MAX, i64::MAX));
+        self.end_segment(Bound::End);
+        self.bursts.drain(..).collect()
+    }
+
+    /// What is known beside bursts.
+    #[must_use]
+    pub fn summary(&self) -> BurstSummary {
+        BurstSummary {
+            evidence: (self.sampled > 0).then_some(Evidence::BufferStatus),
+            late_records: self.late_records,
+            ..BurstSummary::default()
+        }
+    }
+
+    fn push_grant(&mut self, grant: &Grant) {
+        if !grant.rnti.is_user() {
+            return;
+        }
+        let key = (grant.position.timing_segment, grant.position.tti.0);
+        let filled = grant
+            .data_bytes
+            .unwrap_or_else(|| {
+                grant.tbs_bytes.unwrap_or(0).saturating_sub(grant.padding_bytes.unwrap_or(0))
+            })
+            .into();
+        let new_data = grant.retx != Some(true);
+        let (at_ns, numerology) = (grant.at.map(|at| at.ns), grant.position.numerology);
+        if let Some(pending) = self.pending_at(key) {
+            let sent = pending.sent.get_or_insert_default();
+            sent.at_ns = sent.at_ns.or(at_ns);
+            sent.numerology = numerology;
+            if new_data {
+                sent.new_data = true;
+                sent.bytes = sent.bytes.saturating_add(filled);
+            }
+        }
+    }
+
+    fn push_status(&mut self, status: &BufferStatus) {
+        let key = (status.position.timing_segment, status.position.tti.0);
+        // RLC control is not user data (as STATUS on the downlink).
+        let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
+        let lcid = status.lcid;
+        if let Some(pending) = self.pending_at(key) {
+            pending.buffer.get_or_insert_default().insert(lcid, bytes);
+        }
+    }
+
+    fn push_bsr(&mut self, bsr: &BsrReport) {
+        let key = (bsr.position.timing_segment, bsr.position.tti.0);
+        let (lcg, index) = (bsr.lcg, bsr.index);
+        if let Some(pending) = self.pending_at(key) {
+            pending.bsr.insert(lcg, index);
+        }
+    }
+
+    fn pending_at(&mut self, key: (u32, i64)) -> Option<&mut Pending> {
+        if self.closed.is_some_and(|closed| key < closed) {
+            self.late_records += 1;
+            return None;
+        }
+        match self.newest {
+            Some(newest) if key.0 <= newest.0 => self.newest = Some(newest.max(key)),
+            _ => {
+                self.newest = Some(key);
+                self.segment_first = key.1;
+            }
+        }
+        Some(self.pending.entry(key).or_default())
+    }
+
+    fn close_before(&mut self, mark: (u32, i64)) {
+        while let Some(entry) = self.pending.first_entry() {
+            if *entry.key() >= mark {
+                break;
+            }
+            let ((segment, tti), pending) = entry.remove_entry();
+            if segment != self.segment {
+                self.end_segment(Bound::Handover);
+                self.segment = segment;
+            }
+            self.take(tti, &pending);
+        }
+        self.closed = self.closed.max(Some(mark));
+    }
+
+    fn take(&mut self, tti: i64, pending: &Pending) {
+        if pending.hole_ttis > 0 {
+            self.lose_sight(tti, pending.hole_ttis);
+        }
+        // The sample is the buffer at the start of its TTI, before what it sends.
+        if let Some(buffer) = &pending.buffer {
+            self.has_samples = true;
+            self.sample(tti, buffer.values().sum());
+        } else if !pending.bsr.is_empty() && !self.has_samples {
+            // A report tells what is left after its block (TS 36.321, 5.4.5).
+            self.lcg.extend(&pending.bsr);
+            let left = self.lcg.values().any(|&index| index > 0);
+            self.sample(tti, u64::from(left));
+        }
+        if let Some(sent) = pending.sent {
+            self.send(tti, sent);
+        }
+        self.last_tti = tti;
+    }
+
+    fn sample(&mut self, tti: i64, bytes: u64) {
+        self.sampled += 1;
+        if let Some(last) = self.last_sample.replace(tti)
+            && tti.saturating_sub(last) > self.options.sample_span_ttis
+            && self.waiting_since.is_some()
+        {
+            let from = last.saturating_add(1);
+            self.lose_sight(from, tti.saturating_sub(from));
+            self.last_sample = Some(tti);
+        }
+        if bytes > 0 {
+            self.waiting_since.get_or_insert(tti);
+        } else {
+            self.waiting_since = None;
+            // Seen empty: the last block before emptied it.
+            if let Some(open) = self.open {
+                self.close(open.last_sent, Bound::End, 1.0);
+            }
+        }
+    }
+
+    fn send(&mut self, tti: i64, sent: Sent) {
+        self.note_activity(tti, sent);
+        if !sent.new_data {
+            return;
+        }
+        let Some(since) = self.waiting_since else { return };
+        let open = self.open.get_or_insert_with(|| {
+            self.waits.push_back(Wait { start_tti: TtiIndex(since), end_tti: TtiIndex(tti) });
+            OpenBurst { start: tti, last_sent: tti, bytes: 0, scheduled: 0 }
+        });
+        open.last_sent = tti;
+        open.bytes = open.bytes.saturating_add(sent.bytes);
+        open.scheduled += 1;
+    }
+
+    fn note_activity(&mut self, tti: i64, sent: Sent) {
+        match &mut self.run {
+            Some(run) if run.start_tti.0 + run.n_tti == tti => {
+                run.n_tti += 1;
+                run.bytes = run.bytes.saturating_add(sent.bytes);
+            }
+            run => {
+                self.activities.extend(run.take());
+                *run = Some(Activity {
+                    timing_segment: self.segment,
+                    numerology: sent.numerology,
+                    start_tti: TtiIndex(tti),
+                    n_tti: 1,
+                    at_ns: sent.at_ns,
+                    bytes: sent.bytes,
+                    unknown: false,
+                });
+            }
+        }
+    }
+
+    fn lose_sight(&mut self, tti: i64, n_tti: i64) {
+        self.close(tti, Bound::LogHole, 0.5);
+        self.waiting_since = None;
+        self.last_sample = None;
+        self.activities.push_back(Activity {
+            timing_segment: self.segment,
+            numerology: 0,
+            start_tti: TtiIndex(tti),
+            n_tti,
+            at_ns: None,
+            bytes: 0,
+            unknown: true,
+        });
+    }
+
+    fn end_segment(&mut self, by: Bound) {
+        self.close(self.last_tti.saturating_add(1), by, 0.5);
+        self.waiting_since = None;
+        self.last_sample = None;
+        self.lcg.clear();
+        self.activities.extend(self.run.take());
+    }
+
+    fn close(&mut self, end: i64, by: Bound, confidence: f64) {
+        let Some(open) = self.open.take() else { return };
+        if end > open.start {
+            self.bursts.push_back(Burst {
+                dir: Direction::Ul,
+                timing_segment: self.segment,
+                start_tti: TtiIndex(open.start),
+                end_tti: TtiIndex(end),
+                bytes: open.bytes,
+                scheduled_ttis: open.scheduled,
+                unknown_ttis: 0,
+                opened_by: Bound::FirstData,
+                closed_by: by,
+                confidence,
+            });
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! One simulated run: reading it, and scoring a kind of evidence on it.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use airmile_decode::table::{GrantReader, RlcReader, read_transfer_truth, read_transfers};
+use airmile_infer::burst::{BurstOptions, BurstTracker, EvidenceChoice};
+use airmile_infer::transfer::Timeline;
+use airmile_model::{
+    Clock, Direction, Record, Transfer, TransferFinding, TransferTruth, VerdictThresholds,
+};
+use anyhow::Context;
+use flate2::read::MultiGzDecoder;
+
+use crate::score::{Kind, Score};
+
+/// A run's records in TTI order, its transfers and their truth.
+pub struct Run {
+    name: String,
+    records: Vec<Record>,
+    transfers: Vec<Transfer>,
+    /// Truth of each transfer.
+    pub truth: Vec<TransferTruth>,
+    /// Rows that could not be read.
+    pub bad_rows: usize,
+}
+
+impl Run {
+    /// Reads a run's folder. `meta.csv` is not looked at.
+    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let context = |file: &'static str| format!("{name}/{file}");
+        let mut records: Vec<Record> = Vec::new();
+        let mut bad_rows = 0;
+        let grants = open(&folder.join("grants.csv.gz"))?;
+        for grant in GrantReader::new(grants, Clock::Modem).with_context(|| context("grants"))? {
+            // A bad row is left out, as everywhere; the count is printed.
+            match grant {
+                Ok(grant) => records.push(Record::Grant(grant)),
+                Err(_) => bad_rows += 1,
+            }
+        }
+        let rlc = folder.join("rlc.csv.gz");
+        if rlc.is_file() {
+            let reader = RlcReader::new(open(&rlc)?, Clock::Modem, None);
+            for pdu in reader.with_context(|| context("rlc"))? {
+                match pdu {
+                    Ok(pdu) => records.push(Record::Rlc(pdu)),
+                    Err(_) => bad_rows += 1,
+                }
+            }
+        }
+        records.sort_by_key(tti_of);
+        let transfers = read_transfers(File::open(folder.join("transfers.csv"))?, Clock::Modem)
+            .with_context(|| context("transfers"))?
+            .rows;
+        let truth = read_transfer_truth(File::open(folder.join("transfer_truth.csv"))?)
+            .with_context(|| context("transfer_truth"))?
+            .rows;
+        Ok(Self { name, records, transfers, truth, bad_rows })
+    }
+
+    /// The scores of all transfers under one kind of evidence.
+    pub fn score(&self, kind: Kind) -> Vec<Score> {
+        let choice = kind.evidence();
+        let mut tracker =
+            BurstTracker::new(BurstOptions { evidence: choice, ..BurstOptions::default() });
+        let mut timeline = Timeline::new(Direction::Dl);
+        for record in &self.records {
+            // Allocations alone: neither contents nor padding of the blocks.
+            match record {
+                Record::Rlc(_) if choice == EvidenceChoice::Grants => {}
+                Record::Grant(grant) if choice == EvidenceChoice::Grants => {
+                    let mut grant = grant.clone();
+                    grant.padding_bytes = None;
+                    tracker.push(&Record::Grant(grant));
+                }
+                _ => tracker.push(record),
+            }
+        }
+        for burst in tracker.finish() {
+            timeline.add_burst(burst);
+        }
+        timeline.absorb(&mut tracker);
+        let findings = timeline.findings(&self.transfers, &VerdictThresholds::default());
+        findings.iter().filter_map(|finding| self.compare(kind, finding)).collect()
+    }
+
+    fn compare(&self, kind: Kind, finding: &TransferFinding) -> Option<Score> {
+        let truth = self.truth.iter().find(|truth| truth.id == finding.id)?;
+        let estimate_ms = match kind {
+            Kind::Active => finding.active_time_ms,
+            _ => finding.throughput_time_ms,
+        };
+        Some(Score {
+            run: self.name.clone(),
+            kind,
+            estimate_ms,
+            truth_ms: truth.throughput_time_ms,
+            duration_ms: finding.duration_ms,
+            verdict: finding.verdict,
+        })
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    Ok(Box::new(MultiGzDecoder::new(BufReader::new(file))))
+}
+
+fn tti_of(record: &Record) -> i64 {
+    match record {
+        Record::Grant(grant) => grant.position.tti.0,
+        Record::Rlc(pdu) => pdu.position.tti.0,
+        _ => 0,
+    }
+}
