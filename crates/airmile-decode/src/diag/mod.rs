@@ -7,9 +7,18 @@
 //! community and their sample logs) and were checked against those logs; each
 //! module documents its own.
 
+pub mod assemble;
 pub mod bits;
+pub mod dlf;
 pub mod frame;
+pub mod hdlc;
 pub mod msg;
+pub mod names;
+pub mod reader;
+pub mod stream;
+pub mod time;
 
-pub use frame::LogPacket;
+pub use frame::{LogPacket, OtherPacket};
 pub use msg::{Message, MessageError, Parsed};
+pub use reader::{LogReader, LogStats, MessageCount, Tagged};
+pub use stream::{Container, Counts, Deframer, Event};

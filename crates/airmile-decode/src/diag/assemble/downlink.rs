@@ -257,13 +257,14 @@ impl HarqMemory {
         let tti = grant.position.tti.0;
         if let (Some(harq_id), Some(ndi)) = (grant.harq_id, grant.ndi) {
             let key = (grant.position.cell, harq_id, grant.tb);
+            let failed = self.failed_at(grant);
             let known = self.ndi.iter_mut().find(|(k, _)| *k == key);
             match known {
                 Some((_, last)) => {
                     if grant.retx.is_none() {
                         // The same NDI is a retransmission only while one is due:
                         // with long pauses between, a toggle may have been missed.
-                        grant.retx = Some(*last == ndi && self.failed_at(grant));
+                        grant.retx = Some(*last == ndi && failed);
                     }
                     *last = ndi;
                 }

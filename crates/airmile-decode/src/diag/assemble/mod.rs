@@ -384,9 +384,7 @@ impl Assembler {
             Some(RlcHeader::Data { sn, poll, resegment, .. }) => {
                 (Some(*sn), Some(*poll), *resegment, false)
             }
-            Some(RlcHeader::Status { .. } | RlcHeader::Control { .. }) => {
-                (None, None, false, true)
-            }
+            Some(RlcHeader::Status { .. } | RlcHeader::Control { .. }) => (None, None, false, true),
             None => (None, None, false, false),
         };
         let row = RlcPdu {
@@ -416,13 +414,13 @@ impl Assembler {
     fn measurement(&mut self, at: Stamp, m: &ServCellMeas) {
         for s in &m.subpackets {
             let Some(tti) = s.tti else { continue };
-            let primary = s.serving_index == 0 && s.is_serving != Some(false);
+            let primary = s.serving_cell == 0 && s.is_serving != Some(false);
             let position = if primary {
                 self.prompt(at, tti, Some(CellId { pci: s.pci, earfcn: Some(s.earfcn) }))
             } else {
                 self.timing.place_batched(at.ns, tti)
             };
-            let position = Position { cell: s.serving_index, ..position };
+            let position = Position { cell: s.serving_cell, ..position };
             let row = Measurement {
                 at: self.stamp(position),
                 position,

@@ -282,11 +282,6 @@ impl UlTxStatistics {
                     .set(start, CANCELLED_BSR, sub.cancelled_bsr)
                     .set(start, GRANTED, sub.granted_bytes)
                     .set(start, USED, sub.used_bytes);
-                // Up to a multiple of 4, as phones do.
-                let odd = writer.len() % 4;
-                if odd != 0 {
-                    writer.part(4 - odd);
-                }
             });
         }
         writer.finish()

@@ -270,13 +270,13 @@ mod tests {
     #[test]
     fn dl_three_pdus() {
         let mut payload = bytes_of(
-            "01 01 00 00 41 03 2F 00
+            "01 01 00 00 41 03 30 00
              21 01 0A C0 BE 00 02 00 00 00 02 00 02 00 03 00
              11 09 0A 00 02 00 00 A0 00
              27 09 02 00 02 00 01 00 10
              28 09 5F 00 02 00 00 A0 01",
         );
-        payload[6] = (payload.len() - 4) as u8;
+        payload.push(0);
         let (rlc, problem) = RlcDl::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
         let sub = &rlc.subpackets[0];

@@ -82,10 +82,15 @@ pub(crate) fn emit_head(version: u8, count: usize) -> Writer {
     writer
 }
 
-/// Writes a subpacket whose body `fill` writes.
+/// Writes a subpacket whose body `fill` writes, with zeros up to a multiple of
+/// 4 bytes, as phones do.
 pub(crate) fn emit(writer: &mut Writer, id: u8, version: u8, fill: impl FnOnce(&mut Writer)) {
     let start = writer.part(4);
     fill(writer);
+    let odd = (writer.len() - start) % 4;
+    if odd != 0 {
+        writer.part(4 - odd);
+    }
     let size = writer.len() - start;
     writer.set(start, u8_at(0), id).set(start, u8_at(1), version).set(
         start,

@@ -1,0 +1,61 @@
+//! DLF: log records one after the other, without framing or CRC.
+//!
+//! | offset | width | field |
+//! |---|---|---|
+//! | 0 | u16 | length of the record with these 12 bytes |
+//! | 2 | u16 | log code |
+//! | 4 | u64 | time stamp |
+//! | 12 | | payload |
+
+use super::names;
+
+/// Bytes in front of a record's payload.
+pub const HEADER_LEN: usize = 12;
+
+/// The head of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Length of the record in bytes, these 12 included.
+    pub len: usize,
+    /// Log code.
+    pub code: u16,
+    /// Time stamp as stored.
+    pub ts_raw: u64,
+}
+
+impl Head {
+    /// Reads the head at the start of `bytes`; `None` if they are too few.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let head = bytes.first_chunk::<HEADER_LEN>()?;
+        Some(Self {
+            len: u16::from_le_bytes([head[0], head[1]]).into(),
+            code: u16::from_le_bytes([head[2], head[3]]),
+            ts_raw: u64::from_le_bytes([
+                head[4], head[5], head[6], head[7], head[8], head[9], head[10], head[11],
+            ]),
+        })
+    }
+
+    /// Whether a log could hold it: a length that holds the head, a log code,
+    /// a time before 2100 whose fraction is one (see [`super::time`]).
+    #[must_use]
+    pub fn plausible(&self) -> bool {
+        /// 120 years of 1.25 ms from 1980.
+        const TICKS_TO_2100: u64 = 120 * 365 * 86_400 * 800;
+        self.len >= HEADER_LEN
+            && names::plausible(self.code)
+            && self.ts_raw >> 16 < TICKS_TO_2100
+            && self.ts_raw & 0xffff < 49_152
+    }
+}
+
+/// Appends a record. A payload beyond what its length field can state is cut
+/// there.
+pub fn emit(code: u16, ts_raw: u64, payload: &[u8], out: &mut Vec<u8>) {
+    let payload = &payload[..payload.len().min(super::frame::MAX_PAYLOAD_LEN)];
+    out.extend(((payload.len() + HEADER_LEN) as u16).to_le_bytes());
+    out.extend(code.to_le_bytes());
+    out.extend(ts_raw.to_le_bytes());
+    out.extend_from_slice(payload);
+}

@@ -1,0 +1,194 @@
+//! A whole log, in pieces: bytes in, records out, with what was met on the way.
+
+use std::collections::BTreeMap;
+
+use airmile_model::{Problem, Record, Severity, UnknownMessage};
+
+use super::assemble::Assembler;
+use super::msg::Message;
+use super::stream::{Deframer, Event};
+
+/// Problems that are kept in words; more are counted.
+const KEPT_PROBLEMS: usize = 100;
+
+/// A record, and which subscription's it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tagged {
+    /// Subscription of a multi-SIM phone, 1-based; 0 in a table.
+    pub subscription: u8,
+    /// The record.
+    pub record: Record,
+}
+
+/// How often a message was met, and decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MessageCount {
+    /// How often.
+    pub count: u64,
+    /// How often it was decoded, at least in part.
+    pub decoded: u64,
+}
+
+/// What a log held.
+#[derive(Debug, Clone, Default)]
+pub struct LogStats {
+    /// Bytes.
+    pub bytes: u64,
+    /// Frames (or DLF records), good and bad.
+    pub frames: u64,
+    /// Frames with a bad CRC, spans that hold no record.
+    pub bad_frames: u64,
+    /// First time of writing, in nanoseconds since the Unix epoch.
+    pub first_ns: Option<i64>,
+    /// Last time of writing.
+    pub last_ns: Option<i64>,
+    /// Messages by code and version.
+    pub messages: BTreeMap<(u16, Option<u8>), MessageCount>,
+    /// What was wrong, the first ones in words.
+    pub problems: Vec<Problem>,
+    /// Problems beyond those.
+    pub more_problems: u64,
+    /// Records that came after the horizon, out of order.
+    pub late_records: u64,
+    /// Whether anything was lost to damage.
+    pub damaged: bool,
+}
+
+/// Reads a modem log: framing, messages and assembly in one, per subscription.
+#[derive(Debug, Default)]
+pub struct LogReader {
+    deframer: Deframer,
+    assemblers: BTreeMap<u8, Assembler>,
+    stats: LogStats,
+}
+
+/// Subscriptions are counted from 1; packets without the wrapper are of the
+/// same modem's first one.
+const FIRST_SUBSCRIPTION: u8 = 1;
+
+impl LogReader {
+    /// At the start of a log.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next part of a rotated log: TTIs and cells go on from this one.
+    #[must_use]
+    pub fn next_file(self) -> Self {
+        Self { assemblers: self.assemblers, ..Self::default() }
+    }
+
+    /// Time of the first whole log packet in the first bytes of a log, in
+    /// nanoseconds since the Unix epoch.
+    #[must_use]
+    pub fn first_stamp_ns(head: &[u8]) -> Option<i64> {
+        let mut deframer = Deframer::new();
+        deframer.push(head);
+        deframer.finish();
+        while let Some(event) = deframer.poll() {
+            if let Event::Log(packet) = event {
+                return Some(packet.at.ns);
+            }
+        }
+        None
+    }
+
+    /// Takes the next bytes; records that are complete go to `sink`.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Tagged)) {
+        self.deframer.push(bytes);
+        self.drain(sink);
+    }
+
+    /// The end of the log: all that waits goes to `sink`.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Tagged)) {
+        self.deframer.finish();
+        self.drain(sink);
+        for (&subscription, assembler) in &mut self.assemblers {
+            assembler.finish();
+            while let Some(record) = assembler.poll() {
+                sink(Tagged { subscription, record });
+            }
+        }
+    }
+
+    /// What the log held so far.
+    #[must_use]
+    pub fn stats(&self) -> LogStats {
+        let counts = self.deframer.counts();
+        LogStats {
+            bytes: counts.bytes,
+            frames: counts.good_frames + counts.bad_frames,
+            bad_frames: counts.bad_frames,
+            late_records: self.assemblers.values().map(Assembler::late_records).sum(),
+            ..self.stats.clone()
+        }
+    }
+
+    fn drain(&mut self, sink: &mut dyn FnMut(Tagged)) {
+        let Self { deframer, assemblers, stats } = self;
+        while let Some(event) = deframer.poll() {
+            let packet = match event {
+                Event::Log(packet) => packet,
+                Event::Other(_) => continue,
+                Event::Problem(problem) => {
+                    if problem.severity == Severity::Damage {
+                        assemblers.values_mut().for_each(Assembler::note_damage);
+                    }
+                    stats.problem(problem);
+                    continue;
+                }
+            };
+            stats.first_ns = stats.first_ns.or(Some(packet.at.ns));
+            stats.last_ns = Some(packet.at.ns);
+            let subscription = packet.subscription.max(FIRST_SUBSCRIPTION);
+            let assembler = assemblers.entry(subscription).or_default();
+            let version = packet.payload.first().copied();
+            let count = stats.messages.entry((packet.code, version)).or_default();
+            count.count += 1;
+            match Message::parse(packet.code, packet.payload) {
+                Ok(Some(parsed)) => {
+                    count.decoded += 1;
+                    assembler.push(packet.at, &parsed.message);
+                    if let Some(error) = parsed.problem {
+                        stats.message_problem(packet.offset, &error);
+                    }
+                }
+                other => {
+                    if let Err(error) = other {
+                        stats.message_problem(packet.offset, &error);
+                    }
+                    assembler.note_alive(packet.at);
+                    let unknown = UnknownMessage {
+                        at: Some(packet.at),
+                        code: packet.code,
+                        version,
+                        offset: packet.offset,
+                        subscription: packet.subscription,
+                        payload: packet.payload.to_vec(),
+                    };
+                    sink(Tagged { subscription, record: unknown.into() });
+                }
+            }
+            while let Some(record) = assembler.poll() {
+                sink(Tagged { subscription, record });
+            }
+        }
+    }
+}
+
+impl LogStats {
+    fn message_problem(&mut self, offset: u64, error: &super::msg::MessageError) {
+        let what = error.to_string();
+        self.problem(Problem { offset, severity: Severity::Warning, what });
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.damaged |= problem.severity == Severity::Damage;
+        if self.problems.len() < KEPT_PROBLEMS {
+            self.problems.push(problem);
+        } else {
+            self.more_problems += 1;
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! A byte stream in pieces to DIAG packets.
+//!
+//! Call order: [`Deframer::push`] some bytes, [`Deframer::poll`] until it gives
+//! `None`, and so on; at the end of the input [`Deframer::finish`], then poll
+//! until `None` once more. However the input is cut into pieces, the events
+//! are the same.
+//!
+//! The container is recognised by its content, whatever the file's name:
+//!
+//! - HDLC (`.mi2log`, `.qmdl`): two frames with a good CRC;
+//! - HDLC behind a leading section (`.qmdl2`): the first four bytes are the
+//!   section's length, and two good frames follow it;
+//! - DLF: three plausible record heads, each where the one before it ends.
+//!
+//! The container whose evidence is complete earliest in the input wins.
+//!
+//! Damage never ends the reading. HDLC goes on at the next terminator. DLF,
+//! which has no marks, goes on at the next place where two plausible heads are
+//! chained. A piece at the beginning or end of a stream that is no frame is
+//! [`Severity::Normal`]: logs are rotated in the middle of one.
+
+use std::collections::VecDeque;
+
+use airmile_model::{Problem, Severity};
+
+use super::dlf::{self, Head};
+use super::frame::{LogPacket, OtherPacket, Packet};
+use super::{hdlc, time};
+
+/// What the stream is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Container {
+    /// HDLC frames.
+    Hdlc,
+    /// HDLC frames behind a leading section.
+    Qmdl2,
+    /// DLF records.
+    Dlf,
+}
+
+/// What [`Deframer::poll`] gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A log packet.
+    Log(LogPacket<'a>),
+    /// A packet that is not a log packet.
+    Other(OtherPacket),
+    /// Bytes that are no packet, or an odd packet.
+    Problem(Problem),
+}
+
+/// What a stream held so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Bytes pushed.
+    pub bytes: u64,
+    /// Frames with a good CRC, or DLF records.
+    pub good_frames: u64,
+    /// Frames with a bad CRC, or spans that hold no DLF record.
+    pub bad_frames: u64,
+}
+
+/// Bytes between two terminators that can still be a frame: a wrapped log
+/// packet of the largest size with every byte escaped.
+const MAX_PIECE: usize = 2 * (65_535 + 8 + 4 + 2);
+/// Bytes after which a stream without two good frames is taken for HDLC.
+const DETECT_LIMIT: usize = 1 << 20;
+/// The longest leading section of a `.qmdl2` (chosen here).
+const MAX_LEADING: usize = 1 << 18;
+
+/// Finds packets in a stream of bytes.
+#[derive(Debug, Default)]
+pub struct Deframer {
+    /// Bytes not yet consumed, from `start` on.
+    buffer: Vec<u8>,
+    start: usize,
+    /// Offset of `buffer[0]` in the input.
+    base: u64,
+    /// Bytes behind `start` that need not be looked at again: they hold no
+    /// terminator (HDLC), no chained head (DLF).
+    scanned: usize,
+    /// Where DLF records stopped making sense.
+    lost: Option<u64>,
+    /// The last frame, unescaped.
+    frame: Vec<u8>,
+    container: Option<Container>,
+    finished: bool,
+    /// Whether a frame has been found, good or bad.
+    begun: bool,
+    /// A piece that is no frame: normal if nothing follows it.
+    held: Option<Problem>,
+    /// Inside a piece too long for a frame.
+    skipping: bool,
+    problems: VecDeque<Problem>,
+    counts: Counts,
+    detect: Detect,
+}
+
+/// How far the search for the container has come.
+#[derive(Debug, Default)]
+struct Detect {
+    hdlc: HdlcEvidence,
+    qmdl2: Option<HdlcEvidence>,
+    /// Length at which to look again.
+    next: usize,
+}
+
+/// Good frames seen from some position on.
+#[derive(Debug, Default, Clone)]
+struct HdlcEvidence {
+    at: usize,
+    good: u32,
+    bad: u32,
+}
+
+impl HdlcEvidence {
+    /// Looks on; the position at which two frames have been good.
+    fn look(&mut self, bytes: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
+        while self.good < 2 {
+            let rest = bytes.get(self.at..)?;
+            let len = memchr::memchr(hdlc::TERMINATOR, rest)?;
+            self.at += len + 1;
+            if len == 0 {
+                continue;
+            }
+            let good =
+                hdlc::unescape(&rest[..len], scratch).is_ok() && hdlc::check(scratch).is_ok();
+            self.good += u32::from(good);
+            self.bad += u32::from(!good);
+        }
+        Some(self.at)
+    }
+}
+
+/// Length of the leading section of a `.qmdl2`, should `bytes` begin with one.
+fn leading_len(bytes: &[u8]) -> Option<usize> {
+    let len = u32::from_le_bytes(*bytes.first_chunk::<4>()?) as usize;
+    (4..=MAX_LEADING).contains(&len).then_some(len)
+}
+
+/// The position at which three chained heads were plausible; at the end of the
+/// input also a chain that ends with it.
+fn dlf_evidence(bytes: &[u8], whole: bool) -> Option<usize> {
+    let mut at = 0;
+    for i in 0..3 {
+        if whole && at == bytes.len() && at > 0 {
+            return Some(at);
+        }
+        let head = Head::read(bytes.get(at..)?)?;
+        if !head.plausible() {
+            return None;
+        }
+        at += if i < 2 { head.len } else { dlf::HEADER_LEN };
+    }
+    Some(at)
+}
+
+/// What a place in a damaged DLF stream is.
+enum Place {
+    /// A head, chained to another one or to the end of the input.
+    Chained,
+    /// No such head.
+    No,
+    /// That takes more bytes to tell.
+    Unclear,
+}
+
+fn place(rest: &[u8], at: usize, finished: bool) -> Place {
+    let unclear = if finished { Place::No } else { Place::Unclear };
+    let Some(head) = rest.get(at..).and_then(Head::read) else { return unclear };
+    if !head.plausible() {
+        return Place::No;
+    }
+    match rest.get(at + head.len..) {
+        Some([]) if finished => Place::Chained,
+        Some(behind) if behind.len() >= dlf::HEADER_LEN => {
+            if Head::read(behind).is_some_and(|next| next.plausible()) {
+                Place::Chained
+            } else {
+                Place::No
+            }
+        }
+        _ => unclear,
+    }
+}
+
+/// What was found in the buffer, as ranges, so that it can be borrowed after
+/// the search.
+enum Found {
+    Frame { offset: u64, range: Option<(usize, usize)> },
+    Record { offset: u64, head: Head, end: usize },
+    Problem(Problem),
+}
+
+impl Deframer {
+    /// At the start of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The container, once recognised.
+    #[must_use]
+    pub const fn container(&self) -> Option<Container> {
+        self.container
+    }
+
+    /// What the stream held so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Takes the next bytes of the stream. After [`Self::finish`] they are
+    /// not looked at.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.finished {
+            return;
+        }
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.base += self.start as u64;
+            self.start = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+        self.counts.bytes += bytes.len() as u64;
+    }
+
+    /// No more bytes follow.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// The next event; `None` until more bytes are pushed.
+    pub fn poll(&mut self) -> Option<Event<'_>> {
+        if let Some(problem) = self.problems.pop_front() {
+            return Some(Event::Problem(problem));
+        }
+        let container = match self.container {
+            Some(container) => container,
+            None => self.recognise()?,
+        };
+        let found = match container {
+            Container::Hdlc | Container::Qmdl2 => self.next_frame(),
+            Container::Dlf => self.next_record(),
+        };
+        match found? {
+            Found::Problem(problem) => Some(Event::Problem(problem)),
+            Found::Record { offset, head, end } => {
+                let Head { len, code, ts_raw } = head;
+                let payload = &self.buffer[end - (len - dlf::HEADER_LEN)..end];
+                let at = time::stamp(ts_raw);
+                let log = LogPacket { offset, subscription: 0, code, ts_raw, at, payload };
+                Some(Event::Log(log))
+            }
+            Found::Frame { offset, range } => {
+                let frame = match range {
+                    Some((from, to)) => &self.buffer[from..to],
+                    None => &self.frame[..],
+                };
+                let problem = |error: super::frame::FrameError, severity| Problem {
+                    offset,
+                    severity,
+                    what: error.to_string(),
+                };
+                Some(match Packet::parse(offset, frame) {
+                    Ok((packet, odd)) => {
+                        self.problems.extend(odd.map(|odd| problem(odd, Severity::Warning)));
+                        match packet {
+                            Packet::Log(log) => Event::Log(log),
+                            Packet::Other(other) => Event::Other(other),
+                        }
+                    }
+                    Err(error) => Event::Problem(problem(error, Severity::Damage)),
+                })
+            }
+        }
+    }
+
+    /// Offset in the input of a position in the buffer.
+    const fn offset(&self, at: usize) -> u64 {
+        self.base + at as u64
+    }
+
+    /// Decides on the container as soon as the bytes so far do.
+    fn recognise(&mut self) -> Option<Container> {
+        let bytes = &self.buffer[..self.buffer.len().min(DETECT_LIMIT)];
+        let last_look = self.finished || self.buffer.len() >= DETECT_LIMIT;
+        if bytes.len() < self.detect.next && !last_look {
+            return None;
+        }
+        let whole = self.finished && bytes.len() == self.buffer.len();
+        let hdlc = self.detect.hdlc.look(bytes, &mut self.frame);
+        let leading = leading_len(bytes);
+        let qmdl2 = leading.and_then(|at| {
+            let start = HdlcEvidence { at, ..HdlcEvidence::default() };
+            let evidence = self.detect.qmdl2.get_or_insert(start);
+            let end = evidence.look(bytes, &mut self.frame);
+            end.filter(|_| evidence.bad == 0)
+        });
+        let dlf = dlf_evidence(bytes, whole);
+        // The earliest evidence is the same however the input was cut.
+        let decided = [(qmdl2, Container::Qmdl2), (hdlc, Container::Hdlc), (dlf, Container::Dlf)];
+        let earliest = decided.iter().filter_map(|&(at, container)| Some((at?, container)));
+        let container = match earliest.min_by_key(|&(at, _)| at) {
+            Some((_, container)) => container,
+            None if !last_look => {
+                self.detect.next = bytes.len() + bytes.len() / 16 + 1;
+                return None;
+            }
+            None if self.detect.hdlc.good == 0
+                && Head::read(bytes).is_some_and(|head| head.plausible()) =>
+            {
+                Container::Dlf
+            }
+            None => Container::Hdlc,
+        };
+        // Without any good frame the first piece is not just a torn one.
+        self.begun = self.detect.hdlc.good == 0;
+        if container == Container::Qmdl2 {
+            self.start = leading.unwrap_or(0);
+            self.begun = true;
+        }
+        if self.buffer.is_empty() {
+            return None;
+        }
+        self.container = Some(container);
+        Some(container)
+    }
+
+    /// The next HDLC frame.
+    fn next_frame(&mut self) -> Option<Found> {
+        loop {
+            let rest = &self.buffer[self.start..];
+            let Some(len) = memchr::memchr(hdlc::TERMINATOR, &rest[self.scanned..])
+                .map(|len| len + self.scanned)
+            else {
+                self.scanned = rest.len();
+                return self.no_terminator();
+            };
+            let (from, to) = (self.start, self.start + len);
+            let offset = self.offset(from);
+            self.start = to + 1;
+            self.scanned = 0;
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if len == 0 {
+                continue;
+            }
+            if len > MAX_PIECE {
+                return Some(self.too_long(offset));
+            }
+            let piece = &self.buffer[from..to];
+            let escaped = memchr::memchr(hdlc::ESCAPE, piece).is_some();
+            let result = if escaped {
+                hdlc::unescape(piece, &mut self.frame)
+                    .and_then(|()| hdlc::check(&self.frame).map(<[u8]>::len))
+            } else {
+                hdlc::check(piece).map(<[u8]>::len)
+            };
+            let first = !std::mem::replace(&mut self.begun, true);
+            // Something follows the held piece, so it was not the last one.
+            let held = self.held.take();
+            match result {
+                Ok(len) => {
+                    self.counts.good_frames += 1;
+                    if escaped {
+                        self.frame.truncate(len);
+                    }
+                    if let Some(held) = held {
+                        // Come back to this frame.
+                        self.counts.good_frames -= 1;
+                        self.start = from;
+                        return Some(Found::Problem(held));
+                    }
+                    let range = if escaped { None } else { Some((from, from + len)) };
+                    return Some(Found::Frame { offset, range });
+                }
+                Err(error) => {
+                    self.counts.bad_frames += 1;
+                    let severity = if first { Severity::Normal } else { Severity::Damage };
+                    let problem = Problem { offset, severity, what: error.to_string() };
+                    if first {
+                        return Some(Found::Problem(problem));
+                    }
+                    self.held = Some(problem);
+                    if let Some(held) = held {
+                        return Some(Found::Problem(held));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What to do with bytes that no terminator follows yet.
+    fn no_terminator(&mut self) -> Option<Found> {
+        let left = self.buffer.len() - self.start;
+        let offset = self.offset(self.start);
+        if self.skipping {
+            self.start = self.buffer.len();
+            self.scanned = 0;
+            return None;
+        }
+        if left > MAX_PIECE {
+            self.start = self.buffer.len();
+            self.scanned = 0;
+            self.skipping = true;
+            return Some(self.too_long(offset));
+        }
+        if !self.finished {
+            return None;
+        }
+        if let Some(mut held) = self.held.take() {
+            // Only a torn piece may follow it.
+            if left == 0 && self.counts.good_frames > 0 {
+                held.severity = Severity::Normal;
+            }
+            return Some(Found::Problem(held));
+        }
+        if left == 0 {
+            return None;
+        }
+        self.start = self.buffer.len();
+        self.scanned = 0;
+        let (severity, what) = if self.counts.good_frames == 0 {
+            (Severity::Damage, format!("no DIAG frame or record in {left} bytes"))
+        } else {
+            let what = format!("last HDLC frame is torn: {left} bytes without terminator");
+            (Severity::Normal, what)
+        };
+        Some(Found::Problem(Problem { offset, severity, what }))
+    }
+
+    fn too_long(&mut self, offset: u64) -> Found {
+        self.begun = true;
+        self.counts.bad_frames += 1;
+        let what = format!("no HDLC terminator in more than {MAX_PIECE} bytes");
+        let problem = Problem { offset, severity: Severity::Damage, what };
+        match self.held.take() {
+            Some(held) => {
+                self.problems.push_back(problem);
+                Found::Problem(held)
+            }
+            None => Found::Problem(problem),
+        }
+    }
+
+    /// The next DLF record.
+    fn next_record(&mut self) -> Option<Found> {
+        if self.lost.is_some() {
+            return self.resync();
+        }
+        let rest = &self.buffer[self.start..];
+        let offset = self.offset(self.start);
+        let Some(head) = Head::read(rest) else {
+            if !self.finished || rest.is_empty() {
+                return None;
+            }
+            let len = rest.len();
+            return Some(self.torn_record(len));
+        };
+        if !head.plausible() {
+            self.lost = Some(offset);
+            self.start += 1;
+            return self.resync();
+        }
+        let behind = match rest.get(head.len..) {
+            Some(behind) if behind.len() >= dlf::HEADER_LEN || self.finished => behind,
+            None if self.finished => return Some(self.torn_record(head.len)),
+            _ => return None,
+        };
+        if Head::read(behind).is_some_and(|next| !next.plausible()) {
+            // This record's length may be what is wrong: then a chain begins
+            // inside of it.
+            let mut at = self.scanned.max(1);
+            while at < head.len {
+                match place(rest, at, self.finished) {
+                    Place::No => at += 1,
+                    Place::Chained => {
+                        self.start += at;
+                        self.scanned = 0;
+                        return Some(self.lost_bytes(offset));
+                    }
+                    Place::Unclear => {
+                        self.scanned = at;
+                        return None;
+                    }
+                }
+            }
+            self.scanned = 0;
+        }
+        let end = self.start + head.len;
+        self.start = end;
+        self.counts.good_frames += 1;
+        Some(Found::Record { offset, head, end })
+    }
+
+    /// Looks for a place where DLF records go on.
+    fn resync(&mut self) -> Option<Found> {
+        let lost = self.lost?;
+        loop {
+            let rest = &self.buffer[self.start..];
+            if rest.len() < dlf::HEADER_LEN && self.finished {
+                self.start = self.buffer.len();
+                break;
+            }
+            match place(rest, 0, self.finished) {
+                Place::Chained => break,
+                Place::No => self.start += 1,
+                Place::Unclear => return None,
+            }
+        }
+        self.lost = None;
+        Some(self.lost_bytes(lost))
+    }
+
+    /// Tells of bytes from `offset` to here that hold no record.
+    fn lost_bytes(&mut self, offset: u64) -> Found {
+        self.counts.bad_frames += 1;
+        let bytes = self.offset(self.start) - offset;
+        let what = format!("{bytes} bytes hold no DLF record");
+        Found::Problem(Problem { offset, severity: Severity::Damage, what })
+    }
+
+    fn torn_record(&mut self, len: usize) -> Found {
+        let left = self.buffer.len() - self.start;
+        let offset = self.offset(self.start);
+        self.start = self.buffer.len();
+        self.counts.bad_frames += 1;
+        let len = len.max(dlf::HEADER_LEN);
+        let what = format!("last DLF record is torn: {left} bytes of at least {len}");
+        Found::Problem(Problem { offset, severity: Severity::Normal, what })
+    }
+}
