@@ -48,6 +48,15 @@ impl Head {
             && self.ts_raw >> 16 < TICKS_TO_2100
             && self.ts_raw & 0xffff < 49_152
     }
+
+    /// Whether `next`, found where this record ends, looks like the next one:
+    /// plausible and less than a day away. (A modem's clock may jump further
+    /// when it is set; that alone is no damage.)
+    #[must_use]
+    pub fn chains_to(&self, next: &Self) -> bool {
+        const TICKS_PER_DAY: u64 = 86_400 * 800;
+        next.plausible() && (self.ts_raw >> 16).abs_diff(next.ts_raw >> 16) < TICKS_PER_DAY
+    }
 }
 
 /// Appends a record. A payload beyond what its length field can state is cut

@@ -155,6 +155,12 @@ fn dlf_evidence(bytes: &[u8], whole: bool) -> Option<usize> {
     Some(at)
 }
 
+/// Whether a stream that shows no good frame looks like damaged DLF.
+fn any_dlf(bytes: &[u8], whole: bool) -> bool {
+    Head::read(bytes).is_some_and(|head| head.plausible())
+        || (1..bytes.len()).any(|at| dlf_evidence(&bytes[at..], whole).is_some())
+}
+
 /// What a place in a damaged DLF stream is.
 enum Place {
     /// A head, chained to another one or to the end of the input.
@@ -174,7 +180,7 @@ fn place(rest: &[u8], at: usize, finished: bool) -> Place {
     match rest.get(at + head.len..) {
         Some([]) if finished => Place::Chained,
         Some(behind) if behind.len() >= dlf::HEADER_LEN => {
-            if Head::read(behind).is_some_and(|next| next.plausible()) {
+            if Head::read(behind).is_some_and(|next| head.chains_to(&next)) {
                 Place::Chained
             } else {
                 Place::No
@@ -308,11 +314,7 @@ impl Deframer {
                 self.detect.next = bytes.len() + bytes.len() / 16 + 1;
                 return None;
             }
-            None if self.detect.hdlc.good == 0
-                && Head::read(bytes).is_some_and(|head| head.plausible()) =>
-            {
-                Container::Dlf
-            }
+            None if self.detect.hdlc.good == 0 && any_dlf(bytes, whole) => Container::Dlf,
             None => Container::Hdlc,
         };
         // Without any good frame the first piece is not just a torn one.
@@ -465,16 +467,19 @@ impl Deframer {
             self.start += 1;
             return self.resync();
         }
-        let behind = match rest.get(head.len..) {
-            Some(behind) if behind.len() >= dlf::HEADER_LEN || self.finished => behind,
-            None if self.finished => return Some(self.torn_record(head.len)),
+        let chained = match rest.get(head.len..) {
+            Some([]) if self.finished => true,
+            Some(behind) if behind.len() >= dlf::HEADER_LEN => {
+                Head::read(behind).is_some_and(|next| head.chains_to(&next))
+            }
+            _ if self.finished => false,
             _ => return None,
         };
-        if Head::read(behind).is_some_and(|next| !next.plausible()) {
+        if !chained {
             // This record's length may be what is wrong: then a chain begins
             // inside of it.
             let mut at = self.scanned.max(1);
-            while at < head.len {
+            while at < head.len.min(rest.len()) {
                 match place(rest, at, self.finished) {
                     Place::No => at += 1,
                     Place::Chained => {
@@ -489,6 +494,9 @@ impl Deframer {
                 }
             }
             self.scanned = 0;
+            if head.len > rest.len() {
+                return Some(self.torn_record(head.len));
+            }
         }
         let end = self.start + head.len;
         self.start = end;
