@@ -13,6 +13,8 @@
 //!   Then the pause after a block and its size against its predecessors are
 //!   judged together, by a mixture of two classes that EM fits to the log.
 
+use std::collections::BTreeMap;
+
 use super::gap::{self, EM_ITERATIONS, N_BINS};
 
 /// A block of user data, as far as this evidence goes.
@@ -60,6 +62,9 @@ const BELOW_FULL_SHARE: f64 = 0.05;
 const PACKET_SIZED_SHARE: f64 = 0.5;
 /// Blocks needed to find a packet size (chosen here).
 const MIN_PACKET_BLOCKS: usize = 50;
+/// Different PRB counts must hold the same packets, each in so many blocks and
+/// in a twentieth of them (chosen here).
+const MIN_SHAPE_BLOCKS: usize = 3;
 /// Packet sizes looked for, in bytes: an Ethernet MTU and headers at most.
 const PACKET_BYTES: (f64, f64) = (300.0, 1600.0);
 /// How many queued packets a block may hold and still be told by its size.
@@ -82,14 +87,17 @@ pub(super) fn judge(blocks: &[Allocation]) -> (CellHabit, Vec<Judgement>) {
         CellHabit::Trims => blocks
             .iter()
             .map(|b| {
-                let paused = b.gap.is_none_or(|gap| gap >= LONG_GAP_TTIS);
                 let by_size = !is_full(b);
-                Judgement { p_empty: if by_size || paused { 0.95 } else { 0.05 }, by_size }
+                Judgement { p_empty: if by_size || paused_long(b) { 0.95 } else { 0.05 }, by_size }
             })
             .collect(),
         CellHabit::Shares => judge_shared(blocks, largest),
     };
     (habit, judgements)
+}
+
+fn paused_long(block: &Allocation) -> bool {
+    block.gap.is_none_or(|gap| gap >= LONG_GAP_TTIS)
 }
 
 fn habit(blocks: &[Allocation], is_full: &dyn Fn(&Allocation) -> bool) -> CellHabit {
@@ -130,28 +138,36 @@ fn packet_sized_share(
     is_full: &dyn Fn(&Allocation) -> bool,
     step_prb: u32,
 ) -> f64 {
-    let spans: Vec<(f64, f64)> = blocks
-        .iter()
-        .filter(|b| !is_full(b) && b.prb > step_prb && b.tbs_bytes > 0)
-        .map(|b| {
-            let tbs = f64::from(b.tbs_bytes);
-            (tbs - tbs * f64::from(step_prb) / f64::from(b.prb), tbs)
-        })
-        .collect();
-    if spans.len() < MIN_PACKET_BLOCKS {
+    let cut: Vec<&Allocation> =
+        blocks.iter().filter(|b| !is_full(b) && b.prb > step_prb && b.tbs_bytes > 0).collect();
+    if cut.len() < MIN_PACKET_BLOCKS {
         return 0.0;
     }
-    let packet = most_covered(&spans);
-    let (mut hits, mut chance) = (0_usize, 0.0);
-    for &(low, high) in &spans {
+    let span = |b: &Allocation| {
+        let tbs = f64::from(b.tbs_bytes);
+        (tbs - tbs * f64::from(step_prb) / f64::from(b.prb), tbs)
+    };
+    let packet = most_covered(&cut.iter().map(|b| span(b)).collect::<Vec<_>>());
+    let mut hits_by_prb: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut chance = 0.0;
+    for block in &cut {
+        let (low, high) = span(block);
         let fits = |n: u32| {
             let bytes = f64::from(n) * packet;
             low < bytes && bytes <= high
         };
-        hits += usize::from((1..=PACKETS_PER_BLOCK).any(fits));
+        if (1..=PACKETS_PER_BLOCK).any(fits) {
+            *hits_by_prb.entry(block.prb).or_default() += 1;
+        }
         chance += ((high - low) / packet).min(1.0);
     }
-    let n = spans.len() as f64;
+    let hits: usize = hits_by_prb.values().sum();
+    // One shape over and over is a constant share as well as a constant packet.
+    let shapes = hits_by_prb.values().filter(|&&n| n >= MIN_SHAPE_BLOCKS.max(hits / 20));
+    if shapes.count() < 2 {
+        return 0.0;
+    }
+    let n = cut.len() as f64;
     let (hit_share, chance) = (hits as f64 / n, chance / n);
     // With coarse steps every size fits: the test has no power.
     if chance < 0.5 { (hit_share - chance) / (1.0 - chance) } else { 0.0 }
@@ -175,6 +191,10 @@ fn most_covered(spans: &[(f64, f64)]) -> f64 {
     best.1
 }
 
+/// Prior counts of the contention pauses: this many of the starting shape, and
+/// a floor in each bin (chosen here, about as many as a second of log has).
+const PRIOR_PAUSES: f64 = 20.0;
+const FLOOR: f64 = 0.1;
 const SIZE_CLASSES: usize = 7;
 
 /// Size against the reference share, in classes (chosen here: finer below it,
@@ -209,19 +229,22 @@ fn judge_shared(blocks: &[Allocation], largest: u32) -> Vec<Judgement> {
         .map(|(i, b)| (i, classes[i], gap::bin(b.gap)))
         .collect();
     let mut emptied = [4.0, 3.0, 2.0, 2.0, 2.0, 1.0, 1.0].map(|n: f64| n / 15.0);
-    let mut contention: [f64; N_BINS] = std::array::from_fn(|bin| 0.4 * 0.6_f64.powi(bin as i32));
+    let short_pauses: [f64; N_BINS] = std::array::from_fn(|bin| 0.4 * 0.6_f64.powi(bin as i32));
+    let mut contention = short_pauses;
     let mut underflow = [1.0 / N_BINS as f64; N_BINS];
     let mut prior = 0.1;
     let mut judgements = vec![Judgement { p_empty: 0.02, by_size: false }; blocks.len()];
     for _ in 0..EM_ITERATIONS {
-        let mut contention_n = [0.3; N_BINS];
-        let mut underflow_n = [0.3; N_BINS];
+        // Prior counts: they keep a thin log near the starting points.
+        let mut contention_n = short_pauses.map(|p| PRIOR_PAUSES * p + FLOOR);
+        let mut underflow_n = [FLOOR; N_BINS];
         let mut emptied_n = [1.0; SIZE_CLASSES];
         let mut total = 0.0;
         for &(i, class, bin) in &open {
             let empty = prior * underflow[bin] * emptied[class];
             let waiting = (1.0 - prior) * contention[bin] * backlogged[class];
-            let p = empty / (empty + waiting);
+            // Long pauses are not contention: they anchor the other class.
+            let p = if paused_long(&blocks[i]) { 1.0 } else { empty / (empty + waiting) };
             let by_size = emptied[class] * contention[bin] > underflow[bin] * backlogged[class];
             judgements[i] = Judgement { p_empty: p, by_size };
             total += p;
@@ -287,8 +310,9 @@ mod tests {
 
     #[test]
     fn shares_are_not_taken_for_ends() {
-        // A third of the carrier each TTI for a while, then a small block and a pause.
+        // The carrier alone, then a third of it, then a small block and a pause.
         let mut burst = vec![(16, 1400, 1); 60];
+        burst[..10].fill((48, 4395, 1));
         burst[20].2 = 3;
         burst.extend([(3, 250, 35)]);
         let (habit, judged) = judge(&stretch(&burst.repeat(10)));
@@ -315,6 +339,7 @@ mod tests {
         burst[29].2 = 120;
         let (habit, judged) = judge(&stretch(&burst.repeat(10)));
         assert_eq!(habit, CellHabit::Shares);
-        assert!(judged[7].p_empty < 0.5 && judged[29].p_empty > 0.5);
+        assert!(judged[7].p_empty < 0.5, "{:?}", judged[7]);
+        assert!(judged[29].p_empty > 0.5, "{:?}", judged[29]);
     }
 }

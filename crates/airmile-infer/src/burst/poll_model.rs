@@ -169,14 +169,27 @@ impl PollLimits {
             return Self::default();
         }
         // No run can pass its limit, so the longest bounds it from below; and
-        // a limit that exists is what the longest runs stand at.
+        // a limit that exists is what the longest runs stand at. The limit
+        // that explains more runs is looked for first, the other in the rest.
         let longest_bytes = runs.iter().map(|r| r.bytes_before).max().unwrap_or(0);
-        let at_bytes = runs.iter().filter(|r| reaches(r.bytes, longest_bytes)).count();
-        let poll_byte = (at_bytes >= LIMIT_RUNS).then_some(longest_bytes);
         let longest_pdus = runs.iter().map(|r| r.pdus).max().unwrap_or(0);
-        let by_bytes = |r: &PollRun| poll_byte.is_some_and(|limit| reaches(r.bytes, limit));
-        let at_pdus = runs.iter().filter(|r| r.pdus == longest_pdus && !by_bytes(r)).count();
-        Self { poll_pdu: (at_pdus >= LIMIT_RUNS).then_some(longest_pdus), poll_byte }
+        let at_bytes = |r: &PollRun| reaches(r.bytes, longest_bytes);
+        let at_pdus = |r: &PollRun| r.pdus == longest_pdus;
+        let by_bytes = runs.iter().filter(|r| at_bytes(r)).count();
+        let by_pdus = runs.iter().filter(|r| at_pdus(r)).count();
+        let rest_bytes = runs.iter().filter(|r| at_bytes(r) && !at_pdus(r)).count();
+        let rest_pdus = runs.iter().filter(|r| at_pdus(r) && !at_bytes(r)).count();
+        let (by_bytes, by_pdus) = if by_pdus >= by_bytes && by_pdus >= LIMIT_RUNS {
+            (rest_bytes, by_pdus)
+        } else if by_bytes >= LIMIT_RUNS {
+            (by_bytes, rest_pdus)
+        } else {
+            (by_bytes, by_pdus)
+        };
+        Self {
+            poll_pdu: (by_pdus >= LIMIT_RUNS).then_some(longest_pdus),
+            poll_byte: (by_bytes >= LIMIT_RUNS).then_some(longest_bytes),
+        }
     }
 
     /// Whether a counter, and not an empty buffer, can have set the poll.
