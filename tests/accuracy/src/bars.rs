@@ -11,7 +11,8 @@ const SCHEDULERS: [&str; 7] = ["comm", "pf_trim", "rr_trim", "tdbet_trim", "fdmt
 const TRIMMED: [&str; 5] = ["comm", "pf_trim", "rr_trim", "tdbet_trim", "fdmt_trim"];
 
 /// Prints the verdicts' agreement and every bar; whether all are met.
-pub fn print(scores: &[Score]) -> bool {
+/// The uplink's is ours: the phone knows its own buffer.
+pub fn print(scores: &[Score], uplink_error: f64) -> bool {
     let mut all = true;
     let mut bar = |what: String, value: f64, limit: f64, at_most: bool, n: usize, barred: bool| {
         let holds = if at_most { value <= limit } else { value >= limit };
@@ -79,6 +80,9 @@ pub fn print(scores: &[Score]) -> bool {
     let (agree, n) = agreement(scores, Kind::Auto);
     let share = 100.0 * agree as f64 / n as f64;
     bar("auto: verdicts that agree %".into(), share, 95.0, false, n, true);
+    if !uplink_error.is_nan() {
+        bar("uplink by buffer samples: error %".into(), uplink_error, 1.0, true, 1, true);
+    }
     println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });
     all
 }

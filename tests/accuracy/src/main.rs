@@ -10,13 +10,14 @@
 mod bars;
 mod run;
 mod score;
+mod uplink;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-use run::Run;
+use run::{Run, Spoil};
 use score::{Kind, Score};
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -37,9 +38,21 @@ fn main() -> anyhow::Result<ExitCode> {
         .collect();
     folders.sort();
 
+    let spoils = [
+        ("each transfer as a log of its own", Spoil::EachAlone),
+        ("2 % of the TTIs lost", Spoil::Lost { percent: 2 }),
+        ("5 % of the TTIs lost", Spoil::Lost { percent: 5 }),
+        ("no RLC table", Spoil::NoRlc),
+        ("padding not known", Spoil::NoPadding),
+    ];
+    let mut spoilt: Vec<Vec<Score>> = vec![Vec::new(); spoils.len()];
     let mut scores: Vec<Score> = Vec::new();
     let mut bad_rows = 0;
+    let mut uplink_error = f64::NAN;
     for folder in &folders {
+        if folder.join("ul_queue.csv.gz").is_file() {
+            uplink_error = uplink::print(folder)?.max(uplink_error);
+        }
         let run = Run::read(folder)?;
         if run.truth.is_empty() {
             continue;
@@ -48,10 +61,22 @@ fn main() -> anyhow::Result<ExitCode> {
         for kind in Kind::ALL {
             scores.extend(run.score(kind));
         }
+        for ((_, how), scores) in spoils.iter().zip(&mut spoilt) {
+            for part in run.spoil(*how) {
+                for kind in [Kind::Auto, Kind::Poll, Kind::Padding, Kind::Grants] {
+                    scores.extend(part.score(kind));
+                }
+            }
+        }
+    }
+    println!("What is left when something is missing (not barred):\n");
+    for ((name, _), scores) in spoils.iter().zip(&spoilt) {
+        println!("{name}");
+        score::print_by("scheduler", scores, &|s| s.scheduler().to_owned());
     }
     let transfers = scores.len() / Kind::ALL.len();
     println!("{} runs, {transfers} transfers, {bad_rows} rows not readable\n", folders.len());
     score::print_tables(&scores);
-    let met = bars::print(&scores);
+    let met = bars::print(&scores, uplink_error);
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -15,6 +15,22 @@ use flate2::read::MultiGzDecoder;
 
 use crate::score::{Kind, Score};
 
+/// What to take from a run, to see whether estimates hold without it.
+#[derive(Debug, Clone, Copy)]
+pub enum Spoil {
+    /// A log of each transfer alone: little to learn from.
+    EachAlone,
+    /// All records of some TTIs.
+    Lost {
+        /// Of a hundred TTIs.
+        percent: i64,
+    },
+    /// The RLC table.
+    NoRlc,
+    /// What is padding.
+    NoPadding,
+}
+
 /// A run's records in TTI order, its transfers and their truth.
 pub struct Run {
     name: String,
@@ -61,6 +77,48 @@ impl Run {
         Ok(Self { name, records, transfers, truth, bad_rows })
     }
 
+    /// The run with something taken from it.
+    pub fn spoil(&self, how: Spoil) -> Vec<Self> {
+        match how {
+            Spoil::EachAlone => self.transfers.iter().map(|t| self.alone(t)).collect(),
+            Spoil::Lost { percent } => {
+                // The same TTIs each time: a congruence, no generator needed.
+                let lost = |tti: i64| {
+                    (tti.wrapping_mul(2_654_435_761).rem_euclid(1 << 32) >> 16) % 100 < percent
+                };
+                vec![self.keep(|record| !lost(tti_of(record)))]
+            }
+            Spoil::NoRlc => vec![self.keep(|record| !matches!(record, Record::Rlc(_)))],
+            Spoil::NoPadding => {
+                let mut spoilt = self.keep(|_| true);
+                for record in &mut spoilt.records {
+                    if let Record::Grant(grant) = record {
+                        grant.padding_bytes = None;
+                    }
+                }
+                vec![spoilt]
+            }
+        }
+    }
+
+    /// A log of one transfer, and a little more.
+    fn alone(&self, transfer: &Transfer) -> Self {
+        let (start, end) = transfer.tti.unwrap_or_default();
+        let mut alone = self.keep(|record| (start.0 - 20..end.0 + 40).contains(&tti_of(record)));
+        alone.transfers = vec![transfer.clone()];
+        alone
+    }
+
+    fn keep(&self, keep: impl Fn(&Record) -> bool) -> Self {
+        Self {
+            name: self.name.clone(),
+            records: self.records.iter().filter(|r| keep(r)).cloned().collect(),
+            transfers: self.transfers.clone(),
+            truth: self.truth.clone(),
+            bad_rows: self.bad_rows,
+        }
+    }
+
     /// The scores of all transfers under one kind of evidence.
     pub fn score(&self, kind: Kind) -> Vec<Score> {
         let choice = kind.evidence();
@@ -104,7 +162,8 @@ impl Run {
     }
 }
 
-fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+/// Reads a gzipped file.
+pub fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
     Ok(Box::new(MultiGzDecoder::new(BufReader::new(file))))
 }

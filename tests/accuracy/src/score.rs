@@ -144,7 +144,8 @@ pub fn print_tables(scores: &[Score]) {
     });
 }
 
-fn print_by(title: &str, scores: &[Score], key: &dyn Fn(&Score) -> String) {
+/// Errors in percent by group.
+pub fn print_by(title: &str, scores: &[Score], key: &dyn Fn(&Score) -> String) {
     print_grouped(title, scores, key, &Score::error_percent);
 }
 
@@ -167,15 +168,16 @@ fn print_grouped(
             group.extend(error(score));
         }
     }
+    let kinds = Kind::ALL.into_iter().filter(|kind| scores.iter().any(|s| s.kind == *kind));
     print!("{title:<12}{:>5}", "n");
-    for kind in Kind::ALL {
+    for kind in kinds.clone() {
         print!("{:>16}", kind.name());
     }
     println!();
     for (name, group) in &groups {
         let n = counts.get(name).copied().unwrap_or(0);
         print!("{:<12}{n:>5}", name.trim_start_matches('~'));
-        for kind in Kind::ALL {
+        for kind in kinds.clone() {
             match group.get(&kind).filter(|errors| !errors.is_empty()) {
                 Some(errors) => {
                     let text =

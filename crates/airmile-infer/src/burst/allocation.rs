@@ -51,7 +51,7 @@ const FULL_SHARE: f64 = 0.95;
 /// A user who waits so long has an empty queue: the longest contention in the
 /// simulated logs is 41 TTIs, and 100 ms is a usual delay budget (TS 23.203,
 /// table 6.1.7).
-const LONG_GAP_TTIS: i64 = 100;
+pub(super) const LONG_GAP_TTIS: i64 = 100;
 /// Part of the blocks below full that others follow at once; below it they are
 /// ends, not shares (chosen here, between 0.0-0.3 and 0.6-1.0 in simulated logs).
 const FOLLOWED_SHARE: f64 = 0.3;

@@ -86,13 +86,14 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
     let is_data: Vec<bool> = rows.iter().map(TtiRow::may_hold_data).collect();
     let threshold = fit_padding(rows, &is_data);
     learnt.padding_threshold_bytes = threshold;
+    let Some(threshold) = threshold else { return vec![Decision::NO_DATA; rows.len()] };
     rows.iter()
         .zip(is_data)
         .map(|(row, data)| {
             if !data {
                 return Decision::NO_DATA;
             }
-            let padded = row.padding_bytes.zip(threshold).is_some_and(|(p, t)| p > t);
+            let padded = row.padding_bytes.is_some_and(|padding| padding > threshold);
             Decision::sure(padded, Bound::Padding, PADDING_ALONE)
         })
         .collect()
@@ -181,12 +182,16 @@ pub(super) fn decide_poll(
             });
         }
         for (m, mark) in row.marks.iter().enumerate() {
-            let sign =
-                if holes.contains(&(i, m)) { Sign::Hole } else { sign_of(mark, padded, &limits) };
+            let sign = if holes.contains(&(i, m)) {
+                sign_before_hole(padded, gaps[i])
+            } else {
+                sign_of(mark, padded, &limits)
+            };
             row_signs.push(sign);
         }
         // With one bearer in the TTI its sign is the user's.
-        if let [sign] = row_signs[..] {
+        let before_hole = holes.contains(&(i, 0));
+        if let ([sign], false) = (&row_signs[..], before_hole) {
             match sign {
                 Sign::Settled(d) if d.empty => underflow.add(bin),
                 Sign::Settled(_) => contention.add(bin),
@@ -226,9 +231,8 @@ pub(super) fn decide_poll(
                 if let Some(mark) = mark {
                     bearers.insert(mark.bearer, (row.tti, own.empty));
                 }
-                if !own.empty {
-                    decision = own;
-                } else if decision.empty && own.confidence <= decision.confidence {
+                // Data left on one bearer outweighs; else the least sure counts.
+                if !own.empty || (decision.empty && own.confidence <= decision.confidence) {
                     decision = own;
                 }
             }
@@ -260,6 +264,18 @@ fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
         (Some(true), Some(false)) => Sign::Settled(Decision::sure(false, Bound::Poll, NO_POLL)),
         (Some(false), None) => Sign::Settled(Decision::sure(true, Bound::Poll, POLL_UNEXPLAINED)),
         _ => Sign::Forced,
+    }
+}
+
+/// PDUs are missing after it, and with them the last poll: the padding of the
+/// block that was seen is what is left, until the pause is too long for it.
+fn sign_before_hole(padded: Option<bool>, gap: Option<i64>) -> Sign {
+    match (padded, gap) {
+        (Some(true), _) => Sign::Settled(Decision::sure(true, Bound::Padding, PADDING_ALONE)),
+        (Some(false), Some(gap)) if gap < allocation::LONG_GAP_TTIS => {
+            Sign::Settled(Decision::sure(false, Bound::Padding, PADDING_ALONE))
+        }
+        _ => Sign::Hole,
     }
 }
 

@@ -244,9 +244,9 @@ impl BurstTracker {
         let decisions = self.decide();
         let cut = decisions.iter().rposition(|d| d.data).filter(|&cut| cut > 0);
         let cut = cut.unwrap_or(self.rows.len() - 1);
-        for i in 0..cut {
+        for (i, decision) in decisions[..cut].iter().enumerate() {
             let gap = self.rows[i + 1].tti.saturating_sub(self.rows[i].tti);
-            self.emit_row(i, &decisions[i], Some(gap));
+            self.emit_row(i, decision, Some(gap));
         }
         self.rows.drain(..cut);
     }

@@ -365,9 +365,11 @@ impl Collector {
             .values()
             .filter(|c| c.last_tti > tti.saturating_sub(CARRIER_ACTIVE_TTIS))
             .map(|c| {
-                c.n_prb.or_else(|| lte_bandwidth_at_least(c.max_prb)).unwrap_or(c.max_prb).into()
+                u32::from(
+                    c.n_prb.or_else(|| lte_bandwidth_at_least(c.max_prb)).unwrap_or(c.max_prb),
+                )
             })
-            .fold(0_u32, |sum, n_prb: u32| sum + n_prb)
+            .sum()
     }
 
     fn emit_open(&mut self, before: i64, out: &mut Vec<Item>) {
