@@ -9,7 +9,7 @@ use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, TIMING_ADVANCE};
 use crate::random::Random;
 use crate::rlc::{AmReceiver, AmSender};
 use crate::scenario::{Competing, Scenario};
-use crate::scheduler::{Allocation, Candidate, Scheduler};
+use crate::scheduler::{Allocation, Candidate, Scheduler, rbg_prb};
 
 /// TTIs between two timing advance commands (chosen here, below the timers of
 /// TS 36.331, TimeAlignmentTimer).
@@ -158,7 +158,8 @@ impl Downlink {
         let mcs = user.adaptation.mcs();
         let can_start = wanted > 0 && user.harq.free(tti).is_some();
         let need_prb = if can_start {
-            mcs.prbs_for(wanted.max(LEAST_BLOCK_BYTES.into()), self.n_prb)
+            let n_prb = mcs.prbs_for(wanted.max(LEAST_BLOCK_BYTES.into()), self.n_prb);
+            n_prb.next_multiple_of(rbg_prb(self.n_prb)).min(self.n_prb)
         } else {
             0
         };

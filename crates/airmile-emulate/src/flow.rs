@@ -16,7 +16,7 @@ const HEADER_BYTES: u32 = 20 + 32 + 2;
 /// A request's application bytes (chosen here: a short HTTP GET).
 const REQUEST_BYTES: u32 = 300;
 /// Initial window in segments (RFC 6928).
-const INITIAL_WINDOW_SEGMENTS: u64 = 10;
+pub(crate) const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 /// Least variance term of the retransmission time-out in ms (as in Linux; RFC
 /// 6298 has 1 s for the whole).
 const RTO_VARIANCE_MS: f64 = 200.0;

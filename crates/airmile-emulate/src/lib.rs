@@ -13,7 +13,7 @@
 //! constant delay and the transfers of a [`Scenario`].
 //!
 //! What is in: whole-TTI proportional fair and round-robin scheduling with
-//! grants trimmed to the queue; link adaptation from CQI with an outer loop on
+//! grants trimmed to the queue, in resource block groups; link adaptation from CQI with an outer loop on
 //! 10 % BLER; HARQ with soft combining; RLC AM with poll bits, STATUS PDUs,
 //! retransmission and resegmentation by TS 36.322; MAC subheaders and padding by
 //! TS 36.321; scheduling requests, buffer status reports and uplink grants;
@@ -21,8 +21,7 @@
 //!
 //! What is not: the senders are no TCP (a window that doubles up to a limit,
 //! nothing is ever lost); the queue has no limit; one carrier, one code word,
-//! FDD; no signalling bearers, DRX, idle state or handover; allocations in single
-//! PRBs, not in resource block groups; other users have no RLC and no uplink.
+//! FDD; no signalling bearers, DRX, idle state or handover; other users have no RLC and no uplink.
 
 mod cell;
 mod downlink;

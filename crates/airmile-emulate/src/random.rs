@@ -22,8 +22,8 @@ impl Random {
     }
 
     /// Near enough to the standard normal distribution: twelve uniforms less 6
-    /// (Irwin-Hall), which unlike Box-Muller needs no libm and so gives the
-    /// same trace on every platform.
+    /// (Irwin-Hall), which unlike Box-Muller needs no libm: the rest of the
+    /// crate uses it for slow curves only, where the last bit decides nothing.
     pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }

@@ -4,6 +4,8 @@
 use airmile_model::radio::LTE_BANDWIDTHS_PRB;
 use serde::Deserialize;
 
+use crate::flow::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
+
 /// A cell, a phone in it, and what the phone transfers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -360,7 +362,11 @@ impl Scenario {
             (self.uplink.sr_period_ms > 0, "uplink.sr_period_ms", "above 0"),
             (self.uplink.grant_every_tti > 0, "uplink.grant_every_tti", "above 0"),
             (self.competing.users() <= 1_000, "competing.users", "at most 1000"),
-            (self.traffic.iter().all(Traffic::is_possible), "traffic", "sizes, rates above 0"),
+            (
+                self.traffic.iter().all(Traffic::is_possible),
+                "traffic",
+                "sizes and rates above 0, windows of 10 segments or more",
+            ),
         ];
         match checks.into_iter().find(|(fine, ..)| !fine) {
             Some((_, field, why)) => Err(ScenarioError::OutOfRange { field, why }),
@@ -371,13 +377,17 @@ impl Scenario {
 
 impl Traffic {
     fn is_possible(&self) -> bool {
+        let opens = |window: &WindowConfig| {
+            u64::from(window.max_bytes) >= INITIAL_WINDOW_SEGMENTS * MSS_BYTES
+        };
         match self {
-            Self::Download { bytes, .. } | Self::Upload { bytes, .. } => *bytes > 0,
+            Self::Download { bytes, window, .. } | Self::Upload { bytes, window, .. } => {
+                *bytes > 0 && opens(window)
+            }
             Self::Paced { bytes, rate_bps, .. } => *bytes > 0 && *rate_bps > 0,
-            Self::Video { segments, segment_ms, bitrate_bps, .. } => {
-                *segments > 0
-                    && *segment_ms > 0
-                    && bitrate_bps.saturating_mul(u64::from(*segment_ms)) >= 8_000
+            Self::Video { segments, segment_ms, bitrate_bps, window, .. } => {
+                let bits = bitrate_bps.checked_mul(u64::from(*segment_ms));
+                *segments > 0 && bits.is_some_and(|bits| bits >= 8_000) && opens(window)
             }
         }
     }

@@ -9,7 +9,8 @@ pub(crate) struct Candidate {
     /// PRB pairs of a HARQ retransmission that is due: it goes first, and has
     /// the size of the first transmission.
     pub(crate) retx_prb: Option<u16>,
-    /// PRB pairs that new data needs: a grant is trimmed to the queue.
+    /// PRB pairs that new data needs, in whole groups: a grant is trimmed to
+    /// the queue.
     pub(crate) need_prb: u16,
     /// Bytes that a whole TTI would carry.
     pub(crate) rate_bytes: f64,
@@ -27,11 +28,23 @@ pub(crate) struct Allocation {
 /// here: a memory of 100 ms).
 const AVERAGE_WEIGHT: f64 = 0.01;
 
+/// PRB pairs of a resource block group: what an allocation of type 0 is made of
+/// (TS 36.213, table 7.1.6.1-1). The last group of a cell may be smaller.
+pub(crate) const fn rbg_prb(n_prb_cell: u16) -> u16 {
+    match n_prb_cell {
+        0..=10 => 1,
+        11..=26 => 2,
+        27..=63 => 3,
+        _ => 4,
+    }
+}
+
 /// A downlink scheduler.
 #[derive(Debug, Clone)]
 pub(crate) struct Scheduler {
     kind: SchedulerKind,
     n_prb: u16,
+    rbg_prb: u16,
     /// Average bytes per TTI of each user.
     averages: Vec<f64>,
     /// User whose turn is first (round robin).
@@ -40,7 +53,7 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     pub(crate) fn new(kind: SchedulerKind, n_prb: u16, users: usize) -> Self {
-        Self { kind, n_prb, averages: vec![1.0; users], turn: 0 }
+        Self { kind, n_prb, rbg_prb: rbg_prb(n_prb), averages: vec![1.0; users], turn: 0 }
     }
 
     /// Shares a TTI among the candidates.
@@ -89,7 +102,8 @@ impl Scheduler {
         self.turn = waiting.first().map_or(0, |c| c.user + 1);
         let mut left = waiting.len() as u16;
         for c in waiting {
-            let n_prb = c.need_prb.min((free / left).max(1)).min(free);
+            let share = (free / left / self.rbg_prb).max(1) * self.rbg_prb;
+            let n_prb = c.need_prb.min(share).min(free);
             left -= 1;
             free -= n_prb;
             if n_prb > 0 {
@@ -126,10 +140,10 @@ mod tests {
     #[test]
     fn round_robin_hands_on_what_is_not_needed() {
         let kind = SchedulerKind::RoundRobin;
-        let three = [candidate(0, None, 4), candidate(1, None, 50), candidate(2, None, 50)];
-        check(kind, &three, &[(0, 4, false), (1, 23, false), (2, 23, false)]);
+        let three = [candidate(0, None, 6), candidate(1, None, 50), candidate(2, None, 50)];
+        check(kind, &three, &[(0, 6, false), (1, 21, false), (2, 21, false)]);
         let retx = [candidate(0, Some(30), 50), candidate(1, None, 50)];
-        check(kind, &retx, &[(0, 30, true), (1, 20, false)]);
+        check(kind, &retx, &[(0, 30, true), (1, 18, false)]);
     }
 
     #[test]
