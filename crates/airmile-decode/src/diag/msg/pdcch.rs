@@ -56,7 +56,7 @@ impl PdcchDecoding {
 /// A DCI candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PdcchCandidate {
-    /// The DCI's bits as stored.
+    /// The DCI's bits as stored: the last byte holds the last bits.
     #[serde(serialize_with = "hex")]
     pub payload: [u8; 8],
     /// Control channel elements: 1, 2, 4 or 8.
@@ -120,8 +120,7 @@ const SEARCH_SPACE: Field = bits_at(8, 5, 1);
 const FORMAT: Field = bits_at(8, 6, 4);
 const RNTI_TYPE: Field = bits_at(8, 10, 4);
 const PAYLOAD_BITS: Field = bits_at(8, 14, 8);
-/// Stored inverted: 0 where the tail matched.
-const TAIL_MISMATCH: Field = bits_at(8, 22, 1);
+const TAIL_MATCH: Field = bits_at(8, 22, 1);
 const MISMATCHES: Field = bits_at(8, 23, 9);
 const START_CCE: Field = bits_at(12, 1, 7);
 const NONZERO_LLRS: Field = bits_at(12, 8, 9);
@@ -200,7 +199,7 @@ impl PdcchCandidate {
             dci_format: part.u8(FORMAT),
             rnti_type: RntiType::from_code(part.u8(RNTI_TYPE)),
             payload_bits: part.u8(PAYLOAD_BITS),
-            tail_match: !part.flag(TAIL_MISMATCH),
+            tail_match: part.flag(TAIL_MATCH),
             symbol_mismatches: part.u16(MISMATCHES),
             start_cce: part.u8(START_CCE),
             nonzero_llrs: part.u16(NONZERO_LLRS),
@@ -223,7 +222,7 @@ impl PdcchCandidate {
             .set(start, FORMAT, self.dci_format)
             .set(start, RNTI_TYPE, rnti_code(self.rnti_type))
             .set(start, PAYLOAD_BITS, self.payload_bits)
-            .set(start, TAIL_MISMATCH, !self.tail_match)
+            .set(start, TAIL_MATCH, self.tail_match)
             .set(start, MISMATCHES, self.symbol_mismatches)
             .set(start, START_CCE, self.start_cce)
             .set(start, NONZERO_LLRS, self.nonzero_llrs)

@@ -68,7 +68,8 @@ const PDUS: Field = u16_at(34);
 const HEAD_LEN: usize = 36;
 
 const BEARER: Field = bits_at(0, 0, 6);
-const MODE: Field = bits_at(0, 6, 1);
+/// 0 in all public logs, whose bearers are acknowledged.
+const UNACKNOWLEDGED: Field = bits_at(0, 6, 1);
 const SN_LENGTH: Field = bits_at(0, 7, 2);
 const BEARER_ID: Field = bits_at(0, 9, 5);
 const VALID: Field = bits_at(0, 14, 1);
@@ -98,7 +99,7 @@ impl<const CODE: u16> PdcpCipher<CODE> {
                 cursor.take(part.u16(LOGGED).into(), "logged bytes of a PDU")?;
                 Ok(PdcpPdu {
                     bearer: part.u8(BEARER),
-                    acknowledged_mode: part.flag(MODE),
+                    acknowledged_mode: !part.flag(UNACKNOWLEDGED),
                     sn_length_code: part.u8(SN_LENGTH),
                     bearer_id: part.u8(BEARER_ID),
                     valid: part.flag(VALID),
@@ -129,7 +130,7 @@ impl<const CODE: u16> PdcpCipher<CODE> {
                     set_tti(writer, start, TIME, pdu.tti);
                     writer
                         .set(start, BEARER, pdu.bearer)
-                        .set(start, MODE, pdu.acknowledged_mode)
+                        .set(start, UNACKNOWLEDGED, !pdu.acknowledged_mode)
                         .set(start, SN_LENGTH, pdu.sn_length_code)
                         .set(start, BEARER_ID, pdu.bearer_id)
                         .set(start, VALID, pdu.valid)

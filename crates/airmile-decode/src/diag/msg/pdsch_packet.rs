@@ -331,7 +331,7 @@ mod tests {
              80 00 00 00 88 5C 08 10 00 00 18 00 83 21 00 00 00 00 00 00 00 00 00 00",
         );
         assert_eq!((packet.pci, packet.tti, packet.rnti), (306, Tti::new(330, 0), 53828));
-        assert_eq!((packet.n_tx_antennas, packet.n_rx_antennas, packet.rank), (2, 1, 1 + 0));
+        assert_eq!((packet.n_tx_antennas, packet.n_rx_antennas, packet.rank), (2, 1, 1));
         assert_eq!((packet.n_prb(), packet.transmission_scheme), (41, 2));
         let first = PdschStream { tbs_bits: 23688, modulation: Modulation::Qam64 };
         assert_eq!(packet.streams[0], first);

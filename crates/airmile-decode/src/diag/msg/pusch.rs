@@ -141,21 +141,23 @@ const fn layout(version: u8) -> Option<&'static Layout> {
     }
 }
 
+/// In v102 and v124 the code rate confirms 1, 2, 3 for QPSK, 16QAM, 64QAM: it
+/// equals `(TBS + 24) / (PRBs * 144 * bits per symbol)` less control bits.
 const fn modulation(code: u8) -> Option<Modulation> {
     match code {
-        0 => Some(Modulation::Qpsk),
-        1 => Some(Modulation::Qam16),
-        2 => Some(Modulation::Qam64),
+        1 => Some(Modulation::Qpsk),
+        2 => Some(Modulation::Qam16),
+        3 => Some(Modulation::Qam64),
         _ => None,
     }
 }
 
 const fn modulation_code(modulation: Option<Modulation>) -> u8 {
     match modulation {
-        Some(Modulation::Qpsk) => 0,
-        Some(Modulation::Qam16) => 1,
-        Some(Modulation::Qam64) => 2,
-        _ => 3,
+        Some(Modulation::Qpsk) => 1,
+        Some(Modulation::Qam16) => 2,
+        Some(Modulation::Qam64) => 3,
+        _ => 0,
     }
 }
 

@@ -211,7 +211,7 @@ struct BitWriter {
 impl BitWriter {
     fn put(&mut self, value: u32, count: u32) -> &mut Self {
         for i in (0..count).rev() {
-            if self.used % 8 == 0 {
+            if self.used.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             if let Some(last) = self.bytes.last_mut() {

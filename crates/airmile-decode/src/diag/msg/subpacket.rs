@@ -22,12 +22,15 @@ pub(crate) struct Body<'a> {
     pub cursor: Cursor<'a>,
 }
 
+/// Message version, the subpackets that were known, and what could not be read.
+pub(crate) type Subpackets<T> = (u8, Vec<T>, Option<Short>);
+
 /// Reads all subpackets with `known`, which gives `None` for a subpacket of an
 /// id or version it does not know.
 pub(crate) fn parse_all<T>(
     payload: &[u8],
     mut known: impl FnMut(&mut Body<'_>, &mut Option<Short>) -> Result<Option<T>, Short>,
-) -> Result<Option<(u8, Vec<T>, Option<Short>)>, Short> {
+) -> Result<Option<Subpackets<T>>, Short> {
     let mut cursor = Cursor::new(payload);
     let head = cursor.take(4, "message head")?;
     let version = head.u8(u8_at(0));
