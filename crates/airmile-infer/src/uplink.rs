@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::{
     Bound, BsrReport, BufferStatus, Burst, Direction, Evidence, Grant, Record, TtiIndex,
 };
@@ -31,6 +32,10 @@ impl Default for UplinkOptions {
         Self { lateness_ttis: 1_000, sample_span_ttis: 1_000 }
     }
 }
+
+/// How sure an end is that only reports tell (chosen here: data may have come
+/// since the report).
+const REPORTED_END: f64 = 0.7;
 
 /// Time that data waited in the phone before the first block of its burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +90,8 @@ pub struct UplinkTracker {
     /// Whether the phone's own samples were seen: reports are then left aside.
     has_samples: bool,
     lcg: BTreeMap<u8, u8>,
+    /// The most that is left by the reports; `None`: over the table's end.
+    reported_left: Option<u64>,
     open: Option<OpenBurst>,
     run: Option<Activity>,
     last_tti: i64,
@@ -110,6 +117,7 @@ impl UplinkTracker {
             last_sample: None,
             has_samples: false,
             lcg: BTreeMap::new(),
+            reported_left: None,
             open: None,
             run: None,
             last_tti: 0,
@@ -255,8 +263,11 @@ impl UplinkTracker {
         } else if !pending.bsr.is_empty() && !self.has_samples {
             // A report tells what is left after its block (TS 36.321, 5.4.5).
             self.lcg.extend(&pending.bsr);
-            let left = self.lcg.values().any(|&index| index > 0);
-            self.sample(tti, u64::from(left));
+            let left = self.lcg.values().try_fold(0_u64, |sum, &index| {
+                Some(sum + u64::from(bsr_upper_bound_bytes(index)?))
+            });
+            self.reported_left = left;
+            self.sample(tti, left.unwrap_or(u64::MAX));
         }
         if let Some(sent) = pending.sent {
             self.send(tti, sent);
@@ -298,6 +309,18 @@ impl UplinkTracker {
         open.last_sent = tti;
         open.bytes = open.bytes.saturating_add(sent.bytes);
         open.scheduled += 1;
+        // Without samples: what was reported has been sent (TS 36.321, 6.1.3.1
+        // gives the most that an index stands for).
+        if !self.has_samples
+            && let Some(left) = &mut self.reported_left
+        {
+            *left = left.saturating_sub(sent.bytes);
+            if *left == 0 {
+                self.waiting_since = None;
+                self.lcg.clear();
+                self.close(tti, Bound::End, REPORTED_END);
+            }
+        }
     }
 
     fn note_activity(&mut self, tti: i64, sent: Sent) {
@@ -457,7 +480,11 @@ mod tests {
                 upper_bound_bytes: None,
             })
         };
-        let records = [report(10, 21), sent(15), sent(19), report(20, 0), sent(20)];
+        let records = [report(10, 40), sent(15), sent(19), report(20, 0), sent(20)];
+        assert_eq!(run(&records).0, [(15, 19)]);
+        // At most 4667 bytes were reported: five blocks of 1000 empty them.
+        let mut records = vec![report(10, 40)];
+        records.extend((15..25).map(sent));
         assert_eq!(run(&records).0, [(15, 19)]);
     }
 

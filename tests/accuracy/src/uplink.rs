@@ -11,6 +11,10 @@ use anyhow::Context;
 
 use crate::run::open;
 
+/// The simulator's sample of ms `t` is taken after subframe `t + 1` was filled
+/// (subframes count from 1), so it is the buffer at the start of TTI `t + 2`.
+const SAMPLE_TTIS: i64 = 2;
+
 /// Prints throughput time of an uplink run by samples and by reports beside
 /// the count of TTIs in which the queue was not empty; the error of the
 /// samples in percent.
@@ -30,11 +34,15 @@ pub fn print(folder: &Path) -> anyhow::Result<f64> {
     let reader = GrantReader::new(open(&folder.join("grants.csv.gz"))?, Clock::Modem)?;
     grants.extend(reader.filter_map(Result::ok).filter(|grant| grant.dir == Direction::Ul));
 
-    let truth = queue.iter().filter(|(_, bytes)| *bytes > 0).count() as f64;
+    // The TTI that empties the queue is LAST_ACTIVE and does not count.
+    let filled = |at: &(i64, u32)| at.1 > 0;
+    let waiting = queue.iter().filter(|at| filled(at)).count();
+    let emptied = queue.windows(2).filter(|w| filled(&w[0]) && !filled(&w[1])).count();
+    let truth = (waiting - emptied) as f64;
     let samples = queue.iter().map(|&(tti, new_bytes)| {
         Record::BufferStatus(BufferStatus {
             at: None,
-            position: Position::lte(tti),
+            position: Position::lte(tti + SAMPLE_TTIS),
             lcid: Some(3),
             priority: None,
             new_bytes,
