@@ -229,7 +229,7 @@ fn judge_shared(blocks: &[Allocation], largest: u32) -> Vec<Judgement> {
         .map(|(i, b)| (i, classes[i], gap::bin(b.gap)))
         .collect();
     let mut emptied = [4.0, 3.0, 2.0, 2.0, 2.0, 1.0, 1.0].map(|n: f64| n / 15.0);
-    let short_pauses: [f64; N_BINS] = std::array::from_fn(|bin| 0.4 * 0.6_f64.powi(bin as i32));
+    let short_pauses = gap::short_pauses();
     let mut contention = short_pauses;
     let mut underflow = [1.0 / N_BINS as f64; N_BINS];
     let mut prior = 0.1;

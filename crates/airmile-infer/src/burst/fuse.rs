@@ -161,7 +161,7 @@ pub(super) fn decide_poll(
 
     // First pass: what speaks for itself, and the pauses it is followed by.
     let holes = holes_after(rows);
-    let (mut contention, mut underflow) = (GapHistogram::new(), GapHistogram::new());
+    let (mut contention, mut underflow) = (GapHistogram::contention(), GapHistogram::underflow());
     let mut signs: Vec<Vec<Sign>> = Vec::with_capacity(rows.len());
     let mut forced_bins = Vec::new();
     let mut hole_bins = Vec::new();
@@ -350,6 +350,21 @@ fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
         }
     }
     gaps
+}
+
+/// No scheduler starves a user for so long: records are missing, or the queue
+/// was emptied in another way (chosen here: ten delay budgets of 100 ms,
+/// TS 23.203, table 6.1.7).
+const STARVED_TTIS: i64 = 1_000;
+
+/// Ends bursts before pauses that cannot be contention, whatever the sign.
+pub(super) fn end_before_silence(rows: &[TtiRow], decisions: &mut [Decision]) {
+    let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
+    for (decision, gap) in decisions.iter_mut().zip(gaps(rows, &is_data)) {
+        if !decision.empty && gap.is_some_and(|gap| gap >= STARVED_TTIS) {
+            *decision = Decision::sure(true, Bound::Gap, 0.6);
+        }
+    }
 }
 
 /// The paper's rule needs no decision per row, only which rows it can see.

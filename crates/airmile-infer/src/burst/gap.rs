@@ -26,16 +26,31 @@ pub(super) fn bin(gap: Option<i64>) -> usize {
     (LINEAR_BINS + (octaves * BINS_PER_OCTAVE) as usize).min(N_BINS - 1)
 }
 
+/// Pauses of 1, 2, 3 TTIs and so on, each bin 0.6 of the one before (chosen
+/// here, near what shared cells show).
+pub(super) fn short_pauses() -> [f64; N_BINS] {
+    std::array::from_fn(|bin| 0.4 * 0.6_f64.powi(bin as i32))
+}
+
 /// Counts of pauses by bin, with a little mass everywhere.
 #[derive(Debug, Clone)]
 pub(super) struct GapHistogram {
     counts: [f64; N_BINS],
 }
 
+/// Pauses that each histogram begins with (chosen here: a thin log leans on
+/// them, a log of some seconds drowns them).
+const PRIOR_PAUSES: f64 = 2.0;
+
 impl GapHistogram {
-    /// An empty histogram in which all bins together hold half a pause.
-    pub(super) const fn new() -> Self {
-        Self { counts: [0.5 / N_BINS as f64; N_BINS] }
+    /// Contention, of which nothing is known: each further TTI less likely.
+    pub(super) fn contention() -> Self {
+        Self { counts: short_pauses().map(|p| PRIOR_PAUSES * p + 0.01) }
+    }
+
+    /// Waits for new data, of which nothing is known: any length.
+    pub(super) const fn underflow() -> Self {
+        Self { counts: [PRIOR_PAUSES / N_BINS as f64; N_BINS] }
     }
 
     pub(super) fn add(&mut self, bin: usize) {
@@ -94,7 +109,8 @@ mod tests {
 
     #[test]
     fn a_long_pause_is_an_empty_queue_and_a_short_one_is_not() {
-        let (mut contention, mut underflow) = (GapHistogram::new(), GapHistogram::new());
+        let (mut contention, mut underflow) =
+            (GapHistogram::contention(), GapHistogram::underflow());
         for _ in 0..100 {
             contention.add(bin(Some(1)));
             contention.add(bin(Some(3)));

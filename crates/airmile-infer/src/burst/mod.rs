@@ -275,13 +275,16 @@ impl BurstTracker {
 
     fn decide(&mut self) -> Vec<fuse::Decision> {
         let mut learnt = Learnt::default();
-        let (evidence, decisions) = match self.options.evidence {
+        let (evidence, mut decisions) = match self.options.evidence {
             EvidenceChoice::Auto => decide_auto(&self.rows, &mut learnt),
             EvidenceChoice::Poll => (Evidence::Poll, decide_poll(&self.rows, false, &mut learnt)),
             EvidenceChoice::Padding => (Evidence::Padding, decide_padding(&self.rows, &mut learnt)),
             EvidenceChoice::Grants => (Evidence::Grants, decide_grants(&self.rows, &mut learnt)),
             EvidenceChoice::Paper => (Evidence::Paper, fuse::by_paper(&self.rows)),
         };
+        if self.options.evidence != EvidenceChoice::Paper {
+            fuse::end_before_silence(&self.rows, &mut decisions);
+        }
         if decisions.iter().any(|d| d.data) {
             self.summary.evidence = match self.summary.evidence {
                 Some(before) if before != evidence => Some(Evidence::Fused),
