@@ -4,9 +4,13 @@
 //! thread or clock. The three verbs are `push`, `poll` and `finish`.
 //!
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
+//! - [`detect`]: transfers from the allocation alone, where none are given.
+//! - [`usage`]: how allocation and signal looked over a span.
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
 //! - [`uplink`]: the same of the uplink, from the phone's own buffer.
 
 pub mod burst;
+pub mod detect;
 pub mod transfer;
 pub mod uplink;
+pub mod usage;

@@ -1,1 +1,44 @@
-//! Facade.
+//! The facade: recognise inputs, open them, run the estimators, document the
+//! answer. Command line, Python, live mode and lab call this and nothing
+//! below it, so that they cannot differ.
+//!
+//! ```no_run
+//! use airmile::{Inputs, Progress, RadioOptions, diagnose};
+//!
+//! let inputs = Inputs { files: vec!["log.mi2log".into()], transfers: None };
+//! let answer = diagnose(&inputs, &RadioOptions::default(), &Progress::default())?;
+//! println!("{}", answer.session.says);
+//! # Ok::<(), airmile::Error>(())
+//! ```
+
+mod analyse;
+mod budget;
+mod document;
+mod error;
+mod input;
+pub mod lab;
+mod limits;
+mod recognise;
+mod session;
+pub mod write;
+
+pub use airmile_decode as codec;
+pub use airmile_infer::burst::{BurstOptions, EvidenceChoice};
+pub use airmile_infer::detect::DetectOptions;
+pub use airmile_infer::usage::Usage;
+pub use airmile_model as model;
+
+pub use analyse::decode::{DecodeOptions, DecodeTo, decode};
+pub use analyse::diagnose::{
+    Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
+};
+pub use analyse::inspect::{InspectReport, inspect};
+pub use analyse::radio::{CellLoad, Missing, RadioOptions, RadioReport, SmallReport, radio};
+pub use analyse::{EvidenceCounts, ServingCell};
+pub use budget::Budget;
+pub use document::{Document, VERSION};
+pub use error::{Error, Result};
+pub use input::{Compression, Input, Progress};
+pub use limits::{Limits, TimePoint, format_utc};
+pub use recognise::{Foreign, Kind};
+pub use session::{FileReport, Inputs, Loaded, MessageRow, read_inputs};

@@ -6,7 +6,7 @@ use airmile_model::{Problem, Record, Severity, UnknownMessage};
 
 use super::assemble::Assembler;
 use super::msg::Message;
-use super::stream::{Deframer, Event};
+use super::stream::{Container, Deframer, Event};
 
 /// Problems that are kept in words; more are counted.
 const KEPT_PROBLEMS: usize = 100;
@@ -77,6 +77,19 @@ impl LogReader {
     #[must_use]
     pub fn next_file(self) -> Self {
         Self { assemblers: self.assemblers, ..Self::default() }
+    }
+
+    /// Tells a log by its first bytes: two good frames or records in them, or
+    /// one and nothing that is none.
+    #[must_use]
+    pub fn recognise(head: &[u8]) -> Option<Container> {
+        let mut deframer = Deframer::new();
+        deframer.push(head);
+        deframer.finish();
+        while deframer.poll().is_some() {}
+        let counts = deframer.counts();
+        let good = counts.good_frames >= 2 || (counts.good_frames == 1 && counts.bad_frames == 0);
+        deframer.container().filter(|_| good)
     }
 
     /// Time of the first whole log packet in the first bytes of a log, in

@@ -177,39 +177,49 @@ impl<R: Read> Iterator for GrantReader<R> {
     }
 }
 
-/// Writes grants as the grant table.
-///
-/// # Errors
-/// As the output gives them.
-pub fn write_grants<'a, W: Write>(
-    out: W,
-    grants: impl IntoIterator<Item = &'a Grant>,
-) -> csv::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record([
-        "tti",
-        "time_us",
-        "timing_segment",
-        "dir",
-        "cell",
-        "n_prb",
-        "n_prb_cell",
-        "layers",
-        "tb",
-        "tbs_bytes",
-        "mcs",
-        "harq_id",
-        "ndi",
-        "rv",
-        "retx",
-        "crc_ok",
-        "rnti",
-        "padding_bytes",
-        "data_bytes",
-        "numerology",
-    ])?;
-    for grant in grants {
+/// Writes the grant table row by row.
+pub struct GrantWriter<W: Write> {
+    writer: csv::Writer<W>,
+}
+
+impl<W: Write> GrantWriter<W> {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// As the output gives them.
+    pub fn new(out: W) -> csv::Result<Self> {
+        let mut writer = csv::Writer::from_writer(out);
         writer.write_record([
+            "tti",
+            "time_us",
+            "timing_segment",
+            "dir",
+            "cell",
+            "n_prb",
+            "n_prb_cell",
+            "layers",
+            "tb",
+            "tbs_bytes",
+            "mcs",
+            "harq_id",
+            "ndi",
+            "rv",
+            "retx",
+            "crc_ok",
+            "rnti",
+            "padding_bytes",
+            "data_bytes",
+            "numerology",
+        ])?;
+        Ok(Self { writer })
+    }
+
+    /// Writes a grant.
+    ///
+    /// # Errors
+    /// As the output gives them.
+    pub fn push(&mut self, grant: &Grant) -> csv::Result<()> {
+        self.writer.write_record([
             grant.position.tti.to_string(),
             text(grant.at.map(Stamp::micros)),
             grant.position.timing_segment.to_string(),
@@ -230,9 +240,29 @@ pub fn write_grants<'a, W: Write>(
             text(grant.padding_bytes),
             text(grant.data_bytes),
             grant.position.numerology.to_string(),
-        ])?;
+        ])
     }
-    Ok(writer.flush()?)
+
+    /// Flushes.
+    ///
+    /// # Errors
+    /// As the output gives them.
+    pub fn finish(mut self) -> csv::Result<()> {
+        Ok(self.writer.flush()?)
+    }
+}
+
+/// Writes grants as the grant table.
+///
+/// # Errors
+/// As the output gives them.
+pub fn write_grants<'a, W: Write>(
+    out: W,
+    grants: impl IntoIterator<Item = &'a Grant>,
+) -> csv::Result<()> {
+    let mut writer = GrantWriter::new(out)?;
+    grants.into_iter().try_for_each(|grant| writer.push(grant))?;
+    writer.finish()
 }
 
 /// A value, or nothing where it is unknown.

@@ -10,8 +10,8 @@ mod rows;
 mod transfers;
 mod truth;
 
-pub use grants::{GrantReader, write_grants};
-pub use rlc::{RlcReader, TtiTimes, write_rlc};
+pub use grants::{GrantReader, GrantWriter, write_grants};
+pub use rlc::{RlcReader, RlcWriter, TtiTimes, write_rlc};
 pub use rows::TableError;
 pub use transfers::{read_transfers, write_transfers};
 pub use truth::{read_transfer_truth, read_truth, write_transfer_truth, write_truth};

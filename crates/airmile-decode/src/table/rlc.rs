@@ -131,31 +131,41 @@ impl<R: Read> Iterator for RlcReader<R> {
     }
 }
 
-/// Writes PDUs as the RLC table.
-///
-/// # Errors
-/// As the output gives them.
-pub fn write_rlc<'a, W: Write>(
-    out: W,
-    pdus: impl IntoIterator<Item = &'a RlcPdu>,
-) -> csv::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record([
-        "tti",
-        "time_us",
-        "timing_segment",
-        "dir",
-        "bearer",
-        "mode",
-        "sn",
-        "size_bytes",
-        "poll",
-        "segment",
-        "status",
-        "signalling",
-    ])?;
-    for pdu in pdus {
+/// Writes the RLC table row by row.
+pub struct RlcWriter<W: Write> {
+    writer: csv::Writer<W>,
+}
+
+impl<W: Write> RlcWriter<W> {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// As the output gives them.
+    pub fn new(out: W) -> csv::Result<Self> {
+        let mut writer = csv::Writer::from_writer(out);
         writer.write_record([
+            "tti",
+            "time_us",
+            "timing_segment",
+            "dir",
+            "bearer",
+            "mode",
+            "sn",
+            "size_bytes",
+            "poll",
+            "segment",
+            "status",
+            "signalling",
+        ])?;
+        Ok(Self { writer })
+    }
+
+    /// Writes a PDU.
+    ///
+    /// # Errors
+    /// As the output gives them.
+    pub fn push(&mut self, pdu: &RlcPdu) -> csv::Result<()> {
+        self.writer.write_record([
             pdu.position.tti.to_string(),
             text(pdu.at.map(Stamp::micros)),
             pdu.position.timing_segment.to_string(),
@@ -168,9 +178,29 @@ pub fn write_rlc<'a, W: Write>(
             u8::from(pdu.resegment).to_string(),
             u8::from(pdu.status).to_string(),
             text(pdu.signalling.map(u8::from)),
-        ])?;
+        ])
     }
-    Ok(writer.flush()?)
+
+    /// Flushes.
+    ///
+    /// # Errors
+    /// As the output gives them.
+    pub fn finish(mut self) -> csv::Result<()> {
+        Ok(self.writer.flush()?)
+    }
+}
+
+/// Writes PDUs as the RLC table.
+///
+/// # Errors
+/// As the output gives them.
+pub fn write_rlc<'a, W: Write>(
+    out: W,
+    pdus: impl IntoIterator<Item = &'a RlcPdu>,
+) -> csv::Result<()> {
+    let mut writer = RlcWriter::new(out)?;
+    pdus.into_iter().try_for_each(|pdu| writer.push(pdu))?;
+    writer.finish()
 }
 
 #[cfg(test)]

@@ -1,0 +1,50 @@
+# Bare `make` lists the targets. Each is one command; CI runs the same ones.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+CARGO ?= cargo
+AIRMILE ?= target/release/airmile
+DEMO_DIR ?= demo
+
+.PHONY: help build demo check fmt lint test docs accuracy bench differential fuzz clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+build: ## build the airmile command (target/release/airmile)
+	$(CARGO) build --release --locked -p airmile-cli
+
+demo: build ## make a sample log with our own generator and diagnose it
+	$(AIRMILE) lab run sample-download -o $(DEMO_DIR)/sample-download
+	$(AIRMILE) lab run sample-rate-limited -o $(DEMO_DIR)/sample-rate-limited
+	$(AIRMILE) diagnose $(DEMO_DIR)/sample-download/modem.mi2log
+	$(AIRMILE) diagnose $(DEMO_DIR)/sample-rate-limited/modem.mi2log
+
+check: fmt lint test accuracy docs ## everything that CI asks: format, lints, tests, accuracy bars, docs
+
+fmt: ## formatting, checked
+	$(CARGO) fmt --all --check
+
+lint: ## lints, as errors
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+test: ## all tests, corpora of the fuzz targets included
+	$(CARGO) test --locked --workspace
+
+docs: ## API documentation, warnings as errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+accuracy: ## errors against known truth, beside the papers' figures; fails under a bar
+	$(CARGO) run --release --locked -p airmile-accuracy
+
+bench: ## decoding speed beside a bare unescape-and-CRC loop, inference in TTIs per second
+	$(CARGO) bench --locked -p airmile-decode
+
+differential: ## our decode of the sample logs against another decoder's, field by field
+	$(CARGO) test --locked --release -p airmile-decode --test reference -- --nocapture
+
+fuzz: ## a million mutated frames and files, none may panic
+	$(CARGO) run --release --locked -p airmile-fuzz -- --iterations 1000000 --seed 1
+
+clean: ## remove what was built
+	$(CARGO) clean
+	rm -rf $(DEMO_DIR)

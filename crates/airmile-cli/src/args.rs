@@ -1,0 +1,293 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use airmile::{
+    BurstOptions, DetectOptions, EvidenceChoice, Inputs, Limits, RadioOptions, TimePoint,
+};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+/// Is it the air, and if not, who?
+///
+/// Reads a phone's modem log (and tables made from one) and tells, per
+/// transfer, whether the radio link was the bottleneck, with evidence.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  airmile inspect log.mi2log              what the log holds, what it can answer
+  airmile diagnose log.mi2log             who was the bottleneck
+  airmile diagnose log.qmdl --transfers player.csv --json
+  airmile radio grants.csv rlc.csv        the same from tables
+  airmile decode log.dlf --only grant --format csv > grants.csv
+  airmile lab run sample-download -o run  a sample, with the truth
+
+Exit status: 0 done, 1 a --fail-if budget was exceeded, 2 usage,
+3 could not run, 4 done but the input was damaged.")]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Print one JSON document instead of tables (schemas: docs/schema)
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Less: no progress, no warnings
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// More: all problems, all bursts
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// What files hold, and what can and cannot be answered from them
+    #[command(after_help = "Examples:
+  airmile inspect log.mi2log
+  airmile inspect part1.qmdl part2.qmdl --json | jq .can_answer")]
+    Inspect(FilesArgs),
+    /// Every record, as JSON lines, CSV or Parquet
+    #[command(after_help = "Examples:
+  airmile decode log.mi2log | head
+  airmile decode log.mi2log --only grant,rlc -o tables
+  airmile decode log.mi2log --only grant --format csv > grants.csv")]
+    Decode(DecodeArgs),
+    /// Bursts, throughput time and link demand
+    #[command(after_help = "Examples:
+  airmile radio log.mi2log
+  airmile radio log.mi2log --evidence paper --start-threshold 0.8
+  airmile radio grants.csv.gz rlc.csv.gz --transfers transfers.csv --json
+  airmile radio log.mi2log --from 12:01:29 --to 12:01:31")]
+    Radio(RadioArgs),
+    /// Who was the bottleneck: one verdict per transfer, with evidence
+    #[command(after_help = "Examples:
+  airmile diagnose log.mi2log
+  airmile diagnose log.mi2log --transfers player.csv
+  airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
+  gunzip -c log.qmdl.gz | airmile diagnose - --json")]
+    Diagnose(DiagnoseArgs),
+    /// A cell whose queues can be seen: sample logs with the truth
+    #[command(subcommand)]
+    Lab(LabCommand),
+}
+
+/// Files and limits.
+#[derive(Debug, Clone, Args)]
+pub struct FilesArgs {
+    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf) or tables, compressed or not; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Limits on the time.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+/// Limits on the time.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct LimitArgs {
+    /// Leave out what is before: seconds since the start, HH:MM:SS (UTC) or a date and time
+    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    pub from: Option<TimePoint>,
+    /// Leave out what is from then on
+    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    pub to: Option<TimePoint>,
+}
+
+impl From<LimitArgs> for Limits {
+    fn from(args: LimitArgs) -> Self {
+        Self { from: args.from, to: args.to }
+    }
+}
+
+/// How records are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A JSON object a line
+    Json,
+    /// The table of one record type
+    Csv,
+}
+
+/// Arguments of `decode`.
+#[derive(Debug, Clone, Args)]
+pub struct DecodeArgs {
+    /// Files and limits.
+    #[command(flatten)]
+    pub files: FilesArgs,
+    /// Only these record types, comma separated (docs/records.md)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    pub format: Format,
+    /// Write a Parquet file per record type into this directory instead
+    #[arg(short, long, value_name = "DIR", conflicts_with = "format")]
+    pub output: Option<PathBuf>,
+    /// Only this subscription of a multi-SIM phone
+    #[arg(long, value_name = "N")]
+    pub sim: Option<u8>,
+}
+
+/// Which evidence ends a burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Evidence {
+    /// All that the log has, together
+    Auto,
+    /// RLC poll bits
+    Poll,
+    /// MAC padding
+    Padding,
+    /// Allocations alone, fitted to the log
+    Grants,
+    /// BurstTracker's literal rule
+    Paper,
+}
+
+impl From<Evidence> for EvidenceChoice {
+    fn from(evidence: Evidence) -> Self {
+        match evidence {
+            Evidence::Auto => Self::Auto,
+            Evidence::Poll => Self::Poll,
+            Evidence::Padding => Self::Padding,
+            Evidence::Grants => Self::Grants,
+            Evidence::Paper => Self::Paper,
+        }
+    }
+}
+
+/// How the radio is analysed.
+#[derive(Debug, Clone, Args)]
+pub struct AnalysisArgs {
+    /// Which evidence ends a burst
+    #[arg(long, value_enum, default_value_t = Evidence::Auto)]
+    pub evidence: Evidence,
+    /// `paper`: a burst begins above this share of the cell's PRBs
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = share)]
+    pub start_threshold: f64,
+    /// `paper`: a burst may end below this share of the cell's PRBs
+    #[arg(long, value_name = "SHARE", default_value_t = 0.4, value_parser = share)]
+    pub end_threshold: f64,
+    /// The application's transfers: a CSV with id,start_us,end_us,bytes (or start_tti,end_tti)
+    #[arg(long, value_name = "FILE")]
+    pub transfers: Option<PathBuf>,
+    /// Without --transfers: a pause of this many ms separates transfers
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    pub pause_ms: u32,
+    /// Without --transfers: activity of fewer bytes is no transfer
+    #[arg(long, value_name = "BYTES", default_value_t = 20_000)]
+    pub min_bytes: u64,
+    /// Link demand from which the downlink is the bottleneck
+    #[arg(long, value_name = "SHARE", default_value_t = 0.90, value_parser = share)]
+    pub radio_at_least: f64,
+    /// Link demand under which it is not
+    #[arg(long, value_name = "SHARE", default_value_t = 0.75, value_parser = share)]
+    pub not_radio_below: f64,
+    /// Which subscription of a multi-SIM phone (default: the one with the most data)
+    #[arg(long, value_name = "N")]
+    pub sim: Option<u8>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("give a share between 0 and 1".into()),
+    }
+}
+
+impl AnalysisArgs {
+    /// As the facade takes them.
+    pub fn options(&self, limits: LimitArgs) -> airmile::Result<RadioOptions> {
+        if self.not_radio_below > self.radio_at_least {
+            return Err(airmile::Error::Option(
+                "--not-radio-below is above --radio-at-least".into(),
+            ));
+        }
+        let mut options = RadioOptions {
+            burst: BurstOptions {
+                evidence: self.evidence.into(),
+                start_threshold: self.start_threshold,
+                end_threshold: self.end_threshold,
+                ..BurstOptions::default()
+            },
+            detect: DetectOptions {
+                pause_ttis: i64::from(self.pause_ms),
+                min_bytes: self.min_bytes,
+            },
+            limits: limits.into(),
+            subscription: self.sim,
+            ..RadioOptions::default()
+        };
+        options.thresholds.radio_at_least = self.radio_at_least;
+        options.thresholds.not_radio_below = self.not_radio_below;
+        Ok(options)
+    }
+}
+
+/// Arguments of `radio`.
+#[derive(Debug, Clone, Args)]
+pub struct RadioArgs {
+    /// Files and limits.
+    #[command(flatten)]
+    pub files: FilesArgs,
+    /// How the radio is analysed.
+    #[command(flatten)]
+    pub analysis: AnalysisArgs,
+    /// Budget: exit with status 1 where this holds for a transfer
+    #[arg(long, value_name = "EXPR")]
+    pub fail_if: Option<String>,
+}
+
+/// Arguments of `diagnose`.
+#[derive(Debug, Clone, Args)]
+pub struct DiagnoseArgs {
+    /// Files and limits.
+    #[command(flatten)]
+    pub files: FilesArgs,
+    /// How the radio is analysed.
+    #[command(flatten)]
+    pub analysis: AnalysisArgs,
+    /// Budget: exit with status 1 where this holds for a transfer or the session
+    #[arg(long, value_name = "EXPR")]
+    pub fail_if: Option<String>,
+    /// Write the document and tables into this directory, too
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// Arguments of `lab`.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// The scenarios that can be run
+    List,
+    /// Run a scenario: leaves a modem log, tables and the truth
+    #[command(after_help = "Examples:
+  airmile lab run sample-download -o run
+  airmile diagnose run/modem.mi2log --transfers run/transfers.csv")]
+    Run(LabRunArgs),
+}
+
+/// Arguments of `lab run`.
+#[derive(Debug, Clone, Args)]
+pub struct LabRunArgs {
+    /// The scenario's name
+    pub scenario: String,
+    /// Where to leave what the run gives
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Another seed than the scenario's own
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// Files and transfers as the facade takes them.
+pub fn inputs(files: &FilesArgs, transfers: Option<&PathBuf>) -> Inputs {
+    Inputs { files: files.files.clone(), transfers: transfers.cloned() }
+}

@@ -1,0 +1,118 @@
+//! `airmile diagnose`.
+
+use std::path::Path;
+
+use airmile::{Diagnosis, Document, TransferDiagnosis, diagnose};
+use anyhow::{Context, Result};
+
+use super::{settle, time_of_day};
+use crate::Outcome;
+use crate::args::{DiagnoseArgs, Global, inputs};
+use crate::output::{self, bytes, or_dash, percent, table};
+use crate::progress::Shown;
+
+/// Transfers explained without `-v`; the rest are in the table.
+const EXPLAINED: usize = 3;
+
+pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
+    let options = args.analysis.options(args.files.limits)?;
+    let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
+    let shown = Shown::start(global, &inputs);
+    let answer = diagnose(&inputs, &options, &shown.progress)?;
+    drop(shown);
+    if let Some(dir) = &args.output {
+        write_document(dir, &answer)?;
+    }
+    if global.json {
+        output::json("diagnose", &answer)?;
+    } else {
+        output::print(&text(&answer, global.verbose > 0))?;
+        output::problems(global, &answer.files);
+    }
+    let damaged = answer.files.iter().any(|f| f.damaged);
+    settle(global, args.fail_if.as_deref(), &answer, damaged)
+}
+
+fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
+    let path = dir.join("diagnose.json");
+    let text = serde_json::to_string_pretty(&Document::new("diagnose", answer))?;
+    std::fs::write(&path, text + "\n").with_context(|| format!("{}", path.display()))
+}
+
+fn text(answer: &Diagnosis, all: bool) -> String {
+    let session = &answer.session;
+    let mut out = format!("{}\n", session.says);
+    out.push_str(&format!(
+        "Verdict: {}, confidence {:.0} %.\n",
+        session.verdict,
+        session.confidence * 100.0
+    ));
+    if answer.transfers.is_empty() {
+        out.push_str(&output::missing(&answer.missing));
+        return out;
+    }
+    let from = match answer.transfers_from {
+        "given" => "as given",
+        _ => "activity split at pauses",
+    };
+    out.push_str(&format!("\nTransfers ({from}):\n{}", transfers_table(&answer.transfers)));
+    let explained = if all { answer.transfers.len() } else { EXPLAINED };
+    let mut order: Vec<&TransferDiagnosis> = answer.transfers.iter().collect();
+    order.sort_by_key(|t| std::cmp::Reverse(t.finding.bytes));
+    for transfer in order.iter().take(explained) {
+        out.push_str(&explanation(transfer));
+    }
+    if order.len() > explained {
+        let rest = order.len() - explained;
+        out.push_str(&format!("\n({rest} smaller transfers are explained with -v.)\n"));
+    }
+    out.push_str(&output::missing(&answer.missing));
+    out
+}
+
+fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
+    let share =
+        |t: &TransferDiagnosis, cause: &str| or_dash(t.shares.get(cause), |ms| format!("{ms:.0}"));
+    let rows = transfers.iter().map(|t| {
+        vec![
+            t.id.clone(),
+            or_dash(t.finding.start_us, time_of_day),
+            format!("{:.0}", t.finding.duration_ms),
+            or_dash(t.finding.bytes, bytes),
+            share(t, "radio"),
+            share(t, "not_radio"),
+            share(t, "unknown"),
+            or_dash(t.finding.link_demand, percent),
+            t.verdict.to_string(),
+            format!("{:.0} %", t.confidence * 100.0),
+        ]
+    });
+    let header = [
+        "id",
+        "start",
+        "ms",
+        "bytes",
+        "radio ms",
+        "not radio ms",
+        "unknown ms",
+        "link demand",
+        "verdict",
+        "confidence",
+    ];
+    table(&header, &[0, 8], rows.collect())
+}
+
+fn explanation(transfer: &TransferDiagnosis) -> String {
+    let mut out = format!("\n{}: {}\n", transfer.id, transfer.verdict);
+    for item in &transfer.evidence {
+        out.push_str(&format!("  - {}\n", item.what));
+    }
+    if let Some(ms) = transfer.counterfactual_ms {
+        out.push_str(&format!(
+            "  - had its data been there in time, it would have taken {ms:.0} ms\n"
+        ));
+    }
+    out.push_str(&format!("  next: {}\n", transfer.next_step));
+    out
+}

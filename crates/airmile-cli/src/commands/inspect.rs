@@ -1,0 +1,73 @@
+//! `airmile inspect`.
+
+use airmile::{FileReport, InspectReport, format_utc, inspect};
+use anyhow::Result;
+
+use crate::Outcome;
+use crate::args::{FilesArgs, Global, inputs};
+use crate::output::{self, bytes, or_dash, table};
+use crate::progress::Shown;
+
+pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
+    let inputs = inputs(args, None);
+    let shown = Shown::start(global, &inputs);
+    let report = inspect(&inputs, args.limits.into(), &shown.progress)?;
+    drop(shown);
+    let damaged = report.files.iter().any(|f| f.damaged);
+    if global.json {
+        output::json("inspect", &report)?;
+    } else {
+        output::print(&text(&report))?;
+        output::problems(global, &report.files);
+    }
+    Ok(Outcome::of(damaged))
+}
+
+fn text(report: &InspectReport) -> String {
+    let mut out = String::new();
+    for file in &report.files {
+        out.push_str(&file_text(file));
+        out.push('\n');
+    }
+    out.push_str("Can answer:\n");
+    if report.can_answer.is_empty() {
+        out.push_str("  nothing about the radio link\n");
+    }
+    for answer in &report.can_answer {
+        out.push_str(&format!("  - {answer}\n"));
+    }
+    out.push_str(&output::missing(&report.missing));
+    out
+}
+
+fn file_text(file: &FileReport) -> String {
+    let mut out = format!("{}: {}, {}", file.path, file.kind, bytes(file.bytes));
+    if let (Some(start), Some(end)) = (file.start_us, file.end_us) {
+        let seconds = (end - start) as f64 / 1e6;
+        out.push_str(&format!(
+            "\n  {} to {} UTC ({seconds:.1} s)",
+            format_utc(start.saturating_mul(1_000)),
+            format_utc(end.saturating_mul(1_000))
+        ));
+    }
+    let what = if file.messages.is_empty() { "rows" } else { "frames" };
+    out.push_str(&format!("\n  {} {what}, {} bad\n", file.items, file.bad_items));
+    if !file.messages.is_empty() {
+        let rows = file.messages.iter().map(|m| {
+            vec![
+                m.code.clone(),
+                m.name.to_owned(),
+                or_dash(m.version, |v| v.to_string()),
+                m.count.to_string(),
+                m.decoded.to_string(),
+            ]
+        });
+        let header = ["code", "message", "version", "count", "decoded"];
+        out.push_str(&table(&header, &[0, 1], rows.collect()));
+    }
+    if !file.records.is_empty() {
+        let records = file.records.iter().map(|(name, n)| format!("{n} {name}"));
+        out.push_str(&format!("  records: {}\n", records.collect::<Vec<_>>().join(", ")));
+    }
+    out
+}

@@ -1,0 +1,131 @@
+//! `airmile radio`.
+
+use airmile::model::{Direction, TransferFinding};
+use airmile::{RadioReport, radio};
+use anyhow::Result;
+
+use super::{settle, time_of_day};
+use crate::Outcome;
+use crate::args::{Global, RadioArgs, inputs};
+use crate::output::{self, bytes, mbps, or_dash, percent, table};
+use crate::progress::Shown;
+
+/// Bursts printed without `-v`.
+const SHOWN_BURSTS: usize = 10;
+
+pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
+    let options = args.analysis.options(args.files.limits)?;
+    let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
+    let shown = Shown::start(global, &inputs);
+    let report = radio(&inputs, &options, &shown.progress)?;
+    drop(shown);
+    if global.json {
+        output::json("radio", &report)?;
+    } else {
+        output::print(&text(&report, global.verbose > 0))?;
+        output::problems(global, &report.files);
+    }
+    let damaged = report.files.iter().any(|f| f.damaged);
+    settle(global, args.fail_if.as_deref(), &report, damaged)
+}
+
+fn text(report: &RadioReport, all: bool) -> String {
+    let mut out = cell_line(report);
+    out.push_str(&format!("Transfers ({}):\n", report.transfers_from));
+    if report.transfers.is_empty() {
+        out.push_str("  none\n");
+    } else {
+        out.push_str(&transfers_table(&report.transfers));
+    }
+    for (dir, small) in &report.small {
+        if small.count > 0 && report.transfers_from == "detected" {
+            let n = small.count;
+            out.push_str(&format!("  and {n} small {dir} exchanges, {}\n", bytes(small.bytes)));
+        }
+    }
+    for dir in Direction::ALL {
+        out.push_str(&bursts_text(report, *dir, all));
+    }
+    out.push_str(&output::missing(&report.missing));
+    out
+}
+
+fn cell_line(report: &RadioReport) -> String {
+    let mut parts = Vec::new();
+    for cell in &report.cells {
+        parts.push(format!(
+            "PCI {} EARFCN {}",
+            or_dash(cell.pci, |p| p.to_string()),
+            or_dash(cell.earfcn, |e| e.to_string())
+        ));
+    }
+    if let (Some(n), Some(from)) = (report.n_prb_cell, report.n_prb_cell_from) {
+        parts.push(format!("{n} PRBs ({from})"));
+    }
+    if report.subscription > 1 {
+        parts.push(format!("SIM {}", report.subscription));
+    }
+    if parts.is_empty() { String::new() } else { format!("Cell: {}\n", parts.join(", ")) }
+}
+
+fn transfers_table(transfers: &[TransferFinding]) -> String {
+    let rows = transfers.iter().map(|t| {
+        vec![
+            t.id.clone(),
+            t.dir.to_string(),
+            or_dash(t.start_us, time_of_day),
+            format!("{:.0}", t.duration_ms),
+            or_dash(t.bytes, bytes),
+            or_dash(t.throughput_time_ms, |x| format!("{x:.0}")),
+            or_dash(t.active_time_ms, |x| format!("{x:.0}")),
+            or_dash(t.link_demand, percent),
+            or_dash(t.link_throughput_bps, mbps),
+            format!("{} ({:.0} %)", t.verdict, t.confidence * 100.0),
+            t.evidence.to_string(),
+        ]
+    });
+    let header = [
+        "id",
+        "dir",
+        "start",
+        "ms",
+        "bytes",
+        "throughput time ms",
+        "active ms",
+        "link demand",
+        "link Mbit/s",
+        "verdict (confidence)",
+        "evidence",
+    ];
+    table(&header, &[0, 1, 9, 10], rows.collect())
+}
+
+fn bursts_text(report: &RadioReport, dir: Direction, all: bool) -> String {
+    let bursts: Vec<_> = report.bursts.iter().filter(|b| b.dir == dir).collect();
+    if bursts.is_empty() {
+        return String::new();
+    }
+    let shown = if all { bursts.len() } else { SHOWN_BURSTS };
+    let mut longest = bursts.clone();
+    longest.sort_by_key(|b| std::cmp::Reverse(b.n_tti()));
+    longest.truncate(shown);
+    longest.sort_by_key(|b| b.start_tti);
+    let rows = longest.iter().map(|b| {
+        vec![
+            b.start_tti.to_string(),
+            b.n_tti().to_string(),
+            b.scheduled_ttis.to_string(),
+            bytes(b.bytes),
+            b.opened_by.to_string(),
+            b.closed_by.to_string(),
+            format!("{:.0} %", b.confidence * 100.0),
+        ]
+    });
+    let header =
+        ["start TTI", "TTIs", "scheduled", "bytes", "opened by", "closed by", "confidence"];
+    let title = match bursts.len() {
+        n if n > shown => format!("\nBursts, {dir}: {n}, the longest {shown} (-v shows all):\n"),
+        n => format!("\nBursts, {dir}: {n}:\n"),
+    };
+    title + &table(&header, &[4, 5], rows.collect())
+}

@@ -1,0 +1,189 @@
+//! Transfers from the allocation alone: activity split at pauses, for logs
+//! that come with no application's word on what was transferred when.
+
+use std::collections::VecDeque;
+
+use airmile_model::tti::TtiIndex;
+use airmile_model::{Direction, Grant, Stamp};
+
+/// How transfers are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DetectOptions {
+    /// A pause of this many TTIs without new data ends an activity. Chosen
+    /// here: well over an RTT, an RTO's minimum (RFC 6298, 2.4) and a long
+    /// DRX cycle (TS 36.331, 320 ms), under a person's or player's pauses.
+    pub pause_ttis: i64,
+    /// Activities of fewer bytes are counted, not reported. Chosen here: ten
+    /// segments of the initial window and some (RFC 6928): less says nothing
+    /// about a link.
+    pub min_bytes: u64,
+}
+
+impl Default for DetectOptions {
+    fn default() -> Self {
+        Self { pause_ttis: 500, min_bytes: 20_000 }
+    }
+}
+
+/// A span of one direction's new data with no long pause in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetectedTransfer {
+    /// Which way.
+    pub dir: Direction,
+    /// First TTI with new data.
+    pub start_tti: TtiIndex,
+    /// The TTI after the last one with new data.
+    pub end_tti: TtiIndex,
+    /// Time of the first TTI.
+    pub start: Option<Stamp>,
+    /// Time of the last TTI.
+    pub last: Option<Stamp>,
+    /// Bytes on data bearers where the MAC header tells, else of the blocks
+    /// less their padding.
+    pub bytes: u64,
+}
+
+/// Small transfers, counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SmallTransfers {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Finds one direction's transfers in grants given in TTI order.
+#[derive(Debug)]
+pub struct TransferDetector {
+    dir: Direction,
+    options: DetectOptions,
+    current: Option<DetectedTransfer>,
+    done: VecDeque<DetectedTransfer>,
+    small: SmallTransfers,
+}
+
+impl TransferDetector {
+    /// A detector for one direction.
+    #[must_use]
+    pub const fn new(dir: Direction, options: DetectOptions) -> Self {
+        Self {
+            dir,
+            options,
+            current: None,
+            done: VecDeque::new(),
+            small: SmallTransfers { count: 0, bytes: 0 },
+        }
+    }
+
+    /// Takes a grant; those of the other direction, of other users and of
+    /// retransmissions are passed over.
+    pub fn push(&mut self, grant: &Grant) {
+        let bytes = new_data_bytes(grant);
+        if grant.dir != self.dir || bytes == 0 {
+            return;
+        }
+        let tti = grant.position.tti;
+        match &mut self.current {
+            Some(activity) if tti.since(activity.end_tti) < self.options.pause_ttis => {
+                activity.end_tti = activity.end_tti.max(tti.plus(1));
+                activity.last = grant.at.or(activity.last);
+                activity.bytes += bytes;
+            }
+            _ => {
+                self.close();
+                self.current = Some(DetectedTransfer {
+                    dir: self.dir,
+                    start_tti: tti,
+                    end_tti: tti.plus(1),
+                    start: grant.at,
+                    last: grant.at,
+                    bytes,
+                });
+            }
+        }
+    }
+
+    /// The next finished activity.
+    pub fn poll(&mut self) -> Option<DetectedTransfer> {
+        self.done.pop_front()
+    }
+
+    /// Ends the last activity; [`Self::poll`] gives what is left.
+    pub fn finish(&mut self) -> SmallTransfers {
+        self.close();
+        self.small
+    }
+
+    fn close(&mut self) {
+        let Some(activity) = self.current.take() else { return };
+        if activity.bytes < self.options.min_bytes {
+            self.small.count += 1;
+            self.small.bytes += activity.bytes;
+        } else {
+            self.done.push_back(activity);
+        }
+    }
+}
+
+/// Bytes of new user data in a grant: of data bearers where the MAC header
+/// was logged, else the block less its padding; 0 for a retransmission, a
+/// block of another RNTI, or padding alone.
+#[must_use]
+pub fn new_data_bytes(grant: &Grant) -> u64 {
+    if !grant.rnti.is_user() || grant.retx == Some(true) {
+        return 0;
+    }
+    let block = grant.tbs_bytes.unwrap_or(0);
+    let bytes =
+        grant.data_bytes.unwrap_or_else(|| block.saturating_sub(grant.padding_bytes.unwrap_or(0)));
+    u64::from(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::Position;
+
+    use super::*;
+
+    fn grant(tti: i64, bytes: u32) -> Grant {
+        let mut grant = Grant::new(Position::lte(tti), Direction::Dl, 10);
+        grant.tbs_bytes = Some(bytes);
+        grant
+    }
+
+    fn split(grants: &[Grant]) -> (Vec<(i64, i64, u64)>, SmallTransfers) {
+        let options = DetectOptions { pause_ttis: 100, min_bytes: 1_000 };
+        let mut detector = TransferDetector::new(Direction::Dl, options);
+        grants.iter().for_each(|g| detector.push(g));
+        let small = detector.finish();
+        let mut found = Vec::new();
+        while let Some(a) = detector.poll() {
+            found.push((a.start_tti.0, a.end_tti.0, a.bytes));
+        }
+        (found, small)
+    }
+
+    #[test]
+    fn splits_at_a_pause_and_counts_the_small() {
+        let grants = [grant(5, 900), grant(50, 900), grant(151, 900), grant(152, 200)];
+        let (found, small) = split(&grants);
+        assert_eq!(found, [(5, 51, 1_800), (151, 153, 1_100)]);
+        assert_eq!(small, SmallTransfers::default());
+        let (found, small) = split(&[grant(5, 900), grant(500, 1_000)]);
+        assert_eq!(found, [(500, 501, 1_000)]);
+        assert_eq!(small, SmallTransfers { count: 1, bytes: 900 });
+    }
+
+    #[test]
+    fn retransmissions_control_and_others_are_no_data() {
+        let mut retx = grant(5, 900);
+        retx.retx = Some(true);
+        let mut control = grant(6, 900);
+        control.data_bytes = Some(0);
+        let mut paging = grant(7, 900);
+        paging.rnti = airmile_model::RntiType::P;
+        let mut uplink = grant(8, 9_000);
+        uplink.dir = Direction::Ul;
+        assert_eq!(split(&[retx, control, paging, uplink]).0, []);
+    }
+}

@@ -1,0 +1,218 @@
+//! How a user's allocation and signal looked over a span: kept in bins, so
+//! that a long log takes little memory.
+
+use airmile_model::{Direction, Grant, Measurement, TtiIndex};
+use serde::Serialize;
+
+/// TTIs per bin (chosen here: short against a transfer, long against memory).
+const BIN_TTIS: i64 = 100;
+
+/// Allocation and signal over a span.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Usage {
+    /// TTIs in which something was scheduled / TTIs.
+    pub scheduled_share: f64,
+    /// PRBs assigned / PRBs that the cell had; null without the bandwidth.
+    pub prb_share: Option<f64>,
+    /// PRBs assigned / PRBs that the cell had, in scheduled TTIs.
+    pub prb_share_when_scheduled: Option<f64>,
+    /// Mean MCS index of new transmissions.
+    pub mcs_mean: Option<f64>,
+    /// HARQ retransmissions / blocks, where they can be told.
+    pub retx_share: Option<f64>,
+    /// Blocks whose padding is known.
+    pub padded_blocks: u64,
+    /// Mean RSRP in dBm.
+    pub rsrp_dbm: Option<f64>,
+    /// Mean RSRQ in dB.
+    pub rsrq_db: Option<f64>,
+    /// Mean SNR of the better antenna in dB.
+    pub snr_db: Option<f64>,
+}
+
+/// Collects one direction's usage.
+#[derive(Debug, Clone)]
+pub struct UsageBins {
+    dir: Direction,
+    bins: Vec<(i64, Bin)>,
+    last_tti: Option<(i64, u8)>,
+    n_prb_cell: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Bin {
+    scheduled: u32,
+    prb: u64,
+    mcs_sum: u32,
+    mcs_count: u32,
+    blocks: u32,
+    retx: u32,
+    retx_known: u32,
+    padded: u32,
+    rsrp: Sum,
+    rsrq: Sum,
+    snr: Sum,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    total: f64,
+    count: u32,
+}
+
+impl Sum {
+    fn add(&mut self, value: Option<f32>) {
+        if let Some(value) = value {
+            self.total += f64::from(value);
+            self.count += 1;
+        }
+    }
+
+    fn join(self, other: Self) -> Self {
+        Self { total: self.total + other.total, count: self.count + other.count }
+    }
+
+    fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.total / f64::from(self.count))
+    }
+}
+
+impl UsageBins {
+    /// Empty bins of one direction.
+    #[must_use]
+    pub const fn new(dir: Direction) -> Self {
+        Self { dir, bins: Vec::new(), last_tti: None, n_prb_cell: None }
+    }
+
+    /// Takes a grant, in TTI order.
+    pub fn push_grant(&mut self, grant: &Grant) {
+        if grant.dir != self.dir || !grant.rnti.is_user() {
+            return;
+        }
+        let tti = grant.position.tti;
+        let here = (tti.0, grant.position.cell);
+        // `n_prb` is the whole assignment's, repeated on each of its blocks.
+        let first_block = self.last_tti != Some(here);
+        let first_cell = self.last_tti.is_none_or(|(last, _)| last != tti.0);
+        self.last_tti = Some(here);
+        let bin = self.bin(tti);
+        bin.scheduled += u32::from(first_cell);
+        if first_block {
+            bin.prb += u64::from(grant.n_prb.unwrap_or(0));
+        }
+        bin.blocks += 1;
+        if let Some(retx) = grant.retx {
+            bin.retx_known += 1;
+            bin.retx += u32::from(retx);
+        }
+        if let Some(mcs) = grant.mcs.filter(|mcs| *mcs < 29) {
+            bin.mcs_sum += u32::from(mcs);
+            bin.mcs_count += 1;
+        }
+        bin.padded += u32::from(grant.padding_bytes.is_some());
+    }
+
+    /// Tells the primary cell's bandwidth in PRBs.
+    pub fn set_bandwidth(&mut self, n_prb_cell: u16) {
+        self.n_prb_cell = self.n_prb_cell.max(Some(n_prb_cell));
+    }
+
+    /// Takes a measurement of the primary cell.
+    pub fn push_measurement(&mut self, m: &Measurement) {
+        if m.position.cell != 0 {
+            return;
+        }
+        let bin = self.bin(m.position.tti);
+        bin.rsrp.add(m.rsrp_dbm);
+        bin.rsrq.add(m.rsrq_db);
+        bin.snr.add(match (m.snr_rx0_db, m.snr_rx1_db) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        });
+    }
+
+    /// The usage in `[start, end)`, to whole bins.
+    #[must_use]
+    pub fn usage(&self, start: TtiIndex, end: TtiIndex) -> Usage {
+        let first = start.0.div_euclid(BIN_TTIS);
+        let last = end.0.saturating_sub(1).div_euclid(BIN_TTIS);
+        let from = self.bins.partition_point(|(at, _)| *at < first);
+        let mut sum = Bin::default();
+        for (_, bin) in self.bins.iter().skip(from).take_while(|(at, _)| *at <= last) {
+            sum.join(bin);
+        }
+        let ttis = ((last - first + 1).max(1) * BIN_TTIS) as f64;
+        let cell = self.n_prb_cell.map(f64::from).filter(|n| *n > 0.0);
+        let of_cell = |ttis: f64| cell.filter(|_| ttis > 0.0).map(|n| sum.prb as f64 / (n * ttis));
+        let share = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
+        Usage {
+            scheduled_share: f64::from(sum.scheduled) / ttis,
+            prb_share: of_cell(ttis),
+            prb_share_when_scheduled: of_cell(f64::from(sum.scheduled)),
+            mcs_mean: share(sum.mcs_sum, sum.mcs_count),
+            retx_share: share(sum.retx, sum.retx_known),
+            padded_blocks: u64::from(sum.padded),
+            rsrp_dbm: sum.rsrp.mean(),
+            rsrq_db: sum.rsrq.mean(),
+            snr_db: sum.snr.mean(),
+        }
+    }
+
+    /// The bin of a TTI; records come nearly in order, so it is near the end.
+    fn bin(&mut self, tti: TtiIndex) -> &mut Bin {
+        let at = tti.0.div_euclid(BIN_TTIS);
+        let index = match self.bins.last() {
+            Some((last, _)) if *last < at => self.bins.len(),
+            _ => self.bins.partition_point(|(bin, _)| *bin < at),
+        };
+        if self.bins.get(index).is_none_or(|(bin, _)| *bin != at) {
+            self.bins.insert(index, (at, Bin::default()));
+        }
+        &mut self.bins[index].1
+    }
+}
+
+impl Bin {
+    fn join(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.prb += other.prb;
+        self.mcs_sum += other.mcs_sum;
+        self.mcs_count += other.mcs_count;
+        self.blocks += other.blocks;
+        self.retx += other.retx;
+        self.retx_known += other.retx_known;
+        self.padded += other.padded;
+        self.rsrp = self.rsrp.join(other.rsrp);
+        self.rsrq = self.rsrq.join(other.rsrq);
+        self.snr = self.snr.join(other.snr);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::Position;
+
+    use super::*;
+
+    #[test]
+    fn shares_over_a_span() {
+        let mut bins = UsageBins::new(Direction::Dl);
+        bins.set_bandwidth(50);
+        for tti in 0..100 {
+            let mut grant = Grant::new(Position::lte(tti), Direction::Dl, 25);
+            grant.mcs = Some(10);
+            grant.retx = Some(tti % 10 == 0);
+            bins.push_grant(&grant);
+            // The second block of an assignment repeats its PRBs.
+            grant.tb = 1;
+            bins.push_grant(&grant);
+        }
+        let usage = bins.usage(TtiIndex(0), TtiIndex(200));
+        assert_eq!(usage.scheduled_share, 0.5);
+        assert_eq!(usage.prb_share, Some(0.25));
+        assert_eq!(usage.prb_share_when_scheduled, Some(0.5));
+        assert_eq!((usage.mcs_mean, usage.retx_share), (Some(10.0), Some(0.1)));
+        assert_eq!(usage.rsrp_dbm, None);
+        assert_eq!(bins.usage(TtiIndex(1_000), TtiIndex(1_100)).scheduled_share, 0.0);
+    }
+}

@@ -1,0 +1,206 @@
+//! `decode`: every record, as JSON lines, CSV or Parquet.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use airmile_decode::diag::Tagged;
+use airmile_decode::table::{GrantWriter, RlcWriter};
+use airmile_model::row::{Column, Value, hex};
+use airmile_model::{Record, TtiIndex};
+use serde_json::Map;
+
+use crate::error::{Error, Result};
+use crate::input::Progress;
+use crate::limits::{LimitFilter, Limits};
+use crate::session::{Inputs, Loaded, read_inputs};
+use crate::write::parquet::ParquetDir;
+
+/// How records go out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DecodeTo {
+    /// A JSON object a line.
+    JsonLines,
+    /// CSV: the documented tables for `grant` and `rlc`, else all columns.
+    Csv,
+    /// A Parquet file per record type in a directory.
+    Parquet(PathBuf),
+}
+
+/// What to decode.
+#[derive(Debug, Clone)]
+pub struct DecodeOptions {
+    /// Record types; empty: all.
+    pub only: BTreeSet<String>,
+    /// How they go out.
+    pub to: DecodeTo,
+    /// Limits on the time.
+    pub limits: Limits,
+    /// Which subscription; all where it is not given.
+    pub subscription: Option<u8>,
+}
+
+impl DecodeOptions {
+    /// Checks the record types, and that CSV has one table to write.
+    ///
+    /// # Errors
+    /// A name that is no record type; CSV without exactly one type.
+    pub fn check(&self) -> Result<()> {
+        for name in &self.only {
+            if !Record::NAMES.contains(&name.as_str()) {
+                return Err(Error::Option(format!(
+                    "--only: no record type `{name}`; there are {}",
+                    Record::NAMES.join(", ")
+                )));
+            }
+        }
+        if self.to == DecodeTo::Csv && self.only.len() != 1 {
+            return Err(Error::Option(
+                "--format csv writes one table: name it with --only, such as --only grant".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Decodes the inputs' records to `out` (or to the Parquet directory); gives
+/// the files that were written and their rows.
+///
+/// # Errors
+/// The inputs cannot be read, the output cannot be written.
+pub fn decode(
+    inputs: &Inputs,
+    options: &DecodeOptions,
+    progress: &Progress,
+    out: &mut dyn Write,
+) -> Result<(Loaded, Vec<(PathBuf, u64)>)> {
+    options.check()?;
+    let mut sink = Sink::new(options, out)?;
+    let mut filter = LimitFilter::new(options.limits);
+    let mut failed = None;
+    let loaded = read_inputs(inputs, progress, &mut |tagged| {
+        let wanted = failed.is_none()
+            && (options.only.is_empty() || options.only.contains(tagged.record.name()))
+            && options.subscription.is_none_or(|s| s == tagged.subscription)
+            && filter.keeps(&tagged.record);
+        if wanted {
+            failed = sink.push(&tagged).err();
+        }
+    })?;
+    match failed {
+        Some(error) => Err(error),
+        None => Ok((loaded, sink.finish()?)),
+    }
+}
+
+enum Sink<'a> {
+    Json(&'a mut dyn Write),
+    Grants(GrantWriter<&'a mut dyn Write>),
+    Rlc(RlcWriter<&'a mut dyn Write>),
+    Columns(&'a mut dyn Write),
+    Parquet(ParquetDir),
+}
+
+fn to_stdout(source: std::io::Error) -> Error {
+    Error::Write { path: Path::new("standard output").to_owned(), source }
+}
+
+fn csv_error(error: impl std::fmt::Display) -> Error {
+    to_stdout(std::io::Error::other(error.to_string()))
+}
+
+impl<'a> Sink<'a> {
+    fn new(options: &DecodeOptions, out: &'a mut dyn Write) -> Result<Self> {
+        let only = options.only.first().map(String::as_str);
+        Ok(match (&options.to, only) {
+            (DecodeTo::Parquet(dir), _) => Self::Parquet(ParquetDir::create(dir)?),
+            (DecodeTo::JsonLines, _) => Self::Json(out),
+            (DecodeTo::Csv, Some("grant")) => {
+                Self::Grants(GrantWriter::new(out).map_err(csv_error)?)
+            }
+            (DecodeTo::Csv, Some("rlc")) => Self::Rlc(RlcWriter::new(out).map_err(csv_error)?),
+            (DecodeTo::Csv, only) => {
+                let columns: Vec<Column> = Record::tables()
+                    .into_iter()
+                    .find(|(name, ..)| Some(*name) == only)
+                    .map(|(.., columns)| columns)
+                    .unwrap_or_default();
+                let names: Vec<&str> = columns.iter().map(|c| c.name).collect();
+                writeln!(out, "{}", names.join(",")).map_err(to_stdout)?;
+                Self::Columns(out)
+            }
+        })
+    }
+
+    fn push(&mut self, tagged: &Tagged) -> Result<()> {
+        match (self, &tagged.record) {
+            (Self::Json(out), record) => json_line(*out, tagged.subscription, record),
+            (Self::Grants(writer), Record::Grant(grant)) => writer.push(grant).map_err(csv_error),
+            (Self::Rlc(writer), Record::Rlc(pdu)) => writer.push(pdu).map_err(csv_error),
+            (Self::Columns(out), record) => csv_line(*out, record),
+            (Self::Parquet(dir), record) => dir.push(record),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<(PathBuf, u64)>> {
+        match self {
+            Self::Json(out) | Self::Columns(out) => out.flush().map_err(to_stdout)?,
+            Self::Grants(writer) => writer.finish().map_err(csv_error)?,
+            Self::Rlc(writer) => writer.finish().map_err(csv_error)?,
+            Self::Parquet(dir) => return dir.finish(),
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn json_line(out: &mut dyn Write, subscription: u8, record: &Record) -> Result<()> {
+    let mut line = Map::new();
+    line.insert("type".into(), record.name().into());
+    line.insert("subscription".into(), subscription.into());
+    if let Record::Grant(grant) = record {
+        let mut fields = grant_json(grant);
+        line.append(&mut fields);
+    } else {
+        line.append(&mut record.to_json());
+    }
+    serde_json::to_writer(&mut *out, &line).map_err(|e| to_stdout(e.into()))?;
+    out.write_all(b"\n").map_err(to_stdout)
+}
+
+/// A grant with its wrapped time, and its sources by name.
+fn grant_json(grant: &airmile_model::Grant) -> Map<String, serde_json::Value> {
+    use airmile_model::Row;
+    let mut fields = grant.to_json();
+    let TtiIndex(_) = grant.position.tti;
+    let wrapped = grant.position.tti.wrapped();
+    fields.insert("sfn".into(), wrapped.sfn().into());
+    fields.insert("subframe".into(), wrapped.subframe().into());
+    let names: Vec<_> = grant.sources.names().collect();
+    fields.insert("sources".into(), names.into());
+    fields
+}
+
+fn csv_line(out: &mut dyn Write, record: &Record) -> Result<()> {
+    let mut line = String::new();
+    let mut first = true;
+    record.values(&mut |value| {
+        if !std::mem::take(&mut first) {
+            line.push(',');
+        }
+        match value {
+            Value::Null => {}
+            Value::Int(i) => line.push_str(&i.to_string()),
+            Value::Float(x) => line.push_str(&x.to_string()),
+            Value::Bool(b) => line.push(if b { '1' } else { '0' }),
+            Value::Text(s) if s.contains([',', '"', '\n']) => {
+                line.push('"');
+                line.push_str(&s.replace('"', "\"\""));
+                line.push('"');
+            }
+            Value::Text(s) => line.push_str(s),
+            Value::Bytes(b) => line.push_str(&hex(b)),
+        }
+    });
+    writeln!(out, "{line}").map_err(to_stdout)
+}

@@ -1,0 +1,393 @@
+//! `diagnose`: one verdict per transfer and for the session, with evidence.
+
+use std::collections::BTreeMap;
+
+use airmile_infer::usage::Usage;
+use airmile_model::{Burst, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
+use serde::Serialize;
+
+use super::radio::{Missing, RadioOptions, RadioReport, radio};
+use super::tracks::{EvidenceCounts, ServingCell};
+use crate::error::Result;
+use crate::input::Progress;
+use crate::session::{FileReport, Inputs};
+
+/// What `diagnose` says.
+#[derive(Debug, Clone, Serialize)]
+pub struct Diagnosis {
+    /// The answer for all transfers together.
+    pub session: SessionVerdict,
+    /// The answer for each transfer.
+    pub transfers: Vec<TransferDiagnosis>,
+    /// Where the transfers are from: `given`, or `detected` in the allocation.
+    pub transfers_from: &'static str,
+    /// Serving cells.
+    pub cells: Vec<ServingCell>,
+    /// Downlink bandwidth in PRBs.
+    pub n_prb_cell: Option<u16>,
+    /// What the records hold.
+    pub evidence_counts: EvidenceCounts,
+    /// What is missing for a better answer, and how to capture it.
+    pub missing: Vec<Missing>,
+    /// The files.
+    pub files: Vec<FileReport>,
+}
+
+/// The answer for all transfers of the direction that carried more.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionVerdict {
+    /// Who the bottleneck was.
+    pub verdict: Verdict,
+    /// How sure that is, 0 to 1.
+    pub confidence: f64,
+    /// Which way the transfers went that it is about.
+    pub dir: Option<Direction>,
+    /// Link demand of all of them together.
+    pub link_demand: Option<f64>,
+    /// The verdict in a sentence.
+    pub says: String,
+}
+
+/// The answer for one transfer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TransferDiagnosis {
+    /// The transfer's name.
+    pub id: String,
+    /// Who the bottleneck was.
+    pub verdict: Verdict,
+    /// How sure that is, 0 to 1.
+    pub confidence: f64,
+    /// Time in ms by cause; the parts add up to the duration.
+    pub shares: BTreeMap<&'static str, f64>,
+    /// What it would have taken without the leading cause, in ms.
+    pub counterfactual_ms: Option<f64>,
+    /// Why.
+    pub evidence: Vec<EvidenceItem>,
+    /// What to do next.
+    pub next_step: String,
+    /// The measures that it rests on.
+    #[serde(flatten)]
+    pub finding: Measures,
+}
+
+/// The measures of a transfer, as `radio` gives them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measures {
+    /// `dl` or `ul`.
+    pub dir: Direction,
+    /// Start in microseconds since the Unix epoch.
+    pub start_us: Option<i64>,
+    /// End in microseconds since the Unix epoch.
+    pub end_us: Option<i64>,
+    /// First TTI.
+    pub start_tti: TtiIndex,
+    /// End TTI (exclusive).
+    pub end_tti: TtiIndex,
+    /// Duration in ms.
+    pub duration_ms: f64,
+    /// Bytes.
+    pub bytes: Option<u64>,
+    /// Throughput time in ms.
+    pub throughput_time_ms: Option<f64>,
+    /// Throughput time / duration.
+    pub link_demand: Option<f64>,
+    /// Bytes / throughput time in bits per second.
+    pub link_throughput_bps: Option<f64>,
+    /// Whether another transfer overlaps it.
+    pub overlapped: bool,
+}
+
+/// A reason: words, a number, and a place on the time axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvidenceItem {
+    /// What was seen, in words with the number.
+    pub what: String,
+    /// The number.
+    pub value: Option<f64>,
+    /// Its unit; empty for a ratio.
+    pub unit: &'static str,
+    /// Where to look: first TTI.
+    pub from_tti: TtiIndex,
+    /// Where to look: end TTI (exclusive).
+    pub to_tti: TtiIndex,
+}
+
+/// Runs the diagnosis.
+///
+/// # Errors
+/// The inputs cannot be read, or hold nothing to analyse.
+pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
+    Ok(conclude(radio(inputs, options, progress)?, &options.thresholds))
+}
+
+fn conclude(report: RadioReport, thresholds: &VerdictThresholds) -> Diagnosis {
+    let session = session(&report, thresholds);
+    let transfers = report
+        .transfers
+        .iter()
+        .zip(&report.usage)
+        .map(|(finding, usage)| transfer(finding, usage, &report))
+        .collect();
+    Diagnosis {
+        session,
+        transfers,
+        transfers_from: report.transfers_from,
+        cells: report.cells,
+        n_prb_cell: report.n_prb_cell,
+        evidence_counts: report.evidence_counts,
+        missing: report.missing,
+        files: report.files,
+    }
+}
+
+/// Bytes of the transfers of a direction.
+fn carried(report: &RadioReport, dir: Direction) -> u64 {
+    let of = report.transfers.iter().filter(|t| t.dir == dir);
+    of.filter_map(|t| t.bytes).fold(0, u64::saturating_add)
+}
+
+fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdict {
+    let unknown = |says: String| SessionVerdict {
+        verdict: Verdict::Unknown,
+        confidence: 0.0,
+        dir: None,
+        link_demand: None,
+        says,
+    };
+    if report.transfers.is_empty() {
+        let bytes: u64 = report.small.values().map(|s| s.bytes).sum();
+        return unknown(format!(
+            "Cannot tell: the log shows no transfer worth the name ({bytes} bytes in small \
+             exchanges). Log while a transfer runs."
+        ));
+    }
+    let dir = if carried(report, Direction::Ul) > carried(report, Direction::Dl) {
+        Direction::Ul
+    } else {
+        Direction::Dl
+    };
+    let judged: Vec<&TransferFinding> = report
+        .transfers
+        .iter()
+        .filter(|t| t.dir == dir && t.throughput_time_ms.is_some() && t.verdict != Verdict::Unknown)
+        .collect();
+    let duration_ms: f64 = judged.iter().map(|t| t.duration_ms).sum();
+    if judged.is_empty() || duration_ms <= 0.0 {
+        return unknown(
+            "Cannot tell: the log does not hold the evidence; see what is missing.".into(),
+        );
+    }
+    let queued_ms: f64 = judged.iter().filter_map(|t| t.throughput_time_ms).sum();
+    let demand = queued_ms / duration_ms;
+    let verdict = thresholds.judge(demand);
+    let confidence = judged.iter().map(|t| t.confidence * t.duration_ms).sum::<f64>() / duration_ms;
+    SessionVerdict {
+        verdict,
+        confidence,
+        dir: Some(dir),
+        link_demand: Some(demand),
+        says: says(verdict, dir, demand, judged.len()),
+    }
+}
+
+const fn link(dir: Direction) -> &'static str {
+    match dir {
+        Direction::Dl => "downlink",
+        Direction::Ul => "uplink",
+    }
+}
+
+fn says(verdict: Verdict, dir: Direction, demand: f64, n: usize) -> String {
+    let link = link(dir);
+    let share = demand * 100.0;
+    let of = if n == 1 { "the transfer".to_owned() } else { format!("the {n} transfers") };
+    match verdict {
+        Verdict::Radio => format!(
+            "The {link} was the bottleneck: data waited for it during {share:.0} % of {of}."
+        ),
+        Verdict::NotRadio => format!(
+            "The {link} was not the bottleneck: its queue was empty during {:.0} % of {of}.",
+            100.0 - share
+        ),
+        Verdict::Mixed => format!(
+            "The {link} was the bottleneck for a part: data waited for it during {share:.0} % of \
+             {of}."
+        ),
+        Verdict::Unknown => "Cannot tell from these files.".into(),
+    }
+}
+
+fn transfer(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> TransferDiagnosis {
+    let bursts: Vec<&Burst> = report
+        .bursts
+        .iter()
+        .filter(|b| {
+            b.dir == finding.dir && b.end_tti > finding.start_tti && b.start_tti < finding.end_tti
+        })
+        .collect();
+    let counterfactual_ms = match finding.verdict {
+        Verdict::NotRadio | Verdict::Mixed => finding.throughput_time_ms,
+        _ => None,
+    };
+    TransferDiagnosis {
+        id: finding.id.clone(),
+        verdict: finding.verdict,
+        confidence: finding.confidence,
+        shares: shares(finding),
+        counterfactual_ms,
+        evidence: evidence(finding, usage, &bursts),
+        next_step: next_step(finding, usage, report),
+        finding: Measures {
+            dir: finding.dir,
+            start_us: finding.start_us,
+            end_us: finding.end_us,
+            start_tti: finding.start_tti,
+            end_tti: finding.end_tti,
+            duration_ms: finding.duration_ms,
+            bytes: finding.bytes,
+            throughput_time_ms: finding.throughput_time_ms,
+            link_demand: finding.link_demand,
+            link_throughput_bps: finding.link_throughput_bps,
+            overlapped: finding.overlapped,
+        },
+    }
+}
+
+/// The duration by cause. Without packets, all that is not the radio's is
+/// somebody else's, unnamed.
+fn shares(finding: &TransferFinding) -> BTreeMap<&'static str, f64> {
+    let Some(queued_ms) = finding.throughput_time_ms else {
+        return BTreeMap::from([("unknown", finding.duration_ms)]);
+    };
+    let unknown_ms = finding.unknown_ms.min(finding.duration_ms - queued_ms).max(0.0);
+    let rest_ms = (finding.duration_ms - queued_ms - unknown_ms).max(0.0);
+    BTreeMap::from([("radio", queued_ms), ("not_radio", rest_ms), ("unknown", unknown_ms)])
+}
+
+fn evidence(finding: &TransferFinding, usage: &Usage, bursts: &[&Burst]) -> Vec<EvidenceItem> {
+    let link = link(finding.dir);
+    let mut out = Vec::new();
+    let whole = (finding.start_tti, finding.end_tti);
+    let mut add = |what: String, value: Option<f64>, unit, (from_tti, to_tti)| {
+        out.push(EvidenceItem { what, value, unit, from_tti, to_tti });
+    };
+    if let (Some(queued_ms), Some(demand)) = (finding.throughput_time_ms, finding.link_demand) {
+        let what = format!(
+            "the {link} queue was not empty for {queued_ms:.0} of {:.0} ms (link demand {:.0} %)",
+            finding.duration_ms,
+            demand * 100.0
+        );
+        add(what, Some(demand), "", whole);
+        add(burst_words(bursts), Some(bursts.len() as f64), "bursts", whole);
+    }
+    if let Some((from, to)) = longest_empty(finding, bursts) {
+        let ms = to.since(from) as f64;
+        let what = format!("longest time with an empty queue inside it: {ms:.0} ms");
+        add(what, Some(ms), "ms", (from, to));
+    }
+    if let (Some(link_bps), Some(bytes)) = (finding.link_throughput_bps, finding.bytes) {
+        let got_bps = bytes as f64 * 8_000.0 / finding.duration_ms.max(1.0);
+        let what = format!(
+            "it got {:.2} Mbit/s; while data waited the link gave {:.2} Mbit/s",
+            got_bps / 1e6,
+            link_bps / 1e6
+        );
+        add(what, Some(link_bps), "bit/s", whole);
+    }
+    let mut scheduled = format!("scheduled in {:.0} % of the time", usage.scheduled_share * 100.0);
+    if let (Some(when), Some(all)) = (usage.prb_share_when_scheduled, usage.prb_share) {
+        scheduled.push_str(&format!(
+            ", then with {:.0} % of the cell's PRBs ({:.0} % over all)",
+            when * 100.0,
+            all * 100.0
+        ));
+    }
+    add(scheduled, Some(usage.scheduled_share), "", whole);
+    if let Some(signal) = signal_words(usage) {
+        add(signal, usage.rsrp_dbm, "dBm", whole);
+    }
+    for note in &finding.notes {
+        add(note.clone(), None, "", whole);
+    }
+    out
+}
+
+fn burst_words(bursts: &[&Burst]) -> String {
+    let mut closed: BTreeMap<&str, u64> = BTreeMap::new();
+    for burst in bursts {
+        *closed.entry(burst.closed_by.as_str()).or_default() += 1;
+    }
+    let by: Vec<String> = closed.iter().map(|(by, n)| format!("{n} by {by}")).collect();
+    let longest = bursts.iter().map(|b| b.n_tti()).max().unwrap_or(0);
+    if bursts.is_empty() {
+        return "no burst: each block emptied the queue".into();
+    }
+    format!("{} bursts, the longest {longest} TTIs; ended {}", bursts.len(), by.join(", "))
+}
+
+/// The longest span inside the transfer that no burst covers, where it is
+/// long enough to matter (100 ms, chosen here).
+fn longest_empty(finding: &TransferFinding, bursts: &[&Burst]) -> Option<(TtiIndex, TtiIndex)> {
+    finding.throughput_time_ms?;
+    let mut at = finding.start_tti;
+    let mut best = (at, at);
+    let ends = bursts.iter().map(|b| (b.start_tti, b.end_tti));
+    for (start, end) in ends.chain([(finding.end_tti, finding.end_tti)]) {
+        if start.since(at) > best.1.since(best.0) {
+            best = (at, start);
+        }
+        at = at.max(end);
+    }
+    (best.1.since(best.0) >= 100).then_some(best)
+}
+
+fn signal_words(usage: &Usage) -> Option<String> {
+    let mut words = Vec::new();
+    if let Some(rsrp) = usage.rsrp_dbm {
+        words.push(format!("RSRP {rsrp:.0} dBm"));
+    }
+    if let Some(snr) = usage.snr_db {
+        words.push(format!("SNR {snr:.0} dB"));
+    }
+    if let Some(mcs) = usage.mcs_mean {
+        words.push(format!("mean MCS {mcs:.0}"));
+    }
+    if let Some(retx) = usage.retx_share {
+        words.push(format!("{:.0} % of blocks HARQ retransmissions", retx * 100.0));
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// Signal that is called weak here: below it a cell-edge MCS is usual (chosen
+/// here, as operators' planning does).
+const WEAK_RSRP_DBM: f64 = -110.0;
+
+fn next_step(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> String {
+    let weak = usage.rsrp_dbm.is_some_and(|rsrp| rsrp < WEAK_RSRP_DBM);
+    let uplink = finding.dir == Direction::Ul;
+    match finding.verdict {
+        Verdict::Radio if uplink => "the uplink limits it: send less, or later; watch the \
+            buffer it fills with `airmile radio FILE --json` (sched_wait_ms)"
+            .into(),
+        Verdict::Radio if weak => "the radio limits it, and the signal is weak: repeat it in a \
+            better place before changing the application; then `airmile radio` both logs"
+            .into(),
+        Verdict::Radio => "the radio limits it: only fewer bytes help (lower bitrate, \
+            compression, caching); repeat at another hour or cell and compare link throughput"
+            .into(),
+        Verdict::NotRadio => "look upstream of the radio: the sender, its window, a proxy or a \
+            rate limit. Capture packets at the phone and the server at the same time as the modem \
+            log to tell which"
+            .into(),
+        Verdict::Mixed => "both the radio and something upstream: fix upstream first, since the \
+            counterfactual is what the radio alone would have taken"
+            .into(),
+        Verdict::Unknown => match report.missing.first() {
+            _ if finding.overlapped => "repeat it with no other transfer at the same time: queues \
+                are per user, not per application"
+                .into(),
+            Some(missing) => format!("capture {}: {}", missing.what, missing.how_to_capture),
+            None => "log again, with the whole transfer inside the log".into(),
+        },
+    }
+}

@@ -1,0 +1,96 @@
+//! `inspect`: what files hold, and what can be answered from them.
+
+use serde::Serialize;
+
+use airmile_infer::burst::EvidenceChoice;
+
+use super::radio::{Missing, missing};
+use super::tracks::EvidenceCounts;
+use crate::error::{Error, Result};
+use crate::input::{Input, Progress};
+use crate::limits::{LimitFilter, Limits};
+use crate::recognise::Kind;
+use crate::session::{FileReport, Inputs, read_inputs};
+
+/// What `inspect` says.
+#[derive(Debug, Clone, Serialize)]
+pub struct InspectReport {
+    /// The files.
+    pub files: Vec<FileReport>,
+    /// Questions that they answer, with what the answer rests on.
+    pub can_answer: Vec<String>,
+    /// What they lack, and how to get it.
+    pub missing: Vec<Missing>,
+    /// How much of each kind of evidence they hold.
+    pub evidence_counts: EvidenceCounts,
+}
+
+/// Looks through the files, each by itself; one of no use is a report too.
+///
+/// # Errors
+/// A file cannot be opened or read.
+pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<InspectReport> {
+    let mut counts = EvidenceCounts::default();
+    let mut files = Vec::new();
+    let mut missing_files = Vec::new();
+    let mut transfers_given = false;
+    for path in inputs.files.iter().chain(&inputs.transfers) {
+        let one = Inputs { files: vec![path.clone()], transfers: None };
+        let mut filter = LimitFilter::new(limits);
+        let read = read_inputs(&one, progress, &mut |tagged| {
+            if filter.keeps(&tagged.record) {
+                counts.count(&tagged.record);
+            }
+        });
+        match read {
+            Ok(loaded) => {
+                transfers_given |= !loaded.transfers.is_empty();
+                files.extend(loaded.files);
+            }
+            Err(Error::Unusable { what, .. }) => {
+                let input = Input::open(path, progress)?;
+                let kind = Kind::of(input.head());
+                files.push(FileReport::unusable(&input, kind, &what));
+                missing_files.push(Missing {
+                    what: format!("{} cannot be used", path.display()),
+                    how_to_capture: what,
+                });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let mut missing = missing(&counts, EvidenceChoice::Auto, transfers_given);
+    missing.extend(missing_files);
+    Ok(InspectReport { files, can_answer: answers(&counts), missing, evidence_counts: counts })
+}
+
+fn answers(counts: &EvidenceCounts) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut evidence = Vec::new();
+    if counts.dl_pdus_with_poll > 0 {
+        evidence.push(format!("{} RLC PDUs with poll bits", counts.dl_pdus_with_poll));
+    }
+    if counts.dl_blocks_with_padding > 0 {
+        evidence.push(format!("the padding of {} blocks", counts.dl_blocks_with_padding));
+    }
+    if counts.dl_blocks_with_prb > 0 {
+        evidence.push(format!("the PRBs of {} blocks", counts.dl_blocks_with_prb));
+    }
+    if !evidence.is_empty() {
+        out.push(format!(
+            "was the downlink the bottleneck (bursts, throughput time, link demand): from {}",
+            evidence.join(", ")
+        ));
+    }
+    if counts.ul_blocks > 0 && counts.buffer_samples + counts.bsr_reports > 0 {
+        out.push(format!(
+            "was the uplink the bottleneck: from {} blocks, {} samples of the phone's buffer and \
+             {} buffer status reports",
+            counts.ul_blocks, counts.buffer_samples, counts.bsr_reports
+        ));
+    }
+    if counts.measurements > 0 {
+        out.push(format!("how the signal was: from {} measurements", counts.measurements));
+    }
+    out
+}

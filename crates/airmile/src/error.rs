@@ -1,0 +1,69 @@
+//! Why a command could not do its work, in words that say what to do next.
+
+use std::path::PathBuf;
+
+/// What the facade can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be opened or read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file or directory could not be written.
+    #[error("{}: cannot write: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// What the file is was recognised, but it cannot be used here.
+    #[error("{}: {what}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What it is and what to do.
+        what: String,
+    },
+    /// A table lacks a column.
+    #[error("{}: {source}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What the table lacks.
+        source: airmile_decode::table::TableError,
+    },
+    /// None of the inputs hold what the command needs.
+    #[error("{0}")]
+    NothingToAnalyse(String),
+    /// An option's value makes no sense.
+    #[error("{0}")]
+    Option(String),
+    /// Parquet or Arrow refused.
+    #[error("{}: {what}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What they say.
+        what: String,
+    },
+}
+
+impl Error {
+    /// A reading error of a file.
+    pub(crate) fn read(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Read { path: path.into(), source }
+    }
+
+    /// A writing error of a file.
+    pub(crate) fn write(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Write { path: path.into(), source }
+    }
+}
+
+/// Results of the facade.
+pub type Result<T> = std::result::Result<T, Error>;

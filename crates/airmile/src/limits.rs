@@ -1,0 +1,197 @@
+//! `--from` and `--to`: limits on the time of an analysis.
+
+use airmile_model::{Record, Stamp};
+
+use crate::error::{Error, Result};
+
+const SECOND_NS: i64 = 1_000_000_000;
+const DAY_NS: i64 = 86_400 * SECOND_NS;
+
+/// A point in time as a person gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimePoint {
+    /// Since the input's start, in nanoseconds.
+    SinceStart(i64),
+    /// Time of day (UTC) on the day of the input's start, in nanoseconds.
+    TimeOfDay(i64),
+    /// Nanoseconds since the Unix epoch.
+    Absolute(i64),
+}
+
+impl TimePoint {
+    /// Parses `12.5` (seconds since the start), `12:01:29.5` (time of day,
+    /// UTC) or `2018-08-25T12:01:29.5Z`.
+    ///
+    /// # Errors
+    /// It is none of these.
+    pub fn parse(text: &str) -> Result<Self> {
+        let parsed = if let Some((date, time)) = text.split_once(['T', ' ']) {
+            days(date)
+                .zip(time_of_day(time.trim_end_matches('Z')))
+                .map(|(day, ns)| Self::Absolute(day * DAY_NS + ns))
+        } else if text.contains(':') {
+            time_of_day(text.trim_end_matches('Z')).map(Self::TimeOfDay)
+        } else {
+            seconds(text).map(Self::SinceStart)
+        };
+        parsed.ok_or_else(|| {
+            Error::Option(format!(
+                "{text:?} is no time: give seconds since the start (12.5), a time of day in UTC \
+                 (12:01:29.5) or a date and time (2018-08-25T12:01:29Z)"
+            ))
+        })
+    }
+
+    fn resolve(self, start_ns: i64) -> i64 {
+        match self {
+            Self::SinceStart(ns) => start_ns.saturating_add(ns),
+            Self::Absolute(ns) => ns,
+            Self::TimeOfDay(ns) => start_ns.div_euclid(DAY_NS) * DAY_NS + ns,
+        }
+    }
+}
+
+/// Seconds with up to nine decimals, exactly.
+fn seconds(text: &str) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let fraction_ns: i64 = format!("{fraction:0<9}").parse().ok()?;
+    whole.parse::<i64>().ok()?.checked_mul(SECOND_NS)?.checked_add(fraction_ns)
+}
+
+fn time_of_day(text: &str) -> Option<i64> {
+    let mut parts = text.split(':');
+    let hours: i64 = parts.next()?.parse().ok().filter(|h| (0..24).contains(h))?;
+    let minutes: i64 = parts.next()?.parse().ok().filter(|m| (0..60).contains(m))?;
+    let seconds_ns = parts.next().map_or(Some(0), seconds).filter(|s| *s < 61 * SECOND_NS)?;
+    parts.next().is_none().then_some((hours * 3_600 + minutes * 60) * SECOND_NS + seconds_ns)
+}
+
+/// Days since 1970-01-01 of a proleptic Gregorian date.
+fn days(date: &str) -> Option<i64> {
+    let mut parts = date.split('-');
+    let year: i64 = parts.next()?.parse().ok().filter(|y| (1970..10_000).contains(y))?;
+    let month: i64 = parts.next()?.parse().ok().filter(|m| (1..=12).contains(m))?;
+    let day: i64 = parts.next()?.parse().ok().filter(|d| (1..=31).contains(d))?;
+    // Years begin in March, so that the leap day is the last.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = y / 4 - y / 100 + y / 400;
+    (parts.next().is_none()).then_some(365 * y + leap_days + (153 * m + 2) / 5 + day - 1 - 719_468)
+}
+
+/// A date and time as text, in UTC with ms, from nanoseconds since the epoch.
+#[must_use]
+pub fn format_utc(ns: i64) -> String {
+    let day = ns.div_euclid(DAY_NS);
+    let ms = ns.rem_euclid(DAY_NS) / 1_000_000;
+    let z = day + 719_468;
+    let era = z.div_euclid(146_097);
+    let of_era = z.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let m = (5 * day_of_year + 2) / 153;
+    let (month, carry) = if m < 10 { (m + 3, 0) } else { (m - 9, 1) };
+    let year = year_of_era + era * 400 + carry;
+    format!(
+        "{year:04}-{month:02}-{:02} {:02}:{:02}:{:02}.{:03}",
+        day_of_year - (153 * m + 2) / 5 + 1,
+        ms / 3_600_000,
+        ms / 60_000 % 60,
+        ms / 1_000 % 60,
+        ms % 1_000
+    )
+}
+
+/// Both limits; the end is exclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Nothing before it.
+    pub from: Option<TimePoint>,
+    /// Nothing from it on.
+    pub to: Option<TimePoint>,
+}
+
+/// Limits that have met the input's start.
+#[derive(Debug, Clone, Default)]
+pub struct LimitFilter {
+    limits: Limits,
+    start_ns: Option<i64>,
+}
+
+impl LimitFilter {
+    /// A filter that takes the first record's time for the start.
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        Self { limits, start_ns: None }
+    }
+
+    /// Whether a record is within the limits. Records of tables that give no
+    /// time are placed by their TTI, 1 ms each.
+    pub fn keeps(&mut self, record: &Record) -> bool {
+        let Some(ns) = time_of(record) else { return true };
+        self.keeps_ns(ns)
+    }
+
+    /// Whether a time is within the limits.
+    pub fn keeps_ns(&mut self, ns: i64) -> bool {
+        let start = *self.start_ns.get_or_insert(ns);
+        self.limits.from.is_none_or(|from| ns >= from.resolve(start))
+            && self.limits.to.is_none_or(|to| ns < to.resolve(start))
+    }
+}
+
+fn time_of(record: &Record) -> Option<i64> {
+    if let Some(Stamp { ns, .. }) = record.at() {
+        return Some(ns);
+    }
+    let position = match record {
+        Record::Grant(grant) => grant.position,
+        Record::Rlc(pdu) => pdu.position,
+        _ => return None,
+    };
+    Some(position.tti.0.saturating_mul(1_000_000) >> position.numerology)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_forms() {
+        assert_eq!(TimePoint::parse("12.5").unwrap(), TimePoint::SinceStart(12_500_000_000));
+        assert_eq!(
+            TimePoint::parse("12:01:29.25").unwrap(),
+            TimePoint::TimeOfDay(43_289_250_000_000)
+        );
+        let date = TimePoint::parse("2018-08-25T12:01:29Z").unwrap();
+        assert_eq!(date, TimePoint::Absolute(1_535_198_489_000_000_000));
+        for wrong in ["", "x", "1.2.3", "25:00:00", "2018-13-01T00:00:00", "-5", "1e3"] {
+            assert!(TimePoint::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dates_print_as_they_parse() {
+        for text in
+            ["1970-01-01 00:00:00.000", "2000-02-29 23:59:59.999", "2026-11-21 20:34:00.001"]
+        {
+            let TimePoint::Absolute(ns) = TimePoint::parse(text).unwrap() else { panic!() };
+            assert_eq!(format_utc(ns), text);
+        }
+    }
+
+    #[test]
+    fn limits_are_from_inclusive_to_exclusive() {
+        let limits = Limits {
+            from: Some(TimePoint::SinceStart(1_000_000)),
+            to: Some(TimePoint::SinceStart(3_000_000)),
+        };
+        let mut filter = LimitFilter::new(limits);
+        let kept: Vec<bool> =
+            (0..4).map(|ms| filter.keeps_ns(7_000_000 + ms * 1_000_000)).collect();
+        assert_eq!(kept, [false, true, true, false]);
+    }
+}

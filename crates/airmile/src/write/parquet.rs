@@ -1,0 +1,225 @@
+//! Records as Parquet, one file per record type, zstd inside.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use airmile_model::Record;
+use airmile_model::row::{Column, ColumnType, Value};
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder,
+};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use crate::error::{Error, Result};
+
+/// Rows that are gathered before they are written.
+const BATCH_ROWS: usize = 64 * 1024;
+
+/// The Arrow schema of a record type: its columns, with their documentation
+/// as field metadata.
+#[must_use]
+pub fn arrow_schema(columns: &[Column]) -> SchemaRef {
+    let fields = columns.iter().map(|column| {
+        let kind = match column.kind {
+            ColumnType::Int => DataType::Int64,
+            ColumnType::Float => DataType::Float64,
+            ColumnType::Bool => DataType::Boolean,
+            ColumnType::Text => DataType::Utf8,
+            ColumnType::Bytes => DataType::Binary,
+        };
+        let doc = HashMap::from([("doc".to_owned(), column.doc.to_owned())]);
+        Field::new(column.name, kind, column.nullable).with_metadata(doc)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// A directory that gets a `<record type>.parquet` for each type that occurs.
+pub struct ParquetDir {
+    dir: PathBuf,
+    schemas: HashMap<&'static str, SchemaRef>,
+    tables: BTreeMap<&'static str, Table>,
+}
+
+impl ParquetDir {
+    /// Makes the directory.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(dir: &Path) -> Result<Self> {
+        std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))?;
+        let schemas = Record::tables()
+            .into_iter()
+            .map(|(name, _, columns)| (name, arrow_schema(&columns)))
+            .collect();
+        Ok(Self { dir: dir.to_owned(), schemas, tables: BTreeMap::new() })
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn push(&mut self, record: &Record) -> Result<()> {
+        let name = record.name();
+        let table = match self.tables.entry(name) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                let path = self.dir.join(format!("{name}.parquet"));
+                let schema = self.schemas.get(name).cloned().unwrap_or_else(empty_schema);
+                entry.insert(Table::create(path, schema)?)
+            }
+        };
+        table.push(record)
+    }
+
+    /// Writes what is left and the files' ends; gives the files and their rows.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn finish(self) -> Result<Vec<(PathBuf, u64)>> {
+        self.tables.into_values().map(Table::finish).collect()
+    }
+}
+
+fn empty_schema() -> SchemaRef {
+    Arc::new(Schema::empty())
+}
+
+struct Table {
+    path: PathBuf,
+    schema: SchemaRef,
+    builders: Vec<Builder>,
+    pending: usize,
+    rows: u64,
+    writer: ArrowWriter<File>,
+}
+
+enum Builder {
+    Int(Int64Builder),
+    Float(Float64Builder),
+    Bool(BooleanBuilder),
+    Text(StringBuilder),
+    Bytes(BinaryBuilder),
+}
+
+impl Table {
+    fn create(path: PathBuf, schema: SchemaRef) -> Result<Self> {
+        let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .build();
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))
+            .map_err(|e| refused(&path, &e))?;
+        let builders = schema.fields().iter().map(|f| Builder::of(f.data_type())).collect();
+        Ok(Self { path, schema, builders, pending: 0, rows: 0, writer })
+    }
+
+    fn push(&mut self, record: &Record) -> Result<()> {
+        let mut builders = self.builders.iter_mut();
+        record.values(&mut |value| {
+            if let Some(builder) = builders.next() {
+                builder.append(value);
+            }
+        });
+        self.pending += 1;
+        self.rows += 1;
+        if self.pending >= BATCH_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.pending == 0 {
+            return Ok(());
+        }
+        self.pending = 0;
+        let arrays = self.builders.iter_mut().map(Builder::finish).collect();
+        let batch = RecordBatch::try_new(self.schema.clone(), arrays)
+            .map_err(|e| refused(&self.path, &e))?;
+        self.writer.write(&batch).map_err(|e| refused(&self.path, &e))
+    }
+
+    fn finish(mut self) -> Result<(PathBuf, u64)> {
+        self.flush()?;
+        self.writer.close().map_err(|e| refused(&self.path, &e))?;
+        Ok((self.path, self.rows))
+    }
+}
+
+fn refused(path: &Path, what: &dyn std::fmt::Display) -> Error {
+    Error::Parquet { path: path.to_owned(), what: what.to_string() }
+}
+
+impl Builder {
+    fn of(kind: &DataType) -> Self {
+        match kind {
+            DataType::Int64 => Self::Int(Int64Builder::new()),
+            DataType::Float64 => Self::Float(Float64Builder::new()),
+            DataType::Boolean => Self::Bool(BooleanBuilder::new()),
+            DataType::Binary => Self::Bytes(BinaryBuilder::new()),
+            _ => Self::Text(StringBuilder::new()),
+        }
+    }
+
+    fn append(&mut self, value: Value<'_>) {
+        match (self, value) {
+            (Self::Int(b), Value::Int(x)) => b.append_value(x),
+            (Self::Int(b), _) => b.append_null(),
+            (Self::Float(b), Value::Float(x)) => b.append_value(x),
+            (Self::Float(b), _) => b.append_null(),
+            (Self::Bool(b), Value::Bool(x)) => b.append_value(x),
+            (Self::Bool(b), _) => b.append_null(),
+            (Self::Text(b), Value::Text(x)) => b.append_value(x),
+            (Self::Text(b), _) => b.append_null(),
+            (Self::Bytes(b), Value::Bytes(x)) => b.append_value(x),
+            (Self::Bytes(b), _) => b.append_null(),
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Self::Int(b) => Arc::new(b.finish()),
+            Self::Float(b) => Arc::new(b.finish()),
+            Self::Bool(b) => Arc::new(b.finish()),
+            Self::Text(b) => Arc::new(b.finish()),
+            Self::Bytes(b) => Arc::new(b.finish()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::{Direction, Grant, Position};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    use super::*;
+
+    #[test]
+    fn rows_come_back_with_types_and_nulls() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut out = ParquetDir::create(dir.path()).unwrap();
+        for tti in 0..70_000 {
+            let mut grant = Grant::new(Position::lte(tti), Direction::Dl, 5);
+            grant.tbs_bytes = (tti % 2 == 0).then_some(77);
+            out.push(&grant.into()).unwrap();
+        }
+        let written = out.finish().unwrap();
+        assert_eq!(written, [(dir.path().join("grant.parquet"), 70_000)]);
+        let file = File::open(&written[0].0).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        let (mut rows, mut nulls) = (0, 0);
+        for batch in reader {
+            let batch = batch.unwrap();
+            rows += batch.num_rows();
+            nulls += batch.column_by_name("tbs_bytes").unwrap().null_count();
+            assert!(
+                batch.schema().field_with_name("n_prb").unwrap().metadata().contains_key("doc")
+            );
+        }
+        assert_eq!((rows, nulls), (70_000, 35_000));
+    }
+}

@@ -1,0 +1,141 @@
+//! Inputs: payloads of every message and version, and files of them.
+
+use airmile_decode::diag::{Message, dlf, frame, hdlc, msg};
+use rand::{Rng, RngExt};
+
+/// How the payload of a message begins, for each message and version.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// Log code.
+    pub code: u16,
+    /// Message version.
+    pub version: u8,
+    /// Subpacket id and version.
+    pub subpacket: Option<(u8, u8)>,
+}
+
+/// Every message and version that has a layout.
+#[must_use]
+pub fn kinds() -> Vec<Kind> {
+    let mut out = Vec::new();
+    let mut add = |code, id: Option<u8>, versions: &[u8]| {
+        out.extend(versions.iter().map(|&version| match id {
+            Some(id) => Kind { code, version: 1, subpacket: Some((id, version)) },
+            None => Kind { code, version, subpacket: None },
+        }));
+    };
+    add(0xB063, Some(7), msg::MacDl::VERSIONS);
+    add(0xB064, Some(8), msg::MacUl::VERSIONS);
+    add(0xB066, Some(10), msg::UlBufferStatus::VERSIONS);
+    add(0xB067, Some(11), msg::UlTxStatistics::VERSIONS);
+    add(0xB082, Some(65), msg::RlcDl::VERSIONS);
+    add(0xB092, Some(70), msg::RlcUl::VERSIONS);
+    add(0xB0A3, Some(195), msg::PdcpCipher::<0xB0A3>::VERSIONS);
+    add(0xB0B3, Some(195), msg::PdcpCipher::<0xB0B3>::VERSIONS);
+    add(0xB0C0, None, msg::RrcOta::VERSIONS);
+    add(0xB0C1, None, msg::RrcMib::VERSIONS);
+    add(0xB0C2, None, msg::RrcServCell::VERSIONS);
+    add(0xB126, None, msg::PdschPacket::VERSIONS);
+    add(0xB130, None, msg::PdcchDecoding::VERSIONS);
+    add(0xB132, None, msg::PdschDecoding::VERSIONS);
+    add(0xB139, None, msg::PuschTx::VERSIONS);
+    add(0xB173, None, msg::PdschStat::VERSIONS);
+    add(0xB179, None, msg::IntraFreqMeas::VERSIONS);
+    add(0xB18A, None, msg::RlmReport::VERSIONS);
+    add(0xB193, Some(25), msg::ServCellMeas::VERSIONS);
+    add(0xB195, Some(31), msg::NeighbourMeas::VERSIONS);
+    out
+}
+
+/// A sound payload of a kind: random bytes, read and written again, so that
+/// counts and lengths fit.
+pub fn payload(kind: Kind, rng: &mut impl Rng) -> Vec<u8> {
+    let mut bytes = vec![0; rng.random_range(60..600)];
+    // Mostly small values: a count that is too large ends the message early.
+    let dense = rng.random_range(1..=3);
+    for byte in &mut bytes {
+        *byte = match rng.random_range(0..4) {
+            i if i < dense => rng.random_range(0..4),
+            _ => rng.random(),
+        };
+    }
+    bytes[0] = kind.version;
+    if let Some((id, version)) = kind.subpacket {
+        let size = (bytes.len() - 4) as u16;
+        bytes[1] = 1;
+        bytes[4] = id;
+        bytes[5] = version;
+        bytes[6..8].copy_from_slice(&size.to_le_bytes());
+    }
+    match Message::parse(kind.code, &bytes) {
+        Ok(Some(parsed)) => parsed.message.emit(),
+        _ => bytes,
+    }
+}
+
+/// A log packet to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// Subscription, 0 for none.
+    pub subscription: u8,
+    /// Log code.
+    pub code: u16,
+    /// Time stamp.
+    pub ts_raw: u64,
+    /// Payload.
+    pub payload: Vec<u8>,
+}
+
+/// Log packets, a few ms apart.
+pub fn logs(n: usize, rng: &mut impl Rng) -> Vec<Log> {
+    let kinds = kinds();
+    let mut ticks: u64 = 900_000_000_000 + rng.random_range(0..100_000_000_000);
+    let mut log = |_| {
+        let kind = kinds[rng.random_range(0..kinds.len())];
+        ticks += rng.random_range(0..100);
+        Log {
+            subscription: [0, 0, 1, 2][rng.random_range(0..4)],
+            code: kind.code,
+            ts_raw: ticks << 16 | rng.random_range(0..49_152),
+            payload: payload(kind, rng),
+        }
+    };
+    (0..n).map(&mut log).collect()
+}
+
+/// A packet, as in an HDLC frame without its CRC.
+#[must_use]
+pub fn packet(log: &Log) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::emit_log(log.subscription, log.code, log.ts_raw, &log.payload, &mut out);
+    out
+}
+
+/// HDLC frames.
+#[must_use]
+pub fn hdlc_file(logs: &[Log]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for log in logs {
+        hdlc::encode(&packet(log), &mut out);
+    }
+    out
+}
+
+/// DLF records.
+#[must_use]
+pub fn dlf_file(logs: &[Log]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for log in logs {
+        dlf::emit(log.code, log.ts_raw, &log.payload, &mut out);
+    }
+    out
+}
+
+/// HDLC frames behind a leading section.
+pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
+    let len: u32 = rng.random_range(8..300);
+    let mut out = len.to_le_bytes().to_vec();
+    out.resize_with(len as usize, || rng.random());
+    out.extend(hdlc_file(logs));
+    out
+}

@@ -1,0 +1,242 @@
+//! The targets: each takes any bytes and panics where a promise is broken.
+
+use airmile_decode::diag::frame::Packet;
+use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
+use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdlc, time};
+use airmile_model::{Direction, Severity};
+
+/// A target.
+pub type Target = fn(&[u8]);
+
+/// All targets by name; the corpus of each is in the directory of its name.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("deframe", deframe),
+    ("hdlc_frame", hdlc_frame),
+    ("diag_packet", diag_packet),
+    ("pdsch", pdsch),
+    ("pdcch", pdcch),
+    ("pusch", pusch),
+    ("mac", mac),
+    ("rlc", rlc),
+    ("pdcp", pdcp),
+    ("rrc", rrc),
+    ("measurements", measurements),
+    ("mac_header", mac_header),
+    ("rlc_header", rlc_header),
+];
+
+/// What a deframed stream held, for comparison.
+#[derive(Debug, Default, PartialEq)]
+pub struct Summary {
+    /// The container.
+    pub container: Option<Container>,
+    /// Good and bad frames.
+    pub counts: Counts,
+    /// Hash of all events in order.
+    pub hash: u64,
+    /// Log packets.
+    pub logs: u64,
+    /// Packets of other kinds.
+    pub others: u64,
+    /// Problems by severity.
+    pub problems: [u64; 3],
+    /// Messages read without a problem.
+    pub whole: u64,
+    /// Messages read in part.
+    pub partial: u64,
+    /// Messages whose head was not there.
+    pub failed: u64,
+    /// Messages of an unknown code or version.
+    pub unknown: u64,
+}
+
+/// FNV-1a.
+fn mix(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Summary {
+    fn add(&mut self, event: Event<'_>) {
+        self.hash = match &event {
+            Event::Log(log) => {
+                let hash = mix(self.hash, &log.offset.to_le_bytes());
+                let hash = mix(hash, &log.code.to_le_bytes());
+                let hash = mix(hash, &log.ts_raw.to_le_bytes());
+                mix(hash, log.payload)
+            }
+            Event::Other(other) => mix(self.hash, &[other.command, other.subscription]),
+            Event::Problem(problem) => mix(self.hash, problem.to_string().as_bytes()),
+        };
+        match event {
+            Event::Log(log) => {
+                self.logs += 1;
+                assert_eq!(log.at, time::stamp(log.ts_raw));
+                match Message::parse(log.code, log.payload) {
+                    Ok(Some(parsed)) if parsed.problem.is_none() => self.whole += 1,
+                    Ok(Some(_)) => self.partial += 1,
+                    Ok(None) => self.unknown += 1,
+                    Err(_) => self.failed += 1,
+                }
+            }
+            Event::Other(_) => self.others += 1,
+            Event::Problem(problem) => {
+                self.problems[match problem.severity {
+                    Severity::Normal => 0,
+                    Severity::Warning => 1,
+                    Severity::Damage => 2,
+                }] += 1;
+            }
+        }
+    }
+}
+
+/// Deframes and parses a stream pushed in pieces of `chunk` bytes.
+#[must_use]
+pub fn summarise(data: &[u8], chunk: usize) -> Summary {
+    let mut summary = Summary::default();
+    let mut deframer = Deframer::new();
+    for piece in data.chunks(chunk.max(1)) {
+        deframer.push(piece);
+        while let Some(event) = deframer.poll() {
+            summary.add(event);
+        }
+    }
+    deframer.finish();
+    while let Some(event) = deframer.poll() {
+        summary.add(event);
+    }
+    summary.container = deframer.container();
+    summary.counts = deframer.counts();
+    summary
+}
+
+/// Container recognition, deframing and parsing; any chunking gives the same.
+pub fn deframe(data: &[u8]) {
+    let whole = summarise(data, usize::MAX);
+    let chunk = 1 + usize::from(data.last().copied().unwrap_or(0));
+    assert_eq!(whole, summarise(data, chunk));
+    assert_eq!(whole.counts.bytes, data.len() as u64);
+}
+
+/// HDLC: unescaping any bytes; what is encoded decodes.
+pub fn hdlc_frame(data: &[u8]) {
+    let mut frame = Vec::new();
+    let _ = hdlc::unescape(data, &mut frame);
+    let _ = hdlc::check(&frame);
+    if data.is_empty() {
+        return;
+    }
+    let mut encoded = Vec::new();
+    hdlc::encode(data, &mut encoded);
+    assert_eq!(encoded.pop(), Some(hdlc::TERMINATOR));
+    assert!(!encoded.contains(&hdlc::TERMINATOR));
+    assert!(hdlc::unescape(&encoded, &mut frame).is_ok());
+    assert_eq!(hdlc::check(&frame), Ok(data));
+}
+
+/// The DIAG packet: what is read is written again, as HDLC and as DLF.
+pub fn diag_packet(data: &[u8]) {
+    let _ = dlf::Head::read(data);
+    let Ok((Packet::Log(log), _)) = Packet::parse(0, data) else { return };
+    let mut encoded = Vec::new();
+    log.emit_hdlc(&mut encoded);
+    encoded.pop();
+    let mut frame = Vec::new();
+    assert!(hdlc::unescape(&encoded, &mut frame).is_ok());
+    let packet = hdlc::check(&frame).map(|frame| Packet::parse(0, frame));
+    assert_eq!(packet, Ok(Ok((Packet::Log(log), None))));
+    let mut record = Vec::new();
+    log.emit_dlf(&mut record);
+    assert_eq!(record.len(), dlf::HEADER_LEN + log.payload.len());
+}
+
+/// Parses a payload; what was read must be the same once written and read
+/// again. The first byte chooses among `codes`.
+fn message(codes: &[u16], data: &[u8]) {
+    let Some((&choice, payload)) = data.split_first() else { return };
+    let code = codes[usize::from(choice) % codes.len()];
+    let parsed = match Message::parse(code, payload) {
+        Ok(Some(parsed)) => parsed,
+        Ok(None) => return,
+        Err(error) => {
+            assert!(error.at <= payload.len(), "{error}");
+            return;
+        }
+    };
+    if let Some(problem) = parsed.problem {
+        assert!(problem.at <= payload.len(), "{problem}");
+    }
+    match Message::parse(code, &parsed.message.emit()) {
+        Ok(Some(again)) => {
+            assert_eq!(again.message, parsed.message);
+            assert_eq!(again.problem, None);
+        }
+        other => assert!(matches!(other, Ok(Some(_))), "{other:?}"),
+    }
+}
+
+/// 0xB126, 0xB132, 0xB173.
+pub fn pdsch(data: &[u8]) {
+    message(&[0xB126, 0xB132, 0xB173], data);
+}
+
+/// 0xB130.
+pub fn pdcch(data: &[u8]) {
+    message(&[0xB130], data);
+}
+
+/// 0xB139.
+pub fn pusch(data: &[u8]) {
+    message(&[0xB139], data);
+}
+
+/// 0xB063, 0xB064, 0xB066, 0xB067.
+pub fn mac(data: &[u8]) {
+    message(&[0xB063, 0xB064, 0xB066, 0xB067], data);
+}
+
+/// 0xB082, 0xB092.
+pub fn rlc(data: &[u8]) {
+    message(&[0xB082, 0xB092], data);
+}
+
+/// 0xB0A3, 0xB0B3.
+pub fn pdcp(data: &[u8]) {
+    message(&[0xB0A3, 0xB0B3], data);
+}
+
+/// 0xB0C0, 0xB0C1, 0xB0C2.
+pub fn rrc(data: &[u8]) {
+    message(&[0xB0C0, 0xB0C1, 0xB0C2], data);
+}
+
+/// 0xB179, 0xB18A, 0xB193, 0xB195.
+pub fn measurements(data: &[u8]) {
+    message(&[0xB179, 0xB18A, 0xB193, 0xB195], data);
+}
+
+/// MAC subheaders of any bytes; sizes never exceed the block.
+pub fn mac_header(data: &[u8]) {
+    let Some((head, header)) = data.split_first_chunk::<4>() else { return };
+    let tbs = u32::from(u16::from_le_bytes([head[0], head[1]]));
+    let padding = u32::from(u16::from_le_bytes([head[2], head[3]]));
+    for direction in [Direction::Dl, Direction::Ul] {
+        let parsed = MacHeader::parse(direction, header, tbs, padding);
+        if let Some(bytes) = parsed.sdu_bytes(0..=31) {
+            assert!(bytes + header.len() as u32 + padding <= tbs);
+        }
+        if let Some(BsrElement::Short { lcg, index, .. }) = parsed.bsr() {
+            assert!(lcg < 4 && index < 64);
+        }
+    }
+}
+
+/// RLC headers of any bytes.
+pub fn rlc_header(data: &[u8]) {
+    for sn_bits in [10, 16] {
+        let Some(header) = RlcHeader::parse(data, sn_bits) else { continue };
+        if let RlcHeader::Status { complete: true, .. } = &header {
+            assert_eq!(RlcHeader::parse(&header.emit(sn_bits), sn_bits), Some(header));
+        }
+    }
+}
