@@ -161,6 +161,10 @@ const MIN_RUNS: usize = 8;
 /// The least pollPDU that the standard knows (TS 36.331, 6.3.2, PollPDU: p4);
 /// shorter runs that recur are lone packets.
 const MIN_POLL_PDU: u32 = 4;
+/// Likewise for pollByte, of which the standard's least is 25 kB (TS 36.331,
+/// 6.3.2, PollByte: kB25); under half of it (chosen here) a recurring run is a
+/// packet or two of one size, each emptying the queue.
+const MIN_POLL_BYTE: u64 = 10_000;
 /// pollByte counts data fields, logs count whole PDUs: headers are about 1 %.
 const HEADER_SHARE: u64 = 100;
 
@@ -176,8 +180,8 @@ impl PollLimits {
         // that explains more runs is looked for first, the other in the rest.
         let longest_bytes = runs.iter().map(|r| r.bytes_before).max().unwrap_or(0);
         let longest_pdus = runs.iter().map(|r| r.pdus).max().unwrap_or(0);
-        // A lone PDU says nothing of a sum.
-        let at_bytes = |r: &PollRun| longest_bytes > 0 && reaches(r.bytes, longest_bytes);
+        let at_bytes =
+            |r: &PollRun| longest_bytes >= MIN_POLL_BYTE && reaches(r.bytes, longest_bytes);
         let at_pdus = |r: &PollRun| r.pdus == longest_pdus && longest_pdus >= MIN_POLL_PDU;
         let by_bytes = runs.iter().filter(|r| at_bytes(r)).count();
         let by_pdus = runs.iter().filter(|r| at_pdus(r)).count();
@@ -270,6 +274,10 @@ mod tests {
     fn lone_packets_of_one_size_are_not_forced_polls() {
         // Every PDU empties the queue: neither a count of 1 nor its bytes are limits.
         let stream: Vec<PduLite> = (0..100).map(|sn| pdu(sn, 60, true)).collect();
+        assert_eq!(PollLimits::fit(runs_of(&stream).iter()), PollLimits::default());
+        // The same of packets that two blocks carry.
+        let stream: Vec<PduLite> =
+            (0..100).map(|sn| pdu(sn, if sn % 2 == 0 { 1_430 } else { 60 }, sn % 2 == 1)).collect();
         assert_eq!(PollLimits::fit(runs_of(&stream).iter()), PollLimits::default());
     }
 
