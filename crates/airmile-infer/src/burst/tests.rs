@@ -151,6 +151,22 @@ fn a_hole_is_unknown_and_not_contention() {
 }
 
 #[test]
+fn a_second_of_silence_is_no_contention() {
+    // The last PDU left data behind, as it says; then nothing for 5 s.
+    let records = |pause: i64| -> Vec<Record> {
+        [(10, 0), (11, 1), (11 + pause, 2), (12 + pause, 3)]
+            .into_iter()
+            .flat_map(|(tti, sn)| {
+                let grant = Grant { padding_bytes: None, ..block(tti, 0, 1_000, 0) };
+                [Record::Grant(grant), pdu(tti, sn, 1_000, false).into()]
+            })
+            .collect()
+    };
+    check(&records(900), &[(10, 913, Bound::End)]);
+    check(&records(5_000), &[(10, 11, Bound::Gap), (5_011, 5_013, Bound::End)]);
+}
+
+#[test]
 fn the_users_queue_is_empty_when_the_last_bearers_is() {
     let other = |tti, sn, poll| RlcPdu { bearer: 4, ..pdu(tti, sn, 500, poll) };
     let mut records: Vec<Record> = Vec::new();
