@@ -314,4 +314,18 @@ mod tests {
         assert_eq!(message.subpackets[0].samples[0].tti, None);
         assert_eq!(message.emit(), payload);
     }
+
+    #[test]
+    fn v3_has_no_sub_id_and_no_compressed_bytes() {
+        let payload =
+            bytes_of("01 01 00 00 0A 03 14 00 01 36 16 01 03 0A 00 01 00 00 02 00 00 00 04 00");
+        let (message, problem) = UlBufferStatus::parse(&payload).unwrap().unwrap();
+        assert_eq!(problem, None);
+        let sample = &message.subpackets[0].samples[0];
+        assert_eq!((sample.sub_id, sample.tti), (None, Tti::new(355, 6)));
+        let channel = sample.channels[0];
+        assert_eq!((channel.lcid, channel.priority, channel.new_bytes), (3, 10, 256));
+        assert_eq!((channel.retx_bytes, channel.control_bytes), (2, 4));
+        assert_eq!((channel.new_compressed_bytes, channel.total_bytes()), (None, 262));
+    }
 }

@@ -361,4 +361,50 @@ mod tests {
         assert_eq!(stat.records.len(), 1);
         assert_eq!(problem.map(|short| (short.field, short.at)), Some(("transport block 0", 34)));
     }
+
+    fn one(payload: &[u8]) -> PdschStatRecord {
+        let (stat, problem) = PdschStat::parse(payload).unwrap().unwrap();
+        assert_eq!(problem, None);
+        stat.records[0].clone()
+    }
+
+    #[test]
+    fn v16_takes_the_modulation_from_the_mcs() {
+        // Two blocks of 6 bytes: HARQ 3, RV 2, failed; HARQ 4, NDI, passed.
+        let record = one(&bytes_of(
+            "10 01 00 00 29 13 2F 02 02 01 23 40 4F 08 13 2F C4 10 E8 03 0A 20 00 00",
+        ));
+        assert_eq!((record.tti, record.serving_cell), (Tti::new(306, 9), 1));
+        let [first, second] = record.blocks[..] else { panic!("{record:?}") };
+        assert_eq!((first.harq_id, first.rv, first.crc_ok, first.recombined), (3, 2, false, true));
+        assert_eq!((first.tbs_bytes, first.modulation), (2127, Some(Modulation::Qam64)));
+        assert_eq!((second.harq_id, second.ndi, second.crc_ok, second.tb), (4, true, true, 1));
+        assert_eq!((second.tbs_bytes, second.n_prb), (1000, 32));
+        assert_eq!(second.modulation, Some(Modulation::Qam16));
+    }
+
+    #[test]
+    fn late_versions_have_larger_slots() {
+        // Head of 12, slots of 12, tail of 4 bytes.
+        let head = "01 00 00 29 13 2F 02 01 00 00 07 00 00 00 00";
+        let rest = "00 00 00 00 00 00 00 00 00 00 00 00 05 06 00 00";
+        let v36 = format!("24 {head} C7 60 00 00 4F 08 13 2F 06 0E 00 00 {rest}");
+        let record = one(&bytes_of(&v36));
+        let block = record.blocks[0];
+        assert_eq!(
+            (block.discarded_retx, block.recombined, block.discard_mode),
+            (true, true, None)
+        );
+        assert_eq!((block.tbs_bytes, block.mcs, block.n_prb), (2127, 19, 47));
+        assert_eq!((block.qed_status, block.qed_iterations), (Some(2), Some(3)));
+        assert_eq!((record.pmch_id, record.area_id, record.alternative_tbs), (5, 6, None));
+        let v37 = format!("25 {head} C7 80 01 00 4F 08 13 2F 06 0E 00 00 {rest}");
+        let record = one(&bytes_of(&v37));
+        assert_eq!((record.blocks[0].recombined, record.blocks[0].discard_mode), (true, Some(2)));
+        assert_eq!((record.alternative_tbs, record.hsic), (Some(7), None));
+        // Word at 1: RNTI type 0, mode 9 in bits 6-9, recombining in bit 10.
+        let v40 = format!("28 {head} C7 40 06 00 4F 08 13 2F 06 0E 00 00 {rest}");
+        let record = one(&bytes_of(&v40));
+        assert_eq!((record.blocks[0].recombined, record.blocks[0].discard_mode), (true, Some(9)));
+    }
 }

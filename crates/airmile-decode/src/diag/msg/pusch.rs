@@ -268,4 +268,30 @@ mod tests {
         let (tx, _) = PuschTx::parse(&payload).unwrap().unwrap();
         assert_eq!(tx.tx_power_dbm(&tx.records[0]), Some(-11));
     }
+
+    #[test]
+    fn v43_as_described() {
+        let mut payload = bytes_of("2B B9 02 00 7F 05 00 00");
+        payload.resize(HEAD_LEN + 64, 0);
+        let words: [(usize, u32); 6] = [
+            (0, 1404 | 170 << 16),
+            (4, 0b101 | 2 << 5),
+            (8, 45 << 11 | 44 << 18 | 20 << 25),
+            (12, 2000),
+            (20, 2 << 15 | 3 << 26),
+            (24, 120),
+        ];
+        for (at, word) in words {
+            payload[HEAD_LEN + at..][..4].copy_from_slice(&word.to_le_bytes());
+        }
+        let (tx, problem) = PuschTx::parse(&payload).unwrap().unwrap();
+        assert_eq!((tx.pci, problem), (185, None));
+        let record = &tx.records[0];
+        assert_eq!((record.tti, record.code_rate_x1024), (Tti::new(140, 4), 170));
+        assert_eq!((record.ack, record.cqi, record.ri), (true, false, true));
+        assert_eq!((record.rv, record.retx_index), (2, 3));
+        assert_eq!((record.start_prb_slot0, record.start_prb_slot1, record.n_prb), (45, 44, 20));
+        assert_eq!((record.tbs_bytes, record.carrier), (2000, None));
+        assert_eq!(tx.tx_power_dbm(record), Some(-8));
+    }
 }

@@ -53,8 +53,8 @@ impl RrcOta {
         let first_dedicated = match self.version {
             // PCCH, DL-CCCH, DL-DCCH, UL-CCCH and UL-DCCH follow each other.
             9..=12 => 11,
-            0..=8 | 13 | 14 => 4,
-            15..=18 | 20 => 5,
+            0..=8 | 13 => 4,
+            14..=18 | 20 => 5,
             _ => 7,
         };
         let bcch = match self.version {

@@ -81,8 +81,10 @@ const ID: u8 = 25;
 
 /// Positions from the byte behind the subpacket's head.
 struct Layout {
-    /// Bytes that the fields need.
+    /// Bytes that the fields up to RSSI need.
     need: usize,
+    /// Bytes that the SNR needs, too; where they are missing it is `None`.
+    full: usize,
     /// Bytes that phones log (or, without a public log, that are written here).
     len: usize,
     earfcn: Field,
@@ -106,7 +108,8 @@ const fn time_at(at: usize) -> TimeAt {
 }
 
 const V4: Layout = Layout {
-    need: 64,
+    need: 40,
+    full: 64,
     len: 64,
     earfcn: u16_at(0),
     n_cells: None,
@@ -122,6 +125,7 @@ const V4: Layout = Layout {
 
 const V18: Layout = Layout {
     need: 45,
+    full: 45,
     len: 48,
     earfcn: u32_at(0),
     n_cells: None,
@@ -136,7 +140,8 @@ const V18: Layout = Layout {
 };
 
 const V19: Layout = Layout {
-    need: 76,
+    need: 52,
+    full: 76,
     len: 360,
     earfcn: u32_at(0),
     n_cells: Some(u16_at(4)),
@@ -151,7 +156,8 @@ const V19: Layout = Layout {
 };
 
 const V22: Layout = Layout {
-    need: 88,
+    need: 64,
+    full: 88,
     len: 488,
     rsrp: [some(24, 10, 12), some(28, 12, 12), None, None, some(36, 12, 12)],
     rsrq: [some(40, 12, 10), some(44, 0, 10), some(48, 10, 10)],
@@ -166,7 +172,8 @@ const V35: Layout = Layout {
 };
 
 const V36: Layout = Layout {
-    need: 92,
+    need: 68,
+    full: 92,
     len: 520,
     rsrp: [some(24, 10, 12), some(28, 12, 12), None, None, some(40, 0, 12)],
     rsrq: [some(44, 0, 10), some(44, 20, 10), some(52, 0, 10)],
@@ -198,7 +205,8 @@ impl ServCellMeas {
         let parsed = subpacket::parse_all(payload, |body: &mut Body<'_>, _| {
             let version = body.version;
             let Some(layout) = layout(version).filter(|_| body.id == ID) else { return Ok(None) };
-            let part = body.cursor.take(layout.need, "measurement")?;
+            let len = layout.full.min(body.cursor.left()).max(layout.need);
+            let part = body.cursor.take(len, "measurement")?;
             Ok(Some(ServCellSubpacket::parse(part, version, layout)))
         })?;
         Ok(parsed.map(|(version, subpackets, problem)| (Self { version, subpackets }, problem)))
@@ -323,6 +331,81 @@ mod tests {
         assert_eq!(cell.rsrq_db, Some(-9.9375));
         assert_eq!(cell.rssi_rx0_dbm, Some(-85.8125));
         assert_eq!(cell.rssi_rx1_dbm, Some(-90.625));
+        assert_eq!(cell.snr_rx0_db, None);
+    }
+
+    /// A measurement of which each field is set in its own 32-bit word, or
+    /// 16-bit one, at the place where the layout's description puts it.
+    fn built(version: u8, len: usize, words: &[(usize, u32)]) -> ServCellSubpacket {
+        let mut payload = bytes_of("01 01 00 00 19 00 00 00");
+        payload[5] = version;
+        payload[6..8].copy_from_slice(&(len as u16 + 4).to_le_bytes());
+        payload.resize(8 + len, 0);
+        for &(at, value) in words {
+            for (byte, value) in payload[8 + at..].iter_mut().zip(value.to_le_bytes()) {
+                *byte |= value;
+            }
+        }
+        let (meas, problem) = ServCellMeas::parse(&payload).unwrap().unwrap();
+        assert_eq!(problem, None);
+        meas.subpackets[0]
+    }
+
+    #[test]
+    fn v4_as_described() {
+        let cell = built(
+            4,
+            64,
+            &[
+                (0, 5780),
+                (2, 185 | 1 << 9),
+                (4, 982 | 9 << 10),
+                (12, 1000 << 10),
+                (16, 1001 << 12),
+                (20, 1002 << 12),
+                (24, 300 << 12),
+                (28, 301 | 302 << 20),
+                (32, 400 << 10 | 401 << 21),
+                (36, 402),
+                (60, 250 | 251 << 9),
+            ],
+        );
+        assert_eq!((cell.earfcn, cell.pci, cell.serving_cell), (5780, 185, 1));
+        assert_eq!((cell.tti, cell.is_serving), (Tti::new(982, 9), None));
+        let rsrp = [cell.rsrp_rx0_dbm, cell.rsrp_rx1_dbm, cell.rsrp_dbm];
+        assert_eq!(rsrp, [Some(-117.5), Some(-117.4375), Some(-117.375)]);
+        let rsrq = [cell.rsrq_rx0_db, cell.rsrq_rx1_db, cell.rsrq_db];
+        assert_eq!(rsrq, [Some(-11.25), Some(-11.1875), Some(-11.125)]);
+        let rssi = [cell.rssi_rx0_dbm, cell.rssi_rx1_dbm, cell.rssi_dbm];
+        assert_eq!(rssi, [Some(-85.0), Some(-84.9375), Some(-84.875)]);
+        assert_eq!(cell.snr_rx0_db, Some(5.0));
+    }
+
+    #[test]
+    fn v18_as_described() {
+        let cell = built(
+            18,
+            48,
+            &[
+                (0, 6300),
+                (4, 70 | 1 << 12),
+                (8, 928 | 9 << 10),
+                (21, 1000 << 2),
+                (25, 1001 << 4),
+                (29, 1002 << 4),
+                (33, 300 << 4),
+                (37, 301 << 2 | 302 << 12),
+                (41, 400 << 2 | 401 << 13),
+            ],
+        );
+        assert_eq!((cell.earfcn, cell.pci, cell.is_serving), (6300, 70, Some(true)));
+        assert_eq!(cell.tti, Tti::new(928, 9));
+        let rsrp = [cell.rsrp_rx0_dbm, cell.rsrp_rx1_dbm, cell.rsrp_dbm];
+        assert_eq!(rsrp, [Some(-117.5), Some(-117.4375), Some(-117.375)]);
+        let rsrq = [cell.rsrq_rx0_db, cell.rsrq_rx1_db, cell.rsrq_db];
+        assert_eq!(rsrq, [Some(-11.25), Some(-11.1875), Some(-11.125)]);
+        let rssi = [cell.rssi_rx0_dbm, cell.rssi_rx1_dbm, cell.rssi_dbm];
+        assert_eq!(rssi, [Some(-85.0), Some(-84.9375), Some(-84.9375)]);
         assert_eq!(cell.snr_rx0_db, None);
     }
 }
