@@ -364,14 +364,15 @@ fn overlap(spans: impl Iterator<Item = Span>, start: i64, end: i64) -> i64 {
 }
 
 /// Distance of a link demand from the limits, as a share of 5 points (chosen
-/// here: the estimates' own error is below one point).
+/// here: several times the median error of the fused estimate).
 fn confidence(demand: f64, thresholds: &VerdictThresholds) -> f64 {
     let distance =
         (demand - thresholds.radio_at_least).abs().min((demand - thresholds.not_radio_below).abs());
     0.5 + 0.5 * (distance / 0.05).min(1.0)
 }
 
-/// Agreement of verdicts with the truth on simulated logs, rounded down.
+/// Agreement of verdicts with the truth on simulated logs (`make accuracy`),
+/// rounded down; of the uplink, which needs no inference, chosen here.
 const fn reliability(evidence: Option<Evidence>) -> f64 {
     match evidence {
         Some(Evidence::Fused | Evidence::Padding | Evidence::BufferStatus) => 0.99,

@@ -25,9 +25,9 @@ pub struct UplinkOptions {
 }
 
 impl Default for UplinkOptions {
-    /// Lateness as for the downlink. A phone with data in its buffer logs a
-    /// sample at least each 100 ms (0xB066 packets hold up to 20 samples of 5 ms
-    /// and less); ten times that is chosen here.
+    /// Lateness as for the downlink. In two real logs (0xB066) samples are 1 ms
+    /// apart while data waits, 8 ms at most; far beyond that is chosen here,
+    /// for phones that log more sparsely.
     fn default() -> Self {
         Self { lateness_ttis: 1_000, sample_span_ttis: 1_000 }
     }

@@ -51,17 +51,17 @@ pub struct Learnt {
     pub cell_habit: Option<CellHabit>,
 }
 
-// How sure each sign is, by the share of right decisions on simulated logs
-// (chosen here, rounded down; a standard's note discourages needless polls
-// while PDCP still holds data, so an unexplained poll is no proof).
+// How sure each sign is: an order chosen here, not measured. A standard's note
+// discourages needless polls while PDCP still holds data, so an unexplained
+// poll is no proof.
 const POLL_AND_PADDING: f64 = 0.99;
 const POLL_UNEXPLAINED: f64 = 0.95;
 const PADDING_ALONE: f64 = 0.9;
 const NO_POLL: f64 = 0.99;
 
 /// A bearer that has sent nothing for so long does not hold the user's queue
-/// open (chosen here: 2.5 times the longest contention that a usual delay
-/// budget of 100 ms allows, TS 23.203, table 6.1.7).
+/// open (chosen here: well past the longest contention in the simulated logs,
+/// 101 TTIs).
 const BEARER_IDLE_TTIS: i64 = 250;
 /// Blocks in a row without any RLC record: there the RLC log is missing, and
 /// not the blocks lost (chosen here).
@@ -353,8 +353,8 @@ fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
 }
 
 /// No scheduler starves a user for so long: records are missing, or the queue
-/// was emptied in another way (chosen here: ten delay budgets of 100 ms,
-/// TS 23.203, table 6.1.7).
+/// was emptied in another way (chosen here: ten times the longest contention
+/// in the simulated logs).
 const STARVED_TTIS: i64 = 1_000;
 
 /// Ends bursts before pauses that cannot be contention, whatever the sign.

@@ -12,7 +12,8 @@ const LINEAR_BINS: usize = 8;
 const BINS_PER_OCTAVE: f64 = 4.0;
 /// The last bin also takes "nothing more in the log".
 pub(super) const N_BINS: usize = LINEAR_BINS + 64;
-/// Iterations of EM; the odds settle within ten on every simulated log.
+/// Iterations of EM, a fixed number (chosen here) so that equal logs give
+/// equal results.
 pub(super) const EM_ITERATIONS: usize = 30;
 
 /// The bin of a pause in TTIs; `None`: the log has nothing after it.
