@@ -3,6 +3,8 @@
 //! The messages come from random payloads of the right version, code and
 //! framing, so every value that a payload can hold turns up.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
 use airmile_decode::diag::Message;
 use airmile_decode::diag::msg::*;
 use proptest::prelude::*;

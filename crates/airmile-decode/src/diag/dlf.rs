@@ -37,16 +37,19 @@ impl Head {
         })
     }
 
-    /// Whether a log could hold it: a length that holds the head, a log code,
-    /// a time before 2100 whose fraction is one (see [`super::time`]).
+    /// Whether a log could hold it: [`Self::sound`], and a log code.
     #[must_use]
     pub fn plausible(&self) -> bool {
+        self.sound() && names::plausible(self.code)
+    }
+
+    /// Whether its length holds the head and its time is before 2100, with a
+    /// fraction that is one (see [`super::time`]).
+    #[must_use]
+    pub fn sound(&self) -> bool {
         /// 120 years of 1.25 ms from 1980.
         const TICKS_TO_2100: u64 = 120 * 365 * 86_400 * 800;
-        self.len >= HEADER_LEN
-            && names::plausible(self.code)
-            && self.ts_raw >> 16 < TICKS_TO_2100
-            && self.ts_raw & 0xffff < 49_152
+        self.len >= HEADER_LEN && self.ts_raw >> 16 < TICKS_TO_2100 && self.ts_raw & 0xffff < 49_152
     }
 
     /// Whether `next`, found where this record ends, looks like the next one:

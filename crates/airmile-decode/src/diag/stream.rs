@@ -462,7 +462,7 @@ impl Deframer {
             let len = rest.len();
             return Some(self.torn_record(len));
         };
-        if !head.plausible() {
+        if !head.sound() {
             self.lost = Some(offset);
             self.start += 1;
             return self.resync();
@@ -475,6 +475,12 @@ impl Deframer {
             _ if self.finished => false,
             _ => return None,
         };
+        if !chained && !head.plausible() {
+            // An odd code is taken only from a record that is in place.
+            self.lost = Some(offset);
+            self.start += 1;
+            return self.resync();
+        }
         if !chained {
             // This record's length may be what is wrong: then a chain begins
             // inside of it.

@@ -9,6 +9,8 @@
 //! (`project.rs`) and compared field by field. A field of the reference that
 //! the projection lacks must stand in `exceptions.rs` with a reason.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
 mod exceptions;
 mod project;
 
