@@ -2,17 +2,18 @@
 //! that a long log takes little memory.
 
 use airmile_model::{Direction, Grant, Measurement, TtiIndex};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// TTIs per bin (chosen here: short against a transfer, long against memory).
 const BIN_TTIS: i64 = 100;
 
 /// Allocation and signal over a span.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Usage {
     /// TTIs in which something was scheduled / TTIs.
     pub scheduled_share: f64,
-    /// PRBs assigned / PRBs that the cell had; null without the bandwidth.
+    /// PRBs assigned / PRBs that the cell had; null where either is not known.
     pub prb_share: Option<f64>,
     /// PRBs assigned / PRBs that the cell had, in scheduled TTIs.
     pub prb_share_when_scheduled: Option<f64>,
@@ -42,6 +43,7 @@ pub struct UsageBins {
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     scheduled: u32,
+    with_prb: u32,
     prb: u64,
     mcs_sum: u32,
     mcs_count: u32,
@@ -97,8 +99,9 @@ impl UsageBins {
         self.last_tti = Some(here);
         let bin = self.bin(tti);
         bin.scheduled += u32::from(first_cell);
-        if first_block {
-            bin.prb += u64::from(grant.n_prb.unwrap_or(0));
+        if let Some(n_prb) = grant.n_prb.filter(|_| first_block) {
+            bin.prb += u64::from(n_prb);
+            bin.with_prb += 1;
         }
         bin.blocks += 1;
         if let Some(retx) = grant.retx {
@@ -142,7 +145,7 @@ impl UsageBins {
             sum.join(bin);
         }
         let ttis = ((last - first + 1).max(1) * BIN_TTIS) as f64;
-        let cell = self.n_prb_cell.map(f64::from).filter(|n| *n > 0.0);
+        let cell = self.n_prb_cell.map(f64::from).filter(|n| *n > 0.0 && sum.with_prb > 0);
         let of_cell = |ttis: f64| cell.filter(|_| ttis > 0.0).map(|n| sum.prb as f64 / (n * ttis));
         let share = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
         Usage {
@@ -175,6 +178,7 @@ impl UsageBins {
 impl Bin {
     fn join(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
+        self.with_prb += other.with_prb;
         self.prb += other.prb;
         self.mcs_sum += other.mcs_sum;
         self.mcs_count += other.mcs_count;

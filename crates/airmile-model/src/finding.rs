@@ -1,5 +1,6 @@
 //! Findings: what estimators say.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::radio::{Direction, named_enum};
@@ -64,7 +65,7 @@ named_enum! {
 
 /// Link demand limits of a verdict (defaults: spec 30; the limits are ours, as
 /// in BurstTracker's table 1 a quarter of file downloads lie under 83 %).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct VerdictThresholds {
     /// At or above: `radio`.
     pub radio_at_least: f64,
@@ -96,7 +97,7 @@ impl VerdictThresholds {
 
 /// A time during which a user's queue was not empty: from the first TTI in
 /// which data leaves, to the TTI in which it runs empty (exclusive).
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Burst {
     /// `dl` or `ul`.
     pub dir: Direction,
@@ -129,7 +130,7 @@ impl Burst {
 }
 
 /// What was found of one transfer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TransferFinding {
     /// The transfer's name.
     pub id: String,
@@ -169,13 +170,4 @@ pub struct TransferFinding {
     pub overlapped: bool,
     /// Why, in words with numbers; and what is missing.
     pub notes: Vec<String>,
-}
-
-/// A share of a transfer's time that goes to a cause.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CauseShare {
-    /// The cause.
-    pub cause: Verdict,
-    /// Time in ms.
-    pub ms: f64,
 }

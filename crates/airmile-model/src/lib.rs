@@ -17,9 +17,7 @@ pub mod tables;
 pub mod transfer;
 pub mod tti;
 
-pub use finding::{
-    Bound, Burst, CauseShare, Evidence, TransferFinding, Verdict, VerdictThresholds,
-};
+pub use finding::{Bound, Burst, Evidence, TransferFinding, Verdict, VerdictThresholds};
 pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};
 pub use records::{

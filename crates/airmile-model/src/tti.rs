@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Subframes in one SFN period: 1024 frames of 10 (TS 36.211, 4; TS 36.331, MIB).
@@ -65,7 +66,18 @@ impl fmt::Display for Tti {
 
 /// An unwrapped TTI: subframes (slots in NR) since an origin of the log's own.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct TtiIndex(pub i64);

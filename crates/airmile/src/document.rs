@@ -1,5 +1,6 @@
 //! The envelope of every `--json` document: which one, which version.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Version of all documents; a new field is not a new version, a changed or
@@ -7,7 +8,7 @@ use serde::Serialize;
 pub const VERSION: u32 = 1;
 
 /// A document as it goes out.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Document<T> {
     /// Which document: the command's name.
     pub document: &'static str,
@@ -26,4 +27,17 @@ impl<T> Document<T> {
         let made_by = concat!("airmile ", env!("CARGO_PKG_VERSION"));
         Self { document, version: VERSION, made_by, body }
     }
+}
+
+/// The JSON schema of each document, by its name.
+#[must_use]
+pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+    use crate::{Diagnosis, InspectReport, RadioReport};
+    let of = |schema: schemars::Schema| schema.to_value();
+    vec![
+        ("inspect", of(schemars::schema_for!(Document<InspectReport>))),
+        ("radio", of(schemars::schema_for!(Document<RadioReport>))),
+        ("diagnose", of(schemars::schema_for!(Document<Diagnosis>))),
+        ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
+    ]
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 pub const SNIFF_BYTES: usize = 64 * 1024;
 
 /// How an input was compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
     /// Not at all.

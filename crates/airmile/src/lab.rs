@@ -10,13 +10,14 @@ use airmile_decode::table::{
 };
 use airmile_emulate::{Trace, library, named, run};
 use airmile_model::{Direction, Record};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::write::modem_log;
 
 /// A scenario that can be run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ScenarioEntry {
     /// Its name.
     pub name: &'static str,
@@ -25,7 +26,7 @@ pub struct ScenarioEntry {
 }
 
 /// What a run left.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LabRun {
     /// The scenario.
     pub scenario: String,
@@ -40,7 +41,7 @@ pub struct LabRun {
 }
 
 /// A transfer of a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LabTransfer {
     /// Its name.
     pub id: String,

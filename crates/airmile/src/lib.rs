@@ -36,7 +36,7 @@ pub use analyse::inspect::{InspectReport, inspect};
 pub use analyse::radio::{CellLoad, Missing, RadioOptions, RadioReport, SmallReport, radio};
 pub use analyse::{EvidenceCounts, ServingCell};
 pub use budget::Budget;
-pub use document::{Document, VERSION};
+pub use document::{Document, VERSION, schemas};
 pub use error::{Error, Result};
 pub use input::{Compression, Input, Progress};
 pub use limits::{Limits, TimePoint, format_utc};

@@ -10,6 +10,7 @@ use airmile_decode::table::{
     GrantReader, RlcReader, TableError, TableKind, TtiTimes, read_transfers,
 };
 use airmile_model::{Clock, Grant, Problem, Record, Severity, Transfer};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -32,7 +33,7 @@ pub struct Inputs {
 }
 
 /// What a file held, as `inspect` gives it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FileReport {
     /// The name it was opened by.
     pub path: String,
@@ -65,7 +66,7 @@ pub struct FileReport {
 }
 
 /// Count of a message in a log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MessageRow {
     /// Log code, as in `0xB173`.
     pub code: String,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_infer::usage::Usage;
 use airmile_model::{Burst, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::radio::{Missing, RadioOptions, RadioReport, radio};
@@ -13,7 +14,7 @@ use crate::input::Progress;
 use crate::session::{FileReport, Inputs};
 
 /// What `diagnose` says.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Diagnosis {
     /// The answer for all transfers together.
     pub session: SessionVerdict,
@@ -34,7 +35,7 @@ pub struct Diagnosis {
 }
 
 /// The answer for all transfers of the direction that carried more.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SessionVerdict {
     /// Who the bottleneck was.
     pub verdict: Verdict,
@@ -49,7 +50,7 @@ pub struct SessionVerdict {
 }
 
 /// The answer for one transfer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TransferDiagnosis {
     /// The transfer's name.
     pub id: String,
@@ -71,7 +72,7 @@ pub struct TransferDiagnosis {
 }
 
 /// The measures of a transfer, as `radio` gives them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Measures {
     /// `dl` or `ul`.
     pub dir: Direction,
@@ -98,7 +99,7 @@ pub struct Measures {
 }
 
 /// A reason: words, a number, and a place on the time axis.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EvidenceItem {
     /// What was seen, in words with the number.
     pub what: String,
@@ -155,10 +156,16 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
         says,
     };
     if report.transfers.is_empty() {
+        let counts = &report.evidence_counts;
+        if counts.dl_blocks + counts.ul_blocks == 0 {
+            return unknown(
+                "Cannot tell: the files hold no allocations; see what is missing.".into(),
+            );
+        }
         let bytes: u64 = report.small.values().map(|s| s.bytes).sum();
         return unknown(format!(
             "Cannot tell: the log shows no transfer worth the name ({bytes} bytes in small \
-             exchanges). Log while a transfer runs."
+             exchanges). Log while a transfer runs, or set --min-bytes."
         ));
     }
     let dir = if carried(report, Direction::Ul) > carried(report, Direction::Dl) {
@@ -374,6 +381,10 @@ fn next_step(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> 
             .into(),
         Verdict::Radio => "the radio limits it: only fewer bytes help (lower bitrate, \
             compression, caching); repeat at another hour or cell and compare link throughput"
+            .into(),
+        Verdict::NotRadio if uplink => "look at the sender: for most of the time the phone had \
+            nothing to send. Application, its window, or what it waits for from the other side; \
+            capture packets at the phone at the same time as the modem log"
             .into(),
         Verdict::NotRadio => "look upstream of the radio: the sender, its window, a proxy or a \
             rate limit. Capture packets at the phone and the server at the same time as the modem \

@@ -1,5 +1,6 @@
 //! `inspect`: what files hold, and what can be answered from them.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use airmile_infer::burst::EvidenceChoice;
@@ -13,7 +14,7 @@ use crate::recognise::Kind;
 use crate::session::{FileReport, Inputs, read_inputs};
 
 /// What `inspect` says.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct InspectReport {
     /// The files.
     pub files: Vec<FileReport>,

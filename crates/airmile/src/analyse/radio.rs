@@ -6,6 +6,7 @@ use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 use airmile_infer::detect::DetectOptions;
 use airmile_infer::usage::Usage;
 use airmile_model::{Burst, Transfer, TransferFinding, VerdictThresholds};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::tracks::{EvidenceCounts, ServingCell, Track, Tracks, TracksDone, as_transfer};
@@ -31,7 +32,7 @@ pub struct RadioOptions {
 }
 
 /// What `radio` says.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RadioReport {
     /// The files.
     pub files: Vec<FileReport>,
@@ -62,7 +63,7 @@ pub struct RadioReport {
 }
 
 /// A window's cell load.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CellLoad {
     /// Time in microseconds since the Unix epoch.
     pub time_us: Option<i64>,
@@ -81,7 +82,7 @@ pub struct CellLoad {
 }
 
 /// Activities under the size of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SmallReport {
     /// How many.
     pub count: u64,
@@ -90,7 +91,7 @@ pub struct SmallReport {
 }
 
 /// Something that the inputs do not hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Missing {
     /// What.
     pub what: String,
@@ -146,7 +147,7 @@ fn report(
     tracks: TracksDone,
     options: &RadioOptions,
 ) -> Result<RadioReport> {
-    let TracksDone { dl, ul, counts, cells, bandwidth } = tracks;
+    let TracksDone { dl, ul, counts, cells, bandwidth, filter } = tracks;
     let (transfers_from, transfers, usage) = if loaded.transfers.is_empty() {
         let (mut found, mut usage) = findings_of_detected(&dl, options);
         let (more, more_usage) = findings_of_detected(&ul, options);
@@ -154,7 +155,7 @@ fn report(
         usage.extend(more_usage);
         ("detected", found, usage)
     } else {
-        let given = within_limits(loaded.transfers, &dl, options.limits);
+        let given = within_limits(loaded.transfers, &dl, filter);
         let found = dl.timeline.findings(&given, &options.thresholds);
         let usage = found.iter().map(|f| dl.usage.usage(f.start_tti, f.end_tti)).collect();
         ("given", found, usage)
@@ -195,18 +196,19 @@ fn findings_of_detected(
 }
 
 /// Given transfers that begin within the limits.
-fn within_limits(transfers: Vec<Transfer>, dl: &Track, limits: Limits) -> Vec<Transfer> {
-    let mut filter = LimitFilter::new(limits);
-    if limits == Limits::default() {
-        return transfers;
-    }
+fn within_limits(
+    transfers: Vec<Transfer>,
+    dl: &Track,
+    mut filter: LimitFilter,
+) -> Vec<Transfer> {
     let mut kept = Vec::new();
     for transfer in transfers {
         let start_ns = match transfer.time {
             Some((start, _)) => Some(start.ns),
             None => dl.timeline.place(&transfer).map(|(start, _)| start.0 * 1_000_000),
         };
-        if start_ns.is_some_and(|ns| filter.keeps_ns(ns)) {
+        // One that cannot be placed is kept, to be told of.
+        if start_ns.is_none_or(|ns| filter.keeps_ns(ns)) {
             kept.push(transfer);
         }
     }

@@ -10,13 +10,14 @@ use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_infer::usage::UsageBins;
 use airmile_model::{Direction, Record, Transfer};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::limits::{LimitFilter, Limits};
 
 /// How much of each kind of evidence the records hold, for the answer to say
 /// what it rests on and what is missing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EvidenceCounts {
     /// User downlink blocks.
     pub dl_blocks: u64,
@@ -103,10 +104,12 @@ pub(super) struct TracksDone {
     pub(super) counts: EvidenceCounts,
     pub(super) cells: Vec<ServingCell>,
     pub(super) bandwidth: Option<(u16, &'static str)>,
+    /// The limits, with the start that they count from.
+    pub(super) filter: LimitFilter,
 }
 
 /// A serving cell that was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ServingCell {
     /// Physical cell identity.
     pub pci: Option<u16>,
@@ -214,6 +217,7 @@ impl Tracks {
             counts: self.counts,
             cells: cells.collect(),
             bandwidth: self.bandwidth,
+            filter: self.filter,
         }
     }
 }

@@ -1,0 +1,101 @@
+//! One engine: whatever pieces the input comes in, the same records and the
+//! same findings come out; and a log's tables give what the log gives.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use airmile::codec::diag::{LogReader, Tagged};
+use airmile::{BurstOptions, Inputs, Progress, RadioOptions, RadioReport, lab, radio};
+
+/// Modem logs to try: our own, and real ones where they are.
+fn logs(dir: &Path) -> Vec<PathBuf> {
+    let mut logs = Vec::new();
+    for scenario in lab::scenarios() {
+        let into = dir.join(scenario.name);
+        lab::run_scenario(scenario.name, None, &into).unwrap();
+        logs.push(into.join("modem.mi2log"));
+    }
+    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    match fs::read_dir(shared.join("data/diag")) {
+        Ok(entries) => {
+            let paths = entries.map(|e| e.unwrap().path());
+            let known = |p: &PathBuf| {
+                p.extension().is_some_and(|e| e == "mi2log" || e == "qmdl")
+            };
+            logs.extend(paths.filter(known));
+        }
+        Err(_) => println!("SKIPPED: no real logs: AIRMILE_SHARED is not set and ../shared is not there"),
+    }
+    logs
+}
+
+fn records(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> Vec<Tagged> {
+    let mut reader = LogReader::new();
+    let mut out = Vec::new();
+    let mut left = bytes;
+    for n in pieces {
+        let (now, later) = left.split_at(n.min(left.len()));
+        reader.push(now, &mut |tagged| out.push(tagged));
+        left = later;
+        if left.is_empty() {
+            break;
+        }
+    }
+    reader.finish(&mut |tagged| out.push(tagged));
+    out
+}
+
+#[test]
+fn any_pieces_give_the_same_records() {
+    let dir = tempfile::tempdir().unwrap();
+    for log in logs(dir.path()) {
+        let bytes = fs::read(&log).unwrap();
+        let whole = records(&bytes, std::iter::repeat(bytes.len()));
+        assert!(!whole.is_empty(), "{}", log.display());
+        for step in [1, 7, 4_096] {
+            let pieces = records(&bytes, std::iter::repeat(step));
+            assert!(whole == pieces, "{} in pieces of {step}", log.display());
+        }
+        let uneven = records(&bytes, (1..).map(|i: usize| i * 7_919 % 1_500 + 1));
+        assert!(whole == uneven, "{} in uneven pieces", log.display());
+    }
+}
+
+fn run(files: &[PathBuf], options: &RadioOptions) -> RadioReport {
+    let inputs = Inputs { files: files.to_vec(), transfers: None };
+    radio(&inputs, options, &Progress::default()).unwrap()
+}
+
+#[test]
+fn a_log_and_the_tables_made_from_it_say_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    for scenario in lab::scenarios() {
+        let into = dir.path().join(scenario.name);
+        lab::run_scenario(scenario.name, None, &into).unwrap();
+        let options = RadioOptions::default();
+        let log = run(&[into.join("modem.mi2log")], &options);
+        let tables = run(&[into.join("grants.csv"), into.join("rlc.csv")], &options);
+        let downlink = |report: &RadioReport| -> Vec<(i64, i64)> {
+            let bursts = report.bursts.iter().filter(|b| b.dir.as_str() == "dl");
+            bursts.map(|b| (b.start_tti.0, b.end_tti.0)).collect()
+        };
+        assert_eq!(downlink(&log), downlink(&tables), "{}", scenario.name);
+    }
+}
+
+#[test]
+fn a_compressed_log_and_its_parts_say_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join("run");
+    lab::run_scenario("sample-video", None, &into).unwrap();
+    let log = into.join("modem.mi2log");
+    let bytes = fs::read(&log).unwrap();
+    let packed = into.join("log.zst");
+    fs::write(&packed, zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
+    let options = RadioOptions { burst: BurstOptions::default(), ..RadioOptions::default() };
+    let whole = run(&[log], &options);
+    assert_eq!(whole.transfers, run(&[packed], &options).transfers);
+}
