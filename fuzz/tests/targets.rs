@@ -22,7 +22,9 @@ macro_rules! bolero_targets {
     ($($name:ident),+ $(,)?) => {
         $(#[test]
         fn $name() {
-            bolero::check!().for_each(|data: &[u8]| targets::$name(data));
+            // Bolero's own byte slices have 64 bytes at most.
+            let bytes = bolero::produce::<Vec<u8>>().with().len(0usize..1500);
+            bolero::check!().with_generator(bytes).for_each(|data| targets::$name(data));
         })+
 
         #[test]
