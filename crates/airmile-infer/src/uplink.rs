@@ -291,7 +291,7 @@ impl UplinkTracker {
             self.waiting_since = None;
             // Seen empty: the last block before emptied it.
             if let Some(open) = self.open {
-                self.close(open.last_sent, Bound::End, 1.0);
+                self.close(open.last_sent, Bound::Gap, 1.0);
             }
         }
     }
@@ -318,7 +318,7 @@ impl UplinkTracker {
             if *left == 0 {
                 self.waiting_since = None;
                 self.lcg.clear();
-                self.close(tti, Bound::End, REPORTED_END);
+                self.close(tti, Bound::Gap, REPORTED_END);
             }
         }
     }

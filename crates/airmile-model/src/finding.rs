@@ -38,7 +38,8 @@ named_enum! {
         Padding = "padding",
         /// A fraction of the cell's PRBs over or under a threshold.
         Fraction = "fraction",
-        /// A pause that this cell does not make while data waits.
+        /// A pause that this cell does not make while data waits; on the uplink,
+        /// the phone's own buffer was seen or reported empty.
         Gap = "gap",
         /// The serving cell changed; the queue's end was not seen.
         Handover = "handover",

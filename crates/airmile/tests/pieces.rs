@@ -22,12 +22,12 @@ fn logs(dir: &Path) -> Vec<PathBuf> {
     match fs::read_dir(shared.join("data/diag")) {
         Ok(entries) => {
             let paths = entries.map(|e| e.unwrap().path());
-            let known = |p: &PathBuf| {
-                p.extension().is_some_and(|e| e == "mi2log" || e == "qmdl")
-            };
+            let known = |p: &PathBuf| p.extension().is_some_and(|e| e == "mi2log" || e == "qmdl");
             logs.extend(paths.filter(known));
         }
-        Err(_) => println!("SKIPPED: no real logs: AIRMILE_SHARED is not set and ../shared is not there"),
+        Err(_) => {
+            println!("SKIPPED: no real logs: AIRMILE_SHARED is not set and ../shared is not there")
+        }
     }
     logs
 }

@@ -82,7 +82,8 @@ fn web_like_download_of_a_weak_cell() {
     let mut ttis: Vec<i64> = grants.iter().filter(user).map(|g| g.position.tti.0).collect();
     ttis.dedup();
     assert!((600..=650).contains(&ttis.len()), "{}", ttis.len());
-    let bits: u64 = grants.iter().filter(user).map(|g| u64::from(g.tbs_bytes.unwrap_or(0)) * 8).sum();
+    let bits: u64 =
+        grants.iter().filter(user).map(|g| u64::from(g.tbs_bytes.unwrap_or(0)) * 8).sum();
     assert!((5_500_000..6_100_000).contains(&bits), "{bits}");
     assert_eq!(report.n_prb_cell, Some(50));
     assert_eq!(report.cells[0].pci, Some(70));

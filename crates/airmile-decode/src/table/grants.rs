@@ -140,7 +140,10 @@ impl GrantColumns {
             retx: row.flag(("retx", self.retx))?,
             crc_ok: row.flag(("crc_ok", self.crc_ok))?,
             rnti: rnti.unwrap_or(RntiType::C),
-            padding_bytes: row.int(("padding_bytes", self.padding_bytes))?,
+            // Some simulators print a negative number where they do not know.
+            padding_bytes: row
+                .int::<i64>(("padding_bytes", self.padding_bytes))?
+                .and_then(|bytes| u32::try_from(bytes).ok()),
             data_bytes: row.int(("data_bytes", self.data_bytes))?,
             sources: GrantSources::TABLE,
         })

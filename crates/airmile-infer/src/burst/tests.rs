@@ -119,6 +119,31 @@ fn a_pdu_is_traced_back_to_the_first_transmission_of_its_block() {
 }
 
 #[test]
+fn padding_that_only_the_retransmission_shows_belongs_to_the_first_transmission() {
+    // A modem logs what was in a block once it has passed.
+    let failed = |tti, harq_id| Grant {
+        crc_ok: Some(false),
+        padding_bytes: None,
+        ..block(tti, harq_id, 1_000, 0)
+    };
+    let passed = |tti, harq_id, padding| Grant {
+        retx: Some(true),
+        crc_ok: Some(true),
+        ..block(tti, harq_id, 1_000, padding)
+    };
+    let records: Vec<Record> = vec![
+        block(10, 0, 1_000, 0).into(),
+        failed(11, 1).into(),
+        passed(19, 1, 600).into(),
+        block(60, 2, 1_000, 0).into(),
+        block(61, 3, 1_000, 10).into(),
+        block(62, 4, 1_000, 500).into(),
+    ];
+    let padded = run(&records, with(EvidenceChoice::Padding));
+    assert_eq!(spans(&padded), [(10, 11, Bound::Padding), (60, 62, Bound::Padding)]);
+}
+
+#[test]
 fn a_handover_ends_a_burst_as_unknown() {
     let mut after = block(13, 0, 1_000, 0);
     after.position = at(1, 13);

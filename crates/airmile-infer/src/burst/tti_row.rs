@@ -46,8 +46,14 @@ pub(super) struct TtiRow {
     pub rlc_bytes: u32,
     /// Its data bearers' last PDUs.
     pub marks: Vec<PollMark>,
-    /// MAC says that no data bearer was in it.
-    mac_control_only: bool,
+    /// Blocks sent for the first time.
+    new_blocks: u8,
+    /// Padding of those blocks that it is known of.
+    known_padding: u32,
+    /// Of them, those whose padding is known.
+    padded_blocks: u8,
+    /// Of them, those in which MAC says that no data bearer was.
+    control_blocks: u8,
 }
 
 impl TtiRow {
@@ -66,14 +72,34 @@ impl TtiRow {
             has_status: false,
             rlc_bytes: 0,
             marks: Vec::new(),
-            mac_control_only: false,
+            new_blocks: 0,
+            known_padding: 0,
+            padded_blocks: 0,
+            control_blocks: 0,
         }
+    }
+
+    /// Learns what was in one of its new blocks. A modem logs that only once
+    /// the block has passed, so for some of them with a HARQ retransmission.
+    fn learn_content(&mut self, padding_bytes: Option<u32>, mac_control_only: bool) {
+        if let Some(padding) = padding_bytes
+            && self.padded_blocks < self.new_blocks
+        {
+            self.padded_blocks += 1;
+            self.known_padding = self.known_padding.saturating_add(padding);
+        }
+        if mac_control_only && self.control_blocks < self.new_blocks {
+            self.control_blocks += 1;
+        }
+        let all = self.new_data && self.padded_blocks == self.new_blocks;
+        self.padding_bytes = all.then_some(self.known_padding);
     }
 
     /// Whether it may hold user data, by what MAC and sizes say.
     pub(super) fn may_hold_data(&self) -> bool {
         let filled = self.padding_bytes.map(|padding| self.tbs_bytes.saturating_sub(padding));
-        self.new_data && !self.mac_control_only && filled.is_none_or(|bytes| bytes > CONTROL_BYTES)
+        let control_only = self.control_blocks == self.new_blocks;
+        self.new_data && !control_only && filled.is_none_or(|bytes| bytes > CONTROL_BYTES)
     }
 
     /// Data bytes: by RLC where it was logged, else what is not padding.
@@ -315,6 +341,11 @@ impl Collector {
                         }
                     }
                 };
+                if let Some(origin) = origin.filter(|&origin| origin != tti && !grant.failed)
+                    && let Some((row, _)) = self.open.get_mut(&origin)
+                {
+                    row.learn_content(grant.padding_bytes, grant.mac_control_only);
+                }
                 if let Some(origin) = origin.filter(|_| !grant.failed)
                     && !origins.contains(&origin)
                 {
@@ -405,8 +436,6 @@ const NO_CARRIER: Carrier = Carrier { last_tti: i64::MIN, n_prb: None, max_prb: 
 fn fill_row(row: &mut TtiRow, grants: &[GrantLite], prb_cell: u32) {
     row.has_grant = true;
     row.prb_cell = prb_cell;
-    let mut padding = Some(0_u32);
-    let mut control_only = true;
     let mut prb_by_cell: BTreeMap<u8, u16> = BTreeMap::new();
     for grant in grants {
         row.at_ns = row.at_ns.or(grant.at_ns);
@@ -418,12 +447,12 @@ fn fill_row(row: &mut TtiRow, grants: &[GrantLite], prb_cell: u32) {
         if !grant.retx {
             row.new_data = true;
             row.tbs_bytes = row.tbs_bytes.saturating_add(grant.tbs_bytes);
-            padding = padding.zip(grant.padding_bytes).map(|(a, b)| a.saturating_add(b));
-            control_only &= grant.mac_control_only;
+            row.new_blocks = row.new_blocks.saturating_add(1);
         }
     }
-    row.padding_bytes = padding.filter(|_| row.new_data);
-    row.mac_control_only = row.new_data && control_only;
+    for grant in grants.iter().filter(|grant| !grant.retx) {
+        row.learn_content(grant.padding_bytes, grant.mac_control_only);
+    }
     row.prb = (!prb_by_cell.is_empty()).then(|| prb_by_cell.values().map(|&n| u32::from(n)).sum());
 }
 

@@ -196,11 +196,7 @@ fn findings_of_detected(
 }
 
 /// Given transfers that begin within the limits.
-fn within_limits(
-    transfers: Vec<Transfer>,
-    dl: &Track,
-    mut filter: LimitFilter,
-) -> Vec<Transfer> {
+fn within_limits(transfers: Vec<Transfer>, dl: &Track, mut filter: LimitFilter) -> Vec<Transfer> {
     let mut kept = Vec::new();
     for transfer in transfers {
         let start_ns = match transfer.time {

@@ -4,32 +4,30 @@
 //! Messages reach a log some time after the air: 0xB173 by up to 300 ms, RLC
 //! batches by 100 ms and more. Records therefore wait until the log's clock is
 //! [`HORIZON_TTIS`] past them; then all that speaks of a TTI has come, the
-//! grant is put together (precedence: see [`downlink`] and [`uplink`]) and the
+//! grant is put together (precedence: see the modules `downlink` and `uplink`) and the
 //! records leave in TTI order. What comes later still is given at once, out
 //! of order, and counted.
 
 mod downlink;
+mod plain;
 mod timing;
 mod uplink;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use airmile_model::radio::lte_bandwidth_at_least;
-use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::tti::{Tti, TtiIndex};
 use airmile_model::{
-    BsrReport, BufferStatus, CellInfo, Dci, Direction, Hole, MacBlock, Measurement, PdschDecode,
-    Position, Record, RlcMode, RlcPdu, RntiType, Stamp, UlTxStats,
+    CellInfo, Direction, Hole, MacBlock, PdschDecode, Position, Record, RntiType, Stamp, UlTxStats,
 };
 
 use self::downlink::{DlParts, HarqMemory};
 use self::timing::{CellId, Timing};
 use self::uplink::UlParts;
 use crate::diag::msg::{
-    BsrElement, MacContent, MacDl, MacHeader, MacUl, Message, PdcchDecoding, PdschDecoding,
-    PdschPacket, PdschStat, PuschTx, RlcDl, RlcHeader, RlcUl, ServCellMeas, UlBufferStatus,
+    MacContent, MacDl, MacDlBlock, MacHeader, MacUl, Message, PdschDecoding, PdschPacket,
+    PdschStat, PuschTx,
 };
-use crate::diag::msg::{LoggedPdu, MacDlBlock};
 
 /// How long records wait for what else speaks of their TTI. Chosen here: six
 /// times the longest delay seen in real logs (0.3 s).
@@ -231,30 +229,6 @@ impl Assembler {
         }
     }
 
-    fn pdcch(&mut self, at: Stamp, m: &PdcchDecoding) {
-        let Some(tti) = m.tti else { return };
-        let position = Position { cell: m.carrier, ..self.prompt(at, tti, None) };
-        let n_prb_cell = m.n_prb_cell();
-        if let Some(n_prb) = n_prb_cell {
-            self.tell_bandwidth(at, m.carrier, n_prb, "0xB130");
-        }
-        let stamp = self.stamp(position);
-        for c in &m.candidates {
-            let row = Dci {
-                at: stamp,
-                position,
-                format: c.dci_format_name().unwrap_or("?"),
-                rnti: c.rnti_type,
-                aggregation_level: c.aggregation_level,
-                ue_search_space: c.ue_search_space,
-                prune_status: c.prune_status,
-                n_prb_cell,
-                payload: c.payload.to_vec(),
-            };
-            self.hold(position, row);
-        }
-    }
-
     fn mac_dl(&mut self, at: Stamp, m: &MacDl) {
         for block in m.subpackets.iter().flat_map(|s| &s.blocks) {
             let Some(position) = self.batched(at, block.tti, block.cell.unwrap_or(0)) else {
@@ -306,139 +280,11 @@ impl Assembler {
         }
     }
 
-    fn bsr_reports(&mut self, position: Position, at: Option<Stamp>, header: &MacHeader) {
-        let groups: Vec<(u8, u8)> = match header.bsr() {
-            Some(BsrElement::Short { lcg, index, .. }) => vec![(lcg, index)],
-            Some(BsrElement::Long { indices }) => (0..).zip(indices).collect(),
-            None => return,
-        };
-        for (lcg, index) in groups {
-            let upper_bound_bytes = bsr_upper_bound_bytes(index);
-            self.hold(position, BsrReport { at, position, lcg, index, upper_bound_bytes });
-        }
-    }
-
-    /// Samples are 1 ms apart; one whose time is not known is placed by the
-    /// next one that is.
-    fn buffer_status(&mut self, at: Stamp, m: &UlBufferStatus) {
-        let samples: Vec<_> = m.subpackets.iter().flat_map(|s| &s.samples).collect();
-        let known = samples.iter().enumerate().find_map(|(i, s)| Some((i, s.tti?)));
-        for (i, sample) in samples.iter().enumerate() {
-            let tti = sample.tti.or_else(|| {
-                let (at, tti) = known?;
-                Some(tti.wrapping_add(i as i64 - at as i64))
-            });
-            let position = match tti {
-                Some(tti) => self.timing.place_batched(at.ns, tti),
-                None => self.timing.at(at.ns - (samples.len() - i) as i64 * 1_000_000),
-            };
-            let stamp = self.stamp(position);
-            let blank = BufferStatus {
-                at: stamp,
-                position,
-                lcid: None,
-                priority: None,
-                new_bytes: 0,
-                retx_bytes: 0,
-                control_bytes: 0,
-            };
-            if sample.channels.is_empty() {
-                self.hold(position, blank);
-                continue;
-            }
-            for c in &sample.channels {
-                let row = BufferStatus {
-                    lcid: Some(c.lcid),
-                    priority: Some(c.priority),
-                    new_bytes: c.new_bytes.saturating_add(c.new_compressed_bytes.unwrap_or(0)),
-                    retx_bytes: c.retx_bytes,
-                    control_bytes: c.control_bytes.into(),
-                    ..blank.clone()
-                };
-                self.hold(position, row);
-            }
-        }
-    }
-
-    fn rlc_dl(&mut self, at: Stamp, m: &RlcDl) {
-        for s in &m.subpackets {
-            for pdu in &s.pdus {
-                self.rlc_pdu(at, Direction::Dl, (s.bearer, s.mode, s.sn_bits), pdu);
-            }
-        }
-    }
-
-    fn rlc_ul(&mut self, at: Stamp, m: &RlcUl) {
-        for s in &m.subpackets {
-            for pdu in &s.pdus {
-                self.rlc_pdu(at, Direction::Ul, (s.bearer, s.mode, s.sn_bits), pdu);
-            }
-        }
-    }
-
-    fn rlc_pdu(&mut self, at: Stamp, dir: Direction, of: (u8, u8, u8), pdu: &LoggedPdu) {
-        let Some(position) = self.batched(at, pdu.tti, 0) else { return };
-        let (bearer, mode, sn_bits) = of;
-        let header = pdu.header(sn_bits);
-        let (sn, poll, resegment, status) = match &header {
-            Some(RlcHeader::Data { sn, poll, resegment, .. }) => {
-                (Some(*sn), Some(*poll), *resegment, false)
-            }
-            Some(RlcHeader::Status { .. } | RlcHeader::Control { .. }) => (None, None, false, true),
-            None => (None, None, false, false),
-        };
-        let row = RlcPdu {
-            at: self.stamp(position),
-            position,
-            dir,
-            bearer,
-            signalling: Some(bearer >= FIRST_SRB_INDEX),
-            mode: rlc_mode(mode),
-            sn,
-            size_bytes: pdu.size_bytes.into(),
-            poll,
-            resegment,
-            status,
-        };
-        self.hold(position, row);
-    }
-
     fn pusch(&mut self, at: Stamp, m: &PuschTx) {
         for record in &m.records {
             let cell = record.carrier.unwrap_or(0);
             let Some(position) = self.batched(at, record.tti, cell) else { continue };
             self.ul_parts(position, RntiType::C).add_pusch(record);
-        }
-    }
-
-    fn measurement(&mut self, at: Stamp, m: &ServCellMeas) {
-        for s in &m.subpackets {
-            let Some(tti) = s.tti else { continue };
-            let primary = s.serving_cell == 0 && s.is_serving != Some(false);
-            let position = if primary {
-                self.prompt(at, tti, Some(CellId { pci: s.pci, earfcn: Some(s.earfcn) }))
-            } else {
-                self.timing.place_batched(at.ns, tti)
-            };
-            let position = Position { cell: s.serving_cell, ..position };
-            let row = Measurement {
-                at: self.stamp(position),
-                position,
-                earfcn: s.earfcn,
-                pci: s.pci,
-                rsrp_rx0_dbm: s.rsrp_rx0_dbm,
-                rsrp_rx1_dbm: s.rsrp_rx1_dbm,
-                rsrp_dbm: s.rsrp_dbm,
-                rsrq_rx0_db: s.rsrq_rx0_db,
-                rsrq_rx1_db: s.rsrq_rx1_db,
-                rsrq_db: s.rsrq_db,
-                rssi_rx0_dbm: s.rssi_rx0_dbm,
-                rssi_rx1_dbm: s.rssi_rx1_dbm,
-                rssi_dbm: s.rssi_dbm,
-                snr_rx0_db: s.snr_rx0_db,
-                snr_rx1_db: s.snr_rx1_db,
-            };
-            self.hold(position, row);
         }
     }
 
@@ -623,12 +469,4 @@ fn lcids(header: &MacHeader) -> String {
         }
     }
     out
-}
-
-const fn rlc_mode(code: u8) -> RlcMode {
-    match code {
-        1 => RlcMode::Am,
-        2 => RlcMode::Um,
-        _ => RlcMode::Tm,
-    }
 }
