@@ -1,0 +1,244 @@
+//! The command's contract: documents by their schemas, exit statuses, and
+//! what goes to which stream.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn airmile(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_airmile")).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn status(args: &[&str]) -> i32 {
+    airmile(args).status.code().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A sample of our own, and its directory.
+fn sample(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    assert_eq!(status(&["lab", "run", name, "-o", run.to_str().unwrap(), "-q"]), 0);
+    (dir, run)
+}
+
+fn path(dir: &Path, name: &str) -> String {
+    dir.join(name).to_str().unwrap().to_owned()
+}
+
+/// A `--json` document, checked by its schema.
+fn document(name: &str, args: &[&str]) -> Value {
+    let out = airmile(&[args, &["--json"]].concat());
+    let document: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let schema =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.json"));
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let errors: Vec<String> = jsonschema::validator_for(&schema)
+        .unwrap()
+        .iter_errors(&document)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert_eq!((&document["document"], &document["version"]), (&name.into(), &1.into()));
+    document
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    for command in [
+        &["--help"][..],
+        &["inspect", "--help"],
+        &["decode", "--help"],
+        &["radio", "--help"],
+        &["diagnose", "--help"],
+        &["lab", "run", "--help"],
+    ] {
+        let out = airmile(command);
+        assert!(out.status.success());
+        assert!(text(&out.stdout).contains("Examples:"), "{command:?}");
+    }
+}
+
+#[test]
+fn a_sample_is_diagnosed_as_the_truth_says() {
+    for (scenario, verdict) in [
+        ("sample-download", "radio"),
+        ("sample-rate-limited", "not_radio"),
+        ("sample-video", "not_radio"),
+    ] {
+        let (_keep, run) = sample(scenario);
+        let log = path(&run, "modem.mi2log");
+        let transfers = path(&run, "transfers.csv");
+        let answer = document("diagnose", &["diagnose", &log, "--transfers", &transfers]);
+        assert_eq!(answer["session"]["verdict"], verdict, "{scenario}");
+        let truth = fs::read_to_string(run.join("transfer_truth.csv")).unwrap();
+        for (found, line) in
+            answer["transfers"].as_array().unwrap().iter().zip(truth.lines().skip(1))
+        {
+            let mut fields = line.split(',');
+            assert_eq!(found["id"], fields.next().unwrap());
+            let true_ms: f64 = fields.next().unwrap().parse().unwrap();
+            let duration_ms = found["duration_ms"].as_f64().unwrap();
+            let found_ms = found["throughput_time_ms"].as_f64().unwrap();
+            assert!((found_ms - true_ms).abs() <= 0.02 * duration_ms, "{found_ms} {line}");
+            let shares: f64 =
+                found["shares"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).sum();
+            assert!((shares - duration_ms).abs() < 1e-6, "shares add up to the duration");
+        }
+    }
+}
+
+#[test]
+fn documents_have_what_the_contract_says() {
+    let (_keep, run) = sample("sample-video");
+    let log = path(&run, "modem.mi2log");
+    let inspect = document("inspect", &["inspect", &log]);
+    let file = &inspect["files"][0];
+    assert_eq!(file["kind"], "modem_log_hdlc");
+    assert!(file["start_us"].as_i64() < file["end_us"].as_i64());
+    let codes: Vec<&str> =
+        file["messages"].as_array().unwrap().iter().map(|m| m["code"].as_str().unwrap()).collect();
+    assert!(codes.contains(&"0xB173"), "{codes:?}");
+    assert!(!inspect["can_answer"].as_array().unwrap().is_empty());
+    assert!(inspect["missing"][0]["how_to_capture"].is_string());
+
+    let radio = document("radio", &["radio", &log]);
+    let transfer = radio["transfers"][0].as_object().unwrap();
+    for field in [
+        "id",
+        "dir",
+        "start_us",
+        "end_us",
+        "start_tti",
+        "end_tti",
+        "duration_ms",
+        "bytes",
+        "throughput_time_ms",
+        "sched_wait_ms",
+        "active_time_ms",
+        "unknown_ms",
+        "link_demand",
+        "link_throughput_bps",
+        "evidence",
+        "verdict",
+        "confidence",
+    ] {
+        assert!(transfer.contains_key(field), "{field}");
+    }
+    assert!(transfer["sched_wait_ms"].is_null(), "a phone cannot see it on the downlink");
+    let burst = radio["bursts"][0].as_object().unwrap();
+    for field in ["dir", "start_tti", "end_tti", "bytes", "opened_by", "closed_by"] {
+        assert!(burst.contains_key(field), "{field}");
+    }
+    document("lab_run", &["lab", "run", "sample-video", "-o", run.to_str().unwrap()]);
+}
+
+#[test]
+fn every_kind_of_evidence_can_be_asked_for() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    for (choice, evidence) in [
+        ("auto", "fused"),
+        ("poll", "poll"),
+        ("padding", "padding"),
+        ("grants", "grants"),
+        ("paper", "paper"),
+    ] {
+        let radio = document("radio", &["radio", &log, "--evidence", choice]);
+        let downlink = radio["transfers"].as_array().unwrap().iter().find(|t| t["dir"] == "dl");
+        assert_eq!(downlink.unwrap()["evidence"], evidence);
+    }
+}
+
+#[test]
+fn exit_statuses() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    assert_eq!(status(&["diagnose", &log]), 0);
+    assert_eq!(status(&["diagnose", &log, "--fail-if", "session.verdict == radio"]), 1);
+    assert_eq!(status(&["diagnose", &log, "--fail-if", "link_demand < 0.1"]), 0);
+    assert_eq!(status(&["diagnose", &log, "--fail-if", "linkdemand < 0.1"]), 2);
+    assert_eq!(status(&["diagnose"]), 2);
+    assert_eq!(status(&["radio", &log, "--evidence", "guess"]), 2);
+    assert_eq!(status(&["decode", &log, "--only", "nothing"]), 2);
+    assert_eq!(status(&["diagnose", "/no/such/file"]), 3);
+
+    let mut bytes = fs::read(&log).unwrap();
+    // A rotated log begins and ends in the middle of a frame: not damage.
+    let torn = path(&run, "torn.mi2log");
+    fs::write(&torn, &bytes[100..bytes.len() - 100]).unwrap();
+    assert_eq!(status(&["diagnose", &torn]), 0);
+    // Bytes turned over in the middle are.
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 400].iter_mut().for_each(|b| *b ^= 0x5a);
+    let damaged = path(&run, "damaged.mi2log");
+    fs::write(&damaged, bytes).unwrap();
+    let out = airmile(&["diagnose", &damaged]);
+    assert_eq!(out.status.code(), Some(4));
+    assert!(text(&out.stdout).contains("Verdict: radio"), "what is readable is still used");
+    assert!(text(&out.stderr).contains("byte "), "{}", text(&out.stderr));
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    for (path, says) in [
+        (file("empty.mi2log", b""), "is empty"),
+        (file("a.isf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), ".dlf"),
+        (file("a.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0"), "packet capture"),
+        (file("a.png", b"\x89PNG\r\n\x1a\n"), "no known kind"),
+        (file("a.csv", b"tti,dir\n1,dl\n"), "no known kind"),
+        (dir.path().to_str().unwrap().to_owned(), "directory"),
+    ] {
+        let out = airmile(&["diagnose", &path]);
+        assert_eq!(out.status.code(), Some(3), "{path}");
+        assert!(text(&out.stderr).contains(says), "{path}: {}", text(&out.stderr));
+        assert!(out.stdout.is_empty());
+    }
+}
+
+#[test]
+fn decode_writes_lines_tables_and_parquet() {
+    let (_keep, run) = sample("sample-upload");
+    let log = path(&run, "modem.mi2log");
+    let lines = airmile(&["decode", &log]);
+    for line in text(&lines.stdout).lines().take(1_000) {
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert!(record["type"].is_string());
+    }
+    let csv = airmile(&["decode", &log, "--only", "grant", "--format", "csv"]);
+    let header = text(&csv.stdout).lines().next().unwrap().to_owned();
+    assert!(header.starts_with("tti,time_us,"), "{header}");
+    let out = path(&run, "tables");
+    assert_eq!(status(&["decode", &log, "-o", &out]), 0);
+    for table in ["grant", "rlc", "buffer_status", "measurement"] {
+        assert!(Path::new(&out).join(format!("{table}.parquet")).exists(), "{table}");
+    }
+}
+
+#[test]
+fn standard_input_and_limits() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    let piped = Command::new(env!("CARGO_BIN_EXE_airmile"))
+        .args(["diagnose", "-", "--json"])
+        .stdin(fs::File::open(&log).unwrap())
+        .output()
+        .unwrap();
+    let piped: Value = serde_json::from_slice(&piped.stdout).unwrap();
+    let whole = document("diagnose", &["diagnose", &log]);
+    assert_eq!(piped["transfers"], whole["transfers"]);
+    let part = document("diagnose", &["diagnose", &log, "--from", "1", "--to", "2"]);
+    let duration_ms = part["transfers"][0]["duration_ms"].as_f64().unwrap();
+    assert!((900.0..=1_000.0).contains(&duration_ms), "{duration_ms}");
+}
