@@ -222,7 +222,8 @@ fn read_opened(opened: Vec<Opened>, sink: &mut dyn FnMut(Tagged)) -> Result<Load
             }
         }
     }
-    if !logs.is_empty() && !(grants.is_empty() && rlc.is_empty()) {
+    let has_tables = !grants.is_empty() || !rlc.is_empty();
+    if has_tables && !logs.is_empty() {
         return Err(Error::Option(
             "modem logs and grant tables do not share a TTI counter: analyse them one at a time"
                 .into(),

@@ -331,14 +331,14 @@ impl Assembler {
         if self.bandwidth_prb.contains_key(&cell) {
             return;
         }
-        if let Some(n_prb) = lte_bandwidth_at_least(highest) {
-            if self.told_bandwidth.insert(cell, n_prb) != Some(n_prb) {
-                self.emit_now(CellInfo {
-                    n_prb_dl: Some(n_prb),
-                    n_tx_antennas: Some(n_tx_antennas),
-                    ..self.blank_cell(at, cell, "inferred")
-                });
-            }
+        if let Some(n_prb) = lte_bandwidth_at_least(highest)
+            && self.told_bandwidth.insert(cell, n_prb) != Some(n_prb)
+        {
+            self.emit_now(CellInfo {
+                n_prb_dl: Some(n_prb),
+                n_tx_antennas: Some(n_tx_antennas),
+                ..self.blank_cell(at, cell, "inferred")
+            });
         }
     }
 
