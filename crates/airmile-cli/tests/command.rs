@@ -1,6 +1,8 @@
 //! The command's contract: documents by their schemas, exit statuses, and
 //! what goes to which stream.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,6 +1,8 @@
 //! What is written down follows from the code: schemas and record tables.
 //! `AIRMILE_UPDATE=1 cargo test -p airmile --test documents` writes them anew.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
+
 use std::path::PathBuf;
 
 use airmile::model::{Column, ColumnType, Record};

@@ -1,6 +1,8 @@
 //! One engine: whatever pieces the input comes in, the same records and the
 //! same findings come out; and a log's tables give what the log gives.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! Verdicts on real logs, checked against the records that they rest on.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
+
 use std::path::PathBuf;
 
 use airmile::model::{Bound, Direction, Grant, Record, RntiType, TransferFinding, Verdict};
