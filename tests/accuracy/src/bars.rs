@@ -1,7 +1,10 @@
 //! What must hold.
 
+use std::collections::BTreeSet;
+
 use airmile_model::{Verdict, VerdictThresholds};
 
+use crate::emulated;
 use crate::score::{Kind, Score, errors, percentile};
 
 /// Percentiles are barred only over so many transfers (spec 10).
@@ -10,81 +13,137 @@ const MIN_BARRED: usize = 20;
 const SCHEDULERS: [&str; 7] = ["comm", "pf_trim", "rr_trim", "tdbet_trim", "fdmt_trim", "pf", "rr"];
 const TRIMMED: [&str; 5] = ["comm", "pf_trim", "rr_trim", "tdbet_trim", "fdmt_trim"];
 
-/// Prints the verdicts' agreement and every bar; whether all are met.
-/// The uplink's is ours: the phone knows its own buffer.
-pub fn print(scores: &[Score], uplink_error: f64) -> bool {
-    let mut all = true;
-    let mut bar = |what: String, value: f64, limit: f64, at_most: bool, n: usize, barred: bool| {
-        let holds = if at_most { value <= limit } else { value >= limit };
+/// Prints bars as they are checked.
+struct Bars {
+    all_met: bool,
+}
+
+impl Bars {
+    fn new() -> Self {
+        println!("Bars");
+        Self { all_met: true }
+    }
+
+    /// A value that must not be above `limit`.
+    fn at_most(&mut self, what: &str, value: f64, limit: f64, n: usize) {
+        self.bar(what, value, "<=", limit, n, value <= limit, true);
+    }
+
+    /// A percentile that must not be above `limit`, barred over enough transfers.
+    fn percentile(&mut self, what: &str, errors: &[f64], p: f64, limit: f64) {
+        let value = percentile(errors, p);
+        let barred = errors.len() >= MIN_BARRED;
+        self.bar(what, value, "<=", limit, errors.len(), value <= limit, barred);
+    }
+
+    /// A value that must not be below `limit`.
+    fn at_least(&mut self, what: &str, value: f64, limit: f64, n: usize) {
+        self.bar(what, value, ">=", limit, n, value >= limit, true);
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a line of the table")]
+    fn bar(
+        &mut self,
+        what: &str,
+        value: f64,
+        sign: &str,
+        limit: f64,
+        n: usize,
+        holds: bool,
+        barred: bool,
+    ) {
         let state = match (barred, holds) {
             (true, true) => "met",
             (true, false) => "MISSED",
             (false, _) => "not barred, too few",
         };
-        let sign = if at_most { "<=" } else { ">=" };
         println!("{what:<52}{value:>9.2} {sign} {limit:<7.2} n={n:<5}{state}");
-        all &= holds || !barred;
-    };
-
-    println!("Bars");
-    for scheduler in SCHEDULERS {
-        let own = errors(scores, Kind::Auto, |s| s.scheduler() == scheduler);
-        let barred = own.len() >= MIN_BARRED;
-        let name = format!("auto, {scheduler}: median %");
-        bar(name, percentile(&own, 0.5), 0.5, true, own.len(), barred);
-        let name = format!("auto, {scheduler}: 75th percentile %");
-        bar(name, percentile(&own, 0.75), 1.5, true, own.len(), barred);
+        self.all_met &= holds || !barred;
     }
-    let own = errors(scores, Kind::Poll, |_| true);
-    bar("poll: median %".into(), percentile(&own, 0.5), 3.0, true, own.len(), true);
+
+    /// Median and upper quartile of `auto` (spec 10).
+    fn auto(&mut self, of: &str, errors: &[f64]) {
+        self.percentile(&format!("auto, {of}: median %"), errors, 0.5, 0.5);
+        self.percentile(&format!("auto, {of}: 75th percentile %"), errors, 0.75, 1.5);
+    }
+
+    /// Prints all kinds' agreement with the true verdicts, and bars `auto`'s.
+    fn verdicts(&mut self, scores: &[Score]) {
+        println!("\nVerdicts that agree with the truth (true demand of 75 to 90 % left out)");
+        for kind in [Kind::Auto, Kind::Poll, Kind::Padding, Kind::Grants, Kind::Paper] {
+            let (agree, n) = agreement(scores, kind);
+            let (low, high) = wilson(agree, n);
+            println!(
+                "{:<10}{agree:>4} of {n:<4} {:>6.1} %   95 % interval {:.1} to {:.1} %",
+                kind.name(),
+                100.0 * agree as f64 / n as f64,
+                100.0 * low,
+                100.0 * high
+            );
+        }
+        let (agree, n) = agreement(scores, Kind::Auto);
+        let share = 100.0 * agree as f64 / n as f64;
+        self.at_least("auto: verdicts that agree %", share, 95.0, n);
+    }
+}
+
+/// The bars of the simulated cells; whether all are met. The uplink's is ours:
+/// the phone knows its own buffer.
+pub fn print_simulated(scores: &[Score], uplink_error: f64) -> bool {
+    let mut bars = Bars::new();
+    let of = |kind, scheduler| errors(scores, kind, |s| s.scheduler() == scheduler);
     for scheduler in SCHEDULERS {
-        let own = errors(scores, Kind::Poll, |s| s.scheduler() == scheduler);
+        bars.auto(scheduler, &of(Kind::Auto, scheduler));
+    }
+    let poll = errors(scores, Kind::Poll, |_| true);
+    bars.at_most("poll: median %", percentile(&poll, 0.5), 3.0, poll.len());
+    for scheduler in SCHEDULERS {
         let name = format!("poll, {scheduler}: median %");
-        bar(name, percentile(&own, 0.5), 5.0, true, own.len(), own.len() >= MIN_BARRED);
+        bars.percentile(&name, &of(Kind::Poll, scheduler), 0.5, 5.0);
     }
     for scheduler in TRIMMED {
-        let own = errors(scores, Kind::Grants, |s| s.scheduler() == scheduler);
         let name = format!("grants, {scheduler}: median %");
-        bar(name, percentile(&own, 0.5), 3.0, true, own.len(), own.len() >= MIN_BARRED);
+        bars.percentile(&name, &of(Kind::Grants, scheduler), 0.5, 3.0);
     }
     let points: Vec<f64> = scores
         .iter()
         .filter(|s| s.kind == Kind::Grants && s.upstream_limited())
         .filter_map(Score::error_points)
         .collect();
-    let name = "grants, limited upstream: median points".to_owned();
-    bar(name, percentile(&points, 0.5), 5.0, true, points.len(), true);
+    let median = percentile(&points, 0.5);
+    bars.at_most("grants, limited upstream: median points", median, 5.0, points.len());
     for scheduler in SCHEDULERS {
-        let own = errors(scores, Kind::Grants, |s| s.scheduler() == scheduler);
-        let paper = errors(scores, Kind::Paper, |s| s.scheduler() == scheduler);
+        let own = of(Kind::Grants, scheduler);
+        let paper = percentile(&of(Kind::Paper, scheduler), 0.5);
         let name = format!("grants against paper, {scheduler}: median %");
-        bar(name, percentile(&own, 0.5), percentile(&paper, 0.5), true, own.len(), true);
+        bars.at_most(&name, percentile(&own, 0.5), paper, own.len());
     }
-    let own = percentile(&errors(scores, Kind::Grants, |_| true), 0.5);
-    let paper_errors = errors(scores, Kind::Paper, |_| true);
-    let paper = percentile(&paper_errors, 0.5);
-    bar("grants against paper: median %".into(), own, paper, true, paper_errors.len(), true);
-
-    println!("\nVerdicts that agree with the truth (true demand of 75 to 90 % left out)");
-    for kind in [Kind::Auto, Kind::Poll, Kind::Padding, Kind::Grants, Kind::Paper] {
-        let (agree, n) = agreement(scores, kind);
-        let (low, high) = wilson(agree, n);
-        println!(
-            "{:<10}{agree:>4} of {n:<4} {:>6.1} %   95 % interval {:.1} to {:.1} %",
-            kind.name(),
-            100.0 * agree as f64 / n as f64,
-            100.0 * low,
-            100.0 * high
-        );
-    }
-    let (agree, n) = agreement(scores, Kind::Auto);
-    let share = 100.0 * agree as f64 / n as f64;
-    bar("auto: verdicts that agree %".into(), share, 95.0, false, n, true);
+    let own = errors(scores, Kind::Grants, |_| true);
+    let paper = percentile(&errors(scores, Kind::Paper, |_| true), 0.5);
+    bars.at_most("grants against paper: median %", percentile(&own, 0.5), paper, own.len());
+    bars.verdicts(scores);
     if !uplink_error.is_nan() {
-        bar("uplink by buffer samples: error %".into(), uplink_error, 1.0, true, 1, true);
+        bars.at_most("uplink by buffer samples: error %", uplink_error, 1.0, 1);
     }
-    println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });
-    all
+    bars.all_met
+}
+
+/// The bars of the emulated cells; whether all are met.
+pub fn print_emulated(scores: &emulated::Scores) -> bool {
+    let mut bars = Bars::new();
+    let downlink = &scores.downlink;
+    bars.auto("all", &errors(downlink, Kind::Auto, |_| true));
+    // By workload, scheduler, load and poll setting, as each could hide in all.
+    for part in 0..4 {
+        let names: BTreeSet<&str> = downlink.iter().map(|s| s.part(part)).collect();
+        for name in names {
+            bars.auto(name, &errors(downlink, Kind::Auto, |s| s.part(part) == name));
+        }
+    }
+    bars.verdicts(downlink);
+    let uploads: Vec<f64> = scores.uploads.iter().map(|upload| upload.by_samples).collect();
+    bars.percentile("uploads by buffer samples: median %", &uploads, 0.5, 1.0);
+    bars.all_met
 }
 
 fn agreement(scores: &[Score], kind: Kind) -> (usize, usize) {

@@ -43,6 +43,16 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run of the emulator: records in time order, its downlink transfers.
+    pub const fn emulated(
+        name: String,
+        records: Vec<Record>,
+        transfers: Vec<Transfer>,
+        truth: Vec<TransferTruth>,
+    ) -> Self {
+        Self { name, records, transfers, truth, bad_rows: 0 }
+    }
+
     /// Reads a run's folder. `meta.csv` is not looked at.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -131,7 +141,7 @@ impl Run {
                 Record::Rlc(_) if choice == EvidenceChoice::Grants => {}
                 Record::Grant(grant) if choice == EvidenceChoice::Grants => {
                     let mut grant = grant.clone();
-                    grant.padding_bytes = None;
+                    (grant.padding_bytes, grant.data_bytes) = (None, None);
                     tracker.push(&Record::Grant(grant));
                 }
                 _ => tracker.push(record),
@@ -153,6 +163,7 @@ impl Run {
         };
         Some(Score {
             run: self.name.clone(),
+            transfer: finding.id.clone(),
             kind,
             estimate_ms,
             truth_ms: truth.throughput_time_ms,

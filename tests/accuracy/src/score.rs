@@ -56,6 +56,8 @@ impl Kind {
 pub struct Score {
     /// The run's name: `WORKLOAD_SCHEDULER_TAG`.
     pub run: String,
+    /// The transfer's.
+    pub transfer: String,
     /// What was estimated with.
     pub kind: Kind,
     /// `None`: the run lacks this evidence.
@@ -110,6 +112,11 @@ impl Score {
         if wired { format!("{workload}+w8") } else { workload.to_owned() }
     }
 
+    /// A part of an emulated run's name: `WORKLOAD_SCHEDULER_USERS_POLL_SEED`.
+    pub fn part(&self, n: usize) -> &str {
+        self.run.split('_').nth(n).unwrap_or_default()
+    }
+
     /// Whether something upstream of the cell was the bottleneck.
     pub fn upstream_limited(&self) -> bool {
         self.run.contains("_w8") || self.run.contains("wired8") || self.run.starts_with("srvlimit")
@@ -131,7 +138,7 @@ pub fn errors(scores: &[Score], kind: Kind, keep: impl Fn(&Score) -> bool) -> Ve
     scores.iter().filter(|s| s.kind == kind && keep(s)).filter_map(Score::error_percent).collect()
 }
 
-/// The error tables: per scheduler, per workload, all.
+/// The error tables of the simulated cells: per scheduler, per workload, all.
 pub fn print_tables(scores: &[Score]) {
     println!("Error of throughput time in %, median / 75th percentile");
     println!("(paper: BurstTracker's literal rule; active: scheduled TTIs, its baseline;");
@@ -147,6 +154,35 @@ pub fn print_tables(scores: &[Score]) {
 /// Errors in percent by group.
 pub fn print_by(title: &str, scores: &[Score], key: &dyn Fn(&Score) -> String) {
     print_grouped(title, scores, key, &Score::error_percent);
+}
+
+/// The two-layer runs apart: a block of two layers has no padding of its own
+/// there, so poll bits stand alone.
+pub fn print_two_layers(scores: &[Score]) {
+    let of = |kind| errors(scores, kind, |s| s.run.contains("_mimo"));
+    let (auto, poll) = (of(Kind::Auto), of(Kind::Poll));
+    println!("Two layers, padding not known: error in %, median / 75th percentile");
+    println!("(a prototype with a plain pause rule had a median of 6 to 9 % there)");
+    for (name, errors) in [("auto", auto), ("poll", poll)] {
+        let (median, upper) = (percentile(&errors, 0.5), percentile(&errors, 0.75));
+        println!("  {name:<10}{median:>6.2} / {upper:.2}   n={}", errors.len());
+    }
+    println!();
+}
+
+/// The transfers that `auto` has worst.
+pub fn print_worst(scores: &[Score], n: usize) {
+    let mut worst: Vec<(f64, &Score)> = scores
+        .iter()
+        .filter(|s| s.kind == Kind::Auto)
+        .filter_map(|s| Some((s.error_percent()?, s)))
+        .collect();
+    worst.sort_by(|a, b| b.0.total_cmp(&a.0));
+    println!("Worst under auto: error in %, estimate and truth in ms");
+    for (error, s) in worst.into_iter().take(n) {
+        let estimate = s.estimate_ms.unwrap_or(f64::NAN);
+        println!("{error:>8.2}{estimate:>8.0}{:>8.0}  {} {}", s.truth_ms, s.run, s.transfer);
+    }
 }
 
 fn print_points(title: &str, scores: &[Score], key: &dyn Fn(&Score) -> String) {
@@ -199,6 +235,7 @@ mod tests {
     fn score(estimate_ms: f64, truth_ms: f64) -> Score {
         Score {
             run: "file_pf_trim_w8".into(),
+            transfer: "1".into(),
             kind: Kind::Auto,
             estimate_ms: Some(estimate_ms),
             truth_ms,
