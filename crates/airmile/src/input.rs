@@ -145,7 +145,7 @@ impl Input {
         self.compression
     }
 
-    /// Its first bytes, up to [`SNIFF_BYTES`], decompressed.
+    /// Its first bytes, at most 64 KB of them, decompressed.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
