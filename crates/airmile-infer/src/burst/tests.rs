@@ -136,7 +136,7 @@ fn padding_that_only_the_retransmission_shows_belongs_to_the_first_transmission(
         failed(11, 1).into(),
         passed(19, 1, 600).into(),
         block(60, 2, 1_000, 0).into(),
-        block(61, 3, 1_000, 10).into(),
+        block(61, 3, 1_000, 0).into(),
         block(62, 4, 1_000, 500).into(),
     ];
     let padded = run(&records, with(EvidenceChoice::Padding));
