@@ -11,6 +11,7 @@
 
 pub mod burst;
 pub mod detect;
+mod spans;
 pub mod transfer;
 pub mod uplink;
 pub mod usage;
