@@ -36,8 +36,10 @@ docs: ## API documentation, warnings as errors
 accuracy: ## errors against known truth, beside the papers' figures; fails under a bar
 	$(CARGO) run --release --locked -p airmile-accuracy
 
-bench: ## decoding speed beside a bare unescape-and-CRC loop, inference in TTIs per second
-	$(CARGO) bench --locked -p airmile-decode
+bench: ## decoding beside a bare loop and signalcat, inference in TTIs per second, memory
+	python3 -m venv target/bench-venv
+	target/bench-venv/bin/pip -q install signalcat==2.1.2 || echo "SKIPPED: signalcat cannot be installed"
+	$(CARGO) run --release --locked -p airmile-bench -- $(addprefix --signalcat ,$(wildcard target/bench-venv/bin/scat))
 
 differential: ## our decode of the sample logs against another decoder's, field by field
 	$(CARGO) test --locked --release -p airmile-decode --test reference -- --nocapture

@@ -1,0 +1,251 @@
+//! Speed beside peers, in one run, as ratios: machines are noisy, so a figure
+//! of one run says nothing by itself.
+//!
+//! - decoding against a bare loop that unescapes HDLC and checks CRCs, byte by
+//!   byte, and against `signalcat` where it is installed;
+//! - inference in TTIs per second, on one core;
+//! - memory on a log and on one 100 times longer.
+
+#![allow(clippy::print_stdout, reason = "the figures are what this is for")]
+
+mod bare;
+mod logs;
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use airmile::codec::diag::{Deframer, Event, LogReader, Message};
+use airmile::model::Record;
+use airmile::{Inputs, Progress, RadioOptions, diagnose};
+use airmile_infer::burst::{BurstOptions, BurstTracker};
+use anyhow::{Context, Result};
+use clap::Parser;
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// Runs of each loop, in turn
+    #[arg(long, default_value_t = 7)]
+    runs: usize,
+    /// The `signalcat` command, to compare with
+    #[arg(long)]
+    signalcat: Option<PathBuf>,
+    /// A log to use beside the generated one
+    #[arg(long)]
+    log: Option<PathBuf>,
+    /// Ratios under which the status is 1: decode to bare loop, TTIs per second
+    #[arg(long)]
+    strict: bool,
+    /// Used by itself: diagnose this log and print the peak memory
+    #[arg(long, hide = true)]
+    peak: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    if let Some(log) = &args.peak {
+        return peak(log);
+    }
+    let dir = tempfile::tempdir()?;
+    let mut met = true;
+    let generated = logs::generated()?;
+    println!("generated log:");
+    met &= decoding(&logs::repeated(&generated, 64 << 20), args.runs);
+    if let Some(path) = &args.log {
+        let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+        println!("\n{}:", path.file_name().unwrap_or_default().display());
+        met &= decoding(&logs::repeated(&bytes, 64 << 20), args.runs);
+    }
+    if let Some(command) = &args.signalcat {
+        signalcat(command, dir.path(), &logs::repeated(&generated, 8 << 20))?;
+    } else {
+        println!("\nSKIPPED: signalcat (--signalcat COMMAND; pip install signalcat)");
+    }
+    met &= inference(args.runs)?;
+    memory(dir.path(), &generated)?;
+    if args.strict && !met {
+        anyhow::bail!("a bar was missed");
+    }
+    Ok(())
+}
+
+/// Median time of each loop, run in turn.
+fn in_turn(runs: usize, loops: &[(&'static str, &dyn Fn() -> u64)]) -> Vec<Duration> {
+    let mut times = vec![Vec::new(); loops.len()];
+    for _ in 0..runs.max(1) {
+        for ((_, work), times) in loops.iter().zip(&mut times) {
+            let start = Instant::now();
+            black_box(work());
+            times.push(start.elapsed());
+        }
+    }
+    times.into_iter().map(median).collect()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn decoding(log: &[u8], runs: usize) -> bool {
+    let loops: [(&'static str, &dyn Fn() -> u64); 5] = [
+        ("bare loop: unescape, CRC", &|| bare::good_frames(log)),
+        ("frames", &|| frames(log)),
+        ("frames and messages", &|| messages(log)),
+        ("records", &|| records(log)),
+        ("records and bursts", &|| bursts(log)),
+    ];
+    let times = in_turn(runs, &loops);
+    let bare = times.first().copied().unwrap_or_default().as_secs_f64();
+    println!("  {:26} {:>10} {:>22}", "loop", "MB/s", "ratio to the bare loop");
+    for ((name, _), time) in loops.iter().zip(&times) {
+        let seconds = time.as_secs_f64();
+        println!("  {name:26} {:>10.0} {:>22.2}", log.len() as f64 / 1e6 / seconds, bare / seconds);
+    }
+    let ratio = bare / times.get(3).copied().unwrap_or_default().as_secs_f64();
+    let met = ratio >= 1.0 / 3.0;
+    println!("  bar: records at 0.33 or more of the bare loop: {}", word(met));
+    met
+}
+
+const fn word(met: bool) -> &'static str {
+    if met { "met" } else { "MISSED" }
+}
+
+fn frames(log: &[u8]) -> u64 {
+    let mut deframer = Deframer::new();
+    for chunk in log.chunks(256 * 1024) {
+        deframer.push(chunk);
+        while let Some(event) = deframer.poll() {
+            black_box(&event);
+        }
+    }
+    deframer.finish();
+    while deframer.poll().is_some() {}
+    deframer.counts().good_frames
+}
+
+fn messages(log: &[u8]) -> u64 {
+    let mut deframer = Deframer::new();
+    let mut decoded = 0;
+    for chunk in log.chunks(256 * 1024) {
+        deframer.push(chunk);
+        while let Some(event) = deframer.poll() {
+            if let Event::Log(packet) = event {
+                let parsed = black_box(Message::parse(packet.code, packet.payload));
+                decoded += u64::from(matches!(parsed, Ok(Some(_))));
+            }
+        }
+    }
+    decoded
+}
+
+fn each_record(log: &[u8], sink: &mut dyn FnMut(&Record)) {
+    let mut reader = LogReader::new();
+    for chunk in log.chunks(256 * 1024) {
+        reader.push(chunk, &mut |tagged| sink(&tagged.record));
+    }
+    reader.finish(&mut |tagged| sink(&tagged.record));
+}
+
+fn records(log: &[u8]) -> u64 {
+    let mut n = 0;
+    each_record(log, &mut |record| {
+        black_box(record);
+        n += 1;
+    });
+    n
+}
+
+fn bursts(log: &[u8]) -> u64 {
+    let mut tracker = BurstTracker::new(BurstOptions::default());
+    each_record(log, &mut |record| tracker.push(record));
+    tracker.finish().len() as u64
+}
+
+/// `signalcat` reads the same file; both as whole processes.
+fn signalcat(command: &Path, dir: &Path, log: &[u8]) -> Result<()> {
+    let path = dir.join("peer.qmdl");
+    std::fs::write(&path, log)?;
+    let start = Instant::now();
+    let status = Command::new(command)
+        .args(["-t", "qc", "-F"])
+        .arg(dir.join("peer.pcap"))
+        .arg("-d")
+        .arg(&path)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .with_context(|| command.display().to_string())?;
+    let theirs = start.elapsed();
+    let start = Instant::now();
+    black_box(records(log));
+    let ours = start.elapsed();
+    let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
+    println!(
+        "\nsignalcat on {:.0} MB ({status}): {:.2} s, our records {:.3} s, {ratio:.0} times; bar 100: {}",
+        log.len() as f64 / 1e6,
+        theirs.as_secs_f64(),
+        ours.as_secs_f64(),
+        word(ratio >= 100.0)
+    );
+    Ok(())
+}
+
+/// A user that is scheduled in nearly every TTI: the most work per TTI.
+fn inference(runs: usize) -> Result<bool> {
+    let busy = logs::busy_records(false)?;
+    let bursty = logs::busy_records(true)?;
+    println!("\ninference, one core:");
+    let mut best = 0.0_f64;
+    for (name, (records, n_tti)) in [("every TTI scheduled", busy), ("one user of several", bursty)]
+    {
+        let run: &dyn Fn() -> u64 = &|| {
+            let mut tracker = BurstTracker::new(BurstOptions::default());
+            records.iter().for_each(|record| tracker.push(record));
+            tracker.finish().len() as u64
+        };
+        let time = in_turn(runs, &[("bursts", run)]).first().copied().unwrap_or_default();
+        let rate = n_tti as f64 / time.as_secs_f64() / 1e6;
+        let per_record = records.len() as f64 / time.as_secs_f64() / 1e6;
+        println!(
+            "  {name:22} {rate:>8.1} million TTIs/s, {per_record:.1} million records/s ({} records)",
+            records.len()
+        );
+        best = best.max(rate);
+    }
+    let met = best >= 20.0;
+    println!("  bar: 20 million TTIs a second: {}", word(met));
+    Ok(met)
+}
+
+fn memory(dir: &Path, log: &[u8]) -> Result<()> {
+    println!("\npeak memory of diagnose:");
+    let mut peaks = Vec::new();
+    for times in [1, 10, 100] {
+        let path = dir.join(format!("x{times}.mi2log"));
+        std::fs::write(&path, logs::repeated(log, log.len() * times))?;
+        let out = Command::new(std::env::current_exe()?).arg("--peak").arg(&path).output()?;
+        let kib: u64 = String::from_utf8_lossy(&out.stdout).trim().parse().unwrap_or_default();
+        println!(
+            "  log x{times:<4} {:>8.1} MB of log, {:>8.1} MiB",
+            (log.len() * times) as f64 / 1e6,
+            kib as f64 / 1024.0
+        );
+        peaks.push(kib as f64);
+    }
+    if let [first, .., last] = peaks[..] {
+        println!("  {:.2} times the memory for 100 times the log", last / first);
+    }
+    Ok(())
+}
+
+fn peak(log: &Path) -> Result<()> {
+    let inputs = Inputs { files: vec![log.to_owned()], transfers: None };
+    black_box(diagnose(&inputs, &RadioOptions::default(), &Progress::default())?);
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    println!("{}", line.trim().trim_end_matches(" kB"));
+    Ok(())
+}
