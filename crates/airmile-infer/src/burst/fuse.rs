@@ -262,6 +262,9 @@ fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
     match (is_weak(&run, limits), padded) {
         (_, Some(true)) => Sign::Settled(Decision::sure(true, Bound::Padding, POLL_AND_PADDING)),
         (Some(true), Some(false)) => Sign::Settled(Decision::sure(false, Bound::Poll, NO_POLL)),
+        (Some(true), None) if run.pdus == run.window => {
+            Sign::Settled(Decision::sure(false, Bound::Poll, POLL_UNEXPLAINED))
+        }
         (Some(false), None) => Sign::Settled(Decision::sure(true, Bound::Poll, POLL_UNEXPLAINED)),
         _ => Sign::Forced,
     }
@@ -284,6 +287,9 @@ fn sign_before_hole(padded: Option<bool>, gap: Option<i64>) -> Sign {
 fn is_weak(run: &PollRun, limits: &PollLimits) -> Option<bool> {
     if !run.is_new {
         // A retransmission: t-PollRetransmit or a NACK (TS 36.322, 5.2.2.3).
+        Some(true)
+    } else if run.pdus >= run.window {
+        // The window was stalled, or could have been.
         Some(true)
     } else if run.is_complete {
         Some(limits.explains(run))

@@ -5,6 +5,10 @@
 //! (TS 36.322, 5.2.2.1). The downlink's pollPDU and pollByte are the base
 //! station's own, so they are inferred: between two polls no counter can
 //! exceed its limit, and a forced poll stands exactly at it.
+//!
+//! The third cause, a stalled window, is the standard's own number: without a
+//! poll no STATUS comes, so a sender whose limits are infinite stops after
+//! AM_Window_Size PDUs, asks, and waits with data in its buffer.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +33,8 @@ pub(super) struct PollRun {
     pub is_new: bool,
     /// Every PDU since the last poll was seen.
     pub is_complete: bool,
+    /// AM_Window_Size: half of the sequence numbers (TS 36.322, 7.2; TS 38.322, 7.2).
+    pub window: u32,
 }
 
 /// What a bearer's PDUs in one TTI say.
@@ -111,6 +117,7 @@ impl BearerCounters {
                     bytes: self.bytes,
                     is_new,
                     is_complete: self.is_complete,
+                    window: u32::try_from(self.sn_modulus / 2).unwrap_or(u32::MAX),
                 });
                 self.pdus = 0;
                 self.bytes = 0;

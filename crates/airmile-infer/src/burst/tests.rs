@@ -192,6 +192,25 @@ fn a_second_of_silence_is_no_contention() {
 }
 
 #[test]
+fn a_stalled_window_waits_with_data() {
+    // No limit forces a poll: the sender stops after 512 PDUs (TS 36.322, 7.2),
+    // asks, and goes on 24 TTIs later, when the STATUS has come.
+    let records = |padding: Option<u32>| -> Vec<Record> {
+        (0..700_u32)
+            .flat_map(|sn| {
+                let tti = i64::from(sn) + if sn < 512 { 0 } else { 24 };
+                let last = sn == 699;
+                let padding_bytes = padding.map(|padding| if last { padding } else { 0 });
+                let grant = Grant { padding_bytes, ..block(tti, (tti % 8) as u8, 1_000, 0) };
+                [grant.into(), pdu(tti, sn, 900, sn == 511 || last).into()]
+            })
+            .collect()
+    };
+    check(&records(Some(90)), &[(0, 723, Bound::Padding)]);
+    check(&records(None), &[(0, 723, Bound::Poll)]);
+}
+
+#[test]
 fn the_users_queue_is_empty_when_the_last_bearers_is() {
     let other = |tti, sn, poll| RlcPdu { bearer: 4, ..pdu(tti, sn, 500, poll) };
     let mut records: Vec<Record> = Vec::new();
