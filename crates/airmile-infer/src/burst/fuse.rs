@@ -10,7 +10,7 @@ use airmile_model::{Bound, Evidence};
 
 use super::allocation::{self, Allocation, CellHabit};
 use super::gap::{self, GapHistogram};
-use super::padding;
+use super::padding::{self, PaddedBlock};
 use super::poll_model::{PollLimits, PollMark, PollRun};
 use super::tti_row::TtiRow;
 
@@ -84,7 +84,7 @@ pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Ve
 /// Padding alone.
 pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     let is_data: Vec<bool> = rows.iter().map(TtiRow::may_hold_data).collect();
-    let threshold = fit_padding(rows, &is_data);
+    let threshold = fit_padding(rows, &is_data, None);
     learnt.padding_threshold_bytes = threshold;
     let Some(threshold) = threshold else { return vec![Decision::NO_DATA; rows.len()] };
     rows.iter()
@@ -155,7 +155,7 @@ pub(super) fn decide_poll(
     let limits = PollLimits::fit(
         rows.iter().flat_map(|r| &r.marks).flat_map(|m| m.inner_runs.iter().chain(&m.last_run)),
     );
-    let threshold = if with_padding { fit_padding(rows, &is_data) } else { None };
+    let threshold = if with_padding { fit_padding(rows, &is_data, Some(&limits)) } else { None };
     learnt.poll_limits = limits;
     learnt.padding_threshold_bytes = threshold;
 
@@ -261,6 +261,9 @@ fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
     };
     match (is_weak(&run, limits), padded) {
         (_, Some(true)) => Sign::Settled(Decision::sure(true, Bound::Padding, POLL_AND_PADDING)),
+        // By chance a block can hold just what is left where a counter stands
+        // at its limit. Judging it by its pause costs more than it gains, as
+        // contention looks the same.
         (Some(true), Some(false)) => Sign::Settled(Decision::sure(false, Bound::Poll, NO_POLL)),
         (Some(true), None) if run.pdus == run.window => {
             Sign::Settled(Decision::sure(false, Bound::Poll, POLL_UNEXPLAINED))
@@ -336,13 +339,32 @@ fn rlc_data_rows(rows: &[TtiRow]) -> Vec<bool> {
     is_data
 }
 
-fn fit_padding(rows: &[TtiRow], is_data: &[bool]) -> Option<u32> {
+/// Learns from pauses up to where padding says nothing; with limits, from polls
+/// too.
+fn fit_padding(rows: &[TtiRow], is_data: &[bool], limits: Option<&PollLimits>) -> Option<u32> {
     let gaps = gaps(rows, is_data);
-    let blocks: Vec<(u32, usize)> = (0..rows.len())
+    let blocks: Vec<PaddedBlock> = (0..rows.len())
         .filter(|&i| is_data[i])
-        .filter_map(|i| rows[i].padding_bytes.map(|padding| (padding, padding::bin(gaps[i]))))
+        .filter_map(|i| {
+            Some(PaddedBlock {
+                padding_bytes: rows[i].padding_bytes?,
+                pause: gap::bin(gaps[i]),
+                polls_empty: limits.and_then(|limits| polls_empty(&rows[i], limits)),
+            })
+        })
         .collect();
     (!blocks.is_empty()).then(|| padding::fit_threshold(&blocks))
+}
+
+/// What the poll bit of a row with one bearer says by itself: no poll, data is
+/// left; one that nothing explains, none is.
+fn polls_empty(row: &TtiRow, limits: &PollLimits) -> Option<bool> {
+    let [mark] = &row.marks[..] else { return None };
+    match (mark.poll?, &mark.last_run) {
+        (true, Some(run)) => (is_weak(run, limits) == Some(false)).then_some(true),
+        (true, None) => None,
+        (false, _) => Some(false),
+    }
 }
 
 /// TTIs from each data row to the next one.

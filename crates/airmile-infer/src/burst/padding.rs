@@ -4,7 +4,7 @@
 //! "small" ends is learnt from the log: padded blocks that end a burst are
 //! followed by other pauses than full blocks are.
 
-use super::gap::{self, N_BINS};
+use super::gap::N_BINS;
 
 /// Candidates in bytes: none, header alignment (TS 36.321, 6.1.2: one or two
 /// bytes of padding are subheaders), and a few multiples beyond (chosen here).
@@ -12,10 +12,21 @@ const CANDIDATES: [u32; 9] = [0, 1, 2, 3, 5, 8, 12, 24, 48];
 /// Blocks needed on each side of a threshold before it is believed (chosen here).
 const MIN_BLOCKS: f64 = 20.0;
 
-/// The largest padding that still says nothing, from `(padding, pause bin)` of
-/// the log's data blocks: the split that best explains the pauses, provided
-/// that the blocks with less padding behave as full blocks do.
-pub(super) fn fit_threshold(blocks: &[(u32, usize)]) -> u32 {
+/// A block of user data, as far as this evidence goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PaddedBlock {
+    pub padding_bytes: u32,
+    /// Bin of the pause after it.
+    pub pause: usize,
+    /// Whether a poll that no counter explains ended it; `None`: not known.
+    pub polls_empty: Option<bool>,
+}
+
+/// The largest padding that still says nothing, from the log's data blocks: the
+/// split that best explains the pauses, provided that the blocks with less
+/// padding behave as full blocks do. Where poll bits are known those blocks
+/// must mostly lack them too: alignment leaves data behind.
+pub(super) fn fit_threshold(blocks: &[PaddedBlock]) -> u32 {
     let full = Side::of(blocks, |padding| padding == 0);
     let mut best = (Side::of(blocks, |_| true).log_likelihood(), 0);
     for &threshold in &CANDIDATES {
@@ -25,7 +36,8 @@ pub(super) fn fit_threshold(blocks: &[(u32, usize)]) -> u32 {
         let enough = [&low, &large].iter().all(|side| side.n >= MIN_BLOCKS);
         let as_full = full.n >= MIN_BLOCKS
             && small.n >= MIN_BLOCKS
-            && small.distance(&full) < small.distance(&large);
+            && small.distance(&full) < small.distance(&large)
+            && small.ends <= small.goes_on;
         if !enough || (threshold > 0 && !as_full) {
             continue;
         }
@@ -42,14 +54,19 @@ pub(super) fn fit_threshold(blocks: &[(u32, usize)]) -> u32 {
 struct Side {
     n: f64,
     pauses: [f64; N_BINS],
+    /// Blocks whose polls say that the queue ran empty, and that it did not.
+    ends: usize,
+    goes_on: usize,
 }
 
 impl Side {
-    fn of(blocks: &[(u32, usize)], keep: impl Fn(u32) -> bool) -> Self {
-        let mut side = Self { n: 0.0, pauses: [0.0; N_BINS] };
-        for &(_, bin) in blocks.iter().filter(|block| keep(block.0)) {
-            side.pauses[bin] += 1.0;
+    fn of(blocks: &[PaddedBlock], keep: impl Fn(u32) -> bool) -> Self {
+        let mut side = Self { n: 0.0, pauses: [0.0; N_BINS], ends: 0, goes_on: 0 };
+        for block in blocks.iter().filter(|block| keep(block.padding_bytes)) {
+            side.pauses[block.pause] += 1.0;
             side.n += 1.0;
+            side.ends += usize::from(block.polls_empty == Some(true));
+            side.goes_on += usize::from(block.polls_empty == Some(false));
         }
         side
     }
@@ -65,30 +82,50 @@ impl Side {
     }
 }
 
-/// As [`gap::bin`], for callers that only fit.
-pub(super) fn bin(gap: Option<i64>) -> usize {
-    gap::bin(gap)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::gap;
     use super::*;
+
+    fn block(padding_bytes: u32, pause: i64, polls_empty: Option<bool>) -> PaddedBlock {
+        PaddedBlock { padding_bytes, pause: gap::bin(Some(pause)), polls_empty }
+    }
 
     #[test]
     fn alignment_padding_is_told_from_an_empty_queue() {
-        let mut blocks = Vec::new();
-        for i in 0..200_usize {
-            blocks.push(((i % 4) as u32, bin(Some(1)))); // up to 3 bytes, goes on
-            blocks.push((20 + i as u32, bin(Some(40)))); // ends a burst
-        }
+        let blocks: Vec<PaddedBlock> = (0..200)
+            // Up to 3 bytes, goes on; more, ends a burst.
+            .flat_map(|i| [block(i % 4, 1, None), block(20 + i, 40, None)])
+            .collect();
         assert_eq!(fit_threshold(&blocks), 3);
     }
 
     #[test]
     fn without_alignment_any_padding_counts() {
-        let blocks: Vec<(u32, usize)> =
-            (0..200_u32).flat_map(|i| [(0, bin(Some(1))), (1 + i % 60, bin(Some(30)))]).collect();
+        let blocks: Vec<PaddedBlock> =
+            (0..200).flat_map(|i| [block(0, 1, None), block(1 + i % 60, 30, None)]).collect();
         assert_eq!(fit_threshold(&blocks), 0);
         assert_eq!(fit_threshold(&blocks[..4]), 0);
+    }
+
+    #[test]
+    fn padding_that_comes_with_polls_is_no_alignment() {
+        // Lone packets, one every third TTI: their blocks are padded a little
+        // and followed as soon as full ones are.
+        let check = |polls_empty, expected| {
+            let blocks: Vec<PaddedBlock> = (0..200)
+                .flat_map(|i| {
+                    [
+                        block(0, 2, Some(false)),
+                        block(19, 2, polls_empty),
+                        block(80 + i % 9, 60, Some(true)),
+                    ]
+                })
+                .collect();
+            assert_eq!(fit_threshold(&blocks), expected);
+        };
+        check(Some(true), 0);
+        check(Some(false), 24);
+        check(None, 24);
     }
 }
