@@ -15,7 +15,11 @@ const SHOWN_PROBLEMS: usize = 5;
 
 /// An error, with what to do next.
 pub fn error(error: &anyhow::Error) {
-    eprintln!("airmile: {error:#}");
+    // The facade's errors have their causes in their words.
+    match error.downcast_ref::<airmile::Error>() {
+        Some(error) => eprintln!("airmile: {error}"),
+        None => eprintln!("airmile: {error:#}"),
+    }
 }
 
 /// A warning.

@@ -72,6 +72,7 @@ fn a_sample_is_diagnosed_as_the_truth_says() {
         ("sample-download", "radio"),
         ("sample-rate-limited", "not_radio"),
         ("sample-video", "not_radio"),
+        ("sample-upload", "radio"),
     ] {
         let (_keep, run) = sample(scenario);
         let log = path(&run, "modem.mi2log");

@@ -191,7 +191,7 @@ impl Run {
             let (time, tti) = (Some((stamp(start), stamp(end))), Some((start, end)));
             let truth = TransferTruth { id: id.clone(), throughput_time_ms, duration_ms };
             EmulatedTransfer {
-                transfer: Transfer { id, time, tti, bytes: Some(bytes) },
+                transfer: Transfer { id, time, tti, bytes: Some(bytes), dir: Some(dir) },
                 dir,
                 truth,
             }

@@ -31,6 +31,8 @@ pub struct Timeline {
     sent: ByteRuns,
     /// `(time in ns, TTI)`, ascending.
     anchors: Vec<(i64, i64)>,
+    /// First TTI that the log speaks of, and the end of the last.
+    covered: Option<(i64, i64)>,
 }
 
 impl Timeline {
@@ -48,6 +50,7 @@ impl Timeline {
             holes: Coverage::new(),
             sent: ByteRuns::new(),
             anchors: Vec::new(),
+            covered: None,
         }
     }
 
@@ -92,6 +95,26 @@ impl Timeline {
         {
             self.anchors.push((at_ns, start));
         }
+    }
+
+    /// Notes that the log speaks of a TTI, of whatever: it covers the time from
+    /// the first such TTI to the last.
+    pub fn note(&mut self, tti: TtiIndex, at: Option<Stamp>) {
+        let (first, end) = self.covered.unwrap_or((tti.0, tti.0));
+        self.covered = Some((first.min(tti.0), end.max(tti.0.saturating_add(1))));
+        if let Some(at) = at
+            && self.anchors.last().is_none_or(|last| {
+                at.ns.saturating_sub(last.0) >= ANCHOR_SPACING_NS && tti.0 > last.1
+            })
+        {
+            self.anchors.push((at.ns, tti.0));
+        }
+    }
+
+    /// Data bytes that were sent in a span.
+    #[must_use]
+    pub fn bytes_within(&self, start: TtiIndex, end: TtiIndex) -> u64 {
+        self.sent.within(start.0, end.0)
     }
 
     /// What the bursts rest on.
@@ -175,18 +198,36 @@ impl Timeline {
         let ms = |ttis: i64| ttis as f64 * tti_ms;
         let duration_ms = ms(n_tti.max(0));
         let throughput_time_ms = judged.then(|| ms(self.in_burst.within(start, end)));
-        let unknown_ms = ms(self.holes.within(start, end));
+        let outside = self.covered.map_or(0, |(first, last)| {
+            n_tti.max(0) - (end.min(last).saturating_sub(start.max(first))).max(0)
+        });
+        let unknown_ms = ms((self.holes.within(start, end) + outside).min(n_tti.max(0)));
         let active_time_ms = place.map(|_| ms(self.scheduled.within(start, end)));
         let bytes = transfer.bytes.or_else(|| place.map(|_| self.sent.within(start, end)));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
-        let (verdict, confidence) =
+        let (mut verdict, mut confidence) =
             self.verdict(link_demand, unknown_ms / duration_ms, overlapped, thresholds, &mut notes);
+        if outside > 0 {
+            notes.push(format!(
+                "the log does not cover {:.0} of its {duration_ms:.0} ms: are its times on the \
+                 modem's clock?",
+                ms(outside)
+            ));
+        }
+        if let Some(seen) = self.misses_bytes(transfer.bytes, start, end) {
+            notes.push(format!(
+                "the modem saw {seen} bytes then, not {}: are its times on the modem's clock, or \
+                 did it go by Wi-Fi?",
+                transfer.bytes.unwrap_or(0)
+            ));
+            (verdict, confidence) = (Verdict::Unknown, 0.0);
+        }
         if place.is_none() {
             notes.push("its times cannot be placed on the log's TTIs".into());
         } else if !judged {
             notes.push("the log holds no evidence of this kind".into());
         }
-        if unknown_ms > 0.0 {
+        if unknown_ms > 0.0 && outside == 0 {
             notes
                 .push(format!("records are missing for {unknown_ms:.0} ms of {duration_ms:.0} ms"));
         }
@@ -211,12 +252,31 @@ impl Timeline {
                 .zip(throughput_time_ms)
                 .filter(|&(_, t)| t > 0.0)
                 .map(|(bytes, t)| bytes as f64 * 8_000.0 / t),
-            evidence: self.evidence.unwrap_or(Evidence::Fused),
+            burst_throughput_bps: self.burst_throughput_bps(start, end),
+            evidence: self.evidence,
             verdict,
             confidence,
             overlapped,
             notes,
         }
+    }
+
+    /// Bytes seen, where they are far fewer than a transfer claims.
+    fn misses_bytes(&self, claimed: Option<u64>, start: i64, end: i64) -> Option<u64> {
+        let seen = self.sent.within(start, end);
+        let sizes_known = self.bursts.iter().any(|b| b.bytes > 0) || seen > 0;
+        // Half: chosen here; headers add to what was claimed, losses take a few
+        // percent at most.
+        claimed.filter(|&claimed| sizes_known && seen < claimed / 2).map(|_| seen)
+    }
+
+    fn burst_throughput_bps(&self, start: i64, end: i64) -> Option<f64> {
+        let from = self.bursts.partition_point(|b| b.end_tti.0 <= start);
+        let inside = self.bursts[from..].iter().take_while(|b| b.start_tti.0 < end);
+        let (bytes, ttis) = inside.fold((0_u64, 0_i64), |(bytes, ttis), b| {
+            (bytes.saturating_add(b.bytes), ttis.saturating_add(b.n_tti().saturating_add(1)))
+        });
+        (ttis > 0 && bytes > 0).then(|| bytes as f64 * 8_000.0 / (ttis as f64 * self.tti_ms()))
     }
 
     fn verdict(
@@ -278,6 +338,7 @@ pub fn combine_segments(
         .zip(whole.throughput_time_ms)
         .filter(|&(_, t)| t > 0.0)
         .map(|(bytes, t)| bytes as f64 * 8_000.0 / t);
+    whole.burst_throughput_bps = None;
     whole.verdict = whole.link_demand.map_or(Verdict::Unknown, |demand| thresholds.judge(demand));
     if whole.overlapped && whole.verdict != Verdict::NotRadio {
         whole.verdict = Verdict::Unknown;
@@ -346,6 +407,7 @@ mod tests {
             time: None,
             tti: Some((TtiIndex(start), TtiIndex(end))),
             bytes: None,
+            dir: None,
         }
     }
 
@@ -397,6 +459,30 @@ mod tests {
         assert_eq!(found[0].verdict, Verdict::Radio);
         assert_eq!(found[1].unknown_ms, 35.0);
         assert_eq!(found[1].verdict, Verdict::Unknown);
+    }
+
+    #[test]
+    fn time_outside_the_log_is_unknown() {
+        let mut timeline = timeline();
+        timeline.note(TtiIndex(0), None);
+        timeline.note(TtiIndex(299), None);
+        let found = timeline.findings(
+            &[transfer("a", 0, 100), transfer("b", 250, 400), transfer("c", 900, 1_000)],
+            &VerdictThresholds::default(),
+        );
+        assert_eq!((found[0].unknown_ms, found[0].verdict), (0.0, Verdict::Radio));
+        assert_eq!((found[1].unknown_ms, found[1].verdict), (100.0, Verdict::Unknown));
+        assert_eq!((found[2].unknown_ms, found[2].verdict), (100.0, Verdict::Unknown));
+    }
+
+    #[test]
+    fn a_transfer_whose_bytes_were_not_seen_is_not_judged() {
+        let claimed = |bytes| Transfer { bytes: Some(bytes), ..transfer("a", 0, 100) };
+        let found =
+            timeline().findings(&[claimed(5_000), claimed(50_000)], &VerdictThresholds::default());
+        assert!(found[0].notes.iter().all(|n| !n.contains("bytes then")));
+        assert_eq!(found[1].verdict, Verdict::Unknown);
+        assert!(found[1].notes.iter().any(|n| n.contains("5000 bytes then, not 50000")));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! How a user's allocation and signal looked over a span: kept in bins, so
 //! that a long log takes little memory.
 
+use std::collections::BTreeMap;
+
 use airmile_model::{Direction, Grant, Measurement, TtiIndex};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,7 +37,7 @@ pub struct Usage {
 #[derive(Debug, Clone)]
 pub struct UsageBins {
     dir: Direction,
-    bins: Vec<(i64, Bin)>,
+    bins: BTreeMap<i64, Bin>,
     last_tti: Option<(i64, u8)>,
     n_prb_cell: Option<u16>,
 }
@@ -83,7 +85,7 @@ impl UsageBins {
     /// Empty bins of one direction.
     #[must_use]
     pub const fn new(dir: Direction) -> Self {
-        Self { dir, bins: Vec::new(), last_tti: None, n_prb_cell: None }
+        Self { dir, bins: BTreeMap::new(), last_tti: None, n_prb_cell: None }
     }
 
     /// Takes a grant, in TTI order.
@@ -139,12 +141,11 @@ impl UsageBins {
     pub fn usage(&self, start: TtiIndex, end: TtiIndex) -> Usage {
         let first = start.0.div_euclid(BIN_TTIS);
         let last = end.0.saturating_sub(1).div_euclid(BIN_TTIS);
-        let from = self.bins.partition_point(|(at, _)| *at < first);
         let mut sum = Bin::default();
-        for (_, bin) in self.bins.iter().skip(from).take_while(|(at, _)| *at <= last) {
-            sum.join(bin);
+        if first <= last {
+            self.bins.range(first..=last).for_each(|(_, bin)| sum.join(bin));
         }
-        let ttis = ((last - first + 1).max(1) * BIN_TTIS) as f64;
+        let ttis = last.saturating_sub(first).saturating_add(1).max(1) as f64 * BIN_TTIS as f64;
         let cell = self.n_prb_cell.map(f64::from).filter(|n| *n > 0.0 && sum.with_prb > 0);
         let of_cell = |ttis: f64| cell.filter(|_| ttis > 0.0).map(|n| sum.prb as f64 / (n * ttis));
         let share = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
@@ -161,17 +162,8 @@ impl UsageBins {
         }
     }
 
-    /// The bin of a TTI; records come nearly in order, so it is near the end.
     fn bin(&mut self, tti: TtiIndex) -> &mut Bin {
-        let at = tti.0.div_euclid(BIN_TTIS);
-        let index = match self.bins.last() {
-            Some((last, _)) if *last < at => self.bins.len(),
-            _ => self.bins.partition_point(|(bin, _)| *bin < at),
-        };
-        if self.bins.get(index).is_none_or(|(bin, _)| *bin != at) {
-            self.bins.insert(index, (at, Bin::default()));
-        }
-        &mut self.bins[index].1
+        self.bins.entry(tti.0.div_euclid(BIN_TTIS)).or_default()
     }
 }
 

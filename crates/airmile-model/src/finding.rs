@@ -161,8 +161,11 @@ pub struct TransferFinding {
     pub link_demand: Option<f64>,
     /// Bytes / throughput time, in bits per second.
     pub link_throughput_bps: Option<f64>,
-    /// What it rests on.
-    pub evidence: Evidence,
+    /// What the link gave while data waited, in bits per second: bytes of the
+    /// transfer's bursts over their TTIs, the last ones included.
+    pub burst_throughput_bps: Option<f64>,
+    /// What it rests on; null where the log holds none of it.
+    pub evidence: Option<Evidence>,
     /// Who the bottleneck was.
     pub verdict: Verdict,
     /// How sure the verdict is, 0 to 1.

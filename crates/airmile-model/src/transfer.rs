@@ -1,6 +1,6 @@
 //! Transfers as an application saw them, and what a lab knows to be true.
 
-use crate::radio::named_enum;
+use crate::radio::{Direction, named_enum};
 use crate::stamp::Stamp;
 use crate::tti::TtiIndex;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ pub struct Transfer {
     pub tti: Option<(TtiIndex, TtiIndex)>,
     /// Application bytes.
     pub bytes: Option<u64>,
+    /// Which way it went, where the user says so.
+    pub dir: Option<Direction>,
 }
 
 named_enum! {

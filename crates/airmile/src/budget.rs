@@ -9,6 +9,7 @@
 
 use std::cmp::Ordering;
 
+use airmile_model::Verdict;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -16,7 +17,14 @@ use crate::error::{Error, Result};
 /// A parsed budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budget {
+    text: String,
     any_of: Vec<Vec<Test>>,
+}
+
+impl std::fmt::Display for Budget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -54,28 +62,31 @@ impl Budget {
             let tests = term.split(|t| t == "and").map(|t| Test::parse(t, text));
             any_of.push(tests.collect::<Result<Vec<_>>>()?);
         }
-        Ok(Self { any_of })
+        Ok(Self { text: text.to_owned(), any_of })
     }
 
-    /// Names of what exceeds it in a document with `session` and `transfers`:
-    /// the ids of transfers, or `session`.
+    /// Names of what exceeds it in a document with `transfers` and, of a
+    /// diagnosis, `session`: the ids of transfers, or `session`.
     ///
     /// # Errors
-    /// The expression names a field that neither has.
+    /// The expression names a field that neither has, or compares a number
+    /// with a word.
     pub fn exceeded_by(&self, document: &Value) -> Result<Vec<String>> {
         let session = document.get("session").unwrap_or(&Value::Null);
         let empty = Vec::new();
         let transfers = document.get("transfers").and_then(Value::as_array).unwrap_or(&empty);
         self.check_fields(session, transfers)?;
-        if self.tests().all(|t| t.path.first().is_some_and(|p| p == "session")) {
-            let holds = self.holds(session, &Value::Null);
-            return Ok(if holds { vec!["session".into()] } else { Vec::new() });
-        }
-        Ok(transfers
+        let mut over: Vec<String> = transfers
             .iter()
             .filter(|transfer| self.holds(session, transfer))
             .map(|transfer| transfer.get("id").map_or_else(String::new, id_text))
-            .collect())
+            .collect();
+        // Without transfers, what is said of the session alone still counts.
+        let about_session = self.tests().all(Test::is_about_session);
+        if (transfers.is_empty() || about_session) && self.holds(session, &Value::Null) {
+            over = vec!["session".into()];
+        }
+        Ok(over)
     }
 
     fn tests(&self) -> impl Iterator<Item = &Test> {
@@ -83,22 +94,36 @@ impl Budget {
     }
 
     fn check_fields(&self, session: &Value, transfers: &[Value]) -> Result<()> {
-        let Some(first) = transfers.first() else { return Ok(()) };
         for test in self.tests() {
+            let (of, place) = if test.is_about_session() {
+                (Some(session), "the session")
+            } else {
+                (transfers.first(), "a transfer")
+            };
+            let Some(of) = of else { continue };
+            if of.is_null() {
+                return Err(Error::Option(
+                    "--fail-if: `session` is known to `airmile diagnose` only".into(),
+                ));
+            }
             // A share that a transfer lacks is a share of nothing, not a slip.
-            let known = test.lookup(session, first).is_some()
+            let known = test.lookup(session, of).is_some()
                 || test.path.first().is_some_and(|p| p == "shares");
             if !known {
-                let names: Vec<&str> = first
+                let names: Vec<&str> = of
                     .as_object()
-                    .map(|o| o.keys().map(String::as_str).collect())
+                    .map(|o| o.iter().filter(|(_, v)| !v.is_array()).map(|(k, _)| k.as_str()))
+                    .map(Iterator::collect)
                     .unwrap_or_default();
                 return Err(Error::Option(format!(
-                    "--fail-if: no field `{}`; a transfer has {}, the session `session.verdict` \
-                     and `session.confidence`",
+                    "--fail-if: no field `{}`; {place} has {}",
                     test.path.join("."),
                     names.join(", ")
                 )));
+            }
+            let all = if test.is_about_session() { &[][..] } else { transfers };
+            for found in std::iter::once(of).chain(all).filter_map(|t| test.lookup(session, t)) {
+                test.check_kind(found)?;
             }
         }
         Ok(())
@@ -141,6 +166,34 @@ impl Test {
         };
         let path = field.trim_start_matches("transfers.").split('.').map(str::to_owned).collect();
         Ok(Self { path, op, value })
+    }
+
+    fn is_about_session(&self) -> bool {
+        self.path.first().is_some_and(|p| p == "session")
+    }
+
+    /// A number is compared with a number, a word with a word of its list.
+    fn check_kind(&self, found: &Value) -> Result<()> {
+        let field = self.path.join(".");
+        match (&self.value, found) {
+            (Literal::Word(word), Value::Number(_)) => Err(Error::Option(format!(
+                "--fail-if: `{field}` is a number, {word:?} is none (give it plain, in the unit \
+                 of the field's name: 0.5, 100000)"
+            ))),
+            (Literal::Number(number), Value::String(_)) => {
+                Err(Error::Option(format!("--fail-if: `{field}` is a word, {number} is none")))
+            }
+            (Literal::Word(word), Value::String(_))
+                if field.ends_with("verdict") && Verdict::parse(word).is_none() =>
+            {
+                let known: Vec<&str> = Verdict::ALL.iter().map(|v| v.as_str()).collect();
+                Err(Error::Option(format!(
+                    "--fail-if: no verdict `{word}`; there are {}",
+                    known.join(", ")
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn lookup<'a>(&self, session: &'a Value, transfer: &'a Value) -> Option<&'a Value> {
@@ -232,5 +285,27 @@ mod tests {
         let document = json!({"session": {}, "transfers": [{"id": "a"}]});
         let error = Budget::parse("linkdemand > 1").unwrap().exceeded_by(&document).unwrap_err();
         assert!(error.to_string().contains("no field `linkdemand`"));
+        let document = json!({
+            "session": {"verdict": "unknown", "confidence": 0.0},
+            "transfers": [{"id": "a", "verdict": "radio", "link_demand": 0.1, "bytes": 5}],
+        });
+        for wrong in [
+            "link_demand < 50%",
+            "bytes > 100kB",
+            "verdict < 3",
+            "verdict == radoi",
+            "session.verdikt == unknown",
+        ] {
+            assert!(Budget::parse(wrong).unwrap().exceeded_by(&document).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn without_transfers_the_session_still_counts() {
+        let document = json!({"session": {"verdict": "unknown"}, "transfers": []});
+        let exceeded = |text| Budget::parse(text).unwrap().exceeded_by(&document);
+        assert_eq!(exceeded("session.verdict == unknown or bytes > 5").unwrap(), ["session"]);
+        assert_eq!(exceeded("bytes > 5").unwrap(), [""; 0]);
+        assert!(exceeded("session.verdikt == unknown").is_err());
     }
 }

@@ -32,6 +32,7 @@ pub struct Input {
     head_at: usize,
     rest: Box<dyn Read + Send>,
     consumed: Progress,
+    decompressed: Progress,
 }
 
 /// Bytes of the (compressed) input read so far; shared with whoever shows it.
@@ -124,6 +125,7 @@ impl Input {
             head_at: 0,
             rest,
             consumed: progress.clone(),
+            decompressed: Progress::default(),
         })
     }
 
@@ -151,6 +153,12 @@ impl Input {
         &self.head
     }
 
+    /// Bytes given so far, decompressed; goes on counting as it is read.
+    #[must_use]
+    pub fn decompressed(&self) -> Progress {
+        self.decompressed.clone()
+    }
+
     /// Bytes consumed from storage, by this and all inputs that share the counter.
     #[must_use]
     pub const fn progress(&self) -> &Progress {
@@ -161,12 +169,15 @@ impl Input {
 impl Read for Input {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let head = self.head.get(self.head_at..).unwrap_or_default();
-        if head.is_empty() {
-            return self.rest.read(buf);
-        }
-        let n = head.len().min(buf.len());
-        buf[..n].copy_from_slice(&head[..n]);
-        self.head_at += n;
+        let n = if head.is_empty() {
+            self.rest.read(buf)?
+        } else {
+            let n = head.len().min(buf.len());
+            buf[..n].copy_from_slice(&head[..n]);
+            self.head_at += n;
+            n
+        };
+        self.decompressed.add(n as u64);
         Ok(n)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use airmile_decode::diag::{LogReader, MessageCount, Tagged};
+use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
 use airmile_decode::table::{
     GrantReader, RlcReader, TableError, TableKind, TtiTimes, read_transfers,
 };
@@ -19,6 +19,9 @@ use crate::recognise::Kind;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 256 * 1024;
+
+/// The parts of a rotated log may overlap by this much.
+const OVERLAP_US: i64 = 1_000_000;
 
 /// Problems that are kept in words; more are counted.
 const KEPT_PROBLEMS: usize = 100;
@@ -57,6 +60,8 @@ pub struct FileReport {
     pub messages: Vec<MessageRow>,
     /// User downlink grants per subscription of a multi-SIM phone.
     pub subscriptions: BTreeMap<u8, u64>,
+    /// Records that came after their time had been judged; left out of bursts.
+    pub late_records: u64,
     /// What was wrong, the first ones in words.
     pub problems: Vec<Problem>,
     /// Problems beyond those.
@@ -74,6 +79,8 @@ pub struct MessageRow {
     pub name: &'static str,
     /// Version: the first payload byte.
     pub version: Option<u8>,
+    /// Version of its first subpacket, where it has subpackets.
+    pub subpacket_version: Option<u8>,
     /// How many.
     pub count: u64,
     /// How many of them were decoded.
@@ -94,6 +101,7 @@ impl FileReport {
             records: BTreeMap::new(),
             messages: Vec::new(),
             subscriptions: BTreeMap::new(),
+            late_records: 0,
             problems: Vec::new(),
             more_problems: 0,
             damaged: false,
@@ -246,9 +254,20 @@ fn read_logs(
 ) -> Result<Vec<(usize, FileReport)>> {
     logs.sort_by_cached_key(|log| LogReader::first_stamp_ns(log.input.head()));
     let mut reader: Option<LogReader> = None;
-    let mut out = Vec::new();
-    for Opened { order, mut input, kind } in logs {
+    let mut out: Vec<(usize, FileReport)> = Vec::new();
+    let n_logs = logs.len();
+    for (number, Opened { order, mut input, kind }) in logs.into_iter().enumerate() {
         let mut report = FileReport::new(&input, kind);
+        let first_us = LogReader::first_stamp_ns(input.head()).map(|ns| ns.div_euclid(1_000));
+        if let (Some((_, before)), Some(first_us)) = (out.last(), first_us)
+            && before.end_us.is_some_and(|end| first_us < end - OVERLAP_US)
+        {
+            return Err(Error::Option(format!(
+                "{} and {} overlap in time: they are logs of two phones, or the same log twice; \
+                 analyse them one at a time",
+                before.path, report.path
+            )));
+        }
         let mut current = reader.take().map_or_else(LogReader::new, LogReader::next_file);
         let mut forward = |tagged: Tagged| {
             report.count(&tagged);
@@ -263,7 +282,11 @@ fn read_logs(
                 Err(error) => break Some(error),
             }
         };
-        current.finish(&mut forward);
+        if number + 1 == n_logs {
+            current.finish(&mut forward);
+        } else {
+            current.end_file(&mut forward);
+        }
         fill_log_report(&mut report, &current);
         if let Some(error) = failed {
             report.problem(Problem {
@@ -287,59 +310,75 @@ fn fill_log_report(report: &mut FileReport, reader: &LogReader) {
     report.bad_items = stats.bad_frames;
     report.messages = stats.messages.iter().map(|(key, count)| message_row(*key, *count)).collect();
     stats.problems.iter().cloned().for_each(|p| report.problem(p));
+    report.late_records = stats.late_records;
     report.more_problems += stats.more_problems;
     report.damaged |= stats.damaged;
 }
 
-fn message_row((code, version): (u16, Option<u8>), count: MessageCount) -> MessageRow {
+fn message_row(key: MessageKey, count: MessageCount) -> MessageRow {
     MessageRow {
-        code: format!("0x{code:04X}"),
-        name: airmile_decode::diag::names::name(code).unwrap_or("unknown"),
-        version,
+        code: format!("0x{:04X}", key.code),
+        name: airmile_decode::diag::names::name(key.code).unwrap_or("unknown"),
+        version: key.version,
+        subpacket_version: key.sub,
         count: count.count,
         decoded: count.decoded,
     }
 }
 
-/// A table that gives records, with its report.
-struct TableStream {
+/// A table's records, with its report.
+struct TableRows {
     order: usize,
     report: FileReport,
-    rows: Box<dyn Iterator<Item = std::result::Result<Record, TableError>>>,
-    next: Option<Record>,
+    records: Vec<Record>,
 }
 
-impl TableStream {
-    fn step(&mut self) {
-        self.next = None;
-        for row in self.rows.by_ref() {
-            self.report.items += 1;
+impl TableRows {
+    /// Reads a whole table. Rows may come in any order: they are sorted, so a
+    /// table has to fit into memory, which logs need not.
+    fn read(
+        opened: Opened,
+        rows: impl FnOnce(Input) -> std::result::Result<TableRecords, TableError>,
+    ) -> Result<Self> {
+        let Opened { order, input, kind } = opened;
+        let mut report = FileReport::new(&input, kind);
+        let path = input.path().to_owned();
+        let bytes = input.decompressed();
+        let rows = rows(input).map_err(|source| Error::Table { path, source })?;
+        let mut records = Vec::new();
+        for row in rows {
+            report.items += 1;
             match row {
                 Ok(record) => {
                     if let Some(at) = record.at() {
-                        self.report.start_us.get_or_insert(at.micros());
-                        self.report.end_us = self.report.end_us.max(Some(at.micros()));
+                        let us = at.micros();
+                        report.start_us = Some(report.start_us.map_or(us, |s| s.min(us)));
+                        report.end_us = report.end_us.max(Some(us));
                     }
-                    self.next = Some(record);
-                    return;
+                    records.push(record);
                 }
                 Err(error) => {
-                    self.report.bad_items += 1;
-                    self.report.problem(error.to_problem());
+                    report.bad_items += 1;
+                    report.problem(error.to_problem());
                     if error.is_fatal() {
-                        return;
+                        break;
                     }
                 }
             }
         }
+        report.bytes = bytes.bytes();
+        records.sort_by_key(table_key);
+        Ok(Self { order, report, records })
     }
+}
 
-    fn key(&self) -> Option<(u32, i64)> {
-        self.next.as_ref().map(|record| match record {
-            Record::Grant(g) => (g.position.timing_segment, g.position.tti.0),
-            Record::Rlc(p) => (p.position.timing_segment, p.position.tti.0),
-            _ => (0, 0),
-        })
+type TableRecords = Box<dyn Iterator<Item = std::result::Result<Record, TableError>>>;
+
+fn table_key(record: &Record) -> (u32, i64) {
+    match record {
+        Record::Grant(g) => (g.position.timing_segment, g.position.tti.0),
+        Record::Rlc(p) => (p.position.timing_segment, p.position.tti.0),
+        _ => (0, 0),
     }
 }
 
@@ -349,53 +388,35 @@ fn read_tables(
     rlc: Vec<Opened>,
     sink: &mut dyn FnMut(Tagged),
 ) -> Result<Vec<(usize, FileReport)>> {
-    let mut streams = Vec::new();
+    let mut tables = Vec::new();
     let mut times = None;
     for opened in grants {
-        let mut stream = open_grants(opened)?;
-        stream.step();
-        if let Some(Record::Grant(Grant { at: Some(at), position, .. })) = &stream.next {
+        let table = TableRows::read(opened, |input| {
+            let rows = GrantReader::new(input, Clock::Modem)?;
+            Ok(Box::new(rows.map(|row| row.map(Record::from))))
+        })?;
+        if let Some(Record::Grant(Grant { at: Some(at), position, .. })) = table.records.first() {
             times = times.or(Some(TtiTimes { tti: position.tti, time_us: at.micros() }));
         }
-        streams.push(stream);
+        tables.push(table);
     }
     for opened in rlc {
-        let mut stream = open_rlc(opened, times)?;
-        stream.step();
-        streams.push(stream);
+        tables.push(TableRows::read(opened, |input| {
+            let rows = RlcReader::new(input, Clock::Modem, times)?;
+            Ok(Box::new(rows.map(|row| row.map(Record::from))))
+        })?);
     }
-    loop {
-        let earliest = streams
-            .iter_mut()
-            .filter_map(|stream| stream.key().map(|key| (key, stream)))
-            .min_by_key(|(key, _)| *key);
-        let Some((_, stream)) = earliest else { break };
-        if let Some(record) = stream.next.take() {
+    let mut merged = Vec::new();
+    let mut reports = Vec::new();
+    for mut table in tables {
+        for record in table.records {
             let tagged = Tagged { subscription: 0, record };
-            stream.report.count(&tagged);
-            sink(tagged);
+            table.report.count(&tagged);
+            merged.push(tagged);
         }
-        stream.step();
+        reports.push((table.order, table.report));
     }
-    Ok(streams.into_iter().map(|s| (s.order, s.report)).collect())
-}
-
-fn open_grants(opened: Opened) -> Result<TableStream> {
-    let Opened { order, input, kind } = opened;
-    let report = FileReport::new(&input, kind);
-    let path = input.path().to_owned();
-    let rows =
-        GrantReader::new(input, Clock::Modem).map_err(|source| Error::Table { path, source })?;
-    let rows = Box::new(rows.map(|row| row.map(Record::from)));
-    Ok(TableStream { order, report, rows, next: None })
-}
-
-fn open_rlc(opened: Opened, times: Option<TtiTimes>) -> Result<TableStream> {
-    let Opened { order, input, kind } = opened;
-    let report = FileReport::new(&input, kind);
-    let path = input.path().to_owned();
-    let rows = RlcReader::new(input, Clock::Modem, times)
-        .map_err(|source| Error::Table { path, source })?;
-    let rows = Box::new(rows.map(|row| row.map(Record::from)));
-    Ok(TableStream { order, report, rows, next: None })
+    merged.sort_by_key(|tagged| table_key(&tagged.record));
+    merged.into_iter().for_each(|tagged| sink(tagged));
+    Ok(reports)
 }

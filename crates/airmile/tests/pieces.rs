@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use airmile::codec::diag::{LogReader, Tagged};
-use airmile::{BurstOptions, Inputs, Progress, RadioOptions, RadioReport, lab, radio};
+use airmile::{Inputs, Progress, RadioOptions, RadioReport, lab, radio};
 
 /// Modem logs to try: our own, and real ones where they are.
 fn logs(dir: &Path) -> Vec<PathBuf> {
@@ -97,7 +97,37 @@ fn a_compressed_log_and_its_parts_say_the_same() {
     let bytes = fs::read(&log).unwrap();
     let packed = into.join("log.zst");
     fs::write(&packed, zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
-    let options = RadioOptions { burst: BurstOptions::default(), ..RadioOptions::default() };
+    let options = RadioOptions::default();
     let whole = run(&[log], &options);
     assert_eq!(whole.transfers, run(&[packed], &options).transfers);
+    // As a logger rotates: cut between two frames, given in either order.
+    let middle = bytes.len() / 2;
+    let cut = middle + bytes[middle..].iter().position(|b| *b == 0x7e).unwrap() + 1;
+    let parts = [into.join("a.qmdl"), into.join("b.qmdl")];
+    fs::write(&parts[0], &bytes[..cut]).unwrap();
+    fs::write(&parts[1], &bytes[cut..]).unwrap();
+    let rotated = run(&parts, &options);
+    assert!((&rotated.transfers, &rotated.bursts) == (&whole.transfers, &whole.bursts));
+    let swapped = run(&[parts[1].clone(), parts[0].clone()], &options);
+    assert_eq!(swapped.transfers, whole.transfers);
+}
+
+#[test]
+fn the_same_log_twice_is_refused_and_rows_may_come_in_any_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join("run");
+    lab::run_scenario("sample-download", None, &into).unwrap();
+    let log = into.join("modem.mi2log");
+    let inputs = Inputs { files: vec![log.clone(), log], transfers: None };
+    let error = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
+    assert!(error.to_string().contains("overlap in time"), "{error}");
+
+    let table = fs::read_to_string(into.join("grants.csv")).unwrap();
+    let mut rows: Vec<&str> = table.lines().collect();
+    rows[1..].reverse();
+    let turned = into.join("turned.csv");
+    fs::write(&turned, rows.join("\n")).unwrap();
+    let options = RadioOptions::default();
+    let straight = run(&[into.join("grants.csv")], &options);
+    assert_eq!(run(&[turned], &options).transfers, straight.transfers);
 }

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use airmile::model::{Bound, Direction, Grant, Record, RntiType, TransferFinding, Verdict};
+use airmile::model::{Bound, Burst, Direction, Grant, Record, RntiType, TransferFinding, Verdict};
 use airmile::{Inputs, Progress, RadioOptions, RadioReport, diagnose, radio, read_inputs};
 
 fn log(name: &str) -> Option<Inputs> {
@@ -54,6 +54,21 @@ fn consistent(report: &RadioReport, grants: &[Grant], transfer: &TransferFinding
     let active_ms = transfer.active_time_ms.unwrap();
     assert!(active_ms <= ttis.len() as f64, "{}: {active_ms} of {}", transfer.id, ttis.len());
 
+    // From the allocation alone: data that waits is served within some tens of
+    // ms, so that times between blocks longer than 60 ms are no contention.
+    let bound: i64 = ttis.windows(2).map(|w| w[1] - w[0]).filter(|gap| *gap <= 60).sum();
+    let queued_ms = transfer.throughput_time_ms.unwrap();
+    assert!(queued_ms <= bound as f64, "{}: {queued_ms} of {bound}", transfer.id);
+    // And blocks that follow one another at once are one burst, but for the last.
+    let full = |tti: i64| {
+        grants
+            .iter()
+            .filter(inside)
+            .any(|g| g.position.tti.0 == tti && g.padding_bytes == Some(0) && g.retx == Some(false))
+    };
+    let at_once = ttis.windows(2).filter(|w| w[1] - w[0] == 1 && full(w[0])).count();
+    assert!(queued_ms >= at_once as f64 * 0.8, "{}: {queued_ms} under {at_once}", transfer.id);
+
     // Throughput time is the bursts' overlap; a burst begins and ends with a
     // block of the log.
     let mut queued = 0;
@@ -95,8 +110,9 @@ fn web_like_download_of_a_weak_cell() {
         consistent(&report, &grants, transfer);
     }
     // Bursts of 70 to 150 ms with nearly all PRBs are in it.
-    let long = report.bursts.iter().filter(|b| b.dir == Direction::Dl && b.n_tti() >= 50);
-    for burst in long {
+    let long = |b: &&Burst| b.dir == Direction::Dl && b.n_tti() >= 50;
+    assert!(report.bursts.iter().filter(long).count() >= 2);
+    for burst in report.bursts.iter().filter(long) {
         let mut prb: Vec<u16> = grants
             .iter()
             .filter(user)

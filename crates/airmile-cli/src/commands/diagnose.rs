@@ -16,6 +16,7 @@ const EXPLAINED: usize = 3;
 
 pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let options = args.analysis.options(args.files.limits)?;
+    let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     let shown = Shown::start(global, &inputs);
     let answer = diagnose(&inputs, &options, &shown.progress)?;
@@ -30,7 +31,7 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
         output::problems(global, &answer.files);
     }
     let damaged = answer.files.iter().any(|f| f.damaged);
-    settle(global, args.fail_if.as_deref(), &answer, damaged)
+    settle(global, budget.as_ref(), &answer, damaged)
 }
 
 fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {

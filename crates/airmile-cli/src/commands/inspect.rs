@@ -57,7 +57,10 @@ fn file_text(file: &FileReport) -> String {
             vec![
                 m.code.clone(),
                 m.name.to_owned(),
-                or_dash(m.version, |v| v.to_string()),
+                match (m.version, m.subpacket_version) {
+                    (Some(v), Some(sub)) => format!("{v}/{sub}"),
+                    (version, _) => or_dash(version, |v| v.to_string()),
+                },
                 m.count.to_string(),
                 m.decoded.to_string(),
             ]

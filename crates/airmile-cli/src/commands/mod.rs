@@ -18,18 +18,21 @@ use crate::output;
 /// command ends.
 fn settle(
     global: &Global,
-    fail_if: Option<&str>,
+    budget: Option<&Budget>,
     document: impl serde::Serialize,
     damaged: bool,
 ) -> Result<Outcome> {
-    let Some(expression) = fail_if else { return Ok(Outcome::of(damaged)) };
+    let Some(budget) = budget else { return Ok(Outcome::of(damaged)) };
     let document: Value = serde_json::to_value(document)?;
-    let over = Budget::parse(expression)?.exceeded_by(&document)?;
-    if over.is_empty() {
-        return Ok(Outcome::of(damaged));
+    let over = budget.exceeded_by(&document)?;
+    if !over.is_empty() {
+        output::warn(global, &format!("over budget ({budget}): {}", over.join(", ")));
+        return Ok(Outcome::OverBudget);
     }
-    output::warn(global, &format!("over budget ({expression}): {}", over.join(", ")));
-    Ok(Outcome::OverBudget)
+    if document.get("transfers").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        output::warn(global, &format!("no transfers to hold against the budget ({budget})"));
+    }
+    Ok(Outcome::of(damaged))
 }
 
 /// Time of day of a time in microseconds.

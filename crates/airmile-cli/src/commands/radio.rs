@@ -15,6 +15,7 @@ const SHOWN_BURSTS: usize = 10;
 
 pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let options = args.analysis.options(args.files.limits)?;
+    let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     let shown = Shown::start(global, &inputs);
     let report = radio(&inputs, &options, &shown.progress)?;
@@ -26,7 +27,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
         output::problems(global, &report.files);
     }
     let damaged = report.files.iter().any(|f| f.damaged);
-    settle(global, args.fail_if.as_deref(), &report, damaged)
+    settle(global, budget.as_ref(), &report, damaged)
 }
 
 fn text(report: &RadioReport, all: bool) -> String {
@@ -79,9 +80,9 @@ fn transfers_table(transfers: &[TransferFinding]) -> String {
             or_dash(t.throughput_time_ms, |x| format!("{x:.0}")),
             or_dash(t.active_time_ms, |x| format!("{x:.0}")),
             or_dash(t.link_demand, percent),
-            or_dash(t.link_throughput_bps, mbps),
+            or_dash(t.burst_throughput_bps, mbps),
             format!("{} ({:.0} %)", t.verdict, t.confidence * 100.0),
-            t.evidence.to_string(),
+            or_dash(t.evidence, |e| e.to_string()),
         ]
     });
     let header = [

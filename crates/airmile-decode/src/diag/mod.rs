@@ -20,5 +20,5 @@ pub mod time;
 
 pub use frame::{LogPacket, OtherPacket};
 pub use msg::{Message, MessageError, Parsed};
-pub use reader::{LogReader, LogStats, MessageCount, Tagged};
+pub use reader::{LogReader, LogStats, MessageCount, MessageKey, Tagged};
 pub use stream::{Container, Counts, Deframer, Event};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use airmile_model::{Problem, Record, Severity, UnknownMessage};
 
 use super::assemble::Assembler;
+use super::frame::LogPacket;
 use super::msg::Message;
 use super::stream::{Container, Deframer, Event};
 
@@ -18,6 +19,17 @@ pub struct Tagged {
     pub subscription: u8,
     /// The record.
     pub record: Record,
+}
+
+/// What messages are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MessageKey {
+    /// Log code, as in 0xB173.
+    pub code: u16,
+    /// The payload's first byte.
+    pub version: Option<u8>,
+    /// Version of the first subpacket, of messages that have subpackets.
+    pub sub: Option<u8>,
 }
 
 /// How often a message was met, and decoded.
@@ -42,8 +54,8 @@ pub struct LogStats {
     pub first_ns: Option<i64>,
     /// Last time of writing.
     pub last_ns: Option<i64>,
-    /// Messages by code and version.
-    pub messages: BTreeMap<(u16, Option<u8>), MessageCount>,
+    /// Messages by code and versions.
+    pub messages: BTreeMap<MessageKey, MessageCount>,
     /// What was wrong, the first ones in words.
     pub problems: Vec<Problem>,
     /// Problems beyond those.
@@ -113,10 +125,16 @@ impl LogReader {
         self.drain(sink);
     }
 
-    /// The end of the log: all that waits goes to `sink`.
-    pub fn finish(&mut self, sink: &mut dyn FnMut(Tagged)) {
+    /// The end of one part of a rotated log: [`Self::next_file`] may follow,
+    /// and records that it can still speak of wait for it.
+    pub fn end_file(&mut self, sink: &mut dyn FnMut(Tagged)) {
         self.deframer.finish();
         self.drain(sink);
+    }
+
+    /// The end of the log: all that waits goes to `sink`.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Tagged)) {
+        self.end_file(sink);
         for (&subscription, assembler) in &mut self.assemblers {
             assembler.finish();
             while let Some(record) = assembler.poll() {
@@ -153,11 +171,13 @@ impl LogReader {
                 }
             };
             stats.first_ns = stats.first_ns.or(Some(packet.at.ns));
-            stats.last_ns = Some(packet.at.ns);
+            stats.last_ns = stats.last_ns.max(Some(packet.at.ns));
             let subscription = packet.subscription.max(FIRST_SUBSCRIPTION);
             let assembler = assemblers.entry(subscription).or_default();
             let version = packet.payload.first().copied();
-            let count = stats.messages.entry((packet.code, version)).or_default();
+            let key = MessageKey { code: packet.code, version, sub: sub_version(&packet) };
+            let jumps = assembler.clock_jumps();
+            let count = stats.messages.entry(key).or_default();
             count.count += 1;
             match Message::parse(packet.code, packet.payload) {
                 Ok(Some(parsed)) => {
@@ -178,16 +198,41 @@ impl LogReader {
                         version,
                         offset: packet.offset,
                         subscription: packet.subscription,
-                        payload: packet.payload.to_vec(),
+                        payload: shareable(&packet).to_vec(),
                     };
                     sink(Tagged { subscription, record: unknown.into() });
                 }
+            }
+            if assembler.clock_jumps() > jumps {
+                stats.problem(Problem {
+                    offset: packet.offset,
+                    severity: Severity::Warning,
+                    what: "the clock jumps back: another log, or the same one again, begins here \
+                           and is taken as following"
+                        .into(),
+                });
             }
             while let Some(record) = assembler.poll() {
                 sink(Tagged { subscription, record });
             }
         }
     }
+}
+
+/// Version of a message's first subpacket: of the messages that have them, it
+/// tells the layout.
+fn sub_version(packet: &LogPacket<'_>) -> Option<u8> {
+    const WITH_SUBPACKETS: [u16; 10] =
+        [0xB063, 0xB064, 0xB066, 0xB067, 0xB082, 0xB092, 0xB0A3, 0xB0B3, 0xB193, 0xB195];
+    // u8 version, u8 subpackets, 2 bytes; u8 id, u8 version.
+    let at = packet.payload.get(5).copied();
+    at.filter(|_| WITH_SUBPACKETS.contains(&packet.code))
+}
+
+/// The payload, but for PDCP messages (0xB0A0 to 0xB0BF): they hold cipher
+/// keys, which never leave the log.
+fn shareable<'a>(packet: &LogPacket<'a>) -> &'a [u8] {
+    if (0xB0A0..=0xB0BF).contains(&packet.code) { &[] } else { packet.payload }
 }
 
 impl LogStats {

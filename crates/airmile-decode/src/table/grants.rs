@@ -106,8 +106,8 @@ impl GrantColumns {
         last: &mut Option<(TtiIndex, Option<i64>)>,
     ) -> Result<Grant, TableError> {
         let time_us: Option<i64> = row.int(("time_us", self.time_us))?;
-        let tti = match row.int::<i64>(("tti", self.tti))? {
-            Some(tti) => TtiIndex(tti),
+        let tti = match row.tti(("tti", self.tti))? {
+            Some(tti) => tti,
             None => self.unwrap_sfn(row, time_us, *last)?,
         };
         *last = Some((tti, time_us));

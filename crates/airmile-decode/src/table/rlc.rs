@@ -86,8 +86,8 @@ impl RlcColumns {
         times: Option<TtiTimes>,
     ) -> Result<RlcPdu, TableError> {
         let time_us: Option<i64> = row.int(("time_us", self.time_us))?;
-        let tti = match (row.int::<i64>(("tti", self.tti))?, time_us) {
-            (Some(tti), _) => TtiIndex(tti),
+        let tti = match (row.tti(("tti", self.tti))?, time_us) {
+            (Some(tti), _) => tti,
             (None, Some(us)) => {
                 times.unwrap_or(TtiTimes { tti: TtiIndex(0), time_us: 0 }).tti_at(us)
             }

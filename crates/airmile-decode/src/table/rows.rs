@@ -4,6 +4,7 @@ use std::io::Read;
 use std::str::FromStr;
 
 use airmile_model::problem::{Problem, Severity};
+use airmile_model::tti::TtiIndex;
 
 /// Why a table or a row of it could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +185,17 @@ impl<'a> RowRef<'a> {
         self.parsed(field, "a whole number in range", |text| {
             let value = text.parse::<i64>().ok().or_else(|| whole(text))?;
             T::try_from(value).ok()
+        })
+    }
+
+    /// A TTI; beyond 2^50, some 35,000 years, it is none.
+    pub(super) fn tti(
+        self,
+        field: (&'static str, Option<usize>),
+    ) -> Result<Option<TtiIndex>, TableError> {
+        self.parsed(field, "a TTI", |text| {
+            let tti = text.parse::<i64>().ok().or_else(|| whole(text))?;
+            (tti.unsigned_abs() < 1 << 50).then_some(TtiIndex(tti))
         })
     }
 

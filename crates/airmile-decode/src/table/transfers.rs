@@ -2,14 +2,14 @@
 
 use std::io::{Read, Write};
 
-use airmile_model::tti::TtiIndex;
-use airmile_model::{Clock, Stamp, Transfer};
+use airmile_model::{Clock, Direction, Stamp, Transfer};
 
 use super::TableContent;
 use super::grants::text;
 use super::rows::{RowRef, Rows, TableError};
 
-/// Reads transfers: `id,start_us,end_us,bytes`, or `start_tti,end_tti`, or both.
+/// Reads transfers: `id,start_us,end_us,bytes`, or `start_tti,end_tti`, or both;
+/// `dir` where it is known.
 /// `clock` is whose the times are.
 ///
 /// # Errors
@@ -27,9 +27,10 @@ pub fn read_transfers<R: Read>(
         rows.required("end_us")?;
     }
     let bytes = rows.column("bytes");
+    let dir = rows.column("dir");
     let mut content = TableContent { rows: Vec::new(), problems: Vec::new() };
     while let Some(row) = rows.next() {
-        match row.and_then(|row| read_row(row, clock, id, tti, us, bytes)) {
+        match row.and_then(|row| read_row(row, clock, id, (tti, us), bytes, dir)) {
             Ok(transfer) => content.rows.push(transfer),
             Err(error) if error.is_fatal() => return Err(error),
             Err(error) => content.problems.push(error.to_problem()),
@@ -44,18 +45,17 @@ fn read_row(
     row: RowRef<'_>,
     clock: Clock,
     id: usize,
-    tti: Pair,
-    us: Pair,
+    (tti, us): (Pair, Pair),
     bytes: Option<usize>,
+    dir: Option<usize>,
 ) -> Result<Transfer, TableError> {
-    let span_tti =
-        match (row.int::<i64>(("start_tti", tti.0))?, row.int::<i64>(("end_tti", tti.1))?) {
-            (Some(start), Some(end)) if start > end => {
-                return Err(row.bad("end_tti", &end.to_string(), "at or after start_tti"));
-            }
-            (Some(start), Some(end)) => Some((TtiIndex(start), TtiIndex(end))),
-            _ => None,
-        };
+    let span_tti = match (row.tti(("start_tti", tti.0))?, row.tti(("end_tti", tti.1))?) {
+        (Some(start), Some(end)) if start > end => {
+            return Err(row.bad("end_tti", &end.to_string(), "at or after start_tti"));
+        }
+        (Some(start), Some(end)) => Some((start, end)),
+        _ => None,
+    };
     let time = match (row.int::<i64>(("start_us", us.0))?, row.int::<i64>(("end_us", us.1))?) {
         (Some(start), Some(end)) if start > end => {
             return Err(row.bad("end_us", &end.to_string(), "at or after start_us"));
@@ -74,6 +74,7 @@ fn read_row(
         time,
         tti: span_tti,
         bytes: row.int::<i64>(("bytes", bytes))?.and_then(|b| u64::try_from(b).ok()),
+        dir: row.parsed(("dir", dir), "dl or ul", Direction::parse)?,
     })
 }
 
@@ -86,7 +87,7 @@ pub fn write_transfers<'a, W: Write>(
     transfers: impl IntoIterator<Item = &'a Transfer>,
 ) -> csv::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(["id", "start_us", "end_us", "start_tti", "end_tti", "bytes"])?;
+    writer.write_record(["id", "start_us", "end_us", "start_tti", "end_tti", "bytes", "dir"])?;
     for transfer in transfers {
         writer.write_record([
             transfer.id.clone(),
@@ -95,6 +96,7 @@ pub fn write_transfers<'a, W: Write>(
             text(transfer.tti.map(|(start, _)| start)),
             text(transfer.tti.map(|(_, end)| end)),
             text(transfer.bytes),
+            text(transfer.dir),
         ])?;
     }
     Ok(writer.flush()?)
@@ -102,6 +104,8 @@ pub fn write_transfers<'a, W: Write>(
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::tti::TtiIndex;
+
     use super::*;
 
     #[test]
@@ -122,6 +126,7 @@ mod tests {
             time: Some((Stamp::modem(2_000), Stamp::modem(9_000))),
             tti: Some((TtiIndex(2), TtiIndex(9))),
             bytes: Some(77),
+            dir: Some(Direction::Ul),
         };
         let mut out = Vec::new();
         write_transfers(&mut out, [&transfer]).unwrap();

@@ -94,6 +94,8 @@ pub struct Measures {
     pub link_demand: Option<f64>,
     /// Bytes / throughput time in bits per second.
     pub link_throughput_bps: Option<f64>,
+    /// What the link gave while data waited, in bits per second.
+    pub burst_throughput_bps: Option<f64>,
     /// Whether another transfer overlaps it.
     pub overlapped: bool,
 }
@@ -193,7 +195,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
         confidence,
         dir: Some(dir),
         link_demand: Some(demand),
-        says: says(verdict, dir, demand, judged.len()),
+        says: says(verdict, dir, demand, judged.len(), thresholds),
     }
 }
 
@@ -204,13 +206,24 @@ const fn link(dir: Direction) -> &'static str {
     }
 }
 
-fn says(verdict: Verdict, dir: Direction, demand: f64, n: usize) -> String {
+fn says(
+    verdict: Verdict,
+    dir: Direction,
+    demand: f64,
+    n: usize,
+    thresholds: &VerdictThresholds,
+) -> String {
+    let limit = thresholds.not_radio_below * 100.0;
     let link = link(dir);
     let share = demand * 100.0;
     let of = if n == 1 { "the transfer".to_owned() } else { format!("the {n} transfers") };
     match verdict {
         Verdict::Radio => format!(
             "The {link} was the bottleneck: data waited for it during {share:.0} % of {of}."
+        ),
+        Verdict::NotRadio if share >= 50.0 => format!(
+            "The {link} was not what limited {of}: data waited for it during {share:.0} %, less \
+             than the {limit:.0} % from which it shares the blame."
         ),
         Verdict::NotRadio => format!(
             "The {link} was not the bottleneck: its queue was empty during {:.0} % of {of}.",
@@ -225,15 +238,15 @@ fn says(verdict: Verdict, dir: Direction, demand: f64, n: usize) -> String {
 }
 
 fn transfer(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> TransferDiagnosis {
-    let bursts: Vec<&Burst> = report
-        .bursts
-        .iter()
-        .filter(|b| {
-            b.dir == finding.dir && b.end_tti > finding.start_tti && b.start_tti < finding.end_tti
-        })
-        .collect();
+    // Downlink bursts come first, then uplink ones, each in order.
+    let first_ul = report.bursts.partition_point(|b| b.dir == Direction::Dl);
+    let (dl, ul) = report.bursts.split_at(first_ul);
+    let track = if finding.dir == Direction::Dl { dl } else { ul };
+    let from = track.partition_point(|b| b.end_tti <= finding.start_tti);
+    let bursts: Vec<&Burst> =
+        track.iter().skip(from).take_while(|b| b.start_tti < finding.end_tti).collect();
     let counterfactual_ms = match finding.verdict {
-        Verdict::NotRadio | Verdict::Mixed => finding.throughput_time_ms,
+        Verdict::NotRadio | Verdict::Mixed => without_the_rest_ms(finding),
         _ => None,
     };
     TransferDiagnosis {
@@ -255,9 +268,18 @@ fn transfer(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> T
             throughput_time_ms: finding.throughput_time_ms,
             link_demand: finding.link_demand,
             link_throughput_bps: finding.link_throughput_bps,
+            burst_throughput_bps: finding.burst_throughput_bps,
             overlapped: finding.overlapped,
         },
     }
+}
+
+/// What a transfer would have taken had its data always been there: its bytes
+/// at the rate that the link gave while data waited.
+fn without_the_rest_ms(finding: &TransferFinding) -> Option<f64> {
+    let bits = finding.bytes? as f64 * 8.0;
+    let ms = bits * 1_000.0 / finding.burst_throughput_bps?;
+    Some(ms.min(finding.duration_ms))
 }
 
 /// The duration by cause. Without packets, all that is not the radio's is
@@ -292,7 +314,7 @@ fn evidence(finding: &TransferFinding, usage: &Usage, bursts: &[&Burst]) -> Vec<
         let what = format!("longest time with an empty queue inside it: {ms:.0} ms");
         add(what, Some(ms), "ms", (from, to));
     }
-    if let (Some(link_bps), Some(bytes)) = (finding.link_throughput_bps, finding.bytes) {
+    if let (Some(link_bps), Some(bytes)) = (finding.burst_throughput_bps, finding.bytes) {
         let got_bps = bytes as f64 * 8_000.0 / finding.duration_ms.max(1.0);
         let what = format!(
             "it got {:.2} Mbit/s; while data waited the link gave {:.2} Mbit/s",
@@ -329,7 +351,9 @@ fn burst_words(bursts: &[&Burst]) -> String {
     if bursts.is_empty() {
         return "no burst: each block emptied the queue".into();
     }
-    format!("{} bursts, the longest {longest} TTIs; ended {}", bursts.len(), by.join(", "))
+    let n = bursts.len();
+    let noun = if n == 1 { "burst" } else { "bursts" };
+    format!("{n} {noun}, the longest {longest} TTIs; ended {}", by.join(", "))
 }
 
 /// The longest span inside the transfer that no burst covers, where it is

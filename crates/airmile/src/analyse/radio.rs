@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 use airmile_infer::detect::DetectOptions;
 use airmile_infer::usage::Usage;
-use airmile_model::{Burst, Transfer, TransferFinding, VerdictThresholds};
+use airmile_model::{Burst, Direction, Transfer, TransferFinding, VerdictThresholds};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -156,8 +156,7 @@ fn report(
         ("detected", found, usage)
     } else {
         let given = within_limits(loaded.transfers, &dl, filter);
-        let found = dl.timeline.findings(&given, &options.thresholds);
-        let usage = found.iter().map(|f| dl.usage.usage(f.start_tti, f.end_tti)).collect();
+        let (found, usage) = findings_of_given(&given, &dl, &ul, options);
         ("given", found, usage)
     };
     let mut small = BTreeMap::new();
@@ -184,15 +183,52 @@ fn report(
     })
 }
 
+/// Of a transfer whose bounds are guessed from the allocation, the time before
+/// its first and after its last block is not seen, and two may be taken for
+/// one; by so much its verdict is less sure (chosen here).
+const GUESSED_BOUNDS: f64 = 0.9;
+
 fn findings_of_detected(
     track: &Track,
     options: &RadioOptions,
 ) -> (Vec<TransferFinding>, Vec<Usage>) {
     let transfers: Vec<Transfer> =
         track.detected.iter().enumerate().map(|(i, found)| as_transfer(i, found)).collect();
-    let found = track.timeline.findings(&transfers, &options.thresholds);
+    let mut found = track.timeline.findings(&transfers, &options.thresholds);
+    for finding in &mut found {
+        finding.confidence *= GUESSED_BOUNDS;
+    }
     let usage = found.iter().map(|f| track.usage.usage(f.start_tti, f.end_tti)).collect();
     (found, usage)
+}
+
+/// Each on the timeline of its direction: the one that it names, else the one
+/// on which more bytes went during it.
+fn findings_of_given(
+    given: &[Transfer],
+    dl: &Track,
+    ul: &Track,
+    options: &RadioOptions,
+) -> (Vec<TransferFinding>, Vec<Usage>) {
+    let is_ul = |transfer: &Transfer| match transfer.dir {
+        Some(dir) => dir == Direction::Ul,
+        None => dl.timeline.place(transfer).is_some_and(|(start, end)| {
+            ul.timeline.bytes_within(start, end) > dl.timeline.bytes_within(start, end)
+        }),
+    };
+    let (up, down): (Vec<_>, Vec<_>) =
+        given.iter().cloned().enumerate().partition(|(_, transfer)| is_ul(transfer));
+    let mut out = Vec::with_capacity(given.len());
+    for (track, part) in [(dl, down), (ul, up)] {
+        let (order, transfers): (Vec<usize>, Vec<Transfer>) = part.into_iter().unzip();
+        let found = track.timeline.findings(&transfers, &options.thresholds);
+        out.extend(order.into_iter().zip(found).map(|(at, finding)| {
+            let usage = track.usage.usage(finding.start_tti, finding.end_tti);
+            (at, finding, usage)
+        }));
+    }
+    out.sort_by_key(|(at, ..)| *at);
+    out.into_iter().map(|(_, finding, usage)| (finding, usage)).unzip()
 }
 
 /// Given transfers that begin within the limits.
@@ -201,7 +237,9 @@ fn within_limits(transfers: Vec<Transfer>, dl: &Track, mut filter: LimitFilter) 
     for transfer in transfers {
         let start_ns = match transfer.time {
             Some((start, _)) => Some(start.ns),
-            None => dl.timeline.place(&transfer).map(|(start, _)| start.0 * 1_000_000),
+            None => {
+                dl.timeline.place(&transfer).map(|(start, _)| start.0.saturating_mul(1_000_000))
+            }
         };
         // One that cannot be placed is kept, to be told of.
         if start_ns.is_none_or(|ns| filter.keeps_ns(ns)) {

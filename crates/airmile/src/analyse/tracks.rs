@@ -9,7 +9,7 @@ use airmile_infer::detect::{
 use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_infer::usage::UsageBins;
-use airmile_model::{Direction, Record, Transfer};
+use airmile_model::{Direction, Record, Stamp, Transfer, TtiIndex};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -153,6 +153,10 @@ impl Tracks {
             return;
         }
         self.counts.count(record);
+        if let Some((tti, at)) = place(record) {
+            self.dl_track.timeline.note(tti, at);
+            self.ul_track.timeline.note(tti, at);
+        }
         match record {
             Record::Grant(grant) => {
                 let track = match grant.dir {
@@ -171,7 +175,7 @@ impl Tracks {
                     detector.push(grant);
                 }
             }
-            Record::Measurement(m) => {
+            Record::Measurement(m) if m.position.cell == 0 => {
                 self.dl_track.usage.push_measurement(m);
                 self.ul_track.usage.push_measurement(m);
                 *self.cells.entry((Some(m.pci), Some(m.earfcn))).or_default() += 1;
@@ -235,6 +239,18 @@ fn absorb_uplink(timeline: &mut Timeline, tracker: &mut UplinkTracker) {
     timeline.set_summary(&tracker.summary());
 }
 
+/// The TTI and time that a record speaks of.
+const fn place(record: &Record) -> Option<(TtiIndex, Option<Stamp>)> {
+    Some(match record {
+        Record::Grant(r) => (r.position.tti, r.at),
+        Record::Rlc(r) => (r.position.tti, r.at),
+        Record::BufferStatus(r) => (r.position.tti, r.at),
+        Record::Measurement(r) => (r.position.tti, r.at),
+        Record::Dci(r) => (r.position.tti, r.at),
+        _ => return None,
+    })
+}
+
 /// A detected transfer as one that an application might have given.
 pub(super) fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
     Transfer {
@@ -242,5 +258,6 @@ pub(super) fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
         time: None,
         tti: Some((found.start_tti, found.end_tti)),
         bytes: Some(found.bytes),
+        dir: Some(found.dir),
     }
 }

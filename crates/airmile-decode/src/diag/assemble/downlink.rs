@@ -239,33 +239,43 @@ fn stat_tbs_bytes(stat: &Stat) -> u32 {
 
 /// Tells new data from retransmissions where no message says it outright: by
 /// the NDI of the process, or (0xB126 alone) by a failed block of the same
-/// size one HARQ round trip earlier.
+/// size one HARQ round trip or more earlier. Each failed block has one
+/// retransmission, which may fail in its turn.
 #[derive(Debug, Default)]
 pub(super) struct HarqMemory {
     ndi: Vec<(HarqKey, bool)>,
-    failed: Vec<(u8, i64, u32)>,
+    failed: Vec<Failed>,
 }
 
 type HarqKey = (u8, u8, u8);
 
+#[derive(Debug, Clone, Copy)]
+struct Failed {
+    cell: u8,
+    tti: i64,
+    bytes: u32,
+    harq_id: Option<u8>,
+}
+
 /// FDD: a retransmission follows 8 ms or more after (TS 36.213, 7).
 const HARQ_RTT_TTIS: i64 = 8;
+/// A failed block that is not sent again within this is given up on (chosen
+/// here: base stations retransmit at the next few opportunities).
+const HARQ_PATIENCE_TTIS: i64 = 4 * HARQ_RTT_TTIS;
 
 impl HarqMemory {
     /// Settles `retx` of a user's grant; grants come in TTI order.
     pub(super) fn settle(&mut self, grant: &mut Grant, mac_logged_around: bool) {
         let tti = grant.position.tti.0;
+        self.failed.retain(|f| tti - f.tti <= HARQ_PATIENCE_TTIS);
+        let earlier = self.take_failed(grant);
         if let (Some(harq_id), Some(ndi)) = (grant.harq_id, grant.ndi) {
             let key = (grant.position.cell, harq_id, grant.tb);
-            let failed = self.failed_at(grant);
-            let known = self.ndi.iter_mut().find(|(k, _)| *k == key);
-            match known {
+            match self.ndi.iter_mut().find(|(k, _)| *k == key) {
                 Some((_, last)) => {
-                    if grant.retx.is_none() {
-                        // The same NDI is a retransmission only while one is due:
-                        // with long pauses between, a toggle may have been missed.
-                        grant.retx = Some(*last == ndi && failed);
-                    }
+                    // The same NDI is a retransmission only while one is due:
+                    // with long pauses between, a toggle may have been missed.
+                    grant.retx = grant.retx.or(Some(*last == ndi && earlier.is_some()));
                     *last = ndi;
                 }
                 None => {
@@ -277,21 +287,34 @@ impl HarqMemory {
             grant.crc_ok = Some(false);
         }
         if grant.retx.is_none() && (grant.crc_ok.is_some() || mac_logged_around) {
-            grant.retx = Some(self.failed_at(grant));
+            grant.retx = Some(earlier.is_some());
+        }
+        if grant.retx == Some(false)
+            && let Some(unused) = earlier
+        {
+            self.failed.push(unused);
         }
         if grant.crc_ok == Some(false) {
-            let bytes = grant.tbs_bytes.unwrap_or(0);
-            self.failed.push((grant.position.cell, tti, bytes));
+            self.failed.push(Failed {
+                cell: grant.position.cell,
+                tti,
+                bytes: grant.tbs_bytes.unwrap_or(0),
+                harq_id: grant.harq_id,
+            });
         }
-        self.failed.retain(|&(_, at, _)| tti - at <= 4 * HARQ_RTT_TTIS);
     }
 
-    /// Whether a block of this size failed a HARQ round trip or more ago.
-    fn failed_at(&self, grant: &Grant) -> bool {
+    /// The earliest failed block that this one can be the retransmission of.
+    fn take_failed(&mut self, grant: &Grant) -> Option<Failed> {
         let bytes = grant.tbs_bytes.unwrap_or(0);
-        let tti = grant.position.tti.0;
-        self.failed.iter().any(|&(cell, at, size)| {
-            cell == grant.position.cell && size == bytes && tti - at >= HARQ_RTT_TTIS
-        })
+        let fits = |f: &Failed| {
+            f.cell == grant.position.cell
+                && f.bytes == bytes
+                && grant.position.tti.0 - f.tti >= HARQ_RTT_TTIS
+                && f.harq_id.zip(grant.harq_id).is_none_or(|(a, b)| a == b)
+        };
+        let (at, _) =
+            self.failed.iter().enumerate().filter(|(_, f)| fits(f)).min_by_key(|(_, f)| f.tti)?;
+        Some(self.failed.swap_remove(at))
     }
 }

@@ -60,9 +60,13 @@ pub struct Assembler {
     other: BTreeMap<(u32, TtiIndex), Vec<Record>>,
     mac_ttis: BTreeSet<(u32, TtiIndex)>,
     harq: HarqMemory,
-    bandwidth_prb: BTreeMap<u8, u16>,
-    highest_prb: BTreeMap<u8, u16>,
-    told_bandwidth: BTreeMap<u8, u16>,
+    harq_segment: u32,
+    /// By timing segment and cell, as a message gave it.
+    bandwidth_prb: BTreeMap<(u32, u8), u16>,
+    highest_prb: BTreeMap<(u32, u8), u16>,
+    told_bandwidth: BTreeMap<(u32, u8), (u16, &'static str)>,
+    orphans: OrphanRun,
+    clock_jumps: u64,
     released: Option<(u32, TtiIndex)>,
     last_written_ns: Option<i64>,
     damaged: bool,
@@ -141,6 +145,13 @@ impl Assembler {
         self.release_through((u32::MAX, TtiIndex(i64::MAX)));
     }
 
+    /// How often the log's clock jumped back: several logs in one, or the same
+    /// one again.
+    #[must_use]
+    pub const fn clock_jumps(&self) -> u64 {
+        self.clock_jumps
+    }
+
     /// Records that came after their TTI had been given.
     #[must_use]
     pub const fn late_records(&self) -> u64 {
@@ -151,6 +162,10 @@ impl Assembler {
         let last = self.last_written_ns.replace(at.ns);
         let damaged = std::mem::take(&mut self.damaged);
         let Some(last) = last else { return };
+        if self.timing.note_clock(last, at.ns) {
+            self.clock_jumps += 1;
+            return;
+        }
         let silent = at.ns - last > SILENCE_NS;
         if (damaged || silent) && self.timing.now(last).is_some() {
             let position = self.timing.at(last);
@@ -162,14 +177,7 @@ impl Assembler {
     }
 
     fn prompt(&mut self, at: Stamp, tti: Tti, cell: Option<CellId>) -> Position {
-        let (position, change) = self.timing.place_prompt(at.ns, tti, cell);
-        if change.is_some() {
-            self.bandwidth_prb.clear();
-            self.highest_prb.clear();
-            self.told_bandwidth.clear();
-            self.harq = HarqMemory::default();
-        }
-        position
+        self.timing.place_prompt(at.ns, tti, cell).0
     }
 
     fn batched(&mut self, at: Stamp, tti: Option<Tti>, cell: u8) -> Option<Position> {
@@ -305,17 +313,17 @@ impl Assembler {
 
     fn cell_info(&mut self, info: CellInfo) {
         if let Some(n_prb) = info.n_prb_dl {
-            self.bandwidth_prb.insert(info.cell, n_prb);
-            self.told_bandwidth.insert(info.cell, n_prb);
+            let at = (info.timing_segment, info.cell);
+            self.bandwidth_prb.insert(at, n_prb);
+            self.told_bandwidth.insert(at, (n_prb, info.source));
         }
         self.emit_now(info);
     }
 
     fn tell_bandwidth(&mut self, at: Stamp, cell: u8, n_prb: u16, source: &'static str) {
-        if source != "inferred" {
-            self.bandwidth_prb.insert(cell, n_prb);
-        }
-        if self.told_bandwidth.insert(cell, n_prb) != Some(n_prb) {
+        let key = (self.timing.now(at.ns).unwrap_or_default().0, cell);
+        self.bandwidth_prb.insert(key, n_prb);
+        if self.told_bandwidth.insert(key, (n_prb, source)) != Some((n_prb, source)) {
             self.emit_now(CellInfo { n_prb_dl: Some(n_prb), ..self.blank_cell(at, cell, source) });
         }
     }
@@ -323,16 +331,17 @@ impl Assembler {
     /// Where no message gives the bandwidth: the smallest one that holds the
     /// highest RB ever assigned.
     fn infer_bandwidth(&mut self, at: Stamp, cell: u8, highest: u16, n_tx_antennas: u8) {
-        let seen = self.highest_prb.entry(cell).or_default();
+        let key = (self.timing.now(at.ns).unwrap_or_default().0, cell);
+        let seen = self.highest_prb.entry(key).or_default();
         if highest <= *seen {
             return;
         }
         *seen = highest;
-        if self.bandwidth_prb.contains_key(&cell) {
+        if self.bandwidth_prb.contains_key(&key) {
             return;
         }
         if let Some(n_prb) = lte_bandwidth_at_least(highest)
-            && self.told_bandwidth.insert(cell, n_prb) != Some(n_prb)
+            && self.told_bandwidth.insert(key, (n_prb, "inferred")) != Some((n_prb, "inferred"))
         {
             self.emit_now(CellInfo {
                 n_prb_dl: Some(n_prb),
@@ -393,6 +402,13 @@ impl Assembler {
     }
 
     fn release_tti(&mut self, at: (u32, TtiIndex)) {
+        let has_block = self.dl.range((at.0, at.1, 0, Direction::Dl, RntiType::C)..).next();
+        let has_block = has_block.is_some_and(|(k, _)| (k.0, k.1) == at);
+        let assigned = self.other.get(&at).is_some_and(|rows| rows.iter().any(is_assignment));
+        if let Some(hole) = self.orphans.step(at, assigned && !has_block, has_block) {
+            let at = self.stamp(hole.position);
+            self.out.push_back(Hole { at, ..hole }.into());
+        }
         let here = |k: &Key| (k.0, k.1) == at;
         while let Some(entry) = self.dl.first_entry().filter(|e| here(e.key())) {
             let (key, parts) = entry.remove_entry();
@@ -401,7 +417,7 @@ impl Assembler {
         while let Some(entry) = self.ul.first_entry().filter(|e| here(e.key())) {
             let (key, parts) = entry.remove_entry();
             let position = position_of(key);
-            let n_prb_cell = self.bandwidth_prb.get(&key.2).copied();
+            let n_prb_cell = self.bandwidth_prb.get(&(key.0, key.2)).copied();
             let mut grant = parts.grant(position, key.4, n_prb_cell);
             grant.at = self.stamp(position);
             self.out.push_back(grant.into());
@@ -413,7 +429,12 @@ impl Assembler {
 
     fn give_dl(&mut self, key: Key, parts: DlParts) {
         let position = position_of(key);
-        let n_prb_cell = self.bandwidth_prb.get(&key.2).copied();
+        let n_prb_cell = self.bandwidth_prb.get(&(key.0, key.2)).copied();
+        if key.0 != self.harq_segment {
+            // A new cell or timing: HARQ begins anew (TS 36.331, 5.3.5.4).
+            self.harq_segment = key.0;
+            self.harq = HarqMemory::default();
+        }
         let at = self.stamp(position);
         let near = self.mac_logged_around(position);
         for mut grant in parts.grants(position, key.4, n_prb_cell) {
@@ -431,6 +452,53 @@ impl Assembler {
         let after = (segment, tti.plus(1))..(segment, tti.plus(MAC_NEAR_TTIS));
         self.mac_ttis.range(before).next().is_some() && self.mac_ttis.range(after).next().is_some()
     }
+}
+
+/// Assignments on the control channel of which no block was logged: the items
+/// that hold blocks were lost there.
+#[derive(Debug, Default)]
+struct OrphanRun {
+    run: Option<(u32, TtiIndex, TtiIndex, u32)>,
+}
+
+/// So many assignments without a block in a row are a hole. Chosen here: one
+/// may be a control channel decoded by chance (a 16-bit CRC, TS 36.212 5.3.3.2,
+/// over some dozen candidates a TTI), three in a row are not.
+const ORPHANS: u32 = 3;
+/// A hole is told in pieces of at most this length, so that it is in order
+/// with what follows (chosen here, well under the estimators' lateness).
+const ORPHAN_RUN_TTIS: i64 = 200;
+
+impl OrphanRun {
+    /// Takes a TTI; gives a hole that has ended or grown long.
+    fn step(&mut self, at: (u32, TtiIndex), orphan: bool, block: bool) -> Option<Hole> {
+        let ended = self.run.filter(|(segment, first, ..)| {
+            block || *segment != at.0 || at.1.since(*first) >= ORPHAN_RUN_TTIS
+        });
+        if ended.is_some() {
+            self.run = None;
+        }
+        if orphan {
+            let run = self.run.get_or_insert((at.0, at.1, at.1, 0));
+            run.2 = at.1;
+            run.3 += 1;
+        }
+        let (timing_segment, first, last, count) = ended?;
+        let position = Position { timing_segment, tti: first, ..Position::default() };
+        (count >= ORPHANS).then(|| Hole {
+            at: None,
+            position,
+            n_tti: last.since(first) + 1,
+            why: "assignments without a block",
+        })
+    }
+}
+
+/// Whether a record is a decoded downlink assignment of this user.
+fn is_assignment(record: &Record) -> bool {
+    // Prune status 3: format 1A, 6: formats 2, 2A, 2B.
+    matches!(record, Record::Dci(d) if d.rnti == RntiType::C
+        && matches!(d.prune_status, 3 | 6) && d.format.starts_with(['1', '2']))
 }
 
 fn key(p: Position, dir: Direction, rnti: RntiType) -> Key {

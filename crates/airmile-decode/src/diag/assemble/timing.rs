@@ -13,6 +13,10 @@ const MAX_BATCH_DELAY_TTIS: i64 = 600;
 /// A batch is not written before its air time, but for jitter.
 const MAX_LEAD_TTIS: i64 = 60;
 
+/// The log's clock may run back by this much (messages of several tasks are
+/// not written in order; seen: a few ms); more is a jump.
+const MAX_CLOCK_BACK_NS: i64 = 1_000_000_000;
+
 /// The cell that timing belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CellId {
@@ -40,10 +44,14 @@ pub(super) enum Change {
     Reset,
 }
 
+/// TTI indexes of a log go on by its clock, from segment to segment, while the
+/// SFN of another cell (or after a reset) has a phase of its own: `offset_ttis`
+/// lies between what the SFN unwraps to and the log's index.
 #[derive(Debug, Clone)]
 struct Segment {
     number: u32,
     unwrapper: TtiUnwrapper,
+    offset_ttis: i64,
     /// A prompt message has set the relation; before that it is only bounded.
     exact: bool,
     cell: Option<CellId>,
@@ -55,6 +63,12 @@ struct Segment {
 pub(super) struct Timing {
     current: Option<Segment>,
     previous: Option<Segment>,
+    /// A residual seen once: one odd stamp is not yet a reset.
+    odd: Option<i64>,
+    /// The latest index that the clock has reached.
+    latest: TtiIndex,
+    /// Number and first index of the segment to begin with the next record.
+    next: Option<(u32, TtiIndex)>,
 }
 
 impl Timing {
@@ -67,22 +81,27 @@ impl Timing {
         cell: Option<CellId>,
     ) -> (Position, Option<Change>) {
         let Some(segment) = &mut self.current else {
-            self.current = Some(Segment {
-                number: 0,
-                unwrapper: TtiUnwrapper::new(at_ns, tti),
-                exact: true,
-                cell,
-                began_ns: at_ns,
-            });
-            return (position(0, TtiIndex(i64::from(tti.count()))), None);
+            return (self.begin_anew(at_ns, tti, true, cell), None);
         };
         let residual = segment.unwrapper.residual(at_ns, tti);
         let moved = segment.exact && residual.abs() > TtiUnwrapper::tolerance();
         let handover = matches!((cell, segment.cell), (Some(new), Some(old)) if !new.agrees(old));
-        if moved || handover {
-            let change = if handover { Change::Handover } else { Change::Reset };
-            return (self.begin(at_ns, tti, cell), Some(change));
+        if handover {
+            return (self.begin(at_ns, tti, cell), Some(Change::Handover));
         }
+        if moved {
+            // A second record must agree with the first odd one.
+            let confirmed = self
+                .odd
+                .replace(residual)
+                .is_some_and(|odd| (odd - residual).abs() <= TtiUnwrapper::tolerance());
+            if confirmed {
+                return (self.begin(at_ns, tti, cell), Some(Change::Reset));
+            }
+            let index = segment.unwrapper.unwrap_at(at_ns, tti);
+            return (segment.position(index), None);
+        }
+        self.odd = None;
         let index = segment.unwrapper.unwrap_at(at_ns, tti);
         segment.unwrapper.follow(at_ns, index);
         segment.exact = true;
@@ -90,20 +109,42 @@ impl Timing {
             (Some(old), Some(new)) => Some(CellId { earfcn: new.earfcn.or(old.earfcn), ..new }),
             (old, new) => new.or(old),
         };
-        (position(segment.number, index), None)
+        let position = segment.position(index);
+        self.latest = self.latest.max(position.tti);
+        (position, None)
+    }
+
+    /// Notes the writing time of a packet; true where the clock jumped back by
+    /// more than messages do: what follows begins a timing segment.
+    pub(super) fn note_clock(&mut self, last_ns: i64, now_ns: i64) -> bool {
+        if last_ns.saturating_sub(now_ns) <= MAX_CLOCK_BACK_NS {
+            return false;
+        }
+        let Some(old) = self.current.take() else { return false };
+        let reached = old.position(old.unwrapper.predict(last_ns)).tti.max(self.latest);
+        self.next = Some((old.number + 1, reached.plus(1)));
+        self.previous = None;
+        self.odd = None;
+        true
+    }
+
+    /// The first segment, or the one after the clock jumped back.
+    fn begin_anew(&mut self, at_ns: i64, tti: Tti, exact: bool, cell: Option<CellId>) -> Position {
+        let unwrapper = TtiUnwrapper::new(at_ns, tti);
+        let start = TtiIndex(i64::from(tti.count()));
+        let (number, from) = self.next.take().unwrap_or((0, start));
+        let offset_ttis = from.since(start);
+        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns: at_ns };
+        let position = segment.position(start);
+        self.latest = self.latest.max(position.tti);
+        self.current = Some(segment);
+        position
     }
 
     /// Places a record of a message that is written some time after the air.
     pub(super) fn place_batched(&mut self, at_ns: i64, tti: Tti) -> Position {
         let Some(segment) = &mut self.current else {
-            self.current = Some(Segment {
-                number: 0,
-                unwrapper: TtiUnwrapper::new(at_ns, tti),
-                exact: false,
-                cell: None,
-                began_ns: at_ns,
-            });
-            return position(0, TtiIndex(i64::from(tti.count())));
+            return self.begin_anew(at_ns, tti, false, None);
         };
         let index = segment.unwrapper.unwrap_at(at_ns, tti);
         let lead = index.since(segment.unwrapper.predict(at_ns));
@@ -112,26 +153,27 @@ impl Timing {
             segment.unwrapper.follow(at_ns, index);
         }
         let fits = |lead: i64| (-MAX_BATCH_DELAY_TTIS..=MAX_LEAD_TTIS).contains(&lead);
-        if fits(lead) || at_ns - segment.began_ns > MAX_BATCH_DELAY_TTIS * 1_000_000 {
-            return position(segment.number, index);
+        let settled = at_ns.saturating_sub(segment.began_ns) > MAX_BATCH_DELAY_TTIS * 1_000_000;
+        if fits(lead) || settled {
+            return segment.position(index);
         }
         // Written just after a change, of before it.
         match &self.previous {
             Some(previous) => {
                 let old = previous.unwrapper.unwrap_at(at_ns, tti);
                 if fits(old.since(previous.unwrapper.predict(at_ns))) {
-                    position(previous.number, old)
+                    previous.position(old)
                 } else {
-                    position(segment.number, index)
+                    segment.position(index)
                 }
             }
-            None => position(segment.number, index),
+            None => segment.position(index),
         }
     }
 
     /// The number of the current segment, and the TTI that the clock predicts.
     pub(super) fn now(&self, at_ns: i64) -> Option<(u32, TtiIndex)> {
-        self.current.as_ref().map(|s| (s.number, s.unwrapper.predict(at_ns)))
+        self.current.as_ref().map(|s| (s.number, s.position(s.unwrapper.predict(at_ns)).tti))
     }
 
     /// A position on the primary cell at a time of the clock.
@@ -146,18 +188,33 @@ impl Timing {
             .into_iter()
             .flatten()
             .find(|s| s.number == position.timing_segment)
-            .map(|s| s.unwrapper.time_ns(position.tti))
+            .map(|s| s.unwrapper.time_ns(position.tti.plus(-s.offset_ttis)))
     }
 
     fn begin(&mut self, at_ns: i64, tti: Tti, cell: Option<CellId>) -> Position {
-        let (number, unwrapper) = match &self.current {
-            Some(old) => (old.number + 1, old.unwrapper.resumed(at_ns, tti)),
-            None => (0, TtiUnwrapper::new(at_ns, tti)),
+        let unwrapper = TtiUnwrapper::new(at_ns, tti);
+        let start = TtiIndex(i64::from(tti.count()));
+        let (number, offset_ttis) = match &self.current {
+            Some(old) => {
+                let reached = old.position(old.unwrapper.predict(at_ns)).tti;
+                (old.number + 1, reached.max(self.latest.plus(1)).since(start))
+            }
+            None => (0, 0),
         };
-        let index = unwrapper.unwrap_at(at_ns, tti);
-        let segment = Segment { number, unwrapper, exact: true, cell, began_ns: at_ns };
+        let segment =
+            Segment { number, unwrapper, offset_ttis, exact: true, cell, began_ns: at_ns };
+        let position = segment.position(start);
         self.previous = self.current.replace(segment);
-        position(number, index)
+        self.odd = None;
+        self.latest = self.latest.max(position.tti);
+        position
+    }
+}
+
+impl Segment {
+    /// Where an unwrapped TTI of this segment lies on the log's axis.
+    fn position(&self, unwrapped: TtiIndex) -> Position {
+        position(self.number, unwrapped.plus(self.offset_ttis))
     }
 }
 
@@ -188,14 +245,44 @@ mod tests {
     }
 
     #[test]
-    fn handover_and_reset_begin_segments_that_go_on_by_the_clock() {
+    fn indexes_go_on_by_the_clock_over_handover_and_reset() {
         let mut timing = Timing::default();
         timing.place_prompt(0, tti(5), cell(1));
         let (after, change) = timing.place_prompt(100 * MS, tti(7_777), cell(2));
         assert_eq!((after.timing_segment, change), (1, Some(Change::Handover)));
-        let (after, change) = timing.place_prompt(200 * MS, tti(1_000), cell(2));
+        assert_eq!(after.tti.0, 105);
+        let (next, change) = timing.place_prompt(104 * MS, tti(7_781), cell(2));
+        assert_eq!((next.tti.0, change), (109, None));
+        // One odd record may be a bad stamp; the second one settles it.
+        let (_, change) = timing.place_prompt(200 * MS, tti(1_000), cell(2));
+        assert_eq!(change, None);
+        let (after, change) = timing.place_prompt(201 * MS, tti(1_001), cell(2));
         assert_eq!((after.timing_segment, change), (2, Some(Change::Reset)));
-        assert!(after.tti.0 > 0);
+        assert_eq!(after.tti.0, 206);
+        assert_eq!(timing.time_ns(after), Some(201 * MS));
+    }
+
+    #[test]
+    fn one_bad_stamp_changes_nothing() {
+        let mut timing = Timing::default();
+        timing.place_prompt(0, tti(0), cell(1));
+        timing.place_prompt(86_400_000 * MS, tti(1), cell(1));
+        let (after, change) = timing.place_prompt(2 * MS, tti(2), cell(1));
+        assert_eq!((after.tti.0, change), (2, None));
+    }
+
+    #[test]
+    fn a_clock_that_jumps_back_goes_on_in_a_new_segment() {
+        let mut timing = Timing::default();
+        timing.place_prompt(0, tti(5), cell(1));
+        timing.place_prompt(9_000 * MS, tti(9_005), cell(1));
+        assert!(!timing.note_clock(9_000 * MS, 8_500 * MS));
+        assert!(timing.note_clock(9_000 * MS, 10 * MS));
+        let (first, _) = timing.place_prompt(10 * MS, tti(15), cell(1));
+        let (second, change) = timing.place_prompt(20 * MS, tti(25), cell(1));
+        assert_eq!((first.timing_segment, change), (1, None));
+        assert_eq!(first.tti.0, 9_006);
+        assert_eq!(second.tti.since(first.tti), 10);
     }
 
     #[test]
@@ -206,7 +293,7 @@ mod tests {
         let late = timing.place_batched(110 * MS, tti(65));
         assert_eq!((late.timing_segment, late.tti.0), (0, 65));
         let fresh = timing.place_batched(120 * MS, tti(7_790));
-        assert_eq!(fresh.timing_segment, 1);
+        assert_eq!((fresh.timing_segment, fresh.tti.0), (1, 118));
     }
 
     #[test]

@@ -25,7 +25,8 @@ fn read_back(records: &[Record], options: Options) -> (Vec<Record>, BTreeMap<u16
     let stats = reader.stats();
     assert!(!stats.damaged && stats.late_records == 0, "{:?}", stats.problems);
     let mut messages = BTreeMap::new();
-    for ((code, _), count) in stats.messages {
+    for (key, count) in stats.messages {
+        let code = key.code;
         assert_eq!(count.count, count.decoded, "0x{code:X}");
         *messages.entry(code).or_default() += count.count;
     }
