@@ -206,9 +206,10 @@ impl AnalysisArgs {
     /// As the facade takes them.
     pub fn options(&self, limits: LimitArgs) -> airmile::Result<RadioOptions> {
         if self.not_radio_below > self.radio_at_least {
-            return Err(airmile::Error::Option(
-                "--not-radio-below is above --radio-at-least".into(),
-            ));
+            return Err(airmile::Error::Option(format!(
+                "--not-radio-below ({}) is above --radio-at-least ({}): set both",
+                self.not_radio_below, self.radio_at_least
+            )));
         }
         let mut options = RadioOptions {
             burst: BurstOptions {

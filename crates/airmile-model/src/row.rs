@@ -178,7 +178,7 @@ impl Field for Stamp {
 impl Field for Position {
     fn columns(_: &'static str, doc: &'static str, nullable: bool, out: &mut Vec<Column>) {
         let mut push = |name, doc| out.push(Column { name, kind: ColumnType::Int, nullable, doc });
-        push("timing_segment", "Counts up at each handover, reset or hole in the log.");
+        push("timing_segment", "Counts up at each handover and each jump of the SFN or the clock.");
         push("cell", "0 the primary cell, 1.. the secondary cells.");
         push("numerology", "NR subcarrier spacing index; 0 for LTE.");
         push("tti", doc);

@@ -110,11 +110,11 @@ impl fmt::Display for TtiIndex {
 
 /// Where on the air a record belongs: timing segment, cell, numerology, TTI.
 ///
-/// Handovers, resets and holes in the log begin a new `timing_segment`; TTIs
-/// of two segments are ordered only roughly (by the log's clock).
+/// Handovers, jumps of the SFN and jumps of the clock begin a new
+/// `timing_segment`; TTIs go on from one to the next by the log's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Position {
-    /// Counts up from 0 at each handover, reset or hole.
+    /// Counts up from 0 at each handover and each jump of the SFN or the clock.
     pub timing_segment: u32,
     /// 0 is the primary cell, 1.. the secondary cells.
     pub cell: u8,

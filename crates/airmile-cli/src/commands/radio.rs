@@ -31,6 +31,9 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
 }
 
 fn text(report: &RadioReport, all: bool) -> String {
+    if report.empty_window {
+        return "Nothing was logged between --from and --to.\n".into();
+    }
     let mut out = cell_line(report);
     out.push_str(&format!("Transfers ({}):\n", report.transfers_from));
     if report.transfers.is_empty() {

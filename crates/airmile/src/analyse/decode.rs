@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use airmile_decode::diag::Tagged;
 use airmile_decode::table::{GrantWriter, RlcWriter};
+use airmile_model::Record;
 use airmile_model::row::{Column, Value, hex};
-use airmile_model::{Record, TtiIndex};
 use serde_json::Map;
 
 use crate::error::{Error, Result};
@@ -172,10 +172,11 @@ fn json_line(out: &mut dyn Write, subscription: u8, record: &Record) -> Result<(
 fn grant_json(grant: &airmile_model::Grant) -> Map<String, serde_json::Value> {
     use airmile_model::Row;
     let mut fields = grant.to_json();
-    let TtiIndex(_) = grant.position.tti;
-    let wrapped = grant.position.tti.wrapped();
-    fields.insert("sfn".into(), wrapped.sfn().into());
-    fields.insert("subframe".into(), wrapped.subframe().into());
+    if grant.position.timing_segment == 0 {
+        let wrapped = grant.position.tti.wrapped();
+        fields.insert("sfn".into(), wrapped.sfn().into());
+        fields.insert("subframe".into(), wrapped.subframe().into());
+    }
     let names: Vec<_> = grant.sources.names().collect();
     fields.insert("sources".into(), names.into());
     fields

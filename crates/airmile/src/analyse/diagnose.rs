@@ -159,6 +159,9 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
     };
     if report.transfers.is_empty() {
         let counts = &report.evidence_counts;
+        if report.empty_window {
+            return unknown("Cannot tell: nothing was logged between --from and --to.".into());
+        }
         if counts.dl_blocks + counts.ul_blocks == 0 {
             return unknown(
                 "Cannot tell: the files hold no allocations; see what is missing.".into(),

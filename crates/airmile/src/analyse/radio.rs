@@ -58,6 +58,8 @@ pub struct RadioReport {
     pub small: BTreeMap<&'static str, SmallReport>,
     /// Which subscription was analysed; 0 or 1 on a phone with one.
     pub subscription: u8,
+    /// Whether limits on the time left nothing of the files.
+    pub empty_window: bool,
     /// What is missing for a better answer, and how to capture it.
     pub missing: Vec<Missing>,
 }
@@ -165,7 +167,12 @@ fn report(
         small.insert(name, report);
     }
     let bursts = dl.timeline.bursts().iter().chain(ul.timeline.bursts()).cloned().collect();
-    let missing = missing(&counts, options.burst.evidence, transfers_from == "given");
+    let empty_window = options.limits != Limits::default() && counts == EvidenceCounts::default();
+    let missing = if empty_window {
+        Vec::new()
+    } else {
+        missing(&counts, options.burst.evidence, transfers_from == "given")
+    };
     Ok(RadioReport {
         files: loaded.files,
         transfers_from,
@@ -179,6 +186,7 @@ fn report(
         n_prb_cell_from: bandwidth.map(|(_, from)| from),
         small,
         subscription,
+        empty_window,
         missing,
     })
 }
