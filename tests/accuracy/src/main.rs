@@ -61,6 +61,8 @@ fn emulated_tables(scores: &emulated::Scores) {
     for (n, title) in ["workload", "scheduler", "users", "polls"].into_iter().enumerate() {
         score::print_by(title, &scores.downlink, &|s| s.part(n).to_owned());
     }
+    let in_cell = |s: &Score| format!("{} {}", s.part(0), s.part(1));
+    score::print_by("workload in a cell", &scores.downlink, &in_cell);
     let errors = |of: fn(&emulated::UploadScore) -> f64| {
         let errors: Vec<f64> = scores.uploads.iter().map(of).collect();
         [0.5, 0.75].map(|p| score::percentile(&errors, p))

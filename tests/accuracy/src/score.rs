@@ -205,14 +205,14 @@ fn print_grouped(
         }
     }
     let kinds = Kind::ALL.into_iter().filter(|kind| scores.iter().any(|s| s.kind == *kind));
-    print!("{title:<12}{:>5}", "n");
+    print!("{title:<21}{:>5}", "n");
     for kind in kinds.clone() {
         print!("{:>16}", kind.name());
     }
     println!();
     for (name, group) in &groups {
         let n = counts.get(name).copied().unwrap_or(0);
-        print!("{:<12}{n:>5}", name.trim_start_matches('~'));
+        print!("{:<21}{n:>5}", name.trim_start_matches('~'));
         for kind in kinds.clone() {
             match group.get(&kind).filter(|errors| !errors.is_empty()) {
                 Some(errors) => {
