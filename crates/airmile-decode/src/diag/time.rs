@@ -49,11 +49,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_public_logs_stamp() {
-        // 2018-08-25T12:01:29.907500Z + 22473 / 39321.6 ms.
-        let ns = unix_ns(63_922_959_281_444_809);
-        assert_eq!(ns, 1_535_198_489_907_500_000 + 22_473 * 1_250_000 / 49_152);
-        assert_eq!(ns / 1_000, 1_535_198_489_908_071);
+    fn ticks_and_a_part_of_one() {
+        // 2020-01-01T00:00:00.05Z is 1261872000.05 s, 800 ticks each, after the
+        // epoch: 1009497600040 = 0xeb0abef028. 0x3001 is 12289: a quarter of a
+        // tick, 312500 ns, and 1/49152 of one, 25 ns.
+        let ns = unix_ns(0x00eb_0abe_f028_3001);
+        assert_eq!(ns, 1_577_836_800_050_000_000 + 12_289 * 1_250_000 / 49_152);
+        assert_eq!(ns, 1_577_836_800_050_312_525);
     }
 
     proptest! {

@@ -145,7 +145,7 @@ impl Comparison {
     }
 }
 
-/// Nanoseconds since the Unix epoch of `2018-08-25T12:01:29.907928`.
+/// Nanoseconds since the Unix epoch of a time such as `2020-01-01T00:00:00.05`.
 fn iso_ns(text: &str) -> i64 {
     let number = |from: usize, to: usize| text[from..to].parse::<i64>().unwrap();
     let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));

@@ -295,14 +295,22 @@ mod tests {
 
     #[test]
     fn tx_statistics_v2() {
-        let payload =
-            bytes_of("01 01 00 00 0B 02 14 00 00 64 09 02 00 00 48 02 00 00 43 00 00 00 00 00");
+        let payload = bytes_of(
+            "01 01 00 00     # version 1, one subpacket
+             0B 02 14 00     # id 11, version 2, 20 = 4 + 1 + 13 bytes and 2 of filling
+             01 32           # sub id 1, 50 subframes
+             04 03 02 01     # padding, regular, periodic, cancelled
+             70 11 01 00     # granted: 70000
+             00 10 00 00     # used: 4096
+             00 00",
+        );
         let (message, problem) = UlTxStatistics::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
         let sub = message.subpackets[0];
-        assert_eq!((sub.n_tti, sub.padding_bsr, sub.regular_bsr), (100, 9, 2));
-        assert_eq!((sub.periodic_bsr, sub.cancelled_bsr), (0, 0));
-        assert_eq!((sub.granted_bytes, sub.used_bytes), (584, 67));
+        assert_eq!(sub.sub_id, Some(1));
+        assert_eq!((sub.n_tti, sub.padding_bsr, sub.regular_bsr), (50, 4, 3));
+        assert_eq!((sub.periodic_bsr, sub.cancelled_bsr), (2, 1));
+        assert_eq!((sub.granted_bytes, sub.used_bytes), (70_000, 4096));
         assert_eq!(message.emit(), payload);
     }
 

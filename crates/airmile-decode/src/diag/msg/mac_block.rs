@@ -321,42 +321,64 @@ mod tests {
 
     #[test]
     fn dl_v4_paging() {
-        let mut payload =
-            bytes_of("01 01 00 00 07 04 2C 00 01 00 00 09 3A 02 01 00 00 16 00 00 00 00 16");
-        payload.extend([0x40; 22]);
-        payload.extend([0; 3]);
+        let payload = bytes_of(
+            "01 01 00 00     # version 1, one subpacket
+             07 04 20 00     # id 7, version 4, 32 = 4 + 1 + 2 + 12 + 12 bytes and 1 of filling
+             01 02 01        # one block: sub id 2, cell 1
+             09 20           # 0x2009: subframe 9, SFN 512 << 4
+             02 03 00 00     # P-RNTI, HARQ 3, no multicast
+             0C 00 00 00 00 0C     # 12 bytes, no RLC PDU, no padding, all 12 logged
+             11 11 11 11 11 11 11 11 11 11 11 11
+             00",
+        );
         let (mac, problem) = MacDl::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
         let block = &mac.subpackets[0].blocks[0];
-        assert_eq!((block.tti, block.rnti_type), (Tti::new(928, 9), RntiType::P));
-        assert_eq!((block.harq_id, block.tbs_bytes, block.padding_bytes), (1, 22, 0));
-        assert_eq!(block.header, [0x40; 22]);
+        assert_eq!((block.sub_id, block.cell), (Some(2), Some(1)));
+        assert_eq!((block.tti, block.rnti_type), (Tti::new(512, 9), RntiType::P));
+        assert_eq!((block.harq_id, block.tbs_bytes, block.padding_bytes), (3, 12, 0));
+        assert_eq!(block.header, [0x11; 12]);
         assert_eq!(block.subheaders(), None);
+        assert_eq!(mac.emit(), payload);
     }
 
     #[test]
     fn ul_v2_short_bsr() {
         let payload = bytes_of(
-            "01 01 00 00 08 02 18 00 01
-             00 00 02 00 F6 0D C1 00 01 BA 00 02 03 05 3D 23 02 1F 80",
+            "01 01 00 00     # version 1, one subpacket
+             08 02 1C 00     # id 8, version 2, 28 = 4 + 1 + 2 + 12 + 7 bytes and 2 of filling
+             01 01 00        # one block: sub id 1, cell 0
+             05 00           # HARQ 5, C-RNTI
+             07 20           # 0x2007: subframe 7, SFN 512 << 4
+             2C 01 02        # 300 bytes, two RLC PDUs
+             AD 00           # padding: 300 - 7 - 100 - 20 = 173
+             01 03 07        # periodic, short BSR, header of 7 bytes
+             3D              # E 1 << 5, LCID 29: short BSR
+             23 64           # E 1 << 5, LCID 3: 100 bytes
+             24 14           # E 1 << 5, LCID 4: 20 bytes
+             1F              # padding
+             54              # BSR: group 1 << 6, index 20
+             00 00",
         );
         let (mac, problem) = MacUl::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
         let block = &mac.subpackets[0].blocks[0];
-        assert_eq!((block.harq_id, block.rnti_type, block.tti), (2, RntiType::C, Tti::new(223, 6)));
-        assert_eq!((block.grant_bytes, block.rlc_pdus, block.padding_bytes), (193, 1, 186));
-        assert_eq!((block.bsr_event, block.bsr_trigger), (2, 3));
+        assert_eq!((block.sub_id, block.cell), (Some(1), Some(0)));
+        assert_eq!((block.harq_id, block.rnti_type, block.tti), (5, RntiType::C, Tti::new(512, 7)));
+        assert_eq!((block.grant_bytes, block.rlc_pdus, block.padding_bytes), (300, 2, 173));
+        assert_eq!((block.bsr_event, block.bsr_trigger), (1, 3));
         let header = block.subheaders();
         assert!(header.complete);
         let contents: Vec<_> =
             header.subheaders.iter().map(|s| (s.lcid, s.content.clone())).collect();
         let expected = [
-            (29, MacContent::ControlElement(vec![0x80])),
-            (3, MacContent::Sdu { len_bytes: Some(2) }),
-            (31, MacContent::Padding { len_bytes: Some(186) }),
+            (29, MacContent::ControlElement(vec![0x54])),
+            (3, MacContent::Sdu { len_bytes: Some(100) }),
+            (4, MacContent::Sdu { len_bytes: Some(20) }),
+            (31, MacContent::Padding { len_bytes: Some(173) }),
         ];
         assert_eq!(contents, expected);
-        let bsr = BsrElement::Short { lcg: 2, index: 0, truncated: false };
+        let bsr = BsrElement::Short { lcg: 1, index: 20, truncated: false };
         assert_eq!(header.bsr(), Some(bsr));
         assert_eq!(mac.emit(), payload);
     }

@@ -293,26 +293,26 @@ mod tests {
 
     #[test]
     fn the_last_sdu_takes_what_is_left() {
-        // One subheader, no length, no padding: 2673 bytes of block.
-        let header = MacHeader::parse(Direction::Dl, &[0x03], 2673, 0);
-        assert_eq!(header.subheaders, [sdu(3, 2672)]);
+        // One subheader, no length, no padding: 1000 bytes of block.
+        let header = MacHeader::parse(Direction::Dl, &[0x03], 1000, 0);
+        assert_eq!(header.subheaders, [sdu(3, 999)]);
         assert!(header.complete);
-        assert_eq!(header.sdu_bytes(3..=10), Some(2672));
+        assert_eq!(header.sdu_bytes(3..=10), Some(999));
     }
 
     #[test]
     fn fifteen_bit_length_then_padding() {
-        // A block of a public log: 1836 = 4 + 1729 + 103.
-        let header = MacHeader::parse(Direction::Dl, &[0x23, 0x86, 0xc1, 0x1f], 1836, 103);
-        let padding = MacContent::Padding { len_bytes: Some(103) };
+        // E and LCID 3; F and 700 = 0x2bc; padding: 800 = 4 + 700 + 96.
+        let header = MacHeader::parse(Direction::Dl, &[0x23, 0x82, 0xbc, 0x1f], 800, 96);
+        let padding = MacContent::Padding { len_bytes: Some(96) };
         let last = MacSubheader { lcid: LCID_PADDING, content: padding };
-        assert_eq!(header.subheaders, [sdu(3, 1729), last]);
+        assert_eq!(header.subheaders, [sdu(3, 700), last]);
         assert!(header.complete);
     }
 
     #[test]
     fn a_cut_header_is_not_complete() {
-        let header = MacHeader::parse(Direction::Dl, &[0x23, 0x86], 1836, 103);
+        let header = MacHeader::parse(Direction::Dl, &[0x23, 0x82], 800, 96);
         assert!(!header.complete);
         assert_eq!(header.sdu_bytes(3..=10), None);
     }

@@ -282,15 +282,26 @@ mod tests {
 
     #[test]
     fn intra_v4() {
-        let mut payload = bytes_of(
-            "04 00 00 00 00 00 00 00
-             94 16 00 00 B9 00 65 26 6A 04 6A 04 4D 01 4D 01 02 00 00 00",
+        let payload = bytes_of(
+            "04 00 00 00
+             01 00 00 00     # serving index 1
+             14 05 00 00     # EARFCN 1300
+             4D 00           # PCI 77
+             04 14           # 0x1404 = 5124: SFN 512, subframe 4
+             00 05 00 00     # RSRP 1280, the instantaneous one not kept
+             40 01 00 00     # RSRQ 320
+             02 03 00 00     # two neighbours, three detected
+             4E 00 B0 04 00 00 20 01 00 00 00 00     # PCI 78, RSRP 1200, RSRQ 288
+             4F 00 A0 04 00 00 10 01 00 00 00 00     # PCI 79, RSRP 1184, RSRQ 272",
         );
-        payload.resize(payload.len() + 24, 0);
         let (meas, problem) = IntraFreqMeas::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
-        assert_eq!((meas.earfcn, meas.pci, meas.tti), (5780, 185, Tti::new(982, 9)));
-        assert_eq!((meas.rsrp_dbm, meas.rsrq_db), (Some(-109.375), Some(-9.1875)));
-        assert_eq!(meas.neighbours.len(), 2);
+        assert_eq!((meas.earfcn, meas.pci, meas.tti), (1300, 77, Tti::new(512, 4)));
+        assert_eq!((meas.serving_cell, meas.n_detected), (1, 3));
+        assert_eq!((meas.rsrp_dbm, meas.rsrq_db), (Some(-100.0), Some(-10.0)));
+        let neighbour =
+            |pci, rsrp, rsrq| IntraFreqNeighbour { pci, rsrp_dbm: Some(rsrp), rsrq_db: Some(rsrq) };
+        assert_eq!(meas.neighbours, [neighbour(78, -105.0, -12.0), neighbour(79, -106.0, -13.0)]);
+        assert_eq!(meas.emit(), payload);
     }
 }

@@ -299,42 +299,72 @@ mod tests {
     use crate::diag::msg::shared::bytes_of;
 
     fn check(text: &str) -> PdschPacket {
-        let (packet, problem) = PdschPacket::parse(&bytes_of(text)).unwrap().unwrap();
+        let payload = bytes_of(text);
+        let (packet, problem) = PdschPacket::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
-        assert_eq!(PdschPacket::parse(&packet.emit()), Ok(Some((packet.clone(), None))));
+        assert_eq!(packet.emit(), payload);
         packet
     }
 
     #[test]
-    fn v23_nexus_6p() {
+    fn v23_byte_by_byte() {
         let packet = check(
-            "17 2A 66 3A 1B DE 00 06 FF 0F FF FF FF FF FF FF FF 07 00 00 00 00 00 00
-             FF 0F FF FF FF FF FF FF FF 07 00 00 00 00 00 00
-             B0 04 00 00 88 50 52 0B 00 00 82 00 00 00 00 00",
+            "17 4D           # version 23; PCI 333 = 0x14D, low byte
+             09 40           # 0x4009: PCI bit 8, subframe 4 << 1, SFN 512 << 5
+             34 12           # RNTI 0x1234
+             00 45           # C-RNTI, 2 Tx 1 << 8, 2 Rx 1 << 10, rank 2 1 << 14
+             F0 0F 00 00 00 00 00 00     # slot 0: RBs 4 to 11
+             FF 03 00 00 00 00 00 00     # and 64 to 73
+             00 F0 0F 00 00 00 00 00     # slot 1: RBs 12 to 19
+             FF 03 00 00 00 00 00 00     # and 64 to 73
+             30 04 00 00     # PMI 3 << 4, scheme 4
+             38 18           # stream 0: 6200 bits
+             02 0C           # 16QAM 1 << 1, ratio 384 << 3
+             A8 0F           # stream 1: 4008 bits
+             00 02           # QPSK, carrier 1 << 9
+             00 00 00 00",
         );
-        assert_eq!((packet.pci, packet.tti, packet.rnti), (42, Tti::new(467, 3), 56859));
+        assert_eq!((packet.pci, packet.tti, packet.rnti), (333, Tti::new(512, 4), 0x1234));
         assert_eq!(packet.rnti_type, RntiType::C);
-        assert_eq!((packet.n_tx_antennas, packet.n_rx_antennas, packet.rank), (4, 2, 1));
-        assert_eq!(packet.n_prb(), 71);
-        assert_eq!((packet.pmi_index, packet.transmission_scheme), (11, 4));
-        let first = PdschStream { tbs_bits: 20616, modulation: Modulation::Qam16 };
-        assert_eq!(packet.streams[0], first);
-        assert_eq!(packet.streams[1].tbs_bits, 0);
-        assert_eq!((packet.traffic_to_pilot_x256, packet.carrier), (362, 0));
+        assert_eq!((packet.n_tx_antennas, packet.n_rx_antennas, packet.rank), (2, 2, 2));
+        assert_eq!(packet.prb_slot0, 0xff << 4 | 0x3ff << 64);
+        assert_eq!(packet.prb_slot1, 0xff << 12 | 0x3ff << 64);
+        assert_eq!(packet.n_prb(), 18);
+        assert_eq!((packet.pmi_index, packet.transmission_scheme), (3, 4));
+        let first = PdschStream { tbs_bits: 6200, modulation: Modulation::Qam16 };
+        let second = PdschStream { tbs_bits: 4008, modulation: Modulation::Qpsk };
+        assert_eq!(packet.streams, [first, second]);
+        assert_eq!((packet.traffic_to_pilot_x256, packet.carrier), (384, 1));
     }
 
     #[test]
-    fn v123_two_antennas() {
+    fn v123_byte_by_byte() {
         let packet = check(
-            "7B 32 41 29 44 D2 70 40 FF FF 1F C0 FF FF 03 00 00 00 00 00 00 00 00 00
-             FF FF 1F C0 FF FF 03 00 00 00 00 00 00 00 00 00
-             80 00 00 00 88 5C 08 10 00 00 18 00 83 21 00 00 00 00 00 00 00 00 00 00",
+            "7B 4D           # version 123; PCI 77
+             92 57           # 0x5792: subframe 9 << 1, SFN 700 << 5
+             45 23           # RNTI 0x2345
+             80 01           # C-RNTI, 4 Tx 2 << 6, 2 Rx 1 << 8, rank 1
+             FF FF 00 00 00 00 FF FF     # slot 0: RBs 0 to 15, 48 to 63
+             00 00 00 00 0F 00 00 00     # and 96 to 99
+             FF FF 00 00 00 00 FF FF     # slot 1 alike
+             00 00 00 00 0F 00 00 00
+             94 00 00 00     # 0x94: PMI 5 << 2, scheme 2 << 6
+             20 31           # stream 0: 12576 bits
+             08 12           # 64QAM 2 << 2, ratio 288 << 4
+             00 00           # stream 1: none
+             A0 00           # PB 2 << 4, carrier 2 << 6
+             E3 24 00 00     # 0x24E3: mode 3, interferer 78 << 4, reason 1 << 13
+             00 00 00 00 00 00 00 00",
         );
-        assert_eq!((packet.pci, packet.tti, packet.rnti), (306, Tti::new(330, 0), 53828));
-        assert_eq!((packet.n_tx_antennas, packet.n_rx_antennas, packet.rank), (2, 1, 1));
-        assert_eq!((packet.n_prb(), packet.transmission_scheme), (41, 2));
-        let first = PdschStream { tbs_bits: 23688, modulation: Modulation::Qam64 };
+        assert_eq!((packet.pci, packet.tti, packet.rnti), (77, Tti::new(700, 9), 0x2345));
+        assert_eq!((packet.n_tx_antennas, packet.n_rx_antennas, packet.rank), (4, 2, 1));
+        assert_eq!((packet.n_prb(), packet.transmission_scheme), (36, 2));
+        assert_eq!(packet.pmi_index, 5);
+        let first = PdschStream { tbs_bits: 12576, modulation: Modulation::Qam64 };
         assert_eq!(packet.streams[0], first);
-        assert_eq!((packet.traffic_to_pilot_x256, packet.pb, packet.carrier), (256, Some(1), 0));
+        assert_eq!(packet.streams[1].tbs_bits, 0);
+        assert_eq!((packet.traffic_to_pilot_x256, packet.pb, packet.carrier), (288, Some(2), 2));
+        assert_eq!((packet.op_mode, packet.strong_interferer_pci), (Some(3), Some(78)));
+        assert_eq!(packet.joint_demod_skip_reason, Some(1));
     }
 }

@@ -324,29 +324,42 @@ mod tests {
 
     #[test]
     fn v24_retransmission_eight_ms_later() {
+        // Each record: head, two block slots, tail.
         let payload = bytes_of(
-            "18 03 0A 00
-             29 13 2F 02 01 00 C7 00 4F 08 13 2F 06 00 00 00 00 00 00 00 00 00 00 00
-             31 13 2F 02 01 00 01 00 4F 08 13 2F 06 00 00 00 00 00 00 00 00 00 00 00
-             39 13 2F 02 01 00 A1 40 4F 08 1F 2F 06 00 00 00 00 00 00 00 00 00 00 00",
+            "18 03 AA 55     # version 24, three records, two bytes not explained
+             83 0C           # 0xC83: SFN 200, subframe 3
+             19 01 01 01     # 25 PRBs, one layer, one block, serving cell 1
+             C5 00           # HARQ 5, RV 0, NDI 1 << 6, passed 1 << 7; C-RNTI, block 0
+             DC 05 0F 19 04 00     # 1500 bytes, MCS 15, 25 PRBs, 4 bits a symbol
+             00 00 00 00 00 00 00 00     # no second block
+             00 00           # no multicast
+             85 0C 19 01 01 01     # subframe 5
+             06 00           # HARQ 6, RV 0, NDI 0, failed
+             DC 05 0F 19 04 00
+             00 00 00 00 00 00 00 00 00 00
+             93 0C 19 01 01 01     # 0xC93: SFN 201, subframe 3
+             A6 40           # HARQ 6, RV 2 << 4, NDI 0, passed; recombined 1 << 6
+             DC 05 1E 19 04 00     # MCS 30
+             00 00 00 00 00 00 00 00 00 00",
         );
         let (stat, problem) = PdschStat::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
         let [first, second, third] = &stat.records[..] else { panic!("{stat:?}") };
-        assert_eq!((first.tti, first.n_prb, first.layers), (Tti::new(306, 9), 47, 2));
-        assert_eq!((first.blocks.len(), first.serving_cell), (1, 0));
+        assert_eq!((first.tti, first.n_prb, first.layers), (Tti::new(200, 3), 25, 1));
+        assert_eq!((first.blocks.len(), first.serving_cell), (1, 1));
         let block = first.blocks[0];
-        assert_eq!((block.harq_id, block.rv, block.ndi, block.crc_ok), (7, 0, true, true));
-        assert_eq!((block.rnti_type, block.tb, block.tbs_bytes), (RntiType::C, 0, 2127));
-        assert_eq!((block.mcs, block.n_prb), (19, 47));
-        assert_eq!(block.modulation, Some(Modulation::Qam64));
+        assert_eq!((block.harq_id, block.rv, block.ndi, block.crc_ok), (5, 0, true, true));
+        assert_eq!((block.rnti_type, block.tb, block.tbs_bytes), (RntiType::C, 0, 1500));
+        assert_eq!((block.mcs, block.n_prb), (15, 25));
+        assert_eq!(block.modulation, Some(Modulation::Qam16));
         let block = second.blocks[0];
-        assert_eq!((second.tti, block.harq_id, block.crc_ok), (Tti::new(307, 1), 1, false));
+        assert_eq!((second.tti, block.harq_id, block.crc_ok), (Tti::new(200, 5), 6, false));
         let block = third.blocks[0];
-        assert_eq!((third.tti, block.harq_id, block.rv), (Tti::new(307, 9), 1, 2));
+        assert_eq!((third.tti, block.harq_id, block.rv), (Tti::new(201, 3), 6, 2));
         assert_eq!((block.ndi, block.crc_ok, block.recombined), (false, true, true));
-        assert_eq!((block.mcs, block.tbs_bytes), (31, 2127));
-        // What the sample has in the unexplained bytes 2 and 3 is not kept.
+        assert_eq!((block.mcs, block.tbs_bytes), (30, 1500));
+        // What is in the unexplained bytes 2 and 3 is not kept.
+        assert_eq!(stat.emit()[..4], [24, 3, 0, 0]);
         assert_eq!(stat.emit()[4..], payload[4..]);
     }
 
@@ -354,8 +367,8 @@ mod tests {
     fn a_cut_batch_gives_what_was_there() {
         let payload = bytes_of(
             "18 02 00 00
-             29 13 2F 02 01 00 C7 00 4F 08 13 2F 06 00 00 00 00 00 00 00 00 00 00 00
-             31 13 2F 02 01 00 01",
+             83 0C 19 01 01 01 C5 00 DC 05 0F 19 04 00 00 00 00 00 00 00 00 00 00 00
+             85 0C 19 01 01 01 06",
         );
         let (stat, problem) = PdschStat::parse(&payload).unwrap().unwrap();
         assert_eq!(stat.records.len(), 1);
@@ -372,12 +385,16 @@ mod tests {
     fn v16_takes_the_modulation_from_the_mcs() {
         // Two blocks of 6 bytes: HARQ 3, RV 2, failed; HARQ 4, NDI, passed.
         let record = one(&bytes_of(
-            "10 01 00 00 29 13 2F 02 02 01 23 40 4F 08 13 2F C4 10 E8 03 0A 20 00 00",
+            "10 01 00 00
+             83 0C 19 02 02 01
+             23 40 DC 05 11 19     # 1500 bytes, MCS 17
+             C4 10 E8 03 0A 20     # 1000 bytes, MCS 10
+             00 00",
         ));
-        assert_eq!((record.tti, record.serving_cell), (Tti::new(306, 9), 1));
+        assert_eq!((record.tti, record.serving_cell), (Tti::new(200, 3), 1));
         let [first, second] = record.blocks[..] else { panic!("{record:?}") };
         assert_eq!((first.harq_id, first.rv, first.crc_ok, first.recombined), (3, 2, false, true));
-        assert_eq!((first.tbs_bytes, first.modulation), (2127, Some(Modulation::Qam64)));
+        assert_eq!((first.tbs_bytes, first.modulation), (1500, Some(Modulation::Qam64)));
         assert_eq!((second.harq_id, second.ndi, second.crc_ok, second.tb), (4, true, true, 1));
         assert_eq!((second.tbs_bytes, second.n_prb), (1000, 32));
         assert_eq!(second.modulation, Some(Modulation::Qam16));
@@ -386,24 +403,24 @@ mod tests {
     #[test]
     fn late_versions_have_larger_slots() {
         // Head of 12, slots of 12, tail of 4 bytes.
-        let head = "01 00 00 29 13 2F 02 01 00 00 07 00 00 00 00";
+        let head = "01 00 00 83 0C 19 01 01 00 00 07 00 00 00 00";
         let rest = "00 00 00 00 00 00 00 00 00 00 00 00 05 06 00 00";
-        let v36 = format!("24 {head} C7 60 00 00 4F 08 13 2F 06 0E 00 00 {rest}");
+        let v36 = format!("24 {head} C5 60 00 00 DC 05 0F 19 04 0E 00 00 {rest}");
         let record = one(&bytes_of(&v36));
         let block = record.blocks[0];
         assert_eq!(
             (block.discarded_retx, block.recombined, block.discard_mode),
             (true, true, None)
         );
-        assert_eq!((block.tbs_bytes, block.mcs, block.n_prb), (2127, 19, 47));
+        assert_eq!((block.tbs_bytes, block.mcs, block.n_prb), (1500, 15, 25));
         assert_eq!((block.qed_status, block.qed_iterations), (Some(2), Some(3)));
         assert_eq!((record.pmch_id, record.area_id, record.alternative_tbs), (5, 6, None));
-        let v37 = format!("25 {head} C7 80 01 00 4F 08 13 2F 06 0E 00 00 {rest}");
+        let v37 = format!("25 {head} C5 80 01 00 DC 05 0F 19 04 0E 00 00 {rest}");
         let record = one(&bytes_of(&v37));
         assert_eq!((record.blocks[0].recombined, record.blocks[0].discard_mode), (true, Some(2)));
         assert_eq!((record.alternative_tbs, record.hsic), (Some(7), None));
         // Word at 1: RNTI type 0, mode 9 in bits 6-9, recombining in bit 10.
-        let v40 = format!("28 {head} C7 40 06 00 4F 08 13 2F 06 0E 00 00 {rest}");
+        let v40 = format!("28 {head} C5 40 06 00 DC 05 0F 19 04 0E 00 00 {rest}");
         let record = one(&bytes_of(&v40));
         assert_eq!((record.blocks[0].recombined, record.blocks[0].discard_mode), (true, Some(9)));
     }

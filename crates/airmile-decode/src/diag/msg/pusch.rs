@@ -245,17 +245,29 @@ mod tests {
     use crate::diag::msg::shared::bytes_of;
 
     #[test]
-    fn v102_first_transmission() {
-        let mut payload = bytes_of("66 46 02 00 7F 05 00 00 7C 05 00 00 5A 2D 01 00 09 00 AA 00");
+    fn v102_second_retransmission() {
+        let mut payload = bytes_of(
+            "66 4D 02 00     # version 102; 0x024D: PCI 77, one record 1 << 9
+             07 14 00 00     # 0x1407 = 5127: SFN 512, subframe 7
+             04 14           # 5124: SFN 512, subframe 4
+             05 21           # 0x2105: carrier 1, ACK 1 << 2, retx 2 << 7, RV 2 << 12
+             14 1E 06 00     # 0x61E14: start 10 << 1 and 30 << 8, 12 PRBs << 15
+             88 02 00 02     # 648 bytes, rate 512 / 1024
+             00 00 00 00 00 00 00 00
+             02 00 00 00     # 16QAM
+             28 00 00 00     # power 40",
+        );
         payload.resize(HEAD_LEN + 68, 0);
         let (tx, problem) = PuschTx::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
-        assert_eq!((tx.pci, tx.dispatch_tti), (70, Tti::new(140, 7)));
+        assert_eq!((tx.pci, tx.dispatch_tti), (77, Tti::new(512, 7)));
         let record = &tx.records[0];
-        assert_eq!(record.tti, Tti::new(140, 4));
-        assert_eq!((record.start_prb_slot0, record.start_prb_slot1, record.n_prb), (45, 45, 2));
-        assert_eq!((record.tbs_bytes, record.code_rate_x1024), (9, 170));
-        assert_eq!((record.retx_index, record.rv), (0, 0));
+        assert_eq!((record.tti, record.carrier), (Tti::new(512, 4), Some(1)));
+        assert_eq!((record.ack, record.cqi, record.ri), (true, false, false));
+        assert_eq!((record.start_prb_slot0, record.start_prb_slot1, record.n_prb), (10, 30, 12));
+        assert_eq!((record.tbs_bytes, record.code_rate_x1024), (648, 512));
+        assert_eq!((record.retx_index, record.rv), (2, 2));
+        assert_eq!((record.modulation, record.tx_power_raw), (Some(Modulation::Qam16), 40));
         assert_eq!(tx.tx_power_dbm(record), None);
         assert_eq!(tx.emit(), payload);
     }
@@ -271,12 +283,12 @@ mod tests {
 
     #[test]
     fn v43_as_described() {
-        let mut payload = bytes_of("2B B9 02 00 7F 05 00 00");
+        let mut payload = bytes_of("2B 4D 02 00 07 14 00 00");
         payload.resize(HEAD_LEN + 64, 0);
         let words: [(usize, u32); 6] = [
-            (0, 1404 | 170 << 16),
+            (0, 5124 | 600 << 16),
             (4, 0b101 | 2 << 5),
-            (8, 45 << 11 | 44 << 18 | 20 << 25),
+            (8, 11 << 11 | 31 << 18 | 20 << 25),
             (12, 2000),
             (20, 2 << 15 | 3 << 26),
             (24, 120),
@@ -285,12 +297,12 @@ mod tests {
             payload[HEAD_LEN + at..][..4].copy_from_slice(&word.to_le_bytes());
         }
         let (tx, problem) = PuschTx::parse(&payload).unwrap().unwrap();
-        assert_eq!((tx.pci, problem), (185, None));
+        assert_eq!((tx.pci, problem), (77, None));
         let record = &tx.records[0];
-        assert_eq!((record.tti, record.code_rate_x1024), (Tti::new(140, 4), 170));
+        assert_eq!((record.tti, record.code_rate_x1024), (Tti::new(512, 4), 600));
         assert_eq!((record.ack, record.cqi, record.ri), (true, false, true));
         assert_eq!((record.rv, record.retx_index), (2, 3));
-        assert_eq!((record.start_prb_slot0, record.start_prb_slot1, record.n_prb), (45, 44, 20));
+        assert_eq!((record.start_prb_slot0, record.start_prb_slot1, record.n_prb), (11, 31, 20));
         assert_eq!((record.tbs_bytes, record.carrier), (2000, None));
         assert_eq!(tx.tx_power_dbm(record), Some(-8));
     }

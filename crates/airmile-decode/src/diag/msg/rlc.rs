@@ -269,25 +269,33 @@ mod tests {
 
     #[test]
     fn dl_three_pdus() {
-        let mut payload = bytes_of(
-            "01 01 00 00 41 03 30 00
-             21 01 0A C0 BE 00 02 00 00 00 02 00 02 00 03 00
-             11 09 0A 00 02 00 00 A0 00
-             27 09 02 00 02 00 01 00 10
-             28 09 5F 00 02 00 00 A0 01",
+        let payload = bytes_of(
+            "01 01 00 00     # version 1, one subpacket
+             41 03 30 00     # id 65, version 3, 48 = 4 + 16 + 3 * 9 bytes and 1 of filling
+             23 01 0A 00     # bearer 35, AM, sequence numbers of 10 bits
+             5A 00           # log mask
+             14 00 18 00 14 00 18 00     # VR(R) 20, VR(X) 24, VR(MS) 20, VR(H) 24
+             03 00           # three PDUs: time, size, 2 bytes logged, those
+             C2 12 B0 04 02 00 00  80 16     # SFN 300 << 4, 2; 1200; data, SN 22
+             D0 12 02 00 02 00 00  08 14     # SFN 301 << 4, 0; 2; STATUS, ACK_SN 517
+             D4 12 3C 00 02 00 00  A8 17     # SFN 301 << 4, 4; 60; data, P, FI 01, SN 23
+             00",
         );
-        payload.push(0);
         let (rlc, problem) = RlcDl::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
         let sub = &rlc.subpackets[0];
-        assert_eq!((sub.bearer, sub.mode, sub.sn_bits), (33, 1, 10));
-        assert_eq!((sub.vr_r, sub.vr_ms, sub.vr_h), (2, 2, 2));
+        assert_eq!((sub.bearer, sub.mode, sub.sn_bits), (35, 1, 10));
+        assert_eq!((sub.vr_r, sub.vr_x, sub.vr_ms, sub.vr_h), (20, 24, 20, 24));
         let [first, second, third] = &sub.pdus[..] else { panic!("{sub:?}") };
-        assert_eq!((first.tti, first.size_bytes), (Tti::new(145, 1), 10));
-        assert!(matches!(first.header(10), Some(RlcHeader::Data { sn: 0, poll: true, .. })));
-        assert_eq!((second.tti, second.size_bytes), (Tti::new(146, 7), 2));
-        assert!(matches!(second.header(10), Some(RlcHeader::Status { ack_sn: 4, .. })));
-        assert_eq!((third.tti, third.size_bytes), (Tti::new(146, 8), 95));
-        assert!(matches!(third.header(10), Some(RlcHeader::Data { sn: 1, poll: true, .. })));
+        assert_eq!((first.tti, first.size_bytes), (Tti::new(300, 2), 1200));
+        assert!(matches!(first.header(10), Some(RlcHeader::Data { sn: 22, poll: false, .. })));
+        assert_eq!((second.tti, second.size_bytes), (Tti::new(301, 0), 2));
+        assert!(matches!(second.header(10), Some(RlcHeader::Status { ack_sn: 517, .. })));
+        assert_eq!((third.tti, third.size_bytes), (Tti::new(301, 4), 60));
+        assert!(matches!(
+            third.header(10),
+            Some(RlcHeader::Data { sn: 23, poll: true, framing: 1, .. })
+        ));
+        assert_eq!(rlc.emit(), payload);
     }
 }

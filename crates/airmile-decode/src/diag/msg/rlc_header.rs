@@ -230,14 +230,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_and_status_of_a_public_log() {
-        let Some(RlcHeader::Data { sn, poll, resegment, .. }) = RlcHeader::parse(&[0xa0, 1], 10)
+    fn data_and_status_bit_by_bit() {
+        // D/C 1, RF 0, P 1, FI 10, E 0, SN 10_0010_1100.
+        let bytes = [0b1011_0010, 0b0010_1100];
+        let Some(RlcHeader::Data { sn, poll, resegment, framing, .. }) =
+            RlcHeader::parse(&bytes, 10)
         else {
             panic!("not data");
         };
-        assert_eq!((sn, poll, resegment), (1, true, false));
-        let status = RlcHeader::Status { ack_sn: 4, nacks: vec![], complete: true };
-        assert_eq!(RlcHeader::parse(&[0x00, 0x10], 10), Some(status));
+        assert_eq!((sn, poll, resegment, framing), (556, true, false, 2));
+        // D/C 0, CPT 000, ACK_SN 10_0000_0101, E1 0, filling 0.
+        let status = RlcHeader::Status { ack_sn: 517, nacks: vec![], complete: true };
+        assert_eq!(RlcHeader::parse(&[0b0000_1000, 0b0001_0100], 10), Some(status));
     }
 
     fn header() -> impl Strategy<Value = (RlcHeader, u8)> {

@@ -368,21 +368,40 @@ mod tests {
     #[test]
     fn serving_cell_v3() {
         let payload = bytes_of(
-            "03 B9 00 94 16 00 00 E4 5C 00 00 32 32 11 86 A4 02 08 54 11 00 00 00 36 01 03 9A 01 00",
+            "03 4D 00        # version 3, PCI 77
+             14 05 00 00     # EARFCN 1300
+             64 4B 00 00     # EARFCN 19300
+             4B 32           # 75 and 50 PRBs
+             01 2C 01 00     # cell identity: eNB 300 << 8, cell 1
+             64 00           # TAC 100
+             03 00 00 00     # band 3
+             01 00 02 01 00  # MCC 1, MNC of two digits 1: the test network 001-01
+             01",
         );
         let (cell, problem) = RrcServCell::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
-        assert_eq!((cell.pci, cell.earfcn_dl, cell.earfcn_ul), (185, 5780, 23780));
-        assert_eq!((cell.n_prb_dl, cell.n_prb_ul, cell.cell_identity), (50, 50, 44_336_657));
-        assert_eq!((cell.tac, cell.band, cell.mcc, cell.mnc), (21512, 17, 310, 410));
+        assert_eq!((cell.pci, cell.earfcn_dl, cell.earfcn_ul), (77, 1300, 19300));
+        assert_eq!((cell.n_prb_dl, cell.n_prb_ul, cell.cell_identity), (75, 50, 300 << 8 | 1));
+        assert_eq!((cell.tac, cell.band, cell.mcc, cell.mnc), (100, 3, 1, 1));
+        assert_eq!((cell.mnc_digits, cell.allowed_access), (2, 1));
         assert_eq!(cell.emit(), payload);
     }
 
     #[test]
     fn a_cut_message_is_kept_and_told() {
-        let payload = bytes_of("08 0B 70 00 2A 00 1B 08 00 00 89 80 0B 00 00 00 00 07 00 40 01");
+        let payload = bytes_of(
+            "08 0A 40        # version 8, release 10, RRC version 4.0
+             01 4D 00        # bearer 1, PCI 77
+             14 05 00 00     # EARFCN 1300
+             04 20           # 0x2004: subframe 4, SFN 512 << 4
+             06              # DL-DCCH
+             00 00 00 00     # SIB mask
+             08 00           # eight bytes, of which two are there
+             AB CD",
+        );
         let (ota, problem) = RrcOta::parse(&payload).unwrap().unwrap();
-        assert_eq!((ota.pci, ota.earfcn, ota.message.len()), (42, 2075, 2));
+        assert_eq!((ota.pci, ota.earfcn, ota.message.len()), (77, 1300, 2));
+        assert_eq!((ota.tti, ota.channel()), (Tti::new(512, 4), Some("DL-DCCH")));
         assert_eq!(problem, Some(Short { field: "RRC message", at: 19, why: BEYOND }));
     }
 }

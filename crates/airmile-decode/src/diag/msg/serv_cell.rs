@@ -309,29 +309,51 @@ mod tests {
     use crate::diag::msg::shared::bytes_of;
 
     #[test]
-    fn v22_pixel_xl() {
-        let body = bytes_of(
-            "9C 18 00 00 01 00 00 00 46 10 00 00 A0 27 00 00 D2 E3 07 00 E9 F1 03 1D
-             A0 8B 10 00 22 74 3E 00 E7 03 00 00 00 20 42 00 22 F4 D2 4B 41 05 05 00
-             00 04 05 00 41 0D C6 26",
+    fn v22_byte_by_byte() {
+        let mut payload = bytes_of(
+            "01 01 00 00     # version 1, one subpacket
+             19 16 EC 01     # id 25, version 22, 492 = 4 + 488 bytes
+             14 05 00 00     # EARFCN 1300
+             01 00 00 00     # one cell
+             4D 12 00 00     # 0x124D: PCI 77, serving index 1 << 9, serving 1 << 12
+             00 12 00 00     # 0x1200: SFN 512, subframe 4 << 10
+             00 00 00 00
+             00 00 00 00
+             00 00 14 00     # RSRP of antenna 0: 1280 << 10
+             00 00 4E 00     # of antenna 1: 1248 << 12
+             00 00 00 00
+             00 20 50 00     # combined: 1282 << 12
+             00 00 14 00     # RSRQ of antenna 0: 320 << 12
+             30 01 00 00     # of antenna 1: 304
+             00 20 05 00     # combined: 328 << 10
+             00 80 07 38     # RSSI: antenna 0 480 << 10, antenna 1 448 << 21
+             00 00 00 00
+             E2 01 00 00     # combined: 482
+             00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+             5E 8B 02 00     # SNR: antenna 0 350, antenna 1 325 << 9",
         );
-        let mut payload = bytes_of("01 01 00 00 19 16 EC 01");
-        payload.extend(body);
-        payload.resize(496, 0);
+        payload.resize(8 + 488, 0);
         let (meas, problem) = ServCellMeas::parse(&payload).unwrap().unwrap();
         assert_eq!(problem, None);
         let cell = meas.subpackets[0];
-        assert_eq!((cell.earfcn, cell.pci, cell.is_serving), (6300, 70, Some(true)));
-        assert_eq!(cell.tti, Tti::new(928, 9));
-        assert_eq!(cell.rsrp_rx0_dbm, Some(-113.875));
-        assert_eq!(cell.rsrp_rx1_dbm, Some(-117.5625));
-        assert_eq!(cell.rsrp_dbm, Some(-113.875));
-        assert_eq!(cell.rsrq_rx0_db, Some(-11.0625));
-        assert_eq!(cell.rsrq_rx1_db, Some(-9.9375));
-        assert_eq!(cell.rsrq_db, Some(-9.9375));
-        assert_eq!(cell.rssi_rx0_dbm, Some(-85.8125));
-        assert_eq!(cell.rssi_rx1_dbm, Some(-90.625));
-        assert_eq!(cell.snr_rx0_db, None);
+        assert_eq!((cell.earfcn, cell.pci, cell.is_serving), (1300, 77, Some(true)));
+        assert_eq!((cell.n_cells, cell.serving_cell), (Some(1), 1));
+        assert_eq!(cell.tti, Tti::new(512, 4));
+        assert_eq!(cell.rsrp_rx0_dbm, Some(-100.0));
+        assert_eq!(cell.rsrp_rx1_dbm, Some(-102.0));
+        assert_eq!(cell.rsrp_dbm, Some(-99.875));
+        assert_eq!(cell.rsrq_rx0_db, Some(-10.0));
+        assert_eq!(cell.rsrq_rx1_db, Some(-11.0));
+        assert_eq!(cell.rsrq_db, Some(-9.5));
+        assert_eq!(cell.rssi_rx0_dbm, Some(-80.0));
+        assert_eq!(cell.rssi_rx1_dbm, Some(-82.0));
+        assert_eq!(cell.rssi_dbm, Some(-79.875));
+        assert_eq!((cell.snr_rx0_db, cell.snr_rx1_db), (Some(15.0), Some(12.5)));
+        assert_eq!(meas.emit(), payload);
+        // A raw 0 is "not measured".
+        payload[8 + 84..][..4].fill(0);
+        let (meas, _) = ServCellMeas::parse(&payload).unwrap().unwrap();
+        assert_eq!(meas.subpackets[0].snr_rx0_db, None);
     }
 
     /// A measurement of which each field is set in its own 32-bit word, or
@@ -357,9 +379,9 @@ mod tests {
             4,
             64,
             &[
-                (0, 5780),
-                (2, 185 | 1 << 9),
-                (4, 982 | 9 << 10),
+                (0, 1300),
+                (2, 77 | 1 << 9),
+                (4, 600 | 3 << 10),
                 (12, 1000 << 10),
                 (16, 1001 << 12),
                 (20, 1002 << 12),
@@ -370,8 +392,8 @@ mod tests {
                 (60, 250 | 251 << 9),
             ],
         );
-        assert_eq!((cell.earfcn, cell.pci, cell.serving_cell), (5780, 185, 1));
-        assert_eq!((cell.tti, cell.is_serving), (Tti::new(982, 9), None));
+        assert_eq!((cell.earfcn, cell.pci, cell.serving_cell), (1300, 77, 1));
+        assert_eq!((cell.tti, cell.is_serving), (Tti::new(600, 3), None));
         let rsrp = [cell.rsrp_rx0_dbm, cell.rsrp_rx1_dbm, cell.rsrp_dbm];
         assert_eq!(rsrp, [Some(-117.5), Some(-117.4375), Some(-117.375)]);
         let rsrq = [cell.rsrq_rx0_db, cell.rsrq_rx1_db, cell.rsrq_db];
@@ -387,9 +409,9 @@ mod tests {
             18,
             48,
             &[
-                (0, 6300),
-                (4, 70 | 1 << 12),
-                (8, 928 | 9 << 10),
+                (0, 1300),
+                (4, 77 | 1 << 12),
+                (8, 512 | 4 << 10),
                 (21, 1000 << 2),
                 (25, 1001 << 4),
                 (29, 1002 << 4),
@@ -398,8 +420,8 @@ mod tests {
                 (41, 400 << 2 | 401 << 13),
             ],
         );
-        assert_eq!((cell.earfcn, cell.pci, cell.is_serving), (6300, 70, Some(true)));
-        assert_eq!(cell.tti, Tti::new(928, 9));
+        assert_eq!((cell.earfcn, cell.pci, cell.is_serving), (1300, 77, Some(true)));
+        assert_eq!(cell.tti, Tti::new(512, 4));
         let rsrp = [cell.rsrp_rx0_dbm, cell.rsrp_rx1_dbm, cell.rsrp_dbm];
         assert_eq!(rsrp, [Some(-117.5), Some(-117.4375), Some(-117.375)]);
         let rsrq = [cell.rsrq_rx0_db, cell.rsrq_rx1_db, cell.rsrq_db];

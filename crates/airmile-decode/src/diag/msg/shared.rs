@@ -102,8 +102,13 @@ pub(crate) fn hex<S: Serializer>(bytes: impl AsRef<[u8]>, to: S) -> Result<S::Ok
     to.serialize_str(&airmile_model::row::hex(bytes.as_ref()))
 }
 
-/// Bytes from hexadecimal text with spaces, for tests.
+/// Bytes from hexadecimal text with spaces, for tests; `#` begins a comment
+/// that ends with the line.
 #[cfg(test)]
 pub(crate) fn bytes_of(text: &str) -> Vec<u8> {
-    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+    text.lines()
+        .filter_map(|line| line.split('#').next())
+        .flat_map(str::split_whitespace)
+        .map(|byte| u8::from_str_radix(byte, 16).unwrap())
+        .collect()
 }
