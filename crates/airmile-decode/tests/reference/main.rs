@@ -6,7 +6,7 @@
 //! the repository. Without them the tests say so and pass.
 //!
 //! A message is projected onto the reference's own field names
-//! (`project.rs`) and compared field by field. A field of the reference that
+//! (`project/`) and compared field by field. A field of the reference that
 //! the projection lacks must stand in `exceptions.rs` with a reason.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
