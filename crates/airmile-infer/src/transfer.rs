@@ -467,7 +467,7 @@ mod tests {
         timeline.note(TtiIndex(0), None);
         timeline.note(TtiIndex(299), None);
         let found = timeline.findings(
-            &[transfer("a", 0, 100), transfer("b", 250, 400), transfer("c", 900, 1_000)],
+            &[transfer("a", 0, 100), transfer("b", 270, 400), transfer("c", 900, 1_000)],
             &VerdictThresholds::default(),
         );
         assert_eq!((found[0].unknown_ms, found[0].verdict), (0.0, Verdict::Radio));
