@@ -417,6 +417,8 @@ fn read_tables(
         reports.push((table.order, table.report));
     }
     merged.sort_by_key(|tagged| table_key(&tagged.record));
-    merged.into_iter().for_each(|tagged| sink(tagged));
+    for tagged in merged {
+        sink(tagged);
+    }
     Ok(reports)
 }
