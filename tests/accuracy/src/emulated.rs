@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use airmile_emulate::{
-    CellConfig, Competing, CoreConfig, EmulatedTransfer, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
-    SchedulerKind, Traffic, UplinkConfig, WindowConfig,
+    CellConfig, Competing, CoreConfig, EmulatedTransfer, LinkConfig, MeasurementConfig, RlcConfig,
+    Scenario, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
 use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};

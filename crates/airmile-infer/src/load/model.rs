@@ -218,6 +218,15 @@ pub struct Anchor {
     pub own_share: f64,
 }
 
+/// Spread of anchors (half the interquartile range over the median) beyond
+/// which the readings are no readings of those very subframes, but means over
+/// longer: twice what the readings' errors make of a full symbol.
+const MOST_SPREAD: f64 = 0.25;
+
+/// Quantile of the anchors that stands for a full cell then: a mean over idle
+/// time is below it (chosen here: some above it are the readings' errors).
+const SPREAD_QUANTILE: f64 = 0.9;
+
 /// What a cell's slope was learnt to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
@@ -225,15 +234,18 @@ pub struct Slope {
     pub value: f64,
     /// Anchors that it rests on.
     pub anchors: usize,
+    /// Whether they agree.
+    pub agree: bool,
 }
 
 impl Slope {
     /// Plain equation 7.
-    pub const PRIOR: Self = Self { value: 1.0, anchors: 0 };
+    pub const PRIOR: Self = Self { value: 1.0, anchors: 0, agree: true };
 
     /// Fits anchors: the median of power over own share (half of them may be
     /// off, as where others had the rest or a reading failed), in decibels
-    /// drawn to the prior by [`PRIOR_ANCHORS`].
+    /// drawn to the prior by [`PRIOR_ANCHORS`]. Where they spread too far, an
+    /// upper quantile, half as trusted.
     ///
     /// The phone's share is a lower bound of the load, so the slope is an upper
     /// bound: loads from it err downwards where others held the rest.
@@ -245,11 +257,14 @@ impl Slope {
             return Self::PRIOR;
         }
         ratios.sort_by(f64::total_cmp);
-        let (low, high) = (ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
+        let at = |p: f64| ratios[((ratios.len() - 1) as f64 * p).round() as usize];
+        let spread = (at(0.75) - at(0.25)) / 2.0;
+        let agree = spread <= MOST_SPREAD * at(0.5);
         let [least, most] = SLOPE_LIMITS;
-        let median = f64::midpoint(low, high).clamp(least, most);
+        let full = at(if agree { 0.5 } else { SPREAD_QUANTILE }).clamp(least, most);
         let n = ratios.len() as f64;
-        Self { value: (median.ln() * n / (n + PRIOR_ANCHORS)).exp(), anchors: ratios.len() }
+        let value = (full.ln() * n / (n + PRIOR_ANCHORS)).exp();
+        Self { value, anchors: ratios.len(), agree }
     }
 
     /// How much the slope is to be trusted: 0.3 for the prior (its usual error
@@ -257,7 +272,8 @@ impl Slope {
     #[must_use]
     pub fn confidence(&self) -> f64 {
         let n = self.anchors as f64;
-        0.7f64.mul_add(n / (n + 3.0), 0.3)
+        let learnt = 0.7f64.mul_add(n / (n + 3.0), 0.3);
+        if self.agree { learnt } else { learnt / 2.0 }
     }
 
     /// `r_k` of a subframe, calibrated, clipped to [0, 1].

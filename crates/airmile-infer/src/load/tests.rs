@@ -125,6 +125,18 @@ fn slope_and_floor_are_recovered() {
 }
 
 #[test]
+fn readings_that_are_means_do_not_lower_the_slope() {
+    // A rate-limited phone fills single subframes; readings of 40 ms average
+    // them with idle time, but for some in which the cell was full throughout.
+    let anchor = |power| Anchor { power, own_share: 1.0 };
+    let means = [0.1, 0.15, 0.2, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5];
+    let slope = Slope::fit(means.map(anchor));
+    assert!(!slope.agree && (slope.value - 0.5).abs() < 0.01, "{slope:?}");
+    let agreed = Slope::fit([0.45, 0.5, 0.5, 0.55].map(anchor));
+    assert!(agreed.agree && agreed.confidence() > slope.confidence());
+}
+
+#[test]
 fn past_alone_begins_with_the_prior() {
     let cell = Synthetic { slope: 0.5, snr_db: 10.0 };
     let found = estimate(&cell.records(&[(1.0, true), (1.0, true)]), Fit::Past);
