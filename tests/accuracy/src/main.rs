@@ -1,13 +1,13 @@
 //! `make accuracy`: burst inference where the truth is known.
 //!
-//! Two parts, each with bars; a missed bar makes the exit status 1. The cells
+//! Three parts, each with bars; a missed bar makes the exit status 1. The cells
 //! of our own emulator are always there. The simulated cells are those of
 //! `$AIRMILE_SHARED/data/ns3`; without them that part says SKIPPED.
 //!
 //! Prints the error per scheduler, workload and kind of evidence beside
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
-//! transfers, for looking into errors.
+//! transfers, for looking into errors; `--load` measures the cell load alone.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
