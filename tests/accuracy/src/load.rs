@@ -455,8 +455,8 @@ fn simulated(shared: &Path) -> anyhow::Result<()> {
     println!("Simulated cells (ns-3), {} runs; mean absolute error in points", folders.len());
     println!("(reported, not barred)\n");
     let titles = [
-        (Readings::Means, "RSRQ by TS 36.214, means of 40 ms"),
-        (Readings::Subframes, "the same of one subframe, as logs"),
+        (Readings::Means, "RSRQ is a mean of 40 ms"),
+        (Readings::Subframes, "RSRQ is of a subframe, as in logs"),
     ];
     for (readings, title) in titles {
         let (mut all, mut untold) = (Vec::new(), 0);
