@@ -10,7 +10,7 @@ use airmile_model::{
 
 use crate::downlink::{self, Downlink, RlcEnd};
 use crate::mac::{DATA_LCID, MacPdu};
-use crate::measure::{self, Meter};
+use crate::measure::Meter;
 use crate::rlc::{AmReceiver, AmSender, Pdu, Sdu, wire_sn};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::truth::{CellUse, QueueTruth, observe_cell};
@@ -174,7 +174,7 @@ impl Cell {
                 self.receive(Direction::Dl, &block);
             }
         }
-        if self.tti % measure::PERIOD_TTIS == 0 {
+        if self.meter.measures(self.tti) {
             let load = f64::from(out.n_prb) / f64::from(self.n_prb);
             let fade_db = self.downlink.phone_fade_db();
             let measurement = self.meter.measure(self.position(), load, fade_db);

@@ -17,7 +17,8 @@
 //! 10 % BLER; HARQ with soft combining; RLC AM with poll bits, STATUS PDUs,
 //! retransmission and resegmentation by TS 36.322; MAC subheaders and padding by
 //! TS 36.321; scheduling requests, buffer status reports and uplink grants;
-//! RSRP, RSRQ and RSSI by the load of the measured TTI.
+//! RSRP, RSRQ and RSSI by the load of the measured TTI, with boosted reference
+//! signals, a neighbour's interference and quantised readings.
 //!
 //! What is not: the senders are no TCP (a window that doubles up to a limit,
 //! nothing is ever lost); the queue has no limit; one carrier, one code word,
@@ -44,7 +45,7 @@ pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
 pub use run::{EmulatedTransfer, Totals, Trace, run};
 pub use scenario::{
-    CellConfig, Competing, CoreConfig, LinkConfig, RlcConfig, Scenario, ScenarioError,
-    SchedulerKind, Traffic, UplinkConfig, WindowConfig,
+    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
+    ScenarioError, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
 pub use truth::{CellUse, throughput_time_ms};

@@ -1,8 +1,8 @@
 //! Named scenarios, as data.
 
 use crate::scenario::{
-    CellConfig, Competing, CoreConfig, LinkConfig, RlcConfig, Scenario, SchedulerKind, Traffic,
-    UplinkConfig, WindowConfig,
+    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
+    SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
 
 /// A scenario with a name.
@@ -67,6 +67,7 @@ fn quiet_cell(seed: u64, duration_ms: u32) -> Scenario {
         first_tti: 7_003,
         cell: CellConfig::default(),
         link: LinkConfig::default(),
+        measurement: MeasurementConfig::default(),
         dl_rlc: RlcConfig::default(),
         ul_rlc: RlcConfig { poll_pdu: Some(16), ..RlcConfig::default() },
         uplink: UplinkConfig::default(),

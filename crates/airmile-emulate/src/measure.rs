@@ -5,10 +5,7 @@ use airmile_model::{Measurement, Position};
 
 use crate::link::{db, linear};
 use crate::random::Random;
-use crate::scenario::Scenario;
-
-/// TTIs between two measurements, as in real logs.
-pub(crate) const PERIOD_TTIS: i64 = 40;
+use crate::scenario::{MeasurementConfig, Scenario};
 
 /// Offset of each receive antenna in dB (chosen here: they are never alike).
 const ANTENNA_OFFSETS_DB: [f64; 2] = [0.5, -1.5];
@@ -16,12 +13,13 @@ const ANTENNA_OFFSETS_DB: [f64; 2] = [0.5, -1.5];
 /// Combining two antennas gains 3 dB: each alone has less than the link's SNR.
 const COMBINING_GAIN_DB: f64 = 3.0;
 
-/// Standard deviation in dB of a reading's error (chosen here).
-const ERROR_SIGMA_DB: f64 = 0.2;
-
 /// Steps of the logs' fields.
 const POWER_STEP_DB: f64 = 0.0625;
 const SNR_STEP_DB: f64 = 0.1;
+
+/// What the logs' raw zeros read as (0xB193).
+const RAW_ZERO_RSRP_DBM: f32 = -180.0;
+const RAW_ZERO_RSRQ_DB: f32 = -30.0;
 
 /// The phone's measuring of the serving cell.
 #[derive(Debug, Clone)]
@@ -33,7 +31,9 @@ pub(crate) struct Meter {
     snr_mean_db: f64,
     earfcn: u32,
     pci: u16,
+    config: MeasurementConfig,
     random: Random,
+    neighbour: Random,
 }
 
 /// Readings of one antenna.
@@ -56,16 +56,33 @@ impl Meter {
             snr_mean_db: scenario.link.snr_mean_db,
             earfcn: cell.earfcn,
             pci: cell.pci,
+            config: scenario.measurement.clone(),
             random: Random::new(scenario.seed, 30),
+            neighbour: Random::new(scenario.seed, 31),
         }
+    }
+
+    /// Whether a TTI is measured.
+    pub(crate) const fn measures(&self, tti: i64) -> bool {
+        tti % self.config.period_ms as i64 == 0
+    }
+
+    /// Noise and interference now, over their mean.
+    fn noise_factor(&mut self) -> f64 {
+        let MeasurementConfig { interference_share: share, interference_load: load, .. } =
+            self.config;
+        let on = share > 0.0 && self.neighbour.chance(load);
+        if on { share.mul_add(1.0 / load, 1.0 - share) } else { 1.0 - share }
     }
 
     /// Measures a TTI in which the share `load` of the PRBs is in use.
     pub(crate) fn measure(&mut self, position: Position, load: f64, fade_db: f64) -> Measurement {
-        let [rx0, rx1] = ANTENNA_OFFSETS_DB.map(|offset_db| self.read(load, fade_db + offset_db));
+        let noise_db = db(self.noise_factor().max(1e-9));
+        let [rx0, rx1] =
+            ANTENNA_OFFSETS_DB.map(|offset_db| self.read(load, fade_db + offset_db, noise_db));
         let strong = if rx0.rsrp_dbm >= rx1.rsrp_dbm { rx0 } else { rx1 };
         let power = |dbm: f64| Some(quantise(dbm, POWER_STEP_DB));
-        Measurement {
+        let mut measurement = Measurement {
             at: None,
             position,
             earfcn: self.earfcn,
@@ -81,23 +98,32 @@ impl Meter {
             rssi_dbm: power(strong.rssi_dbm),
             snr_rx0_db: Some(quantise(rx0.snr_db, SNR_STEP_DB)),
             snr_rx1_db: Some(quantise(rx1.snr_db, SNR_STEP_DB)),
+        };
+        if self.config.rx1_stuck {
+            measurement.rsrp_rx1_dbm = Some(RAW_ZERO_RSRP_DBM);
+            measurement.rsrq_rx1_db = Some(RAW_ZERO_RSRQ_DB);
+            (measurement.rsrp_dbm, measurement.rsrq_db) =
+                (measurement.rsrp_rx0_dbm, measurement.rsrq_rx0_db);
+            measurement.rssi_dbm = measurement.rssi_rx0_dbm;
         }
+        measurement
     }
 
-    fn read(&mut self, load: f64, fade_db: f64) -> Reading {
+    fn read(&mut self, load: f64, fade_db: f64, noise_db: f64) -> Reading {
         let rsrp_dbm = self.rsrp_mean_dbm + fade_db;
-        let snr_db = self.snr_mean_db - COMBINING_GAIN_DB + fade_db;
+        let snr_db = self.snr_mean_db - COMBINING_GAIN_DB + fade_db - noise_db;
         // Power of a symbol with reference signals, in RSRP per PRB: 2 reference
         // elements a port, data on the others, noise and interference on all 12.
         let n_ref = 2.0 * self.n_tx;
         let data = load * (12.0 - n_ref) * self.n_tx * self.data_to_reference_power;
         let rssi = n_ref + data + 12.0 / linear(snr_db);
         let rssi_dbm = rsrp_dbm + db(self.n_prb * rssi);
-        let rsrp_dbm = rsrp_dbm + ERROR_SIGMA_DB * self.random.normal();
-        let rssi_dbm = rssi_dbm + ERROR_SIGMA_DB * self.random.normal();
+        let MeasurementConfig { error_sigma_db, snr_error_sigma_db, .. } = self.config;
+        let rsrp_dbm = rsrp_dbm + error_sigma_db * self.random.normal();
+        let rssi_dbm = rssi_dbm + error_sigma_db * self.random.normal();
         // RSRQ = N * RSRP / RSSI (TS 36.214, 5.1.3).
         let rsrq_db = db(self.n_prb) + rsrp_dbm - rssi_dbm;
-        let snr_db = snr_db + ERROR_SIGMA_DB * self.random.normal();
+        let snr_db = snr_db + snr_error_sigma_db * self.random.normal();
         Reading { rsrp_dbm, rsrq_db, rssi_dbm, snr_db }
     }
 }

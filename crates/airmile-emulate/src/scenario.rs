@@ -28,6 +28,9 @@ pub struct Scenario {
     /// The measured phone's radio link.
     #[serde(default)]
     pub link: LinkConfig,
+    /// What the phone measures.
+    #[serde(default)]
+    pub measurement: MeasurementConfig,
     /// RLC AM of the data bearer, at the base station.
     #[serde(default)]
     pub dl_rlc: RlcConfig,
@@ -131,6 +134,39 @@ impl Default for LinkConfig {
             rsrp_mean_dbm: -95.0,
             ul_snr_mean_db: 12.0,
             bler_target: 0.1,
+        }
+    }
+}
+
+/// How the phone measures the cell.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MeasurementConfig {
+    /// TTIs between two measurements.
+    pub period_ms: u32,
+    /// Standard deviation in dB of a power reading's error.
+    pub error_sigma_db: f64,
+    /// Standard deviation in dB of an SNR reading's error.
+    pub snr_error_sigma_db: f64,
+    /// Share of the mean noise that is a neighbour cell's data: it comes and
+    /// goes with that cell's load, redrawn for each measurement.
+    pub interference_share: f64,
+    /// Load of that neighbour: the share of measurements that it disturbs.
+    pub interference_load: f64,
+    /// Whether receive antenna 1 reads raw zeros, as one that is off.
+    pub rx1_stuck: bool,
+}
+
+impl Default for MeasurementConfig {
+    fn default() -> Self {
+        Self {
+            period_ms: 40, // as in real logs; connected and active, also 10
+            // Chosen here.
+            error_sigma_db: 0.2,
+            snr_error_sigma_db: 0.2,
+            interference_share: 0.0,
+            interference_load: 0.5,
+            rx1_stuck: false,
         }
     }
 }
@@ -332,6 +368,7 @@ impl Scenario {
     /// The first field that is out of range.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         let link = &self.link;
+        let measurement = &self.measurement;
         let rlc_timers = |rlc: &RlcConfig| rlc.t_poll_retransmit_ms > 0 && rlc.t_reordering_ms > 0;
         let finite = [
             link.snr_mean_db,
@@ -339,6 +376,8 @@ impl Scenario {
             link.rsrp_mean_dbm,
             link.ul_snr_mean_db,
             self.cell.data_to_reference_power,
+            measurement.error_sigma_db,
+            measurement.snr_error_sigma_db,
         ];
         let checks = [
             (self.duration_ms > 0, "duration_ms", "at least 1"),
@@ -355,6 +394,22 @@ impl Scenario {
                 "between 0 and 0.5",
             ),
             (self.cell.data_to_reference_power > 0.0, "cell.data_to_reference_power", "above 0"),
+            (measurement.period_ms > 0, "measurement.period_ms", "above 0"),
+            (
+                measurement.error_sigma_db >= 0.0 && measurement.snr_error_sigma_db >= 0.0,
+                "measurement",
+                "deviations of 0 or more",
+            ),
+            (
+                (0.0..=1.0).contains(&measurement.interference_share),
+                "measurement.interference_share",
+                "0 to 1",
+            ),
+            (
+                measurement.interference_load > 0.0 && measurement.interference_load <= 1.0,
+                "measurement.interference_load",
+                "above 0, up to 1",
+            ),
             (rlc_timers(&self.dl_rlc), "dl_rlc", "timers above 0"),
             (rlc_timers(&self.ul_rlc), "ul_rlc", "timers above 0"),
             (self.uplink.max_prb >= 4, "uplink.max_prb", "at least 4"),

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_emulate::{
-    CellConfig, Competing, CoreConfig, LinkConfig, RlcConfig, Scenario, SchedulerKind, Trace,
-    Traffic, UplinkConfig, WindowConfig, run, throughput_time_ms,
+    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
+    SchedulerKind, Trace, Traffic, UplinkConfig, WindowConfig, run, throughput_time_ms,
 };
 use airmile_model::{Direction, Grant, MacBlock, Record, RlcPdu, TruthRun, TtiState};
 use proptest::prelude::*;
@@ -84,6 +84,7 @@ prop_compose! {
             first_tti: 9_000,
             cell: CellConfig { n_prb, n_tx_antennas, scheduler, ..CellConfig::default() },
             link: LinkConfig { snr_mean_db, fading_sigma_db, ..LinkConfig::default() },
+            measurement: MeasurementConfig::default(),
             dl_rlc,
             ul_rlc,
             uplink: UplinkConfig { max_prb: n_prb.min(20), sr_period_ms, grant_every_tti },
@@ -275,6 +276,7 @@ fn the_queue_recovers_what_harq_gives_up() {
         first_tti: 0,
         cell: CellConfig::default(),
         link: LinkConfig { snr_mean_db: -6.0, fading_sigma_db: 6.0, ..LinkConfig::default() },
+        measurement: MeasurementConfig::default(),
         dl_rlc: RlcConfig::default(),
         ul_rlc: RlcConfig::default(),
         uplink: UplinkConfig::default(),

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use airmile_emulate::{
-    CellConfig, Competing, CoreConfig, EmulatedTransfer, LinkConfig, RlcConfig, Scenario,
-    SchedulerKind, Traffic, UplinkConfig, WindowConfig,
+    CellConfig, Competing, CoreConfig, EmulatedTransfer, LinkConfig, MeasurementConfig, RlcConfig,
+    Scenario, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
 use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
@@ -172,6 +172,7 @@ fn matrix(series: u64) -> Vec<(String, Scenario)> {
                                 snr_mean_db: 8.0 + 5.0 * place as f64,
                                 ..LinkConfig::default()
                             },
+                            measurement: MeasurementConfig::default(),
                             dl_rlc,
                             ul_rlc: RlcConfig { poll_pdu: Some(16), ..RlcConfig::default() },
                             uplink: UplinkConfig::default(),

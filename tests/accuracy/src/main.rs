@@ -1,18 +1,19 @@
 //! `make accuracy`: burst inference where the truth is known.
 //!
-//! Two parts, each with bars; a missed bar makes the exit status 1. The cells
+//! Three parts, each with bars; a missed bar makes the exit status 1. The cells
 //! of our own emulator are always there. The simulated cells are those of
 //! `$AIRMILE_SHARED/data/ns3`; without them that part says SKIPPED.
 //!
 //! Prints the error per scheduler, workload and kind of evidence beside
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
-//! transfers, for looking into errors.
+//! transfers, for looking into errors; `--load` measures the cell load alone.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
 mod bars;
 mod emulated;
+mod load;
 mod run;
 mod score;
 mod uplink;
@@ -35,9 +36,13 @@ fn main() -> anyhow::Result<ExitCode> {
             score::print_worst(&scores.downlink, 40);
             return Ok(ExitCode::SUCCESS);
         }
-        _ => bail!("no arguments, or --series N"),
+        [flag] if flag == "--load" => {
+            let met = load::measure(&shared())? != Some(false);
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        _ => bail!("no arguments, --load, or --series N"),
     }
-    let met = [emulated_cells()?, simulated_cells()?];
+    let met = [emulated_cells()?, simulated_cells()?, load::measure(&shared())?];
     let all = met.iter().all(|met| met.unwrap_or(true));
     println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });
     if met.contains(&None) {
@@ -73,14 +78,18 @@ fn emulated_tables(scores: &emulated::Scores) {
     println!("  by buffer status reports {r50:.2} / {r75:.2}\n");
 }
 
+/// The shared material, which may not be there.
+fn shared() -> PathBuf {
+    std::env::var_os("AIRMILE_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    )
+}
+
 /// Whether the bars are met; `None` where there are no simulated cells.
 fn simulated_cells() -> anyhow::Result<Option<bool>> {
     println!("\n== Simulated cells (ns-3)\n");
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let root = shared.join("data/ns3");
+    let root = shared().join("data/ns3");
     if !root.is_dir() {
         println!("SKIPPED: no simulated cells at {}", root.display());
         println!("SKIPPED: this part measured nothing; set AIRMILE_SHARED to the shared material");

@@ -1,7 +1,7 @@
 //! `airmile radio`.
 
 use airmile::model::{Direction, TransferFinding};
-use airmile::{RadioReport, radio};
+use airmile::{CellLoad, RadioReport, radio};
 use anyhow::Result;
 
 use super::{settle, time_of_day};
@@ -35,6 +35,7 @@ fn text(report: &RadioReport, all: bool) -> String {
         return "Nothing was logged between --from and --to.\n".into();
     }
     let mut out = cell_line(report);
+    out.push_str(&load_line(report));
     out.push_str(&format!("Transfers ({}):\n", report.transfers_from));
     if report.transfers.is_empty() {
         out.push_str("  none\n");
@@ -70,6 +71,44 @@ fn cell_line(report: &RadioReport) -> String {
         parts.push(format!("SIM {}", report.subscription));
     }
     if parts.is_empty() { String::new() } else { format!("Cell: {}\n", parts.join(", ")) }
+}
+
+/// Cell load in a line, or why there is none.
+fn load_line(report: &RadioReport) -> String {
+    let told = &report.cell_load;
+    if told.is_empty() {
+        let why = match (report.evidence_counts.measurements, report.n_prb_cell) {
+            (0, _) => "no signal measurements (0xB193)",
+            (_, None) => "the cell's bandwidth is not known",
+            _ if report.cell_load_untold == 0 => "no measurements of the primary cell",
+            _ => "the signal is too noisy (SNR under 0 dB)",
+        };
+        return format!("Cell load: cannot be told: {why}\n");
+    }
+    let median = |of: fn(&CellLoad) -> Option<f64>| {
+        let mut values: Vec<f64> = told.iter().filter_map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
+    };
+    let mut line = format!(
+        "Cell load: median {} of the PRBs in use (own {}), {} PRBs free",
+        or_dash(median(|w| Some(w.load)), percent),
+        or_dash(median(|w| Some(w.own_share)), percent),
+        or_dash(median(|w| Some(w.free_prb)), |n| format!("{n:.0}")),
+    );
+    if let Some(bps) = median(|w| w.capacity_bps) {
+        line.push_str(&format!(" that would carry {} Mbit/s", mbps(bps)));
+    }
+    line.push_str(&format!(
+        "; confidence {}; {} windows",
+        or_dash(median(|w| Some(w.confidence)), percent),
+        told.len()
+    ));
+    match report.cell_load_untold {
+        0 => line.push('\n'),
+        n => line.push_str(&format!(", {n} more too noisy to tell\n")),
+    }
+    line
 }
 
 fn transfers_table(transfers: &[TransferFinding]) -> String {

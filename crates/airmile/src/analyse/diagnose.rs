@@ -7,7 +7,7 @@ use airmile_model::{Burst, Direction, TransferFinding, TtiIndex, Verdict, Verdic
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::radio::{Missing, RadioOptions, RadioReport, radio};
+use super::radio::{CellLoad, Missing, RadioOptions, RadioReport, radio};
 use super::tracks::{EvidenceCounts, ServingCell};
 use crate::error::Result;
 use crate::input::Progress;
@@ -258,7 +258,7 @@ fn transfer(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> T
         confidence: finding.confidence,
         shares: shares(finding),
         counterfactual_ms,
-        evidence: evidence(finding, usage, &bursts),
+        evidence: evidence(finding, usage, &bursts, &report.cell_load),
         next_step: next_step(finding, usage, report),
         finding: Measures {
             dir: finding.dir,
@@ -296,7 +296,12 @@ fn shares(finding: &TransferFinding) -> BTreeMap<&'static str, f64> {
     BTreeMap::from([("radio", queued_ms), ("not_radio", rest_ms), ("unknown", unknown_ms)])
 }
 
-fn evidence(finding: &TransferFinding, usage: &Usage, bursts: &[&Burst]) -> Vec<EvidenceItem> {
+fn evidence(
+    finding: &TransferFinding,
+    usage: &Usage,
+    bursts: &[&Burst],
+    cell_load: &[CellLoad],
+) -> Vec<EvidenceItem> {
     let link = link(finding.dir);
     let mut out = Vec::new();
     let whole = (finding.start_tti, finding.end_tti);
@@ -337,6 +342,9 @@ fn evidence(finding: &TransferFinding, usage: &Usage, bursts: &[&Burst]) -> Vec<
     add(scheduled, Some(usage.scheduled_share), "", whole);
     if let Some(signal) = signal_words(usage) {
         add(signal, usage.rsrp_dbm, "dBm", whole);
+    }
+    if let Some((what, share)) = others_words(finding, cell_load) {
+        add(what, Some(share), "", whole);
     }
     for note in &finding.notes {
         add(note.clone(), None, "", whole);
@@ -390,6 +398,33 @@ fn signal_words(usage: &Usage) -> Option<String> {
         words.push(format!("{:.0} % of blocks HARQ retransmissions", retx * 100.0));
     }
     (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// Confidence under which a load is called rough (chosen here: half of the scale).
+const ROUGH_CONFIDENCE: f64 = 0.5;
+
+/// What others held of the cell meanwhile, by its load.
+fn others_words(finding: &TransferFinding, cell_load: &[CellLoad]) -> Option<(String, f64)> {
+    if finding.dir != Direction::Dl {
+        return None;
+    }
+    let inside =
+        |window: &&CellLoad| (finding.start_tti.0..finding.end_tti.0).contains(&window.tti);
+    let told: Vec<(f64, f64)> = cell_load
+        .iter()
+        .filter(inside)
+        .map(|w| ((w.load - w.own_share).max(0.0), w.confidence))
+        .collect();
+    let n = told.len() as f64;
+    let (others, confidence) =
+        told.iter().fold((0.0, 0.0), |(o, c), (others, sure)| (o + others / n, c + sure / n));
+    let rough = if confidence < ROUGH_CONFIDENCE { "; rough" } else { "" };
+    let what = format!(
+        "others held about {:.0} % of the cell (confidence {:.0} %{rough})",
+        others * 100.0,
+        confidence * 100.0
+    );
+    (n > 0.0).then_some((what, others))
 }
 
 /// Signal that is called weak here: below it a cell-edge MCS is usual (chosen

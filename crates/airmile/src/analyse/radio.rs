@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 use airmile_infer::detect::DetectOptions;
+use airmile_infer::load::LoadEstimate;
 use airmile_infer::usage::Usage;
 use airmile_model::{Burst, Direction, Transfer, TransferFinding, VerdictThresholds};
 use schemars::JsonSchema;
@@ -44,8 +45,12 @@ pub struct RadioReport {
     pub usage: Vec<Usage>,
     /// The bursts, downlink then uplink, each in order.
     pub bursts: Vec<Burst>,
-    /// Cell load; empty, as this version does not estimate it.
+    /// Load of the primary cell, in windows of 200 ms; nothing for windows
+    /// without measurements, or in which it cannot be told.
     pub cell_load: Vec<CellLoad>,
+    /// Windows with measurements in which the load cannot be told: SNR under
+    /// 0 dB, or no reading.
+    pub cell_load_untold: u64,
     /// What the records hold.
     pub evidence_counts: EvidenceCounts,
     /// Cells that served.
@@ -64,23 +69,38 @@ pub struct RadioReport {
     pub missing: Vec<Missing>,
 }
 
-/// A window's cell load.
+/// A window's cell load (CLAW, section 4.2, calibrated).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CellLoad {
-    /// Time in microseconds since the Unix epoch.
+    /// Time at its start in microseconds since the Unix epoch.
     pub time_us: Option<i64>,
     /// TTI at its start.
     pub tti: i64,
-    /// Share of the cell's PRBs in use, 0 to 1.
+    /// Share of the cell's PRBs in use by anybody, 0 to 1.
     pub load: f64,
     /// Share that was this user's own.
     pub own_share: f64,
-    /// Free PRBs per TTI.
+    /// PRBs per TTI that are this user's own or nobody's.
     pub free_prb: f64,
-    /// Capacity for this user in bits per second.
-    pub capacity_bps: f64,
-    /// How sure it is, 0 to 1.
+    /// What they would carry in bits per second; null where no MCS is known.
+    pub capacity_bps: Option<f64>,
+    /// How sure the load is, 0 to 1.
     pub confidence: f64,
+}
+
+impl CellLoad {
+    /// `None` where the load cannot be told.
+    fn told(window: &LoadEstimate) -> Option<Self> {
+        Some(Self {
+            time_us: window.at.map(|at| at.micros()),
+            tti: window.tti.0,
+            load: window.load?,
+            own_share: window.own_share,
+            free_prb: window.free_prb()?,
+            capacity_bps: window.capacity_bps,
+            confidence: window.confidence,
+        })
+    }
 }
 
 /// Activities under the size of a transfer.
@@ -149,7 +169,7 @@ fn report(
     tracks: TracksDone,
     options: &RadioOptions,
 ) -> Result<RadioReport> {
-    let TracksDone { dl, ul, counts, cells, bandwidth, filter } = tracks;
+    let TracksDone { dl, ul, load, counts, cells, bandwidth, filter } = tracks;
     let (transfers_from, transfers, usage) = if loaded.transfers.is_empty() {
         let (mut found, mut usage) = findings_of_detected(&dl, options);
         let (more, more_usage) = findings_of_detected(&ul, options);
@@ -173,13 +193,15 @@ fn report(
     } else {
         missing(&counts, options.burst.evidence, transfers_from == "given")
     };
+    let cell_load: Vec<CellLoad> = load.iter().filter_map(CellLoad::told).collect();
     Ok(RadioReport {
         files: loaded.files,
         transfers_from,
         transfers,
         usage,
         bursts,
-        cell_load: Vec::new(),
+        cell_load_untold: (load.len() - cell_load.len()) as u64,
+        cell_load,
         evidence_counts: counts,
         cells,
         n_prb_cell: bandwidth.map(|(n, _)| n),

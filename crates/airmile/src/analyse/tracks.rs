@@ -6,6 +6,7 @@ use airmile_infer::burst::{BurstOptions, BurstSummary, BurstTracker};
 use airmile_infer::detect::{
     DetectOptions, DetectedTransfer, SmallTransfers, TransferDetector, new_data_bytes,
 };
+use airmile_infer::load::{LoadEstimate, LoadEstimator};
 use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_infer::usage::UsageBins;
@@ -89,6 +90,7 @@ pub(super) struct Tracks {
     filter: LimitFilter,
     dl: BurstTracker,
     ul: UplinkTracker,
+    load: LoadEstimator,
     dl_track: Track,
     ul_track: Track,
     detectors: [TransferDetector; 2],
@@ -101,6 +103,8 @@ pub(super) struct Tracks {
 pub(super) struct TracksDone {
     pub(super) dl: Track,
     pub(super) ul: Track,
+    /// Load of the primary cell.
+    pub(super) load: Vec<LoadEstimate>,
     pub(super) counts: EvidenceCounts,
     pub(super) cells: Vec<ServingCell>,
     pub(super) bandwidth: Option<(u16, &'static str)>,
@@ -138,6 +142,7 @@ impl Tracks {
             filter: LimitFilter::new(limits),
             dl: BurstTracker::new(burst),
             ul: UplinkTracker::new(UplinkOptions::default()),
+            load: LoadEstimator::default(),
             dl_track: Track::new(Direction::Dl),
             ul_track: Track::new(Direction::Ul),
             detectors: [Direction::Dl, Direction::Ul].map(|d| TransferDetector::new(d, detect)),
@@ -191,6 +196,7 @@ impl Tracks {
         }
         self.dl.push(record);
         self.ul.push(record);
+        self.load.push(record);
         self.dl_track.timeline.absorb(&mut self.dl);
         absorb_uplink(&mut self.ul_track.timeline, &mut self.ul);
     }
@@ -210,6 +216,8 @@ impl Tracks {
             track.small = detector.finish();
             track.detected = std::iter::from_fn(|| detector.poll()).collect();
         }
+        let mut load = self.load.finish();
+        load.retain(|window| window.cell == 0);
         let cells = self.cells.into_iter().map(|((pci, earfcn), measurements)| ServingCell {
             pci,
             earfcn,
@@ -218,6 +226,7 @@ impl Tracks {
         TracksDone {
             dl: self.dl_track,
             ul: self.ul_track,
+            load,
             counts: self.counts,
             cells: cells.collect(),
             bandwidth: self.bandwidth,

@@ -1,0 +1,450 @@
+//! Cell load and capacity from what the phone measures (CLAW, section 4.2).
+//!
+//! [`LoadEstimator`] cuts the time into windows and gives for each the share
+//! of the cell's PRBs in use by anybody, the phone's own share, what is free,
+//! and what the free PRBs would carry.
+//!
+//! **Plain** is the paper's equation 7. **Calibrated** mends what real logs
+//! show to be wrong with it: noise and interference are taken off (by the SNR,
+//! or by the log's lower envelope where none was logged), and the power of data
+//! over reference signals, the *slope*, is learnt per cell (PCI, EARFCN) from
+//! subframes in which the phone itself held most PRBs. The prior is the paper's
+//! slope, 1.
+//!
+//! **A subframe's own share is never used to estimate its own load.** Anchors
+//! are dealt into [`FOLDS`] by their window, and a window's slope is fitted on
+//! the other folds ([`Fit::Others`]), or on earlier windows ([`Fit::Past`]).
+//!
+//! Left out: uplink subframes of TDD are counted as downlink ones.
+
+mod capacity;
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airmile_model::{Direction, Grant, Measurement, Record, Stamp, TtiIndex};
+
+use capacity::{McsMean, PrbBudget};
+pub use model::{
+    ANCHOR_SHARE, Anchor, DataPower, LEAST_SNR_DB, NoiseFloor, NoiseReadings, Slope, data_power,
+    plain_rsrq_db, plain_share, plain_share_of, reference_res,
+};
+
+/// Folds of [`Fit::Others`] (chosen here: few, as each is a fit; enough that
+/// the rest is nearly all).
+pub const FOLDS: usize = 8;
+
+/// Window where no round-trip time is known (spec 10).
+pub const WINDOW_MS: i64 = 200;
+
+/// TTIs for which a window waits for late records (chosen here: records come in
+/// TTI order but for those of the same few TTIs).
+const SLACK_TTIS: i64 = 50;
+
+/// Anchors that [`Fit::Past`] keeps per cell (chosen here: seconds of download).
+const PAST_ANCHORS: usize = 512;
+
+/// Windows after which an MCS is too old to tell the capacity (chosen here: a
+/// second of the default ones; link adaptation follows the channel within that).
+const MCS_WINDOWS: i64 = 5;
+
+/// Antenna ports where no message told them: two are usual.
+const USUAL_ANTENNAS: u8 = 2;
+
+/// What windows are calibrated on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fit {
+    /// All other folds of the log: windows come out at the end.
+    #[default]
+    Others,
+    /// Earlier windows alone: windows come out as they end.
+    Past,
+    /// Nothing: plain equation 7, without noise.
+    Plain,
+}
+
+/// How to estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Window T in ms: the connection's *minimum* round-trip time where one is
+    /// known (a mean would grow with the queue).
+    pub window_ms: i64,
+    /// What to calibrate on.
+    pub fit: Fit,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self { window_ms: WINDOW_MS, fit: Fit::default() }
+    }
+}
+
+/// Load of a cell in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadEstimate {
+    /// Time at the window's start.
+    pub at: Option<Stamp>,
+    /// Timing segment.
+    pub timing_segment: u32,
+    /// 0 the primary cell, 1.. the secondary cells.
+    pub cell: u8,
+    /// First TTI of the window.
+    pub tti: TtiIndex,
+    /// TTIs of the window (subframes of 1 ms).
+    pub n_tti: i64,
+    /// Measurements in it, those under the least SNR included.
+    pub measurements: usize,
+    /// `L`, equation 8; `None` where it cannot be told.
+    pub load: Option<f64>,
+    /// `N_own / N_t`.
+    pub own_share: f64,
+    /// `N_t`: PRB pairs of the cell in the window.
+    pub n_total_prb: f64,
+    /// `N_own`, equation 10.
+    pub n_own_prb: f64,
+    /// `N_idle`, equation 9.
+    pub n_idle_prb: Option<f64>,
+    /// `N_free`, equation 11.
+    pub n_free_prb: Option<f64>,
+    /// `B` as a rate in bits per second, equation 12; `None` also where no MCS is known.
+    pub capacity_bps: Option<f64>,
+    /// The slope it was calibrated with; 1 is the paper's.
+    pub slope: f64,
+    /// How sure it is, 0 to 1; 0 where there is no load.
+    pub confidence: f64,
+}
+
+impl LoadEstimate {
+    /// Free PRB pairs per TTI, `N_free / T`.
+    #[must_use]
+    pub fn free_prb(&self) -> Option<f64> {
+        self.n_free_prb.map(|free| free / self.n_tti as f64)
+    }
+
+    /// `B` of equation 12 in bytes: the window that fills what is free.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> Option<f64> {
+        self.capacity_bps.map(|bps| bps * self.n_tti as f64 / 8_000.0)
+    }
+}
+
+/// Estimates cell load, window by window. Takes downlink grants, measurements
+/// and cell descriptions; all else is passed over.
+#[derive(Debug, Clone, Default)]
+pub struct LoadEstimator {
+    options: LoadOptions,
+    /// By timing segment and cell.
+    carriers: BTreeMap<(u32, u8), Carrier>,
+    /// By PCI and EARFCN.
+    cells: BTreeMap<(u16, u32), CellFit>,
+    /// Bandwidth and antenna ports by cell index, as last told.
+    known: BTreeMap<u8, (Option<u16>, Option<u8>)>,
+    ready: VecDeque<LoadEstimate>,
+}
+
+/// A cell index in a timing segment.
+#[derive(Debug, Clone, Default)]
+struct Carrier {
+    /// First TTI of window 0.
+    origin: i64,
+    open: BTreeMap<i64, Window>,
+    /// Windows before it are closed.
+    closed_before: i64,
+    /// MCS of the last window that had any.
+    last_mcs: Option<(i64, McsMean)>,
+    closed: Vec<Closed>,
+}
+
+/// A window while records of it come.
+#[derive(Debug, Clone, Default)]
+struct Window {
+    /// PRB pairs that the phone had, by TTI.
+    own: BTreeMap<i64, u16>,
+    mcs: McsMean,
+    measurements: Vec<Measurement>,
+}
+
+/// A window that is over, without a slope yet.
+#[derive(Debug, Clone)]
+struct Closed {
+    number: i64,
+    at: Option<Stamp>,
+    cell: (u16, u32),
+    n_prb_cell: u16,
+    own_prb: u64,
+    mcs: Option<McsMean>,
+    measurements: usize,
+    /// Data powers of the measurements in which they could be told.
+    powers: Vec<DataPower>,
+}
+
+/// What is known of a (PCI, EARFCN).
+#[derive(Debug, Clone, Default)]
+struct CellFit {
+    noise: NoiseReadings,
+    /// With the fold that each is of, oldest first.
+    anchors: VecDeque<(usize, Anchor)>,
+}
+
+impl LoadEstimator {
+    /// An estimator.
+    #[must_use]
+    pub fn new(options: LoadOptions) -> Self {
+        let window_ms = options.window_ms.max(1);
+        Self { options: LoadOptions { window_ms, ..options }, ..Self::default() }
+    }
+
+    /// Takes a record, nearly in TTI order.
+    pub fn push(&mut self, record: &Record) {
+        match record {
+            Record::Grant(grant) => self.push_grant(grant),
+            Record::Measurement(m) => self.push_measurement(m),
+            Record::CellInfo(info) => {
+                let known = self.known.entry(info.cell).or_default();
+                known.0 = info.n_prb_dl.or(known.0);
+                known.1 = info.n_tx_antennas.or(known.1);
+            }
+            _ => {}
+        }
+    }
+
+    /// A window's estimate: as it ends with [`Fit::Past`] and [`Fit::Plain`],
+    /// after [`finish`](Self::finish) with [`Fit::Others`].
+    pub fn poll(&mut self) -> Option<LoadEstimate> {
+        self.ready.pop_front()
+    }
+
+    /// Ends the log: what is left, in order.
+    pub fn finish(&mut self) -> Vec<LoadEstimate> {
+        let keys: Vec<_> = self.carriers.keys().copied().collect();
+        for key in keys {
+            self.close(key, i64::MAX);
+        }
+        if self.options.fit == Fit::Others {
+            let slopes = self.slopes_of_folds();
+            for (key, carrier) in &mut self.carriers {
+                for window in std::mem::take(&mut carrier.closed) {
+                    let slope = slopes[&window.cell][fold(window.number)];
+                    self.ready.push_back(window.estimate(
+                        *key,
+                        carrier.origin,
+                        slope,
+                        self.options,
+                    ));
+                }
+            }
+        }
+        self.ready.drain(..).collect()
+    }
+
+    /// The slope of a cell from all that was pushed and is in an ended window,
+    /// to be used on other data.
+    #[must_use]
+    pub fn slope(&self, pci: u16, earfcn: u32) -> Slope {
+        let fit = self.cells.get(&(pci, earfcn));
+        Slope::fit(fit.into_iter().flat_map(|fit| fit.anchors.iter().map(|(_, anchor)| *anchor)))
+    }
+
+    /// Antenna ports of a cell index: as told, or two.
+    #[must_use]
+    pub fn n_antennas(&self, cell: u8) -> u8 {
+        self.known.get(&cell).and_then(|known| known.1).unwrap_or(USUAL_ANTENNAS)
+    }
+
+    fn slopes_of_folds(&self) -> BTreeMap<(u16, u32), [Slope; FOLDS]> {
+        let of = |fit: &CellFit| {
+            std::array::from_fn(|fold| {
+                let others = fit.anchors.iter().filter(|(f, _)| *f != fold);
+                Slope::fit(others.map(|(_, anchor)| *anchor))
+            })
+        };
+        self.cells.iter().map(|(cell, fit)| (*cell, of(fit))).collect()
+    }
+
+    fn push_grant(&mut self, grant: &Grant) {
+        if grant.dir != Direction::Dl || !grant.rnti.is_user() || grant.position.numerology != 0 {
+            return;
+        }
+        let known = self.known.entry(grant.position.cell).or_default();
+        known.0 = grant.n_prb_cell.or(known.0);
+        let key = (grant.position.timing_segment, grant.position.cell);
+        let tti = grant.position.tti;
+        if let Some(window) = self.window(key, tti) {
+            // `n_prb` is the assignment's, repeated on each of its blocks.
+            let own = window.own.entry(tti.0).or_default();
+            *own = (*own).max(grant.n_prb.unwrap_or(0));
+            window.mcs.push(grant);
+        }
+        self.close(key, tti.0);
+    }
+
+    fn push_measurement(&mut self, m: &Measurement) {
+        let n_ant = self.n_antennas(m.position.cell);
+        self.cells.entry((m.pci, m.earfcn)).or_default().noise.push(m, n_ant);
+        let key = (m.position.timing_segment, m.position.cell);
+        if let Some(window) = self.window(key, m.position.tti) {
+            window.measurements.push(m.clone());
+        }
+        self.close(key, m.position.tti.0);
+    }
+
+    /// The open window of a TTI; `None` where it is over.
+    fn window(&mut self, key: (u32, u8), tti: TtiIndex) -> Option<&mut Window> {
+        let carrier = self.carriers.entry(key).or_insert_with(|| Carrier {
+            origin: tti.0,
+            closed_before: i64::MIN,
+            ..Carrier::default()
+        });
+        let number = tti.0.saturating_sub(carrier.origin).div_euclid(self.options.window_ms);
+        (number >= carrier.closed_before).then(|| carrier.open.entry(number).or_default())
+    }
+
+    /// Closes the windows that ended well before a TTI.
+    fn close(&mut self, key: (u32, u8), now: i64) {
+        let n_prb_cell = self.known.get(&key.1).and_then(|known| known.0);
+        let n_ant = self.n_antennas(key.1);
+        let Some(carrier) = self.carriers.get_mut(&key) else { return };
+        let t = self.options.window_ms;
+        while let Some(entry) = carrier.open.first_entry() {
+            let number = *entry.key();
+            let end = (number + 1).saturating_mul(t).saturating_add(carrier.origin);
+            if now < end.saturating_add(SLACK_TTIS) {
+                break;
+            }
+            let window = entry.remove();
+            carrier.closed_before = number + 1;
+            if !window.mcs.is_empty() {
+                carrier.last_mcs = Some((number, window.mcs));
+            }
+            let mcs = carrier.last_mcs.filter(|(at, _)| number - at < MCS_WINDOWS);
+            // Without the bandwidth neither shares nor PRBs can be told.
+            let (Some(n_prb_cell), Some(first)) = (n_prb_cell, window.measurements.first()) else {
+                continue;
+            };
+            let start = number.saturating_mul(t).saturating_add(carrier.origin);
+            let before_ns = first.position.tti.0.saturating_sub(start).saturating_mul(1_000_000);
+            let at = first.at.map(|at| Stamp { ns: at.ns.saturating_sub(before_ns), ..at });
+            let cell = (first.pci, first.earfcn);
+            let fit = self.cells.entry(cell).or_default();
+            let (powers, anchors) = window.read(n_prb_cell, n_ant, fit, self.options.fit);
+            let closed = Closed {
+                number,
+                at,
+                cell,
+                n_prb_cell,
+                own_prb: window.own.values().map(|n| u64::from(*n)).sum(),
+                mcs: mcs.map(|(_, mcs)| mcs),
+                measurements: window.measurements.len(),
+                powers,
+            };
+            if self.options.fit == Fit::Others {
+                carrier.closed.push(closed);
+            } else {
+                let slope = Slope::fit(fit.anchors.iter().map(|(_, anchor)| *anchor));
+                let estimate = closed.estimate(key, carrier.origin, slope, self.options);
+                self.ready.push_back(estimate);
+                while fit.anchors.len() + anchors.len() > PAST_ANCHORS {
+                    if fit.anchors.pop_front().is_none() {
+                        break;
+                    }
+                }
+            }
+            fit.anchors.extend(anchors.into_iter().map(|anchor| (fold(number), anchor)));
+        }
+    }
+}
+
+/// The fold of a window.
+fn fold(number: i64) -> usize {
+    number.rem_euclid(FOLDS as i64) as usize
+}
+
+impl Window {
+    /// Data powers of the measurements, and the anchors among them.
+    fn read(
+        &self,
+        n_prb_cell: u16,
+        n_ant: u8,
+        fit: &CellFit,
+        how: Fit,
+    ) -> (Vec<DataPower>, Vec<Anchor>) {
+        if how == Fit::Plain {
+            let plain = |value| DataPower { value, sigma: 0.0 };
+            let shares = self.measurements.iter().filter_map(|m| plain_share_of(m, n_ant));
+            return (shares.map(plain).collect(), Vec::new());
+        }
+        let needs_floor =
+            self.measurements.iter().any(|m| m.snr_rx0_db.is_none() || m.snr_rx1_db.is_none());
+        let floor = if needs_floor { fit.noise.floor() } else { NoiseFloor::default() };
+        let (mut powers, mut anchors) = (Vec::new(), Vec::new());
+        for m in &self.measurements {
+            let Some(power) = data_power(m, n_ant, &floor) else { continue };
+            powers.push(power);
+            let own = self.own.get(&m.position.tti.0).copied().unwrap_or(0);
+            let own_share = (f64::from(own) / f64::from(n_prb_cell.max(1))).min(1.0);
+            if own_share >= ANCHOR_SHARE {
+                anchors.push(Anchor { power: power.value, own_share });
+            }
+        }
+        (powers, anchors)
+    }
+}
+
+impl Closed {
+    fn estimate(
+        &self,
+        (timing_segment, cell): (u32, u8),
+        origin: i64,
+        slope: Slope,
+        options: LoadOptions,
+    ) -> LoadEstimate {
+        let n_tti = options.window_ms;
+        let load = self.load(slope, options.fit);
+        let budget = PrbBudget::new(self.n_prb_cell, n_tti, load.unwrap_or(0.0), self.own_prb);
+        let known = load.map(|_| budget);
+        let n_free_prb = known.map(|b| b.free);
+        let per_tti = n_free_prb.map(|free| free / n_tti as f64);
+        let bits = self.mcs.zip(per_tti).and_then(|(mcs, n_prb)| mcs.bits(n_prb));
+        LoadEstimate {
+            at: self.at,
+            timing_segment,
+            cell,
+            tti: TtiIndex(self.number.saturating_mul(n_tti).saturating_add(origin)),
+            n_tti,
+            measurements: self.measurements,
+            load,
+            own_share: budget.own / budget.total.max(1.0),
+            n_total_prb: budget.total,
+            n_own_prb: budget.own,
+            n_idle_prb: known.map(|b| b.idle),
+            n_free_prb,
+            capacity_bps: bits.map(|bits_per_ms| bits_per_ms * 1_000.0),
+            slope: slope.value,
+            confidence: load.map_or(0.0, |_| self.confidence(slope)),
+        }
+    }
+
+    /// Equation 8. Calibrated, the mean is clipped, not each subframe: errors
+    /// at an idle or full cell would else all count one way.
+    fn load(&self, slope: Slope, fit: Fit) -> Option<f64> {
+        let n = self.powers.len() as f64;
+        let mean = self.powers.iter().map(|power| power.value).sum::<f64>() / n;
+        let slope = if fit == Fit::Plain { 1.0 } else { slope.value };
+        (n > 0.0).then(|| (mean / slope).clamp(0.0, 1.0))
+    }
+
+    /// Product of: the slope's; that of the readings (one half where the
+    /// mean's standard deviation is 15 points); that of the number of them (one
+    /// subframe stands for a window badly); the share above the least SNR.
+    /// (Chosen here: a scale for display, not a probability.)
+    fn confidence(&self, slope: Slope) -> f64 {
+        const HALF_SIGMA: f64 = 0.15;
+        let n = self.powers.len() as f64;
+        let variance = self.powers.iter().map(|power| power.sigma.powi(2)).sum::<f64>();
+        let sigma = variance.sqrt() / n / slope.value;
+        let readings = 1.0 / (1.0 + (sigma / HALF_SIGMA).powi(2));
+        slope.confidence() * readings * (n / (n + 1.0)) * (n / self.measurements as f64)
+    }
+}

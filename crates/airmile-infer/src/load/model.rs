@@ -1,0 +1,284 @@
+//! The share of a subframe's PRBs in use, from what the phone measures in it.
+//!
+//! For receive antenna `a`, with `g` the power of a data resource element of a
+//! port over a reference one's and `n_a` noise and interference in the same
+//! unit, CLAW's equations 3 to 5 (per RB, as they are meant) become
+//!
+//! ```text
+//! 1/Q_a = N_ref + 12 n_a + g (12 - N_ref) N_ant r
+//! ```
+//!
+//! Equation 7 is its solution for `g = 1`, `n_a = 0`.
+
+use airmile_model::Measurement;
+
+/// Subcarriers of a PRB (TS 36.211, table 6.2.3-1).
+const SUBCARRIERS: f64 = 12.0;
+
+/// Share of the PRBs from which on a subframe tells the slope ("most PRBs").
+pub const ANCHOR_SHARE: f64 = 0.75;
+
+/// Readings at or below it are an antenna's that is off or stuck: the raw zero
+/// of the log's field (0xB193: RSRQ = raw / 16 - 30 dB).
+const STUCK_RSRQ_DB: f64 = -29.9;
+
+/// SNR below which the load cannot be told: noise is then more than a third of
+/// the power of even a full, unboosted symbol.
+pub const LEAST_SNR_DB: f64 = 0.0;
+
+/// Relative error of 1/Q: 0.3 dB (chosen here: logs repeat within that while
+/// nothing is scheduled and RSRP stands still).
+const RSRQ_ERROR: f64 = 0.07;
+
+/// Relative error of noise over signal: 1 dB (chosen here: consecutive SNR
+/// readings of a standing phone differ by that).
+const SNR_ERROR: f64 = 0.25;
+
+/// Limits of the slope: P_A from -6 to 3 dB (TS 36.331, PDSCH-ConfigDedicated)
+/// times 1/2 to 5/4 for symbols with reference signals (TS 36.213, table 5.2-1).
+const SLOPE_LIMITS: [f64; 2] = [0.125, 2.5];
+
+/// Weight of the prior slope, 1, in anchors. P_A spreads by some 3 dB over
+/// networks, an anchor by some 1 dB: (1/3)^2.
+const PRIOR_ANCHORS: f64 = 0.1;
+
+/// `N_ref`: reference-signal REs of an RB in the symbols where RSSI is measured
+/// (CLAW, section 4.2 (i)). Ports 2 and 3 are in other symbols (TS 36.211, 6.10.1.2).
+#[must_use]
+pub const fn reference_res(n_ant: u8) -> u8 {
+    if n_ant <= 1 { 2 } else { 4 }
+}
+
+/// Ports that share those symbols: at most two.
+fn geometry(n_ant: u8) -> (f64, f64) {
+    let n_ref = f64::from(reference_res(n_ant));
+    // Data power is all ports' together, whichever symbol it is in.
+    (n_ref, (SUBCARRIERS - n_ref) * f64::from(n_ant.max(1)))
+}
+
+/// CLAW, equation 7: `r_k` of an RSRQ in dB, clipped to [0, 1].
+#[must_use]
+pub fn plain_share(rsrq_db: f64, n_ant: u8) -> f64 {
+    let (n_ref, full) = geometry(n_ant);
+    ((inverse(rsrq_db) - n_ref) / full).clamp(0.0, 1.0)
+}
+
+/// CLAW, equation 6: RSRQ in dB of a share of PRBs in use.
+#[must_use]
+pub fn plain_rsrq_db(share: f64, n_ant: u8) -> f64 {
+    let (n_ref, full) = geometry(n_ant);
+    -10.0 * share.mul_add(full, n_ref).log10()
+}
+
+/// The plain `r_k` of a measurement, the mean of its antennas'; `None` where
+/// none gave an RSRQ.
+#[must_use]
+pub fn plain_share_of(m: &Measurement, n_ant: u8) -> Option<f64> {
+    let read = antennas(m).filter_map(|a| a.rsrq_db).filter(|db| *db > STUCK_RSRQ_DB);
+    let (sum, n) = read.fold((0.0, 0.0), |(sum, n), db| (sum + plain_share(db, n_ant), n + 1.0));
+    (n > 0.0).then(|| sum / n)
+}
+
+/// Power ratio of decibels, inverted.
+fn inverse(db: f64) -> f64 {
+    10f64.powf(-db / 10.0)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Antenna {
+    rsrq_db: Option<f64>,
+    rsrp_dbm: Option<f64>,
+    snr_db: Option<f64>,
+}
+
+fn antennas(m: &Measurement) -> impl Iterator<Item = Antenna> {
+    let antenna = |rsrq: Option<f32>, rsrp: Option<f32>, snr: Option<f32>| Antenna {
+        rsrq_db: rsrq.map(f64::from),
+        rsrp_dbm: rsrp.map(f64::from),
+        snr_db: snr.map(f64::from),
+    };
+    [
+        antenna(m.rsrq_rx0_db, m.rsrp_rx0_dbm, m.snr_rx0_db),
+        antenna(m.rsrq_rx1_db, m.rsrp_rx1_dbm, m.snr_rx1_db),
+        // Where only the combined reading was logged, it is the only antenna.
+        match (m.rsrq_rx0_db, m.rsrq_rx1_db) {
+            (None, None) => antenna(m.rsrq_db, m.rsrp_dbm, m.snr_rx0_db.or(m.snr_rx1_db)),
+            _ => antenna(None, None, None),
+        },
+    ]
+    .into_iter()
+}
+
+/// Received data power of a subframe in eq. 7's unit: `g r`, with its standard
+/// deviation. The slope is not in it yet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DataPower {
+    /// `g r`, not clipped.
+    pub value: f64,
+    /// Its standard deviation, from the readings' errors.
+    pub sigma: f64,
+}
+
+/// Noise and interference of a cell where the SNR was not logged: the lower
+/// envelope of what is left of RSSI once reference signals are taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct NoiseFloor {
+    /// Per antenna (0, 1, combined), in mW per PRB and symbol.
+    mw: [Option<f64>; 3],
+}
+
+/// Quantile of the lower envelope (chosen here: the least reading would be its error).
+const ENVELOPE_QUANTILE: f64 = 0.05;
+
+/// Most readings kept for an envelope (chosen here: minutes of a log; of longer
+/// ones every second, fourth, ... is kept).
+const ENVELOPE_READINGS: usize = 4_096;
+
+/// Readings of which [`NoiseFloor`] is the envelope.
+#[derive(Debug, Clone, Default)]
+pub struct NoiseReadings {
+    mw: [Vec<f64>; 3],
+    stride: usize,
+    seen: usize,
+}
+
+impl NoiseReadings {
+    /// Takes a measurement.
+    pub fn push(&mut self, m: &Measurement, n_ant: u8) {
+        self.seen += 1;
+        self.stride = self.stride.max(1);
+        if !self.seen.is_multiple_of(self.stride) {
+            return;
+        }
+        let (n_ref, _) = geometry(n_ant);
+        for (readings, antenna) in self.mw.iter_mut().zip(antennas(m)) {
+            if let (Some(rsrq), Some(rsrp)) = (antenna.rsrq_db, antenna.rsrp_dbm)
+                && rsrq > STUCK_RSRQ_DB
+            {
+                readings.push((inverse(rsrq) - n_ref).max(0.0) / inverse(rsrp));
+            }
+        }
+        if self.mw.iter().any(|readings| readings.len() >= ENVELOPE_READINGS) {
+            for readings in &mut self.mw {
+                let mut nth = 0;
+                readings.retain(|_| {
+                    nth += 1;
+                    nth % 2 == 0
+                });
+            }
+            self.stride *= 2;
+        }
+    }
+
+    /// The envelope so far.
+    #[must_use]
+    pub fn floor(&self) -> NoiseFloor {
+        let envelope = |readings: &Vec<f64>| {
+            let mut sorted = readings.clone();
+            sorted.sort_by(f64::total_cmp);
+            let at = (sorted.len() as f64 * ENVELOPE_QUANTILE) as usize;
+            sorted.get(at).copied()
+        };
+        let [a, b, c] = &self.mw;
+        NoiseFloor { mw: [envelope(a), envelope(b), envelope(c)] }
+    }
+}
+
+/// Data power of a measurement, its antennas weighted by how sure each is.
+/// `None` where no antenna has both an RSRQ and an SNR (or floor) above
+/// [`LEAST_SNR_DB`]: noise then drowns the load.
+#[must_use]
+pub fn data_power(m: &Measurement, n_ant: u8, floor: &NoiseFloor) -> Option<DataPower> {
+    let (n_ref, full) = geometry(n_ant);
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for (antenna, floor_mw) in antennas(m).zip(floor.mw) {
+        let Some(rsrq_db) = antenna.rsrq_db.filter(|db| *db > STUCK_RSRQ_DB) else { continue };
+        let noise = match (antenna.snr_db, floor_mw, antenna.rsrp_dbm) {
+            (Some(snr_db), ..) => SUBCARRIERS * inverse(snr_db),
+            (None, Some(mw), Some(rsrp_dbm)) => mw * inverse(rsrp_dbm),
+            _ => continue,
+        };
+        if noise > SUBCARRIERS * inverse(LEAST_SNR_DB) {
+            continue;
+        }
+        let power = inverse(rsrq_db);
+        let variance = ((power * RSRQ_ERROR).powi(2) + (noise * SNR_ERROR).powi(2)) / full.powi(2);
+        sum += (power - n_ref - noise) / full / variance;
+        weights += 1.0 / variance;
+    }
+    (weights > 0.0).then(|| DataPower { value: sum / weights, sigma: weights.sqrt().recip() })
+}
+
+/// A subframe in which the phone itself held most PRBs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Anchor {
+    /// Data power seen.
+    pub power: f64,
+    /// The phone's own share of the PRBs.
+    pub own_share: f64,
+}
+
+/// Spread of anchors (half the interquartile range over the median) beyond
+/// which the readings are no readings of those very subframes, but means over
+/// longer: twice what the readings' errors make of a full symbol.
+const MOST_SPREAD: f64 = 0.25;
+
+/// Quantile of the anchors that stands for a full cell then: a mean over idle
+/// time is below it (chosen here: some above it are the readings' errors).
+const SPREAD_QUANTILE: f64 = 0.9;
+
+/// What a cell's slope was learnt to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slope {
+    /// `g`: 1 is the paper's model.
+    pub value: f64,
+    /// Anchors that it rests on.
+    pub anchors: usize,
+    /// Whether they agree.
+    pub agree: bool,
+}
+
+impl Slope {
+    /// Plain equation 7.
+    pub const PRIOR: Self = Self { value: 1.0, anchors: 0, agree: true };
+
+    /// Fits anchors: the median of power over own share (half of them may be
+    /// off, as where others had the rest or a reading failed), in decibels
+    /// drawn to the prior by [`PRIOR_ANCHORS`]. Where they spread too far, an
+    /// upper quantile, half as trusted.
+    ///
+    /// The phone's share is a lower bound of the load, so the slope is an upper
+    /// bound: loads from it err downwards where others held the rest.
+    #[must_use]
+    pub fn fit(anchors: impl IntoIterator<Item = Anchor>) -> Self {
+        let usable = anchors.into_iter().filter(|a| a.own_share >= ANCHOR_SHARE);
+        let mut ratios: Vec<f64> = usable.map(|a| a.power / a.own_share).collect();
+        if ratios.is_empty() {
+            return Self::PRIOR;
+        }
+        ratios.sort_by(f64::total_cmp);
+        let at = |p: f64| ratios[((ratios.len() - 1) as f64 * p).round() as usize];
+        let spread = (at(0.75) - at(0.25)) / 2.0;
+        let agree = spread <= MOST_SPREAD * at(0.5);
+        let [least, most] = SLOPE_LIMITS;
+        let full = at(if agree { 0.5 } else { SPREAD_QUANTILE }).clamp(least, most);
+        let n = ratios.len() as f64;
+        let value = (full.ln() * n / (n + PRIOR_ANCHORS)).exp();
+        Self { value, anchors: ratios.len(), agree }
+    }
+
+    /// How much the slope is to be trusted: 0.3 for the prior (its usual error
+    /// of 3 dB leaves order, not size), towards 1 with anchors; half way at 3.
+    #[must_use]
+    pub fn confidence(&self) -> f64 {
+        let n = self.anchors as f64;
+        let learnt = 0.7f64.mul_add(n / (n + 3.0), 0.3);
+        if self.agree { learnt } else { learnt / 2.0 }
+    }
+
+    /// `r_k` of a subframe, calibrated, clipped to [0, 1].
+    #[must_use]
+    pub fn share(&self, power: DataPower) -> f64 {
+        (power.value / self.value).clamp(0.0, 1.0)
+    }
+}

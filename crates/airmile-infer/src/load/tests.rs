@@ -1,0 +1,235 @@
+use airmile_model::{CellInfo, Clock, Position};
+use proptest::prelude::*;
+
+use super::*;
+
+/// A cell as the standard has it: slope, noise over reference power, load.
+#[derive(Debug, Clone, Copy)]
+struct Synthetic {
+    slope: f64,
+    snr_db: f64,
+}
+
+impl Synthetic {
+    /// What a phone on it reads.
+    fn measure(self, tti: i64, load: f64) -> Measurement {
+        let noise = 12.0 * 10f64.powf(-self.snr_db / 10.0);
+        let rsrq_db = -10.0 * (4.0 + noise + self.slope * 16.0 * load).log10();
+        reading(tti, rsrq_db as f32, Some(self.snr_db as f32))
+    }
+
+    /// Load by window: own share first, then others' for as long.
+    fn records(self, loads: &[(f64, bool)]) -> Vec<Record> {
+        let mut records = vec![describe()];
+        for (n, (load, own)) in loads.iter().enumerate() {
+            for k in 0..20 {
+                let tti = n as i64 * WINDOW_MS + 10 * k;
+                records.push(self.measure(tti, *load).into());
+                if *own {
+                    let mut grant =
+                        Grant::new(Position::lte(tti), Direction::Dl, (load * 50.0) as u16);
+                    grant.mcs = Some(10);
+                    records.push(grant.into());
+                }
+            }
+        }
+        records
+    }
+}
+
+fn describe() -> Record {
+    Record::CellInfo(CellInfo {
+        at: None,
+        timing_segment: 0,
+        cell: 0,
+        pci: None,
+        earfcn: None,
+        n_prb_dl: Some(50),
+        n_prb_ul: None,
+        n_tx_antennas: Some(2),
+        band: None,
+        source: "test",
+    })
+}
+
+fn reading(tti: i64, rsrq_db: f32, snr_db: Option<f32>) -> Measurement {
+    Measurement {
+        at: Some(Stamp { clock: Clock::Modem, ns: tti * 1_000_000 }),
+        position: Position::lte(tti),
+        earfcn: 6300,
+        pci: 70,
+        rsrp_rx0_dbm: Some(-100.0),
+        rsrp_rx1_dbm: None,
+        rsrp_dbm: Some(-100.0),
+        rsrq_rx0_db: Some(rsrq_db),
+        rsrq_rx1_db: None,
+        rsrq_db: Some(rsrq_db),
+        rssi_rx0_dbm: None,
+        rssi_rx1_dbm: None,
+        rssi_dbm: None,
+        snr_rx0_db: snr_db,
+        snr_rx1_db: snr_db,
+    }
+}
+
+fn estimate(records: &[Record], fit: Fit) -> Vec<LoadEstimate> {
+    let mut estimator = LoadEstimator::new(LoadOptions { fit, ..LoadOptions::default() });
+    records.iter().for_each(|record| estimator.push(record));
+    estimator.finish()
+}
+
+#[test]
+fn plain_equation_7_by_hand() {
+    // One port: idle 1/2 (-3.01 dB), full 1/12; two ports: 1/4 and 1/20
+    // (CLAW, section 4.2 (i), (ii)).
+    let cases = [
+        (2.0, 1, 0.0),
+        (12.0, 1, 1.0),
+        (7.0, 1, 0.5),
+        (4.0, 2, 0.0),
+        (20.0, 2, 1.0),
+        (12.0, 2, 0.5),
+    ];
+    for (inverse_q, n_ant, share) in cases {
+        let rsrq_db = -10.0 * f64::log10(inverse_q);
+        assert!((plain_share(rsrq_db, n_ant) - share).abs() < 1e-9, "1/Q {inverse_q}, {n_ant}");
+        assert!((plain_rsrq_db(share, n_ant) - rsrq_db).abs() < 1e-9);
+    }
+    // Outside of what the model can give it is clipped.
+    assert_eq!((plain_share(-1.0, 2), plain_share(-20.0, 2)), (0.0, 1.0));
+}
+
+#[test]
+fn slope_and_floor_are_recovered() {
+    let cell = Synthetic { slope: 0.4, snr_db: 6.0 };
+    // Idle, own downloads, others at 60 %, own again.
+    let loads = [(0.0, false), (1.0, true), (1.0, true), (1.0, true), (0.6, false), (1.0, true)];
+    let found = estimate(&cell.records(&loads), Fit::Others);
+    assert_eq!(found.len(), loads.len());
+    for (window, (load, _)) in found.iter().zip(loads) {
+        assert!((window.load.unwrap() - load).abs() < 0.02, "{window:?}");
+        assert!(window.confidence > 0.7, "{window:?}");
+    }
+    // 60 % of 200 x 50 pairs in use, none its own: 20 pairs a TTI are free, and
+    // MCS 10 (16QAM, I_TBS 9) is from the window before.
+    let others = &found[4];
+    assert_eq!(others.own_share, 0.0);
+    assert!((others.free_prb().unwrap() - 20.0).abs() < 1.0);
+    let bits = f64::from(airmile_model::tables::tbs_bits(9, 20).unwrap());
+    assert!((others.capacity_bps.unwrap() / 1_000.0 - bits).abs() < 0.05 * bits);
+    let bytes = others.capacity_bytes().unwrap();
+    assert!((bytes - others.capacity_bps.unwrap() * 0.2 / 8.0).abs() < 1e-6);
+    // Plain equation 7 sees noise as load, and a full cell as half empty.
+    let plain = estimate(&cell.records(&loads), Fit::Plain);
+    assert!(plain[0].load.unwrap() > 0.15 && plain[1].load.unwrap() < 0.65);
+}
+
+#[test]
+fn readings_that_are_means_do_not_lower_the_slope() {
+    // A rate-limited phone fills single subframes; readings of 40 ms average
+    // them with idle time, but for some in which the cell was full throughout.
+    let anchor = |power| Anchor { power, own_share: 1.0 };
+    let means = [0.1, 0.15, 0.2, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5];
+    let slope = Slope::fit(means.map(anchor));
+    assert!(!slope.agree && (slope.value - 0.5).abs() < 0.01, "{slope:?}");
+    let agreed = Slope::fit([0.45, 0.5, 0.5, 0.55].map(anchor));
+    assert!(agreed.agree && agreed.confidence() > slope.confidence());
+}
+
+#[test]
+fn past_alone_begins_with_the_prior() {
+    let cell = Synthetic { slope: 0.5, snr_db: 10.0 };
+    let found = estimate(&cell.records(&[(1.0, true), (1.0, true)]), Fit::Past);
+    assert_eq!(found[0].slope, 1.0);
+    assert!((found[0].load.unwrap() - 0.5).abs() < 0.01);
+    assert!((found[1].load.unwrap() - 1.0).abs() < 0.02);
+    assert!(found[1].confidence > found[0].confidence);
+}
+
+#[test]
+fn a_window_is_not_calibrated_on_itself() {
+    // The only window with anchors: its own share must not tell its load.
+    let cell = Synthetic { slope: 0.5, snr_db: 10.0 };
+    let found = estimate(&cell.records(&[(0.0, false), (1.0, true)]), Fit::Others);
+    assert_eq!(found[1].slope, 1.0);
+    // The other one may use them.
+    assert!((found[0].slope - 0.5).abs() < 0.01);
+}
+
+#[test]
+fn what_cannot_be_told_has_no_value() {
+    let noisy = Synthetic { slope: 0.5, snr_db: -1.0 };
+    let found = estimate(&noisy.records(&[(1.0, true)]), Fit::Others);
+    assert_eq!((found.len(), found[0].load, found[0].confidence), (1, None, 0.0));
+    assert_eq!((found[0].free_prb(), found[0].capacity_bps), (None, None));
+    // A stuck antenna is left out; without another, nothing is left.
+    let stuck = vec![describe(), reading(0, -30.0, Some(10.0)).into()];
+    assert_eq!(estimate(&stuck, Fit::Others)[0].load, None);
+    // No measurement, no window.
+    let grant = Grant::new(Position::lte(0), Direction::Dl, 50);
+    assert!(estimate(&[describe(), grant.into()], Fit::Others).is_empty());
+}
+
+#[test]
+fn lower_envelope_stands_in_for_snr() {
+    let cell = Synthetic { slope: 0.4, snr_db: 6.0 };
+    let loads = [(0.0, false), (0.0, false), (1.0, true), (1.0, true), (0.5, false)];
+    let mut records = cell.records(&loads);
+    for record in &mut records {
+        if let Record::Measurement(m) = record {
+            (m.snr_rx0_db, m.snr_rx1_db) = (None, None);
+        }
+    }
+    for (window, (load, _)) in estimate(&records, Fit::Others).iter().zip(loads) {
+        assert!((window.load.unwrap() - load).abs() < 0.03, "{window:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_later_log_gives_the_same(shift in 0i64..1_000_000, slope in 0.3f64..1.5) {
+        let cell = Synthetic { slope, snr_db: 12.0 };
+        let loads = [(0.2, false), (1.0, true), (0.9, true), (0.5, false)];
+        let records = cell.records(&loads);
+        let mut later = records.clone();
+        for record in &mut later {
+            match record {
+                Record::Grant(grant) => grant.position.tti.0 += shift,
+                Record::Measurement(m) => {
+                    m.position.tti.0 += shift;
+                    m.at = m.at.map(|at| Stamp { ns: at.ns + shift * 1_000_000, ..at });
+                }
+                _ => {}
+            }
+        }
+        for fit in [Fit::Others, Fit::Past, Fit::Plain] {
+            let (first, mut second) = (estimate(&records, fit), estimate(&later, fit));
+            for window in &mut second {
+                window.tti.0 -= shift;
+                window.at = window.at.map(|at| Stamp { ns: at.ns - shift * 1_000_000, ..at });
+            }
+            prop_assert_eq!(first, second);
+        }
+    }
+
+    #[test]
+    fn shares_and_prbs_stay_in_bounds(
+        readings in prop::collection::vec(
+            (0i64..3_000, -30f32..0.0, prop::option::of(-20f32..31.0), 0u16..60), 1..80)
+    ) {
+        let mut records = vec![describe()];
+        for (tti, rsrq_db, snr_db, n_prb) in readings {
+            records.push(reading(tti, rsrq_db, snr_db).into());
+            records.push(Grant::new(Position::lte(tti), Direction::Dl, n_prb).into());
+        }
+        for window in estimate(&records, Fit::Others) {
+            prop_assert!((0.0..=1.0).contains(&window.own_share));
+            prop_assert!((0.0..=1.0).contains(&window.confidence));
+            if let Some(load) = window.load {
+                prop_assert!((0.0..=1.0).contains(&load));
+                let free = window.n_free_prb.unwrap();
+                prop_assert!(free <= window.n_total_prb && free >= window.n_own_prb);
+            }
+        }
+    }
+}
