@@ -131,6 +131,16 @@ pub fn dlf_file(logs: &[Log]) -> Vec<u8> {
     out
 }
 
+/// Unencoded packets in between other bytes, as in an `.hdf`.
+pub fn hdf_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
+    let mut out = Vec::new();
+    for log in logs {
+        out.resize_with(out.len() + rng.random_range(0..40usize), || rng.random());
+        out.extend(packet(log));
+    }
+    out
+}
+
 /// HDLC frames behind a leading section.
 pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
     let len: u32 = rng.random_range(8..300);

@@ -159,9 +159,10 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
         totals.files += 1;
         let count = rng.random_range(1..8);
         let logs = generate::logs(count, rng);
-        let mut file = match rng.random_range(0..3) {
+        let mut file = match rng.random_range(0..4) {
             0 => generate::hdlc_file(&logs),
             1 => generate::dlf_file(&logs),
+            2 => generate::hdf_file(&logs, rng),
             _ => generate::qmdl2_file(&logs, rng),
         };
         let other = file.clone();
@@ -187,6 +188,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("deframe", "hdlc", &generate::hdlc_file(&logs))?;
     write("deframe", "dlf", &generate::dlf_file(&logs))?;
     write("deframe", "qmdl2", &generate::qmdl2_file(&logs, &mut rng))?;
+    write("deframe", "hdf", &generate::hdf_file(&logs, &mut ChaCha8Rng::seed_from_u64(8)))?;
     write("deframe", "torn", &generate::hdlc_file(&logs)[9..])?;
     write("hdlc_frame", "escapes", &[0x7d, 0x5e, 0x7d, 0x5d, 0x7e, 0x7d])?;
     write("diag_packet", "log", &generate::packet(&logs[0]))?;

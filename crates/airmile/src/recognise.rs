@@ -23,8 +23,6 @@ pub enum Kind {
 pub enum Foreign {
     /// QXDM's compound file.
     Isf,
-    /// QXDM's or QUTS's `.hdf`.
-    Hdf,
     /// QXDM's or QCAT's text.
     QxdmText,
     /// libpcap capture.
@@ -45,10 +43,6 @@ impl Foreign {
             Self::Isf => {
                 "a QXDM .isf (compound file), whose layout is not public: open it in QXDM or QCAT \
                  and export it as .dlf"
-            }
-            Self::Hdf => {
-                "an .hdf of QXDM or QUTS, which this version does not read: export it as .dlf, or \
-                 log with a tool that writes .qmdl or .mi2log"
             }
             Self::QxdmText => {
                 "a text export of QXDM or QCAT, which this version does not read: export the log \
@@ -85,7 +79,6 @@ impl Kind {
         }
         match text_kind(head) {
             Some(foreign) => Self::Foreign(foreign),
-            None if looks_like_hdf(head) => Self::Foreign(Foreign::Hdf),
             None => Self::Unknown,
         }
     }
@@ -97,6 +90,7 @@ impl Kind {
             Self::ModemLog(Container::Hdlc) => "modem_log_hdlc",
             Self::ModemLog(Container::Qmdl2) => "modem_log_qmdl2",
             Self::ModemLog(Container::Dlf) => "modem_log_dlf",
+            Self::ModemLog(Container::Hdf) => "modem_log_hdf",
             Self::Table(TableKind::Grants) => "grant_table",
             Self::Table(TableKind::Rlc) => "rlc_table",
             Self::Table(TableKind::Transfers) => "transfers",
@@ -104,7 +98,6 @@ impl Kind {
             Self::Table(TableKind::TransferTruth) => "transfer_truth",
             Self::Empty => "empty",
             Self::Foreign(Foreign::Isf) => "isf",
-            Self::Foreign(Foreign::Hdf) => "hdf",
             Self::Foreign(Foreign::QxdmText) => "qxdm_text",
             Self::Foreign(Foreign::Pcap) => "pcap",
             Self::Foreign(Foreign::PcapNg) => "pcapng",
@@ -156,23 +149,6 @@ fn has_log_code(line: &str) -> bool {
         line.get(at + 2..at + 6).is_some_and(|code| code.bytes().all(|b| b.is_ascii_hexdigit()))
             && matches!(line.as_bytes().get(at + 6), Some(b']' | b' '))
     })
-}
-
-/// Unencoded log packets (`10 00 LL LL` twice the same length) inside an
-/// unknown outer structure.
-fn looks_like_hdf(head: &[u8]) -> bool {
-    let found = head
-        .windows(8)
-        .filter(|w| {
-            let length = u16::from_le_bytes([w[2], w[3]]);
-            w[0] == 0x10
-                && w[1] == 0
-                && w[2..4] == w[4..6]
-                && length >= 12
-                && matches!(w[7], 0x11..=0x1f | 0x41 | 0x71 | 0xb0..=0xb9)
-        })
-        .count();
-    found >= 2
 }
 
 #[cfg(test)]
