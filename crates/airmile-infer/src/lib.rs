@@ -5,12 +5,14 @@
 //!
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
 //! - [`detect`]: transfers from the allocation alone, where none are given.
+//! - [`loss`]: what the radio lost, and what it only delayed.
 //! - [`usage`]: how allocation and signal looked over a span.
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
 //! - [`uplink`]: the same of the uplink, from the phone's own buffer.
 
 pub mod burst;
 pub mod detect;
+pub mod loss;
 pub mod transfer;
 pub mod uplink;
 pub mod usage;
