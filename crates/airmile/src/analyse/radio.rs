@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 use airmile_infer::detect::DetectOptions;
+use airmile_infer::loss::RadioLoss;
 use airmile_infer::usage::Usage;
 use airmile_model::{Burst, Transfer, TransferFinding, VerdictThresholds};
 use schemars::JsonSchema;
@@ -46,6 +47,8 @@ pub struct RadioReport {
     pub bursts: Vec<Burst>,
     /// Cell load; empty, as this version does not estimate it.
     pub cell_load: Vec<CellLoad>,
+    /// What the radio lost, and what it only delayed.
+    pub radio_loss: RadioLoss,
     /// What the records hold.
     pub evidence_counts: EvidenceCounts,
     /// Cells that served.
@@ -147,7 +150,7 @@ fn report(
     tracks: TracksDone,
     options: &RadioOptions,
 ) -> Result<RadioReport> {
-    let TracksDone { dl, ul, counts, cells, bandwidth, filter } = tracks;
+    let TracksDone { dl, ul, counts, loss, cells, bandwidth, filter } = tracks;
     let (transfers_from, transfers, usage) = if loaded.transfers.is_empty() {
         let (mut found, mut usage) = findings_of_detected(&dl, options);
         let (more, more_usage) = findings_of_detected(&ul, options);
@@ -174,6 +177,7 @@ fn report(
         usage,
         bursts,
         cell_load: Vec::new(),
+        radio_loss: loss,
         evidence_counts: counts,
         cells,
         n_prb_cell: bandwidth.map(|(n, _)| n),

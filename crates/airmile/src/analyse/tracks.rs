@@ -6,6 +6,7 @@ use airmile_infer::burst::{BurstOptions, BurstSummary, BurstTracker};
 use airmile_infer::detect::{
     DetectOptions, DetectedTransfer, SmallTransfers, TransferDetector, new_data_bytes,
 };
+use airmile_infer::loss::{LossTracker, RadioLoss};
 use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_infer::usage::UsageBins;
@@ -89,6 +90,7 @@ pub(super) struct Tracks {
     filter: LimitFilter,
     dl: BurstTracker,
     ul: UplinkTracker,
+    loss: LossTracker,
     dl_track: Track,
     ul_track: Track,
     detectors: [TransferDetector; 2],
@@ -102,6 +104,7 @@ pub(super) struct TracksDone {
     pub(super) dl: Track,
     pub(super) ul: Track,
     pub(super) counts: EvidenceCounts,
+    pub(super) loss: RadioLoss,
     pub(super) cells: Vec<ServingCell>,
     pub(super) bandwidth: Option<(u16, &'static str)>,
     /// The limits, with the start that they count from.
@@ -138,6 +141,7 @@ impl Tracks {
             filter: LimitFilter::new(limits),
             dl: BurstTracker::new(burst),
             ul: UplinkTracker::new(UplinkOptions::default()),
+            loss: LossTracker::default(),
             dl_track: Track::new(Direction::Dl),
             ul_track: Track::new(Direction::Ul),
             detectors: [Direction::Dl, Direction::Ul].map(|d| TransferDetector::new(d, detect)),
@@ -187,6 +191,8 @@ impl Tracks {
         }
         self.dl.push(record);
         self.ul.push(record);
+        self.loss.push(record);
+        while self.loss.poll().is_some() {}
         self.dl_track.timeline.absorb(&mut self.dl);
         absorb_uplink(&mut self.ul_track.timeline, &mut self.ul);
     }
@@ -215,6 +221,7 @@ impl Tracks {
             dl: self.dl_track,
             ul: self.ul_track,
             counts: self.counts,
+            loss: self.loss.finish(),
             cells: cells.collect(),
             bandwidth: self.bandwidth,
             filter: self.filter,
