@@ -29,7 +29,9 @@ pub fn kinds() -> Vec<Kind> {
     add(0xB066, Some(10), msg::UlBufferStatus::VERSIONS);
     add(0xB067, Some(11), msg::UlTxStatistics::VERSIONS);
     add(0xB082, Some(65), msg::RlcDl::VERSIONS);
+    add(0xB087, Some(66), msg::RlcCounters::<0xB087>::VERSIONS);
     add(0xB092, Some(70), msg::RlcUl::VERSIONS);
+    add(0xB097, Some(71), msg::RlcCounters::<0xB097>::VERSIONS);
     add(0xB0A3, Some(195), msg::PdcpCipher::<0xB0A3>::VERSIONS);
     add(0xB0B3, Some(195), msg::PdcpCipher::<0xB0B3>::VERSIONS);
     add(0xB0C0, None, msg::RrcOta::VERSIONS);
@@ -44,6 +46,7 @@ pub fn kinds() -> Vec<Kind> {
     add(0xB18A, None, msg::RlmReport::VERSIONS);
     add(0xB193, Some(25), msg::ServCellMeas::VERSIONS);
     add(0xB195, Some(31), msg::NeighbourMeas::VERSIONS);
+    add(0xB888, None, msg::NrPdschStats::VERSIONS);
     out
 }
 
@@ -131,6 +134,16 @@ pub fn dlf_file(logs: &[Log]) -> Vec<u8> {
     out
 }
 
+/// Unencoded packets in between other bytes, as in an `.hdf`.
+pub fn hdf_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
+    let mut out = Vec::new();
+    for log in logs {
+        out.resize_with(out.len() + rng.random_range(0..40usize), || rng.random());
+        out.extend(packet(log));
+    }
+    out
+}
+
 /// HDLC frames behind a leading section.
 pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
     let len: u32 = rng.random_range(8..300);
@@ -138,4 +151,91 @@ pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
     out.resize_with(len as usize, || rng.random());
     out.extend(hdlc_file(logs));
     out
+}
+
+/// A text as QCAT lays it out; the values are made up.
+pub const QCAT_TEXT: &str = "\
+% QCAT version : 6.0
+% Log file name : made up
+
+2024 Mar  5  10:00:00.100  [80]  0xB173  LTE PDSCH Stat Indication
+Subscription ID = 1
+Version      = 25
+Num Records  = 2
+Records
+   -------------------------------------------------------------------------------------------------------------
+   |   |        |     |   |      |Num      |       |Transport Blocks                                                        |
+   |   |        |     |   |      |Transport|Serving|    |  |   |      |         |     |Did        |TB Size|   |Num|Modulation|
+   |   |Subframe|Frame|Num|Num   |Blocks   |Cell   |HARQ|  |   |CRC   |         |TB   |           |       |   |   |          |
+   |#  |Num     |Num  |RBs|Layers|Present  |Index  |ID  |RV|NDI|Result|RNTI Type|Index|Recombining|(bytes)|MCS|RBs|Type      |
+   -------------------------------------------------------------------------------------------------------------
+   |  0|       6|  155|  6|     2|        2|  PCELL|   5| 0|  1|  Pass|        C|    0|         No|    225| 17|  6|     64QAM|
+   |   |        |     |   |      |         |       |   5| 0|  0|  Fail|        C|    1|         No|    225| 17|  6|     64QAM|
+   |  1|       8|  155|  3|     1|        1|SCELL_1|   6| 2|  1|  Pass|        C|    0|        Yes|      7|  0|  3|      QPSK|
+   |  2|       x|  155|  3|     1|        1|  PCELL|   6| 2|  1|  Pass|        C|    0|        Yes|      7|  0|  3|      QPSK|
+   |   |        |     |   |      |         |       |   5| 0|  0|  Fail|        C|    1|         No|    225| 17|  6|     64QAM|
+   |  3|       9|  155|  4|     2|        1|  PCELL|   7| 0|  0|  Pass|       SI|    0|         No|     25|  2|  4|      QPSK|
+
+2024 Mar  5  10:00:00.120  [81]  0xB821  NR5G RRC OTA Packet  --  DL_DCCH / RRCReconfiguration
+Subscription ID = 2
+Pkt Version = 12
+
+2024 Mar  5  10:00:00.140  [82]  0xB887  NR5G MAC PDSCH Status
+Subscription ID = 1
+Major.Minor = 3. 6
+Num Records = 1
+Records
+   -------------------------------------------------------------------------------------------
+   |   |System Time          |       |Physical|        |TB   |        |SCS|   |Num|  |          |
+   |#  |Slot|Numerology|Frame|CarrierID|Cell ID|EARFCN |Index|TB Size |MU |MCS|Rbs|RV|RNTI Type|
+   -------------------------------------------------------------------------------------------
+   |  0|  19|     30KHZ| 1023|        0|    700|660768|    0|     123|  1|  0| 16| 0|   C RNTI|
+   |  1|   0|     30KHZ|    0|        0|    700|660768|    0|     124|  1|  0| 16| 0|   C RNTI|
+";
+
+/// A text as QXDM copies it; the values are made up.
+pub const QXDM_TEXT: &str = "\
+23:59:59.999000          LOG            [0xB887]        NR5G MAC PDSCH Status      1    Length:   88
+23:59:59.999000\t[0xB887]\tNR5G MAC PDSCH Status
+Version 131077 {
+   Num Records = 1
+   Records[0] {
+      System Time {
+         Slot = 39
+         Numerology =    60kHz
+         Frame = 1023
+      }
+      PDSCH Status Info[0] {
+         Carrier ID = 1
+         Physical cell ID = 1
+         TB Size =     100
+         Num Rbs =    4
+         HARQ Or MBSFN Area Id = 5
+         CRC State =     PASS
+         New Tx Flag = 1
+         Mod Type =   256_QAM
+      }
+   }
+}
+00:00:00.001000\t[0xB113]\tSomething Else
+A = 1
+";
+
+/// Sniffers' tables; the values are made up.
+pub const FALCON: &str = "\
+1000.000\t1023\t9\t100\t1\t10\t20\t8000\t8000\t-1\t1\t0\t0\t3\t0\t2\t2\t9\t40\tff\n\
+1000.009\t0\t8\t200\t0\t29\t20\t8000\t8000\t-1\t0\t0\t0\t3\t0\t2\t2\t9\t40\tff\n";
+/// As [`FALCON`].
+pub const NG_SCOPE: &str = "\
+10239\t100\t50\t20\t10\t0\t8000\t12\t0\t9000\t3\t1000000\t1\t0\n\
+0\t0\t50\t0\t0\t0\t0\t0\t0\t0\t0\t1001000\t0\t0\n";
+/// As [`FALCON`].
+pub const NR_SCOPE: &str = "\
+timestamp,system_frame_index,slot_index,rnti,dci_format,frequency_length,transport_block_size\n\
+10.0,5,13,17921,1_1,51,80000\n10.1,15,3,17921,0_1,51,800\n";
+
+/// A text export and a sniffer's table.
+pub fn texts(rng: &mut impl Rng) -> [&'static str; 2] {
+    let tables = [FALCON, NG_SCOPE, NR_SCOPE];
+    [[QCAT_TEXT, QXDM_TEXT][rng.random_range(0..2)], tables[rng.random_range(0..3)]]
 }

@@ -155,13 +155,23 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
         let mut stream = Vec::new();
         hdlc::encode(&packet, &mut stream);
         totals.add(&targets::summarise(&stream, usize::MAX));
+        // Text, damaged alike.
+        let [text, table] = generate::texts(rng).map(str::as_bytes);
+        for (target, text) in [(targets::log_text as fn(&[u8]), text), (targets::sniffer, table)] {
+            let mut bytes = text.to_vec();
+            for _ in 0..rng.random_range(1..6) {
+                damage(&mut bytes, text, rng);
+            }
+            target(&bytes);
+        }
     } else {
         totals.files += 1;
         let count = rng.random_range(1..8);
         let logs = generate::logs(count, rng);
-        let mut file = match rng.random_range(0..3) {
+        let mut file = match rng.random_range(0..4) {
             0 => generate::hdlc_file(&logs),
             1 => generate::dlf_file(&logs),
+            2 => generate::hdf_file(&logs, rng),
             _ => generate::qmdl2_file(&logs, rng),
         };
         let other = file.clone();
@@ -187,12 +197,18 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("deframe", "hdlc", &generate::hdlc_file(&logs))?;
     write("deframe", "dlf", &generate::dlf_file(&logs))?;
     write("deframe", "qmdl2", &generate::qmdl2_file(&logs, &mut rng))?;
+    write("deframe", "hdf", &generate::hdf_file(&logs, &mut ChaCha8Rng::seed_from_u64(8)))?;
     write("deframe", "torn", &generate::hdlc_file(&logs)[9..])?;
+    write("log_text", "qcat", generate::QCAT_TEXT.as_bytes())?;
+    write("log_text", "qxdm", generate::QXDM_TEXT.as_bytes())?;
+    write("sniffer", "falcon", generate::FALCON.as_bytes())?;
+    write("sniffer", "ng_scope", generate::NG_SCOPE.as_bytes())?;
+    write("sniffer", "nr_scope", generate::NR_SCOPE.as_bytes())?;
     write("hdlc_frame", "escapes", &[0x7d, 0x5e, 0x7d, 0x5d, 0x7e, 0x7d])?;
     write("diag_packet", "log", &generate::packet(&logs[0]))?;
     write("mac_header", "sdu_and_padding", &[0x2c, 0x07, 0x67, 0, 0x23, 0x86, 0xc1, 0x1f])?;
     write("rlc_header", "status_with_nacks", &[0x02, 0x87, 0x26, 0x40])?;
-    let families: [(&str, &[u16]); 8] = [
+    let families: [(&str, &[u16]); 9] = [
         ("pdsch", &[0xB126, 0xB132, 0xB173]),
         ("pdcch", &[0xB130]),
         ("pusch", &[0xB139]),
@@ -200,6 +216,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
         ("rlc", &[0xB082, 0xB092]),
         ("pdcp", &[0xB0A3, 0xB0B3]),
         ("rrc", &[0xB0C0, 0xB0C1, 0xB0C2]),
+        ("counters", &[0xB087, 0xB097, 0xB888]),
         ("measurements", &[0xB179, 0xB18A, 0xB193, 0xB195]),
     ];
     for kind in generate::kinds() {

@@ -1,9 +1,12 @@
 //! The targets: each takes any bytes and panics where a promise is broken.
 
+use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
 use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdlc, time};
-use airmile_model::{Direction, Severity};
+use airmile_decode::sniffer::{SnifferKind, SnifferReader};
+use airmile_decode::text::TextReader;
+use airmile_model::{Direction, Record, Severity};
 
 /// A target.
 pub type Target = fn(&[u8]);
@@ -23,6 +26,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("measurements", measurements),
     ("mac_header", mac_header),
     ("rlc_header", rlc_header),
+    ("counters", counters),
+    ("log_text", log_text),
+    ("sniffer", sniffer),
 ];
 
 /// What a deframed stream held, for comparison.
@@ -237,6 +243,50 @@ pub fn rlc_header(data: &[u8]) {
         let Some(header) = RlcHeader::parse(data, sn_bits) else { continue };
         if let RlcHeader::Status { complete: true, .. } = &header {
             assert_eq!(RlcHeader::parse(&header.emit(sn_bits), sn_bits), Some(header));
+        }
+    }
+}
+
+/// 0xB087, 0xB097, 0xB888.
+pub fn counters(data: &[u8]) {
+    message(&[0xB087, 0xB097, 0xB888], data);
+}
+
+/// Text exports; any chunking gives the same, problems are inside the text.
+pub fn log_text(data: &[u8]) {
+    let read = |chunk: usize| {
+        let mut reader = TextReader::new();
+        let mut out: Vec<Tagged> = Vec::new();
+        for piece in data.chunks(chunk) {
+            reader.push(piece, &mut |tagged| out.push(tagged));
+        }
+        reader.finish(&mut |tagged| out.push(tagged));
+        (out, reader.stats().clone())
+    };
+    let (whole, stats) = read(usize::MAX);
+    let (pieces, _) = read(1 + usize::from(data.last().copied().unwrap_or(0)));
+    assert_eq!(whole, pieces);
+    assert_eq!(stats.bytes, data.len() as u64);
+    assert!(stats.problems.iter().all(|problem| problem.offset < stats.bytes));
+}
+
+/// Sniffers' tables, of each kind; a cell's use holds the chosen user's own.
+pub fn sniffer(data: &[u8]) {
+    let _ = SnifferKind::recognise(data);
+    for kind in [SnifferKind::Falcon, SnifferKind::NgScope, SnifferKind::NrScope] {
+        let read = |chunk: usize| {
+            let mut reader = SnifferReader::new(kind);
+            data.chunks(chunk).for_each(|piece| reader.push(piece));
+            let mut out = Vec::new();
+            reader.finish(None, &mut |record| out.push(record));
+            out
+        };
+        let whole = read(usize::MAX);
+        assert_eq!(whole, read(1 + usize::from(data.last().copied().unwrap_or(0))));
+        for record in whole {
+            if let Record::CellUse(used) = record {
+                assert!(used.n_prb_own <= used.n_prb);
+            }
         }
     }
 }

@@ -49,4 +49,7 @@ bolero_targets!(
     measurements,
     mac_header,
     rlc_header,
+    counters,
+    log_text,
+    sniffer,
 );

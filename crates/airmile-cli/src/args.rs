@@ -82,9 +82,12 @@ pub enum Command {
 /// Files and limits.
 #[derive(Debug, Clone, Args)]
 pub struct FilesArgs {
-    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf) or tables, compressed or not; `-` is standard input
+    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text) or tables, compressed or not; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Of a sniffer's table: this RNTI's grants (default: the one with the most bytes)
+    #[arg(long, value_name = "N")]
+    pub rnti: Option<u16>,
     /// Limits on the time.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -290,5 +293,5 @@ pub struct LabRunArgs {
 
 /// Files and transfers as the facade takes them.
 pub fn inputs(files: &FilesArgs, transfers: Option<&PathBuf>) -> Inputs {
-    Inputs { files: files.files.clone(), transfers: transfers.cloned() }
+    Inputs { files: files.files.clone(), transfers: transfers.cloned(), rnti: files.rnti }
 }

@@ -4,4 +4,6 @@
 //! that the caller opened.
 
 pub mod diag;
+pub mod sniffer;
 pub mod table;
+pub mod text;

@@ -40,7 +40,9 @@ fn kinds() -> Vec<Kind> {
         framed(0xB066, 10, UlBufferStatus::VERSIONS, 0),
         framed(0xB067, 11, UlTxStatistics::VERSIONS, 0),
         framed(0xB082, 65, RlcDl::VERSIONS, 14),
+        framed(0xB087, 66, RlcCounters::<0xB087>::VERSIONS, 0),
         framed(0xB092, 70, RlcUl::VERSIONS, 18),
+        framed(0xB097, 71, RlcCounters::<0xB097>::VERSIONS, 0),
         framed(0xB0A3, 195, PdcpCipher::<0xB0A3>::VERSIONS, 34),
         framed(0xB0B3, 195, PdcpCipher::<0xB0B3>::VERSIONS, 34),
         plain(0xB0C0, RrcOta::VERSIONS, (20, 0)),
@@ -56,6 +58,7 @@ fn kinds() -> Vec<Kind> {
         plain(0xB18A, RlmReport::VERSIONS, (3, 0)),
         framed(0xB193, 25, ServCellMeas::VERSIONS, 4),
         framed(0xB195, 31, NeighbourMeas::VERSIONS, 4),
+        plain(0xB888, NrPdschStats::VERSIONS, (15, 0)),
     ]
     .concat()
 }
@@ -67,6 +70,10 @@ fn payload(kind: Kind, mut bytes: Vec<u8>, count: u8) -> Vec<u8> {
     bytes[at] = count << shift;
     if matches!(kind.code, 0xB082 | 0xB092 | 0xB0A3 | 0xB0B3) {
         bytes[at + 1] = 0;
+    }
+    if kind.code == 0xB888 {
+        // The major version.
+        bytes[1..4].copy_from_slice(&[0, 2, 0]);
     }
     bytes[0] = kind.version;
     if let Some((id, version)) = kind.subpacket {

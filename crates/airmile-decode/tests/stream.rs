@@ -102,6 +102,17 @@ fn dlf_of(logs: &[Log]) -> Vec<u8> {
     out
 }
 
+/// Unencoded packets in between other bytes, those of one SIM wrapped.
+fn hdf_of(logs: &[Log], between: &[u8]) -> Vec<u8> {
+    let mut out = b"HDF-like head\x10\0\x10".to_vec();
+    for log in logs {
+        out.extend_from_slice(between);
+        frame::emit_log(log.subscription, log.code, log.ts_raw, &log.payload, &mut out);
+    }
+    out.extend_from_slice(between);
+    out
+}
+
 fn logs_of(events: &[Owned]) -> Vec<Log> {
     let log = |event: &Owned| match event {
         Owned::Log(_, log) => Some(log.clone()),
@@ -202,6 +213,58 @@ fn a_torn_last_dlf_record_is_normal() {
 }
 
 #[test]
+fn unencoded_packets_are_found_between_other_bytes() {
+    let logs = some_logs(4);
+    let whole = hdf_of(&logs, &[7, 0x10, 0, 0x10, 0, 0x10, 0x7e]);
+    let (events, deframer) = run(&whole, &[3]);
+    assert_eq!(deframer.container(), Some(Container::Hdf));
+    assert_eq!(logs_of(&events), logs);
+    assert_eq!(problems_of(&events), []);
+}
+
+#[test]
+fn a_torn_last_unencoded_packet_is_normal() {
+    let logs = some_logs(4);
+    let whole = hdf_of(&logs, &[1, 2]);
+    let (events, _) = run(&whole[..whole.len() - 5], AT_ONCE);
+    assert_eq!(logs_of(&events), logs[..3]);
+    let severities: Vec<_> = problems_of(&events).into_iter().map(|(_, s)| s).collect();
+    assert_eq!(severities, [Severity::Normal]);
+}
+
+#[test]
+fn what_only_looks_like_an_unencoded_packet_is_none() {
+    let logs = some_logs(3);
+    let mut between = Vec::new();
+    // Lengths that differ; no log code; a stamp of 1980; a stamp of 2060.
+    for (len, code, ts) in [
+        (13u16, 0xb126u16, 1u64 << 56),
+        (12, 0x0126, 1 << 56),
+        (12, 0xb126, 9),
+        (12, 0xb126, 1 << 57),
+    ] {
+        between.extend([0x10, 0, 12, 0]);
+        between.extend(len.to_le_bytes());
+        between.extend(code.to_le_bytes());
+        between.extend(ts.to_le_bytes());
+    }
+    let (events, _) = run(&hdf_of(&logs, &between), AT_ONCE);
+    assert_eq!(logs_of(&events), logs);
+}
+
+#[test]
+fn hdlc_without_a_good_frame_is_not_taken_for_unencoded_packets() {
+    let mut whole = hdlc_of(&some_logs(4));
+    for at in 1..whole.len() {
+        if whole[at] == 0x7e {
+            whole[at - 1] ^= 1;
+        }
+    }
+    let (_, deframer) = run(&whole, AT_ONCE);
+    assert_ne!(deframer.container(), Some(Container::Hdf));
+}
+
+#[test]
 fn garbage_is_damage() {
     let (events, _) = run(&[0x55; 4000], &[100]);
     assert_eq!(problems_of(&events), [(0, Severity::Damage)]);
@@ -274,9 +337,25 @@ proptest! {
     }
 
     #[test]
+    fn hdf_both_ways(
+        logs in prop::collection::vec(log(), 2..20),
+        between in prop::collection::vec(any::<u8>(), 0..9),
+    ) {
+        // Two bytes and a terminator behind a packet: a frame with a bad CRC.
+        prop_assume!(between.get(2) != Some(&0x7e));
+        let mut logs = logs;
+        for log in &mut logs {
+            log.code = 0xb173;
+        }
+        let (events, deframer) = run(&hdf_of(&logs, &between), AT_ONCE);
+        prop_assert_eq!(deframer.container(), Some(Container::Hdf));
+        prop_assert_eq!(logs_of(&events), logs);
+    }
+
+    #[test]
     fn any_chunking_gives_the_same(
         logs in prop::collection::vec(log(), 0..12),
-        dlf: bool,
+        kind in 0u8..3,
         leading in prop::option::of(8u8..40),
         damages in prop::collection::vec(damage(), 0..5),
         cuts in prop::collection::vec(1usize..100, 1..6),
@@ -286,7 +365,11 @@ proptest! {
             whole.extend([leading, 0, 0, 0]);
             whole.resize(leading.into(), 1);
         }
-        whole.extend(if dlf { dlf_of(&logs) } else { hdlc_of(&logs) });
+        whole.extend(match kind {
+            0 => dlf_of(&logs),
+            1 => hdlc_of(&logs),
+            _ => hdf_of(&logs, &[0x10, 0, 3]),
+        });
         let whole = apply(whole, &damages);
         let (at_once, one) = run(&whole, AT_ONCE);
         for cuts in [&cuts[..], &[1]] {

@@ -6,6 +6,7 @@
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
 //! - [`detect`]: transfers from the allocation alone, where none are given.
 //! - [`load`]: how much of the cell others hold, and what is free (CLAW).
+//! - [`loss`]: what the radio lost, and what it only delayed.
 //! - [`usage`]: how allocation and signal looked over a span.
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
 //! - [`uplink`]: the same of the uplink, from the phone's own buffer.
@@ -13,6 +14,7 @@
 pub mod burst;
 pub mod detect;
 pub mod load;
+pub mod loss;
 mod spans;
 pub mod transfer;
 pub mod uplink;

@@ -21,8 +21,9 @@ pub use finding::{Bound, Burst, Evidence, TransferFinding, Verdict, VerdictThres
 pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};
 pub use records::{
-    BsrReport, BufferStatus, CellInfo, Dci, Grant, GrantSources, Hole, MacBlock, Measurement,
-    PdschDecode, Record, RlcPdu, UlTxStats, UnknownMessage,
+    BsrReport, BufferStatus, CellInfo, CellUse, Dci, Grant, GrantSources, Hole, MacBlock,
+    Measurement, Neighbour, NrStats, PdcpPdu, PdschDecode, RadioLink, Record, RlcPdu, RlcStats,
+    RrcMessage, UlTxStats, UnknownMessage,
 };
 pub use row::{Column, ColumnType, Row, Value};
 pub use stamp::{Clock, Stamp};

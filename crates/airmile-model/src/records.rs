@@ -8,7 +8,7 @@ use crate::tti::Position;
 
 /// Which inputs a grant was put together from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GrantSources(u8);
+pub struct GrantSources(u16);
 
 impl GrantSources {
     /// A grant table (CSV) of the user's own.
@@ -27,8 +27,12 @@ impl GrantSources {
     pub const PDCCH: Self = Self(64);
     /// The emulator.
     pub const EMULATOR: Self = Self(128);
+    /// 0xB887, NR5G MAC PDSCH Status, from a text export.
+    pub const NR_PDSCH_STATUS: Self = Self(256);
+    /// A passive sniffer's table.
+    pub const SNIFFER: Self = Self(512);
 
-    const NAMES: [(Self, &'static str); 8] = [
+    const NAMES: [(Self, &'static str); 10] = [
         (Self::TABLE, "table"),
         (Self::PDSCH_STAT, "0xB173"),
         (Self::PDSCH_DEMAP, "0xB126"),
@@ -37,6 +41,8 @@ impl GrantSources {
         (Self::PUSCH_TX, "0xB139"),
         (Self::PDCCH, "0xB130"),
         (Self::EMULATOR, "emulator"),
+        (Self::NR_PDSCH_STATUS, "0xB887"),
+        (Self::SNIFFER, "sniffer"),
     ];
 
     /// Both sets together.
@@ -339,6 +345,170 @@ pub struct Measurement {
     pub snr_rx1_db: Option<f32>,
 }}
 
+record! { "neighbour"
+/// A measurement of a cell on a frequency of the serving cells (0xB179, 0xB195).
+pub struct Neighbour {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI of the measurement; of writing for 0xB195, which has none.
+    pub position: Position,
+    /// True: the serving cell itself.
+    pub serving: bool,
+    /// Downlink EARFCN.
+    pub earfcn: u32,
+    /// Physical cell identity.
+    pub pci: u16,
+    /// RSRP in dBm.
+    pub rsrp_dbm: Option<f32>,
+    /// RSRQ in dB.
+    pub rsrq_db: Option<f32>,
+    /// RSSI in dBm; 0xB195 only.
+    pub rssi_dbm: Option<f32>,
+    /// Where it is from: a message code.
+    pub source: &'static str,
+}}
+
+record! { "rlm"
+/// A result of radio link monitoring (0xB18A; TS 36.133, 7.6).
+pub struct RadioLink {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI of the result.
+    pub position: Position,
+    /// Block error rate by which the link is out of sync, 0 to 1.
+    pub out_of_sync_bler: f32,
+    /// Block error rate by which the link is in sync, 0 to 1.
+    pub in_sync_bler: f32,
+    /// Out-of-sync indications in a row (N310 counts them).
+    pub out_of_sync_count: u8,
+    /// In-sync indications in a row (N311 counts them).
+    pub in_sync_count: u8,
+    /// State of timer T310, as stored.
+    pub t310_state: u8,
+}}
+
+record! { "rrc"
+/// That an RRC message went over the air (0xB0C0); not what it says.
+pub struct RrcMessage {
+    /// Time of writing in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI by the time of writing.
+    pub position: Position,
+    /// `dl` or `ul`.
+    pub dir: Option<Direction>,
+    /// RRC channel, by the PDU type of the message's version.
+    pub channel: Option<&'static str>,
+    /// PDU type as stored.
+    pub pdu_type: u8,
+    /// Physical cell identity.
+    pub pci: u16,
+    /// Downlink EARFCN.
+    pub earfcn: u32,
+    /// Size of the message in bytes.
+    pub size_bytes: u32,
+    /// True: an RRCConnectionReconfiguration with mobilityControlInfo, so a
+    /// handover command; null on other channels than DL-DCCH.
+    pub handover: Option<bool>,
+}}
+
+record! { "pdcp"
+/// A PDCP data PDU (0xB0A3, 0xB0B3), without what it holds.
+pub struct PdcpPdu {
+    /// Time in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI that the message states.
+    pub position: Position,
+    /// `dl` or `ul`.
+    pub dir: Direction,
+    /// Bearer: the modem's RB configuration index.
+    pub bearer: u8,
+    /// Whether the bearer is a signalling bearer.
+    pub signalling: bool,
+    /// RLC mode of the bearer.
+    pub mode: RlcMode,
+    /// Bits of the sequence number, where its code is known.
+    pub sn_bits: Option<u8>,
+    /// Sequence number; its low 12 bits where it is longer.
+    pub sn: u16,
+    /// Size of the PDU in bytes.
+    pub size_bytes: u32,
+    /// Whether the modem marks the PDU as valid.
+    pub valid: bool,
+}}
+
+record! { "rlc_stats"
+/// Counters of a bearer's RLC since it was set up (0xB087, 0xB097).
+pub struct RlcStats {
+    /// Time of writing in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// `dl` or `ul`.
+    pub dir: Direction,
+    /// Bearer: the modem's RB configuration index.
+    pub bearer: u8,
+    /// RLC mode.
+    pub mode: RlcMode,
+    /// Data PDUs received (downlink), new ones sent (uplink).
+    pub data_pdus: u32,
+    /// Their bytes.
+    pub data_bytes: u32,
+    /// Retransmitted PDUs.
+    pub retx_pdus: u32,
+    /// Their bytes.
+    pub retx_bytes: u32,
+    /// SDUs.
+    pub sdus: u32,
+    /// Their bytes.
+    pub sdu_bytes: u32,
+    /// STATUS PDUs received (downlink), sent (uplink).
+    pub status_pdus: u32,
+    /// PDUs that STATUS PDUs reported missing.
+    pub complete_nacks: u32,
+}}
+
+record! { "nr_stats"
+/// Counters of an NR carrier's downlink (0xB888), by a layout that no sample confirmed.
+pub struct NrStats {
+    /// Time of writing in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// Carrier.
+    pub carrier: u32,
+    /// Slots elapsed.
+    pub slots: u32,
+    /// Blocks whose CRC passed.
+    pub good_blocks: u32,
+    /// Blocks whose CRC failed.
+    pub failed_blocks: u32,
+    /// Retransmitted blocks.
+    pub retx_blocks: u32,
+    /// HARQ failures.
+    pub harq_failures: u32,
+    /// Bytes of good blocks.
+    pub good_bytes: u64,
+    /// Padding bytes.
+    pub padding_bytes: u64,
+    /// Bytes of retransmitted blocks.
+    pub retx_bytes: u64,
+}}
+
+record! { "cell_use"
+/// PRBs of a cell that a passive sniffer saw given out in a TTI, to all users.
+pub struct CellUse {
+    /// Time of the TTI in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// TTI.
+    pub position: Position,
+    /// `dl` or `ul`.
+    pub dir: Direction,
+    /// PRB pairs given out, to all RNTIs.
+    pub n_prb: u32,
+    /// Of them, to the RNTI that was chosen.
+    pub n_prb_own: u32,
+    /// PRB pairs that the cell has.
+    pub n_prb_cell: Option<u16>,
+    /// RNTIs that got some.
+    pub n_rnti: u16,
+}}
+
 record! { "cell_info"
 /// What a message says of a cell (0xB0C1, 0xB0C2, 0xB130), or what was inferred.
 pub struct CellInfo {
@@ -451,6 +621,13 @@ any_record! {
     PdschDecode(PdschDecode),
     UlTxStats(UlTxStats),
     Measurement(Measurement),
+    Neighbour(Neighbour),
+    RadioLink(RadioLink),
+    Rrc(RrcMessage),
+    Pdcp(PdcpPdu),
+    RlcStats(RlcStats),
+    NrStats(NrStats),
+    CellUse(CellUse),
     CellInfo(CellInfo),
     Hole(Hole),
     Unknown(UnknownMessage),

@@ -5,7 +5,7 @@
 //! ```no_run
 //! use airmile::{Inputs, Progress, RadioOptions, diagnose};
 //!
-//! let inputs = Inputs { files: vec!["log.mi2log".into()], transfers: None };
+//! let inputs = Inputs { files: vec!["log.mi2log".into()], ..Inputs::default() };
 //! let answer = diagnose(&inputs, &RadioOptions::default(), &Progress::default())?;
 //! println!("{}", answer.session.says);
 //! # Ok::<(), airmile::Error>(())

@@ -1,13 +1,19 @@
 //! What a file is, by its content and never by its name.
 
 use airmile_decode::diag::{Container, LogReader};
+use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;
+use airmile_decode::text::TextReader;
 
 /// What an input turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A Qualcomm DIAG log.
     ModemLog(Container),
+    /// A text export of QXDM or QCAT.
+    LogText,
+    /// A passive sniffer's table.
+    Sniffer(SnifferKind),
     /// One of the documented tables.
     Table(TableKind),
     /// Nothing at all.
@@ -23,10 +29,6 @@ pub enum Kind {
 pub enum Foreign {
     /// QXDM's compound file.
     Isf,
-    /// QXDM's or QUTS's `.hdf`.
-    Hdf,
-    /// QXDM's or QCAT's text.
-    QxdmText,
     /// libpcap capture.
     Pcap,
     /// pcapng capture.
@@ -44,15 +46,7 @@ impl Foreign {
         match self {
             Self::Isf => {
                 "a QXDM .isf (compound file), whose layout is not public: open it in QXDM or QCAT \
-                 and export it as .dlf"
-            }
-            Self::Hdf => {
-                "an .hdf of QXDM or QUTS, which this version does not read: export it as .dlf, or \
-                 log with a tool that writes .qmdl or .mi2log"
-            }
-            Self::QxdmText => {
-                "a text export of QXDM or QCAT, which this version does not read: export the log \
-                 as .dlf, or convert its rows to the grant table CSV (docs/records.md)"
+                 and export it as .dlf or as parsed text"
             }
             Self::Pcap | Self::PcapNg => {
                 "a packet capture, which this version does not analyse: give the modem log of the \
@@ -80,12 +74,17 @@ impl Kind {
         if let Some(table) = header_line(head).and_then(TableKind::recognise) {
             return Self::Table(table);
         }
+        if let Some(sniffer) = SnifferKind::recognise(head) {
+            return Self::Sniffer(sniffer);
+        }
+        if TextReader::recognise(head) {
+            return Self::LogText;
+        }
         if let Some(container) = LogReader::recognise(head) {
             return Self::ModemLog(container);
         }
         match text_kind(head) {
             Some(foreign) => Self::Foreign(foreign),
-            None if looks_like_hdf(head) => Self::Foreign(Foreign::Hdf),
             None => Self::Unknown,
         }
     }
@@ -97,6 +96,11 @@ impl Kind {
             Self::ModemLog(Container::Hdlc) => "modem_log_hdlc",
             Self::ModemLog(Container::Qmdl2) => "modem_log_qmdl2",
             Self::ModemLog(Container::Dlf) => "modem_log_dlf",
+            Self::ModemLog(Container::Hdf) => "modem_log_hdf",
+            Self::LogText => "modem_log_text",
+            Self::Sniffer(SnifferKind::Falcon) => "sniffer_falcon",
+            Self::Sniffer(SnifferKind::NgScope) => "sniffer_ng_scope",
+            Self::Sniffer(SnifferKind::NrScope) => "sniffer_nr_scope",
             Self::Table(TableKind::Grants) => "grant_table",
             Self::Table(TableKind::Rlc) => "rlc_table",
             Self::Table(TableKind::Transfers) => "transfers",
@@ -104,8 +108,6 @@ impl Kind {
             Self::Table(TableKind::TransferTruth) => "transfer_truth",
             Self::Empty => "empty",
             Self::Foreign(Foreign::Isf) => "isf",
-            Self::Foreign(Foreign::Hdf) => "hdf",
-            Self::Foreign(Foreign::QxdmText) => "qxdm_text",
             Self::Foreign(Foreign::Pcap) => "pcap",
             Self::Foreign(Foreign::PcapNg) => "pcapng",
             Self::Foreign(Foreign::Parquet) => "parquet",
@@ -146,33 +148,7 @@ fn text_kind(head: &[u8]) -> Option<Foreign> {
     if trimmed.starts_with('{') || trimmed.starts_with('[') {
         return Some(Foreign::Json);
     }
-    let packets = text.lines().take(2_000).filter(|line| has_log_code(line)).count();
-    (packets > 0).then_some(Foreign::QxdmText)
-}
-
-/// A line with a log code as QXDM (`[0xB887]`) or QCAT (` 0xB173 `) print it.
-fn has_log_code(line: &str) -> bool {
-    line.match_indices("0x").any(|(at, _)| {
-        line.get(at + 2..at + 6).is_some_and(|code| code.bytes().all(|b| b.is_ascii_hexdigit()))
-            && matches!(line.as_bytes().get(at + 6), Some(b']' | b' '))
-    })
-}
-
-/// Unencoded log packets (`10 00 LL LL` twice the same length) inside an
-/// unknown outer structure.
-fn looks_like_hdf(head: &[u8]) -> bool {
-    let found = head
-        .windows(8)
-        .filter(|w| {
-            let length = u16::from_le_bytes([w[2], w[3]]);
-            w[0] == 0x10
-                && w[1] == 0
-                && w[2..4] == w[4..6]
-                && length >= 12
-                && matches!(w[7], 0x11..=0x1f | 0x41 | 0x71 | 0xb0..=0xb9)
-        })
-        .count();
-    found >= 2
+    None
 }
 
 #[cfg(test)]
@@ -191,7 +167,7 @@ mod tests {
         assert_eq!(Kind::of(b"\xd4\xc3\xb2\xa1\x02\0\x04\0"), Kind::Foreign(Foreign::Pcap));
         assert_eq!(Kind::of(b"{\"log\": 1}"), Kind::Foreign(Foreign::Json));
         let text = b"12:01:02.123456\t[0xB887]\tNR5G MAC PDSCH Status\nx\n";
-        assert_eq!(Kind::of(text), Kind::Foreign(Foreign::QxdmText));
+        assert_eq!(Kind::of(text), Kind::LogText);
         assert_eq!(Kind::of(b""), Kind::Empty);
         assert_eq!(Kind::of(b"hello\n"), Kind::Unknown);
         assert!(Foreign::Isf.advice().contains(".dlf"));

@@ -1,6 +1,8 @@
 //! One engine for every command: opens inputs, recognises them, and gives
 //! their records in order to a sink, with a report of each file.
 
+mod foreign;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -33,6 +35,9 @@ pub struct Inputs {
     pub files: Vec<PathBuf>,
     /// Transfers as the application saw them; may also be among the files.
     pub transfers: Option<PathBuf>,
+    /// Whose grants to take from a sniffer's table; the RNTI with the most
+    /// bytes where it is not given.
+    pub rnti: Option<u16>,
 }
 
 /// What a file held, as `inspect` gives it.
@@ -76,7 +81,7 @@ pub struct MessageRow {
     /// Log code, as in `0xB173`.
     pub code: String,
     /// Name.
-    pub name: &'static str,
+    pub name: String,
     /// Version: the first payload byte.
     pub version: Option<u8>,
     /// Version of its first subpacket, where it has subpackets.
@@ -180,7 +185,7 @@ pub fn read_inputs(
                 .into(),
         });
     }
-    read_opened(opened, sink)
+    read_opened(opened, inputs.rnti, sink)
 }
 
 struct Opened {
@@ -194,22 +199,30 @@ fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
         Kind::Foreign(foreign) => format!("is {}", foreign.advice()),
         Kind::Empty => "is empty".to_owned(),
         Kind::Unknown => "is of no known kind: expected a modem log (.mi2log, .qmdl, .qmdl2, \
-                          .dlf) or one of the tables of docs/records.md (a CSV with a header line)"
+                          .dlf, .hdf), a text export of one, or one of the tables of docs/records.md"
             .to_owned(),
         _ => return Ok(()),
     };
     Err(Error::Unusable { path: path.to_owned(), what })
 }
 
-fn read_opened(opened: Vec<Opened>, sink: &mut dyn FnMut(Tagged)) -> Result<Loaded> {
+fn read_opened(
+    opened: Vec<Opened>,
+    rnti: Option<u16>,
+    sink: &mut dyn FnMut(Tagged),
+) -> Result<Loaded> {
     let mut reports: BTreeMap<usize, FileReport> = BTreeMap::new();
     let mut transfers = Vec::new();
     let mut logs = Vec::new();
+    let mut texts = Vec::new();
+    let mut sniffed = Vec::new();
     let mut grants = Vec::new();
     let mut rlc = Vec::new();
     for item in opened {
         match item.kind {
             Kind::ModemLog(_) => logs.push(item),
+            Kind::LogText => texts.push(item),
+            Kind::Sniffer(kind) => sniffed.push((item, kind)),
             Kind::Table(TableKind::Grants) => grants.push(item),
             Kind::Table(TableKind::Rlc) => rlc.push(item),
             Kind::Table(TableKind::Transfers) => {
@@ -231,13 +244,22 @@ fn read_opened(opened: Vec<Opened>, sink: &mut dyn FnMut(Tagged)) -> Result<Load
         }
     }
     let has_tables = !grants.is_empty() || !rlc.is_empty();
-    if has_tables && !logs.is_empty() {
+    let kinds = [has_tables, !logs.is_empty(), !texts.is_empty(), !sniffed.is_empty()];
+    if kinds.into_iter().filter(|there| *there).count() > 1 || sniffed.len() > 1 {
         return Err(Error::Option(
-            "modem logs and grant tables do not share a TTI counter: analyse them one at a time"
+            "modem logs, text exports, grant tables and sniffers' tables do not share a TTI \
+             counter: analyse them one at a time"
                 .into(),
         ));
     }
     for (order, report) in read_logs(logs, sink)? {
+        reports.insert(order, report);
+    }
+    for (order, report) in foreign::read_texts(texts, sink) {
+        reports.insert(order, report);
+    }
+    for (item, kind) in sniffed {
+        let (order, report) = foreign::read_sniffer(item, kind, rnti, sink);
         reports.insert(order, report);
     }
     for (order, report) in read_tables(grants, rlc, sink)? {
@@ -318,7 +340,7 @@ fn fill_log_report(report: &mut FileReport, reader: &LogReader) {
 fn message_row(key: MessageKey, count: MessageCount) -> MessageRow {
     MessageRow {
         code: format!("0x{:04X}", key.code),
-        name: airmile_decode::diag::names::name(key.code).unwrap_or("unknown"),
+        name: airmile_decode::diag::names::name(key.code).unwrap_or("unknown").to_owned(),
         version: key.version,
         subpacket_version: key.sub,
         count: count.count,

@@ -67,7 +67,7 @@ fn any_pieces_give_the_same_records() {
 }
 
 fn run(files: &[PathBuf], options: &RadioOptions) -> RadioReport {
-    let inputs = Inputs { files: files.to_vec(), transfers: None };
+    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
     radio(&inputs, options, &Progress::default()).unwrap()
 }
 

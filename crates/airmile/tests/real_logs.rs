@@ -17,7 +17,7 @@ fn log(name: &str) -> Option<Inputs> {
         println!("SKIPPED: {} is not there", path.display());
         return None;
     }
-    Some(Inputs { files: vec![path], transfers: None })
+    Some(Inputs { files: vec![path], ..Inputs::default() })
 }
 
 fn grants(inputs: &Inputs) -> Vec<Grant> {

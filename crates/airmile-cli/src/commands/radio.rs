@@ -51,8 +51,25 @@ fn text(report: &RadioReport, all: bool) -> String {
     for dir in Direction::ALL {
         out.push_str(&bursts_text(report, *dir, all));
     }
+    out.push_str(&loss_line(report));
     out.push_str(&output::missing(&report.missing));
     out
+}
+
+fn loss_line(report: &RadioReport) -> String {
+    let loss = &report.radio_loss;
+    let delayed = format!(
+        "{} failed blocks and {} RLC retransmissions delayed data",
+        loss.harq_failures, loss.rlc_retx
+    );
+    if loss.known {
+        let (rlc, pdcp) = (loss.lost_rlc_pdus, loss.lost_pdcp_pdus);
+        format!("\nLost by the radio: {rlc} RLC PDUs, {pdcp} PDCP PDUs; {delayed}\n")
+    } else if loss.harq_failures > 0 {
+        format!("\nLost by the radio: unknown, no sequence numbers; {delayed}\n")
+    } else {
+        String::new()
+    }
 }
 
 fn cell_line(report: &RadioReport) -> String {

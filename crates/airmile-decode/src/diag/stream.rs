@@ -10,7 +10,9 @@
 //! - HDLC (`.mi2log`, `.qmdl`): two frames with a good CRC;
 //! - HDLC behind a leading section (`.qmdl2`): the first four bytes are the
 //!   section's length, and two good frames follow it;
-//! - DLF: three plausible record heads, each where the one before it ends.
+//! - DLF: three plausible record heads, each where the one before it ends;
+//! - HDF: unencoded log packets in between other bytes, taken only where
+//!   nothing of the above was found.
 //!
 //! The container whose evidence is complete earliest in the input wins.
 //!
@@ -18,6 +20,8 @@
 //! which has no marks, goes on at the next place where two plausible heads are
 //! chained. A piece at the beginning or end of a stream that is no frame is
 //! [`Severity::Normal`]: logs are rotated in the middle of one.
+
+mod hdf;
 
 use std::collections::VecDeque;
 
@@ -36,6 +40,8 @@ pub enum Container {
     Qmdl2,
     /// DLF records.
     Dlf,
+    /// Unencoded log packets in between other bytes.
+    Hdf,
 }
 
 /// What [`Deframer::poll`] gives.
@@ -68,6 +74,10 @@ const DETECT_LIMIT: usize = 1 << 20;
 /// The longest leading section of a `.qmdl2` (chosen here).
 const MAX_LEADING: usize = 1 << 18;
 
+/// Bad frames from which two good ones may be chance (chosen here: no sample
+/// log has more than two).
+const MANY_BAD: u32 = 64;
+
 /// Finds packets in a stream of bytes.
 #[derive(Debug, Default)]
 pub struct Deframer {
@@ -81,6 +91,8 @@ pub struct Deframer {
     scanned: usize,
     /// Where DLF records stopped making sense.
     lost: Option<u64>,
+    /// Offset behind the last unencoded packet, and its time stamp.
+    behind: (u64, Option<u64>),
     /// The last frame, unescaped.
     frame: Vec<u8>,
     container: Option<Container>,
@@ -195,6 +207,7 @@ fn place(rest: &[u8], at: usize, finished: bool) -> Place {
 enum Found {
     Frame { offset: u64, range: Option<(usize, usize)> },
     Record { offset: u64, head: Head, end: usize },
+    Unencoded { offset: u64, from: usize, to: usize, subscription: u8 },
     Problem(Problem),
 }
 
@@ -249,6 +262,7 @@ impl Deframer {
         let found = match container {
             Container::Hdlc | Container::Qmdl2 => self.next_frame(),
             Container::Dlf => self.next_record(),
+            Container::Hdf => self.next_unencoded(),
         };
         match found? {
             Found::Problem(problem) => Some(Event::Problem(problem)),
@@ -258,6 +272,16 @@ impl Deframer {
                 let at = time::stamp(ts_raw);
                 let log = LogPacket { offset, subscription: 0, code, ts_raw, at, payload };
                 Some(Event::Log(log))
+            }
+            Found::Unencoded { offset, from, to, subscription } => {
+                Some(match Packet::parse(offset, &self.buffer[from..to]) {
+                    Ok((Packet::Log(log), _)) => Event::Log(LogPacket { subscription, ..log }),
+                    Ok((Packet::Other(other), _)) => Event::Other(other),
+                    Err(error) => {
+                        let (severity, what) = (Severity::Damage, error.to_string());
+                        Event::Problem(Problem { offset, severity, what })
+                    }
+                })
             }
             Found::Frame { offset, range } => {
                 let frame = match range {
@@ -309,11 +333,18 @@ impl Deframer {
         let decided = [(qmdl2, Container::Qmdl2), (hdlc, Container::Hdlc), (dlf, Container::Dlf)];
         let earliest = decided.iter().filter_map(|&(at, container)| Some((at?, container)));
         let container = match earliest.min_by_key(|&(at, _)| at) {
+            // A frame can pass its CRC by chance, one piece in 65536.
+            Some((at, Container::Hdlc))
+                if self.detect.hdlc.bad >= MANY_BAD && hdf::evidence(&bytes[..at]) =>
+            {
+                Container::Hdf
+            }
             Some((_, container)) => container,
             None if !last_look => {
                 self.detect.next = bytes.len() + bytes.len() / 16 + 1;
                 return None;
             }
+            None if self.detect.hdlc.good == 0 && hdf::evidence(bytes) => Container::Hdf,
             None if self.detect.hdlc.good == 0 && any_dlf(bytes, whole) => Container::Dlf,
             None => Container::Hdlc,
         };

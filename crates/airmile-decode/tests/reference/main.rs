@@ -11,6 +11,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
+mod counters;
 mod exceptions;
 mod project;
 

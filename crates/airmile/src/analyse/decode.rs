@@ -172,10 +172,16 @@ fn json_line(out: &mut dyn Write, subscription: u8, record: &Record) -> Result<(
 fn grant_json(grant: &airmile_model::Grant) -> Map<String, serde_json::Value> {
     use airmile_model::Row;
     let mut fields = grant.to_json();
+    // Slots in a frame: 10 * 2^mu (TS 38.211, 4.3.2). Later timing segments have
+    // an SFN phase of their own.
     if grant.position.timing_segment == 0 {
-        let wrapped = grant.position.tti.wrapped();
-        fields.insert("sfn".into(), wrapped.sfn().into());
-        fields.insert("subframe".into(), wrapped.subframe().into());
+        let (tti, mu) = (grant.position.tti.0, grant.position.numerology.min(4));
+        let slot = tti.rem_euclid(10 << mu);
+        fields.insert("sfn".into(), tti.div_euclid(10 << mu).rem_euclid(1_024).into());
+        fields.insert("subframe".into(), (slot >> mu).into());
+        if mu > 0 {
+            fields.insert("slot".into(), slot.into());
+        }
     }
     let names: Vec<_> = grant.sources.names().collect();
     fields.insert("sources".into(), names.into());

@@ -36,7 +36,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut missing_files = Vec::new();
     let mut transfers_given = false;
     for path in inputs.files.iter().chain(&inputs.transfers) {
-        let one = Inputs { files: vec![path.clone()], transfers: None };
+        let one = Inputs { files: vec![path.clone()], transfers: None, rnti: inputs.rnti };
         let mut filter = LimitFilter::new(limits);
         let read = read_inputs(&one, progress, &mut |tagged| {
             if filter.keeps(&tagged.record) {

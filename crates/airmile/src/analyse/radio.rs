@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 use airmile_infer::detect::DetectOptions;
 use airmile_infer::load::LoadEstimate;
+use airmile_infer::loss::RadioLoss;
 use airmile_infer::usage::Usage;
 use airmile_model::{Burst, Direction, Transfer, TransferFinding, VerdictThresholds};
 use schemars::JsonSchema;
@@ -51,6 +52,8 @@ pub struct RadioReport {
     /// Windows with measurements in which the load cannot be told: SNR under
     /// 0 dB, or no reading.
     pub cell_load_untold: u64,
+    /// What the radio lost, and what it only delayed.
+    pub radio_loss: RadioLoss,
     /// What the records hold.
     pub evidence_counts: EvidenceCounts,
     /// Cells that served.
@@ -169,7 +172,7 @@ fn report(
     tracks: TracksDone,
     options: &RadioOptions,
 ) -> Result<RadioReport> {
-    let TracksDone { dl, ul, load, counts, cells, bandwidth, filter } = tracks;
+    let TracksDone { dl, ul, load, counts, loss, cells, bandwidth, filter } = tracks;
     let (transfers_from, transfers, usage) = if loaded.transfers.is_empty() {
         let (mut found, mut usage) = findings_of_detected(&dl, options);
         let (more, more_usage) = findings_of_detected(&ul, options);
@@ -202,6 +205,7 @@ fn report(
         bursts,
         cell_load_untold: (load.len() - cell_load.len()) as u64,
         cell_load,
+        radio_loss: loss,
         evidence_counts: counts,
         cells,
         n_prb_cell: bandwidth.map(|(n, _)| n),

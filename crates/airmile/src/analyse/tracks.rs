@@ -7,6 +7,7 @@ use airmile_infer::detect::{
     DetectOptions, DetectedTransfer, SmallTransfers, TransferDetector, new_data_bytes,
 };
 use airmile_infer::load::{LoadEstimate, LoadEstimator};
+use airmile_infer::loss::{LossTracker, RadioLoss};
 use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_infer::usage::UsageBins;
@@ -91,6 +92,7 @@ pub(super) struct Tracks {
     dl: BurstTracker,
     ul: UplinkTracker,
     load: LoadEstimator,
+    loss: LossTracker,
     dl_track: Track,
     ul_track: Track,
     detectors: [TransferDetector; 2],
@@ -106,6 +108,7 @@ pub(super) struct TracksDone {
     /// Load of the primary cell.
     pub(super) load: Vec<LoadEstimate>,
     pub(super) counts: EvidenceCounts,
+    pub(super) loss: RadioLoss,
     pub(super) cells: Vec<ServingCell>,
     pub(super) bandwidth: Option<(u16, &'static str)>,
     /// The limits, with the start that they count from.
@@ -143,6 +146,7 @@ impl Tracks {
             dl: BurstTracker::new(burst),
             ul: UplinkTracker::new(UplinkOptions::default()),
             load: LoadEstimator::default(),
+            loss: LossTracker::default(),
             dl_track: Track::new(Direction::Dl),
             ul_track: Track::new(Direction::Ul),
             detectors: [Direction::Dl, Direction::Ul].map(|d| TransferDetector::new(d, detect)),
@@ -197,6 +201,8 @@ impl Tracks {
         self.dl.push(record);
         self.ul.push(record);
         self.load.push(record);
+        self.loss.push(record);
+        while self.loss.poll().is_some() {}
         self.dl_track.timeline.absorb(&mut self.dl);
         absorb_uplink(&mut self.ul_track.timeline, &mut self.ul);
     }
@@ -228,6 +234,7 @@ impl Tracks {
             ul: self.ul_track,
             load,
             counts: self.counts,
+            loss: self.loss.finish(),
             cells: cells.collect(),
             bandwidth: self.bandwidth,
             filter: self.filter,

@@ -10,6 +10,7 @@
 
 mod downlink;
 mod plain;
+mod signalling;
 mod timing;
 mod uplink;
 
@@ -119,7 +120,15 @@ impl Assembler {
                 band: Some(m.band),
                 ..self.blank_cell(at, 0, "0xB0C2")
             }),
-            _ => {}
+            Message::IntraFreqMeas(m) => self.intra_freq(at, m),
+            Message::NeighbourMeas(m) => self.neighbours(at, m),
+            Message::RlmReport(m) => self.radio_link(at, m),
+            Message::RrcOta(m) => self.rrc_message(at, m),
+            Message::PdcpDl(m) => self.pdcp(at, m),
+            Message::PdcpUl(m) => self.pdcp(at, m),
+            Message::RlcDlStats(m) => self.rlc_counters(at, m),
+            Message::RlcUlStats(m) => self.rlc_counters(at, m),
+            Message::NrPdschStats(m) => self.nr_counters(at, m),
         }
         self.release(at.ns);
     }

@@ -171,7 +171,7 @@ impl Assembler {
     }
 }
 
-const fn rlc_mode(code: u8) -> RlcMode {
+pub(super) const fn rlc_mode(code: u8) -> RlcMode {
     match code {
         1 => RlcMode::Am,
         2 => RlcMode::Um,

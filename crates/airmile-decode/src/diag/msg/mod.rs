@@ -16,6 +16,7 @@ pub mod buffer_status;
 pub mod mac_block;
 pub mod mac_header;
 pub mod neighbours;
+pub mod nr_stats;
 pub mod pdcch;
 pub mod pdcp;
 pub mod pdsch_decoding;
@@ -24,6 +25,7 @@ pub mod pdsch_stat;
 pub mod pusch;
 pub mod rlc;
 pub mod rlc_header;
+pub mod rlc_stats;
 pub mod rlm;
 pub mod rrc;
 pub mod serv_cell;
@@ -39,6 +41,7 @@ pub use mac_header::{BsrElement, MacContent, MacHeader, MacSubheader};
 pub use neighbours::{
     IntraFreqMeas, IntraFreqNeighbour, NeighbourCell, NeighbourMeas, NeighbourMeasSubpacket,
 };
+pub use nr_stats::{NrCarrierCounters, NrPdschStats};
 pub use pdcch::{DCI_FORMATS, PdcchCandidate, PdcchDecoding};
 pub use pdcp::{PdcpCipher, PdcpCipherSubpacket, PdcpPdu};
 pub use pdsch_decoding::{CodeBlock, DecodedStream, PdschDecoding, PdschDecodingRecord};
@@ -47,6 +50,7 @@ pub use pdsch_stat::{PdschStat, PdschStatBlock, PdschStatRecord};
 pub use pusch::{PuschTx, PuschTxRecord};
 pub use rlc::{LoggedPdu, RlcDl, RlcDlSubpacket, RlcUl, RlcUlSubpacket};
 pub use rlc_header::{Nack, RlcHeader};
+pub use rlc_stats::{BearerCounters, RlcCounters, RlcCountersSubpacket};
 pub use rlm::{RlmRecord, RlmReport};
 pub use rrc::{RrcMib, RrcOta, RrcServCell};
 pub use serv_cell::{ServCellMeas, ServCellSubpacket};
@@ -148,8 +152,12 @@ messages! {
     UlTxStatistics(UlTxStatistics) = 0xB067,
     /// 0xB082, LTE_RLC_DL_AM_All_PDU.
     RlcDl(RlcDl) = 0xB082,
+    /// 0xB087, LTE_RLC_DL_Stats.
+    RlcDlStats(RlcCounters<0xB087>) = 0xB087,
     /// 0xB092, LTE_RLC_UL_AM_All_PDU.
     RlcUl(RlcUl) = 0xB092,
+    /// 0xB097, LTE_RLC_UL_Stats.
+    RlcUlStats(RlcCounters<0xB097>) = 0xB097,
     /// 0xB0A3, LTE_PDCP_DL_Cipher_Data_PDU.
     PdcpDl(PdcpCipher<0xB0A3>) = 0xB0A3,
     /// 0xB0B3, LTE_PDCP_UL_Cipher_Data_PDU.
@@ -178,4 +186,6 @@ messages! {
     ServCellMeas(ServCellMeas) = 0xB193,
     /// 0xB195, LTE_PHY_Connected_Mode_Neighbor_Measurement.
     NeighbourMeas(NeighbourMeas) = 0xB195,
+    /// 0xB888, NR5G MAC PDSCH Stats.
+    NrPdschStats(NrPdschStats) = 0xB888,
 }

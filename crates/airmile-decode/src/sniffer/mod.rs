@@ -1,0 +1,392 @@
+//! Tables of passive sniffers, as grants of one user.
+//!
+//! A sniffer sees the control channel of a whole cell: every user's grants,
+//! none of their HARQ outcome, RLC or padding. One RNTI is taken, given or the
+//! one with the most bytes; what the others got is kept as the cell's use per
+//! TTI. Which RNTI that is shows only at the end, so the rows are held, about
+//! 50 bytes each.
+
+mod rows;
+
+use std::collections::{BTreeMap, HashMap};
+
+use airmile_model::{
+    CellUse, Clock, Direction, Grant, GrantSources, Position, Problem, Record, RntiType, Severity,
+    Stamp, TtiIndex,
+};
+
+use self::rows::{Columns, SniffedRow};
+
+/// RNTIs that can be a user's C-RNTI (TS 36.321, table 7.1-1).
+const C_RNTIS: std::ops::RangeInclusive<u16> = 0x003d..=0xfff3;
+/// Problems that are kept in words; more are counted.
+const KEPT_PROBLEMS: usize = 100;
+/// Longer lines are no rows.
+const MAX_LINE: usize = 8 * 1024;
+/// A process' NDI tells a retransmission only this long (chosen here: past
+/// the largest number of HARQ round trips that cells allow, 8 of 8 ms).
+const NDI_HOLDS_MS: i64 = 100;
+
+/// Whose table it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnifferKind {
+    /// FALCON's `FalconEye -D`: tabs, no header, a row per DCI.
+    Falcon,
+    /// NG-Scope 2's downlink log: tabs, no header, a row per DCI or empty TTI.
+    NgScope,
+    /// NR-Scope's CSV, with a header.
+    NrScope,
+}
+
+impl SnifferKind {
+    /// Tells a table by its first bytes.
+    #[must_use]
+    pub fn recognise(head: &[u8]) -> Option<Self> {
+        let end = head.iter().position(|&b| b == b'\n').unwrap_or(head.len());
+        let line = std::str::from_utf8(head.get(..end)?).ok()?.trim_end_matches('\r');
+        if Columns::of_header(line).is_some() {
+            return Some(Self::NrScope);
+        }
+        let fits = |kind: Self| rows::row(kind, line, None).is_ok();
+        [Self::Falcon, Self::NgScope].into_iter().find(|&kind| fits(kind))
+    }
+
+    /// The name a person reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Falcon => "FALCON DCI trace",
+            Self::NgScope => "NG-Scope DCI log",
+            Self::NrScope => "NR-Scope DCI log",
+        }
+    }
+}
+
+/// What a sniffer's table held.
+#[derive(Debug, Clone, Default)]
+pub struct SnifferStats {
+    /// Bytes.
+    pub bytes: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Rows that could not be read.
+    pub bad_rows: u64,
+    /// What was wrong, the first ones in words.
+    pub problems: Vec<Problem>,
+    /// Problems beyond those.
+    pub more_problems: u64,
+    /// The RNTI whose grants were given, its bytes, and how many RNTIs there are.
+    pub chosen: Option<(u16, u64, usize)>,
+}
+
+/// Reads a sniffer's table in pieces; its records come at the end.
+#[derive(Debug)]
+pub struct SnifferReader {
+    kind: SnifferKind,
+    partial: Vec<u8>,
+    line_at: u64,
+    columns: Option<Columns>,
+    rows: Vec<SniffedRow>,
+    stats: SnifferStats,
+}
+
+impl SnifferReader {
+    /// At the start of a table.
+    #[must_use]
+    pub fn new(kind: SnifferKind) -> Self {
+        let (partial, rows, stats) = (Vec::new(), Vec::new(), SnifferStats::default());
+        Self { kind, partial, line_at: 0, columns: None, rows, stats }
+    }
+
+    /// What the table held so far.
+    #[must_use]
+    pub const fn stats(&self) -> &SnifferStats {
+        &self.stats
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (line, after) = rest.split_at(end);
+            rest = after.get(1..).unwrap_or_default();
+            self.take(line);
+            self.stats.bytes += end as u64 + 1;
+            self.line();
+            self.line_at = self.stats.bytes;
+        }
+        self.take(rest);
+        self.stats.bytes += rest.len() as u64;
+    }
+
+    fn take(&mut self, part: &[u8]) {
+        let room = (MAX_LINE + 1).saturating_sub(self.partial.len());
+        self.partial.extend_from_slice(part.get(..part.len().min(room)).unwrap_or_default());
+    }
+
+    fn line(&mut self) {
+        let bytes = std::mem::take(&mut self.partial);
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim_end_matches('\r');
+        if text.trim().is_empty() {
+            return;
+        }
+        if self.kind == SnifferKind::NrScope && self.columns.is_none() {
+            self.columns = Columns::of_header(text);
+            return;
+        }
+        self.stats.rows += 1;
+        let read = if bytes.len() > MAX_LINE {
+            Err("is too long for a row".to_owned())
+        } else {
+            rows::row(self.kind, text, self.columns.as_ref())
+        };
+        match read {
+            Ok(row) => self.rows.push(row),
+            Err(what) => {
+                self.stats.bad_rows += 1;
+                let (offset, severity) = (self.line_at, Severity::Damage);
+                if self.stats.problems.len() < KEPT_PROBLEMS {
+                    let what = format!("{} row {what}", self.kind.name());
+                    self.stats.problems.push(Problem { offset, severity, what });
+                } else {
+                    self.stats.more_problems += 1;
+                }
+            }
+        }
+    }
+
+    /// The end of the table: the grants of `rnti`, or of the one with the
+    /// most bytes, and the cell's use, in TTI order.
+    pub fn finish(&mut self, rnti: Option<u16>, sink: &mut dyn FnMut(Record)) {
+        if !self.partial.is_empty() {
+            self.line();
+        }
+        let rows = std::mem::take(&mut self.rows);
+        let mut bytes: BTreeMap<u16, u64> = BTreeMap::new();
+        for row in rows.iter().filter(|row| C_RNTIS.contains(&row.rnti)) {
+            let sum = row.tbs_bytes.iter().flatten().map(|&b| u64::from(b)).sum::<u64>();
+            *bytes.entry(row.rnti).or_default() += sum;
+        }
+        let chosen = rnti.or_else(|| {
+            // Of equal ones the lowest.
+            bytes.iter().rev().max_by_key(|(_, bytes)| **bytes).map(|(rnti, _)| *rnti)
+        });
+        self.stats.chosen = chosen.map(|r| (r, bytes.get(&r).copied().unwrap_or(0), bytes.len()));
+        let numerology = match self.kind {
+            SnifferKind::NrScope => rows::numerology(&rows),
+            _ => 0,
+        };
+        for record in records(&rows, chosen, numerology) {
+            sink(record);
+        }
+    }
+}
+
+/// All rows of a TTI and direction.
+#[derive(Debug, Default)]
+struct Use {
+    at: Option<Stamp>,
+    n_prb: u32,
+    n_prb_own: u32,
+    n_prb_cell: Option<u16>,
+    rntis: Vec<u16>,
+    grants: Vec<Grant>,
+}
+
+fn records(rows: &[SniffedRow], chosen: Option<u16>, numerology: u8) -> Vec<Record> {
+    let mut uses: BTreeMap<(Position, Direction), Use> = BTreeMap::new();
+    let mut unwrapper = Unwrapper { per_ms: 1 << numerology, last: None };
+    for row in rows {
+        let tti = unwrapper.unwrap(row);
+        let cell = row.cell;
+        // A grant in subframe n is sent in n + 4 (TS 36.213, 8.0, FDD).
+        let delay = if row.dir == Direction::Ul && numerology == 0 { 4 } else { 0 };
+        let position = Position {
+            timing_segment: 0,
+            cell,
+            numerology,
+            tti: TtiIndex(tti.saturating_add(delay)),
+        };
+        let at = row.time_us.and_then(|us| us.checked_mul(1_000));
+        let at = at.map(|ns| Stamp { clock: Clock::Modem, ns: ns + delay * 1_000_000 });
+        let entry = uses.entry((position, row.dir)).or_default();
+        entry.at = entry.at.or(at);
+        entry.n_prb_cell = entry.n_prb_cell.or(row.n_prb_cell);
+        if row.rnti == 0 {
+            continue;
+        }
+        entry.n_prb += u32::from(row.n_prb);
+        if !entry.rntis.contains(&row.rnti) {
+            entry.rntis.push(row.rnti);
+        }
+        if Some(row.rnti) == chosen {
+            entry.n_prb_own += u32::from(row.n_prb);
+            entry.grants.extend(grants(row, position, at));
+        }
+    }
+    let mut ndi: HashMap<(u8, Direction, u8, u8), (bool, i64)> = HashMap::new();
+    let mut out = Vec::new();
+    for ((position, dir), mut entry) in uses {
+        for grant in &mut entry.grants {
+            settle(grant, &mut ndi);
+        }
+        let Use { at, n_prb, n_prb_own, n_prb_cell, rntis, grants } = entry;
+        out.extend(grants.into_iter().map(Record::from));
+        let n_rnti = u16::try_from(rntis.len()).unwrap_or(u16::MAX);
+        out.push(CellUse { at, position, dir, n_prb, n_prb_own, n_prb_cell, n_rnti }.into());
+    }
+    out
+}
+
+fn grants(row: &SniffedRow, position: Position, at: Option<Stamp>) -> Vec<Grant> {
+    let blocks = row.tbs_bytes.iter().enumerate().filter_map(|(tb, bytes)| Some((tb, (*bytes)?)));
+    let n_blocks = row.tbs_bytes.iter().flatten().count() as u8;
+    blocks
+        .map(|(tb, bytes)| {
+            let mut grant = Grant::new(position, row.dir, row.n_prb);
+            grant.at = at;
+            grant.n_prb_cell = row.n_prb_cell;
+            grant.layers = row.layers.or((n_blocks == 2).then_some(2));
+            grant.tb = tb as u8;
+            grant.tbs_bytes = Some(bytes);
+            grant.mcs = row.mcs.get(tb).copied().flatten();
+            grant.rv = row.rv.get(tb).copied().flatten();
+            grant.ndi = row.ndi.get(tb).copied().flatten();
+            grant.harq_id = row.harq_id;
+            grant.rnti = if C_RNTIS.contains(&row.rnti) { RntiType::C } else { RntiType::Other };
+            grant.sources = GrantSources::SNIFFER;
+            grant
+        })
+        .collect()
+}
+
+/// New data or not: by the MCS, or by the NDI of the process.
+fn settle(grant: &mut Grant, ndi: &mut HashMap<(u8, Direction, u8, u8), (bool, i64)>) {
+    let lte = grant.position.numerology == 0;
+    if lte && grant.dir == Direction::Dl && grant.mcs.is_some_and(|mcs| mcs >= 29) {
+        grant.retx = Some(true);
+    }
+    let (Some(harq_id), Some(now)) = (grant.harq_id, grant.ndi) else { return };
+    let key = (grant.position.cell, grant.dir, harq_id, grant.tb);
+    let tti = grant.position.tti.0;
+    let holds = NDI_HOLDS_MS << grant.position.numerology;
+    let before = ndi.insert(key, (now, tti)).filter(|(_, at)| tti - at <= holds);
+    if grant.retx.is_none() {
+        grant.retx = Some(before.is_some_and(|(ndi, _)| ndi == now));
+    }
+}
+
+/// Wrapped counters to indexes, by the time where rows have one.
+struct Unwrapper {
+    per_ms: i64,
+    last: Option<(i64, Option<i64>)>,
+}
+
+impl Unwrapper {
+    fn unwrap(&mut self, row: &SniffedRow) -> i64 {
+        let period = 10_240 * self.per_ms;
+        let wrapped = row.frame * 10 * self.per_ms + row.slot;
+        let tti = match self.last {
+            None => wrapped,
+            Some((last, last_us)) => {
+                let gone = match (last_us, row.time_us) {
+                    (Some(then), Some(now)) => {
+                        now.saturating_sub(then).saturating_mul(self.per_ms) / 1_000
+                    }
+                    _ => 0,
+                };
+                let predicted = last.saturating_add(gone);
+                let periods = (predicted - wrapped + period / 2).div_euclid(period);
+                wrapped + periods * period
+            }
+        };
+        self.last = Some((tti, row.time_us));
+        tti
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, rnti: Option<u16>) -> (Vec<Record>, SnifferStats) {
+        let kind = SnifferKind::recognise(text.as_bytes()).unwrap();
+        let mut reader = SnifferReader::new(kind);
+        for piece in text.as_bytes().chunks(7) {
+            reader.push(piece);
+        }
+        let mut out = Vec::new();
+        reader.finish(rnti, &mut |record| out.push(record));
+        (out, reader.stats().clone())
+    }
+
+    fn grants(records: &[Record]) -> Vec<&Grant> {
+        let grant = |r: &'_ Record| matches!(r, Record::Grant(_));
+        records.iter().filter(|r| grant(r)).filter_map(as_grant).collect()
+    }
+
+    fn as_grant(record: &Record) -> Option<&Grant> {
+        match record {
+            Record::Grant(grant) => Some(grant),
+            _ => None,
+        }
+    }
+
+    const FALCON: &str = "\
+1000.000\t1023\t9\t100\t1\t10\t20\t8000\t8000\t-1\t1\t0\t0\t3\t0\t2\t2\t9\t40\tff\n\
+1000.000\t1023\t9\t200\t1\t10\t5\t800\t800\t-1\t1\t0\t0\t3\t0\t2\t2\t9\t40\tff\n\
+1000.009\t0\t8\t100\t1\t29\t20\t8000\t8000\t-1\t1\t0\t0\t3\t0\t2\t2\t9\t40\tff\n\
+1000.010\t0\t9\t100\t0\t10\t4\t400\t400\t-1\t0\t1\t0\t0\t0\t2\t2\t9\t40\tff\n";
+
+    #[test]
+    fn falcon_takes_the_rnti_with_most_bytes() {
+        let (records, stats) = read(FALCON, None);
+        assert_eq!(stats.chosen, Some((100, 2_050, 2)));
+        let grants = grants(&records);
+        let rows: Vec<_> =
+            grants.iter().map(|g| (g.position.tti.0, g.dir, g.tbs_bytes, g.retx)).collect();
+        let expected = [
+            (10_239, Direction::Dl, Some(1_000), Some(false)),
+            (10_248, Direction::Dl, Some(1_000), Some(true)),
+            (10_253, Direction::Ul, Some(50), None),
+        ];
+        assert_eq!(rows, expected);
+        let first = records.iter().find_map(|r| match r {
+            Record::CellUse(used) => Some((used.n_prb, used.n_prb_own, used.n_rnti)),
+            _ => None,
+        });
+        assert_eq!(first, Some((25, 20, 2)));
+    }
+
+    #[test]
+    fn the_rnti_can_be_chosen() {
+        let (records, _) = read(FALCON, Some(200));
+        assert_eq!(grants(&records).len(), 1);
+    }
+
+    #[test]
+    fn ng_scope_has_empty_subframes_and_two_blocks() {
+        let text = "\
+10239\t100\t50\t20\t10\t0\t8000\t12\t0\t9000\t3\t1000000\t1\t0\n\
+0\t0\t50\t0\t0\t0\t0\t0\t0\t0\t0\t1001000\t0\t0\n";
+        let (records, stats) = read(text, None);
+        assert_eq!((stats.bad_rows, grants(&records).len()), (0, 2));
+        let last = records.last().unwrap();
+        assert!(matches!(last, Record::CellUse(CellUse { n_prb: 0, position, .. })
+            if position.tti.0 == 10_240));
+    }
+
+    #[test]
+    fn nr_scope_by_its_header() {
+        let text = "timestamp,system_frame_index,slot_index,rnti,rnti_type,dci_format,\
+                    frequency_length,nof_layers,mcs_index,transport_block_size,\
+                    redundancy_version,new_data_indicator,harq_id\n\
+                    10.0,5,13,17921,C-RNTI,1_1,51,2,20,80000,0,1,4\nbroken\n";
+        let (records, stats) = read(text, None);
+        let grant = grants(&records)[0];
+        assert_eq!((grant.position.numerology, grant.position.tti.0), (1, 113));
+        assert_eq!((grant.tbs_bytes, grant.layers), (Some(10_000), Some(2)));
+        assert_eq!((stats.bad_rows, stats.problems.len()), (1, 1));
+    }
+}

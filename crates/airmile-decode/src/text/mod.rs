@@ -1,0 +1,304 @@
+//! Text exports of QXDM and QCAT.
+//!
+//! Two dialects, told apart line by line: QCAT's parsed message file (a dated
+//! line a packet, a table or nested body) and QXDM's copy (a line with the
+//! time of day, nested blocks). 0xB173 becomes a message and goes the way of
+//! the binary one; 0xB887 becomes NR grants. Other packets are counted by the
+//! name that the text gives them.
+//!
+//! QXDM's copy has no date: its times are taken as of 1970-01-01, and go on to
+//! the next day where they step back by half a day or more.
+
+mod fields;
+mod header;
+mod lte;
+mod nr;
+
+use std::collections::BTreeMap;
+
+use airmile_model::{Problem, Record, Severity, Stamp, UnknownMessage};
+
+use self::fields::{Line, key_value};
+use self::header::{DAY_NS, Header, When};
+use self::nr::NrOrder;
+use crate::diag::assemble::Assembler;
+use crate::diag::{Message, MessageCount, Tagged};
+
+/// Problems that are kept in words; more are counted.
+const KEPT_PROBLEMS: usize = 100;
+/// Longer lines are cut (chosen here: ten times the widest table known).
+const MAX_LINE: usize = 16 * 1024;
+/// Longer bodies are cut.
+const MAX_BODY_BYTES: usize = 8 << 20;
+/// Lines that are looked at to tell a text export.
+const RECOGNISE_LINES: usize = 2_000;
+
+/// A line that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bad {
+    offset: u64,
+    what: String,
+}
+
+impl Bad {
+    fn new(offset: u64, what: &str) -> Self {
+        Self { offset, what: what.to_owned() }
+    }
+}
+
+/// A number by its name, or what is wrong with it.
+fn number<'a, T: std::str::FromStr>(
+    get: impl Fn(&'static str) -> Option<&'a str>,
+    name: &'static str,
+) -> Result<T, String> {
+    let text = get(name).ok_or_else(|| format!("`{name}` is missing"))?;
+    text.parse().map_err(|_| format!("`{name}`: {text:?} is no number in range"))
+}
+
+/// What a text held.
+#[derive(Debug, Clone, Default)]
+pub struct TextStats {
+    /// Bytes.
+    pub bytes: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Packets that could not be read at all.
+    pub bad_packets: u64,
+    /// First time of writing, in nanoseconds since the Unix epoch.
+    pub first_ns: Option<i64>,
+    /// Last time of writing.
+    pub last_ns: Option<i64>,
+    /// Packets by code and name.
+    pub messages: BTreeMap<(u16, String), MessageCount>,
+    /// What was wrong, the first ones in words.
+    pub problems: Vec<Problem>,
+    /// Problems beyond those.
+    pub more_problems: u64,
+}
+
+impl TextStats {
+    fn problem(&mut self, offset: u64, severity: Severity, what: String) {
+        if self.problems.len() < KEPT_PROBLEMS {
+            self.problems.push(Problem { offset, severity, what });
+        } else {
+            self.more_problems += 1;
+        }
+    }
+}
+
+/// Reads a text export in pieces.
+#[derive(Debug, Default)]
+pub struct TextReader {
+    /// The line that has begun; its end where it is too long is dropped.
+    partial: Vec<u8>,
+    line_at: u64,
+    packet: Option<Packet>,
+    /// Midnight of the current day, and the last time of day.
+    day: (i64, Option<i64>),
+    assemblers: BTreeMap<u8, Assembler>,
+    nr: BTreeMap<u8, NrOrder>,
+    stats: TextStats,
+}
+
+#[derive(Debug)]
+struct Packet {
+    header: Header,
+    at: Stamp,
+    offset: u64,
+    body: Vec<Line>,
+    body_bytes: usize,
+}
+
+impl TextReader {
+    /// At the start of a text.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the first bytes of an input are a text export's.
+    #[must_use]
+    pub fn recognise(head: &[u8]) -> bool {
+        head.split(|&b| b == b'\n').take(RECOGNISE_LINES).any(|line| {
+            line.len() <= MAX_LINE
+                && std::str::from_utf8(line).is_ok_and(|line| Header::read(line).is_some())
+        })
+    }
+
+    /// What the text held so far.
+    #[must_use]
+    pub const fn stats(&self) -> &TextStats {
+        &self.stats
+    }
+
+    /// Takes the next bytes; records that are complete go to `sink`.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Tagged)) {
+        let mut rest = bytes;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (line, after) = rest.split_at(end);
+            rest = after.get(1..).unwrap_or_default();
+            self.take(line);
+            self.stats.bytes += end as u64 + 1;
+            self.line(sink);
+            self.line_at = self.stats.bytes;
+        }
+        self.take(rest);
+        self.stats.bytes += rest.len() as u64;
+    }
+
+    /// The end of the text: all that waits goes to `sink`.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Tagged)) {
+        if !self.partial.is_empty() {
+            self.line(sink);
+        }
+        self.packet_done(sink);
+        for (&subscription, assembler) in &mut self.assemblers {
+            assembler.finish();
+            while let Some(record) = assembler.poll() {
+                sink(Tagged { subscription, record });
+            }
+        }
+        for (&subscription, order) in &mut self.nr {
+            order.release(None, &mut |record| sink(Tagged { subscription, record }));
+        }
+    }
+
+    fn take(&mut self, part: &[u8]) {
+        let room = (MAX_LINE + 1).saturating_sub(self.partial.len());
+        self.partial.extend_from_slice(part.get(..part.len().min(room)).unwrap_or_default());
+    }
+
+    fn line(&mut self, sink: &mut dyn FnMut(Tagged)) {
+        let bytes = std::mem::take(&mut self.partial);
+        let offset = self.line_at;
+        if bytes.len() > MAX_LINE {
+            let what = format!("line of more than {MAX_LINE} bytes, left out");
+            self.stats.problem(offset, Severity::Damage, what);
+            return;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim_end_matches('\r');
+        match Header::read(text) {
+            Some(header) => {
+                let repeats = self.packet.as_ref().is_some_and(|packet| {
+                    packet.header.summary
+                        && packet.header.code == header.code
+                        && packet.header.when == header.when
+                });
+                if repeats && !header.summary {
+                    // The packet of the summary line before it.
+                    self.packet = None;
+                }
+                self.packet_done(sink);
+                let at = self.stamp(offset, header.when);
+                self.packet = Some(Packet { header, at, offset, body: Vec::new(), body_bytes: 0 });
+            }
+            None => {
+                let Some(packet) = &mut self.packet else { return };
+                packet.body_bytes += text.len();
+                if packet.body_bytes <= MAX_BODY_BYTES {
+                    packet.body.push(Line { offset, text: text.to_owned() });
+                }
+            }
+        }
+    }
+
+    fn stamp(&mut self, offset: u64, when: When) -> Stamp {
+        match when {
+            When::Dated(ns) => Stamp::modem(ns),
+            When::OfDay(ns) => {
+                let (midnight, last) = &mut self.day;
+                match last.replace(ns) {
+                    None => {
+                        let what = "the text gives no date: times are as of 1970-01-01".to_owned();
+                        self.stats.problem(offset, Severity::Warning, what);
+                    }
+                    Some(last) if last - ns > DAY_NS / 2 => *midnight += DAY_NS,
+                    Some(_) => {}
+                }
+                Stamp::modem(*midnight + ns)
+            }
+        }
+    }
+
+    fn packet_done(&mut self, sink: &mut dyn FnMut(Tagged)) {
+        let Some(Packet { header, at, offset, body, body_bytes }) = self.packet.take() else {
+            return;
+        };
+        self.stats.packets += 1;
+        self.stats.first_ns.get_or_insert(at.ns);
+        self.stats.last_ns = Some(at.ns);
+        let subscription = body
+            .iter()
+            .filter_map(|line| key_value(&line.text))
+            .find(|(key, _)| key == "subscriptionid")
+            .and_then(|(_, value)| value.parse().ok())
+            .unwrap_or(1);
+        if body_bytes > MAX_BODY_BYTES {
+            let what = format!("packet of more than {MAX_BODY_BYTES} bytes, cut there");
+            self.stats.problem(offset, Severity::Damage, what);
+        }
+        let code = header.code;
+        let outcome = match code {
+            0xB173 => lte::pdsch_stat(&body).map(|(stat, bad)| {
+                let assembler = self.assemblers.entry(subscription).or_default();
+                assembler.push(at, &Message::PdschStat(stat));
+                bad
+            }),
+            0xB887 => nr::pdsch_status(&body).map(|(statuses, bad)| {
+                let order = self.nr.entry(subscription).or_default();
+                statuses.into_iter().for_each(|status| order.push(at, status));
+                bad
+            }),
+            _ => {
+                let payload: Vec<u8> =
+                    body.iter().flat_map(|line| line.text.bytes().chain([b'\n'])).collect();
+                let record: Record = UnknownMessage {
+                    at: Some(at),
+                    code,
+                    version: None,
+                    offset,
+                    subscription,
+                    payload,
+                }
+                .into();
+                sink(Tagged { subscription, record });
+                self.count(header, false);
+                return self.give(at, sink);
+            }
+        };
+        let label = format!("0x{code:04X} {}", header.name);
+        match outcome {
+            Ok(bad) => {
+                for bad in bad {
+                    let what = format!("{label}: {}", bad.what);
+                    self.stats.problem(bad.offset, Severity::Damage, what);
+                }
+                self.count(header, true);
+            }
+            Err(what) => {
+                self.stats.bad_packets += 1;
+                self.stats.problem(offset, Severity::Damage, format!("{label}: {what}"));
+                self.count(header, false);
+            }
+        }
+        self.give(at, sink);
+    }
+
+    fn count(&mut self, header: Header, decoded: bool) {
+        let count = self.stats.messages.entry((header.code, header.name)).or_default();
+        count.count += 1;
+        count.decoded += u64::from(decoded);
+    }
+
+    fn give(&mut self, now: Stamp, sink: &mut dyn FnMut(Tagged)) {
+        for (&subscription, assembler) in &mut self.assemblers {
+            while let Some(record) = assembler.poll() {
+                sink(Tagged { subscription, record });
+            }
+        }
+        for (&subscription, order) in &mut self.nr {
+            order.release(Some(now.ns), &mut |record| sink(Tagged { subscription, record }));
+        }
+    }
+}
