@@ -4,8 +4,13 @@ SHELL := /bin/bash
 CARGO ?= cargo
 AIRMILE ?= target/release/airmile
 DEMO_DIR ?= demo
+PYTHON ?= python3
+DIST_DIR ?= dist
+PYTHON_VENV ?= target/python-venv
+# What builds the wheel; the same as in pyproject.toml.
+MATURIN ?= maturin==1.16.0
 
-.PHONY: help build demo check fmt lint test docs accuracy bench differential fuzz clean
+.PHONY: help build demo check fmt lint test docs accuracy bench differential fuzz wheel test-python clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -26,6 +31,7 @@ fmt: ## formatting, checked
 
 lint: ## lints, as errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	PYO3_NO_PYTHON=1 $(CARGO) clippy --locked -p airmile-python --features extension -- -D warnings
 
 test: ## all tests, corpora of the fuzz targets included
 	$(CARGO) test --locked --workspace
@@ -47,6 +53,19 @@ differential: ## our decode of the sample logs against another decoder's, field 
 fuzz: ## a million mutated frames and files, none may panic
 	$(CARGO) run --release --locked -p airmile-fuzz -- --iterations 1000000 --seed 1
 
+wheel: ## build the Python package with the command in it (dist/*.whl); needs Rust and Python 3.11
+	rm -rf target/wheel-venv $(DIST_DIR)/airmile-*.whl
+	$(PYTHON) -m venv target/wheel-venv
+	target/wheel-venv/bin/pip install --quiet '$(MATURIN)'
+	target/wheel-venv/bin/maturin build --release --locked --out $(DIST_DIR)
+
+test-python: wheel ## install the wheel where there is no compiler, and run the Python tests
+	rm -rf $(PYTHON_VENV)
+	$(PYTHON) -m venv $(PYTHON_VENV)
+	export PATH="$(CURDIR)/$(PYTHON_VENV)/bin:/usr/bin:/bin" MPLBACKEND=Agg; \
+	  pip install --quiet $(DIST_DIR)/airmile-*.whl -r python/tests/requirements.txt && \
+	  python -m pytest -q
+
 clean: ## remove what was built
 	$(CARGO) clean
-	rm -rf $(DEMO_DIR)
+	rm -rf $(DEMO_DIR) $(DIST_DIR) target/wheel-venv $(PYTHON_VENV)

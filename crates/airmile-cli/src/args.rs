@@ -12,7 +12,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 /// Reads a phone's modem log (and tables made from one) and tells, per
 /// transfer, whether the radio link was the bottleneck, with evidence.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "airmile", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Examples:
   airmile inspect log.mi2log              what the log holds, what it can answer
   airmile diagnose log.mi2log             who was the bottleneck
@@ -208,12 +208,6 @@ fn share(text: &str) -> Result<f64, String> {
 impl AnalysisArgs {
     /// As the facade takes them.
     pub fn options(&self, limits: LimitArgs) -> airmile::Result<RadioOptions> {
-        if self.not_radio_below > self.radio_at_least {
-            return Err(airmile::Error::Option(format!(
-                "--not-radio-below ({}) is above --radio-at-least ({}): set both",
-                self.not_radio_below, self.radio_at_least
-            )));
-        }
         let mut options = RadioOptions {
             burst: BurstOptions {
                 evidence: self.evidence.into(),
@@ -231,6 +225,7 @@ impl AnalysisArgs {
         };
         options.thresholds.radio_at_least = self.radio_at_least;
         options.thresholds.not_radio_below = self.not_radio_below;
+        options.check()?;
         Ok(options)
     }
 }

@@ -51,6 +51,14 @@ pub enum Error {
         /// What they say.
         what: String,
     },
+    /// Arrow refused a table.
+    #[error("table {table}: {what}")]
+    Arrow {
+        /// The table.
+        table: &'static str,
+        /// What it says.
+        what: String,
+    },
 }
 
 impl Error {

@@ -20,6 +20,7 @@ pub mod lab;
 mod limits;
 mod recognise;
 mod session;
+mod table;
 pub mod write;
 
 pub use airmile_decode as codec;
@@ -28,7 +29,7 @@ pub use airmile_infer::detect::DetectOptions;
 pub use airmile_infer::usage::Usage;
 pub use airmile_model as model;
 
-pub use analyse::decode::{DecodeOptions, DecodeTo, decode};
+pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
     Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
 };
@@ -42,3 +43,4 @@ pub use input::{Compression, Input, Progress};
 pub use limits::{Limits, TimePoint, format_utc};
 pub use recognise::{Foreign, Kind};
 pub use session::{FileReport, Inputs, Loaded, MessageRow, read_inputs};
+pub use table::{ArrowTable, arrow_schema};

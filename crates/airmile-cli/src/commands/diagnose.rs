@@ -41,7 +41,8 @@ fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
     std::fs::write(&path, text + "\n").with_context(|| format!("{}", path.display()))
 }
 
-fn text(answer: &Diagnosis, all: bool) -> String {
+/// The answer as the command prints it.
+pub fn text(answer: &Diagnosis, all: bool) -> String {
     let session = &answer.session;
     let mut out = format!("{}\n", session.says);
     out.push_str(&format!(

@@ -23,7 +23,8 @@ pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
     Ok(Outcome::of(damaged))
 }
 
-fn text(report: &InspectReport) -> String {
+/// The answer as the command prints it.
+pub fn text(report: &InspectReport) -> String {
     let mut out = String::new();
     for file in &report.files {
         out.push_str(&file_text(file));

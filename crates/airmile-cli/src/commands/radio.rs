@@ -30,7 +30,8 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     settle(global, budget.as_ref(), &report, damaged)
 }
 
-fn text(report: &RadioReport, all: bool) -> String {
+/// The answer as the command prints it.
+pub fn text(report: &RadioReport, all: bool) -> String {
     if report.empty_window {
         return "Nothing was logged between --from and --to.\n".into();
     }

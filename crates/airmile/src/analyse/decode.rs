@@ -1,6 +1,6 @@
 //! `decode`: every record, as JSON lines, CSV or Parquet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,14 @@ use airmile_decode::diag::Tagged;
 use airmile_decode::table::{GrantWriter, RlcWriter};
 use airmile_model::Record;
 use airmile_model::row::{Column, Value, hex};
+use arrow_array::RecordBatch;
 use serde_json::Map;
 
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::limits::{LimitFilter, Limits};
 use crate::session::{Inputs, Loaded, read_inputs};
+use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
 use crate::write::parquet::ParquetDir;
 
 /// How records go out.
@@ -46,6 +48,16 @@ impl DecodeOptions {
     /// # Errors
     /// A name that is no record type; CSV without exactly one type.
     pub fn check(&self) -> Result<()> {
+        self.check_names()?;
+        if self.to == DecodeTo::Csv && self.only.len() != 1 {
+            return Err(Error::Option(
+                "--format csv writes one table: name it with --only, such as --only grant".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<()> {
         for name in &self.only {
             if !Record::NAMES.contains(&name.as_str()) {
                 return Err(Error::Option(format!(
@@ -53,11 +65,6 @@ impl DecodeOptions {
                     Record::NAMES.join(", ")
                 )));
             }
-        }
-        if self.to == DecodeTo::Csv && self.only.len() != 1 {
-            return Err(Error::Option(
-                "--format csv writes one table: name it with --only, such as --only grant".into(),
-            ));
         }
         Ok(())
     }
@@ -76,6 +83,53 @@ pub fn decode(
 ) -> Result<(Loaded, Vec<(PathBuf, u64)>)> {
     options.check()?;
     let mut sink = Sink::new(options, out)?;
+    let loaded = each_wanted(inputs, options, progress, &mut |tagged| sink.push(tagged))?;
+    Ok((loaded, sink.finish()?))
+}
+
+/// Decodes the inputs' records to a table for each record type that is asked
+/// for, with no rows where there are none. [`DecodeOptions::to`] is not looked at.
+///
+/// # Errors
+/// The inputs cannot be read.
+pub fn decode_tables(
+    inputs: &Inputs,
+    options: &DecodeOptions,
+    progress: &Progress,
+) -> Result<(Loaded, Vec<ArrowTable>)> {
+    options.check_names()?;
+    let mut tables: BTreeMap<&'static str, (RecordColumns, Vec<RecordBatch>)> = Record::tables()
+        .into_iter()
+        .filter(|(name, ..)| options.only.is_empty() || options.only.contains(*name))
+        .map(|(name, _, columns)| (name, (RecordColumns::new(arrow_schema(&columns)), Vec::new())))
+        .collect();
+    let refused = |table, e: &dyn std::fmt::Display| Error::Arrow { table, what: e.to_string() };
+    let loaded = each_wanted(inputs, options, progress, &mut |tagged| {
+        let name = tagged.record.name();
+        if let Some((columns, batches)) = tables.get_mut(name) {
+            columns.push(&tagged.record);
+            if columns.pending() >= BATCH_ROWS {
+                batches.push(columns.batch().map_err(|e| refused(name, &e))?);
+            }
+        }
+        Ok(())
+    })?;
+    let finished = tables.into_iter().map(|(name, (mut columns, mut batches))| {
+        if columns.pending() > 0 {
+            batches.push(columns.batch().map_err(|e| refused(name, &e))?);
+        }
+        Ok(ArrowTable { name, schema: columns.schema().clone(), batches })
+    });
+    Ok((loaded, finished.collect::<Result<_>>()?))
+}
+
+/// Gives the records that the options ask for to `sink`, until it fails.
+fn each_wanted(
+    inputs: &Inputs,
+    options: &DecodeOptions,
+    progress: &Progress,
+    sink: &mut dyn FnMut(&Tagged) -> Result<()>,
+) -> Result<Loaded> {
     let mut filter = LimitFilter::new(options.limits);
     let mut failed = None;
     let loaded = read_inputs(inputs, progress, &mut |tagged| {
@@ -84,13 +138,10 @@ pub fn decode(
             && options.subscription.is_none_or(|s| s == tagged.subscription)
             && filter.keeps(&tagged.record);
         if wanted {
-            failed = sink.push(&tagged).err();
+            failed = sink(&tagged).err();
         }
     })?;
-    match failed {
-        Some(error) => Err(error),
-        None => Ok((loaded, sink.finish()?)),
-    }
+    failed.map_or(Ok(loaded), Err)
 }
 
 enum Sink<'a> {

@@ -33,6 +33,32 @@ pub struct RadioOptions {
     pub subscription: Option<u8>,
 }
 
+impl RadioOptions {
+    /// Checks that shares are shares, and that limits are in order.
+    ///
+    /// # Errors
+    /// One is not; the message names the option.
+    pub fn check(&self) -> Result<()> {
+        for (name, share) in [
+            ("--start-threshold", self.burst.start_threshold),
+            ("--end-threshold", self.burst.end_threshold),
+            ("--radio-at-least", self.thresholds.radio_at_least),
+            ("--not-radio-below", self.thresholds.not_radio_below),
+        ] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(Error::Option(format!("{name} {share}: give a share between 0 and 1")));
+            }
+        }
+        if self.thresholds.not_radio_below > self.thresholds.radio_at_least {
+            return Err(Error::Option(format!(
+                "--not-radio-below ({}) is above --radio-at-least ({}): set both",
+                self.thresholds.not_radio_below, self.thresholds.radio_at_least
+            )));
+        }
+        Ok(())
+    }
+}
+
 /// What `radio` says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RadioReport {
@@ -129,6 +155,7 @@ pub struct Missing {
 /// # Errors
 /// The inputs cannot be read, or hold no allocations, PDUs or buffers.
 pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RadioReport> {
+    options.check()?;
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
     let loaded = read_inputs(inputs, progress, &mut |tagged| {
         by_subscription

@@ -1,44 +1,18 @@
 //! Records as Parquet, one file per record type, zstd inside.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use airmile_model::Record;
-use airmile_model::row::{Column, ColumnType, Value};
-use arrow_array::builder::{
-    BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder,
-};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
-
-/// Rows that are gathered before they are written.
-const BATCH_ROWS: usize = 64 * 1024;
-
-/// The Arrow schema of a record type: its columns, with their documentation
-/// as field metadata.
-#[must_use]
-pub fn arrow_schema(columns: &[Column]) -> SchemaRef {
-    let fields = columns.iter().map(|column| {
-        let kind = match column.kind {
-            ColumnType::Int => DataType::Int64,
-            ColumnType::Float => DataType::Float64,
-            ColumnType::Bool => DataType::Boolean,
-            ColumnType::Text => DataType::Utf8,
-            ColumnType::Bytes => DataType::Binary,
-        };
-        let doc = HashMap::from([("doc".to_owned(), column.doc.to_owned())]);
-        Field::new(column.name, kind, column.nullable).with_metadata(doc)
-    });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
+use crate::table::{BATCH_ROWS, RecordColumns, arrow_schema};
 
 /// A directory that gets a `<record type>.parquet` for each type that occurs.
 pub struct ParquetDir {
@@ -93,19 +67,9 @@ fn empty_schema() -> SchemaRef {
 
 struct Table {
     path: PathBuf,
-    schema: SchemaRef,
-    builders: Vec<Builder>,
-    pending: usize,
+    columns: RecordColumns,
     rows: u64,
     writer: ArrowWriter<File>,
-}
-
-enum Builder {
-    Int(Int64Builder),
-    Float(Float64Builder),
-    Bool(BooleanBuilder),
-    Text(StringBuilder),
-    Bytes(BinaryBuilder),
 }
 
 impl Table {
@@ -116,30 +80,20 @@ impl Table {
             .build();
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))
             .map_err(|e| refused(&path, &e))?;
-        let builders = schema.fields().iter().map(|f| Builder::of(f.data_type())).collect();
-        Ok(Self { path, schema, builders, pending: 0, rows: 0, writer })
+        Ok(Self { path, columns: RecordColumns::new(schema), rows: 0, writer })
     }
 
     fn push(&mut self, record: &Record) -> Result<()> {
-        let mut builders = self.builders.iter_mut();
-        record.values(&mut |value| {
-            if let Some(builder) = builders.next() {
-                builder.append(value);
-            }
-        });
-        self.pending += 1;
+        self.columns.push(record);
         self.rows += 1;
-        if self.pending >= BATCH_ROWS { self.flush() } else { Ok(()) }
+        if self.columns.pending() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {
-        if self.pending == 0 {
+        if self.columns.pending() == 0 {
             return Ok(());
         }
-        self.pending = 0;
-        let arrays = self.builders.iter_mut().map(Builder::finish).collect();
-        let batch = RecordBatch::try_new(self.schema.clone(), arrays)
-            .map_err(|e| refused(&self.path, &e))?;
+        let batch = self.columns.batch().map_err(|e| refused(&self.path, &e))?;
         self.writer.write(&batch).map_err(|e| refused(&self.path, &e))
     }
 
@@ -152,43 +106,6 @@ impl Table {
 
 fn refused(path: &Path, what: &dyn std::fmt::Display) -> Error {
     Error::Parquet { path: path.to_owned(), what: what.to_string() }
-}
-
-impl Builder {
-    fn of(kind: &DataType) -> Self {
-        match kind {
-            DataType::Int64 => Self::Int(Int64Builder::new()),
-            DataType::Float64 => Self::Float(Float64Builder::new()),
-            DataType::Boolean => Self::Bool(BooleanBuilder::new()),
-            DataType::Binary => Self::Bytes(BinaryBuilder::new()),
-            _ => Self::Text(StringBuilder::new()),
-        }
-    }
-
-    fn append(&mut self, value: Value<'_>) {
-        match (self, value) {
-            (Self::Int(b), Value::Int(x)) => b.append_value(x),
-            (Self::Int(b), _) => b.append_null(),
-            (Self::Float(b), Value::Float(x)) => b.append_value(x),
-            (Self::Float(b), _) => b.append_null(),
-            (Self::Bool(b), Value::Bool(x)) => b.append_value(x),
-            (Self::Bool(b), _) => b.append_null(),
-            (Self::Text(b), Value::Text(x)) => b.append_value(x),
-            (Self::Text(b), _) => b.append_null(),
-            (Self::Bytes(b), Value::Bytes(x)) => b.append_value(x),
-            (Self::Bytes(b), _) => b.append_null(),
-        }
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        match self {
-            Self::Int(b) => Arc::new(b.finish()),
-            Self::Float(b) => Arc::new(b.finish()),
-            Self::Bool(b) => Arc::new(b.finish()),
-            Self::Text(b) => Arc::new(b.finish()),
-            Self::Bytes(b) => Arc::new(b.finish()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,100 @@
+//! The `airmile` command: arguments in, the facade's answers out.
+//!
+//! Results go to standard output, progress and warnings to standard error.
+//! Exit status: 0 done, 1 a budget was exceeded, 2 usage, 3 could not run,
+//! 4 done, but the input was damaged.
+
+mod args;
+mod commands;
+mod output;
+mod progress;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use airmile::Error;
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// Answers as the command prints them; the last argument of some asks for all
+/// that `-v` shows.
+pub mod text {
+    pub use crate::commands::diagnose::text as diagnose;
+    pub use crate::commands::inspect::text as inspect;
+    pub use crate::commands::radio::text as radio;
+}
+
+/// Runs the command on its arguments, the first of which is its own name;
+/// gives the exit status. The program and the Python package both call this.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let status = match Cli::try_parse_from(args) {
+        Ok(cli) => run_parsed(&cli),
+        Err(told) => {
+            // Help and version come here, too. That they cannot be printed
+            // cannot be told either.
+            let _ = told.print();
+            u8::try_from(told.exit_code()).unwrap_or(2)
+        }
+    };
+    // Inside another program nobody else does it at the end.
+    let _ = std::io::stdout().flush();
+    status
+}
+
+fn run_parsed(cli: &Cli) -> u8 {
+    let outcome = match &cli.command {
+        Command::Inspect(args) => commands::inspect::run(&cli.global, args),
+        Command::Decode(args) => commands::decode::run(&cli.global, args),
+        Command::Radio(args) => commands::radio::run(&cli.global, args),
+        Command::Diagnose(args) => commands::diagnose::run(&cli.global, args),
+        Command::Lab(args) => commands::lab::run(&cli.global, args),
+    };
+    match outcome {
+        Ok(outcome) => outcome.code(),
+        Err(error) => {
+            // A reader that has seen enough (`| head`) is no failure.
+            if is_broken_pipe(&error) {
+                return 0;
+            }
+            output::error(&error);
+            match error.downcast_ref::<Error>() {
+                Some(Error::Option(_)) => 2,
+                _ => 3,
+            }
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// How a command ended, where it could run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Done.
+    Done,
+    /// A stated budget was exceeded.
+    OverBudget,
+    /// Done, but the input was damaged.
+    Damaged,
+}
+
+impl Outcome {
+    /// Done, or damaged.
+    const fn of(damaged: bool) -> Self {
+        if damaged { Self::Damaged } else { Self::Done }
+    }
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::OverBudget => 1,
+            Self::Damaged => 4,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What Python asks for, as the facade takes it. The dictionaries are filled
+//! by `python/airmile/_front.py`, which holds the names and defaults.
+
+use std::path::PathBuf;
+
+use airmile::{
+    BurstOptions, DecodeOptions, DecodeTo, DetectOptions, EvidenceChoice, Inputs, Limits,
+    RadioOptions, TimePoint,
+};
+use pyo3::prelude::*;
+
+use crate::error::{option, to_py};
+
+/// Files and limits.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Files {
+    files: Vec<PathBuf>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Files {
+    pub fn inputs(self) -> PyResult<(Inputs, Limits)> {
+        let limits = Limits { from: time(self.from)?, to: time(self.to)? };
+        Ok((Inputs { files: self.files, transfers: None }, limits))
+    }
+}
+
+/// What `decode` is asked.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Decode {
+    files: Vec<PathBuf>,
+    from: Option<String>,
+    to: Option<String>,
+    only: Vec<String>,
+    sim: Option<i64>,
+}
+
+impl Decode {
+    pub fn options(self) -> PyResult<(Inputs, DecodeOptions)> {
+        let options = DecodeOptions {
+            only: self.only.into_iter().collect(),
+            to: DecodeTo::JsonLines,
+            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            subscription: number("sim", self.sim)?,
+        };
+        Ok((Inputs { files: self.files, transfers: None }, options))
+    }
+}
+
+/// What `radio` and `diagnose` are asked.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Analysis {
+    files: Vec<PathBuf>,
+    transfers: Option<PathBuf>,
+    evidence: String,
+    start_threshold: f64,
+    end_threshold: f64,
+    from: Option<String>,
+    to: Option<String>,
+    sim: Option<i64>,
+    pause_ms: i64,
+    min_bytes: i64,
+    radio_at_least: f64,
+    not_radio_below: f64,
+}
+
+impl Analysis {
+    pub fn options(self) -> PyResult<(Inputs, RadioOptions)> {
+        let evidence = EvidenceChoice::parse(&self.evidence)
+            .ok_or_else(|| option(format!("evidence: no `{}`; see radio()", self.evidence)))?;
+        let pause_ms: Option<u32> = number("pause_ms", Some(self.pause_ms))?;
+        let min_bytes: Option<u64> = number("min_bytes", Some(self.min_bytes))?;
+        let mut options = RadioOptions {
+            burst: BurstOptions {
+                evidence,
+                start_threshold: self.start_threshold,
+                end_threshold: self.end_threshold,
+                ..BurstOptions::default()
+            },
+            detect: DetectOptions {
+                pause_ttis: pause_ms.unwrap_or_default().into(),
+                min_bytes: min_bytes.unwrap_or_default(),
+            },
+            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            subscription: number("sim", self.sim)?,
+            ..RadioOptions::default()
+        };
+        options.thresholds.radio_at_least = self.radio_at_least;
+        options.thresholds.not_radio_below = self.not_radio_below;
+        options.check().map_err(to_py)?;
+        Ok((Inputs { files: self.files, transfers: self.transfers }, options))
+    }
+}
+
+fn time(text: Option<String>) -> PyResult<Option<TimePoint>> {
+    text.map(|text| TimePoint::parse(&text)).transpose().map_err(to_py)
+}
+
+fn number<T: TryFrom<i64>>(name: &str, value: Option<i64>) -> PyResult<Option<T>> {
+    let convert = |x| T::try_from(x).map_err(|_| option(format!("{name}: {x} is out of range")));
+    value.map(convert).transpose()
+}

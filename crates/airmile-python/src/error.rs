@@ -1,0 +1,58 @@
+//! Every error of the facade as an exception of `airmile.errors`, once.
+
+use std::path::Path;
+
+use airmile::Error;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// The exception for an error of the facade.
+pub fn to_py(error: Error) -> PyErr {
+    Python::attach(|py| {
+        let text = error.to_string();
+        let raised = match &error {
+            Error::Read { path, source } => system(py, "AirmileInputError", path, source, &text),
+            Error::Write { path, source } => system(py, "AirmileOutputError", path, source, &text),
+            Error::Unusable { .. } | Error::Table { .. } => raise(py, "AirmileFormatError", &text),
+            Error::NothingToAnalyse(_) => raise(py, "AirmileNoDataError", &text),
+            Error::Option(_) => raise(py, "AirmileOptionError", &text),
+            Error::Parquet { .. } | Error::Arrow { .. } => raise(py, "AirmileOutputError", &text),
+        };
+        raised.unwrap_or_else(|failed| failed)
+    })
+}
+
+/// An option that cannot be.
+pub fn option(text: String) -> PyErr {
+    to_py(Error::Option(text))
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("airmile.errors")?.getattr(name)
+}
+
+fn raise(py: Python<'_>, name: &str, text: &str) -> PyResult<PyErr> {
+    Ok(PyErr::from_value(class(py, name)?.call1((text,))?))
+}
+
+/// As Python's own: with `errno`, `strerror` and `filename` where the system
+/// gave a number.
+fn system(
+    py: Python<'_>,
+    name: &str,
+    path: &Path,
+    source: &std::io::Error,
+    text: &str,
+) -> PyResult<PyErr> {
+    let Some(errno) = source.raw_os_error() else { return raise(py, name, text) };
+    let words = py.import("os")?.call_method1("strerror", (errno,))?;
+    let args = PyTuple::new(
+        py,
+        [
+            errno.into_pyobject(py)?.into_any(),
+            words,
+            path.as_os_str().into_pyobject(py)?.into_any(),
+        ],
+    )?;
+    Ok(PyErr::from_value(class(py, name)?.call1(args)?))
+}

@@ -1,0 +1,78 @@
+//! The functions. Each lets other Python threads run while it reads.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use airmile::Progress;
+use pyo3::prelude::*;
+
+use crate::ask::{Analysis, Decode, Files};
+use crate::error::to_py;
+use crate::report::{Diagnose, Inspect, LabRun, Radio, json};
+use crate::table::Table;
+
+#[pyfunction]
+fn inspect(py: Python<'_>, ask: Files) -> PyResult<Inspect> {
+    let (inputs, limits) = ask.inputs()?;
+    let answer = py.detach(|| airmile::inspect(&inputs, limits, &Progress::default()));
+    answer.map(Inspect).map_err(to_py)
+}
+
+#[pyfunction]
+fn radio(py: Python<'_>, ask: Analysis) -> PyResult<Radio> {
+    let (inputs, options) = ask.options()?;
+    let answer = py.detach(|| airmile::radio(&inputs, &options, &Progress::default()));
+    answer.map(Radio).map_err(to_py)
+}
+
+#[pyfunction]
+fn diagnose(py: Python<'_>, ask: Analysis) -> PyResult<Diagnose> {
+    let (inputs, options) = ask.options()?;
+    let answer = py.detach(|| airmile::diagnose(&inputs, &options, &Progress::default()));
+    answer.map(Diagnose).map_err(to_py)
+}
+
+/// The tables, and the files' reports as JSON.
+#[pyfunction]
+fn decode(py: Python<'_>, ask: Decode) -> PyResult<(Vec<Table>, String)> {
+    let (inputs, options) = ask.options()?;
+    let answer = py.detach(|| airmile::decode_tables(&inputs, &options, &Progress::default()));
+    let (loaded, tables) = answer.map_err(to_py)?;
+    let files = serde_json::json!({ "damaged": loaded.damaged(), "files": loaded.files });
+    Ok((tables.into_iter().map(Table).collect(), json(py, "decode", &files)?))
+}
+
+/// Names and what they show.
+#[pyfunction]
+fn lab_list() -> Vec<(&'static str, &'static str)> {
+    airmile::lab::scenarios().into_iter().map(|s| (s.name, s.about)).collect()
+}
+
+#[pyfunction]
+fn lab_run(py: Python<'_>, scenario: &str, seed: Option<u64>, dir: PathBuf) -> PyResult<LabRun> {
+    let run = py.detach(|| airmile::lab::run_scenario(scenario, seed, &dir));
+    run.map(LabRun).map_err(to_py)
+}
+
+/// The `airmile` command; gives its exit status.
+#[pyfunction]
+fn command(py: Python<'_>, args: Vec<OsString>) -> u8 {
+    py.detach(|| airmile_cli::run(args))
+}
+
+#[pymodule]
+fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<Inspect>()?;
+    module.add_class::<Radio>()?;
+    module.add_class::<Diagnose>()?;
+    module.add_class::<LabRun>()?;
+    module.add_class::<Table>()?;
+    module.add_function(wrap_pyfunction!(inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(radio, module)?)?;
+    module.add_function(wrap_pyfunction!(diagnose, module)?)?;
+    module.add_function(wrap_pyfunction!(decode, module)?)?;
+    module.add_function(wrap_pyfunction!(lab_list, module)?)?;
+    module.add_function(wrap_pyfunction!(lab_run, module)?)?;
+    module.add_function(wrap_pyfunction!(command, module)?)
+}

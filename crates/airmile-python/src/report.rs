@@ -1,0 +1,183 @@
+//! Answers under Python: the document as the command's `--json` has it, the
+//! text as the command prints it, and each array as a table.
+
+use airmile::{
+    ArrowTable, Diagnosis, Document, FileReport, InspectReport, MessageRow, RadioReport, Result,
+};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::error::to_py;
+use crate::table::Table;
+
+/// What `inspect` says.
+#[pyclass(frozen, module = "airmile._airmile")]
+pub struct Inspect(pub InspectReport);
+
+/// What `radio` says.
+#[pyclass(frozen, module = "airmile._airmile")]
+pub struct Radio(pub RadioReport);
+
+/// What `diagnose` says.
+#[pyclass(frozen, module = "airmile._airmile")]
+pub struct Diagnose(pub Diagnosis);
+
+/// What `lab run` says.
+#[pyclass(frozen, module = "airmile._airmile")]
+pub struct LabRun(pub airmile::lab::LabRun);
+
+/// A document's text, as `--json` prints it.
+pub fn json<T: serde::Serialize + Sync>(
+    py: Python<'_>,
+    name: &'static str,
+    body: &T,
+) -> PyResult<String> {
+    py.detach(|| serde_json::to_string_pretty(&Document::new(name, body)))
+        .map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
+fn table(made: Result<ArrowTable>) -> PyResult<Table> {
+    made.map(Table).map_err(to_py)
+}
+
+fn damaged(files: &[FileReport]) -> bool {
+    files.iter().any(|f| f.damaged)
+}
+
+#[pymethods]
+impl Inspect {
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, "inspect", &self.0)
+    }
+
+    fn text(&self) -> String {
+        airmile_cli::text::inspect(&self.0)
+    }
+
+    fn damaged(&self) -> bool {
+        damaged(&self.0.files)
+    }
+
+    fn files(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("files", &self.0.files))
+    }
+
+    fn messages(&self) -> PyResult<Table> {
+        let rows: Vec<MessageRow> =
+            self.0.files.iter().flat_map(|f| f.messages.iter().cloned()).collect();
+        table(ArrowTable::of_rows("messages", &rows))
+    }
+
+    fn missing(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("missing", &self.0.missing))
+    }
+}
+
+#[pymethods]
+impl Radio {
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, "radio", &self.0)
+    }
+
+    fn text(&self, all: bool) -> String {
+        airmile_cli::text::radio(&self.0, all)
+    }
+
+    fn damaged(&self) -> bool {
+        damaged(&self.0.files)
+    }
+
+    fn subscription(&self) -> u8 {
+        self.0.subscription
+    }
+
+    fn n_prb_cell(&self) -> Option<u16> {
+        self.0.n_prb_cell
+    }
+
+    fn transfers(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("transfers", &self.0.transfers))
+    }
+
+    fn bursts(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("bursts", &self.0.bursts))
+    }
+
+    fn usage(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("usage", &self.0.usage))
+    }
+
+    fn cell_load(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("cell_load", &self.0.cell_load))
+    }
+
+    fn cells(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("cells", &self.0.cells))
+    }
+
+    fn missing(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("missing", &self.0.missing))
+    }
+
+    fn files(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("files", &self.0.files))
+    }
+}
+
+#[pymethods]
+impl Diagnose {
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, "diagnose", &self.0)
+    }
+
+    fn text(&self, all: bool) -> String {
+        airmile_cli::text::diagnose(&self.0, all)
+    }
+
+    fn damaged(&self) -> bool {
+        damaged(&self.0.files)
+    }
+
+    fn verdict(&self) -> &'static str {
+        self.0.session.verdict.as_str()
+    }
+
+    fn confidence(&self) -> f64 {
+        self.0.session.confidence
+    }
+
+    fn link_demand(&self) -> Option<f64> {
+        self.0.session.link_demand
+    }
+
+    fn says(&self) -> &str {
+        &self.0.session.says
+    }
+
+    fn transfers(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("transfers", &self.0.transfers))
+    }
+
+    fn cells(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("cells", &self.0.cells))
+    }
+
+    fn missing(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("missing", &self.0.missing))
+    }
+
+    fn files(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("files", &self.0.files))
+    }
+}
+
+#[pymethods]
+impl LabRun {
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, "lab_run", &self.0)
+    }
+
+    fn transfers(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("transfers", &self.0.transfers))
+    }
+}

@@ -1,0 +1,57 @@
+"""Is it the air, and if not, who?
+
+`airmile` reads what a phone's modem logged and tells, per transfer, whether
+the radio link was the bottleneck, with evidence. The functions are the
+commands of the `airmile` program, and so are their arguments.
+
+>>> import tempfile, airmile as am
+>>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())   # a log with known truth
+>>> answer = am.diagnose(run.log, transfers=run.transfers_csv)
+>>> answer.verdict
+'not_radio'
+>>> bursts = am.radio(run.log).bursts         # an Arrow table: polars.DataFrame(bursts)
+>>> len(bursts) > 0
+True
+
+Your data stays here: nothing leaves the machine.
+"""
+
+from airmile import plot
+from airmile._airmile import __version__
+from airmile._front import Scenario, decode, diagnose, inspect, lab_list, lab_run, radio
+from airmile._report import Decoded, Diagnosis, InspectReport, LabRun, RadioReport
+from airmile._table import Table
+from airmile.errors import (
+    AirmileError,
+    AirmileFormatError,
+    AirmileInputError,
+    AirmileMissingLibraryError,
+    AirmileNoDataError,
+    AirmileOptionError,
+    AirmileOutputError,
+)
+
+__all__ = [
+    "AirmileError",
+    "AirmileFormatError",
+    "AirmileInputError",
+    "AirmileMissingLibraryError",
+    "AirmileNoDataError",
+    "AirmileOptionError",
+    "AirmileOutputError",
+    "Decoded",
+    "Diagnosis",
+    "InspectReport",
+    "LabRun",
+    "RadioReport",
+    "Scenario",
+    "Table",
+    "__version__",
+    "decode",
+    "diagnose",
+    "inspect",
+    "lab_list",
+    "lab_run",
+    "plot",
+    "radio",
+]

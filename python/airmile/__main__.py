@@ -1,0 +1,7 @@
+"""`python -m airmile`: the command."""
+
+import sys
+
+from airmile._command import main
+
+sys.exit(main())

@@ -1,0 +1,274 @@
+"""The functions: the command's names and arguments, typed."""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+import os
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias
+
+from airmile import _airmile
+from airmile._report import Decoded, Diagnosis, InspectReport, LabRun, RadioReport, Request
+
+FilePath: TypeAlias = str | os.PathLike[str]
+Files: TypeAlias = FilePath | Iterable[FilePath]
+Time: TypeAlias = float | str | datetime.datetime
+Evidence: TypeAlias = Literal["auto", "poll", "padding", "grants", "paper"]
+
+
+class Scenario(NamedTuple):
+    """A scenario of the lab."""
+
+    name: str
+    about: str
+
+
+def inspect(files: Files, *, from_: Time | None = None, to: Time | None = None) -> InspectReport:
+    """Tell what files hold, and what can and cannot be answered from them.
+
+    Args:
+        files: modem logs (.mi2log, .qmdl, .qmdl2, .dlf) or tables (CSV),
+            compressed (gzip, zstd) or not; one path or several. What a file is
+            is told by its content.
+        from_: leave out what is before: seconds since the start, a
+            `datetime` (without a zone: UTC), or text as `--from` takes it
+            (`"12:01:29"`, `"2018-08-25T12:01:29Z"`).
+        to: leave out what is from then on.
+
+    Raises:
+        AirmileInputError: a file cannot be opened or read.
+        AirmileOptionError: a time is none.
+
+    >>> import tempfile, airmile as am
+    >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
+    >>> report = am.inspect(run.log)
+    >>> report.files["kind"]
+    ['modem_log_hdlc']
+    >>> report.can_answer[0].split(":")[0]
+    'was the downlink the bottleneck (bursts, throughput time, link demand)'
+    """
+    return InspectReport(
+        _airmile.inspect({"files": _paths(files), "from": _time(from_), "to": _time(to)})
+    )
+
+
+def decode(
+    files: Files,
+    *,
+    only: str | Iterable[str] = (),
+    from_: Time | None = None,
+    to: Time | None = None,
+    sim: int | None = None,
+) -> Decoded:
+    """Decode every record, to an Arrow table per record type.
+
+    Args:
+        files: as for :func:`inspect`.
+        only: record types (`docs/records.md`), such as `"grant"` or
+            `["grant", "rlc"]`; all without it.
+        from_: as for :func:`inspect`.
+        to: as for :func:`inspect`.
+        sim: only this subscription of a multi-SIM phone.
+
+    Raises:
+        AirmileFormatError: a file is of no use here.
+        AirmileInputError: a file cannot be opened or read.
+        AirmileOptionError: there is no such record type.
+
+    >>> import tempfile, airmile as am
+    >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
+    >>> grant = am.decode(run.log, only="grant", to=1.0).grant
+    >>> grant.columns[:3], grant.types["n_prb"]
+    (['clock', 'time_ns', 'timing_segment'], 'Int64')
+    """
+    tables, document = _airmile.decode(
+        {
+            "files": _paths(files),
+            "from": _time(from_),
+            "to": _time(to),
+            "only": [only] if isinstance(only, str) else list(only),
+            "sim": sim,
+        }
+    )
+    return Decoded(tables, _Text(document))
+
+
+def radio(
+    files: Files,
+    *,
+    transfers: FilePath | None = None,
+    evidence: Evidence = "auto",
+    start_threshold: float = 0.9,
+    end_threshold: float = 0.4,
+    from_: Time | None = None,
+    to: Time | None = None,
+    sim: int | None = None,
+    pause_ms: int = 500,
+    min_bytes: int = 20_000,
+    radio_at_least: float = 0.90,
+    not_radio_below: float = 0.75,
+) -> RadioReport:
+    """Find bursts, throughput time and link demand (BurstTracker, MobiCom 2019).
+
+    Args:
+        files: as for :func:`inspect`.
+        transfers: the application's transfers, a CSV with
+            `id,start_us,end_us,bytes` (or `start_tti,end_tti`); without it
+            they are activity split at pauses.
+        evidence: what ends a burst: all that the log has (`"auto"`), RLC poll
+            bits (TS 36.322, 5.2.2), MAC padding (TS 36.321, 6.1.2),
+            allocations fitted to the log, or the paper's literal rule.
+        start_threshold: `"paper"`: a burst begins above this share of the
+            cell's PRBs, 0 to 1.
+        end_threshold: `"paper"`: a burst may end below this share.
+        from_: as for :func:`inspect`.
+        to: as for :func:`inspect`.
+        sim: which subscription of a multi-SIM phone; the one with the most
+            data without it.
+        pause_ms: without `transfers`: a pause of this many ms separates them.
+        min_bytes: without `transfers`: activity of fewer bytes is none.
+        radio_at_least: link demand from which the link is the bottleneck.
+        not_radio_below: link demand under which it is not.
+
+    Raises:
+        AirmileFormatError: a file is of no use here.
+        AirmileInputError: a file cannot be opened or read.
+        AirmileNoDataError: the files hold nothing to analyse.
+        AirmileOptionError: an argument makes no sense.
+
+    >>> import tempfile, airmile as am
+    >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
+    >>> report = am.radio(run.log, transfers=run.transfers_csv)
+    >>> report.transfers["verdict"]
+    ['not_radio']
+    >>> report.bursts.columns[:4]
+    ['dir', 'timing_segment', 'start_tti', 'end_tti']
+    """
+    ask = _analysis(
+        files,
+        transfers=transfers,
+        evidence=evidence,
+        start_threshold=start_threshold,
+        end_threshold=end_threshold,
+        from_=from_,
+        to=to,
+        sim=sim,
+        pause_ms=pause_ms,
+        min_bytes=min_bytes,
+        radio_at_least=radio_at_least,
+        not_radio_below=not_radio_below,
+    )
+    return RadioReport(_airmile.radio(ask), Request(_paths(files), _time(from_), _time(to)))
+
+
+def diagnose(
+    files: Files,
+    *,
+    transfers: FilePath | None = None,
+    evidence: Evidence = "auto",
+    start_threshold: float = 0.9,
+    end_threshold: float = 0.4,
+    from_: Time | None = None,
+    to: Time | None = None,
+    sim: int | None = None,
+    pause_ms: int = 500,
+    min_bytes: int = 20_000,
+    radio_at_least: float = 0.90,
+    not_radio_below: float = 0.75,
+) -> Diagnosis:
+    """Tell who the bottleneck was: one verdict per transfer, with evidence.
+
+    Arguments and errors are those of :func:`radio`.
+
+    >>> import tempfile, airmile as am
+    >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
+    >>> answer = am.diagnose(run.log, transfers=run.transfers_csv)
+    >>> answer.verdict
+    'not_radio'
+    >>> answer.says.split(":")[0]
+    'The downlink was not the bottleneck'
+    """
+    ask = _analysis(
+        files,
+        transfers=transfers,
+        evidence=evidence,
+        start_threshold=start_threshold,
+        end_threshold=end_threshold,
+        from_=from_,
+        to=to,
+        sim=sim,
+        pause_ms=pause_ms,
+        min_bytes=min_bytes,
+        radio_at_least=radio_at_least,
+        not_radio_below=not_radio_below,
+    )
+    return Diagnosis(_airmile.diagnose(ask))
+
+
+def lab_list() -> list[Scenario]:
+    """List the scenarios of the lab.
+
+    >>> import airmile as am
+    >>> "sample-download" in [scenario.name for scenario in am.lab_list()]
+    True
+    """
+    return [Scenario(name, about) for name, about in _airmile.lab_list()]
+
+
+def lab_run(scenario: str, output: FilePath, *, seed: int | None = None) -> LabRun:
+    """Run a scenario: leaves a modem log, tables and the truth in a directory.
+
+    Args:
+        scenario: a name of :func:`lab_list`.
+        output: where to leave what the run gives; made where it is not there.
+        seed: another seed than the scenario's own; the same seed gives the
+            same files.
+
+    Raises:
+        AirmileOptionError: there is no such scenario.
+        AirmileOutputError: the directory or a file cannot be written.
+
+    >>> import tempfile, airmile as am
+    >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
+    >>> run.log.name, run.transfers["id"]
+    ('modem.mi2log', ['paced'])
+    """
+    return LabRun(_airmile.lab_run(scenario, seed, os.fspath(output)))
+
+
+class _Text:
+    """A document that is text already."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def json(self) -> str:
+        return self._text
+
+
+def _analysis(files: Files, **options: object) -> dict[str, object]:
+    ask = dict(options)
+    ask["files"] = _paths(files)
+    ask["from"] = _time(ask.pop("from_"))
+    ask["to"] = _time(ask["to"])
+    return ask
+
+
+def _paths(files: Files) -> list[str]:
+    if isinstance(files, str | os.PathLike):
+        return [os.fspath(files)]
+    return [os.fspath(path) for path in files]
+
+
+def _time(time: object) -> str | None:
+    """A time as the command takes it."""
+    if time is None or isinstance(time, str):
+        return time
+    if isinstance(time, datetime.datetime):
+        if time.tzinfo is not None:
+            time = time.astimezone(datetime.UTC).replace(tzinfo=None)
+        return time.isoformat(timespec="microseconds") + "Z"
+    if isinstance(time, numbers.Real):
+        return f"{float(time):.9f}"
+    raise TypeError(f"a time is a number, a datetime or text, not {type(time).__name__}")

@@ -1,0 +1,404 @@
+"""Answers: the command's documents, with their arrays as tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airmile._table import Table
+
+if TYPE_CHECKING:
+    from airmile import _airmile
+
+# Okabe and Ito's palette: told apart with any colour vision.
+VERDICT_COLOURS = {
+    "radio": "#d55e00",
+    "mixed": "#e69f00",
+    "not_radio": "#0072b2",
+    "unknown": "#999999",
+}
+
+_EXPLAINED = 3
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked, so that a figure can read the same input again."""
+
+    files: list[str]
+    from_: str | None
+    to: str | None
+
+
+class _Document(Protocol):
+    def json(self) -> str: ...
+
+
+class Report:
+    """A document, as the command's `--json` prints it."""
+
+    __slots__ = ("_document",)
+
+    def __init__(self, document: _Document) -> None:
+        self._document = document
+
+    def json(self) -> str:
+        """The document's text, the same as the command's `--json`.
+
+        Its schema is `docs/schema/<command>.json`; `version` in it tells which.
+        """
+        return self._document.json()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as plain dictionaries, lists, numbers and text."""
+        document: dict[str, Any] = json.loads(self.json())
+        return document
+
+
+class InspectReport(Report):
+    """What files hold, and what can and cannot be answered from them."""
+
+    __slots__ = ("_inspect",)
+
+    def __init__(self, inspect: _airmile.Inspect) -> None:
+        super().__init__(inspect)
+        self._inspect = inspect
+
+    @property
+    def damaged(self) -> bool:
+        """Whether bytes or rows were lost to damage (the command's status 4)."""
+        return self._inspect.damaged()
+
+    @property
+    def can_answer(self) -> list[str]:
+        """The questions that the files answer, with what the answer rests on."""
+        answers: list[str] = self.to_dict()["can_answer"]
+        return answers
+
+    @property
+    def files(self) -> Table:
+        """A row per file: kind, bytes, `start_us`, `end_us`, records, problems."""
+        return Table(self._inspect.files())
+
+    @property
+    def messages(self) -> Table:
+        """A row per log code, version and file: `count`, and how many were `decoded`."""
+        return Table(self._inspect.messages())
+
+    @property
+    def missing(self) -> Table:
+        """`what` is missing for a better answer, and `how_to_capture` it."""
+        return Table(self._inspect.missing())
+
+    def __str__(self) -> str:
+        return self._inspect.text()
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(self.files["kind"])
+        return f"<airmile.InspectReport: {kinds}; answers {len(self.can_answer)} questions>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+class RadioReport(Report):
+    """Bursts, throughput time and link demand.
+
+    *Throughput time* is the time during which the user's queue was not empty;
+    *link demand* is throughput time / duration (BurstTracker, MobiCom 2019).
+    """
+
+    __slots__ = ("_radio", "request")
+
+    def __init__(self, radio: _airmile.Radio, request: Request) -> None:
+        super().__init__(radio)
+        self._radio = radio
+        self.request = request
+
+    @property
+    def damaged(self) -> bool:
+        """Whether bytes or rows were lost to damage (the command's status 4)."""
+        return self._radio.damaged()
+
+    @property
+    def subscription(self) -> int:
+        """Which subscription of a multi-SIM phone was analysed."""
+        return self._radio.subscription()
+
+    @property
+    def n_prb_cell(self) -> int | None:
+        """Downlink bandwidth of the cell in PRBs."""
+        return self._radio.n_prb_cell()
+
+    @property
+    def transfers(self) -> Table:
+        """A row per transfer.
+
+        `id`, `dir`, `start_us`, `end_us` (exclusive), `start_tti`, `end_tti`,
+        `duration_ms`, `bytes`, `throughput_time_ms`, `sched_wait_ms`,
+        `active_time_ms`, `unknown_ms`, `link_demand` (0 to 1),
+        `link_throughput_bps`, `burst_throughput_bps`, `evidence`, `verdict`,
+        `confidence` (0 to 1), `overlapped`, `notes`. What a source does not
+        have is null.
+        """
+        return Table(self._radio.transfers())
+
+    @property
+    def bursts(self) -> Table:
+        """A row per time with a queue that was not empty; downlink, then uplink.
+
+        `start_tti`, `end_tti` (exclusive; the TTI that empties the queue does
+        not count), `bytes`, `scheduled_ttis`, `unknown_ttis`, `opened_by`,
+        `closed_by`, `confidence` (0 to 1). A TTI of LTE is 1 ms.
+        """
+        return Table(self._radio.bursts())
+
+    @property
+    def usage(self) -> Table:
+        """Allocation and signal during each transfer, in the order of `transfers`.
+
+        Shares are 0 to 1; `rsrp_dbm`, `rsrq_db`, `snr_db` are means.
+        """
+        return Table(self._radio.usage())
+
+    @property
+    def cell_load(self) -> Table:
+        """Load of the whole cell in windows; no rows where it is not estimated."""
+        return Table(self._radio.cell_load())
+
+    @property
+    def cells(self) -> Table:
+        """Cells that served: `pci`, `earfcn`, `measurements`."""
+        return Table(self._radio.cells())
+
+    @property
+    def missing(self) -> Table:
+        """`what` is missing for a better answer, and `how_to_capture` it."""
+        return Table(self._radio.missing())
+
+    @property
+    def files(self) -> Table:
+        """A row per file: kind, bytes, `start_us`, `end_us`, records, problems."""
+        return Table(self._radio.files())
+
+    def text(self, all: bool = False) -> str:
+        """What the command prints; with `all`, what it prints with `-v`."""
+        return self._radio.text(all)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        transfers = self.transfers
+        verdicts = ", ".join(
+            f"{id_}: {verdict}"
+            for id_, verdict in list(zip(transfers["id"], transfers["verdict"], strict=True))[:5]
+        )
+        more = f", and {len(transfers) - 5} more" if len(transfers) > 5 else ""
+        return f"<airmile.RadioReport: {verdicts or 'no transfers'}{more}>"
+
+    def _repr_html_(self) -> str:
+        return _transfers_html(self.transfers.to_dicts())
+
+
+class Diagnosis(Report):
+    """Who the bottleneck was: one verdict for all, and one per transfer."""
+
+    __slots__ = ("_diagnose",)
+
+    def __init__(self, diagnose: _airmile.Diagnose) -> None:
+        super().__init__(diagnose)
+        self._diagnose = diagnose
+
+    @property
+    def damaged(self) -> bool:
+        """Whether bytes or rows were lost to damage (the command's status 4)."""
+        return self._diagnose.damaged()
+
+    @property
+    def verdict(self) -> str:
+        """`radio`, `not_radio`, `mixed` or `unknown`, for all transfers together."""
+        return self._diagnose.verdict()
+
+    @property
+    def confidence(self) -> float:
+        """How sure the verdict is, 0 to 1."""
+        return self._diagnose.confidence()
+
+    @property
+    def link_demand(self) -> float | None:
+        """Share of the time in which data waited for the link, 0 to 1."""
+        return self._diagnose.link_demand()
+
+    @property
+    def says(self) -> str:
+        """The verdict in a sentence."""
+        return self._diagnose.says()
+
+    @property
+    def transfers(self) -> Table:
+        """A row per transfer.
+
+        `id`, `verdict`, `confidence`, `shares` (`key` a cause, `value` ms,
+        which add up to the duration), `counterfactual_ms` (what it would have
+        taken without the leading cause), `evidence` (`what`, `value`, `unit`,
+        `from_tti`, `to_tti`), `next_step`, and the measures of `radio`.
+        """
+        return Table(self._diagnose.transfers())
+
+    @property
+    def cells(self) -> Table:
+        """Cells that served: `pci`, `earfcn`, `measurements`."""
+        return Table(self._diagnose.cells())
+
+    @property
+    def missing(self) -> Table:
+        """`what` is missing for a better answer, and `how_to_capture` it."""
+        return Table(self._diagnose.missing())
+
+    @property
+    def files(self) -> Table:
+        """A row per file: kind, bytes, `start_us`, `end_us`, records, problems."""
+        return Table(self._diagnose.files())
+
+    def text(self, all: bool = False) -> str:
+        """What the command prints; with `all`, what it prints with `-v`."""
+        return self._diagnose.text(all)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<airmile.Diagnosis: {self.verdict}, confidence {self.confidence:.0%}. {self.says}>"
+
+    def _repr_html_(self) -> str:
+        transfers = self.transfers.to_dicts()
+        colour = VERDICT_COLOURS.get(self.verdict, VERDICT_COLOURS["unknown"])
+        parts = [
+            f'<p style="border-left:6px solid {colour};padding-left:8px">'
+            f"<b>{escape(self.says)}</b><br>{escape(self.verdict)}, "
+            f"confidence {self.confidence:.0%}</p>",
+            _transfers_html(transfers),
+        ]
+        largest = sorted(transfers, key=lambda t: t["bytes"] or 0, reverse=True)
+        for transfer in largest[:_EXPLAINED]:
+            evidence = "".join(f"<li>{escape(item['what'])}</li>" for item in transfer["evidence"])
+            parts.append(
+                f"<p><b>{escape(transfer['id'])}</b>: {escape(transfer['verdict'])}</p>"
+                f"<ul>{evidence}</ul><p>Next: {escape(transfer['next_step'])}</p>"
+            )
+        return "".join(parts)
+
+
+class Decoded(Report):
+    """Records, a table per type: `decoded.grant`, or `decoded["grant"]`.
+
+    The types and their columns are those of `docs/records.md`. The document
+    (`json()`, `to_dict()`) has the files' reports.
+    """
+
+    __slots__ = ("_tables",)
+
+    def __init__(self, tables: list[_airmile.Table], document: _Document) -> None:
+        super().__init__(document)
+        self._tables = {table.name: Table(table) for table in tables}
+
+    @property
+    def damaged(self) -> bool:
+        """Whether bytes or rows were lost to damage (the command's status 4)."""
+        damaged: bool = self.to_dict()["damaged"]
+        return damaged
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """All tables by their record type; those without rows, too."""
+        return dict(self._tables)
+
+    def __getitem__(self, record: str) -> Table:
+        return self._tables[record]
+
+    def __getattr__(self, record: str) -> Table:
+        if record.startswith("_") or record not in self._tables:
+            raise AttributeError(f"no table {record!r}; there are {', '.join(self._tables)}")
+        return self._tables[record]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._tables]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {len(t)}" for name, t in self._tables.items() if len(t))
+        return f"<airmile.Decoded: {counts or 'no records'}>"
+
+
+class LabRun(Report):
+    """What a run of the lab left, and its truth."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: _airmile.LabRun) -> None:
+        super().__init__(run)
+        self._run = run
+
+    @property
+    def dir(self) -> Path:
+        """The directory."""
+        return Path(self.to_dict()["dir"])
+
+    @property
+    def log(self) -> Path:
+        """The modem log of the run."""
+        return self.dir / "modem.mi2log"
+
+    @property
+    def transfers_csv(self) -> Path:
+        """The transfers as the application saw them, for `transfers=`."""
+        return self.dir / "transfers.csv"
+
+    @property
+    def files(self) -> list[Path]:
+        """All files of the run, the truth among them."""
+        return [self.dir / name for name in self.to_dict()["files"]]
+
+    @property
+    def transfers(self) -> Table:
+        """`id`, `dir` and the true `link_demand` of each transfer."""
+        return Table(self._run.transfers())
+
+    def __repr__(self) -> str:
+        document = self.to_dict()
+        return f"<airmile.LabRun: {document['scenario']}, seed {document['seed']}, in {self.dir}>"
+
+
+def _transfers_html(transfers: list[dict[str, Any]]) -> str:
+    def number(value: float | None, form: str) -> str:
+        return "" if value is None else format(value, form)
+
+    rows = []
+    for transfer in transfers:
+        colour = VERDICT_COLOURS.get(transfer["verdict"], VERDICT_COLOURS["unknown"])
+        cells = [
+            escape(transfer["id"]),
+            f'<span style="color:{colour}">&#9632;</span> {escape(transfer["verdict"])}',
+            f"{transfer['confidence']:.0%}",
+            number(transfer["link_demand"], ".0%"),
+            number(transfer["duration_ms"], ".0f"),
+            number(transfer["throughput_time_ms"], ".0f"),
+            number(transfer["bytes"], ",d"),
+        ]
+        rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    head = "".join(
+        f"<th>{name}</th>"
+        for name in (
+            "transfer",
+            "verdict",
+            "confidence",
+            "link demand",
+            "duration ms",
+            "throughput time ms",
+            "bytes",
+        )
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -1,0 +1,134 @@
+"""Tables: Arrow data that data frame libraries read where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from airmile.errors import AirmileMissingLibraryError
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped,unused-ignore]
+    import polars
+    import pyarrow  # type: ignore[import-untyped,unused-ignore]
+
+    from airmile import _airmile
+
+_SHOWN_ROWS = 10
+
+
+class Table:
+    """Rows of an answer, as Arrow.
+
+    Any library that knows Arrow's PyCapsule interface reads it without a copy:
+    `polars.DataFrame(table)`, `pyarrow.table(table)`,
+    `pandas.DataFrame.from_arrow(table)` (pandas 3), DuckDB, and so on. Without
+    any, it is a sequence of dictionaries.
+
+    Units are in the columns' names (`_us` microseconds since the Unix epoch,
+    `_ms`, `_bytes`, `_bps`, `_dbm`); `docs` has what each column means.
+    """
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: _airmile.Table) -> None:
+        self._table = table
+
+    @property
+    def name(self) -> str:
+        """What the rows are: the record type, or the document's array."""
+        return self._table.name
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns' names, in order."""
+        return [name for name, _, _ in self._table.columns]
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The columns' Arrow types, by name."""
+        return {name: kind for name, kind, _ in self._table.columns}
+
+    @property
+    def docs(self) -> dict[str, str]:
+        """What the columns mean, by name."""
+        return {name: doc or "" for name, _, doc in self._table.columns}
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._table.to_pylist())
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """A column's values as a list; null is `None`.
+
+        Raises:
+            KeyError: there is no such column.
+        """
+        values = self._table.column(column)
+        if values is None:
+            raise KeyError(f"{column!r}: {self.name} has {', '.join(self.columns)}")
+        return values
+
+    def to_dicts(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The rows (the first `limit` of them) as dictionaries."""
+        return self._table.to_pylist(limit)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A Polars data frame over the same memory."""
+        try:
+            import polars
+        except ImportError as error:
+            raise _missing("polars") from error
+        return polars.DataFrame(self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A pyarrow table over the same memory."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise _missing("pyarrow") from error
+        return pyarrow.table(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A pandas data frame (through pyarrow; columns with nulls are copied)."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow PyCapsule interface: the rows."""
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Arrow PyCapsule interface: the columns."""
+        return self._table.__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        return f"<airmile.Table {self.name}: {len(self)} rows of {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        head = "".join(
+            f'<th title="{escape(doc or "")}">{escape(name)}</th>'
+            for name, _, doc in self._table.columns
+        )
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{_cell(x)}</td>' for x in row.values())}</tr>"
+            for row in self.to_dicts(_SHOWN_ROWS)
+        )
+        more = len(self) - _SHOWN_ROWS
+        rest = f"<p>and {more} more rows</p>" if more > 0 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{rest}"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return escape(text if len(text) <= 80 else text[:79] + "…")
+
+
+def _missing(library: str) -> AirmileMissingLibraryError:
+    return AirmileMissingLibraryError(f"{library} is not installed: pip install {library}")

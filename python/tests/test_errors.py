@@ -1,0 +1,132 @@
+"""Each error of the core is one exception, with what to do next."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airmile as am
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(am.AirmileInputError) as raised:
+        am.radio(tmp_path / "none.mi2log")
+    error = raised.value
+    assert isinstance(error, OSError)
+    assert isinstance(error, am.AirmileError)
+    assert error.errno == errno.ENOENT
+    assert error.filename == str(tmp_path / "none.mi2log")
+
+
+def test_a_file_of_no_use(tmp_path: Path) -> None:
+    path = tmp_path / "trace.pcap"
+    path.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+    with pytest.raises(am.AirmileFormatError, match=r"trace\.pcap: is "):
+        am.diagnose(path)
+    with pytest.raises(am.AirmileFormatError, match="directory"):
+        am.decode(tmp_path)
+    # To inspect, a file of no use is an answer.
+    assert am.inspect(path).can_answer == []
+
+
+def test_a_table_that_lacks_a_column(tmp_path: Path, run: am.LabRun) -> None:
+    path = tmp_path / "transfers.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(am.AirmileFormatError):
+        am.radio(run.log, transfers=path)
+
+
+def test_nothing_to_analyse(tmp_path: Path, run: am.LabRun) -> None:
+    with pytest.raises(am.AirmileNoDataError, match="no radio records") as raised:
+        am.radio(run.transfers_csv)
+    assert isinstance(raised.value, LookupError)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"evidence": "guess"}, "no `guess`"),
+        ({"start_threshold": 1.5}, "start-threshold 1.5"),
+        ({"end_threshold": -0.1}, "share between 0 and 1"),
+        ({"radio_at_least": 0.5, "not_radio_below": 0.6}, "above"),
+        ({"from_": "soon"}, "is no time"),
+        ({"from_": -1.0}, "is no time"),
+        ({"pause_ms": -1}, "pause_ms: -1 is out of range"),
+        ({"min_bytes": -1}, "min_bytes"),
+        ({"sim": 300}, "sim"),
+        ({"sim": 9}, "no such subscription"),
+    ],
+)
+def test_options(run: am.LabRun, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(am.AirmileOptionError, match=words) as raised:
+        am.radio(run.log, **options)
+    assert isinstance(raised.value, ValueError)
+
+
+def test_names(run: am.LabRun, tmp_path: Path) -> None:
+    with pytest.raises(am.AirmileOptionError, match="no record type `grants`"):
+        am.decode(run.log, only="grants")
+    with pytest.raises(am.AirmileOptionError, match="no scenario `nope`"):
+        am.lab_run("nope", tmp_path)
+
+
+def test_an_output_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(am.AirmileOutputError) as raised:
+        am.lab_run("sample-rate-limited", tmp_path / "file")
+    assert raised.value.filename == str(tmp_path / "file")
+
+
+def test_wrong_types(run: am.LabRun) -> None:
+    with pytest.raises(TypeError):
+        am.radio(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        am.radio(run.log, from_=[1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        am.radio(run.log, pause_ms="long")  # type: ignore[arg-type]
+
+
+def test_times_are_taken_in_every_form(run: am.LabRun) -> None:
+    start_us = am.inspect(run.log).files["start_us"][0]
+    start = datetime.datetime.fromtimestamp(start_us / 1e6, datetime.UTC)
+    limit = start + datetime.timedelta(seconds=3)
+    zoned = limit.astimezone(datetime.timezone(datetime.timedelta(hours=2)))
+    naive = limit.replace(tzinfo=None)
+    answers = [am.radio(run.log, to=to).to_dict() for to in (limit, zoned, naive)]
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0]["bursts"]
+    assert answers[0] != am.radio(run.log).to_dict()
+
+
+def test_missing_libraries_are_named(
+    run: am.LabRun, download: am.LabRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = am.radio(run.log)
+    for name in ("polars", "pyarrow", "matplotlib"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(am.AirmileMissingLibraryError, match="pip install polars"):
+        report.bursts.to_polars()
+    with pytest.raises(am.AirmileMissingLibraryError, match="pip install pyarrow"):
+        report.bursts.to_pandas()
+    with pytest.raises(am.AirmileMissingLibraryError, match=r"pip install 'airmile\[plot\]'"):
+        am.plot.demand(report)
+
+
+def test_damage_is_an_answer(run: am.LabRun, tmp_path: Path) -> None:
+    damaged = bytearray(run.log.read_bytes())
+    middle = len(damaged) // 2
+    damaged[middle : middle + 2000] = bytes(2000)
+    path = tmp_path / "damaged.mi2log"
+    path.write_bytes(damaged)
+    report = am.radio(path)
+    assert report.damaged
+    assert am.diagnose(path).damaged
+    assert am.inspect(path).damaged
+    assert am.decode(path).damaged
+    problems = report.to_dict()["files"][0]["problems"]
+    assert any(problem["severity"] == "damage" for problem in problems)
