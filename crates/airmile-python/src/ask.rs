@@ -23,7 +23,7 @@ pub struct Files {
 impl Files {
     pub fn inputs(self) -> PyResult<(Inputs, Limits)> {
         let limits = Limits { from: time(self.from)?, to: time(self.to)? };
-        Ok((Inputs { files: self.files, transfers: None }, limits))
+        Ok((Inputs { files: self.files, ..Inputs::default() }, limits))
     }
 }
 
@@ -46,7 +46,7 @@ impl Decode {
             limits: Limits { from: time(self.from)?, to: time(self.to)? },
             subscription: number("sim", self.sim)?,
         };
-        Ok((Inputs { files: self.files, transfers: None }, options))
+        Ok((Inputs { files: self.files, ..Inputs::default() }, options))
     }
 }
 

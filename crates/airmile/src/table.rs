@@ -345,7 +345,10 @@ mod tests {
             notes: vec![id.into(); 2],
             parts: BTreeMap::from([("radio", 1.5)]),
             by_sim: BTreeMap::from([(1, 2)]),
-            inner: bytes.map(|_| Inner { tti: 7.into(), sure: true }).into_iter().collect(),
+            inner: bytes
+                .map(|_| Inner { tti: airmile_model::TtiIndex(7), sure: true })
+                .into_iter()
+                .collect(),
         }
     }
 

@@ -118,7 +118,7 @@ fn the_same_log_twice_is_refused_and_rows_may_come_in_any_order() {
     let into = dir.path().join("run");
     lab::run_scenario("sample-download", None, &into).unwrap();
     let log = into.join("modem.mi2log");
-    let inputs = Inputs { files: vec![log.clone(), log], transfers: None };
+    let inputs = Inputs { files: vec![log.clone(), log], ..Inputs::default() };
     let error = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
     assert!(error.to_string().contains("overlap in time"), "{error}");
 
