@@ -45,7 +45,7 @@ export function allocationPanel(
     },
     scales: { x: { time: false, auto: false }, y: { auto: false, range: [0, 1.02] } },
     axes: [
-      timeAxis(series.head.tti_ms),
+      timeAxis(series.head.tti_ms, view.full.from),
       {
         ...plainAxis(),
         size: GUTTER,

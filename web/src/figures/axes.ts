@@ -17,16 +17,23 @@ const TICKS_MS = [
   36e5, 72e5, 144e5, 216e5, 432e5, 864e5, 1728e5, 6048e5,
 ];
 
-/** The axis of time since the log's start; `ttiMs` is a TTI's length. */
-export function timeAxis(ttiMs: number): uPlot.Axis {
+/** The axis of time since `origin`; `ttiMs` is a TTI's length. */
+export function timeAxis(ttiMs: number, origin: number): uPlot.Axis {
   return {
     ...plainAxis(),
     space: 64,
     size: 30,
     incrs: TICKS_MS.map((ms) => ms / ttiMs),
+    splits: (_plot, _axis, min, max, step) => {
+      const out: number[] = [];
+      for (let i = Math.ceil((min - origin) / step); origin + i * step <= max; i++) {
+        out.push(origin + i * step);
+      }
+      return out;
+    },
     values: (_, splits) => {
       const step = splits.length > 1 ? (splits[1] as number) - (splits[0] as number) : 1;
-      return splits.map((tti) => elapsed(tti * ttiMs, step * ttiMs));
+      return splits.map((tti) => elapsed((tti - origin) * ttiMs, step * ttiMs));
     },
   };
 }

@@ -161,8 +161,9 @@ function drawQueue(
   context.fillRect(GUTTER, top + (ROW - BAR) / 2, plotWidth, BAR);
   sample.start.forEach((start, i) => {
     const shares = queueShares(series, dir, start, start + bucket, sample.scheduled[i] ?? 0);
-    const left = GUTTER + (start - from) * scale;
-    const wide = Math.max(1, bucket * scale);
+    // Whole pixels, so that neighbours leave no seam.
+    const left = Math.round(GUTTER + (start - from) * scale);
+    const wide = Math.max(1, Math.round(GUTTER + (start + bucket - from) * scale) - left);
     let bottom = top + (ROW + BAR) / 2;
     for (const [state, share] of [
       ["burst", shares.burst],

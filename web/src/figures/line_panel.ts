@@ -56,7 +56,7 @@ export function linePanel(
       y: false,
     },
     scales: { x: { time: false, auto: false }, left: scale(left), right: scale(right) },
-    axes: [timeAxis(series.head.tti_ms), axis(left, 3, "left")],
+    axes: [timeAxis(series.head.tti_ms, view.full.from), axis(left, 3, "left")],
     series: [
       {},
       ...lines.map(

@@ -7,6 +7,7 @@ import { badge } from "./verdict";
 
 /** Explained at once; more on demand. */
 const EXPLAINED = 4;
+const EXPLAINED_NARROW = 2;
 const MORE = 20;
 
 export type Locate = (transfer: TransferDiagnosis, fromTti: number, toTti: number) => void;
@@ -21,10 +22,10 @@ export function transfersSection(document: DiagnoseDocument, locate: Locate): HT
     shown = Math.min(order.length, shown + n);
     const rest = order.length - shown;
     more.hidden = rest === 0;
-    more.textContent = `Explain ${Math.min(rest, MORE)} of ${rest} more`;
+    more.textContent = rest > MORE ? `Explain ${MORE} of ${rest} more` : `Explain ${rest} more`;
   };
   more.addEventListener("click", () => show(MORE));
-  show(EXPLAINED);
+  show(matchMedia("(max-width: 560px)").matches ? EXPLAINED_NARROW : EXPLAINED);
   if (order.length === 0) list.append(h("p", {}, "No transfer was found."));
   const note =
     order.length > 1
