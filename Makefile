@@ -5,7 +5,8 @@ CARGO ?= cargo
 AIRMILE ?= target/release/airmile
 DEMO_DIR ?= demo
 
-.PHONY: help build demo check fmt lint test docs accuracy bench differential fuzz clean
+.PHONY: help build demo check fmt lint test docs accuracy bench differential fuzz web \
+	web-check test-web test-browser performance clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -44,6 +45,24 @@ differential: ## our decode of the sample logs against another decoder's, field 
 
 fuzz: ## a million mutated frames and files, none may panic
 	$(CARGO) run --release --locked -p airmile-fuzz -- --iterations 1000000 --seed 1
+
+web: web/node_modules ## build the HTML report's program (web/dist, committed) with npm
+	cd web && npm run --silent types && npm run --silent build
+
+web-check: web/node_modules ## the report's types are strict, and web/dist is what the source gives
+	cd web && npm run --silent check
+
+test-web: web/node_modules ## unit tests of the report's program
+	cd web && npm run --silent test
+
+test-browser: build web/node_modules ## use reports in Chromium, from disk (SKIPPED where it is absent)
+	cd web && npm run --silent test-browser
+
+performance: build web/node_modules ## size and frames of a report of ten million TTIs
+	cd web && npm run --silent performance
+
+web/node_modules: web/package-lock.json
+	cd web && npm ci --no-audit --no-fund && touch node_modules
 
 clean: ## remove what was built
 	$(CARGO) clean

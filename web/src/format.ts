@@ -1,6 +1,8 @@
 /** Numbers as people read them. */
 
 export const DASH = "–";
+/** A number and its unit stay on one line. */
+const NBSP = "\u00a0";
 
 export function orDash<T>(value: T | null | undefined, show: (value: T) => string): string {
   return value === null || value === undefined ? DASH : show(value);
@@ -8,8 +10,10 @@ export function orDash<T>(value: T | null | undefined, show: (value: T) => strin
 
 export function percent(share: number, digits = 0): string {
   const value = share * 100;
-  if (value > 0 && value < 1 && digits === 0) return value < 0.1 ? "< 0.1 %" : `${value.toFixed(1)} %`;
-  return `${value.toFixed(digits)} %`;
+  if (value > 0 && value < 1 && digits === 0) {
+    return value < 0.1 ? `<${NBSP}0.1${NBSP}%` : `${value.toFixed(1)}${NBSP}%`;
+  }
+  return `${value.toFixed(digits)}${NBSP}%`;
 }
 
 export function bytes(n: number): string {

@@ -40,7 +40,8 @@ describe("formats", () => {
       "1 min 01 s",
       "1 h 01 min",
     ]);
-    expect([0, 0.0004, 0.004, 0.5].map((s) => percent(s))).toEqual([
+    const shares = [0, 0.0004, 0.004, 0.5].map((s) => percent(s).replaceAll("\u00a0", " "));
+    expect(shares).toEqual([
       "0 %",
       "< 0.1 %",
       "0.4 %",
