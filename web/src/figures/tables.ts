@@ -119,7 +119,7 @@ function burstsTable(
     const clock = series.clock(start);
     const go = (event: Event): void => {
       event.preventDefault();
-      locate(dir, start, end + 1);
+      locate(dir, start, Math.max(end, start + 1));
     };
     const tti = String(series.head.first_tti + start);
     return [

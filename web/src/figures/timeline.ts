@@ -277,16 +277,21 @@ function interact(plots: HTMLElement, view: View, hover: (tti: number | null) =>
     event.preventDefault();
     act(view);
   });
-  let over = 0;
+  let pointer: number | null = null;
+  let frame = 0;
+  const tell = (): void => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => hover(pointer === null ? null : placeOf(pointer)));
+  };
   plots.addEventListener("pointermove", (event) => {
-    const { clientX } = event;
-    cancelAnimationFrame(over);
-    over = requestAnimationFrame(() => hover(placeOf(clientX)));
+    pointer = event.clientX;
+    tell();
   });
   plots.addEventListener("pointerleave", () => {
-    cancelAnimationFrame(over);
-    hover(null);
+    pointer = null;
+    tell();
   });
+  view.onChange(tell);
   touches(plots, view, placeOf);
 }
 
