@@ -80,7 +80,9 @@ fn nothing_is_asked_of_a_network() {
     let page = html(&whole);
     assert!(page.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"));
     let lower = page.to_lowercase();
-    for outside in ["src=", "<link", "@import", "url(", "http://", "https://", "fetch(", "xmlhttprequest"] {
+    for outside in
+        ["src=", "<link", "@import", "url(", "http://", "https://", "fetch(", "xmlhttprequest"]
+    {
         assert!(!lower.contains(outside), "{outside}");
     }
     // The file's name is text.
