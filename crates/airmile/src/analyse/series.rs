@@ -161,7 +161,7 @@ impl SeriesCollector {
     fn on_axis(&mut self, position: Position) -> bool {
         let block = position.tti.0.div_euclid(BLOCK_TTIS as i64);
         let first = *self.first_block.get_or_insert(block);
-        (block.saturating_sub(first)).saturating_abs() < MAX_BLOCKS
+        block.saturating_sub(first).saturating_abs() < MAX_BLOCKS
     }
 
     pub(crate) fn finish(self) -> Series {
