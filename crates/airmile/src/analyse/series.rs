@@ -116,10 +116,8 @@ impl SeriesCollector {
         match record {
             Record::Grant(grant) if grant.rnti.is_user() => self.push_grant(grant),
             Record::Measurement(m) => self.push_measurement(m),
-            Record::Hole(hole) => {
-                if self.on_axis(hole.position) {
-                    self.series.holes.push((hole.position.tti.0, hole.n_tti));
-                }
+            Record::Hole(hole) if self.on_axis(hole.position) => {
+                self.series.holes.push((hole.position.tti.0, hole.n_tti));
             }
             _ => {}
         }
