@@ -10,7 +10,8 @@ PYTHON_VENV ?= target/python-venv
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help build demo check fmt lint test docs accuracy bench differential fuzz wheel test-python clean
+.PHONY: help build demo check fmt lint test docs accuracy bench differential fuzz wheel test-python \
+	web web-check test-web test-browser performance clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -65,6 +66,24 @@ test-python: wheel ## install the wheel where there is no compiler, and run the 
 	export PATH="$(CURDIR)/$(PYTHON_VENV)/bin:/usr/bin:/bin" MPLBACKEND=Agg; \
 	  pip install --quiet $(DIST_DIR)/airmile-*.whl -r python/tests/requirements.txt && \
 	  python -m pytest -q
+
+web: web/node_modules ## build the HTML report's program (web/dist, committed) with npm
+	cd web && npm run --silent types && npm run --silent build
+
+web-check: web/node_modules ## the report's types are strict, and web/dist is what the source gives
+	cd web && npm run --silent check
+
+test-web: web/node_modules ## unit tests of the report's program
+	cd web && npm run --silent test
+
+test-browser: build web/node_modules ## use reports in Chromium, from disk (SKIPPED where it is absent)
+	cd web && npm run --silent test-browser
+
+performance: build web/node_modules ## size and frames of a report of ten million TTIs
+	cd web && npm run --silent performance
+
+web/node_modules: web/package-lock.json
+	cd web && npm ci --no-audit --no-fund && touch node_modules
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -71,6 +71,7 @@ pub enum Command {
     #[command(after_help = "Examples:
   airmile diagnose log.mi2log
   airmile diagnose log.mi2log --transfers player.csv
+  airmile diagnose log.mi2log --html report.html
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
   gunzip -c log.qmdl.gz | airmile diagnose - --json")]
     Diagnose(DiagnoseArgs),
@@ -242,6 +243,9 @@ pub struct RadioArgs {
     /// Budget: exit with status 1 where this holds for a transfer
     #[arg(long, value_name = "EXPR")]
     pub fail_if: Option<String>,
+    /// Write a report that any browser opens, too: one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Arguments of `diagnose`.
@@ -259,6 +263,9 @@ pub struct DiagnoseArgs {
     /// Write the document and tables into this directory, too
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Write a report that any browser opens, too: one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Arguments of `lab`.

@@ -35,6 +35,8 @@ pub use analyse::diagnose::{
 };
 pub use analyse::inspect::{InspectReport, inspect};
 pub use analyse::radio::{CellLoad, Missing, RadioOptions, RadioReport, SmallReport, radio};
+pub use analyse::report::{Report, report};
+pub use analyse::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::{EvidenceCounts, ServingCell};
 pub use budget::Budget;
 pub use document::{Document, VERSION, schemas};

@@ -120,26 +120,26 @@ pub struct EvidenceItem {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
-    Ok(conclude(radio(inputs, options, progress)?, &options.thresholds))
+    Ok(conclude(&radio(inputs, options, progress)?, &options.thresholds))
 }
 
-fn conclude(report: RadioReport, thresholds: &VerdictThresholds) -> Diagnosis {
-    let session = session(&report, thresholds);
+pub(super) fn conclude(report: &RadioReport, thresholds: &VerdictThresholds) -> Diagnosis {
+    let session = session(report, thresholds);
     let transfers = report
         .transfers
         .iter()
         .zip(&report.usage)
-        .map(|(finding, usage)| transfer(finding, usage, &report))
+        .map(|(finding, usage)| transfer(finding, usage, report))
         .collect();
     Diagnosis {
         session,
         transfers,
         transfers_from: report.transfers_from,
-        cells: report.cells,
+        cells: report.cells.clone(),
         n_prb_cell: report.n_prb_cell,
         evidence_counts: report.evidence_counts,
-        missing: report.missing,
-        files: report.files,
+        missing: report.missing.clone(),
+        files: report.files.clone(),
     }
 }
 

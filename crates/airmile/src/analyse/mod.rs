@@ -4,6 +4,8 @@ pub mod decode;
 pub mod diagnose;
 pub mod inspect;
 pub mod radio;
+pub mod report;
+pub mod series;
 mod tracks;
 
 pub use tracks::{EvidenceCounts, ServingCell};

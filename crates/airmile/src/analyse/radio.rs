@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use airmile_decode::diag::Tagged;
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 use airmile_infer::detect::DetectOptions;
 use airmile_infer::load::LoadEstimate;
@@ -155,9 +156,20 @@ pub struct Missing {
 /// # Errors
 /// The inputs cannot be read, or hold no allocations, PDUs or buffers.
 pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RadioReport> {
+    radio_with(inputs, options, progress, &mut |_| {})
+}
+
+/// As [`radio`]; `tap` sees every record, too.
+pub(super) fn radio_with(
+    inputs: &Inputs,
+    options: &RadioOptions,
+    progress: &Progress,
+    tap: &mut dyn FnMut(&Tagged),
+) -> Result<RadioReport> {
     options.check()?;
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
     let loaded = read_inputs(inputs, progress, &mut |tagged| {
+        tap(&tagged);
         by_subscription
             .entry(tagged.subscription)
             .or_insert_with(|| Tracks::new(options.burst, options.detect, options.limits))

@@ -1,4 +1,5 @@
-//! Writing records: Parquet tables, modem logs.
+//! Writing records and answers: Parquet tables, modem logs, HTML reports.
 
 pub mod modem_log;
 pub mod parquet;
+pub mod report;

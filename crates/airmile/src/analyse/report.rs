@@ -1,0 +1,41 @@
+//! Everything that the HTML report shows, from one pass over the inputs.
+
+use std::collections::BTreeMap;
+
+use super::diagnose::{Diagnosis, conclude};
+use super::radio::{RadioOptions, RadioReport, radio_with};
+use super::series::{Series, SeriesCollector};
+use crate::error::Result;
+use crate::input::Progress;
+use crate::session::Inputs;
+
+/// What a report is made of.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The answer.
+    pub diagnosis: Diagnosis,
+    /// What it rests on.
+    pub radio: RadioReport,
+    /// What is drawn over time.
+    pub series: Series,
+}
+
+/// Runs analysis and diagnosis, and keeps what is drawn over time.
+///
+/// # Errors
+/// The inputs cannot be read, or hold nothing to analyse.
+pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Report> {
+    let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
+    let radio = radio_with(inputs, options, progress, &mut |tagged| {
+        collectors
+            .entry(tagged.subscription)
+            .or_insert_with(|| SeriesCollector::new(options.limits))
+            .push(&tagged.record);
+    })?;
+    let series = collectors.remove(&radio.subscription).map(SeriesCollector::finish);
+    Ok(Report {
+        diagnosis: conclude(&radio, &options.thresholds),
+        radio,
+        series: series.unwrap_or_default(),
+    })
+}

@@ -1,0 +1,278 @@
+//! The HTML report: one file that holds its program, its style and its data,
+//! and asks nothing of a network.
+//!
+//! The page's program is `web/dist`, built from `web/src` by `make web`. The
+//! `diagnose` document is in the page as it is; what is drawn over time is in
+//! arrays of fixed types, little-endian, gzip, base64.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use airmile_model::{Bound, Burst, Direction};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Map, Value, json};
+
+use crate::analyse::report::Report;
+use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, SHARE_STEPS, Series};
+use crate::document::Document;
+use crate::error::{Error, Result};
+
+const SCRIPT: &str = include_str!("../../../../web/dist/report.js");
+const STYLE: &str = include_str!("../../../../web/dist/report.css");
+/// `script-src` and `style-src` of the two, by their hashes.
+const POLICY: &str = include_str!("../../../../web/dist/policy.txt");
+
+/// No measurement of this kind at this point.
+const NO_SIGNAL: i16 = i16::MIN;
+
+/// Writes a report to a file.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_file(path: &Path, report: &Report) -> Result<()> {
+    let write = || -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        write_html(&mut out, report)?;
+        out.flush()
+    };
+    write().map_err(|error| Error::write(path, error))
+}
+
+/// Writes a report.
+///
+/// # Errors
+/// The writer refuses.
+pub fn write_html(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    let title = report.radio.files.first().map_or("", |file| file.path.as_str());
+    let title = escape(title.rsplit(['/', '\\']).next().unwrap_or_default());
+    let policy = POLICY.trim();
+    write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {policy}; \
+         base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title} - airmile</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <main id=\"report\"></main>\n<noscript><p>{}</p></noscript>\n",
+        escape(&report.diagnosis.session.says)
+    )?;
+    let document = Document::new("diagnose", &report.diagnosis);
+    write_json(out, "airmile-document", &serde_json::to_value(document)?)?;
+    let mut arrays = Arrays::default();
+    let series = series_head(report, &mut arrays);
+    write_json(out, "airmile-series", &series)?;
+    for (name, bytes) in arrays.done {
+        write!(out, "<script type=\"text/plain\" id=\"array-{name}\">")?;
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&bytes)?;
+        write_base64(out, &gzip.finish()?)?;
+        out.write_all(b"</script>\n")?;
+    }
+    write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n")
+}
+
+/// JSON inside a script element: `<` occurs in strings only, and there it can
+/// be written so that nothing ends the element.
+fn write_json(out: &mut dyn Write, id: &str, value: &Value) -> io::Result<()> {
+    let text = serde_json::to_string(value)?.replace('<', "\\u003c");
+    writeln!(out, "<script type=\"application/json\" id=\"{id}\">{text}</script>")
+}
+
+/// What the page needs to read the arrays.
+fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
+    let series = &report.series;
+    let radio = &report.radio;
+    let axis = Axis::of(report);
+    let mut directions = Map::new();
+    for (dir, allocation) in [(Direction::Dl, &series.dl), (Direction::Ul, &series.ul)] {
+        let bursts = radio.bursts.iter().filter(|b| b.dir == dir).collect();
+        let head = direction(dir, allocation, bursts, &axis, arrays);
+        directions.insert(dir.as_str().to_owned(), head);
+    }
+    let on_axis = |tti: i64| axis.offset(tti);
+    arrays.u32("signal.tti", series.signal.iter().map(|p| on_axis(p.tti)));
+    arrays.i16("signal.rsrp", series.signal.iter().map(|p| hundredths(p.rsrp_dbm)));
+    arrays.i16("signal.snr", series.signal.iter().map(|p| hundredths(p.snr_db)));
+    arrays.u32("holes.start", series.holes.iter().map(|h| on_axis(h.0)));
+    arrays.u32("holes.end", series.holes.iter().map(|h| on_axis(h.0.saturating_add(h.1))));
+    arrays.u32("load.tti", radio.cell_load.iter().map(|l| on_axis(l.tti)));
+    arrays.u16("load.load", radio.cell_load.iter().map(|l| share_u16(l.load)));
+    arrays.u16("load.own", radio.cell_load.iter().map(|l| share_u16(l.own_share)));
+    json!({
+        "first_tti": axis.first,
+        "n_tti": axis.n_tti,
+        "tti_ms": 1.0 / f64::from(1_u32 << u32::from(series.numerology.min(6))),
+        "block_ttis": BLOCK_TTIS,
+        "share_steps": SHARE_STEPS,
+        "anchors": anchors(series, &axis),
+        "bounds": Bound::ALL.iter().map(|b| b.as_str()).collect::<Vec<_>>(),
+        "directions": directions,
+        "arrays": arrays.types,
+    })
+}
+
+fn direction(
+    dir: Direction,
+    allocation: &AllocationSeries,
+    bursts: Vec<&Burst>,
+    axis: &Axis,
+    arrays: &mut Arrays,
+) -> Value {
+    let name = |what: &str| format!("{dir}.{what}");
+    let first_block = axis.first.div_euclid(BLOCK_TTIS as i64);
+    arrays.u32(&name("blocks"), allocation.blocks.iter().map(|(i, _)| (i - first_block) as u32));
+    arrays.u8(&name("share"), allocation.blocks.iter().flat_map(|(_, codes)| codes).copied());
+    arrays.u32(&name("burst.start"), bursts.iter().map(|b| axis.offset(b.start_tti.0)));
+    arrays.u32(&name("burst.end"), bursts.iter().map(|b| axis.offset(b.end_tti.0)));
+    let bytes = |b: &&Burst| u32::try_from(b.bytes).unwrap_or(u32::MAX);
+    arrays.u32(&name("burst.bytes"), bursts.iter().map(bytes));
+    arrays.u32(&name("burst.scheduled"), bursts.iter().map(|b| b.scheduled_ttis));
+    arrays.u8(&name("burst.opened_by"), bursts.iter().map(|b| bound_code(b.opened_by)));
+    arrays.u8(&name("burst.closed_by"), bursts.iter().map(|b| bound_code(b.closed_by)));
+    let percent = |b: &&Burst| (b.confidence.clamp(0.0, 1.0) * 100.0).round() as u8;
+    arrays.u8(&name("burst.confidence"), bursts.iter().map(percent));
+    json!({ "bursts": bursts.len(), "blocks": allocation.blocks.len() })
+}
+
+fn bound_code(bound: Bound) -> u8 {
+    Bound::ALL.iter().position(|b| *b == bound).unwrap_or_default() as u8
+}
+
+fn hundredths(value: Option<f32>) -> i16 {
+    value.map_or(NO_SIGNAL, |v| (v * 100.0).round().clamp(-32_000.0, 32_000.0) as i16)
+}
+
+fn share_u16(share: f64) -> u16 {
+    (share.clamp(0.0, 1.0) * 65_535.0).round() as u16
+}
+
+/// The time axis: whole blocks from before the first thing that is drawn.
+struct Axis {
+    first: i64,
+    n_tti: i64,
+}
+
+impl Axis {
+    fn of(report: &Report) -> Self {
+        let series = &report.series;
+        let n = BLOCK_TTIS as i64;
+        let mut span: Option<(i64, i64)> = None;
+        let mut cover = |from: i64, to: i64| {
+            let (first, last) = span.unwrap_or((from, to));
+            span = Some((first.min(from), last.max(to)));
+        };
+        for (index, codes) in series.dl.blocks.iter().chain(&series.ul.blocks) {
+            let scheduled = |code: &u8| *code != 0;
+            let first = codes.iter().position(scheduled).unwrap_or_default() as i64;
+            let last = codes.iter().rposition(scheduled).unwrap_or_default() as i64;
+            cover(index * n + first, index * n + last + 1);
+        }
+        if series.dl.blocks.is_empty() && series.ul.blocks.is_empty() {
+            series.signal.iter().for_each(|p| cover(p.tti, p.tti + 1));
+        }
+        let (first, last) = span.unwrap_or((0, 1));
+        let origin = first.div_euclid(n) * n;
+        Self { first: origin, n_tti: (last - origin).clamp(1, i64::from(u32::MAX)) }
+    }
+
+    /// A TTI from the axis' origin; what is outside goes to its end.
+    fn offset(&self, tti: i64) -> u32 {
+        tti.saturating_sub(self.first).clamp(0, self.n_tti) as u32
+    }
+}
+
+fn anchors(series: &Series, axis: &Axis) -> Vec<[i64; 2]> {
+    series.anchors.iter().map(|(tti, us)| [tti.saturating_sub(axis.first), *us]).collect()
+}
+
+/// Arrays by name, with their types and lengths.
+#[derive(Default)]
+struct Arrays {
+    types: Map<String, Value>,
+    done: Vec<(String, Vec<u8>)>,
+}
+
+impl Arrays {
+    fn add(&mut self, name: &str, kind: &str, size: usize, bytes: Vec<u8>) {
+        let length = bytes.len() / size;
+        if length == 0 {
+            return;
+        }
+        self.types.insert(name.to_owned(), json!({ "type": kind, "length": length }));
+        self.done.push((name.to_owned(), bytes));
+    }
+
+    fn u8(&mut self, name: &str, values: impl Iterator<Item = u8>) {
+        self.add(name, "u8", 1, values.collect());
+    }
+
+    fn u16(&mut self, name: &str, values: impl Iterator<Item = u16>) {
+        self.add(name, "u16", 2, values.flat_map(u16::to_le_bytes).collect());
+    }
+
+    fn i16(&mut self, name: &str, values: impl Iterator<Item = i16>) {
+        self.add(name, "i16", 2, values.flat_map(i16::to_le_bytes).collect());
+    }
+
+    fn u32(&mut self, name: &str, values: impl Iterator<Item = u32>) {
+        self.add(name, "u32", 4, values.flat_map(u32::to_le_bytes).collect());
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Base64 (RFC 4648, section 4), padded.
+fn write_base64(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = Vec::with_capacity(4 * 1_024);
+    for part in bytes.chunks(3 * 1_024) {
+        text.clear();
+        for three in part.chunks(3) {
+            let byte = |i: usize| u32::from(three.get(i).copied().unwrap_or_default());
+            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+            for i in 0..4 {
+                let six = (bits >> (18 - 6 * i)) & 0x3f;
+                let digit = ALPHABET.get(six as usize).copied().unwrap_or(b'=');
+                text.push(if i > three.len() { b'=' } else { digit });
+            }
+        }
+        out.write_all(&text)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base64(text: &str) -> String {
+        let mut out = Vec::new();
+        write_base64(&mut out, text.as_bytes()).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// RFC 4648, section 10.
+    #[test]
+    fn base64_as_in_the_standard() {
+        for (plain, coded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(base64(plain), coded);
+        }
+    }
+
+    #[test]
+    fn no_string_ends_a_script_element() {
+        let mut out = Vec::new();
+        write_json(&mut out, "x", &json!({"path": "</script><b>"})).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.matches("</").count(), 1);
+        let inner = text.split_once('>').unwrap().1.rsplit_once("</").unwrap().0;
+        assert_eq!(serde_json::from_str::<Value>(inner).unwrap()["path"], "</script><b>");
+    }
+}

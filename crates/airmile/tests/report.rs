@@ -1,0 +1,124 @@
+//! The HTML report holds everything, asks nothing of a network, and says what
+//! the document says.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+use std::io::Read;
+
+use airmile::write::report::write_html;
+use airmile::{Document, Inputs, Progress, RadioOptions, Report, diagnose, report};
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+/// Grants as a table: two transfers, a pause between them.
+fn inputs(dir: &tempfile::TempDir) -> Inputs {
+    let path = dir.path().join("grants <b>.csv");
+    let mut text = String::from("tti,dir,n_prb,n_prb_cell,tbs_bytes,retx,padding_bytes\n");
+    for tti in (100..2_100).chain(9_000..9_500) {
+        let last = tti == 2_099 || tti == 9_499;
+        let padding = if last { 500 } else { 0 };
+        text.push_str(&format!("{tti},dl,{},50,1000,0,{padding}\n", if last { 5 } else { 48 }));
+    }
+    std::fs::write(&path, text).unwrap();
+    Inputs { files: vec![path], ..Inputs::default() }
+}
+
+fn html(report: &Report) -> String {
+    let mut out = Vec::new();
+    write_html(&mut out, report).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// What the element of an id holds.
+fn element<'a>(html: &'a str, id: &str) -> &'a str {
+    let from = html.find(&format!("id=\"{id}\">")).unwrap_or_else(|| panic!("no {id}"));
+    let text = html[from..].split_once('>').unwrap().1;
+    text.split_once("</script>").unwrap().0
+}
+
+fn json(html: &str, id: &str) -> Value {
+    serde_json::from_str(element(html, id)).unwrap()
+}
+
+fn array(html: &str, name: &str) -> Vec<u8> {
+    let text = element(html, &format!("array-{name}"));
+    let digit = |c: u8| match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let mut packed = Vec::new();
+    for four in text.trim_end_matches('=').as_bytes().chunks(4) {
+        let bits = four.iter().fold(0_u32, |bits, c| bits << 6 | u32::from(digit(*c)));
+        let bits = bits << (6 * (4 - four.len()));
+        packed.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    let mut out = Vec::new();
+    GzDecoder::new(packed.as_slice()).read_to_end(&mut out).unwrap();
+    out
+}
+
+#[test]
+fn the_document_parses_back_equal() {
+    let dir = tempfile::tempdir().unwrap();
+    let inputs = inputs(&dir);
+    let options = RadioOptions::default();
+    let whole = report(&inputs, &options, &Progress::default()).unwrap();
+    let page = html(&whole);
+    let alone = diagnose(&inputs, &options, &Progress::default()).unwrap();
+    let alone = serde_json::to_value(Document::new("diagnose", &alone)).unwrap();
+    assert_eq!(json(&page, "airmile-document"), alone);
+    assert_eq!(alone["transfers"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn nothing_is_asked_of_a_network() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = report(&inputs(&dir), &RadioOptions::default(), &Progress::default()).unwrap();
+    let page = html(&whole);
+    assert!(page.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"));
+    let lower = page.to_lowercase();
+    for outside in
+        ["src=", "<link", "@import", "url(", "http://", "https://", "fetch(", "xmlhttprequest"]
+    {
+        assert!(!lower.contains(outside), "{outside}");
+    }
+    // The file's name is text.
+    assert!(!page.contains("<b>") && page.contains("&lt;b&gt;.csv - airmile</title>"));
+}
+
+#[test]
+fn series_are_what_was_scheduled() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = report(&inputs(&dir), &RadioOptions::default(), &Progress::default()).unwrap();
+    let page = html(&whole);
+    let head = json(&page, "airmile-series");
+    assert_eq!((&head["first_tti"], &head["n_tti"]), (&0.into(), &9_500.into()));
+    let share = array(&page, "dl.share");
+    // Two of three blocks of 4096 TTIs: the idle one is not there.
+    assert_eq!(array(&page, "dl.blocks"), [0_u32.to_le_bytes(), 2_u32.to_le_bytes()].concat());
+    assert_eq!(share.len(), 2 * 4_096);
+    assert_eq!((share[99], share[100], share[2_099], share[2_100]), (0, 241, 26, 0));
+    let start = array(&page, "dl.burst.start");
+    assert_eq!(start.len() / 4, whole.radio.bursts.len());
+    assert_eq!(start[..4], 100_u32.to_le_bytes());
+    assert!(head["arrays"].get("ul.share").is_none());
+}
+
+#[test]
+fn an_uplink_alone_is_drawn_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("grants.csv");
+    let mut text = String::from("tti,dir,n_prb,n_prb_cell,tbs_bytes\n");
+    for tti in 0..100 {
+        text.push_str(&format!("{tti},ul,10,50,1000\n"));
+    }
+    std::fs::write(&path, text).unwrap();
+    let inputs = Inputs { files: vec![path], ..Inputs::default() };
+    let whole = report(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    assert_eq!(whole.series.ul.blocks.len(), 1);
+    assert!(whole.series.dl.blocks.is_empty());
+    assert_eq!(array(&html(&whole), "ul.share")[..100], [51; 100]);
+}

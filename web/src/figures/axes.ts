@@ -1,0 +1,80 @@
+/** What all plots of the time axis share, so that they line up. */
+
+import uPlot from "uplot";
+import { elapsed } from "../format";
+import { colour } from "../theme";
+
+/** Left of the plots: axis labels. */
+export const GUTTER = 52;
+/** Right of the plots. */
+export const MARGIN = 12;
+
+export const FONT = "12px system-ui, sans-serif";
+
+/** Distances of ticks in ms: decimal below a minute, as clocks do above. */
+const TICKS_MS = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 12e5, 18e5,
+  36e5, 72e5, 144e5, 216e5, 432e5, 864e5, 1728e5, 6048e5,
+];
+
+/** The axis of time since `origin`; `ttiMs` is a TTI's length. */
+export function timeAxis(ttiMs: number, origin: number): uPlot.Axis {
+  return {
+    ...plainAxis(),
+    space: 64,
+    size: 30,
+    incrs: TICKS_MS.map((ms) => ms / ttiMs),
+    splits: (_plot, _axis, min, max, step) => {
+      const out: number[] = [];
+      for (let i = Math.ceil((min - origin) / step); origin + i * step <= max; i++) {
+        out.push(origin + i * step);
+      }
+      return out;
+    },
+    values: (_, splits) => {
+      const step = splits.length > 1 ? (splits[1] as number) - (splits[0] as number) : 1;
+      return splits.map((tti) => elapsed((tti - origin) * ttiMs, step * ttiMs));
+    },
+  };
+}
+
+/** An axis in the theme's colours. */
+export function plainAxis(): uPlot.Axis {
+  return {
+    stroke: () => colour("muted"),
+    font: FONT,
+    ticks: { stroke: () => colour("line"), width: 1, size: 4 },
+    grid: { stroke: () => colour("grid"), width: 1 },
+  };
+}
+
+/** A panel that keeps to its box' width. */
+export function keepWidth(plot: uPlot, box: HTMLElement, redraw?: () => void): void {
+  const observer = new ResizeObserver(() => {
+    const width = Math.floor(box.clientWidth);
+    if (width === 0 || width === plot.width) return;
+    plot.setSize({ width, height: plot.height });
+    redraw?.();
+  });
+  observer.observe(box);
+}
+
+/** A drawing area of a canvas that follows its box and the screen's density. */
+export function sharpCanvas(
+  canvas: HTMLCanvasElement,
+  width: number,
+  height: number,
+): CanvasRenderingContext2D | null {
+  const density = devicePixelRatio || 1;
+  const w = Math.round(width * density);
+  const h = Math.round(height * density);
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context?.setTransform(density, 0, 0, density, 0, 0);
+  context?.clearRect(0, 0, width, height);
+  return context;
+}

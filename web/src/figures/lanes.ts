@@ -1,0 +1,181 @@
+/** Lanes on the time axis: transfers as spans, the state of each queue. */
+
+import type { DiagnoseDocument, Direction, TransferDiagnosis } from "../generated/diagnose";
+import { bucketWidth } from "../data/pyramid";
+import type { Series } from "../series";
+import { colour, onTheme } from "../theme";
+import type { View } from "../view";
+import { FONT, GUTTER, MARGIN, sharpCanvas } from "./axes";
+import type { Verdict } from "./verdict";
+
+const ROW = 24;
+const BAR = 18;
+
+/** Shares of a span by the queue's state; they add up to 1. */
+export interface QueueShares {
+  burst: number;
+  /** Scheduled, though the queue was emptied by each block. */
+  scheduled: number;
+  unknown: number;
+  empty: number;
+}
+
+export function queueShares(
+  series: Series,
+  dir: Direction,
+  from: number,
+  to: number,
+  scheduledShare: number,
+): QueueShares {
+  const ttis = Math.max(1e-9, to - from);
+  const burst = series.bursts[dir].spans.cover(from, to) / ttis;
+  const unknown = Math.min(1 - burst, series.holes.cover(from, to) / ttis);
+  // What is scheduled inside bursts is theirs; what exceeds them is beside.
+  const inside = Math.min(scheduledShare, burst * scheduledInBursts(series, dir, from, to));
+  const scheduled = Math.max(0, Math.min(1 - burst - unknown, scheduledShare - inside));
+  return { burst, scheduled, unknown, empty: Math.max(0, 1 - burst - unknown - scheduled) };
+}
+
+/** The part of the bursts' TTIs in which something was scheduled. */
+function scheduledInBursts(series: Series, dir: Direction, from: number, to: number): number {
+  const { spans, scheduled } = series.bursts[dir];
+  const [first, last] = spans.within(from, to);
+  // Beyond some hundreds the first ones speak for all.
+  const end = Math.min(last, first + 200);
+  let ttis = 0;
+  let busy = 0;
+  for (let i = first; i < end; i++) {
+    ttis += spans.length(i);
+    busy += scheduled[i] ?? 0;
+  }
+  return ttis > 0 ? Math.min(1, busy / ttis) : 0;
+}
+
+export function lanes(
+  box: HTMLElement,
+  document: DiagnoseDocument,
+  series: Series,
+  view: View,
+): void {
+  const canvas = globalThis.document.createElement("canvas");
+  canvas.setAttribute("aria-hidden", "true");
+  box.append(canvas);
+  const transfers = document.transfers.toSorted((a, b) => a.start_tti - b.start_tti);
+  const directions = (["dl", "ul"] as const).filter((dir) => series.has(dir));
+  const stack = stacked(transfers);
+  const transferRows = Math.min(3, Math.max(1, ...stack.map((row) => row + 1)));
+  const height = (transferRows + directions.length) * ROW + 2;
+  const draw = (): void => {
+    const width = box.clientWidth;
+    const context = sharpCanvas(canvas, width, height);
+    if (!context) return;
+    context.font = FONT;
+    context.textBaseline = "middle";
+    label(context, "transfers", 0);
+    drawTransfers(context, transfers, stack, transferRows, series, view, width);
+    directions.forEach((dir, i) => {
+      const top = (transferRows + i) * ROW;
+      label(context, dir === "dl" ? "queue ↓" : "queue ↑", top);
+      drawQueue(context, series, dir, view, top, width);
+    });
+  };
+  view.onChange(draw);
+  onTheme(draw);
+  new ResizeObserver(draw).observe(box);
+  draw();
+}
+
+/** A row for each transfer, so that those that overlap do not hide each other. */
+export function stacked(transfers: { start_tti: number; end_tti: number }[]): number[] {
+  const ends: number[] = [];
+  return transfers.map((transfer) => {
+    let row = ends.findIndex((end) => end <= transfer.start_tti);
+    if (row < 0) row = ends.length;
+    ends[row] = transfer.end_tti;
+    return row;
+  });
+}
+
+function label(context: CanvasRenderingContext2D, text: string, top: number): void {
+  context.fillStyle = colour("muted");
+  context.textAlign = "right";
+  context.fillText(text, GUTTER - 4, top + ROW / 2, GUTTER - 6);
+}
+
+function drawTransfers(
+  context: CanvasRenderingContext2D,
+  transfers: TransferDiagnosis[],
+  stack: number[],
+  rows: number,
+  series: Series,
+  view: View,
+  width: number,
+): void {
+  const { from, to } = view.range;
+  const scale = (width - GUTTER - MARGIN) / (to - from);
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER, 0, width - GUTTER - MARGIN, rows * ROW);
+  context.clip();
+  context.textAlign = "left";
+  transfers.forEach((transfer, i) => {
+    const start = series.offset(transfer.start_tti);
+    const end = series.offset(transfer.end_tti);
+    if (end < from || start > to) return;
+    const left = GUTTER + Math.max(-4, (start - from) * scale);
+    const right = GUTTER + Math.min(width, (end - from) * scale);
+    const top = ((stack[i] ?? 0) % rows) * ROW + (ROW - BAR) / 2;
+    const verdict: Verdict = transfer.verdict;
+    context.fillStyle = colour(`${verdict.replace("_", "-")}-soft`);
+    context.fillRect(left, top, Math.max(2, right - left), BAR);
+    context.fillStyle = colour(verdict.replace("_", "-"));
+    context.fillRect(left, top, Math.max(1, Math.min(2, right - left)), BAR);
+    context.fillRect(left, top + BAR - 2, Math.max(2, right - left), 2);
+    if (right - left > context.measureText(transfer.id).width + 12) {
+      context.fillStyle = colour("text");
+      context.fillText(transfer.id, Math.max(left, GUTTER) + 6, top + BAR / 2);
+    }
+  });
+  context.restore();
+}
+
+/** Each bucket a column, filled by the shares of its states. */
+function drawQueue(
+  context: CanvasRenderingContext2D,
+  series: Series,
+  dir: Direction,
+  view: View,
+  top: number,
+  width: number,
+): void {
+  const { from, to } = view.range;
+  const plotWidth = width - GUTTER - MARGIN;
+  const scale = plotWidth / (to - from);
+  const bucket = bucketWidth(to - from, plotWidth);
+  const sample = series.allocation[dir].sample(from, to, bucket);
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER, top, plotWidth, ROW);
+  context.clip();
+  context.fillStyle = colour("empty");
+  context.fillRect(GUTTER, top + (ROW - BAR) / 2, plotWidth, BAR);
+  sample.start.forEach((start, i) => {
+    const shares = queueShares(series, dir, start, start + bucket, sample.scheduled[i] ?? 0);
+    // Whole pixels, so that neighbours leave no seam.
+    const left = Math.round(GUTTER + (start - from) * scale);
+    const wide = Math.max(1, Math.round(GUTTER + (start + bucket - from) * scale) - left);
+    let bottom = top + (ROW + BAR) / 2;
+    for (const [state, share] of [
+      ["burst", shares.burst],
+      ["scheduled", shares.scheduled],
+      ["hole", shares.unknown],
+    ] as const) {
+      if (share <= 0) continue;
+      const tall = Math.max(0.5, share * BAR);
+      bottom -= tall;
+      context.fillStyle = colour(state);
+      context.fillRect(left, bottom, wide, tall);
+    }
+  });
+  context.restore();
+}

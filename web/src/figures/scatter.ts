@@ -1,0 +1,107 @@
+/** Link demand against link throughput, a point a transfer (BurstTracker, figure 6). */
+
+import uPlot from "uplot";
+import type { DiagnoseDocument, TransferDiagnosis } from "../generated/diagnose";
+import { h } from "../dom";
+import { bitrate, percent, plural } from "../format";
+import { colour, onTheme } from "../theme";
+import { keepWidth, plainAxis } from "./axes";
+import { whenShown } from "./cdf";
+import { VERDICT_WORDS, type Verdict } from "./verdict";
+
+const HEIGHT = 260;
+const RADIUS = 5;
+
+interface Point {
+  demand: number;
+  mbps: number;
+  verdict: Verdict;
+}
+
+export function points(transfers: TransferDiagnosis[]): Point[] {
+  return transfers.flatMap((t) =>
+    typeof t.link_demand === "number" && typeof t.link_throughput_bps === "number"
+      ? [{ demand: t.link_demand, mbps: t.link_throughput_bps / 1e6, verdict: t.verdict }]
+      : [],
+  );
+}
+
+export function scatterFigure(document: DiagnoseDocument): HTMLElement | null {
+  const all = points(document.transfers).sort((a, b) => a.mbps - b.mbps);
+  if (all.length === 0) return null;
+  const box = h("div", { class: "plot", "aria-hidden": "true" });
+  const verdicts = (Object.keys(VERDICT_WORDS) as Verdict[]).filter((verdict) =>
+    all.some((p) => p.verdict === verdict),
+  );
+  const legend = h("ul", { class: "legend" });
+  for (const verdict of verdicts) {
+    const mark = h("span", { class: `mark ${verdict}` });
+    legend.append(h("li", { class: `badge ${verdict}` }, mark, VERDICT_WORDS[verdict]));
+  }
+  const demands = all.map((p) => p.demand).sort((a, b) => a - b);
+  const middle = demands[Math.floor(demands.length / 2)] ?? 0;
+  const text =
+    `${plural(all.length, "transfer")}; link demand from ${percent(demands[0] ?? 0)} to ` +
+    `${percent(demands.at(-1) ?? 0)}, in the middle ${percent(middle)}; link throughput from ` +
+    `${bitrate((all[0]?.mbps ?? 0) * 1e6)} to ${bitrate((all.at(-1)?.mbps ?? 0) * 1e6)}. ` +
+    "All values are in the transfers table.";
+  const title = h("h3", {}, "Link demand against link throughput");
+  const figure = h("figure", { class: "figure" }, title, box, legend, h("figcaption", {}, text));
+  whenShown(box, () => {
+    const most = all.at(-1)?.mbps ?? 1;
+    const options: uPlot.Options = {
+      width: box.clientWidth,
+      height: HEIGHT,
+      padding: [8, 12, 0, 0],
+      legend: { show: false },
+      cursor: { show: false },
+      scales: {
+        x: { time: false, range: [0, most > 0 ? most * 1.1 : 1] },
+        y: { range: [0, 1.05] },
+      },
+      axes: [
+        { ...plainAxis(), size: 46, label: "link throughput, Mbit/s", labelSize: 18, labelFont: "12px system-ui" },
+        {
+          ...plainAxis(),
+          size: 52,
+          splits: () => [0, 0.25, 0.5, 0.75, 1],
+          values: (_, splits) => splits.map((v) => `${Math.round(v * 100)} %`),
+        },
+      ],
+      series: [{}, { show: true, paths: () => null, points: { show: false } }],
+      hooks: { draw: [(plot) => all.forEach((p) => drawPoint(plot, p))] },
+    };
+    const data: uPlot.AlignedData = [all.map((p) => p.mbps), all.map((p) => p.demand)];
+    const plot = new uPlot(options, data, box);
+    keepWidth(plot, box);
+    onTheme(() => plot.redraw(false));
+  });
+  return figure;
+}
+
+/** A shape a verdict, as its badge has. */
+function drawPoint(plot: uPlot, point: Point): void {
+  const { ctx } = plot;
+  const r = RADIUS * (devicePixelRatio || 1);
+  const x = plot.valToPos(point.mbps, "x", true);
+  const y = plot.valToPos(point.demand, "y", true);
+  ctx.save();
+  ctx.fillStyle = colour(point.verdict.replace("_", "-"));
+  ctx.strokeStyle = colour("surface");
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  if (point.verdict === "radio") {
+    ctx.rect(x - r, y - r, 2 * r, 2 * r);
+  } else if (point.verdict === "mixed") {
+    ctx.moveTo(x, y - r * 1.3);
+    ctx.lineTo(x + r * 1.3, y);
+    ctx.lineTo(x, y + r * 1.3);
+    ctx.lineTo(x - r * 1.3, y);
+    ctx.closePath();
+  } else {
+    ctx.arc(x, y, r, 0, 2 * Math.PI);
+  }
+  ctx.fill();
+  ctx.stroke();
+  ctx.restore();
+}

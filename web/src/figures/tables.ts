@@ -1,0 +1,229 @@
+/** Tables: what the figures show, as numbers. */
+
+import type { DiagnoseDocument, Direction } from "../generated/diagnose";
+import { h, section } from "../dom";
+import { bytes, count, DASH, plural, timeOfDay, words } from "../format";
+import type { Series } from "../series";
+import { transferRow } from "./transfers";
+
+const PAGE_ROWS = 25;
+
+interface Column {
+  name: string;
+  text?: boolean;
+}
+
+interface TableOptions {
+  columns: Column[];
+  rows: number;
+  row: (i: number) => (string | Node)[];
+  caption: string;
+}
+
+/** A table in pages; rows are made when they are shown. */
+export function pagedTable({ columns, rows, row, caption }: TableOptions): HTMLElement {
+  const body = h("tbody");
+  const head = h("tr");
+  for (const column of columns) {
+    head.append(h("th", { scope: "col", class: column.text ? "text" : "number" }, column.name));
+  }
+  const table = h("table", {}, h("caption", {}, caption), h("thead", {}, head), body);
+  const scroller = h(
+    "div",
+    { class: "scroller", tabindex: 0, role: "region", "aria-label": caption },
+    table,
+  );
+  const box = h("div", {}, scroller);
+  const pages = Math.max(1, Math.ceil(rows / PAGE_ROWS));
+  let page = 0;
+  const where = h("span", { role: "status" });
+  const show = (to: number): void => {
+    page = Math.min(pages - 1, Math.max(0, to));
+    const first = page * PAGE_ROWS;
+    const last = Math.min(rows, first + PAGE_ROWS);
+    body.replaceChildren();
+    for (let i = first; i < last; i++) {
+      const cells = row(i).map((cell, at) =>
+        h("td", { class: columns[at]?.text ? "text" : "number" }, cell),
+      );
+      body.append(h("tr", {}, ...cells));
+    }
+    where.textContent = `${count(first + 1)}–${count(last)} of ${count(rows)}`;
+  };
+  show(0);
+  if (pages > 1) {
+    const button = (label: string, text: string, to: () => number): HTMLElement =>
+      h("button", { type: "button", "aria-label": `${label}: ${caption}`, click: () => show(to()) }, text);
+    box.append(
+      h(
+        "div",
+        { class: "pager" },
+        button("First page", "«", () => 0),
+        button("Previous page", "‹", () => page - 1),
+        where,
+        button("Next page", "›", () => page + 1),
+        button("Last page", "»", () => pages - 1),
+      ),
+    );
+  }
+  return box;
+}
+
+function folded(id: string, title: string, open: boolean, ...children: Node[]): HTMLElement {
+  return h("details", { id, open }, h("summary", {}, title), ...children);
+}
+
+export function transfersTable(document: DiagnoseDocument): HTMLElement {
+  const columns = [
+    { name: "id", text: true },
+    { name: "direction", text: true },
+    { name: "start (UTC)" },
+    { name: "ms" },
+    { name: "bytes" },
+    { name: "radio ms" },
+    { name: "not radio ms" },
+    { name: "unknown ms" },
+    { name: "link demand" },
+    { name: "link throughput" },
+    { name: "verdict", text: true },
+    { name: "confidence" },
+  ];
+  const { transfers } = document;
+  const row = (i: number): string[] => {
+    const transfer = transfers[i];
+    return transfer ? transferRow(transfer) : [];
+  };
+  return pagedTable({ columns, rows: transfers.length, row, caption: "Transfers" });
+}
+
+function burstsTable(
+  series: Series,
+  dir: Direction,
+  locate: (dir: Direction, from: number, to: number) => void,
+): HTMLElement {
+  const bursts = series.bursts[dir];
+  const { spans } = bursts;
+  const columns = [
+    { name: "start TTI" },
+    { name: "start (UTC)" },
+    { name: "TTIs" },
+    { name: "scheduled" },
+    { name: "bytes" },
+    { name: "opened by", text: true },
+    { name: "closed by", text: true },
+    { name: "confidence" },
+  ];
+  const row = (i: number): (string | Node)[] => {
+    const start = spans.start[i] ?? 0;
+    const end = spans.end[i] ?? 0;
+    const clock = series.clock(start);
+    const go = (event: Event): void => {
+      event.preventDefault();
+      locate(dir, start, Math.max(end, start + 1));
+    };
+    const tti = String(series.head.first_tti + start);
+    return [
+      h("a", { href: "#timeline", click: go, "aria-label": `TTI ${tti}: show on the timeline` }, tti),
+      clock === null ? DASH : timeOfDay(clock),
+      count(end - start),
+      count(bursts.scheduled[i] ?? 0),
+      bytes(bursts.bytes[i] ?? 0),
+      series.bound(bursts.openedBy[i]),
+      series.bound(bursts.closedBy[i]),
+      `${bursts.confidence[i] ?? 0} %`,
+    ];
+  };
+  const caption = `Bursts, ${dir === "dl" ? "downlink" : "uplink"}`;
+  return pagedTable({ columns, rows: spans.count, row, caption });
+}
+
+function filesTables(document: DiagnoseDocument): HTMLElement[] {
+  return document.files.map((file) => {
+    const parts = [file.kind, bytes(file.bytes)];
+    parts.push(plural(file.items, file.messages.length > 0 ? "frame" : "row"));
+    if (file.bad_items > 0) parts.push(`${count(file.bad_items)} bad`);
+    const title = h("h3", { class: "path" }, file.path);
+    const box = h("div", { class: "file" }, title, h("p", { class: "note" }, parts.join(" · ")));
+    if (file.messages.length > 0) {
+      const messages = file.messages.toSorted((a, b) => b.count - a.count);
+      const columns = [
+        { name: "code", text: true },
+        { name: "message", text: true },
+        { name: "version" },
+        { name: "count" },
+        { name: "decoded" },
+      ];
+      const row = (i: number): string[] => {
+        const m = messages[i];
+        if (!m) return [];
+        const version = typeof m.version === "number" ? String(m.version) : DASH;
+        return [m.code, m.name, version, count(m.count), count(m.decoded)];
+      };
+      const caption = `Messages of ${file.path.split(/[/\\]/).at(-1) ?? ""}`;
+      box.append(pagedTable({ columns, rows: messages.length, row, caption }));
+    } else if (Object.keys(file.records).length > 0) {
+      const records = Object.entries(file.records).map(([name, n]) => plural(n, `${name} record`));
+      box.append(h("p", {}, records.join(", ")));
+    }
+    return box;
+  });
+}
+
+function problemsTable(document: DiagnoseDocument): HTMLElement {
+  const all = document.files.flatMap((file) =>
+    file.problems.map((problem) => ({ path: file.path.split(/[/\\]/).at(-1) ?? "", ...problem })),
+  );
+  const more = document.files.reduce((sum, file) => sum + file.more_problems, 0);
+  if (all.length === 0) return h("p", {}, "None: all of the input was read.");
+  const columns = [
+    { name: "file", text: true },
+    { name: "byte offset" },
+    { name: "severity", text: true },
+    { name: "what", text: true },
+  ];
+  const row = (i: number): string[] => {
+    const p = all[i];
+    return p ? [p.path, count(p.offset), words(p.severity), p.what] : [];
+  };
+  const box = h("div", {}, pagedTable({ columns, rows: all.length, row, caption: "Problems" }));
+  if (more > 0) box.append(h("p", { class: "note" }, `and ${count(more)} more`));
+  return box;
+}
+
+function missingList(document: DiagnoseDocument): HTMLElement {
+  if (document.missing.length === 0) return h("p", {}, "Nothing: the files hold all evidence.");
+  const list = h("dl", { class: "missing" });
+  for (const item of document.missing) {
+    list.append(h("dt", {}, item.what), h("dd", {}, item.how_to_capture));
+  }
+  return list;
+}
+
+/** What would make the answer better; useful before any table. */
+export function missingSection(document: DiagnoseDocument): HTMLElement {
+  return section("missing", "Missing, and how to capture it", missingList(document));
+}
+
+export function tablesSection(
+  document: DiagnoseDocument,
+  series: Series,
+  locate: (dir: Direction, from: number, to: number) => void,
+): HTMLElement {
+  const problems = document.files.reduce((n, f) => n + f.problems.length + f.more_problems, 0);
+  const box = section("tables", "Tables");
+  const n = document.transfers.length;
+  if (n > 0) {
+    box.append(folded("table-transfers", `Transfers (${count(n)})`, true, transfersTable(document)));
+  }
+  for (const dir of ["dl", "ul"] as const) {
+    const bursts = series.bursts[dir].spans.count;
+    if (bursts === 0) continue;
+    const title = `Bursts, ${dir === "dl" ? "downlink" : "uplink"} (${count(bursts)})`;
+    box.append(folded(`table-bursts-${dir}`, title, false, burstsTable(series, dir, locate)));
+  }
+  const files = filesTables(document);
+  box.append(folded("table-files", `Files and messages (${files.length})`, false, ...files));
+  const title = `Problems (${count(problems)})`;
+  box.append(folded("table-problems", title, false, problemsTable(document)));
+  return box;
+}

@@ -1,0 +1,122 @@
+/** Transfers: verdict, shares of time, evidence that leads to its place. */
+
+import type { DiagnoseDocument, EvidenceItem, TransferDiagnosis } from "../generated/diagnose";
+import { h, section } from "../dom";
+import { bitrate, bytes, DASH, duration, orDash, percent, timeOfDay, words } from "../format";
+import { badge } from "./verdict";
+
+/** Explained at once; more on demand. */
+const EXPLAINED = 4;
+const EXPLAINED_NARROW = 2;
+const MORE = 20;
+
+export type Locate = (transfer: TransferDiagnosis, fromTti: number, toTti: number) => void;
+
+export function transfersSection(document: DiagnoseDocument, locate: Locate): HTMLElement {
+  const order = document.transfers.toSorted((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0));
+  const list = h("div", { class: "cards" });
+  let shown = 0;
+  const more = h("button", { type: "button", class: "more" });
+  const show = (n: number): void => {
+    for (const transfer of order.slice(shown, shown + n)) list.append(card(transfer, locate));
+    shown = Math.min(order.length, shown + n);
+    const rest = order.length - shown;
+    more.hidden = rest === 0;
+    more.textContent = rest > MORE ? `Explain ${MORE} of ${rest} more` : `Explain ${rest} more`;
+  };
+  more.addEventListener("click", () => show(MORE));
+  show(matchMedia("(max-width: 560px)").matches ? EXPLAINED_NARROW : EXPLAINED);
+  if (order.length === 0) list.append(h("p", {}, "No transfer was found."));
+  const note =
+    order.length > 1
+      ? h("p", { class: "note" }, "Largest first. Evidence links show their place on the timeline.")
+      : h("p", { class: "note" }, "Evidence links show their place on the timeline.");
+  return section("transfers", "Transfers", note, list, more);
+}
+
+function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
+  const facts: string[] = [];
+  if (typeof transfer.start_us === "number") facts.push(`from ${timeOfDay(transfer.start_us)} UTC`);
+  facts.push(duration(transfer.duration_ms));
+  if (typeof transfer.bytes === "number") facts.push(bytes(transfer.bytes));
+  facts.push(transfer.dir === "dl" ? "downlink" : "uplink");
+  if (transfer.overlapped) facts.push("overlaps another transfer");
+  const evidence = h("ul", { class: "evidence" });
+  for (const item of transfer.evidence) evidence.append(h("li", {}, link(item, transfer, locate)));
+  if (typeof transfer.counterfactual_ms === "number") {
+    const took = duration(transfer.counterfactual_ms);
+    evidence.append(h("li", {}, `had its data been there in time, it would have taken ${took}`));
+  }
+  const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
+  if (transfer.verdict !== "unknown") {
+    title.append(h("span", { class: "confidence" }, `${percent(transfer.confidence)} confident`));
+  }
+  return h(
+    "article",
+    { class: `card ${transfer.verdict}` },
+    title,
+    h("p", { class: "note" }, facts.join(" · ")),
+    sharesBar(transfer),
+    evidence,
+    h("p", { class: "next" }, h("strong", {}, "Next: "), transfer.next_step),
+  );
+}
+
+function link(item: EvidenceItem, transfer: TransferDiagnosis, locate: Locate): HTMLElement {
+  if (item.to_tti <= item.from_tti) return h("span", {}, item.what);
+  const go = (event: Event): void => {
+    event.preventDefault();
+    locate(transfer, item.from_tti, item.to_tti);
+  };
+  const label = `${item.what}: show on the timeline`;
+  return h("a", { href: "#timeline", click: go, "aria-label": label }, item.what);
+}
+
+/** Causes in the order in which they are drawn: the radio's first. */
+export function orderedShares(transfer: TransferDiagnosis): [string, number][] {
+  const rank = (cause: string): number =>
+    cause.startsWith("radio") ? 0 : cause === "unknown" ? 2 : 1;
+  return Object.entries(transfer.shares)
+    .filter(([, ms]) => ms > 0)
+    .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b));
+}
+
+const CAUSE_WORDS: Record<string, string> = {
+  radio: "data waited for the radio",
+  not_radio: "queue empty",
+  unknown: "unknown",
+};
+
+function sharesBar(transfer: TransferDiagnosis): HTMLElement {
+  const shares = orderedShares(transfer);
+  const total = shares.reduce((sum, [, ms]) => sum + ms, 0) || 1;
+  const bar = h("div", { class: "bar", "aria-hidden": "true" });
+  const legend = h("ul", { class: "legend" });
+  for (const [cause, ms] of shares) {
+    const part = h("span", { class: `part cause-${cause}` });
+    part.style.flexGrow = String(ms / total);
+    bar.append(part);
+    const text = `${CAUSE_WORDS[cause] ?? words(cause)} ${percent(ms / total)}, ${duration(ms)}`;
+    legend.append(h("li", {}, h("span", { class: `swatch cause-${cause}` }), text));
+  }
+  return h("div", { class: "shares" }, bar, legend);
+}
+
+/** The columns of the transfers table. */
+export function transferRow(transfer: TransferDiagnosis): string[] {
+  const ms = (cause: string): string => orDash(transfer.shares[cause], (v) => v.toFixed(0));
+  return [
+    transfer.id,
+    transfer.dir,
+    orDash(transfer.start_us, timeOfDay),
+    transfer.duration_ms.toFixed(0),
+    orDash(transfer.bytes, bytes),
+    ms("radio"),
+    ms("not_radio"),
+    ms("unknown"),
+    orDash(transfer.link_demand, (demand) => percent(demand, 1)),
+    orDash(transfer.link_throughput_bps, bitrate),
+    words(transfer.verdict),
+    transfer.verdict === "unknown" ? DASH : percent(transfer.confidence),
+  ];
+}

@@ -1,0 +1,75 @@
+/** The answer, first. */
+
+import type { DiagnoseDocument, TransferDiagnosis } from "../generated/diagnose";
+import { h } from "../dom";
+import { bytes, dateTime, duration, orDash, percent, plural } from "../format";
+
+export type Verdict = TransferDiagnosis["verdict"];
+
+export const VERDICT_WORDS: Record<Verdict, string> = {
+  radio: "radio",
+  not_radio: "not radio",
+  mixed: "mixed",
+  unknown: "unknown",
+};
+
+/** A verdict in words, with a mark whose shape tells it apart without colour. */
+export function badge(verdict: Verdict): HTMLElement {
+  const mark = h("span", { class: "mark", "aria-hidden": "true" });
+  return h("span", { class: `badge ${verdict}` }, mark, VERDICT_WORDS[verdict]);
+}
+
+export function verdictHeader(document: DiagnoseDocument): HTMLElement {
+  const { session } = document;
+  const facts: [string, string][] = [
+    ["Verdict", session.verdict],
+    ["Confidence", session.verdict === "unknown" ? "–" : percent(session.confidence)],
+    ["Link demand", orDash(session.link_demand, (demand) => percent(demand))],
+    ["Transfers", transfersFact(document)],
+  ];
+  const bytesOf = document.transfers.reduce((sum, t) => sum + (t.bytes ?? 0), 0);
+  if (bytesOf > 0) facts.push(["Carried", bytes(bytesOf)]);
+  const cell = cellFact(document);
+  if (cell) facts.push(["Cell", cell]);
+  const list = h("dl", { class: "facts" });
+  for (const [name, value] of facts) {
+    const shown = name === "Verdict" ? badge(session.verdict) : value;
+    list.append(h("div", {}, h("dt", {}, name), h("dd", {}, shown)));
+  }
+  return h(
+    "section",
+    { class: `verdict ${session.verdict}`, id: "verdict", "aria-label": "Verdict" },
+    h("p", { class: "says" }, session.says),
+    list,
+  );
+}
+
+function transfersFact(document: DiagnoseDocument): string {
+  const from = document.transfers_from === "given" ? "as given" : "activity split at pauses";
+  const n = document.transfers.length;
+  return n === 0 ? "none" : `${n} (${from})`;
+}
+
+function cellFact(document: DiagnoseDocument): string {
+  const parts: string[] = [];
+  const cell = document.cells.toSorted((a, b) => b.measurements - a.measurements)[0];
+  if (typeof cell?.pci === "number") parts.push(`PCI ${cell.pci}`);
+  if (typeof cell?.earfcn === "number") parts.push(`EARFCN ${cell.earfcn}`);
+  if (document.cells.length > 1) parts.push(`and ${document.cells.length - 1} more`);
+  if (document.n_prb_cell) parts.push(`${document.n_prb_cell} PRBs`);
+  return parts.join(", ");
+}
+
+/** What was read, and when it was logged. */
+export function sourceLine(document: DiagnoseDocument): HTMLElement {
+  const files = document.files.map((file) => file.path.split(/[/\\]/).at(-1) ?? file.path);
+  const starts = document.files.flatMap((file) => file.start_us ?? []);
+  const ends = document.files.flatMap((file) => file.end_us ?? []);
+  const parts = [files.length > 3 ? plural(files.length, "file") : files.join(", ")];
+  if (starts.length > 0 && ends.length > 0) {
+    const start = Math.min(...starts);
+    parts.push(`${dateTime(start)} UTC`);
+    parts.push(duration((Math.max(...ends) - start) / 1_000));
+  }
+  return h("p", { class: "source" }, parts.join(" · "));
+}

@@ -1,0 +1,74 @@
+/** Numbers as people read them. */
+
+export const DASH = "–";
+/** A number and its unit stay on one line. */
+const NBSP = "\u00a0";
+
+export function orDash<T>(value: T | null | undefined, show: (value: T) => string): string {
+  return value === null || value === undefined ? DASH : show(value);
+}
+
+export function percent(share: number, digits = 0): string {
+  const value = share * 100;
+  if (value > 0 && value < 1 && digits === 0) {
+    return value < 0.1 ? `<${NBSP}0.1${NBSP}%` : `${value.toFixed(1)}${NBSP}%`;
+  }
+  return `${value.toFixed(digits)}${NBSP}%`;
+}
+
+export function bytes(n: number): string {
+  if (n < 1e3) return `${n} B`;
+  if (n < 1e6) return `${(n / 1e3).toFixed(1)} kB`;
+  if (n < 1e9) return `${(n / 1e6).toFixed(2)} MB`;
+  return `${(n / 1e9).toFixed(2)} GB`;
+}
+
+export function bitrate(bps: number): string {
+  return bps < 1e6 ? `${(bps / 1e3).toFixed(0)} kbit/s` : `${(bps / 1e6).toFixed(2)} Mbit/s`;
+}
+
+/** A duration in a unit that fits. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${ms < 10 && ms % 1 !== 0 ? ms.toFixed(1) : ms.toFixed(0)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(2)} s`;
+  const s = Math.round(ms / 1_000);
+  const two = (n: number) => String(n).padStart(2, "0");
+  const h = Math.floor(s / 3_600);
+  const m = Math.floor(s / 60) % 60;
+  return h > 0 ? `${h} h ${two(m)} min` : `${m} min ${two(s % 60)} s`;
+}
+
+/** A place on the time axis: seconds, or minutes and hours where it is long. */
+export function elapsed(ms: number, stepMs: number): string {
+  const digits = stepMs >= 1_000 ? 0 : stepMs >= 100 ? 1 : stepMs >= 10 ? 2 : 3;
+  if (Math.abs(ms) < 60_000) return `${(ms / 1_000).toFixed(digits)} s`;
+  const unit = 10 ** -digits;
+  const s = Math.round(ms / 1_000 / unit) * unit;
+  const h = Math.floor(s / 3_600);
+  const m = Math.floor(s / 60) % 60;
+  const seconds = (s % 60).toFixed(digits).padStart(digits > 0 ? 3 + digits : 2, "0");
+  return h > 0 ? `${h}:${String(m).padStart(2, "0")}:${seconds}` : `${m}:${seconds}`;
+}
+
+/** Time of day in UTC, with ms. */
+export function timeOfDay(us: number): string {
+  return new Date(Math.round(us / 1_000)).toISOString().slice(11, 23);
+}
+
+/** Date and time in UTC, to the second. */
+export function dateTime(us: number): string {
+  return new Date(Math.round(us / 1_000)).toISOString().slice(0, 19).replace("T", " ");
+}
+
+export function count(n: number): string {
+  return n.toLocaleString("en-GB").replaceAll(",", "\u202f");
+}
+
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+/** A name of a closed list as words. */
+export function words(name: string): string {
+  return name.replaceAll("_", " ");
+}

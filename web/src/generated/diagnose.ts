@@ -1,0 +1,369 @@
+// Made by `npm run types` from docs/schema/diagnose.json. Do not edit.
+
+/**
+ * Which way the data goes.
+ */
+export type Direction = "dl" | "ul";
+
+/**
+ * A document as it goes out.
+ */
+export interface DiagnoseDocument {
+  /**
+   * Which document: the command's name.
+   */
+  document: string;
+  /**
+   * Its version.
+   */
+  version: number;
+  /**
+   * The program and version that made it.
+   */
+  made_by: string;
+  session: SessionVerdict;
+  /**
+   * The answer for each transfer.
+   */
+  transfers: TransferDiagnosis[];
+  /**
+   * Where the transfers are from: `given`, or `detected` in the allocation.
+   */
+  transfers_from: string;
+  /**
+   * Serving cells.
+   */
+  cells: ServingCell[];
+  /**
+   * Downlink bandwidth in PRBs.
+   */
+  n_prb_cell?: number | null;
+  evidence_counts: EvidenceCounts;
+  /**
+   * What is missing for a better answer, and how to capture it.
+   */
+  missing: Missing[];
+  /**
+   * The files.
+   */
+  files: FileReport[];
+}
+/**
+ * The answer for all transfers together.
+ */
+export interface SessionVerdict {
+  /**
+   * Who the bottleneck was.
+   */
+  verdict: "radio" | "not_radio" | "mixed" | "unknown";
+  /**
+   * How sure that is, 0 to 1.
+   */
+  confidence: number;
+  /**
+   * Which way the transfers went that it is about.
+   */
+  dir?: Direction | null;
+  /**
+   * Link demand of all of them together.
+   */
+  link_demand?: number | null;
+  /**
+   * The verdict in a sentence.
+   */
+  says: string;
+}
+/**
+ * The answer for one transfer.
+ */
+export interface TransferDiagnosis {
+  /**
+   * The transfer's name.
+   */
+  id: string;
+  /**
+   * Who the bottleneck was.
+   */
+  verdict: "radio" | "not_radio" | "mixed" | "unknown";
+  /**
+   * How sure that is, 0 to 1.
+   */
+  confidence: number;
+  /**
+   * Time in ms by cause; the parts add up to the duration.
+   */
+  shares: {
+    [k: string]: number;
+  };
+  /**
+   * What it would have taken without the leading cause, in ms.
+   */
+  counterfactual_ms?: number | null;
+  /**
+   * Why.
+   */
+  evidence: EvidenceItem[];
+  /**
+   * What to do next.
+   */
+  next_step: string;
+  /**
+   * Which way the data goes.
+   */
+  dir: "dl" | "ul";
+  /**
+   * Start in microseconds since the Unix epoch.
+   */
+  start_us?: number | null;
+  /**
+   * End in microseconds since the Unix epoch.
+   */
+  end_us?: number | null;
+  /**
+   * First TTI.
+   */
+  start_tti: number;
+  /**
+   * End TTI (exclusive).
+   */
+  end_tti: number;
+  /**
+   * Duration in ms.
+   */
+  duration_ms: number;
+  /**
+   * Bytes.
+   */
+  bytes?: number | null;
+  /**
+   * Throughput time in ms.
+   */
+  throughput_time_ms?: number | null;
+  /**
+   * Throughput time / duration.
+   */
+  link_demand?: number | null;
+  /**
+   * Bytes / throughput time in bits per second.
+   */
+  link_throughput_bps?: number | null;
+  /**
+   * Whether another transfer overlaps it.
+   */
+  overlapped: boolean;
+}
+/**
+ * A reason: words, a number, and a place on the time axis.
+ */
+export interface EvidenceItem {
+  /**
+   * What was seen, in words with the number.
+   */
+  what: string;
+  /**
+   * The number.
+   */
+  value?: number | null;
+  /**
+   * Its unit; empty for a ratio.
+   */
+  unit: string;
+  /**
+   * Where to look: first TTI.
+   */
+  from_tti: number;
+  /**
+   * Where to look: end TTI (exclusive).
+   */
+  to_tti: number;
+}
+/**
+ * A serving cell that was measured.
+ */
+export interface ServingCell {
+  /**
+   * Physical cell identity.
+   */
+  pci?: number | null;
+  /**
+   * Downlink EARFCN.
+   */
+  earfcn?: number | null;
+  /**
+   * Measurements of it.
+   */
+  measurements: number;
+}
+/**
+ * What the records hold.
+ */
+export interface EvidenceCounts {
+  /**
+   * User downlink blocks.
+   */
+  dl_blocks: number;
+  /**
+   * Of them, with a known number of PRBs.
+   */
+  dl_blocks_with_prb: number;
+  /**
+   * Of them, with known padding.
+   */
+  dl_blocks_with_padding: number;
+  /**
+   * Of them, with HARQ process and NDI.
+   */
+  dl_blocks_with_harq: number;
+  /**
+   * Downlink RLC data PDUs with a poll bit (0 or 1) on data bearers.
+   */
+  dl_pdus_with_poll: number;
+  /**
+   * Uplink blocks.
+   */
+  ul_blocks: number;
+  /**
+   * Samples of the phone's own buffer.
+   */
+  buffer_samples: number;
+  /**
+   * Buffer status reports.
+   */
+  bsr_reports: number;
+  /**
+   * Measurements of the serving cell.
+   */
+  measurements: number;
+  /**
+   * Handovers, resets and holes: timing segments after the first.
+   */
+  timing_changes: number;
+  /**
+   * Holes in the log.
+   */
+  holes: number;
+}
+/**
+ * Something that the inputs do not hold.
+ */
+export interface Missing {
+  /**
+   * What.
+   */
+  what: string;
+  /**
+   * How to get it.
+   */
+  how_to_capture: string;
+}
+/**
+ * What a file held, as `inspect` gives it.
+ */
+export interface FileReport {
+  /**
+   * The name it was opened by.
+   */
+  path: string;
+  /**
+   * What it is.
+   */
+  kind: string;
+  /**
+   * How it was compressed.
+   */
+  compression: "none" | "gzip" | "zstd";
+  /**
+   * Bytes, decompressed.
+   */
+  bytes: number;
+  /**
+   * First time in it, in microseconds since the Unix epoch.
+   */
+  start_us?: number | null;
+  /**
+   * Last time in it, in microseconds since the Unix epoch.
+   */
+  end_us?: number | null;
+  /**
+   * Rows of a table, frames of a log.
+   */
+  items: number;
+  /**
+   * Frames with a bad CRC or length, rows that could not be read.
+   */
+  bad_items: number;
+  /**
+   * Records that came out of it, by type.
+   */
+  records: {
+    [k: string]: number;
+  };
+  /**
+   * Messages of a log, by code and version.
+   */
+  messages: MessageRow[];
+  /**
+   * User downlink grants per subscription of a multi-SIM phone.
+   */
+  subscriptions: {
+    /**
+     * This interface was referenced by `undefined`'s JSON-Schema definition
+     * via the `patternProperty` "^\d+$".
+     */
+    [k: string]: number;
+  };
+  /**
+   * What was wrong, the first ones in words.
+   */
+  problems: Problem[];
+  /**
+   * Problems beyond those.
+   */
+  more_problems: number;
+  /**
+   * Whether bytes or rows were lost to damage.
+   */
+  damaged: boolean;
+}
+/**
+ * Count of a message in a log.
+ */
+export interface MessageRow {
+  /**
+   * Log code, as in `0xB173`.
+   */
+  code: string;
+  /**
+   * Name.
+   */
+  name: string;
+  /**
+   * Version: the first payload byte.
+   */
+  version?: number | null;
+  /**
+   * How many.
+   */
+  count: number;
+  /**
+   * How many of them were decoded.
+   */
+  decoded: number;
+}
+/**
+ * Something wrong in an input, with its place.
+ */
+export interface Problem {
+  /**
+   * Byte offset in the (uncompressed) input.
+   */
+  offset: number;
+  /**
+   * How much it matters.
+   */
+  severity: "normal" | "warning" | "damage";
+  /**
+   * What it is, with the field where one is known.
+   */
+  what: string;
+}

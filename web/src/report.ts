@@ -1,0 +1,67 @@
+/** The report page: reads its data from the page, builds its parts. */
+
+import "uplot/dist/uPlot.min.css";
+import "./report.css";
+import type { DiagnoseDocument } from "./generated/diagnose";
+import { Arrays, type SeriesHead } from "./data/decode";
+import { append, h, section } from "./dom";
+import { cdfFigure } from "./figures/cdf";
+import { scatterFigure } from "./figures/scatter";
+import { missingSection, tablesSection } from "./figures/tables";
+import { timelineSection } from "./figures/timeline";
+import { transfersSection } from "./figures/transfers";
+import { sourceLine, verdictHeader } from "./figures/verdict";
+import { Series } from "./series";
+import { themeToggle } from "./theme";
+
+const textOf = (id: string): string | undefined =>
+  document.getElementById(id)?.textContent ?? undefined;
+
+function read<T>(id: string): T {
+  return JSON.parse(textOf(id) ?? "null") as T;
+}
+
+async function build(): Promise<void> {
+  const main = document.getElementById("report");
+  if (!main) return;
+  const answer = read<DiagnoseDocument>("airmile-document");
+  const head = read<SeriesHead>("airmile-series");
+  const banner = h(
+    "header",
+    { class: "banner" },
+    h("h1", {}, "Was the radio the bottleneck?"),
+    themeToggle(),
+    sourceLine(answer),
+  );
+  const waiting = h("p", { class: "note", role: "status" }, "Reading the time series…");
+  append(main, [banner, verdictHeader(answer), waiting]);
+
+  const arrays = await Arrays.decode(head, (name) => textOf(`array-${name}`));
+  for (const name of Object.keys(head.arrays)) document.getElementById(`array-${name}`)?.remove();
+  const series = new Series(head, arrays);
+  const timeline = timelineSection(answer, series);
+  const transfers = transfersSection(answer, (transfer, from, to) =>
+    timeline.locate(transfer.dir, series.offset(from), series.offset(to)),
+  );
+  const dir = answer.session.dir ?? (series.has("dl") ? "dl" : "ul");
+  const figures = section("figures", "Distributions");
+  const grid = h("div", { class: "figures" });
+  append(grid, [cdfFigure(series, dir), scatterFigure(answer)]);
+  figures.append(grid);
+  waiting.remove();
+  append(main, [transfers, timeline.element]);
+  if (grid.childElementCount > 0) main.append(figures);
+  append(main, [
+    missingSection(answer),
+    tablesSection(answer, series, (to, from, end) => timeline.locate(to, from, end)),
+    h("footer", {}, `Made by ${answer.made_by}. This file holds all its data and loads nothing.`),
+  ]);
+  timeline.start();
+  document.documentElement.dataset["ready"] = "yes";
+}
+
+build().catch((error: unknown) => {
+  console.error(error);
+  const text = `This report could not be shown: ${String(error)}. A current browser is needed.`;
+  document.getElementById("report")?.append(h("p", { role: "alert", class: "failed" }, text));
+});

@@ -1,0 +1,95 @@
+/** The decoded series of one report, ready to be drawn. */
+
+import type { Direction } from "./generated/diagnose";
+import { type Arrays, type SeriesHead } from "./data/decode";
+import { Pyramid } from "./data/pyramid";
+import { Spans } from "./data/spans";
+
+export interface Bursts {
+  spans: Spans;
+  bytes: Uint32Array;
+  scheduled: Uint32Array;
+  openedBy: Uint8Array;
+  closedBy: Uint8Array;
+  /** In percent. */
+  confidence: Uint8Array;
+}
+
+/** Points of a line; `null` breaks it. */
+export interface Line {
+  at: Uint32Array;
+  value: (i: number) => number | null;
+}
+
+export class Series {
+  readonly allocation: Record<Direction, Pyramid>;
+  readonly bursts: Record<Direction, Bursts>;
+  readonly holes: Spans;
+  readonly rsrp: Line;
+  readonly snr: Line;
+  readonly load: Line;
+  readonly ownLoad: Line;
+
+  constructor(
+    readonly head: SeriesHead,
+    arrays: Arrays,
+  ) {
+    const pyramid = (dir: Direction) =>
+      new Pyramid(
+        arrays.u8(`${dir}.share`),
+        arrays.u32(`${dir}.blocks`),
+        head.block_ttis,
+        head.n_tti,
+        head.share_steps,
+      );
+    const bursts = (dir: Direction): Bursts => ({
+      spans: new Spans(arrays.u32(`${dir}.burst.start`), arrays.u32(`${dir}.burst.end`)),
+      bytes: arrays.u32(`${dir}.burst.bytes`),
+      scheduled: arrays.u32(`${dir}.burst.scheduled`),
+      openedBy: arrays.u8(`${dir}.burst.opened_by`),
+      closedBy: arrays.u8(`${dir}.burst.closed_by`),
+      confidence: arrays.u8(`${dir}.burst.confidence`),
+    });
+    this.allocation = { dl: pyramid("dl"), ul: pyramid("ul") };
+    this.bursts = { dl: bursts("dl"), ul: bursts("ul") };
+    this.holes = new Spans(arrays.u32("holes.start"), arrays.u32("holes.end"));
+    const signal = (name: string): Line => {
+      const values = arrays.i16(name);
+      const value = (i: number) => (values[i] === -32768 ? null : (values[i] ?? 0) / 100);
+      return { at: arrays.u32("signal.tti"), value };
+    };
+    const share = (name: string): Line => {
+      const values = arrays.u16(name);
+      return { at: arrays.u32("load.tti"), value: (i) => (values[i] ?? 0) / 65_535 };
+    };
+    this.rsrp = signal("signal.rsrp");
+    this.snr = signal("signal.snr");
+    this.load = share("load.load");
+    this.ownLoad = share("load.own");
+  }
+
+  /** Whether there is anything of a direction. */
+  has(dir: Direction): boolean {
+    return !this.allocation[dir].empty || this.bursts[dir].spans.count > 0;
+  }
+
+  bound(code: number | undefined): string {
+    return (this.head.bounds[code ?? -1] ?? "unknown").replaceAll("_", " ");
+  }
+
+  /** TTIs from the origin of a TTI of the document. */
+  offset(tti: number): number {
+    return tti - this.head.first_tti;
+  }
+
+  /** Time by the log's clock in microseconds; `null` where no anchor is known. */
+  clock(offset: number): number | null {
+    const { anchors, tti_ms } = this.head;
+    let anchor = anchors[0];
+    for (const next of anchors) {
+      if (next[0] > offset) break;
+      anchor = next;
+    }
+    return anchor ? anchor[1] + (offset - anchor[0]) * tti_ms * 1_000 : null;
+  }
+}

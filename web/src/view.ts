@@ -1,0 +1,92 @@
+/** What part of the time axis is shown, in TTIs from its origin. */
+
+export interface Range {
+  from: number;
+  to: number;
+}
+
+/** No closer than this many TTIs. */
+export const CLOSEST_TTIS = 20;
+
+/** The range moved and, if need be, cut, so that it lies inside `full`. */
+export function clamp(range: Range, full: Range): Range {
+  const all = full.to - full.from;
+  const span = Math.min(all, Math.max(Math.min(CLOSEST_TTIS, all), range.to - range.from));
+  const middle = (range.from + range.to) / 2;
+  const from = Math.min(Math.max(full.from, middle - span / 2), full.to - span);
+  return { from, to: from + span };
+}
+
+/** `factor` under 1 zooms in; what is at `centre` stays there. */
+export function zoom(range: Range, full: Range, factor: number, centre?: number): Range {
+  const at = centre ?? (range.from + range.to) / 2;
+  const all = full.to - full.from;
+  const old = range.to - range.from;
+  const span = Math.min(all, Math.max(Math.min(CLOSEST_TTIS, all), old * factor));
+  const left = old > 0 ? (at - range.from) / old : 0.5;
+  return clamp({ from: at - left * span, to: at + (1 - left) * span }, full);
+}
+
+/** Moves by a share of what is shown. */
+export function pan(range: Range, full: Range, share: number): Range {
+  const by = (range.to - range.from) * share;
+  return clamp({ from: range.from + by, to: range.to + by }, full);
+}
+
+/** A range with some room around it. */
+export function around(range: Range, full: Range): Range {
+  const room = Math.max(5, (range.to - range.from) * 0.05);
+  return clamp({ from: range.from - room, to: range.to + room }, full);
+}
+
+/** The shown range; tells once per frame when it changes. */
+export class View {
+  range: Range;
+  /** What a link points at. */
+  mark: Range | null = null;
+  private readonly listeners: (() => void)[] = [];
+  private pending = false;
+
+  constructor(
+    readonly full: Range,
+    start?: Range,
+  ) {
+    this.range = start ? clamp(start, full) : full;
+  }
+
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  set(range: Range): void {
+    this.range = clamp(range, this.full);
+    this.changed();
+  }
+
+  zoom(factor: number, centre?: number): void {
+    this.set(zoom(this.range, this.full, factor, centre));
+  }
+
+  pan(share: number): void {
+    this.set(pan(this.range, this.full, share));
+  }
+
+  reset(): void {
+    this.mark = null;
+    this.set(this.full);
+  }
+
+  show(mark: Range): void {
+    this.mark = mark;
+    this.set(around(mark, this.full));
+  }
+
+  changed(): void {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.listeners.forEach((listener) => listener());
+    });
+  }
+}

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { bitrate, bytes, count, duration, elapsed, percent, timeOfDay } from "../src/format";
+import { stacked } from "../src/figures/lanes";
+import { orderedShares } from "../src/figures/transfers";
+import type { TransferDiagnosis } from "../src/generated/diagnose";
+import { around, clamp, CLOSEST_TTIS, pan, zoom } from "../src/view";
+
+const full = { from: 0, to: 1000 };
+
+describe("the view", () => {
+  it("keeps the point under the pointer", () => {
+    const range = zoom({ from: 100, to: 300 }, full, 0.5, 150);
+    expect(range).toEqual({ from: 125, to: 225 });
+  });
+
+  it("stays inside the log", () => {
+    expect(pan({ from: 900, to: 1000 }, full, 0.5)).toEqual({ from: 900, to: 1000 });
+    expect(zoom({ from: 0, to: 900 }, full, 2)).toEqual(full);
+    expect(clamp({ from: -50, to: 50 }, full)).toEqual({ from: 0, to: 100 });
+  });
+
+  it("goes no closer than can be read", () => {
+    const range = zoom({ from: 100, to: 110 }, full, 0.01, 105);
+    expect(range.to - range.from).toBe(CLOSEST_TTIS);
+    expect(clamp({ from: 3, to: 4 }, { from: 0, to: 7 })).toEqual({ from: 0, to: 7 });
+  });
+
+  it("leaves room around what a link points at", () => {
+    expect(around({ from: 400, to: 500 }, full)).toEqual({ from: 395, to: 505 });
+  });
+});
+
+describe("formats", () => {
+  it("fit their unit", () => {
+    expect([12, 1_234, 45_000_000].map(bytes)).toEqual(["12 B", "1.2 kB", "45.00 MB"]);
+    expect([3, 999, 1_500, 61_000, 3_700_000].map(duration)).toEqual([
+      "3 ms",
+      "999 ms",
+      "1.50 s",
+      "1 min 01 s",
+      "1 h 01 min",
+    ]);
+    const shares = [0, 0.0004, 0.004, 0.5].map((s) => percent(s).replaceAll("\u00a0", " "));
+    expect(shares).toEqual([
+      "0 %",
+      "< 0.1 %",
+      "0.4 %",
+      "50 %",
+    ]);
+    expect(bitrate(9_430_000)).toBe("9.43 Mbit/s");
+    expect(count(12_345)).toBe("12\u202f345");
+  });
+
+  it("show as much of a time as its step needs", () => {
+    expect(elapsed(1_500, 500)).toBe("1.5 s");
+    expect(elapsed(1_503, 1)).toBe("1.503 s");
+    expect(elapsed(61_500, 500)).toBe("1:01.5");
+    expect(elapsed(3_661_000, 1_000)).toBe("1:01:01");
+    expect(timeOfDay(1_535_198_489_250_000)).toBe("12:01:29.250");
+  });
+});
+
+describe("transfers", () => {
+  it("that overlap lie in rows of their own", () => {
+    const spans = [
+      [0, 10],
+      [5, 15],
+      [10, 20],
+      [12, 13],
+    ].map(([start_tti, end_tti]) => ({ start_tti: start_tti ?? 0, end_tti: end_tti ?? 0 }));
+    expect(stacked(spans)).toEqual([0, 1, 0, 2]);
+  });
+
+  it("have the radio's shares first and the unknown last", () => {
+    const shares = { unknown: 1, not_radio: 2, radio_signal: 3, radio: 0 };
+    const transfer = { shares } as unknown as TransferDiagnosis;
+    expect(orderedShares(transfer).map(([cause]) => cause)).toEqual([
+      "radio_signal",
+      "not_radio",
+      "unknown",
+    ]);
+  });
+});
