@@ -11,7 +11,7 @@ use airmile_model::{
 use crate::downlink::{self, Downlink, RlcEnd};
 use crate::mac::{DATA_LCID, MacPdu};
 use crate::measure::Meter;
-use crate::rlc::{AmReceiver, AmSender, Pdu, Sdu, wire_sn};
+use crate::rlc::{AmReceiver, AmSender, Pdu, Sdu, in_transit_bytes, wire_sn};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::truth::{CellUse, QueueTruth, observe_cell};
 use crate::uplink::{self, Uplink};
@@ -127,8 +127,7 @@ impl Cell {
             Direction::Dl => (&self.enb.sender, &self.phone.receiver),
             Direction::Ul => (&self.phone.sender, &self.enb.receiver),
         };
-        let (vr_r, partial_bytes) = receiver.in_sequence();
-        (sender.new_bytes(), sender.sent_bytes_from(vr_r) + partial_bytes)
+        (sender.new_bytes(), in_transit_bytes(sender, receiver))
     }
 
     /// Goes through a TTI.

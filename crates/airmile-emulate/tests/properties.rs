@@ -297,6 +297,55 @@ fn the_queue_recovers_what_harq_gives_up() {
     assert!(resegmented > 0 && statuses > 0, "{resegmented} segments, {statuses} STATUS PDUs");
 }
 
+/// A case that `bytes_are_conserved` found: the run ends while the phone holds
+/// PDUs that it has acknowledged above one that is missing.
+#[test]
+fn what_waits_for_a_missing_pdu_is_in_transit() {
+    let scenario = Scenario {
+        seed: 11_455_078_154_095_168_496,
+        duration_ms: 2_500,
+        tail_ms: 200,
+        first_tti: 9_000,
+        cell: CellConfig {
+            n_prb: 75,
+            n_tx_antennas: 1,
+            scheduler: SchedulerKind::RoundRobin,
+            ..CellConfig::default()
+        },
+        link: LinkConfig {
+            snr_mean_db: -2.462_439_824_151_520_6,
+            fading_sigma_db: 4.495_167_117_512_182,
+            ..LinkConfig::default()
+        },
+        measurement: MeasurementConfig::default(),
+        dl_rlc: RlcConfig {
+            poll_pdu: Some(4),
+            poll_byte: None,
+            t_reordering_ms: 50,
+            ..RlcConfig::default()
+        },
+        ul_rlc: RlcConfig {
+            poll_pdu: None,
+            poll_byte: None,
+            t_reordering_ms: 20,
+            ..RlcConfig::default()
+        },
+        uplink: UplinkConfig { max_prb: 20, sr_period_ms: 33, grant_every_tti: 1 },
+        core: CoreConfig { rtt_ms: 41 },
+        competing: Competing::None,
+        traffic: vec![Traffic::Download {
+            id: "t".to_owned(),
+            start_ms: 175,
+            bytes: 939_486,
+            window: WindowConfig { max_bytes: 36_200, restart_after_idle: false },
+        }],
+    };
+    let trace = run(&scenario).unwrap();
+    for t in &trace.totals {
+        assert_eq!(t.arrived_bytes, t.delivered_bytes + t.unsent_bytes + t.in_transit_bytes);
+    }
+}
+
 #[test]
 fn scenarios_are_data() {
     let text = r#"{

@@ -106,3 +106,44 @@ fn header_bytes(elements: usize, segment: bool) -> u32 {
     let fixed = if segment { 4 } else { 2 };
     fixed + (elements.saturating_sub(1) as u32 * 12).div_ceil(8)
 }
+
+/// Bytes sent at least once of SDUs not delivered.
+///
+/// A STATUS PDU acknowledges a PDU that waits behind a missing one: it has left
+/// the sender then, and only the receiver holds it. Until the STATUS PDU is
+/// there, both do.
+pub(crate) fn in_transit_bytes(sender: &AmSender, receiver: &AmReceiver) -> u64 {
+    let missing = sender.unacknowledged_from(receiver.vr_r()).filter(|&(sn, _)| !receiver.has(sn));
+    receiver.held_bytes() + missing.map(|(_, bytes)| u64::from(bytes)).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::RlcConfig;
+
+    #[test]
+    fn an_acknowledged_pdu_behind_a_missing_one_is_in_transit() {
+        let config = RlcConfig { t_reordering_ms: 10, ..RlcConfig::default() };
+        let (mut sender, mut receiver) = (AmSender::new(config.clone()), AmReceiver::new(config));
+        (0..4).for_each(|id| sender.push(Sdu { id, bytes: 100 }));
+        let pdus: Vec<_> = std::iter::from_fn(|| sender.build(102, 0)).collect();
+        assert_eq!((pdus.len(), in_transit_bytes(&sender, &receiver)), (4, 400));
+        // SN 1 is lost: 0 is delivered, 2 and 3 wait.
+        let delivered: Vec<_> =
+            [0, 2, 3].iter().flat_map(|&n: &usize| receiver.receive(&pdus[n], 0)).collect();
+        assert_eq!((delivered.len(), in_transit_bytes(&sender, &receiver)), (1, 300));
+        receiver.tick(10);
+        let status = receiver.take_status(100, 10).unwrap();
+        assert_eq!(status, Status { ack_sn: 4, nacks: vec![Nack { sn: 1, part: None }] });
+        sender.receive_status(&status);
+        assert_eq!(in_transit_bytes(&sender, &receiver), 300);
+        // Half of it again: what is missing is still the sender's.
+        let head = sender.build(64, 20).unwrap();
+        assert!(receiver.receive(&head, 20).is_empty());
+        assert_eq!(in_transit_bytes(&sender, &receiver), 300);
+        let tail = sender.build(64, 21).unwrap();
+        assert_eq!(receiver.receive(&tail, 21).len(), 3);
+        assert_eq!(in_transit_bytes(&sender, &receiver), 0);
+    }
+}

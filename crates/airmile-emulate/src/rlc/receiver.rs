@@ -131,15 +131,25 @@ impl AmReceiver {
         }
     }
 
-    /// VR(R), and the bytes below it of an SDU that is not complete.
-    pub(crate) const fn in_sequence(&self) -> (u64, u64) {
-        (self.vr_r, self.partial_bytes)
+    /// VR(R): the first SN that is missing.
+    pub(crate) const fn vr_r(&self) -> u64 {
+        self.vr_r
+    }
+
+    /// Bytes that are here of SDUs not delivered: below VR(R) those of an SDU
+    /// that is not complete, above it the PDUs that wait whole for their turn.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let whole = self.arrived.values().filter(|arrived| arrived.is_whole());
+        self.partial_bytes + whole.map(|arrived| u64::from(arrived.field_bytes)).sum::<u64>()
+    }
+
+    /// Whether all of a PDU has arrived.
+    pub(crate) fn has(&self, sn: u64) -> bool {
+        sn < self.vr_r || self.arrived.get(&sn).is_some_and(Arrived::is_whole)
     }
 
     fn first_missing(&self, from: u64) -> u64 {
-        let whole =
-            |sn: u64| sn < self.vr_r || self.arrived.get(&sn).is_some_and(Arrived::is_whole);
-        (from..).find(|&sn| !whole(sn)).unwrap_or(from)
+        (from..).find(|&sn| !self.has(sn)).unwrap_or(from)
     }
 
     fn keep_reordering(&mut self, tti: i64) {

@@ -210,9 +210,9 @@ impl AmSender {
         }
     }
 
-    /// Bytes sent at least once from a PDU on.
-    pub(crate) fn sent_bytes_from(&self, sn: u64) -> u64 {
-        self.unacknowledged.range(sn..).map(|(_, sent)| u64::from(sent.field_bytes)).sum()
+    /// SNs from `sn` on that are sent and not acknowledged, with their bytes.
+    pub(crate) fn unacknowledged_from(&self, sn: u64) -> impl Iterator<Item = (u64, u32)> {
+        self.unacknowledged.range(sn..).map(|(&sn, sent)| (sn, sent.field_bytes))
     }
 
     /// Takes a STATUS PDU (5.2.1 and 5.2.2.2).
