@@ -92,7 +92,7 @@ impl Analysis {
         options.thresholds.radio_at_least = self.radio_at_least;
         options.thresholds.not_radio_below = self.not_radio_below;
         options.check().map_err(to_py)?;
-        Ok((Inputs { files: self.files, transfers: self.transfers }, options))
+        Ok((Inputs { files: self.files, transfers: self.transfers, ..Inputs::default() }, options))
     }
 }
 
