@@ -83,7 +83,7 @@ performance: build web/node_modules ## size and frames of a report of ten millio
 	cd web && npm run --silent performance
 
 web/node_modules: web/package-lock.json
-	cd web && npm ci --no-audit --no-fund && touch node_modules
+	cd web && npm install --no-save --no-audit --no-fund && touch node_modules
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -148,6 +148,10 @@ export interface TransferDiagnosis {
    */
   link_throughput_bps?: number | null;
   /**
+   * What the link gave while data waited, in bits per second.
+   */
+  burst_throughput_bps?: number | null;
+  /**
    * Whether another transfer overlaps it.
    */
   overlapped: boolean;
@@ -313,6 +317,10 @@ export interface FileReport {
     [k: string]: number;
   };
   /**
+   * Records that came after their time had been judged; left out of bursts.
+   */
+  late_records: number;
+  /**
    * What was wrong, the first ones in words.
    */
   problems: Problem[];
@@ -341,6 +349,10 @@ export interface MessageRow {
    * Version: the first payload byte.
    */
   version?: number | null;
+  /**
+   * Version of its first subpacket, where it has subpackets.
+   */
+  subpacket_version?: number | null;
   /**
    * How many.
    */
