@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 CARGO ?= cargo
-AIRMILE ?= target/release/airmile
+AIRMILE ?= $(or $(CARGO_TARGET_DIR),target)/release/airmile
 DEMO_DIR ?= demo
 PYTHON ?= python3
 DIST_DIR ?= dist
