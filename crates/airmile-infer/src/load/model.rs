@@ -244,7 +244,7 @@ impl Slope {
 
     /// Fits anchors: the median of power over own share (half of them may be
     /// off, as where others had the rest or a reading failed), in decibels
-    /// drawn to the prior by [`PRIOR_ANCHORS`]. Where they spread too far, an
+    /// drawn to the prior by `PRIOR_ANCHORS`. Where they spread too far, an
     /// upper quantile, half as trusted.
     ///
     /// The phone's share is a lower bound of the load, so the slope is an upper
