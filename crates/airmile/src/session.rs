@@ -356,8 +356,8 @@ struct TableRows {
 }
 
 impl TableRows {
-    /// Reads a whole table. Rows may come in any order: they are sorted, so a
-    /// table has to fit into memory, which logs need not.
+    /// Reads a whole table. Rows may come in any order and are sorted later, so
+    /// a table has to fit into memory, which logs need not.
     fn read(
         opened: Opened,
         rows: impl FnOnce(Input) -> std::result::Result<TableRecords, TableError>,
@@ -389,7 +389,6 @@ impl TableRows {
             }
         }
         report.bytes = bytes.bytes();
-        records.sort_by_key(table_key);
         Ok(Self { order, report, records })
     }
 }
@@ -417,7 +416,8 @@ fn read_tables(
             let rows = GrantReader::new(input, Clock::Modem)?;
             Ok(Box::new(rows.map(|row| row.map(Record::from))))
         })?;
-        if let Some(Record::Grant(Grant { at: Some(at), position, .. })) = table.records.first() {
+        let earliest = table.records.iter().min_by_key(|record| table_key(record));
+        if let Some(Record::Grant(Grant { at: Some(at), position, .. })) = earliest {
             times = times.or(Some(TtiTimes { tti: position.tti, time_us: at.micros() }));
         }
         tables.push(table);
