@@ -32,11 +32,13 @@ mod library;
 mod link;
 mod mac;
 mod measure;
+pub mod net;
 mod random;
 mod rlc;
 mod run;
 mod scenario;
 mod scheduler;
+pub mod tcp;
 mod truth;
 mod uplink;
 

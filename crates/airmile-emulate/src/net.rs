@@ -1,0 +1,69 @@
+//! What the parts of the emulated network hand to each other: IP packets, and
+//! the hosts that send and receive them.
+//!
+//! A host does no I/O and has no clock. Whoever drives it calls
+//! [`Host::handle_packet`] and [`Host::handle_timeout`] with the time, then
+//! [`Host::poll_transmit`] until it gives `None`, and comes back at
+//! [`Host::poll_timeout`].
+
+use std::net::SocketAddrV4;
+
+use crate::tcp::Segment;
+
+/// Bytes of an IPv4 header without options (RFC 791).
+pub const IPV4_HEADER_BYTES: u32 = 20;
+
+/// Bytes of a UDP header (RFC 768).
+pub const UDP_HEADER_BYTES: u32 = 8;
+
+/// An IPv4 packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// Sender.
+    pub src: SocketAddrV4,
+    /// Receiver.
+    pub dst: SocketAddrV4,
+    /// Identification (RFC 791, 3.1): counts per sender, so that a packet can
+    /// be known again at another capture point.
+    pub ip_id: u16,
+    /// What it carries.
+    pub transport: Transport,
+}
+
+/// What a packet carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A UDP datagram's payload.
+    Udp(Vec<u8>),
+}
+
+impl Packet {
+    /// Total length of the IP packet in bytes.
+    #[must_use]
+    pub fn ip_bytes(&self) -> u32 {
+        IPV4_HEADER_BYTES
+            + match &self.transport {
+                Transport::Tcp(segment) => segment.header_bytes() + segment.payload_bytes(),
+                Transport::Udp(payload) => {
+                    UDP_HEADER_BYTES + u32::try_from(payload.len()).unwrap_or(u32::MAX)
+                }
+            }
+    }
+}
+
+/// An end of the network, or a box within it: everything that sends.
+pub trait Host {
+    /// A packet has arrived.
+    fn handle_packet(&mut self, now_ns: i64, packet: Packet);
+
+    /// The time asked for by [`poll_timeout`](Self::poll_timeout) has come.
+    fn handle_timeout(&mut self, now_ns: i64);
+
+    /// A packet to send now.
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet>;
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), at the latest.
+    fn poll_timeout(&self) -> Option<i64>;
+}

@@ -1,0 +1,5 @@
+//! TCP without I/O.
+
+mod segment;
+
+pub use segment::{Flags, SackBlock, Segment};
