@@ -5,6 +5,7 @@
 //! with the room that they have, and a message mostly finds its own by a look
 //! at the last ones.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use airmile_model::tti::TtiIndex;
@@ -83,19 +84,41 @@ impl Waiting {
         &mut self.slots[self.order[here].1 as usize]
     }
 
+    /// Where a TTI is, or belongs. Messages go through a batch TTI by TTI, and
+    /// no two slots are of the same one: so it is no further from the last one
+    /// found than its number is.
     fn find(&self, at: At) -> Result<usize, usize> {
-        // Messages go through a batch TTI by TTI.
-        for near in [self.last, self.last + 1] {
+        let Some((last, _)) = self.order.get(self.last) else {
+            return self.search(at, 0, self.order.len());
+        };
+        if last.0 != at.0 {
+            return self.search(at, 0, self.order.len());
+        }
+        let by = usize::try_from(at.1.since(last.1).unsigned_abs()).unwrap_or(usize::MAX);
+        if at < *last {
+            self.search(at, self.last.saturating_sub(by), self.last)
+        } else {
+            self.search(at, self.last, self.last.saturating_add(by).saturating_add(1))
+        }
+    }
+
+    /// Looks at `from` up to `to`; most often it is at one end of it.
+    fn search(&self, at: At, from: usize, to: usize) -> Result<usize, usize> {
+        let (mut from, mut to) = (from, to.min(self.order.len()));
+        for near in [from, to.wrapping_sub(1)] {
             if self.order.get(near).is_some_and(|(there, _)| *there == at) {
                 return Ok(near);
             }
         }
-        match self.order.back() {
-            Some((newest, _)) if *newest >= at => {
-                self.order.binary_search_by_key(&at, |(there, _)| *there)
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            match self.order[middle].0.cmp(&at) {
+                Ordering::Less => from = middle + 1,
+                Ordering::Equal => return Ok(middle),
+                Ordering::Greater => to = middle,
             }
-            _ => Err(self.order.len()),
         }
+        Err(from)
     }
 
     /// Takes the oldest slot, if it is before `until`; give it back to
@@ -122,6 +145,10 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn order_of(ttis: &[(u32, i64)]) -> Vec<(u32, i64)> {
@@ -145,6 +172,34 @@ mod tests {
         // A late one goes between, one of an older segment to the front.
         check(&[(0, 5), (0, 9), (0, 7), (0, 8)], &[(0, 5), (0, 7), (0, 8), (0, 9)]);
         check(&[(1, 5), (0, 9), (1, 4)], &[(0, 9), (1, 4), (1, 5)]);
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_map_would(
+            steps in prop::collection::vec((0_u32..2, -30_i64..60, 0_u8..8), 1..200)
+        ) {
+            let mut waiting = Waiting::default();
+            let mut expected = BTreeMap::new();
+            for (segment, tti, step) in steps {
+                let at = (segment, TtiIndex(tti));
+                if step == 0 {
+                    let popped = waiting.pop_before(at).map(|(at, slot)| {
+                        waiting.recycle(slot);
+                        at
+                    });
+                    let first = expected.keys().next().copied().filter(|first| *first < at);
+                    prop_assert_eq!(popped, first);
+                    first.map(|first| expected.remove(&first));
+                } else {
+                    let count = expected.entry(at).or_insert(0);
+                    let slot = waiting.at(at);
+                    prop_assert_eq!(slot.dl.len(), *count);
+                    slot.dl_parts((*count as u8, RntiType::C));
+                    *count += 1;
+                }
+            }
+        }
     }
 
     #[test]
