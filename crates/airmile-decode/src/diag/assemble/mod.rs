@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::radio::lte_bandwidth_at_least;
 use airmile_model::tti::{Tti, TtiIndex};
+use airmile_model::window::TtiWindow;
 use airmile_model::{
     CellInfo, Direction, Hole, MacBlock, PdschDecode, Position, Record, RntiType, Stamp, UlTxStats,
 };
@@ -26,7 +27,7 @@ use airmile_model::{
 use self::downlink::{DlParts, HarqMemory};
 use self::timing::{CellId, Timing};
 use self::uplink::UlParts;
-use self::waiting::{Place, Slot, Waiting};
+use self::waiting::{Place, Waiting};
 use crate::diag::msg::{
     MacContent, MacDl, MacDlBlock, MacHeader, MacUl, Message, PdschDecoding, PdschPacket,
     PdschStat, PuschTx,
@@ -56,7 +57,7 @@ const FIRST_SRB_INDEX: u8 = 32;
 #[derive(Debug, Default)]
 pub struct Assembler {
     timing: Timing,
-    waiting: Waiting,
+    waiting: TtiWindow<Waiting>,
     mac_ttis: MacTtis,
     harq: HarqMemory,
     harq_segment: u32,
@@ -358,7 +359,7 @@ impl Assembler {
         }
     }
 
-    fn slot(&mut self, position: Position) -> &mut Slot {
+    fn slot(&mut self, position: Position) -> &mut Waiting {
         let at = (position.timing_segment, position.tti);
         if self.released.is_some_and(|released| at < released) {
             self.late += 1;
@@ -401,7 +402,7 @@ impl Assembler {
         self.mac_ttis.forget_before((until.0, until.1.plus(-MAC_NEAR_TTIS)));
     }
 
-    fn release_slot(&mut self, at: (u32, TtiIndex), slot: &mut Slot) {
+    fn release_slot(&mut self, at: (u32, TtiIndex), slot: &mut Waiting) {
         let has_block = !slot.dl.is_empty();
         if let Some(hole) = self.orphans.step(at, slot.is_assigned && !has_block, has_block) {
             let at = self.stamp(hole.position);
