@@ -96,21 +96,18 @@ impl<S: Slot> TtiWindow<S> {
         self.order.front().map(|(at, _)| *at)
     }
 
-    /// Takes the oldest slot, if it is before `until`; give it back to
-    /// [`recycle`](Self::recycle).
-    pub fn pop_before(&mut self, until: SegmentTti) -> Option<(SegmentTti, S)> {
+    /// The oldest slot, if it is before `until`.
+    pub fn first_before(&mut self, until: SegmentTti) -> Option<(SegmentTti, &mut S)> {
         let (at, slot) = *self.order.front().filter(|(at, _)| *at < until)?;
-        self.order.pop_front();
-        self.last = self.last.saturating_sub(1);
-        self.free.push(slot);
-        Some((at, std::mem::take(&mut self.slots[slot as usize])))
+        Some((at, &mut self.slots[slot as usize]))
     }
 
-    /// Takes back a slot, for its room.
-    pub fn recycle(&mut self, mut slot: S) {
-        slot.clear();
-        if let Some(free) = self.free.last() {
-            self.slots[*free as usize] = slot;
+    /// Forgets the oldest slot.
+    pub fn remove_first(&mut self) {
+        if let Some((_, slot)) = self.order.pop_front() {
+            self.slots[slot as usize].clear();
+            self.free.push(slot);
+            self.last = self.last.saturating_sub(1);
         }
     }
 }
@@ -138,9 +135,9 @@ mod tests {
             window.at((segment, TtiIndex(tti))).0 += 1;
         }
         let mut out = Vec::new();
-        while let Some((at, slot)) = window.pop_before((u32::MAX, TtiIndex(0))) {
+        while let Some((at, slot)) = window.first_before((u32::MAX, TtiIndex(0))) {
             assert!(slot.0 > 0);
-            window.recycle(slot);
+            window.remove_first();
             out.push((at.0, at.1.0));
         }
         out
@@ -159,9 +156,9 @@ mod tests {
     fn what_was_taken_is_not_there_again() {
         let mut window = TtiWindow::<Count>::new();
         window.at((0, TtiIndex(1))).0 = 7;
-        let (_, slot) = window.pop_before((0, TtiIndex(2))).unwrap();
-        window.recycle(slot);
-        assert!(window.pop_before((0, TtiIndex(9))).is_none());
+        assert!(window.first_before((0, TtiIndex(2))).is_some());
+        window.remove_first();
+        assert!(window.first_before((0, TtiIndex(9))).is_none());
         assert_eq!(window.at((0, TtiIndex(1))).0, 0);
     }
 
@@ -175,11 +172,10 @@ mod tests {
             for (segment, tti, step) in steps {
                 let at = (segment, TtiIndex(tti));
                 if step == 0 {
-                    let popped = window.pop_before(at).map(|(at, slot)| {
-                        let count = slot.0;
-                        window.recycle(slot);
-                        (at, count)
-                    });
+                    let popped = window.first_before(at).map(|(at, slot)| (at, slot.0));
+                    if popped.is_some() {
+                        window.remove_first();
+                    }
                     let first = expected.first_key_value().filter(|(first, _)| **first < at);
                     let first = first.map(|(at, count)| (*at, *count));
                     prop_assert_eq!(popped, first);

@@ -394,10 +394,12 @@ impl Assembler {
 
     /// Gives all that is before `until`, TTI by TTI: grants first.
     fn release_through(&mut self, until: (u32, TtiIndex)) {
-        while let Some((at, mut slot)) = self.waiting.pop_before(until) {
-            self.release_slot(at, &mut slot);
-            self.waiting.recycle(slot);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        while let Some((at, slot)) = waiting.first_before(until) {
+            self.release_slot(at, slot);
+            waiting.remove_first();
         }
+        self.waiting = waiting;
         self.released = self.released.max(Some(until));
         self.mac_ttis.forget_before((until.0, until.1.plus(-MAC_NEAR_TTIS)));
     }
