@@ -32,6 +32,11 @@ impl TtiClock {
         first.then(|| u64::try_from(at.ns).unwrap_or_default())
     }
 
+    #[cfg(test)]
+    pub const fn anchors(&self) -> usize {
+        self.anchors.len()
+    }
+
     /// A TTI's length in nanoseconds: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
     pub const fn tti_ns(&self) -> i64 {
         let numerology = if self.numerology > 6 { 6 } else { self.numerology };

@@ -201,6 +201,12 @@ impl Phone {
         out.end(uuid, end_ns)
     }
 
+    /// Tracks and clock anchors: all that can become many.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.tracks.len() + self.clock.anchors()
+    }
+
     /// Where the last slice of a track ends.
     pub fn end_ns(&self, shows: Shows) -> u64 {
         self.tracks.get(&shows).map_or(0, |track| track.end_ns)

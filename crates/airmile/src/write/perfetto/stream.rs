@@ -160,6 +160,12 @@ impl<W: Write> Stream<W> {
         self.event(ns, event, None)
     }
 
+    /// Names that are held.
+    #[cfg(test)]
+    pub fn names(&self) -> usize {
+        self.event_names.0.len() + self.argument_names.0.len()
+    }
+
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
