@@ -24,9 +24,11 @@
 //! nothing is ever lost); the queue has no limit; one carrier, one code word,
 //! FDD; no signalling bearers, DRX, idle state or handover; other users have no RLC and no uplink.
 
+mod backlog;
 mod cell;
 mod downlink;
 mod flow;
+mod frame;
 mod harq;
 mod library;
 mod link;
@@ -42,12 +44,13 @@ pub mod tcp;
 mod truth;
 mod uplink;
 
-pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS};
+pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
 pub use run::{EmulatedTransfer, Totals, Trace, run};
 pub use scenario::{
-    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
-    ScenarioError, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
+    CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace, LinkTraceError,
+    MeasurementConfig, PathConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,
+    SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig, WindowConfig,
 };
 pub use truth::{CellUse, throughput_time_ms};

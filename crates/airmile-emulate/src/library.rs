@@ -1,8 +1,7 @@
 //! Named scenarios, as data.
 
 use crate::scenario::{
-    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
-    SchedulerKind, Traffic, UplinkConfig, WindowConfig,
+    CellConfig, Competing, CoreConfig, Scenario, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
 
 /// A scenario with a name.
@@ -60,26 +59,12 @@ const LIBRARY: &[NamedScenario] = &[
 
 /// One phone alone in a 10 MHz cell, with nothing to transfer.
 fn quiet_cell(seed: u64, duration_ms: u32) -> Scenario {
-    Scenario {
-        seed,
-        duration_ms,
-        tail_ms: 500,
-        first_tti: 7_003,
-        cell: CellConfig::default(),
-        link: LinkConfig::default(),
-        measurement: MeasurementConfig::default(),
-        dl_rlc: RlcConfig::default(),
-        ul_rlc: RlcConfig { poll_pdu: Some(16), ..RlcConfig::default() },
-        uplink: UplinkConfig::default(),
-        core: CoreConfig::default(),
-        competing: Competing::None,
-        traffic: Vec::new(),
-    }
+    Scenario { seed, duration_ms, ..Scenario::default() }
 }
 
 fn sample_download() -> Scenario {
     Scenario {
-        competing: Competing::FullBuffer { users: 3 },
+        competing: vec![Competing::FullBuffer { users: 3 }],
         traffic: vec![Traffic::Download {
             id: "download".to_owned(),
             start_ms: 500,
@@ -92,7 +77,11 @@ fn sample_download() -> Scenario {
 
 fn sample_rate_limited() -> Scenario {
     Scenario {
-        competing: Competing::Sporadic { users: 3, mean_file_bytes: 200_000, mean_pause_ms: 1_500 },
+        competing: vec![Competing::Sporadic {
+            users: 3,
+            mean_file_bytes: 200_000,
+            mean_pause_ms: 1_500,
+        }],
         traffic: vec![Traffic::Paced {
             id: "paced".to_owned(),
             start_ms: 500,
@@ -107,8 +96,8 @@ fn sample_video() -> Scenario {
     Scenario {
         // Two full buffers leave about a third of the cell, more than a
         // restarted window asks for.
-        competing: Competing::FullBuffer { users: 2 },
-        core: CoreConfig { rtt_ms: 60 },
+        competing: vec![Competing::FullBuffer { users: 2 }],
+        core: CoreConfig { rtt_ms: 60, ..CoreConfig::default() },
         traffic: vec![Traffic::Video {
             id: "segment".to_owned(),
             start_ms: 500,

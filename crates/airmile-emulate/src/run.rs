@@ -63,6 +63,8 @@ pub struct Totals {
     pub unsent_bytes: u64,
     /// Were sent, their SDUs not delivered.
     pub in_transit_bytes: u64,
+    /// Found no room in the queue.
+    pub dropped_bytes: u64,
 }
 
 /// Runs a scenario.
@@ -169,15 +171,23 @@ impl Run {
         self.next_id += 1;
         self.on_air.insert(sdu.id, packet);
         self.bytes[dir as usize].0 += u64::from(sdu.bytes);
-        self.cell.push(dir, sdu);
+        self.cell.push(0, dir, sdu);
     }
 
     fn finish(self) -> Trace {
         let end = self.cell.tti();
         let totals = [Direction::Dl, Direction::Ul].map(|dir| {
             let (arrived_bytes, delivered_bytes) = self.bytes[dir as usize];
-            let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(dir);
-            Totals { dir, arrived_bytes, delivered_bytes, unsent_bytes, in_transit_bytes }
+            let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(0, dir);
+            let dropped_bytes = self.cell.dropped_bytes(0, dir);
+            Totals {
+                dir,
+                arrived_bytes,
+                delivered_bytes,
+                unsent_bytes,
+                in_transit_bytes,
+                dropped_bytes,
+            }
         });
         let truth = self.cell.into_truth();
         let mut ended: Vec<Ended> = self.flows.into_iter().flat_map(Flow::into_ended).collect();

@@ -1,0 +1,110 @@
+//! What is emulated: a scenario is data, and everything that a run does
+//! follows from it and its seed.
+
+mod cell;
+mod core;
+mod link;
+mod rrc;
+mod traffic;
+mod validate;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, UplinkConfig};
+pub use self::core::{CoreConfig, PathConfig, RateLimit};
+pub use self::link::{LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, TraceFiles};
+pub use self::rrc::{DrxConfig, RrcConfig};
+pub use self::traffic::{Competing, Traffic, WindowConfig};
+
+/// A cell, a phone in it, and what the phone transfers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Seed of every random process; the same scenario gives the same trace.
+    pub seed: u64,
+    /// Longest run in ms. It ends earlier, [`Scenario::tail_ms`] after the last
+    /// transfer, if all transfers have ended.
+    pub duration_ms: u32,
+    /// Time in ms to go on after the last transfer.
+    #[serde(default = "default_tail_ms")]
+    pub tail_ms: u32,
+    /// Unwrapped index of the first TTI; below 10240, so that a log of the run,
+    /// whose origin is its first record's own counter, has the same indexes.
+    #[serde(default = "default_first_tti")]
+    pub first_tti: u16,
+    /// The cell.
+    #[serde(default)]
+    pub cell: CellConfig,
+    /// The measured phone's radio link.
+    #[serde(default)]
+    pub link: LinkConfig,
+    /// What the phone measures.
+    #[serde(default)]
+    pub measurement: MeasurementConfig,
+    /// RLC AM of the data bearer, at the base station.
+    #[serde(default)]
+    pub dl_rlc: RlcConfig,
+    /// RLC AM of the data bearer, at the phone.
+    #[serde(default)]
+    pub ul_rlc: RlcConfig,
+    /// Uplink grants.
+    #[serde(default)]
+    pub uplink: UplinkConfig,
+    /// The network behind the base station.
+    #[serde(default)]
+    pub core: CoreConfig,
+    /// RRC states and DRX of the phone and the other users with bearers;
+    /// absent: connected and awake always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rrc: Option<RrcConfig>,
+    /// Other users of the cell whose traffic is bytes, not packets.
+    #[serde(default)]
+    pub competing: Vec<Competing>,
+    /// What the phone transfers by senders that are windows, without transports.
+    #[serde(default)]
+    pub traffic: Vec<Traffic>,
+}
+
+impl Default for Scenario {
+    /// One phone alone in a 10 MHz cell, with nothing to transfer.
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            duration_ms: 30_000,
+            tail_ms: default_tail_ms(),
+            first_tti: default_first_tti(),
+            cell: CellConfig::default(),
+            link: LinkConfig::default(),
+            measurement: MeasurementConfig::default(),
+            dl_rlc: RlcConfig::default(),
+            ul_rlc: RlcConfig { poll_pdu: Some(16), ..RlcConfig::default() },
+            uplink: UplinkConfig::default(),
+            core: CoreConfig::default(),
+            rrc: None,
+            competing: Vec::new(),
+            traffic: Vec::new(),
+        }
+    }
+}
+
+const fn default_tail_ms() -> u32 {
+    500 // chosen here: long enough to see the queue stay empty
+}
+
+const fn default_first_tti() -> u16 {
+    7_003 // chosen here: mid-frame, and a run over 3.2 s sees the SFN wrap
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScenarioError {
+    /// A value outside of what the standard or the emulator can do.
+    #[error("{field}: {why}")]
+    OutOfRange {
+        /// Which field.
+        field: &'static str,
+        /// What it may be.
+        why: &'static str,
+    },
+}
