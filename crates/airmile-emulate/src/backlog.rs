@@ -62,7 +62,16 @@ impl Backlog {
                 round_trip_ms,
                 mean_reading_ms,
                 ..
-            } => objects(per_page, mean_object_bytes, round_trip_ms, mean_reading_ms),
+            } => {
+                let mut source =
+                    objects(per_page, mean_object_bytes, round_trip_ms, mean_reading_ms);
+                // Readers do not begin together.
+                if let Source::Objects { next, .. } = &mut source {
+                    let wait = dice.uniform() * f64::from(mean_reading_ms);
+                    *next = Next::At(first_ms + wait as i64);
+                }
+                source
+            }
             Competing::Video { segment_ms, bitrate_bps, .. } => {
                 let period = i64::from(segment_ms);
                 // Players start at different times.

@@ -40,6 +40,7 @@ mod rlc;
 mod run;
 mod scenario;
 mod scheduler;
+mod simulation;
 pub mod tcp;
 mod truth;
 mod uplink;
@@ -53,4 +54,5 @@ pub use scenario::{
     MeasurementConfig, PathConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,
     SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig, WindowConfig,
 };
+pub use simulation::{CapturePoint, DropPoint, Ended, Simulation, Sink, User};
 pub use truth::{CellUse, throughput_time_ms};
