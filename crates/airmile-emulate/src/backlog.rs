@@ -79,14 +79,19 @@ impl Backlog {
                 let bytes = u64::from(bitrate_bps) * u64::from(segment_ms) / 8_000;
                 Source::Periodic { bytes: bytes.max(1), period, next }
             }
-            Competing::OnOff { rate_bps, mean_on_ms, mean_off_ms, .. } => Source::OnOff {
-                bytes_per_ms: f64::from(rate_bps) / 8_000.0,
-                credit: 0.0,
-                on: false,
-                until: first_ms,
-                mean_on: mean_on_ms.into(),
-                mean_off: mean_off_ms.into(),
-            },
+            Competing::OnOff { rate_bps, mean_on_ms, mean_off_ms, .. } => {
+                let (mean_on, mean_off) = (f64::from(mean_on_ms), f64::from(mean_off_ms));
+                let on = dice.chance(mean_on / (mean_on + mean_off).max(1.0));
+                let rest = exponential(dice, if on { mean_on } else { mean_off });
+                Source::OnOff {
+                    bytes_per_ms: f64::from(rate_bps) / 8_000.0,
+                    credit: 0.0,
+                    on,
+                    until: first_ms + rest as i64,
+                    mean_on,
+                    mean_off,
+                }
+            }
         };
         Self { bytes: 0, source }
     }
