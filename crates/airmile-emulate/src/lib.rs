@@ -44,13 +44,14 @@ mod simulation;
 pub mod tcp;
 mod truth;
 mod uplink;
+mod wire;
 
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
 pub use run::{EmulatedTransfer, Totals, Trace, run};
 pub use scenario::{
-    CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace, LinkTraceError,
+    Cause, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace, LinkTraceError,
     MeasurementConfig, PathConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,
     SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig, WindowConfig,
 };

@@ -3,6 +3,7 @@
 
 mod cell;
 mod core;
+mod file;
 mod link;
 mod rrc;
 mod traffic;
@@ -13,63 +14,58 @@ use serde::{Deserialize, Serialize};
 
 pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, UplinkConfig};
 pub use self::core::{CoreConfig, PathConfig, RateLimit};
+pub use self::file::Cause;
 pub use self::link::{LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, TraceFiles};
 pub use self::rrc::{DrxConfig, RrcConfig};
 pub use self::traffic::{Competing, Traffic, WindowConfig};
 
 /// A cell, a phone in it, and what the phone transfers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Scenario {
+    /// What it shows, in a line.
+    pub about: String,
     /// Seed of every random process; the same scenario gives the same trace.
     pub seed: u64,
     /// Longest run in ms. It ends earlier, [`Scenario::tail_ms`] after the last
     /// transfer, if all transfers have ended.
     pub duration_ms: u32,
     /// Time in ms to go on after the last transfer.
-    #[serde(default = "default_tail_ms")]
     pub tail_ms: u32,
     /// Unwrapped index of the first TTI; below 10240, so that a log of the run,
     /// whose origin is its first record's own counter, has the same indexes.
-    #[serde(default = "default_first_tti")]
     pub first_tti: u16,
     /// The cell.
-    #[serde(default)]
     pub cell: CellConfig,
     /// The measured phone's radio link.
-    #[serde(default)]
     pub link: LinkConfig,
     /// What the phone measures.
-    #[serde(default)]
     pub measurement: MeasurementConfig,
     /// RLC AM of the data bearer, at the base station.
-    #[serde(default)]
     pub dl_rlc: RlcConfig,
     /// RLC AM of the data bearer, at the phone.
-    #[serde(default)]
     pub ul_rlc: RlcConfig,
     /// Uplink grants.
-    #[serde(default)]
     pub uplink: UplinkConfig,
     /// The network behind the base station.
-    #[serde(default)]
     pub core: CoreConfig,
     /// RRC states and DRX of the phone and the other users with bearers;
     /// absent: connected and awake always.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rrc: Option<RrcConfig>,
     /// Other users of the cell whose traffic is bytes, not packets.
-    #[serde(default)]
     pub competing: Vec<Competing>,
     /// What the phone transfers by senders that are windows, without transports.
-    #[serde(default)]
     pub traffic: Vec<Traffic>,
+    /// What the scenario does to its transfers on purpose.
+    pub causes: Vec<Cause>,
 }
 
 impl Default for Scenario {
     /// One phone alone in a 10 MHz cell, with nothing to transfer.
     fn default() -> Self {
         Self {
+            about: String::new(),
             seed: 1,
             duration_ms: 30_000,
             tail_ms: default_tail_ms(),
@@ -84,6 +80,7 @@ impl Default for Scenario {
             rrc: None,
             competing: Vec::new(),
             traffic: Vec::new(),
+            causes: Vec::new(),
         }
     }
 }
@@ -107,4 +104,25 @@ pub enum ScenarioError {
         /// What it may be.
         why: &'static str,
     },
+    /// A file that is no scenario.
+    #[error("line {line}, column {column}: {what}")]
+    Syntax {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A cause that cannot be taken out.
+    #[error("cause `{label}`: {what}")]
+    Cause {
+        /// The cause.
+        label: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A scenario that cannot be written as a file.
+    #[error("cannot be written as TOML: {0}")]
+    NotToml(String),
 }
