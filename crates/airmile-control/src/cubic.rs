@@ -180,6 +180,10 @@ impl Controller for Cubic {
         self.hystart = self.use_hystart.then(HyStart::new);
     }
 
+    fn on_unused(&mut self, _now_ns: i64, used_bytes: u64) {
+        self.window.decay(used_bytes);
+    }
+
     fn on_mss(&mut self, mss_bytes: u64) {
         self.window.set_mss(mss_bytes);
     }

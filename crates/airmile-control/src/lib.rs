@@ -73,7 +73,7 @@ pub struct Congestion {
 /// How much a sender may have in flight, and how fast it may send it.
 ///
 /// All times are nanoseconds of one clock that does not go back.
-pub trait Controller: std::fmt::Debug + Send {
+pub trait Controller: std::fmt::Debug + Send + Sync {
     /// Its name, as `ss` and scenario files have it.
     fn name(&self) -> &'static str;
 
@@ -100,6 +100,13 @@ pub trait Controller: std::fmt::Debug + Send {
     /// than the retransmission timeout `rto_ns`, and the sender wants a restart
     /// (RFC 2861).
     fn on_restart(&mut self, now_ns: i64, idle_ns: i64, rto_ns: i64);
+
+    /// The application has used no more than `used_bytes` of the window for as
+    /// long as a retransmission timeout, and the sender wants it to decay
+    /// (RFC 2861, 3).
+    fn on_unused(&mut self, now_ns: i64, used_bytes: u64) {
+        let _ = (now_ns, used_bytes);
+    }
 
     /// The path's segment size became known or changed.
     fn on_mss(&mut self, mss_bytes: u64);

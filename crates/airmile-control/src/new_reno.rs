@@ -70,6 +70,10 @@ impl Controller for NewReno {
         self.acked_bytes = 0;
     }
 
+    fn on_unused(&mut self, _now_ns: i64, used_bytes: u64) {
+        self.window.decay(used_bytes);
+    }
+
     fn on_mss(&mut self, mss_bytes: u64) {
         self.window.set_mss(mss_bytes);
     }

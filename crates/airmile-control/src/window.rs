@@ -73,6 +73,15 @@ impl Window {
         self.cwnd_bytes = self.cwnd_bytes.max(floor);
     }
 
+    /// RFC 2861, 3: the window moves half way to what was used of it.
+    pub(crate) fn decay(&mut self, used_bytes: u64) {
+        let used_bytes = used_bytes.max(self.initial_bytes);
+        if used_bytes < self.cwnd_bytes {
+            self.ssthresh_bytes = self.ssthresh_bytes.max(self.cwnd_bytes / 4 * 3);
+            self.cwnd_bytes = self.cwnd_bytes.midpoint(used_bytes);
+        }
+    }
+
     pub(crate) fn set_mss(&mut self, mss_bytes: u64) {
         let mss_bytes = mss_bytes.max(1);
         if mss_bytes == self.mss_bytes {
