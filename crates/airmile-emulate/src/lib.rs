@@ -44,12 +44,11 @@ mod simulation;
 pub mod tcp;
 mod truth;
 mod uplink;
-mod wire;
 
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
-pub use run::{EmulatedTransfer, Totals, Trace, run};
+pub use run::{AppEvent, EmulatedTransfer, Outcome, Totals, Trace, run, run_into};
 pub use scenario::{
     Cause, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace, LinkTraceError,
     MeasurementConfig, PathConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,

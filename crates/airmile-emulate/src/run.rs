@@ -4,10 +4,11 @@ use std::collections::{HashMap, VecDeque};
 
 use airmile_model::{Direction, Record, Stamp, Transfer, TransferTruth, TruthRun, TtiIndex};
 
-use crate::cell::{Cell, EPOCH_NS};
+use crate::cell::{Cell, CellTruth, EPOCH_NS};
 use crate::flow::{Ended, Flow, Packet};
 use crate::rlc::Sdu;
 use crate::scenario::{Scenario, ScenarioError};
+use crate::simulation::Sink;
 use crate::truth::{CellUse, throughput_time_ms};
 
 /// What a run leaves.
@@ -67,15 +68,78 @@ pub struct Totals {
     pub dropped_bytes: u64,
 }
 
-/// Runs a scenario.
+/// Something that an application on the measured phone did or saw.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct AppEvent {
+    /// When, in ns since the Unix epoch.
+    pub at_ns: i64,
+    /// What: `request`, `end`, or a word of the application's.
+    pub event: &'static str,
+    /// The transfer that it is about.
+    pub id: String,
+    /// Application bytes.
+    pub bytes: Option<u64>,
+    /// A number with it: the bitrate of a segment in bits per second, the ms
+    /// of a stall.
+    pub value: Option<f64>,
+}
+
+/// What a run leaves beside what went to its [`Sink`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// First TTI.
+    pub first_tti: TtiIndex,
+    /// TTIs.
+    pub n_tti: u32,
+    /// Length of a TTI in ns.
+    pub slot_ns: i64,
+    /// What only the base station knows.
+    pub truth: CellTruth,
+    /// Transfers of the measured phone that ended, by start.
+    pub transfers: Vec<EmulatedTransfer>,
+    /// Bytes of each user, downlink and uplink, by where they are at the end.
+    pub totals: Vec<[Totals; 2]>,
+    /// What the applications noted down, in time order.
+    pub events: Vec<AppEvent>,
+}
+
+/// Runs a scenario and keeps all of it.
 ///
 /// # Errors
 /// A scenario that cannot be run.
 pub fn run(scenario: &Scenario) -> Result<Trace, ScenarioError> {
+    let mut records = Vec::new();
+    let outcome = run_into(scenario, &mut Keep(&mut records))?;
+    Ok(Trace {
+        first_tti: outcome.first_tti,
+        n_tti: outcome.n_tti,
+        records,
+        transfers: outcome.transfers,
+        truth: outcome.truth.dl,
+        ul_truth: outcome.truth.ul,
+        cell_use: outcome.truth.cell_use,
+        totals: outcome.totals[0],
+    })
+}
+
+/// Keeps the records.
+struct Keep<'a>(&'a mut Vec<Record>);
+
+impl Sink for Keep<'_> {
+    fn record(&mut self, record: Record) {
+        self.0.push(record);
+    }
+}
+
+/// Runs a scenario; what it leaves on the way goes to `sink`.
+///
+/// # Errors
+/// A scenario that cannot be run.
+pub fn run_into(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
     let mut run = Run::new(scenario)?;
     let mut idle_ms = 0;
     for _ in 0..scenario.duration_ms {
-        run.step();
+        run.step(sink);
         idle_ms = if run.flows.iter().all(Flow::is_done) { idle_ms + 1 } else { 0 };
         if idle_ms >= scenario.tail_ms.max(1) {
             break;
@@ -110,7 +174,6 @@ struct Run {
     to_server: Pipe,
     on_air: HashMap<u64, Packet>,
     next_id: u64,
-    records: Vec<Record>,
     /// Bytes arrived and delivered, downlink and uplink.
     bytes: [(u64, u64); 2],
 }
@@ -129,12 +192,11 @@ impl Run {
             to_server: Pipe { delay: rtt - rtt / 2, ..Pipe::default() },
             on_air: HashMap::new(),
             next_id: 0,
-            records: Vec::new(),
             bytes: [(0, 0); 2],
         })
     }
 
-    fn step(&mut self) {
+    fn step(&mut self, sink: &mut impl Sink) {
         let now = self.cell.tti().0;
         while let Some(packet) = self.to_server.pop(now) {
             self.flows[packet.flow].receive(Direction::Ul, packet, now);
@@ -153,7 +215,7 @@ impl Run {
         }
         self.cell.step();
         while let Some(record) = self.cell.poll_record() {
-            self.records.push(record);
+            sink.record(record);
         }
         while let Some(delivery) = self.cell.poll_delivery() {
             self.bytes[delivery.dir as usize].1 += u64::from(delivery.sdu.bytes);
@@ -174,8 +236,9 @@ impl Run {
         self.cell.push(0, dir, sdu);
     }
 
-    fn finish(self) -> Trace {
+    fn finish(self) -> Outcome {
         let end = self.cell.tti();
+        let slot_ns = self.cell.slot_ns();
         let totals = [Direction::Dl, Direction::Ul].map(|dir| {
             let (arrived_bytes, delivered_bytes) = self.bytes[dir as usize];
             let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(0, dir);
@@ -190,31 +253,72 @@ impl Run {
             }
         });
         let truth = self.cell.into_truth();
-        let mut ended: Vec<Ended> = self.flows.into_iter().flat_map(Flow::into_ended).collect();
-        ended.sort_by_key(|transfer| transfer.start);
-        let describe = |ended| {
-            let Ended { id, dir, start, end, bytes } = ended;
-            let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };
-            let stamp = |tti: TtiIndex| Stamp::modem(EPOCH_NS + tti.0 * 1_000_000);
-            let throughput_time_ms = throughput_time_ms(runs, start, end);
-            let duration_ms = Some(end.since(start) as f64);
-            let (time, tti) = (Some((stamp(start), stamp(end))), Some((start, end)));
-            let truth = TransferTruth { id: id.clone(), throughput_time_ms, duration_ms };
-            EmulatedTransfer {
-                transfer: Transfer { id, time, tti, bytes: Some(bytes), dir: Some(dir) },
-                dir,
-                truth,
-            }
-        };
-        Trace {
+        let ended = self.flows.into_iter().flat_map(Flow::into_ended);
+        let ns = |tti: TtiIndex| EPOCH_NS + tti.0 * slot_ns;
+        let times = ended.map(|Ended { id, dir, start, end, bytes }| Timed {
+            id,
+            dir,
+            start_ns: ns(start),
+            end_ns: ns(end),
+            bytes,
+        });
+        let mut transfers: Vec<EmulatedTransfer> =
+            times.map(|timed| timed.describe(&truth, slot_ns)).collect();
+        transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
+        Outcome {
             first_tti: self.first_tti,
             n_tti: end.since(self.first_tti) as u32,
-            records: self.records,
-            transfers: ended.into_iter().map(describe).collect(),
-            truth: truth.dl,
-            ul_truth: truth.ul,
-            cell_use: truth.cell_use,
-            totals,
+            slot_ns,
+            events: note_down(&transfers),
+            transfers,
+            totals: vec![totals],
+            truth,
         }
     }
+}
+
+/// A transfer as its application timed it.
+#[derive(Debug, Clone)]
+pub(crate) struct Timed {
+    pub(crate) id: String,
+    pub(crate) dir: Direction,
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    pub(crate) bytes: u64,
+}
+
+impl Timed {
+    /// With what the queue of its direction did meanwhile.
+    pub(crate) fn describe(self, truth: &CellTruth, slot_ns: i64) -> EmulatedTransfer {
+        let Self { id, dir, start_ns, end_ns, bytes } = self;
+        let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };
+        let start = TtiIndex((start_ns - EPOCH_NS).div_euclid(slot_ns));
+        let end = TtiIndex((end_ns - EPOCH_NS + slot_ns - 1).div_euclid(slot_ns));
+        let slot_ms = slot_ns as f64 / 1e6;
+        let throughput_time_ms = throughput_time_ms(runs, start, end) * slot_ms;
+        let duration_ms = Some(end.since(start) as f64 * slot_ms);
+        let time = Some((Stamp::modem(start_ns), Stamp::modem(end_ns)));
+        let truth = TransferTruth { id: id.clone(), throughput_time_ms, duration_ms };
+        let tti = Some((start, end));
+        EmulatedTransfer {
+            transfer: Transfer { id, time, tti, bytes: Some(bytes), dir: Some(dir) },
+            dir,
+            truth,
+        }
+    }
+}
+
+/// Requests and ends of transfers, as an application's log.
+fn note_down(transfers: &[EmulatedTransfer]) -> Vec<AppEvent> {
+    let of = |t: &EmulatedTransfer| {
+        let (start, end) = t.transfer.time?;
+        let event = |event, at_ns| {
+            let (id, bytes) = (t.transfer.id.clone(), t.transfer.bytes);
+            AppEvent { at_ns, event, id, bytes, value: None }
+        };
+        Some([event("request", start.ns), event("end", end.ns)])
+    };
+    let mut events: Vec<AppEvent> = transfers.iter().filter_map(of).flatten().collect();
+    events.sort_by_key(|event| event.at_ns);
+    events
 }

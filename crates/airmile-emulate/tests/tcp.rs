@@ -296,10 +296,11 @@ fn a_delay_spike_is_undone() {
     let stats = pair.server().stats();
     let events = events(&mut pair);
     assert!(stats.rtos >= 1 && stats.undone >= 1, "{stats:?}");
-    assert!(events.iter().any(|e| matches!(
-        e.kind,
-        EventKind::Retransmitted { kind: Retransmission::Rto, .. }
-    )));
+    assert!(
+        events
+            .iter()
+            .any(|e| matches!(e.kind, EventKind::Retransmitted { kind: Retransmission::Rto, .. }))
+    );
     assert!(pair.server().snapshot().cwnd_bytes >= before.cwnd_bytes);
     assert!(stats.retransmissions() < 20, "not the whole window: {stats:?}");
 }

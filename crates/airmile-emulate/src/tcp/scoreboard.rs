@@ -267,8 +267,7 @@ impl Scoreboard {
             if sent.range.end > una {
                 break;
             }
-            acked.reordered |=
-                sent.transmissions == 1 && !sent.sacked && sent.range.end < highest;
+            acked.reordered |= sent.transmissions == 1 && !sent.sacked && sent.range.end < highest;
             if sent.transmissions > 1 {
                 acked.resent = true;
             } else if !sent.sacked {
