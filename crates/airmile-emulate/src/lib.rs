@@ -41,6 +41,7 @@ mod scheduler;
 pub mod tcp;
 mod truth;
 mod uplink;
+mod wire;
 
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS};
 pub use library::{NamedScenario, library, named};
@@ -51,3 +52,4 @@ pub use scenario::{
     ScenarioError, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
 pub use truth::{CellUse, throughput_time_ms};
+pub use wire::WireError;

@@ -108,8 +108,7 @@ impl Connection {
         if !syn.flags.syn || syn.flags.ack || syn.flags.rst {
             return None;
         }
-        let mut connection =
-            Self::new(now_ns, local, remote, config, random, State::SynReceived);
+        let mut connection = Self::new(now_ns, local, remote, config, random, State::SynReceived);
         connection.sender.stats.segments_received += 1;
         connection.take_options(syn);
         Some(connection)
@@ -384,13 +383,7 @@ impl Connection {
         }
         if length > 0 {
             let mss_bytes = self.sender.mss_bytes;
-            self.receiver.on_data(
-                now_ns,
-                range,
-                segment.flags.fin,
-                &segment.literals,
-                mss_bytes,
-            );
+            self.receiver.on_data(now_ns, range, segment.flags.fin, &segment.literals, mss_bytes);
         } else if !acceptable {
             self.receiver.acks.now = true;
         }

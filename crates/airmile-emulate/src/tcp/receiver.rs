@@ -253,7 +253,8 @@ impl Receiver {
         if copied > tuning.space_bytes {
             // Twice what came, more while it still grows.
             let base = 2 * copied + 16 * mss_bytes;
-            let grown = base.saturating_mul(copied - tuning.space_bytes) / tuning.space_bytes.max(1);
+            let grown =
+                base.saturating_mul(copied - tuning.space_bytes) / tuning.space_bytes.max(1);
             let wanted = base.saturating_add(grown.saturating_mul(2)).min(tuning.max_bytes);
             self.buffer_bytes = self.buffer_bytes.max(wanted);
             tuning.space_bytes = copied;

@@ -170,7 +170,8 @@ impl Sender {
     /// Measures the round trip (RFC 6298, 3 and 4; RFC 7323, 4).
     fn measure(&mut self, now_ns: i64, incoming: &Incoming, advanced: bool, acked: &Acked) {
         let tick_ns = self.config.timestamp_tick_ns.max(1);
-        let ticks_ns = |began_ns: i64| (now_ns - now_ns.rem_euclid(tick_ns) - began_ns).max(tick_ns);
+        let ticks_ns =
+            |began_ns: i64| (now_ns - now_ns.rem_euclid(tick_ns) - began_ns).max(tick_ns);
         let by_echo = incoming.echo_tick_ns.filter(|_| advanced).map(ticks_ns);
         // Karn: what was sent again tells nothing, nor what came with it.
         let since = |sent_ns: i64| now_ns - sent_ns;
@@ -279,8 +280,7 @@ impl Sender {
             let flight_size_bytes = self.flight_size_bytes().max(self.control.cwnd_bytes());
             let lost_bytes = self.mss_bytes;
             let kind = CongestionKind::Loss;
-            self.control
-                .on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });
+            self.control.on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });
         }
     }
 
@@ -290,14 +290,16 @@ impl Sender {
             self.undo(now_ns);
         }
         match &self.phase {
-            Phase::Open if self.board.waiting_bytes() > 0 => self.begin_recovery(now_ns),
+            Phase::Open if self.board.waiting_bytes() > 0 => {
+                self.begin_recovery(now_ns, acked.delivered_bytes)
+            }
             Phase::Open => {}
             Phase::Recovery(recovery) if self.una >= recovery.recover => {
                 self.phase = Phase::Open;
                 self.reno_sacked_bytes = 0;
                 self.event(now_ns, EventKind::RecoveryEnded);
                 if self.board.waiting_bytes() > 0 {
-                    self.begin_recovery(now_ns);
+                    self.begin_recovery(now_ns, acked.delivered_bytes);
                 }
             }
             Phase::Recovery(_) => {
@@ -313,7 +315,7 @@ impl Sender {
     }
 
     /// RFC 6675, 5 (4).
-    pub(super) fn begin_recovery(&mut self, now_ns: i64) {
+    pub(super) fn begin_recovery(&mut self, now_ns: i64, delivered_bytes: u64) {
         let cwnd_bytes = self.control.cwnd_bytes();
         let flight_size_bytes = self.flight_size_bytes();
         let lost_bytes = self.board.waiting_bytes();
@@ -336,7 +338,7 @@ impl Sender {
             out_bytes: 0,
             cwnd_bytes: ssthresh_bytes,
         });
-        self.reduce(0, false);
+        self.reduce(delivered_bytes, false);
     }
 
     /// RFC 6937, 3.1, with slow start only while nothing more is found lost.

@@ -1,5 +1,5 @@
 //! A link in virtual time, and two ends of a TCP connection over it.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used)]
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -89,7 +89,8 @@ impl<T: Clone> Link<T> {
     }
 
     fn chance(&mut self, probability: f64) -> bool {
-        probability > 0.0 && ((self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64) < probability
+        probability > 0.0
+            && ((self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64) < probability
     }
 
     pub fn send(&mut self, now_ns: i64, bytes: u32, item: T) {
@@ -101,9 +102,10 @@ impl<T: Clone> Link<T> {
             return;
         }
         self.carried += 1;
-        let duration_ns = self.config.rate_bps.map_or(0, |bps| {
-            (u128::from(bytes) * 8 * 1_000_000_000 / u128::from(bps)) as i64
-        });
+        let duration_ns = self
+            .config
+            .rate_bps
+            .map_or(0, |bps| (u128::from(bytes) * 8 * 1_000_000_000 / u128::from(bps)) as i64);
         self.free_ns = self.free_ns.max(now_ns) + duration_ns;
         self.departures.push_back(self.free_ns);
         let mut at_ns = self.free_ns + self.config.delay_ns;
@@ -119,6 +121,13 @@ impl<T: Clone> Link<T> {
     fn arrive(&mut self, at_ns: i64, item: T) {
         self.number += 1;
         self.arrivals.push(Arrival { at_ns, number: self.number, item });
+    }
+
+    /// Holds up all that is on its way, and what comes after it.
+    pub fn hold(&mut self, now_ns: i64, duration_ns: i64) {
+        self.free_ns = self.free_ns.max(now_ns) + duration_ns;
+        let held = std::mem::take(&mut self.arrivals).into_iter();
+        self.arrivals = held.map(|a| Arrival { at_ns: a.at_ns + duration_ns, ..a }).collect();
     }
 
     pub fn next_ns(&self) -> Option<i64> {
@@ -156,7 +165,13 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn new(server: Config, client: Config, down: LinkConfig, up: LinkConfig, seed: u64) -> Self {
+    pub fn new(
+        server: Config,
+        client: Config,
+        down: LinkConfig,
+        up: LinkConfig,
+        seed: u64,
+    ) -> Self {
         let client = Connection::connect(
             0,
             address(1, 40_000),
