@@ -44,6 +44,7 @@ mod simulation;
 pub mod tcp;
 mod truth;
 mod uplink;
+mod wire;
 
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};
@@ -56,3 +57,4 @@ pub use scenario::{
 };
 pub use simulation::{CapturePoint, DropPoint, Ended, Simulation, Sink, User};
 pub use truth::{CellUse, throughput_time_ms};
+pub use wire::WireError;

@@ -10,6 +10,7 @@
 mod config;
 mod connection;
 mod contents;
+mod endpoint;
 mod ranges;
 mod receiver;
 mod recovery;
@@ -23,5 +24,6 @@ mod timers;
 pub use config::{AckConfig, Config, LossDetection, ReceiveConfig, RtoConfig, RttSource};
 pub use connection::{Connection, State};
 pub use contents::{Literal, bytes_of, filler_byte};
+pub use endpoint::{ConnectionEvent, ConnectionId, Endpoint};
 pub use segment::{Flags, SackBlock, Segment};
 pub use stats::{Event, EventKind, Limit, Retransmission, Snapshot, Stats};

@@ -290,14 +290,16 @@ impl Sender {
             self.undo(now_ns);
         }
         match &self.phase {
-            Phase::Open if self.board.waiting_bytes() > 0 => self.begin_recovery(now_ns),
+            Phase::Open if self.board.waiting_bytes() > 0 => {
+                self.begin_recovery(now_ns, acked.delivered_bytes)
+            }
             Phase::Open => {}
             Phase::Recovery(recovery) if self.una >= recovery.recover => {
                 self.phase = Phase::Open;
                 self.reno_sacked_bytes = 0;
                 self.event(now_ns, EventKind::RecoveryEnded);
                 if self.board.waiting_bytes() > 0 {
-                    self.begin_recovery(now_ns);
+                    self.begin_recovery(now_ns, acked.delivered_bytes);
                 }
             }
             Phase::Recovery(_) => {
@@ -313,7 +315,7 @@ impl Sender {
     }
 
     /// RFC 6675, 5 (4).
-    pub(super) fn begin_recovery(&mut self, now_ns: i64) {
+    pub(super) fn begin_recovery(&mut self, now_ns: i64, delivered_bytes: u64) {
         let cwnd_bytes = self.control.cwnd_bytes();
         let flight_size_bytes = self.flight_size_bytes();
         let lost_bytes = self.board.waiting_bytes();
@@ -336,7 +338,7 @@ impl Sender {
             out_bytes: 0,
             cwnd_bytes: ssthresh_bytes,
         });
-        self.reduce(0, false);
+        self.reduce(delivered_bytes, false);
     }
 
     /// RFC 6937, 3.1, with slow start only while nothing more is found lost.

@@ -434,3 +434,110 @@ impl Scoreboard {
         assert_eq!(self.sacked_bytes, sacked.sum::<u64>());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MSS: u64 = 1000;
+
+    /// Ten segments in flight, sent a millisecond apart.
+    fn ten() -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for i in 0..10 {
+            board.on_sent(i as i64 * 1_000_000, i * MSS..(i + 1) * MSS, true);
+        }
+        board
+    }
+
+    fn sack(board: &mut Scoreboard, now_ns: i64, blocks: &[(u64, u64)]) {
+        for &(start, end) in blocks {
+            board.on_sack(now_ns, start * MSS..end * MSS, None, &mut Acked::default());
+        }
+        board.check();
+    }
+
+    #[test]
+    fn is_lost_and_pipe_by_rfc_6675() {
+        // Blocks in segments; bytes taken for lost; pipe after.
+        let check = |blocks: &[(u64, u64)], lost: u64, pipe: u64| {
+            let mut board = ten();
+            sack(&mut board, 0, blocks);
+            assert_eq!(board.find_lost_by_sack(MSS), lost * MSS, "{blocks:?}");
+            assert_eq!(board.pipe_bytes(), pipe * MSS, "{blocks:?}");
+            board.check();
+        };
+        // One and two segments above are not enough; three are.
+        check(&[(1, 2)], 0, 9);
+        check(&[(1, 3)], 0, 8);
+        check(&[(1, 4)], 1, 6);
+        // Three ranges of one segment: only what lies under all three.
+        check(&[(1, 2), (3, 4), (5, 6)], 1, 6);
+        check(&[(2, 3), (4, 7)], 3, 3);
+        check(&[(3, 10)], 3, 0);
+    }
+
+    #[test]
+    fn a_copy_is_in_the_pipe_until_it_is_lost_by_time() {
+        let mut board = ten();
+        sack(&mut board, 100_000_000, &[(1, 4)]);
+        assert_eq!(board.find_lost_by_time(100_000_000, 0), (MSS, None));
+        assert_eq!(board.next_waiting(), Some(0..MSS));
+        board.on_resent(100_000_000, 0, true);
+        assert_eq!((board.pipe_bytes(), board.next_waiting()), (7 * MSS, None));
+        // What was sent after the copy arrives 100 ms later: the copy is lost.
+        board.on_sent(101_000_000, 10 * MSS..11 * MSS, true);
+        sack(&mut board, 201_000_000, &[(10, 11)]);
+        let (lost_bytes, _) = board.find_lost_by_time(201_000_000, 0);
+        // Segments 4 to 9 are older than the copy, too.
+        assert_eq!(lost_bytes, 7 * MSS);
+        assert_eq!(board.next_waiting(), Some(0..MSS));
+        board.check();
+    }
+
+    proptest! {
+        #[test]
+        fn counts_agree_with_segments(
+            steps in prop::collection::vec((0u8..8, 0u64..40, 1u64..8), 1..120),
+        ) {
+            let mut board = Scoreboard::default();
+            let (mut next, mut una, mut now_ns) = (0, 0, 0);
+            for (kind, at, n) in steps {
+                now_ns += 1_000_000;
+                match kind {
+                    0..=2 => {
+                        board.on_sent(now_ns, next..next + n * 100, true);
+                        next += n * 100;
+                    }
+                    3 => {
+                        una = (una + n * 70).min(next);
+                        board.on_ack(now_ns, una, None, &mut Acked::default());
+                    }
+                    4 => {
+                        let start = (una + at * 100).min(next);
+                        let end = (start + n * 100).min(next);
+                        if start < end {
+                            board.on_sack(now_ns, start..end, None, &mut Acked::default());
+                        }
+                    }
+                    5 => {
+                        board.find_lost_by_time(now_ns, 0);
+                    }
+                    6 => {
+                        board.find_lost_by_sack(100);
+                    }
+                    _ if at == 0 => board.lose_all(),
+                    _ if at == 1 => board.forgive(),
+                    _ => {
+                        if let Some(range) = board.next_waiting() {
+                            board.on_resent(now_ns, range.start, true);
+                        }
+                    }
+                }
+                board.check();
+                prop_assert_eq!(board.waiting_bytes() > 0, board.next_waiting().is_some());
+            }
+        }
+    }
+}

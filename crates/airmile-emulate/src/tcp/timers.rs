@@ -20,7 +20,7 @@ impl Sender {
         if due(self.timers.reorder_ns) {
             self.timers.reorder_ns = None;
             if self.find_lost_by_time(now_ns) > 0 && !self.in_recovery() {
-                self.begin_recovery(now_ns);
+                self.begin_recovery(now_ns, 0);
             }
         }
         if due(self.timers.probe_ns) {

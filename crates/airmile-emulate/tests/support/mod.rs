@@ -1,5 +1,5 @@
 //! A link in virtual time, and two ends of a TCP connection over it.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used)]
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -121,6 +121,13 @@ impl<T: Clone> Link<T> {
     fn arrive(&mut self, at_ns: i64, item: T) {
         self.number += 1;
         self.arrivals.push(Arrival { at_ns, number: self.number, item });
+    }
+
+    /// Holds up all that is on its way, and what comes after it.
+    pub fn hold(&mut self, now_ns: i64, duration_ns: i64) {
+        self.free_ns = self.free_ns.max(now_ns) + duration_ns;
+        let held = std::mem::take(&mut self.arrivals).into_iter();
+        self.arrivals = held.map(|a| Arrival { at_ns: a.at_ns + duration_ns, ..a }).collect();
     }
 
     pub fn next_ns(&self) -> Option<i64> {
