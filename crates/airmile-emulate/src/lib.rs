@@ -33,6 +33,7 @@ mod link;
 mod mac;
 mod measure;
 pub mod net;
+pub mod proxy;
 mod random;
 mod rlc;
 mod run;
@@ -42,6 +43,7 @@ pub mod tcp;
 mod truth;
 mod uplink;
 mod wire;
+pub mod workload;
 
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS};
 pub use library::{NamedScenario, library, named};
