@@ -35,6 +35,7 @@ mod link;
 mod mac;
 mod measure;
 pub mod net;
+pub mod proxy;
 mod random;
 mod rlc;
 mod run;
@@ -45,6 +46,7 @@ pub mod tcp;
 mod truth;
 mod uplink;
 mod wire;
+pub mod workload;
 
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};

@@ -45,6 +45,14 @@ pub enum State {
     Closed,
 }
 
+impl State {
+    /// The handshake is not done.
+    #[must_use]
+    pub fn is_opening(self) -> bool {
+        matches!(self, Self::SynSent | Self::SynReceived)
+    }
+}
+
 /// One end of a connection.
 ///
 /// Give it what arrives ([`handle_segment`](Self::handle_segment)) and the time
@@ -275,6 +283,12 @@ impl Connection {
     #[must_use]
     pub fn readable_filler_bytes(&self) -> u64 {
         self.receiver.readable_filler_bytes()
+    }
+
+    /// Bytes of the literal that is next in the stream, once it is all there.
+    #[must_use]
+    pub fn readable_literal_bytes(&self) -> u64 {
+        self.receiver.literal().map_or(0, |literal| literal.bytes.len() as u64)
     }
 
     /// Reads so many bytes at most; gives how many.

@@ -1,6 +1,8 @@
 //! A link in virtual time, and two ends of a TCP connection over it.
 #![allow(dead_code, clippy::expect_used)]
 
+pub mod chain;
+
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
