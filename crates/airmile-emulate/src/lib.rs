@@ -35,6 +35,7 @@ mod link;
 mod mac;
 mod measure;
 pub mod net;
+mod party;
 pub mod proxy;
 mod random;
 mod rlc;
@@ -51,11 +52,12 @@ pub mod workload;
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
-pub use run::{AppEvent, EmulatedTransfer, Outcome, Totals, Trace, run, run_into};
+pub use run::{AppNote, EmulatedTransfer, Outcome, Totals, Trace, run, run_into};
 pub use scenario::{
-    Cause, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace, LinkTraceError,
-    MeasurementConfig, PathConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,
-    SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig, WindowConfig,
+    AppConfig, Cause, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace,
+    LinkTraceError, MeasurementConfig, OtherConfig, PathConfig, RateLimit, RlcConfig, RrcConfig,
+    Scenario, ScenarioError, SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig,
+    WindowConfig,
 };
 pub use simulation::{CapturePoint, DropPoint, Ended, Simulation, Sink, User};
 pub use truth::{CellUse, throughput_time_ms};

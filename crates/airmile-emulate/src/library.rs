@@ -11,14 +11,34 @@ pub struct NamedScenario {
     pub name: &'static str,
     /// What it shows, in a line.
     pub about: &'static str,
-    build: fn() -> Scenario,
+    source: Source,
+}
+
+/// Where a named scenario is from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Code(fn() -> Scenario),
+    /// A scenario file; a test reads each.
+    Toml(&'static str),
 }
 
 impl NamedScenario {
     /// The scenario.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
-        (self.build)()
+        match self.source {
+            Source::Code(build) => build(),
+            Source::Toml(text) => Scenario::from_toml(text).unwrap_or_default(),
+        }
+    }
+
+    /// Its file, where it is from one: an example to write others by.
+    #[must_use]
+    pub const fn file(&self) -> Option<&'static str> {
+        match self.source {
+            Source::Code(_) => None,
+            Source::Toml(text) => Some(text),
+        }
     }
 }
 
@@ -38,22 +58,107 @@ const LIBRARY: &[NamedScenario] = &[
     NamedScenario {
         name: "sample-download",
         about: "6 MB from a fast server in a busy cell: the radio is the bottleneck",
-        build: sample_download,
+        source: Source::Code(sample_download),
     },
     NamedScenario {
         name: "sample-rate-limited",
         about: "3 MB from a server that sends 2 Mbit/s, far below the cell: not the radio",
-        build: sample_rate_limited,
+        source: Source::Code(sample_rate_limited),
     },
     NamedScenario {
         name: "sample-video",
         about: "12 video segments with pauses, each from a restarted window: the queue runs empty",
-        build: sample_video,
+        source: Source::Code(sample_video),
     },
     NamedScenario {
         name: "sample-upload",
         about: "2 MB from the phone: the uplink is the bottleneck",
-        build: sample_upload,
+        source: Source::Code(sample_upload),
+    },
+    NamedScenario {
+        name: "busy-file",
+        about: "a 10 MB file beside three downloads: the radio is the bottleneck",
+        source: Source::Toml(include_str!("../scenarios/busy-file.toml")),
+    },
+    NamedScenario {
+        name: "busy-video",
+        about: "adaptive video beside five downloads: the radio is the bottleneck",
+        source: Source::Toml(include_str!("../scenarios/busy-video.toml")),
+    },
+    NamedScenario {
+        name: "drx",
+        about: "small exchanges with pauses: packets wait for the phone to listen",
+        source: Source::Toml(include_str!("../scenarios/drx.toml")),
+    },
+    NamedScenario {
+        name: "driving",
+        about: "adaptive video on the move: shadowing comes and goes",
+        source: Source::Toml(include_str!("../scenarios/driving.toml")),
+    },
+    NamedScenario {
+        name: "idle",
+        about: "three small exchanges, each from RRC idle: promotion and paging, hardly any data",
+        source: Source::Toml(include_str!("../scenarios/idle.toml")),
+    },
+    NamedScenario {
+        name: "rate-limited-server",
+        about: "4 MB from a server that keeps to 2 Mbit/s: not the radio",
+        source: Source::Toml(include_str!("../scenarios/rate-limited-server.toml")),
+    },
+    NamedScenario {
+        name: "receive-window",
+        about: "a 5 MB file into a receive window of 64 kB over 100 ms: not the radio",
+        source: Source::Toml(include_str!("../scenarios/receive-window.toml")),
+    },
+    NamedScenario {
+        name: "slow-start-restart",
+        about: "video with pauses from a server that restarts slow start: the queue runs empty",
+        source: Source::Toml(include_str!("../scenarios/slow-start-restart.toml")),
+    },
+    NamedScenario {
+        name: "slow-start-restart-proxy",
+        about: "the same behind a split-TCP box, of which the radio's side restarts",
+        source: Source::Toml(include_str!("../scenarios/slow-start-restart-proxy.toml")),
+    },
+    NamedScenario {
+        name: "tdd",
+        about: "a 5 MB file in a TDD cell (configuration 1)",
+        source: Source::Toml(include_str!("../scenarios/tdd.toml")),
+    },
+    NamedScenario {
+        name: "thousand-users",
+        about: "a video in a cell of a thousand users",
+        source: Source::Toml(include_str!("../scenarios/thousand-users.toml")),
+    },
+    NamedScenario {
+        name: "two-carriers",
+        about: "a 20 MB file over two carriers at once",
+        source: Source::Toml(include_str!("../scenarios/two-carriers.toml")),
+    },
+    NamedScenario {
+        name: "undesired-slow-start",
+        about: "a loss behind a long queue makes the timer run out: Huang et al. 2013, 5",
+        source: Source::Toml(include_str!("../scenarios/undesired-slow-start.toml")),
+    },
+    NamedScenario {
+        name: "upload-beside-download",
+        about: "an upload fills the phone's firmware buffer: the download's acknowledgements wait",
+        source: Source::Toml(include_str!("../scenarios/upload-beside-download.toml")),
+    },
+    NamedScenario {
+        name: "weak-signal",
+        about: "a 3 MB file at the edge of the cell: the radio is the bottleneck",
+        source: Source::Toml(include_str!("../scenarios/weak-signal.toml")),
+    },
+    NamedScenario {
+        name: "web-browsing",
+        about: "three pages in a cell with others: many short bursts",
+        source: Source::Toml(include_str!("../scenarios/web-browsing.toml")),
+    },
+    NamedScenario {
+        name: "wireline-limited",
+        about: "a 10 MB file through an 8 Mbit/s line before the base station: not the radio",
+        source: Source::Toml(include_str!("../scenarios/wireline-limited.toml")),
     },
 ];
 
@@ -122,5 +227,21 @@ fn sample_upload() -> Scenario {
             window: WindowConfig::default(),
         }],
         ..quiet_cell(4, 30_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_scenarios() {
+        for named in library() {
+            let Some(text) = named.file() else { continue };
+            match Scenario::from_toml(text) {
+                Ok(scenario) => assert_eq!(scenario.about, named.about, "{}", named.name),
+                Err(error) => panic!("{}: {error}", named.name),
+            }
+        }
     }
 }

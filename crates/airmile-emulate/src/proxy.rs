@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::net::{Host, Packet, Transport};
 use crate::tcp::{Config, Connection, ConnectionEvent, ConnectionId, Endpoint};
 
 /// A port whose connections the proxy splits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyPort {
     /// The server's port.
@@ -20,7 +21,7 @@ pub struct ProxyPort {
 }
 
 /// What the proxy is set to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProxyConfig {
     /// Ports that it takes; all others pass untouched.
@@ -98,10 +99,8 @@ impl Proxy {
         while let Some(id) = self.client_side.accept() {
             let Some(client) = self.client_side.connection(id) else { continue };
             let (server, client) = (client.local(), client.remote());
-            let tcp = Config {
-                send_buffer_bytes: self.config.buffer_bytes,
-                ..self.config.tcp.clone()
-            };
+            let tcp =
+                Config { send_buffer_bytes: self.config.buffer_bytes, ..self.config.tcp.clone() };
             let other = self.server_side.connect_from(now_ns, client, server, tcp);
             self.pairs.insert(id, other);
         }

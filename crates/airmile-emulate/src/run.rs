@@ -6,9 +6,11 @@ use airmile_model::{Direction, Record, Stamp, Transfer, TransferTruth, TruthRun,
 
 use crate::cell::{Cell, CellTruth, EPOCH_NS};
 use crate::flow::{Ended, Flow, Packet};
+use crate::frame::Frame;
+use crate::party::{self, Notebook};
 use crate::rlc::Sdu;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::simulation::Sink;
+use crate::simulation::{Simulation, Sink};
 use crate::truth::{CellUse, throughput_time_ms};
 
 /// What a run leaves.
@@ -70,18 +72,35 @@ pub struct Totals {
 
 /// Something that an application on the measured phone did or saw.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct AppEvent {
+pub struct AppNote {
     /// When, in ns since the Unix epoch.
     pub at_ns: i64,
-    /// What: `request`, `end`, or a word of the application's.
+    /// Which application.
+    pub app: String,
+    /// What: `request`, `first_byte`, `end`, `failed`, `segment_chosen`,
+    /// `playback_started`, `stalled`, `resumed`, `playback_ended`,
+    /// `page_started`, `page_loaded`, `done`.
     pub event: &'static str,
     /// The transfer that it is about.
-    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Application bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// A number with it: the bitrate of a segment in bits per second, the ms
-    /// of a stall.
+    /// A number with it: bits per second of a segment that was chosen, ms of a
+    /// stall that has ended or of a page that has loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
+    /// More in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+}
+
+impl AppNote {
+    pub(crate) fn new(at_ns: i64, app: &str) -> Self {
+        let app = app.to_owned();
+        Self { at_ns, app, event: "", id: None, bytes: None, value: None, what: None }
+    }
 }
 
 /// What a run leaves beside what went to its [`Sink`].
@@ -100,7 +119,7 @@ pub struct Outcome {
     /// Bytes of each user, downlink and uplink, by where they are at the end.
     pub totals: Vec<[Totals; 2]>,
     /// What the applications noted down, in time order.
-    pub events: Vec<AppEvent>,
+    pub notes: Vec<AppNote>,
 }
 
 /// Runs a scenario and keeps all of it.
@@ -136,6 +155,9 @@ impl Sink for Keep<'_> {
 /// # Errors
 /// A scenario that cannot be run.
 pub fn run_into(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+    if scenario.traffic.is_empty() {
+        return run_apps(scenario, sink);
+    }
     let mut run = Run::new(scenario)?;
     let mut idle_ms = 0;
     for _ in 0..scenario.duration_ms {
@@ -269,7 +291,7 @@ impl Run {
             first_tti: self.first_tti,
             n_tti: end.since(self.first_tti) as u32,
             slot_ns,
-            events: note_down(&transfers),
+            notes: note_down(&transfers),
             transfers,
             totals: vec![totals],
             truth,
@@ -309,16 +331,60 @@ impl Timed {
 }
 
 /// Requests and ends of transfers, as an application's log.
-fn note_down(transfers: &[EmulatedTransfer]) -> Vec<AppEvent> {
+fn note_down(transfers: &[EmulatedTransfer]) -> Vec<AppNote> {
     let of = |t: &EmulatedTransfer| {
         let (start, end) = t.transfer.time?;
-        let event = |event, at_ns| {
-            let (id, bytes) = (t.transfer.id.clone(), t.transfer.bytes);
-            AppEvent { at_ns, event, id, bytes, value: None }
+        let note = |event, at_ns| AppNote {
+            event,
+            id: Some(t.transfer.id.clone()),
+            bytes: t.transfer.bytes,
+            ..AppNote::new(at_ns, &t.transfer.id)
         };
-        Some([event("request", start.ns), event("end", end.ns)])
+        Some([note("request", start.ns), note("end", end.ns)])
     };
-    let mut events: Vec<AppEvent> = transfers.iter().filter_map(of).flatten().collect();
-    events.sort_by_key(|event| event.at_ns);
-    events
+    let mut notes: Vec<AppNote> = transfers.iter().filter_map(of).flatten().collect();
+    notes.sort_by_key(|note| note.at_ns);
+    notes
+}
+
+/// Runs the applications of a scenario over their transports.
+fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+    scenario.validate()?;
+    let frame = Frame::new(scenario);
+    let start_ns = EPOCH_NS + i64::from(scenario.first_tti) * frame.slot_ns();
+    let mut simulation = Simulation::new(scenario, party::users(scenario, start_ns))?;
+    let mut notebook = Notebook::default();
+    let slots_per_ms = frame.slots_per_ms();
+    let mut idle = 0;
+    for tti in 0..i64::from(scenario.duration_ms) * slots_per_ms {
+        simulation.step(sink);
+        // Once a ms is enough to see the end.
+        if tti % slots_per_ms != 0 {
+            continue;
+        }
+        let Some(phone) = simulation.phone(0) else { break };
+        for (app, event) in phone.events() {
+            notebook.take(&scenario.apps, app, event);
+        }
+        let done = !scenario.apps.is_empty() && phone.is_done();
+        idle = if done { idle + 1 } else { 0 };
+        if idle > scenario.tail_ms.max(1) {
+            break;
+        }
+    }
+    let slot_ns = frame.slot_ns();
+    let ended = simulation.finish();
+    let describe = |timed: Timed| timed.describe(&ended.truth, slot_ns);
+    let mut transfers: Vec<EmulatedTransfer> = notebook.ended.into_iter().map(describe).collect();
+    transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
+    notebook.notes.sort_by_key(|note| note.at_ns);
+    Ok(Outcome {
+        first_tti: ended.first_tti,
+        n_tti: ended.n_tti,
+        slot_ns,
+        truth: ended.truth,
+        transfers,
+        totals: ended.totals,
+        notes: notebook.notes,
+    })
 }

@@ -1,6 +1,7 @@
 //! What is emulated: a scenario is data, and everything that a run does
 //! follows from it and its seed.
 
+mod apps;
 mod cell;
 mod core;
 mod file;
@@ -12,6 +13,10 @@ mod validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::proxy::ProxyConfig;
+use crate::tcp::Config;
+
+pub use self::apps::{AppConfig, OtherConfig};
 pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, UplinkConfig};
 pub use self::core::{CoreConfig, PathConfig, RateLimit};
 pub use self::file::Cause;
@@ -55,7 +60,19 @@ pub struct Scenario {
     pub rrc: Option<RrcConfig>,
     /// Other users of the cell whose traffic is bytes, not packets.
     pub competing: Vec<Competing>,
-    /// What the phone transfers by senders that are windows, without transports.
+    /// The measured phone's applications.
+    pub apps: Vec<AppConfig>,
+    /// The phones' TCP.
+    pub phone_tcp: Config,
+    /// The servers' TCP.
+    pub server_tcp: Config,
+    /// A split-TCP middlebox on the measured phone's path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxyConfig>,
+    /// Other phones with transports of their own.
+    pub others: Vec<OtherConfig>,
+    /// In place of applications: what the phone transfers by senders that are
+    /// windows, without transports.
     pub traffic: Vec<Traffic>,
     /// What the scenario does to its transfers on purpose.
     pub causes: Vec<Cause>,
@@ -79,6 +96,11 @@ impl Default for Scenario {
             core: CoreConfig::default(),
             rrc: None,
             competing: Vec::new(),
+            apps: Vec::new(),
+            phone_tcp: Config::default(),
+            server_tcp: Config::default(),
+            proxy: None,
+            others: Vec::new(),
             traffic: Vec::new(),
             causes: Vec::new(),
         }

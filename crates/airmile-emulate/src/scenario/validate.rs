@@ -80,6 +80,13 @@ impl Scenario {
             (self.cell.queue_bytes >= 10_000, "cell.queue_bytes", "at least 10000"),
             (self.core.is_possible(), "core", "loss of 0 to 1, rates and queues above 0"),
             (self.rrc.as_ref().is_none_or(RrcConfig::is_possible), "rrc", "times above 0"),
+            (
+                self.apps.is_empty() || self.traffic.is_empty(),
+                "traffic",
+                "not beside apps: either windows or transports",
+            ),
+            (self.apps.len() <= 200, "apps", "at most 200"),
+            (self.other_phones() <= 200, "others", "at most 200 phones"),
             (self.uplink.max_prb >= 4, "uplink.max_prb", "at least 4"),
             (self.uplink.max_prb <= self.cell.n_prb, "uplink.max_prb", "at most cell.n_prb"),
             (self.uplink.sr_period_ms > 0, "uplink.sr_period_ms", "above 0"),
@@ -96,6 +103,11 @@ impl Scenario {
             Some((_, field, why)) => Err(ScenarioError::OutOfRange { field, why }),
             None => Ok(()),
         }
+    }
+
+    /// Other phones with transports.
+    pub(crate) fn other_phones(&self) -> usize {
+        self.others.iter().map(|other| usize::from(other.count)).sum()
     }
 
     /// Users with traffic of bytes.

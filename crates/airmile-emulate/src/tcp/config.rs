@@ -1,6 +1,7 @@
 //! What a host's TCP is set to.
 
 use airmile_control::ControllerKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const MS: i64 = 1_000_000;
@@ -8,7 +9,7 @@ const MS: i64 = 1_000_000;
 /// What a host's TCP is set to. The default is a Linux host of today, of which
 /// the fields say what differs; [`Config::of_2013`] is one of the time of the
 /// LTE measurements.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Maximum segment size to announce, in bytes without options.
@@ -115,7 +116,7 @@ impl Config {
 }
 
 /// Retransmission timer (RFC 6298).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RtoConfig {
     /// Before the first measurement ((2.1): 1 s).
@@ -159,7 +160,7 @@ impl RtoConfig {
 }
 
 /// How round trips are measured when data is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RttSource {
     /// By when the sender sent what is acknowledged, if only once (Karn's
@@ -171,7 +172,7 @@ pub enum RttSource {
 }
 
 /// How losses are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossDetection {
     /// Three duplicate ACKs or what SACK says (RFC 6675, IsLost).
@@ -182,7 +183,7 @@ pub enum LossDetection {
 }
 
 /// When acknowledgements are sent (RFC 5681, 4.2).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AckConfig {
     /// An ACK for this many full segments.
@@ -201,7 +202,7 @@ impl Default for AckConfig {
 
 /// Receive buffer: what the peer may have in flight and the application has not
 /// read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReceiveConfig {
     /// At the start, in bytes.

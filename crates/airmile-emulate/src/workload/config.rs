@@ -1,5 +1,6 @@
 //! Which application a client runs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::http::Request;
@@ -8,7 +9,7 @@ use super::{Application, Browser, Player};
 
 /// Which application a client runs; the server is always the same
 /// ([`Server`](super::Server)).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
     /// Downloads one after another.
@@ -146,7 +147,7 @@ impl Workload {
 }
 
 /// How a player chooses bitrates.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "by", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Abr {
     /// The highest under a share of the harmonic mean of the last five segments'
@@ -167,7 +168,7 @@ pub enum Abr {
 }
 
 /// Adaptive video.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VideoConfig {
     /// Bitrates on offer, ascending (BurstTracker, 5.1: ten of 0.2 to 12 Mbit/s).
@@ -206,7 +207,7 @@ impl Default for VideoConfig {
 }
 
 /// Web pages.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {
     /// Pages, one after another.

@@ -154,7 +154,7 @@ pub fn leave(name: &str, scenario: &Scenario, dir: &Path) -> Result<LabRun> {
     write_records(&mut files, scenario, &recorder.records)?;
     write_truth_tables(&mut files, scenario, &outcome, &recorder)?;
     files.write("counterfactuals.csv", &|out| tables::counterfactuals(out, &counterfactuals))?;
-    files.write("app.jsonl", &|out| tables::app_log(out, &outcome.events))?;
+    files.write("app.jsonl", &|out| tables::app_log(out, &outcome.notes))?;
     files.write("scenario.toml", &|out| out.write_all(text.as_bytes()))?;
     files.names.extend(captures);
     let transfers = outcome.transfers.iter().map(|t| LabTransfer {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use airmile_emulate::{AppEvent, Cause, DropPoint, Outcome, RrcState, Scenario};
+use airmile_emulate::{AppNote, Cause, DropPoint, Outcome, RrcState, Scenario};
 use serde::Serialize;
 
 use super::Counterfactual;
@@ -113,9 +113,9 @@ pub(super) fn counterfactuals(
 }
 
 /// The application's log: a JSON object a line.
-pub(super) fn app_log(out: &mut dyn Write, events: &[AppEvent]) -> std::io::Result<()> {
-    for event in events {
-        serde_json::to_writer(&mut *out, event)?;
+pub(super) fn app_log(out: &mut dyn Write, notes: &[AppNote]) -> std::io::Result<()> {
+    for note in notes {
+        serde_json::to_writer(&mut *out, note)?;
         out.write_all(b"\n")?;
     }
     Ok(())
