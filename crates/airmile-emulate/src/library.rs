@@ -137,7 +137,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "undesired-slow-start",
-        about: "a loss behind a long queue makes the timer run out: Huang et al. 2013, 5",
+        about: "losses while the round trip grows: the timer runs out (Huang et al. 2013, 5)",
         source: Source::Toml(include_str!("../scenarios/undesired-slow-start.toml")),
     },
     NamedScenario {

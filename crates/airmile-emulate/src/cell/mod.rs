@@ -225,7 +225,11 @@ impl Cell {
             }
             for sent in out {
                 let Some(bearer) = self.bearers.get_mut(sent.user) else { continue };
-                bearer.rrc.on_data(self.tti);
+                if sent.departed_bytes > 0 {
+                    bearer.rrc.on_data(self.tti);
+                } else {
+                    bearer.rrc.on_assignment(self.tti);
+                }
                 if sent.user == 0 {
                     leaves |= sent.departed_bytes > 0;
                     self.record_downlink(carrier, &sent);

@@ -47,6 +47,8 @@ pub(crate) struct Rrc {
     connected_at: i64,
     /// Last TTI with data either way.
     last_data: i64,
+    /// Last TTI with an assignment or a grant, for data or not.
+    last_assignment: i64,
     runs: Vec<RrcRun>,
 }
 
@@ -64,7 +66,14 @@ impl Rrc {
         });
         let idle = config.is_some_and(|config| config.starts_idle);
         let state = if idle { RrcState::Idle } else { RrcState::Connected };
-        Self { times, state, connected_at: i64::MAX, last_data: first_tti, runs: Vec::new() }
+        Self {
+            times,
+            state,
+            connected_at: i64::MAX,
+            last_data: first_tti,
+            last_assignment: first_tti,
+            runs: Vec::new(),
+        }
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -85,9 +94,15 @@ impl Rrc {
         self.connected_at = tti + paged_in + times.promotion;
     }
 
+    /// The phone was assigned something, as a timing advance command.
+    pub(crate) const fn on_assignment(&mut self, tti: i64) {
+        self.last_assignment = tti;
+    }
+
     /// Data has crossed the air, or the phone has asked to send.
     pub(crate) const fn on_data(&mut self, tti: i64) {
         self.last_data = tti;
+        self.last_assignment = tti;
     }
 
     /// Begins a TTI, with data waiting for the air or not.
@@ -96,7 +111,7 @@ impl Rrc {
             match self.state {
                 RrcState::Promotion if tti >= self.connected_at => {
                     self.state = RrcState::Connected;
-                    self.last_data = tti;
+                    self.on_data(tti);
                 }
                 RrcState::Connected if !waits && tti - self.last_data >= times.tail => {
                     self.state = RrcState::Idle;
@@ -116,7 +131,7 @@ impl Rrc {
         let drx = self.times.as_ref().and_then(|times| times.drx);
         self.is_connected()
             && drx.is_none_or(|(inactivity, on, cycle)| {
-                tti - self.last_data <= inactivity || tti.rem_euclid(cycle) < on
+                tti - self.last_assignment <= inactivity || tti.rem_euclid(cycle) < on
             })
     }
 
