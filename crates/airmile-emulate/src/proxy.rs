@@ -98,10 +98,8 @@ impl Proxy {
         while let Some(id) = self.client_side.accept() {
             let Some(client) = self.client_side.connection(id) else { continue };
             let (server, client) = (client.local(), client.remote());
-            let tcp = Config {
-                send_buffer_bytes: self.config.buffer_bytes,
-                ..self.config.tcp.clone()
-            };
+            let tcp =
+                Config { send_buffer_bytes: self.config.buffer_bytes, ..self.config.tcp.clone() };
             let other = self.server_side.connect_from(now_ns, client, server, tcp);
             self.pairs.insert(id, other);
         }

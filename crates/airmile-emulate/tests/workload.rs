@@ -31,12 +31,11 @@ fn log(host: &mut EndHost) -> Vec<AppEvent> {
     std::iter::from_fn(|| host.poll_event()).collect()
 }
 
+/// Time, sender's place, to the right, packet.
+type Trace = Vec<(i64, usize, bool, Packet)>;
+
 /// Runs a workload over a link; the client's log and all packets.
-fn run(
-    workload: &Workload,
-    link: LinkConfig,
-    seconds: i64,
-) -> (Vec<AppEvent>, Vec<(i64, usize, bool, Packet)>) {
+fn run(workload: &Workload, link: LinkConfig, seconds: i64) -> (Vec<AppEvent>, Trace) {
     let (mut client, mut server) = hosts(workload);
     let trace = {
         let row: Vec<(&mut dyn Host, _)> =
@@ -79,6 +78,7 @@ const LINK: LinkConfig = LinkConfig {
     duplicate: 0.0,
     reorder: 0.0,
     reorder_ns: 0,
+    drop_every: None,
 };
 
 #[test]
@@ -96,7 +96,8 @@ fn series_by_hand() {
     check(Workload::File { bytes: 5_000_000, count: 1, gap_ms: 0 }, 1, 5_000_000, 4.2, 4.5);
     check(Workload::File { bytes: 100_000, count: 3, gap_ms: 2000 }, 3, 100_000, 4.5, 5.2);
     // 1 MB at 1 Mbit/s.
-    let paced = |block_bytes| Workload::Paced { bytes: 1_000_000, rate_bps: 1_000_000, block_bytes };
+    let paced =
+        |block_bytes| Workload::Paced { bytes: 1_000_000, rate_bps: 1_000_000, block_bytes };
     check(paced(None), 1, 1_000_000, 8.0, 8.2);
     check(paced(Some(64_000)), 1, 1_000_000, 7.7, 8.2);
     // A second on and a second off at 4 Mbit/s: 0.5 MB each two seconds.
@@ -104,11 +105,16 @@ fn series_by_hand() {
         Workload::OnOff { bytes: 1_500_000, on_ms: 1000, off_ms: 1000, rate_bps: Some(4_000_000) };
     check(on_off, 1, 1_500_000, 4.9, 5.2);
     check(Workload::Upload { bytes: 2_000_000, count: 1, gap_ms: 0 }, 1, 0, 1.65, 2.0);
-    // Each 40 ms and 100 ms of thought; the handshake first.
+    // Ten of 40 ms and 100 ms of thought, nine pauses, and the handshake: 9.18 s.
     let (request_bytes, response_bytes) = (200, 300);
-    let interactive =
-        Workload::Interactive { request_bytes, response_bytes, count: 10, gap_ms: 860, think_ms: 100 };
-    check(interactive, 10, 300, 9.2, 9.3);
+    let interactive = Workload::Interactive {
+        request_bytes,
+        response_bytes,
+        count: 10,
+        gap_ms: 860,
+        think_ms: 100,
+    };
+    check(interactive, 10, 300, 9.18, 9.19);
     check(
         Workload::SlowReader { bytes: 2_000_000, read_rate_bps: 2_000_000 },
         1,
@@ -198,9 +204,9 @@ fn pages_load_over_six_connections() {
         assert!((17 * SECOND / 10..4 * SECOND).contains(&duration_ns), "{duration_ns}");
     }
     assert_eq!(transfers(&log).len(), 140);
-    let syns = trace.iter().filter(|t| {
-        matches!(&t.3.transport, Transport::Tcp(s) if s.flags.syn && !s.flags.ack)
-    });
+    let syns = trace
+        .iter()
+        .filter(|t| matches!(&t.3.transport, Transport::Tcp(s) if s.flags.syn && !s.flags.ack));
     assert_eq!(syns.count(), 6);
 }
 
@@ -212,11 +218,8 @@ fn through_proxy(port: Option<ProxyPort>) -> (Vec<AppEvent>, u64, usize) {
     let mut proxy = Proxy::new(config, 3);
     let near = LinkConfig { rate_bps: Some(50_000_000), ..LINK };
     {
-        let row: Vec<(&mut dyn Host, _)> = vec![
-            (&mut client, Some(PHONE)),
-            (&mut proxy, None),
-            (&mut server, Some(SERVER)),
-        ];
+        let row: Vec<(&mut dyn Host, _)> =
+            vec![(&mut client, Some(PHONE)), (&mut proxy, None), (&mut server, Some(SERVER))];
         let mut chain = Chain::new(row, &[near, near], 1);
         chain.run(200 * SECOND);
         for (_, from, _, packet) in &chain.trace {
@@ -263,7 +266,7 @@ fn a_refused_connection_is_told() {
             vec![(&mut client, Some(PHONE)), (&mut server, Some(SERVER))];
         Chain::new(row, &[LINK], 1).run(SECOND);
     }
-    assert!(log(&mut client)
-        .iter()
-        .any(|e| matches!(e.kind, AppEventKind::Ended { failed: true, .. })));
+    assert!(
+        log(&mut client).iter().any(|e| matches!(e.kind, AppEventKind::Ended { failed: true, .. }))
+    );
 }

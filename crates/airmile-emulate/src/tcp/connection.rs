@@ -529,6 +529,7 @@ impl Connection {
             self.sender.window_probe_due |= self.sender.flight_size_bytes() == 0;
             self.arm_keep_alive(now_ns);
         }
+        self.receiver.acks.on_timeout(now_ns);
         if !self.sender.on_timeout(now_ns) || self.keep_alives > MAX_KEEP_ALIVES {
             self.sender.event(now_ns, EventKind::TimedOut);
             self.close(now_ns);

@@ -96,9 +96,7 @@ impl Answer {
                     return (Self::Idle, false, None);
                 };
                 let next = match Request::parse(&head) {
-                    Some(request) => {
-                        Self::Upload { left_bytes: request.upload_bytes, request }
-                    }
+                    Some(request) => Self::Upload { left_bytes: request.upload_bytes, request },
                     None => Self::Head { status: 400, request: Request::default() },
                 };
                 (next, true, None)

@@ -103,8 +103,8 @@ impl Player {
     /// A segment is in store.
     fn store(&mut self, now_ns: i64) {
         self.buffer_ns += self.segment_ns();
-        let enough = self.buffer_ns >= Self::ns(self.config.start_ms)
-            || self.segment >= self.segments();
+        let enough =
+            self.buffer_ns >= Self::ns(self.config.start_ms) || self.segment >= self.segments();
         match self.playback {
             Playback::Starting if enough => {
                 self.playback = Playback::Playing;
@@ -188,8 +188,7 @@ impl Player {
 
 impl Application for Player {
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {
-        if self.done || self.next_ns.is_some_and(|at_ns| at_ns > now_ns) && self.current.is_none()
-        {
+        if self.done || self.next_ns.is_some_and(|at_ns| at_ns > now_ns) && self.current.is_none() {
             return;
         }
         self.play(now_ns);
