@@ -43,7 +43,7 @@ c, _ = s.accept(); end = time.monotonic() + float(sys.argv[3]); c.settimeout(0.1
 block = bytes(65536)
 while time.monotonic() < end:
     try: c.send(block)
-    except socket.timeout: pass
+    except OSError: pass
 info = c.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
 # tcpi_total_retrans of struct tcp_info.
 print(int.from_bytes(info[100:104], sys.byteorder), flush=True)
@@ -59,6 +59,7 @@ while (left := end - time.monotonic()) > 0:
     try: n += len(s.recv(1 << 20))
     except socket.timeout: pass
 print(n, flush=True)
+sys.stdin.read()
 """
 
 

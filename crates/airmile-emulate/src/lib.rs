@@ -34,6 +34,7 @@ mod mac;
 mod measure;
 pub mod net;
 pub mod proxy;
+pub mod quic;
 mod random;
 mod rlc;
 mod run;
