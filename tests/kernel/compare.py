@@ -75,7 +75,9 @@ def tun(name, namespace, own, peer):
     inside = ("ip", "-n", namespace)
     run(*inside, "addr", "add", own, "peer", peer, "dev", name)
     run(*inside, "link", "set", "dev", name, "up", "txqueuelen", "10000")
-    for key in ("tcp_no_metrics_save=1", "tcp_ecn=0"):
+    # A receive buffer that is large from the start: auto-tuning is not compared.
+    buffer = "tcp_rmem=4096 8388608 8388608"
+    for key in ("tcp_no_metrics_save=1", "tcp_ecn=0", buffer):
         run("ip", "netns", "exec", namespace, "sysctl", "-w", "net.ipv4." + key)
     return fd
 

@@ -317,7 +317,8 @@ impl Sender {
     /// RFC 6675, 5 (4).
     pub(super) fn begin_recovery(&mut self, now_ns: i64, delivered_bytes: u64) {
         let cwnd_bytes = self.control.cwnd_bytes();
-        let flight_size_bytes = self.flight_size_bytes();
+        // RFC 5681, 3.2 (2): without what limited transmit sent beyond the window.
+        let flight_size_bytes = self.flight_size_bytes().min(cwnd_bytes);
         let lost_bytes = self.board.waiting_bytes();
         let kind = CongestionKind::Loss;
         self.control.on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });

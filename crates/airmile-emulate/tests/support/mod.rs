@@ -105,7 +105,7 @@ impl<T: Clone> Link<T> {
             self.departures.pop_front();
         }
         self.offered += 1;
-        let nth = self.config.drop_every.is_some_and(|n| self.offered % n == 0);
+        let nth = self.config.drop_every.is_some_and(|n| self.offered.is_multiple_of(n));
         if nth || self.chance(self.config.loss) || self.departures.len() > self.config.queue_packets
         {
             self.dropped += 1;
