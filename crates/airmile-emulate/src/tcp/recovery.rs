@@ -298,7 +298,8 @@ impl Sender {
                 self.phase = Phase::Open;
                 self.reno_sacked_bytes = 0;
                 self.event(now_ns, EventKind::RecoveryEnded);
-                if self.board.waiting_bytes() > 0 {
+                // What was sent since and is lost is congestion of its own.
+                if self.board.lost_bytes() > 0 {
                     self.begin_recovery(now_ns, acked.delivered_bytes);
                 }
             }
