@@ -12,6 +12,10 @@
 //! out; it knows nothing of who sends. [`run`] joins it with a core network of
 //! constant delay and the transfers of a [`Scenario`].
 //!
+//! Real transports are apart from it: [`tcp`] and [`quic`] without I/O, a
+//! split-TCP [`proxy`], and the applications of [`workload`], all behind
+//! [`net::Host`].
+//!
 //! What is in: whole-TTI proportional fair and round-robin scheduling with
 //! grants trimmed to the queue, in resource block groups; link adaptation from CQI with an outer loop on
 //! 10 % BLER; HARQ with soft combining; RLC AM with poll bits, STATUS PDUs,
@@ -37,6 +41,7 @@ mod measure;
 pub mod net;
 mod party;
 pub mod proxy;
+pub mod quic;
 mod random;
 mod rlc;
 mod run;

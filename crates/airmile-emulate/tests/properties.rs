@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use airmile_emulate::workload::Workload;
 use airmile_emulate::{
-    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
-    SchedulerKind, Trace, Traffic, UplinkConfig, WindowConfig, run, throughput_time_ms,
+    AppConfig, CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig,
+    Scenario, SchedulerKind, Trace, Traffic, UplinkConfig, WindowConfig, run, throughput_time_ms,
 };
 use airmile_model::{Direction, Grant, MacBlock, Record, RlcPdu, TruthRun, TtiState};
 use proptest::prelude::*;
@@ -70,6 +71,33 @@ fn rlc() -> impl Strategy<Value = RlcConfig> {
     )
 }
 
+/// What a phone does over TCP.
+fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
+    let workload = prop_oneof![
+        (1u64..1_500_000).prop_map(|bytes| Workload::File { bytes, count: 2, gap_ms: 100 }),
+        (1u64..600_000).prop_map(|bytes| Workload::Upload { bytes, count: 1, gap_ms: 0 }),
+        (200_000u64..4_000_000).prop_map(|rate_bps| Workload::Paced {
+            bytes: 300_000,
+            rate_bps,
+            block_bytes: None
+        }),
+        (1u64..20_000).prop_map(|response_bytes| Workload::Interactive {
+            request_bytes: 300,
+            response_bytes,
+            count: 10,
+            gap_ms: 50,
+            think_ms: 10
+        }),
+    ];
+    let app = (0u32..500, workload).prop_map(|(start_ms, workload)| AppConfig {
+        name: "app".to_owned(),
+        start_ms,
+        port: 443,
+        workload,
+    });
+    prop::collection::vec(app, 1..3)
+}
+
 prop_compose! {
     fn scenario()(
         seed in any::<u64>(),
@@ -86,6 +114,7 @@ prop_compose! {
         (dl_rlc, ul_rlc) in (rlc(), rlc()),
         competing in competing(),
         traffic in prop::collection::vec(traffic(), 1..3),
+        apps in prop::option::of(apps()),
     ) -> Scenario {
         Scenario {
             seed,
@@ -105,7 +134,9 @@ prop_compose! {
             },
             core: CoreConfig { rtt_ms, ..CoreConfig::default() },
             competing,
-            traffic,
+            // Windows, or transports.
+            traffic: if apps.is_some() { Vec::new() } else { traffic },
+            apps: apps.unwrap_or_default(),
             ..Scenario::default()
         }
     }

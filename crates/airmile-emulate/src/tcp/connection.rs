@@ -2,15 +2,13 @@
 
 use std::net::SocketAddrV4;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::config::Config;
-use super::contents::Literal;
 use super::receiver::Receiver;
 use super::recovery::Incoming;
 use super::segment::{Flags, SackBlock, Segment};
 use super::sender::{Outgoing, Sender};
-use super::stats::{Event, EventKind, Limit, Snapshot, Stats};
+use super::stats::{EventKind, Limit, Snapshot, Stats};
 
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
@@ -67,12 +65,12 @@ pub struct Connection {
     config: Config,
     local: SocketAddrV4,
     remote: SocketAddrV4,
-    state: State,
+    pub(super) state: State,
     /// Initial sequence numbers, ours and the peer's.
     iss: u32,
     irs: u32,
-    sender: Sender,
-    receiver: Receiver,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
     timestamps: bool,
     /// TS.Recent and Last.ACK.sent (RFC 7323, 4.3).
     ts_recent: u32,
@@ -82,7 +80,7 @@ pub struct Connection {
     own_scale: u8,
     peer_scale: u8,
     scaling: bool,
-    reset_due: bool,
+    pub(super) reset_due: bool,
     close_at_ns: Option<i64>,
     keep_alive_at_ns: Option<i64>,
     keep_alives: u32,
@@ -237,91 +235,6 @@ impl Connection {
             acked_bytes: sender.acked_bytes(),
             receive_buffer_bytes: self.receiver.buffer_bytes(),
         }
-    }
-
-    /// What happened since this was last called.
-    pub fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.sender.events)
-    }
-
-    /// Bytes that can be written now.
-    #[must_use]
-    pub fn writable_bytes(&self) -> u64 {
-        if self.sender.finished { 0 } else { self.sender.writable_bytes() }
-    }
-
-    /// Writes bytes that are only counted; gives how many there was room for.
-    pub fn write(&mut self, bytes: u64) -> u64 {
-        let bytes = bytes.min(self.writable_bytes());
-        self.sender.written_bytes += bytes;
-        bytes
-    }
-
-    /// Writes bytes literally, all or none.
-    pub fn write_literal(&mut self, bytes: &[u8]) -> bool {
-        self.write_shared(&Arc::from(bytes))
-    }
-
-    /// The same without a copy.
-    pub fn write_shared(&mut self, bytes: &Arc<[u8]>) -> bool {
-        if bytes.is_empty() || bytes.len() as u64 > self.writable_bytes() {
-            return bytes.is_empty();
-        }
-        let offset = self.sender.written_bytes;
-        self.sender.add_literal(&Literal { offset, bytes: Arc::clone(bytes) });
-        self.sender.written_bytes += bytes.len() as u64;
-        true
-    }
-
-    /// Bytes that can be read now.
-    #[must_use]
-    pub fn readable_bytes(&self) -> u64 {
-        self.receiver.readable_bytes()
-    }
-
-    /// Bytes that can be read now and are only counted, up to the next literal.
-    #[must_use]
-    pub fn readable_filler_bytes(&self) -> u64 {
-        self.receiver.readable_filler_bytes()
-    }
-
-    /// Bytes of the literal that is next in the stream, once it is all there.
-    #[must_use]
-    pub fn readable_literal_bytes(&self) -> u64 {
-        self.receiver.literal().map_or(0, |literal| literal.bytes.len() as u64)
-    }
-
-    /// Reads so many bytes at most; gives how many.
-    pub fn read(&mut self, now_ns: i64, max_bytes: u64) -> u64 {
-        let bytes = self.readable_bytes().min(max_bytes);
-        if bytes > 0 {
-            self.receiver.on_read(now_ns, bytes, self.sender.mss_bytes);
-        }
-        bytes
-    }
-
-    /// Reads the literal that is next in the stream, once it is all there.
-    pub fn read_literal(&mut self, now_ns: i64) -> Option<Arc<[u8]>> {
-        let bytes = Arc::clone(&self.receiver.literal()?.bytes);
-        self.read(now_ns, bytes.len() as u64);
-        Some(bytes)
-    }
-
-    /// The peer has finished and all of it has been read.
-    #[must_use]
-    pub fn is_read_to_end(&self) -> bool {
-        self.receiver.fin_received() && self.receiver.readable_bytes() == 0
-    }
-
-    /// Nothing more will be written: a FIN follows what was.
-    pub fn finish(&mut self) {
-        self.sender.finished = true;
-    }
-
-    /// Drops the connection with a RST.
-    pub fn abort(&mut self, now_ns: i64) {
-        self.reset_due = !matches!(self.state, State::Closed | State::SynSent);
-        self.close(now_ns);
     }
 
     /// A segment of this connection has arrived.
@@ -503,7 +416,7 @@ impl Connection {
         }
     }
 
-    fn close(&mut self, now_ns: i64) {
+    pub(super) fn close(&mut self, now_ns: i64) {
         self.state = State::Closed;
         self.sender.set_limit(now_ns, Limit::Idle);
         self.close_at_ns = None;
@@ -529,6 +442,7 @@ impl Connection {
             self.sender.window_probe_due |= self.sender.flight_size_bytes() == 0;
             self.arm_keep_alive(now_ns);
         }
+        self.receiver.acks.on_timeout(now_ns);
         if !self.sender.on_timeout(now_ns) || self.keep_alives > MAX_KEEP_ALIVES {
             self.sender.event(now_ns, EventKind::TimedOut);
             self.close(now_ns);

@@ -19,6 +19,7 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod stats;
+mod stream;
 mod timers;
 
 pub use config::{AckConfig, Config, LossDetection, ReceiveConfig, RtoConfig, RttSource};

@@ -292,6 +292,14 @@ impl AckTimer {
         }
     }
 
+    /// The time for a delayed ACK may have come.
+    pub(crate) fn on_timeout(&mut self, now_ns: i64) {
+        if self.due(now_ns) {
+            self.now = true;
+            self.at_ns = None;
+        }
+    }
+
     /// Whether an ACK is due.
     pub(crate) fn due(&self, now_ns: i64) -> bool {
         self.now || self.at_ns.is_some_and(|at_ns| at_ns <= now_ns)

@@ -298,7 +298,8 @@ impl Sender {
                 self.phase = Phase::Open;
                 self.reno_sacked_bytes = 0;
                 self.event(now_ns, EventKind::RecoveryEnded);
-                if self.board.waiting_bytes() > 0 {
+                // What was sent since and is lost is congestion of its own.
+                if self.board.lost_bytes() > 0 {
                     self.begin_recovery(now_ns, acked.delivered_bytes);
                 }
             }
@@ -317,7 +318,8 @@ impl Sender {
     /// RFC 6675, 5 (4).
     pub(super) fn begin_recovery(&mut self, now_ns: i64, delivered_bytes: u64) {
         let cwnd_bytes = self.control.cwnd_bytes();
-        let flight_size_bytes = self.flight_size_bytes();
+        // RFC 5681, 3.2 (2): without what limited transmit sent beyond the window.
+        let flight_size_bytes = self.flight_size_bytes().min(cwnd_bytes);
         let lost_bytes = self.board.waiting_bytes();
         let kind = CongestionKind::Loss;
         self.control.on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });

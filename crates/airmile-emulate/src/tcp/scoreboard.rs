@@ -37,6 +37,10 @@ impl Sent {
         (first + again) * self.bytes()
     }
 
+    fn is_lost(&self) -> bool {
+        self.lost && !self.sacked
+    }
+
     fn waits_to_be_resent(&self) -> bool {
         self.lost && !self.sacked && !self.resent
     }
@@ -77,6 +81,8 @@ pub(crate) struct Scoreboard {
     sacked: RangeSet,
     pipe_bytes: u64,
     sacked_bytes: u64,
+    /// Bytes taken for lost that have not arrived since.
+    lost_bytes: u64,
     /// Bytes that wait to be sent again, and where the first may be.
     waiting_bytes: u64,
     waiting_from: u64,
@@ -98,6 +104,10 @@ impl Scoreboard {
 
     pub(crate) fn sacked_bytes(&self) -> u64 {
         self.sacked_bytes
+    }
+
+    pub(crate) fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -127,7 +137,9 @@ impl Scoreboard {
         let bytes = sent.bytes();
         self.pipe_bytes -= sent.in_pipe();
         self.waiting_bytes -= if sent.waits_to_be_resent() { bytes } else { 0 };
+        self.lost_bytes -= if sent.is_lost() { bytes } else { 0 };
         change(sent);
+        self.lost_bytes += if sent.is_lost() { bytes } else { 0 };
         self.pipe_bytes += sent.in_pipe();
         if sent.waits_to_be_resent() {
             self.waiting_bytes += bytes;
@@ -300,6 +312,7 @@ impl Scoreboard {
             acked.delivered_bytes += gone;
         }
         let in_pipe = sent.in_pipe();
+        self.lost_bytes -= if sent.is_lost() { gone } else { 0 };
         let waiting = if sent.waits_to_be_resent() { sent.bytes() } else { 0 };
         if let Some(sent) = self.sent.front_mut() {
             sent.range.start = una;
@@ -430,6 +443,8 @@ impl Scoreboard {
         assert_eq!(self.pipe_bytes, self.sent.iter().map(Sent::in_pipe).sum::<u64>());
         let waiting = self.sent.iter().filter(|s| s.waits_to_be_resent()).map(Sent::bytes);
         assert_eq!(self.waiting_bytes, waiting.sum::<u64>());
+        let lost = self.sent.iter().filter(|s| s.is_lost()).map(Sent::bytes);
+        assert_eq!(self.lost_bytes, lost.sum::<u64>());
         let sacked = self.sent.iter().filter(|s| s.sacked).map(Sent::bytes);
         assert_eq!(self.sacked_bytes, sacked.sum::<u64>());
     }

@@ -123,6 +123,10 @@ impl TcpSockets {
         self.endpoint.connection(ConnectionId(stream.0))
     }
 
+    fn readable_bytes(&self, stream: StreamId) -> u64 {
+        self.get(stream).map_or(0, Connection::readable_bytes)
+    }
+
     fn get_mut(&mut self, stream: StreamId) -> Option<&mut Connection> {
         self.endpoint.connection_mut(ConnectionId(stream.0))
     }
@@ -171,10 +175,6 @@ impl Sockets for TcpSockets {
             return None;
         }
         self.get_mut(stream)?.read_literal(now_ns).map(|bytes| bytes.to_vec())
-    }
-
-    fn readable_bytes(&self, stream: StreamId) -> u64 {
-        self.get(stream).map_or(0, Connection::readable_bytes)
     }
 
     fn read(&mut self, now_ns: i64, stream: StreamId, max_bytes: u64) -> u64 {

@@ -53,9 +53,6 @@ pub trait Sockets {
     /// Reads a head, through its empty line, once it is all there.
     fn read_head(&mut self, now_ns: i64, stream: StreamId) -> Option<Vec<u8>>;
 
-    /// Bytes that can be read now.
-    fn readable_bytes(&self, stream: StreamId) -> u64;
-
     /// Reads so many bytes at most; gives how many.
     fn read(&mut self, now_ns: i64, stream: StreamId, max_bytes: u64) -> u64;
 

@@ -79,6 +79,7 @@ impl Series {
     }
 
     fn after(&mut self, now_ns: i64, started_ns: i64, sockets: &mut dyn Sockets) {
+        self.next_ns = None;
         if self.left == 0 {
             self.done = true;
             sockets.close(now_ns);

@@ -24,6 +24,8 @@ pub struct LinkConfig {
     /// Share of packets that arrive so much later.
     pub reorder: f64,
     pub reorder_ns: i64,
+    /// Drops each packet of this number.
+    pub drop_every: Option<u64>,
 }
 
 impl LinkConfig {
@@ -36,6 +38,7 @@ impl LinkConfig {
             duplicate: 0.0,
             reorder: 0.0,
             reorder_ns: 0,
+            drop_every: None,
         }
     }
 }
@@ -74,6 +77,7 @@ pub struct Link<T> {
     number: u64,
     pub dropped: u64,
     pub carried: u64,
+    offered: u64,
 }
 
 impl<T: Clone> Link<T> {
@@ -87,6 +91,7 @@ impl<T: Clone> Link<T> {
             number: 0,
             dropped: 0,
             carried: 0,
+            offered: 0,
         }
     }
 
@@ -99,7 +104,10 @@ impl<T: Clone> Link<T> {
         while self.departures.front().is_some_and(|&at_ns| at_ns <= now_ns) {
             self.departures.pop_front();
         }
-        if self.chance(self.config.loss) || self.departures.len() > self.config.queue_packets {
+        self.offered += 1;
+        let nth = self.config.drop_every.is_some_and(|n| self.offered.is_multiple_of(n));
+        if nth || self.chance(self.config.loss) || self.departures.len() > self.config.queue_packets
+        {
             self.dropped += 1;
             return;
         }
