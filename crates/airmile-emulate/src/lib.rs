@@ -67,7 +67,7 @@ pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
 pub use run::{AppNote, EmulatedTransfer, Outcome, Totals, Trace, run, run_into};
 pub use scenario::{
-    AppConfig, Cause, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace,
+    AppConfig, Carrier, Cause, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace,
     LinkTraceError, MeasurementConfig, OtherConfig, PathConfig, RateLimit, RlcConfig, RrcConfig,
     Scenario, ScenarioError, SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig,
     WindowConfig,

@@ -101,6 +101,11 @@ const LIBRARY: &[NamedScenario] = &[
         source: Source::Toml(include_str!("../scenarios/idle.toml")),
     },
     NamedScenario {
+        name: "quic-file",
+        about: "a 10 MB file over QUIC beside a download over TCP",
+        source: Source::Toml(include_str!("../scenarios/quic-file.toml")),
+    },
+    NamedScenario {
         name: "rate-limited-server",
         about: "4 MB from a server that keeps to 2 Mbit/s: not the radio",
         source: Source::Toml(include_str!("../scenarios/rate-limited-server.toml")),

@@ -7,9 +7,10 @@ use airmile_model::Direction;
 
 use crate::net::{Host, Packet};
 use crate::proxy::Proxy;
+use crate::quic::QuicHost;
 use crate::random::Random;
 use crate::run::{AppNote, Timed};
-use crate::scenario::{AppConfig, CoreConfig, LinkConfig, Scenario};
+use crate::scenario::{AppConfig, Carrier, CoreConfig, LinkConfig, Scenario};
 use crate::simulation::User;
 use crate::workload::{AppEvent, AppEventKind, EndHost, Server};
 
@@ -24,20 +25,57 @@ const fn server_address(app: usize) -> Ipv4Addr {
 
 const MS_NS: i64 = 1_000_000;
 
+/// An application with its transport, at either end.
+#[derive(Debug)]
+pub(crate) enum Member {
+    Tcp(Box<EndHost>),
+    Quic(Box<QuicHost>),
+}
+
+impl Member {
+    fn as_host(&self) -> &dyn Host {
+        match self {
+            Self::Tcp(host) => host.as_ref(),
+            Self::Quic(host) => host.as_ref(),
+        }
+    }
+
+    fn as_host_mut(&mut self) -> &mut dyn Host {
+        match self {
+            Self::Tcp(host) => host.as_mut(),
+            Self::Quic(host) => host.as_mut(),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Self::Tcp(host) => host.is_done(),
+            Self::Quic(host) => host.is_done(),
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<AppEvent> {
+        match self {
+            Self::Tcp(host) => host.poll_event(),
+            Self::Quic(host) => host.poll_event(),
+        }
+    }
+}
+
 /// A host of a scenario.
 #[derive(Debug)]
 pub(crate) enum Party {
     /// A phone: an application for each server.
-    Phone(Vec<EndHost>),
+    Phone(Vec<Member>),
     /// The servers of a phone.
-    Servers(Vec<EndHost>),
+    Servers(Vec<Member>),
     /// The middlebox.
     Proxy(Box<Proxy>),
 }
 
 impl Party {
     /// The member that a packet is for.
-    fn member(&mut self, packet: &Packet) -> Option<&mut EndHost> {
+    fn member(&mut self, packet: &Packet) -> Option<&mut Member> {
         let (members, server) = match self {
             Self::Phone(members) => (members, packet.src.ip()),
             Self::Servers(members) => (members, packet.dst.ip()),
@@ -47,14 +85,14 @@ impl Party {
         members.get_mut(index)
     }
 
-    fn members(&self) -> &[EndHost] {
+    fn members(&self) -> &[Member] {
         match self {
             Self::Phone(members) | Self::Servers(members) => members,
             Self::Proxy(_) => &[],
         }
     }
 
-    fn members_mut(&mut self) -> &mut [EndHost] {
+    fn members_mut(&mut self) -> &mut [Member] {
         match self {
             Self::Phone(members) | Self::Servers(members) => members,
             Self::Proxy(_) => &mut [],
@@ -63,7 +101,7 @@ impl Party {
 
     /// Whether all applications have done what they wanted.
     pub(crate) fn is_done(&self) -> bool {
-        self.members().iter().all(EndHost::is_done)
+        self.members().iter().all(Member::is_done)
     }
 
     /// What the applications noted down, by application.
@@ -81,7 +119,7 @@ impl Host for Party {
         if let Self::Proxy(proxy) = self {
             proxy.handle_packet(now_ns, packet);
         } else if let Some(member) = self.member(&packet) {
-            member.handle_packet(now_ns, packet);
+            member.as_host_mut().handle_packet(now_ns, packet);
         }
     }
 
@@ -90,6 +128,7 @@ impl Host for Party {
             proxy.handle_timeout(now_ns);
         }
         for member in self.members_mut() {
+            let member = member.as_host_mut();
             if member.poll_timeout().is_some_and(|due| due <= now_ns) {
                 member.handle_timeout(now_ns);
             }
@@ -99,14 +138,17 @@ impl Host for Party {
     fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
         match self {
             Self::Proxy(proxy) => proxy.poll_transmit(now_ns),
-            _ => self.members_mut().iter_mut().find_map(|member| member.poll_transmit(now_ns)),
+            _ => self
+                .members_mut()
+                .iter_mut()
+                .find_map(|member| member.as_host_mut().poll_transmit(now_ns)),
         }
     }
 
     fn poll_timeout(&self) -> Option<i64> {
         match self {
             Self::Proxy(proxy) => proxy.poll_timeout(),
-            _ => self.members().iter().filter_map(Host::poll_timeout).min(),
+            _ => self.members().iter().filter_map(|member| member.as_host().poll_timeout()).min(),
         }
     }
 }
@@ -154,10 +196,24 @@ fn user(
         let address = server_address(app);
         let client = config.workload.client(start_ns + i64::from(config.start_ms) * MS_NS, seed);
         let server = SocketAddrV4::new(address, config.port);
-        let (phone_tcp, server_tcp) = (scenario.phone_tcp.clone(), scenario.server_tcp.clone());
-        phone.push(EndHost::client(PHONE, server, phone_tcp, client, seed));
         let answers = Box::new(Server::new());
-        servers.push(EndHost::server(address, &[config.port], server_tcp, answers, seed + 1));
+        let (near, far) = match config.transport {
+            Carrier::Tcp => {
+                let (phone_tcp, server_tcp) =
+                    (scenario.phone_tcp.clone(), scenario.server_tcp.clone());
+                let near = EndHost::client(PHONE, server, phone_tcp, client, seed);
+                let far = EndHost::server(address, &[config.port], server_tcp, answers, seed + 1);
+                (Member::Tcp(Box::new(near)), Member::Tcp(Box::new(far)))
+            }
+            Carrier::Quic => {
+                let quic = &scenario.quic;
+                let near = QuicHost::client(PHONE, server, quic, client, seed);
+                let far = QuicHost::server(server, quic, answers, seed + 1);
+                (Member::Quic(Box::new(near)), Member::Quic(Box::new(far)))
+            }
+        };
+        phone.push(near);
+        servers.push(far);
     }
     let (phone, server) = (Party::Phone(phone), Party::Servers(servers));
     User { address: PHONE, phone, server, proxy: None, core, link }

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_emulate::workload::Workload;
 use airmile_emulate::{
-    AppConfig, CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig,
-    Scenario, SchedulerKind, Trace, Traffic, UplinkConfig, WindowConfig, run, throughput_time_ms,
+    AppConfig, Carrier, CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig,
+    RlcConfig, Scenario, SchedulerKind, Trace, Traffic, UplinkConfig, WindowConfig, run,
+    throughput_time_ms,
 };
 use airmile_model::{Direction, Grant, MacBlock, Record, RlcPdu, TruthRun, TtiState};
 use proptest::prelude::*;
@@ -89,11 +90,9 @@ fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
             think_ms: 10
         }),
     ];
-    let app = (0u32..500, workload).prop_map(|(start_ms, workload)| AppConfig {
-        name: "app".to_owned(),
-        start_ms,
-        port: 443,
-        workload,
+    let transport = prop_oneof![Just(Carrier::Tcp), Just(Carrier::Quic)];
+    let app = (0u32..500, transport, workload).prop_map(|(start_ms, transport, workload)| {
+        AppConfig { name: "app".to_owned(), start_ms, port: 443, transport, workload }
     });
     prop::collection::vec(app, 1..3)
 }

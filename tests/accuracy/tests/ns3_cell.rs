@@ -15,8 +15,8 @@ use airmile_decode::table::{GrantReader, read_transfers, read_truth};
 use airmile_emulate::tcp::Config;
 use airmile_emulate::workload::Workload;
 use airmile_emulate::{
-    AppConfig, CellConfig, Competing, CoreConfig, LinkConfig, PathConfig, RateLimit, RlcConfig,
-    Scenario, run,
+    AppConfig, Carrier, CellConfig, Competing, CoreConfig, LinkConfig, PathConfig, RateLimit,
+    RlcConfig, Scenario, run,
 };
 use airmile_model::{Clock, Direction, Grant, Record, Transfer, TruthRun, TtiState};
 use flate2::read::MultiGzDecoder;
@@ -130,7 +130,13 @@ fn common(end_ms: u32, workload: Workload) -> Scenario {
             slow_start_after_idle: false,
             ..Config::default()
         },
-        apps: vec![AppConfig { name: "file".to_owned(), start_ms: 500, port: 443, workload }],
+        apps: vec![AppConfig {
+            name: "file".to_owned(),
+            start_ms: 500,
+            port: 443,
+            transport: Carrier::Tcp,
+            workload,
+        }],
         ..Scenario::default()
     }
 }

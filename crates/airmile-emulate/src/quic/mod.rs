@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use host::QuicHost;
 
 /// Which congestion control a QUIC host uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuicControl {
     /// quinn's CUBIC.
@@ -35,7 +35,7 @@ pub enum QuicControl {
 }
 
 /// What a QUIC host is set to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuicConfig {
     /// Congestion control.

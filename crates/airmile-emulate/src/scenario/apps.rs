@@ -18,8 +18,22 @@ pub struct AppConfig {
     /// The server's port.
     #[serde(default = "https")]
     pub port: u16,
+    /// What carries it.
+    #[serde(default)]
+    pub transport: Carrier,
     /// What it does.
     pub workload: Workload,
+}
+
+/// Which transport carries an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Carrier {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// QUIC, on UDP.
+    Quic,
 }
 
 const fn https() -> u16 {

@@ -14,9 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::proxy::ProxyConfig;
+use crate::quic::QuicConfig;
 use crate::tcp::Config;
 
-pub use self::apps::{AppConfig, OtherConfig};
+pub use self::apps::{AppConfig, Carrier, OtherConfig};
 pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, UplinkConfig};
 pub use self::core::{CoreConfig, PathConfig, RateLimit};
 pub use self::file::Cause;
@@ -66,6 +67,8 @@ pub struct Scenario {
     pub phone_tcp: Config,
     /// The servers' TCP.
     pub server_tcp: Config,
+    /// QUIC of phones and servers.
+    pub quic: QuicConfig,
     /// A split-TCP middlebox on the measured phone's path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyConfig>,
@@ -99,6 +102,7 @@ impl Default for Scenario {
             apps: Vec::new(),
             phone_tcp: Config::default(),
             server_tcp: Config::default(),
+            quic: QuicConfig::default(),
             proxy: None,
             others: Vec::new(),
             traffic: Vec::new(),
