@@ -84,7 +84,7 @@ pub enum Command {
 /// Files and limits.
 #[derive(Debug, Clone, Args)]
 pub struct FilesArgs {
-    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text) or tables, compressed or not; `-` is standard input
+    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text) or tables, compressed or not; a directory of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Of a sniffer's table: this RNTI's grants (default: the one with the most bytes)
@@ -291,17 +291,19 @@ pub struct DiagnoseArgs {
 pub enum LabCommand {
     /// The scenarios that can be run
     List,
-    /// Run a scenario: leaves a modem log, tables and the truth
+    /// Run a scenario: leaves a modem log, captures, tables and the truth
     #[command(after_help = "Examples:
-  airmile lab run sample-download -o run
-  airmile diagnose run/modem.mi2log --transfers run/transfers.csv")]
+  airmile lab run busy-video -o run
+  airmile lab run my-cell.toml --seed 7 -o run
+  airmile diagnose run --html report.html")]
     Run(LabRunArgs),
 }
 
 /// Arguments of `lab run`.
 #[derive(Debug, Clone, Args)]
 pub struct LabRunArgs {
-    /// The scenario's name
+    /// The scenario's name, or a scenario file (docs/schema/scenario.json)
+    #[arg(value_name = "NAME|FILE.toml")]
     pub scenario: String,
     /// Where to leave what the run gives
     #[arg(short, long, value_name = "DIR")]

@@ -3,6 +3,7 @@
 
 use airmile_model::{Measurement, Position};
 
+use crate::frame::Frame;
 use crate::link::{db, linear};
 use crate::random::Random;
 use crate::scenario::{MeasurementConfig, Scenario};
@@ -32,6 +33,7 @@ pub(crate) struct Meter {
     earfcn: u32,
     pci: u16,
     config: MeasurementConfig,
+    period_ttis: i64,
     random: Random,
     neighbour: Random,
 }
@@ -46,7 +48,7 @@ struct Reading {
 }
 
 impl Meter {
-    pub(crate) fn new(scenario: &Scenario) -> Self {
+    pub(crate) fn new(scenario: &Scenario, frame: Frame) -> Self {
         let cell = &scenario.cell;
         Self {
             n_prb: cell.n_prb.into(),
@@ -56,6 +58,7 @@ impl Meter {
             snr_mean_db: scenario.link.snr_mean_db,
             earfcn: cell.earfcn,
             pci: cell.pci,
+            period_ttis: i64::from(scenario.measurement.period_ms) * frame.slots_per_ms(),
             config: scenario.measurement.clone(),
             random: Random::new(scenario.seed, 30),
             neighbour: Random::new(scenario.seed, 31),
@@ -64,7 +67,7 @@ impl Meter {
 
     /// Whether a TTI is measured.
     pub(crate) const fn measures(&self, tti: i64) -> bool {
-        tti % self.config.period_ms as i64 == 0
+        tti % self.period_ttis == 0
     }
 
     /// Noise and interference now, over their mean.

@@ -29,7 +29,7 @@ impl<T> Document<T> {
     }
 }
 
-/// The JSON schema of each document, by its name.
+/// The JSON schema of each document, by its name; and that of scenario files.
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
     use crate::{Diagnosis, InspectReport, RadioReport};
@@ -38,6 +38,7 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         ("inspect", of(schemars::schema_for!(Document<InspectReport>))),
         ("radio", of(schemars::schema_for!(Document<RadioReport>))),
         ("diagnose", of(schemars::schema_for!(Document<Diagnosis>))),
+        ("scenario", of(schemars::schema_for!(crate::lab::Scenario))),
         ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
     ]
 }
