@@ -251,6 +251,77 @@ fn the_receive_buffer_grows_with_what_is_read() {
 }
 
 #[test]
+fn pacing_spreads_a_window() {
+    // Windows of ten, twenty and more at once overflow a queue of four packets;
+    // paced they do not (the first round trip is the handshake's).
+    let lost = |pacing_percent| {
+        let receive = ReceiveConfig { buffer_bytes: 60_000, max_buffer_bytes: 0 };
+        let config = Config { pacing_percent, receive, ..config(RENO) };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 50, 4), 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(2 * SECOND);
+        pair.down.dropped
+    };
+    assert_eq!(lost(Some(120)), 0);
+    assert!(lost(None) > 0);
+}
+
+#[test]
+fn nagle_waits_for_a_full_segment() {
+    // 100 bytes each 10 ms over a round trip of 100 ms.
+    let segments = |nagle| {
+        let mut pair =
+            pair(&Config { nagle, ..config(RENO) }, LinkConfig::new(10_000_000, 50, 50), 1);
+        pair.run(200 * MS);
+        for i in 1..=100 {
+            pair.to_write = 100;
+            pair.run((200 + 10 * i) * MS);
+        }
+        pair.run(3 * SECOND);
+        assert_eq!(pair.read_bytes, 10_000);
+        pair.server().stats().data_segments_sent
+    };
+    assert_eq!(segments(false), 100);
+    assert!((8..=12).contains(&segments(true)), "{}", segments(true));
+}
+
+#[test]
+fn limited_transmit_keeps_the_ack_clock_of_small_windows() {
+    // Three segments in flight, the first lost: two duplicate ACKs only, unless
+    // they let two more segments out (RFC 3042).
+    let rtos = |limited_transmit| {
+        let config = Config {
+            limited_transmit,
+            initial_window_segments: 3,
+            loss_detection: LossDetection::DupAck,
+            tail_loss_probe: false,
+            ..config(RENO)
+        };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 50, 50), 1);
+        pair.to_write = 20 * 1448;
+        pair.run(155 * MS);
+        assert!(pair.down.receive(i64::MAX).is_some());
+        pair.run_until_read(20 * 1448, 20 * SECOND).expect("all arrives");
+        pair.server().stats().rtos
+    };
+    assert_eq!(rtos(true), 0);
+    assert_eq!(rtos(false), 1);
+}
+
+#[test]
+fn a_silent_peer_is_probed() {
+    let config = Config { keep_alive_ns: Some(SECOND), ..config(RENO) };
+    let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);
+    pair.to_write = 1000;
+    pair.run(10 * SECOND);
+    assert_eq!(pair.server().state(), State::Established);
+    pair.up.config.loss = 1.0;
+    pair.down.config.loss = 1.0;
+    pair.run(30 * SECOND);
+    assert!(pair.server().is_closed() && pair.client.is_closed());
+}
+
+#[test]
 fn closes_on_both_sides() {
     let config = Config { time_wait_ns: SECOND, ..Config::default() };
     let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);

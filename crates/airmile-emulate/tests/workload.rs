@@ -216,11 +216,13 @@ fn through_proxy(port: Option<ProxyPort>) -> (Vec<AppEvent>, u64, usize) {
     let (mut client, mut server) = hosts(&Workload::Video(video));
     let config = ProxyConfig { ports: port.into_iter().collect(), ..ProxyConfig::default() };
     let mut proxy = Proxy::new(config, 3);
-    let near = LinkConfig { rate_bps: Some(50_000_000), ..LINK };
+    // A deep queue, as of a cell: a window sent at once is not lost.
+    let near = LinkConfig { rate_bps: Some(50_000_000), queue_packets: 5000, ..LINK };
+    let wired = LinkConfig { rate_bps: Some(1_000_000_000), delay_ns: MS, ..LINK };
     {
         let row: Vec<(&mut dyn Host, _)> =
             vec![(&mut client, Some(PHONE)), (&mut proxy, None), (&mut server, Some(SERVER))];
-        let mut chain = Chain::new(row, &[near, near], 1);
+        let mut chain = Chain::new(row, &[near, wired], 1);
         chain.run(200 * SECOND);
         for (_, from, _, packet) in &chain.trace {
             let client_sees = *from < 2 && *packet.dst.ip() == PHONE;

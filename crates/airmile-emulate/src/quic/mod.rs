@@ -17,7 +17,7 @@ use airmile_control::ControllerKind;
 use quinn_proto::{TransportConfig, VarInt, congestion};
 use serde::{Deserialize, Serialize};
 
-pub use host::QuicHost;
+pub use host::{QuicHost, QuicSnapshot};
 
 /// Which congestion control a QUIC host uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

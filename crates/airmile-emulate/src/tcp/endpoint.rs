@@ -227,19 +227,18 @@ impl Endpoint {
 
     /// Wakes the connections whose time has come; gives whether there were any.
     pub fn handle_timeout(&mut self, now_ns: i64) -> bool {
-        let mut any = false;
-        while let Some(&(at_ns, id)) = self.wakes.first() {
-            if at_ns > now_ns {
-                break;
-            }
-            any = true;
-            self.wakes.pop_first();
+        // Each once: one that is still due then has to send first.
+        let due: Vec<(i64, ConnectionId)> =
+            self.wakes.iter().take_while(|(at_ns, _)| *at_ns <= now_ns).copied().collect();
+        let any = !due.is_empty();
+        for (at_ns, id) in due {
+            self.wakes.remove(&(at_ns, id));
             self.timeouts.remove(&id);
             if let Some(connection) = self.connections.get_mut(&id) {
                 connection.handle_timeout(now_ns);
-                // The alarm is set again once all is sent.
                 self.ready.insert(id);
             }
+            self.after(id);
         }
         any
     }
