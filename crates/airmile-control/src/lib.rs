@@ -139,7 +139,7 @@ impl Clone for Box<dyn Controller> {
 }
 
 /// The controllers that scenarios can name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "name", deny_unknown_fields)]
 pub enum ControllerKind {
     /// RFC 5681 and 6582.

@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 use airmile_control::ControllerKind;
 use quinn_proto::{TransportConfig, VarInt, congestion};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use host::{QuicHost, QuicSnapshot};
 
 /// Which congestion control a QUIC host uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuicControl {
     /// quinn's CUBIC.
@@ -35,7 +36,7 @@ pub enum QuicControl {
 }
 
 /// What a QUIC host is set to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuicConfig {
     /// Congestion control.
@@ -86,5 +87,28 @@ impl QuicConfig {
             // One datagram a packet.
             .enable_segmentation_offload(false);
         Arc::new(transport)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_have_names() {
+        let check = |text: &str, control: QuicControl| {
+            let config: QuicConfig = serde_json::from_str(text).unwrap();
+            assert_eq!(config.control, control, "{text}");
+            let again = serde_json::to_string(&config).unwrap();
+            assert_eq!(serde_json::from_str::<QuicConfig>(&again).unwrap(), config);
+        };
+        check("{}", QuicControl::QuinnCubic);
+        check(r#"{"control": "bbr"}"#, QuicControl::Bbr);
+        check(r#"{"control": "quinn-new-reno"}"#, QuicControl::QuinnNewReno);
+        check(
+            r#"{"control": {"name": "cubic", "hystart": true}}"#,
+            QuicControl::Ours(ControllerKind::Cubic { hystart: true }),
+        );
+        assert!(serde_json::from_str::<QuicConfig>(r#"{"control": "vegas"}"#).is_err());
     }
 }
