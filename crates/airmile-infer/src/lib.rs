@@ -13,6 +13,7 @@
 
 pub mod burst;
 pub mod detect;
+mod held;
 pub mod load;
 pub mod loss;
 mod spans;

@@ -28,8 +28,8 @@ use airmile_model::{Direction, Grant, Measurement, Record, Stamp, TtiIndex};
 
 use capacity::{McsMean, PrbBudget};
 pub use model::{
-    ANCHOR_SHARE, Anchor, DataPower, LEAST_SNR_DB, NoiseFloor, NoiseReadings, Slope, data_power,
-    plain_rsrq_db, plain_share, plain_share_of, reference_res,
+    ANCHOR_SHARE, Anchor, DataPower, LEAST_SNR_DB, NoiseFloor, NoiseReadings, Slope, WAITING_TTIS,
+    data_power, plain_rsrq_db, plain_share, plain_share_of, reference_res,
 };
 
 /// Folds of [`Fit::Others`] (chosen here: few, as each is a fit; enough that
@@ -362,6 +362,12 @@ fn fold(number: i64) -> usize {
 }
 
 impl Window {
+    /// Whether the phone was served in all subframes around one.
+    fn waited_around(&self, tti: i64) -> bool {
+        let around = tti.saturating_sub(WAITING_TTIS)..=tti.saturating_add(WAITING_TTIS);
+        self.own.range(around).count() as i64 == 2 * WAITING_TTIS + 1
+    }
+
     /// Data powers of the measurements, and the anchors among them.
     fn read(
         &self,
@@ -385,7 +391,9 @@ impl Window {
             let own = self.own.get(&m.position.tti.0).copied().unwrap_or(0);
             let own_share = (f64::from(own) / f64::from(n_prb_cell.max(1))).min(1.0);
             if own_share >= ANCHOR_SHARE {
-                anchors.push(Anchor { power: power.value, own_share });
+                anchors.push(Anchor::Own { power: power.value, own_share });
+            } else if self.waited_around(m.position.tti.0) {
+                anchors.push(Anchor::Waited { power: power.value });
             }
         }
         (powers, anchors)

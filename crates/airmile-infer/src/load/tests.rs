@@ -128,12 +128,33 @@ fn slope_and_floor_are_recovered() {
 fn readings_that_are_means_do_not_lower_the_slope() {
     // A rate-limited phone fills single subframes; readings of 40 ms average
     // them with idle time, but for some in which the cell was full throughout.
-    let anchor = |power| Anchor { power, own_share: 1.0 };
+    let anchor = |power| Anchor::Own { power, own_share: 1.0 };
     let means = [0.1, 0.15, 0.2, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5];
     let slope = Slope::fit(means.map(anchor));
     assert!(!slope.agree && (slope.value - 0.5).abs() < 0.01, "{slope:?}");
     let agreed = Slope::fit([0.45, 0.5, 0.5, 0.55].map(anchor));
     assert!(agreed.agree && agreed.confidence() > slope.confidence());
+}
+
+#[test]
+fn waiting_data_means_a_full_cell() {
+    let waited = |power| Anchor::Waited { power };
+    let check = |anchors: Vec<Anchor>, expected: Option<f64>| {
+        let slope = Slope::fit(anchors);
+        match expected {
+            Some(value) => assert!((slope.value - value).abs() < 0.01, "{slope:?}"),
+            None => assert_eq!(slope, Slope::PRIOR),
+        }
+    };
+    let full = |n: usize| (0..n).map(|i| waited(0.4 + 0.01 * (i % 3) as f64)).collect::<Vec<_>>();
+    check(full(30), Some(0.41));
+    // Too few; or powers that no cell has that is always full.
+    check(full(19), None);
+    check((0..30).map(|i| waited(0.02 * f64::from(i))).collect(), None);
+    // One subframe of the phone's own outweighs all of them.
+    let mut anchors = full(30);
+    anchors.push(Anchor::Own { power: 0.8, own_share: 1.0 });
+    check(anchors, Some((0.8f64.ln() / 1.1).exp()));
 }
 
 #[test]

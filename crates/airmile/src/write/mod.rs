@@ -1,5 +1,7 @@
-//! Writing records and answers: Parquet tables, modem logs, HTML reports.
+//! Writing records and answers: Parquet tables, modem logs, HTML reports,
+//! Perfetto traces.
 
 pub mod modem_log;
 pub mod parquet;
+pub(crate) mod perfetto;
 pub mod report;
