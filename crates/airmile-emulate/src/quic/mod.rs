@@ -15,13 +15,12 @@ use std::sync::Arc;
 
 use airmile_control::ControllerKind;
 use quinn_proto::{TransportConfig, VarInt, congestion};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use host::{QuicHost, QuicSnapshot};
 
 /// Which congestion control a QUIC host uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuicControl {
     /// quinn's CUBIC.
@@ -36,7 +35,7 @@ pub enum QuicControl {
 }
 
 /// What a QUIC host is set to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuicConfig {
     /// Congestion control.
