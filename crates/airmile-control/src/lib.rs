@@ -46,7 +46,8 @@ pub struct Ack {
     pub delivery_rate_bps: Option<u64>,
     /// The window, and not the application or the receiver, held the sender up.
     pub window_limited: bool,
-    /// The sender repairs a loss.
+    /// The sender repairs a loss, or the ACK is a duplicate that may announce one:
+    /// the window is not to grow (RFC 5681, 3.2).
     pub in_recovery: bool,
 }
 

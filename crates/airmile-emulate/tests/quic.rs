@@ -36,6 +36,8 @@ fn run(
         chain.trace
     };
     assert!(client.is_done(), "{workload:?} {control:?}");
+    // The client's last word closes the connection on both sides.
+    assert!(client.snapshots().chain(host.snapshots()).all(|s| s.closed));
     (std::iter::from_fn(|| client.poll_event()).collect(), trace)
 }
 

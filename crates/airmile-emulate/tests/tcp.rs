@@ -4,7 +4,8 @@ mod support;
 
 use airmile_control::ControllerKind;
 use airmile_emulate::tcp::{
-    Config, Event, EventKind, LossDetection, ReceiveConfig, Retransmission, RtoConfig, State,
+    Config, Event, EventKind, LossDetection, ReceiveConfig, Retransmission, RtoConfig, RttSource,
+    State,
 };
 use proptest::prelude::*;
 use support::{LinkConfig, MS, Pair};
@@ -73,6 +74,53 @@ fn throughput_table() {
             // was lost last may still be on its way.
             assert!(again <= lost + 1 && again + 60 >= lost, "{row}: {again} for {lost}");
         }
+    }
+}
+
+#[test]
+fn reordering_is_learnt() {
+    // One packet in a hundred comes 8 ms late: behind seven others, so three
+    // duplicate ACKs take each for lost. RACK waits a quarter of a round trip
+    // once it has seen it.
+    let late =
+        LinkConfig { reorder: 0.01, reorder_ns: 8 * MS, ..LinkConfig::new(10_000_000, 20, 200) };
+    let run = |loss_detection| {
+        // A window that the queue holds: nothing is lost.
+        let receive = ReceiveConfig { buffer_bytes: 200_000, max_buffer_bytes: 0 };
+        let config = Config { loss_detection, receive, ..config(HYSTART) };
+        let mut pair = pair(&config, late, 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(10 * SECOND);
+        assert_eq!(pair.down.dropped, 0);
+        (pair.read_bytes as f64 * 8.0 / 1e7, pair.server().stats())
+    };
+    let (rack_mbps, rack) = run(LossDetection::Rack);
+    let (_, dup_ack) = run(LossDetection::DupAck);
+    assert!(rack_mbps > 9.0, "{rack_mbps}");
+    assert!(rack.retransmissions() < 10, "{rack:?}");
+    assert!(dup_ack.retransmissions() > 30, "{dup_ack:?}");
+    // The receiver reports every copy, and the reductions are undone.
+    assert!(dup_ack.spurious_retransmissions > 30 && dup_ack.undone > 20, "{dup_ack:?}");
+}
+
+#[test]
+fn round_trips_are_measured_by_any_source() {
+    // 20 ms each way and a window that leaves no queue: 40 ms to a tick.
+    for (rtt_source, tick_ms) in
+        [(RttSource::SentTimes, 1), (RttSource::Timestamps, 1), (RttSource::Timestamps, 10)]
+    {
+        let config = Config {
+            rtt_source,
+            timestamp_tick_ns: tick_ms * MS,
+            receive: ReceiveConfig { buffer_bytes: 20_000, max_buffer_bytes: 0 },
+            ..config(RENO)
+        };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(5 * SECOND);
+        let srtt_ms = pair.server().snapshot().srtt_ns.unwrap_or(0) as f64 / 1e6;
+        // Delayed ACKs and a segment's own time add a few.
+        assert!((40.0 - tick_ms as f64..56.0 + tick_ms as f64).contains(&srtt_ms), "{srtt_ms}");
     }
 }
 
@@ -248,6 +296,77 @@ fn the_receive_buffer_grows_with_what_is_read() {
     assert!((4.9..5.3).contains(&fixed), "65,535 bytes a round trip: {fixed}");
     let tuned = run(6 << 20);
     assert!(tuned > 85.0, "{tuned}");
+}
+
+#[test]
+fn pacing_spreads_a_window() {
+    // Windows of ten, twenty and more at once overflow a queue of four packets;
+    // paced they do not (the first round trip is the handshake's).
+    let lost = |pacing_percent| {
+        let receive = ReceiveConfig { buffer_bytes: 60_000, max_buffer_bytes: 0 };
+        let config = Config { pacing_percent, receive, ..config(RENO) };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 50, 4), 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(2 * SECOND);
+        pair.down.dropped
+    };
+    assert_eq!(lost(Some(120)), 0);
+    assert!(lost(None) > 0);
+}
+
+#[test]
+fn nagle_waits_for_a_full_segment() {
+    // 100 bytes each 10 ms over a round trip of 100 ms.
+    let segments = |nagle| {
+        let mut pair =
+            pair(&Config { nagle, ..config(RENO) }, LinkConfig::new(10_000_000, 50, 50), 1);
+        pair.run(200 * MS);
+        for i in 1..=100 {
+            pair.to_write = 100;
+            pair.run((200 + 10 * i) * MS);
+        }
+        pair.run(3 * SECOND);
+        assert_eq!(pair.read_bytes, 10_000);
+        pair.server().stats().data_segments_sent
+    };
+    assert_eq!(segments(false), 100);
+    assert!((8..=12).contains(&segments(true)), "{}", segments(true));
+}
+
+#[test]
+fn limited_transmit_keeps_the_ack_clock_of_small_windows() {
+    // Three segments in flight, the first lost: two duplicate ACKs only, unless
+    // they let two more segments out (RFC 3042).
+    let rtos = |limited_transmit| {
+        let config = Config {
+            limited_transmit,
+            initial_window_segments: 3,
+            loss_detection: LossDetection::DupAck,
+            tail_loss_probe: false,
+            ..config(RENO)
+        };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 50, 50), 1);
+        pair.to_write = 20 * 1448;
+        pair.run(155 * MS);
+        assert!(pair.down.receive(i64::MAX).is_some());
+        pair.run_until_read(20 * 1448, 20 * SECOND).expect("all arrives");
+        pair.server().stats().rtos
+    };
+    assert_eq!(rtos(true), 0);
+    assert_eq!(rtos(false), 1);
+}
+
+#[test]
+fn a_silent_peer_is_probed() {
+    let config = Config { keep_alive_ns: Some(SECOND), ..config(RENO) };
+    let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);
+    pair.to_write = 1000;
+    pair.run(10 * SECOND);
+    assert_eq!(pair.server().state(), State::Established);
+    pair.up.config.loss = 1.0;
+    pair.down.config.loss = 1.0;
+    pair.run(30 * SECOND);
+    assert!(pair.server().is_closed() && pair.client.is_closed());
 }
 
 #[test]

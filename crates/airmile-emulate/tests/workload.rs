@@ -10,6 +10,7 @@ use airmile_emulate::tcp::{Config, EventKind, bytes_of};
 use airmile_emulate::workload::{
     Abr, AppEvent, AppEventKind, EndHost, Server, VideoConfig, WebConfig, Workload,
 };
+use proptest::prelude::*;
 use support::chain::Chain;
 use support::{LinkConfig, MS};
 
@@ -216,11 +217,13 @@ fn through_proxy(port: Option<ProxyPort>) -> (Vec<AppEvent>, u64, usize) {
     let (mut client, mut server) = hosts(&Workload::Video(video));
     let config = ProxyConfig { ports: port.into_iter().collect(), ..ProxyConfig::default() };
     let mut proxy = Proxy::new(config, 3);
-    let near = LinkConfig { rate_bps: Some(50_000_000), ..LINK };
+    // A deep queue, as of a cell: a window sent at once is not lost.
+    let near = LinkConfig { rate_bps: Some(50_000_000), queue_packets: 5000, ..LINK };
+    let wired = LinkConfig { rate_bps: Some(1_000_000_000), delay_ns: MS, ..LINK };
     {
         let row: Vec<(&mut dyn Host, _)> =
             vec![(&mut client, Some(PHONE)), (&mut proxy, None), (&mut server, Some(SERVER))];
-        let mut chain = Chain::new(row, &[near, near], 1);
+        let mut chain = Chain::new(row, &[near, wired], 1);
         chain.run(200 * SECOND);
         for (_, from, _, packet) in &chain.trace {
             let client_sees = *from < 2 && *packet.dst.ip() == PHONE;
@@ -269,4 +272,37 @@ fn a_refused_connection_is_told() {
     assert!(
         log(&mut client).iter().any(|e| matches!(e.kind, AppEventKind::Ended { failed: true, .. }))
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Whatever the network does, a proxy hands on every byte.
+    #[test]
+    fn transfers_come_through_a_proxy(
+        seed in any::<u32>(),
+        loss in 0.0..0.1f64,
+        reorder in 0.0..0.1f64,
+        bytes in 1u64..400_000,
+        buffer_bytes in 5_000u64..100_000,
+    ) {
+        let (mut client, mut server) = hosts(&Workload::File { bytes, count: 2, gap_ms: 50 });
+        let port = ProxyPort { port: 80, slow_start_after_idle: true };
+        let config = ProxyConfig { ports: vec![port], buffer_bytes, ..ProxyConfig::default() };
+        let mut proxy = Proxy::new(config, 3);
+        let link = LinkConfig { loss, reorder, reorder_ns: 15 * MS, ..LINK };
+        {
+            let row: Vec<(&mut dyn Host, _)> = vec![
+                (&mut client, Some(PHONE)),
+                (&mut proxy, None),
+                (&mut server, Some(SERVER)),
+            ];
+            Chain::new(row, &[link, link], u64::from(seed)).run(2000 * SECOND);
+        }
+        prop_assert!(client.is_done());
+        let got: Vec<u64> = transfers(&log(&mut client)).iter().map(|row| row.4).collect();
+        prop_assert_eq!(got, vec![bytes; 2]);
+        prop_assert_eq!(proxy.connections(Side::Client).count(), 0);
+        prop_assert_eq!(proxy.connections(Side::Server).count(), 0);
+    }
 }

@@ -43,6 +43,29 @@ impl ConnectionIdGenerator for SeededCids {
     }
 }
 
+/// A connection's state, and counts since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuicSnapshot {
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// Smoothed round-trip time.
+    pub srtt_ns: i64,
+    /// The least round-trip time.
+    pub min_rtt_ns: i64,
+    /// Payload of the largest datagram that the path is known to take.
+    pub mtu_bytes: u16,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets taken for lost.
+    pub packets_lost: u64,
+    /// Their bytes.
+    pub bytes_lost: u64,
+    /// Reductions of the window.
+    pub congestion_events: u64,
+    /// Whether it is closed.
+    pub closed: bool,
+}
+
 /// A host: a QUIC endpoint and an application.
 pub struct QuicHost {
     sockets: QuicSockets,
@@ -111,9 +134,23 @@ impl QuicHost {
         }
     }
 
-    /// Its connections: state and counts.
-    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
-        self.sockets.connections.values()
+    /// The state of its connections now.
+    pub fn snapshots(&self) -> impl Iterator<Item = QuicSnapshot> {
+        self.sockets.connections.values().map(|connection| {
+            let path = connection.stats().path;
+            let ns = |d: Duration| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX);
+            QuicSnapshot {
+                cwnd_bytes: path.cwnd,
+                srtt_ns: ns(path.rtt),
+                min_rtt_ns: ns(path.min_rtt),
+                mtu_bytes: path.current_mtu,
+                packets_sent: path.sent_packets,
+                packets_lost: path.lost_packets,
+                bytes_lost: path.lost_bytes,
+                congestion_events: path.congestion_events,
+                closed: connection.is_closed(),
+            }
+        })
     }
 
     /// An entry of the application's log.

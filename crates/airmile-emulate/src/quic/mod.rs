@@ -17,7 +17,7 @@ use airmile_control::ControllerKind;
 use quinn_proto::{TransportConfig, VarInt, congestion};
 use serde::{Deserialize, Serialize};
 
-pub use host::QuicHost;
+pub use host::{QuicHost, QuicSnapshot};
 
 /// Which congestion control a QUIC host uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -86,5 +86,28 @@ impl QuicConfig {
             // One datagram a packet.
             .enable_segmentation_offload(false);
         Arc::new(transport)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_have_names() {
+        let check = |text: &str, control: QuicControl| {
+            let config: QuicConfig = serde_json::from_str(text).unwrap();
+            assert_eq!(config.control, control, "{text}");
+            let again = serde_json::to_string(&config).unwrap();
+            assert_eq!(serde_json::from_str::<QuicConfig>(&again).unwrap(), config);
+        };
+        check("{}", QuicControl::QuinnCubic);
+        check(r#"{"control": "bbr"}"#, QuicControl::Bbr);
+        check(r#"{"control": "quinn-new-reno"}"#, QuicControl::QuinnNewReno);
+        check(
+            r#"{"control": {"name": "cubic", "hystart": true}}"#,
+            QuicControl::Ours(ControllerKind::Cubic { hystart: true }),
+        );
+        assert!(serde_json::from_str::<QuicConfig>(r#"{"control": "vegas"}"#).is_err());
     }
 }

@@ -59,7 +59,8 @@ impl State {
 /// [`poll_transmit`](Self::poll_transmit) gives and come back at
 /// [`poll_timeout`](Self::poll_timeout).
 ///
-/// Bytes are counted, not stored, but for literals ([`Literal`]).
+/// Bytes are counted, not stored, but for literals
+/// ([`Literal`](super::Literal)).
 #[derive(Debug, Clone)]
 pub struct Connection {
     config: Config,

@@ -236,9 +236,9 @@ impl Endpoint {
             self.timeouts.remove(&id);
             if let Some(connection) = self.connections.get_mut(&id) {
                 connection.handle_timeout(now_ns);
-                // The alarm is set again once all is sent.
                 self.ready.insert(id);
             }
+            self.after(id);
         }
         any
     }

@@ -116,7 +116,7 @@ impl Sender {
                 sent_to: self.next,
                 delivery_rate_bps,
                 window_limited: self.window_limited(),
-                in_recovery: matches!(self.phase, Phase::Recovery(_)),
+                in_recovery: !advanced || matches!(self.phase, Phase::Recovery(_)),
             };
             self.control.on_ack(now_ns, &ack);
         }
