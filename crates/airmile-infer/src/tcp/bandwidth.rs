@@ -1,0 +1,186 @@
+//! Available bandwidth from ACKs' time stamps (paper 6.1, equations 1 and 2).
+
+use std::collections::VecDeque;
+
+/// Windows that samples are chosen from, one each (paper 6.3).
+pub const BIN_NS: i64 = 250_000_000;
+/// ACKs that are remembered; at 200 Mbit/s and an ACK for two segments a second
+/// of them is 8,600 (chosen here).
+const MAX_POINTS: usize = 16_384;
+/// How long ACKs are remembered: the longest window (chosen here: a few RTTs of
+/// a loaded link).
+const MEMORY_NS: i64 = 1_500_000_000;
+/// A segment that took this much longer than the fastest one waited in a queue
+/// (chosen here: above the jitter of a radio link's subframes).
+const QUEUED_NS: i64 = 10_000_000;
+/// Ticks that a window has at least: an error of 1 in 25 at either end.
+const MIN_TICKS: u32 = 25;
+/// RTTs that a window lasts at least.
+const MIN_RTTS: i64 = 1;
+
+/// When a window is sure to show the bandwidth and not the sender.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SendRateBar {
+    /// R_snd is at least this many bit/s (the paper's C: 30 Mbit/s).
+    Fixed(f64),
+    /// From the capture: R_snd is at least R_rcv less 10 %, and each segment of
+    /// the window waited in a queue, so the link never ran empty.
+    Auto,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    /// When the ACK passed.
+    at_ns: i64,
+    /// TSval of it.
+    ticks: u32,
+    acked: i64,
+    /// When the last segment it acknowledges passed.
+    sent_ns: i64,
+    delayed: bool,
+}
+
+/// One window that qualifies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// Middle of it at the monitor, in nanoseconds.
+    pub middle_ns: i64,
+    /// Length by the receiver's clock in ticks.
+    pub ticks: u32,
+    /// Bytes acknowledged.
+    pub bytes: i64,
+    /// Rate of sending in bit/s.
+    pub r_snd_bps: f64,
+}
+
+impl Window {
+    /// Rate of receiving in bit/s, with G.
+    #[must_use]
+    pub fn r_rcv_bps(&self, tick_ns: f64) -> f64 {
+        self.bytes as f64 * 8e9 / (f64::from(self.ticks) * tick_ns)
+    }
+}
+
+/// Finds windows in the ACKs of one stream.
+#[derive(Debug, Default)]
+pub(super) struct Bandwidth {
+    points: VecDeque<Point>,
+    least_rtt: Option<i64>,
+    /// The best window of the current bin.
+    best: Option<Window>,
+    bin: i64,
+    /// Windows waiting for G.
+    waiting: Vec<Window>,
+    sum_bps: f64,
+    samples: u64,
+}
+
+/// Windows that wait for G at most: 8 minutes (chosen here).
+const MAX_WAITING: usize = 2_000;
+
+impl Bandwidth {
+    /// Out-of-order data or a duplicate ACK: windows do not reach across it.
+    pub(super) fn disturb(&mut self) {
+        self.points.clear();
+    }
+
+    /// Mean of the samples in bit/s.
+    pub(super) fn mean_bps(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.sum_bps / self.samples as f64)
+    }
+
+    /// Takes an ACK that advanced.
+    pub(super) fn push(
+        &mut self,
+        at_ns: i64,
+        ticks: u32,
+        acked: i64,
+        sent_ns: i64,
+        segments: u32,
+        bar: SendRateBar,
+    ) {
+        let rtt = at_ns - sent_ns;
+        let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
+        self.least_rtt = Some(least);
+        if bar == SendRateBar::Auto && rtt < least + QUEUED_NS {
+            // The queue had run empty: the next window begins behind it.
+            self.points.clear();
+        }
+        let backwards = |last: &Point| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
+        if self.points.back().is_some_and(backwards) {
+            self.points.clear();
+        }
+        while self.points.front().is_some_and(|p| at_ns - p.at_ns > MEMORY_NS) {
+            self.points.pop_front();
+        }
+        if self.points.len() >= MAX_POINTS {
+            self.points.pop_front();
+        }
+        self.points.push_back(Point { at_ns, ticks, acked, sent_ns, delayed: segments < 2 });
+        let bin = at_ns.div_euclid(BIN_NS);
+        if bin != self.bin {
+            self.close_bin();
+            self.bin = bin;
+        }
+        let least_length = (MIN_RTTS * least).max(40_000_000);
+        for length in [least_length, 2 * least_length, 250_000_000, 500_000_000] {
+            self.consider(length, bar);
+        }
+    }
+
+    /// Tries the window that ends with the last ACK and is about `length` long.
+    fn consider(&mut self, length: i64, bar: SendRateBar) {
+        let Some(&last) = self.points.back() else { return };
+        let from = self.points.partition_point(|p| p.at_ns <= last.at_ns - length);
+        let Some(first) = from.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
+            return;
+        };
+        let ticks = last.ticks.wrapping_sub(first.ticks);
+        let (bytes, sending) = (last.acked - first.acked, last.sent_ns - first.sent_ns);
+        if last.delayed || ticks < MIN_TICKS || bytes <= 0 {
+            return;
+        }
+        let r_snd_bps =
+            if sending > 0 { bytes as f64 * 8e9 / sending as f64 } else { f64::INFINITY };
+        let middle_ns = first.at_ns + (last.at_ns - first.at_ns) / 2;
+        let window = Window { middle_ns, ticks, bytes, r_snd_bps };
+        let fast_enough = match bar {
+            SendRateBar::Fixed(least) => r_snd_bps >= least,
+            SendRateBar::Auto => true,
+        };
+        if fast_enough && self.best.is_none_or(|best| self.is_nearer(&window, &best)) {
+            self.best = Some(window);
+        }
+    }
+
+    /// Whether a window is nearer to the middle of its bin.
+    fn is_nearer(&self, window: &Window, best: &Window) -> bool {
+        let middle = self.bin * BIN_NS + BIN_NS / 2;
+        (window.middle_ns - middle).abs() < (best.middle_ns - middle).abs()
+    }
+
+    fn close_bin(&mut self) {
+        if let Some(best) = self.best.take()
+            && self.waiting.len() < MAX_WAITING
+        {
+            self.waiting.push(best);
+        }
+    }
+
+    /// Windows whose rate can be told now that G is known.
+    pub(super) fn take(&mut self, tick_ns: f64, at_end: bool) -> Vec<Window> {
+        if at_end {
+            self.close_bin();
+        }
+        let windows = std::mem::take(&mut self.waiting);
+        for window in &windows {
+            self.sum_bps += window.r_rcv_bps(tick_ns);
+            self.samples += 1;
+        }
+        windows
+    }
+
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
