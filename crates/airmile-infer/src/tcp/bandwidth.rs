@@ -15,8 +15,8 @@ const MEMORY_NS: i64 = 1_500_000_000;
 const QUEUED_NS: i64 = 10_000_000;
 /// Ticks that a window has at least: an error of 1 in 25 at either end.
 const MIN_TICKS: u32 = 25;
-/// RTTs that a window lasts at least.
-const MIN_RTTS: i64 = 1;
+/// Windows are of a few RTTs, and of no fewer ticks of the commonest clock.
+const MIN_TICKS_NS: i64 = 25_000_000;
 
 /// When a window is sure to show the bandwidth and not the sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,8 +43,10 @@ struct Point {
 /// One window that qualifies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// Middle of it at the monitor, in nanoseconds.
-    pub middle_ns: i64,
+    /// When its first ACK passed, in nanoseconds.
+    pub from_ns: i64,
+    /// When its last ACK passed.
+    pub to_ns: i64,
     /// Length by the receiver's clock in ticks.
     pub ticks: u32,
     /// Bytes acknowledged.
@@ -54,6 +56,12 @@ pub struct Window {
 }
 
 impl Window {
+    /// Middle of it at the monitor, in nanoseconds.
+    #[must_use]
+    pub const fn middle_ns(&self) -> i64 {
+        self.from_ns + (self.to_ns - self.from_ns) / 2
+    }
+
     /// Rate of receiving in bit/s, with G.
     #[must_use]
     pub fn r_rcv_bps(&self, tick_ns: f64) -> f64 {
@@ -122,8 +130,8 @@ impl Bandwidth {
             self.close_bin();
             self.bin = bin;
         }
-        let least_length = (MIN_RTTS * least).max(40_000_000);
-        for length in [least_length, 2 * least_length, 250_000_000, 500_000_000] {
+        let rtts = least.max(MIN_TICKS_NS);
+        for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
             self.consider(length, bar);
         }
     }
@@ -142,8 +150,8 @@ impl Bandwidth {
         }
         let r_snd_bps =
             if sending > 0 { bytes as f64 * 8e9 / sending as f64 } else { f64::INFINITY };
-        let middle_ns = first.at_ns + (last.at_ns - first.at_ns) / 2;
-        let window = Window { middle_ns, ticks, bytes, r_snd_bps };
+        let (from_ns, to_ns) = (first.at_ns, last.at_ns);
+        let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps };
         let fast_enough = match bar {
             SendRateBar::Fixed(least) => r_snd_bps >= least,
             SendRateBar::Auto => true,
@@ -153,10 +161,12 @@ impl Bandwidth {
         }
     }
 
-    /// Whether a window is nearer to the middle of its bin.
+    /// Whether a window fits its bin better: by how far its ends are from the
+    /// bin's, so that windows follow each other without gap or overlap.
     fn is_nearer(&self, window: &Window, best: &Window) -> bool {
-        let middle = self.bin * BIN_NS + BIN_NS / 2;
-        (window.middle_ns - middle).abs() < (best.middle_ns - middle).abs()
+        let (from, to) = (self.bin * BIN_NS, (self.bin + 1) * BIN_NS);
+        let off = |w: &Window| (w.from_ns - from).abs() + (w.to_ns - to).abs();
+        off(window) < off(best)
     }
 
     fn close_bin(&mut self) {

@@ -10,6 +10,13 @@ const USUAL_NS: [f64; 4] = [1e6, 4e6, 1e7, 1e8];
 /// delay of the link varies by less than 150 ms in delta_G).
 const SNAP: f64 = 0.05;
 
+/// How near G of a short flow must be: usual ticks are apart by a factor of 2.5
+/// or more, and delays vary by tens of milliseconds (chosen here).
+const SNAP_SHORT: f64 = 0.3;
+/// Least span and ticks for that (chosen here).
+const SHORT_NS: i64 = 100_000_000;
+const SHORT_TICKS: u32 = 10;
+
 /// Estimates G from the time stamps of one sender.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TickClock {
@@ -54,6 +61,16 @@ impl TickClock {
         Some((self.last.0 - at) as f64 / f64::from(ticks))
     }
 
+    /// The usual tick that a flow too short for delta_G fits, if one does.
+    pub(super) fn likely_ns(&self) -> Option<f64> {
+        let (at, value) = self.first?;
+        let ticks = self.last.1.wrapping_sub(value);
+        if self.broken || ticks < SHORT_TICKS || self.last.0 - at < SHORT_NS {
+            return None;
+        }
+        usual_near((self.last.0 - at) as f64 / f64::from(ticks), SNAP_SHORT)
+    }
+
     /// Nanoseconds a tick, a usual one where the measured is near to it.
     pub(super) fn tick_ns(&self) -> Option<f64> {
         self.measured_ns().map(snap)
@@ -61,8 +78,11 @@ impl TickClock {
 }
 
 fn snap(measured: f64) -> f64 {
-    let near = |usual: &&f64| (measured / **usual - 1.0).abs() <= SNAP;
-    USUAL_NS.iter().find(near).copied().unwrap_or(measured)
+    usual_near(measured, SNAP).unwrap_or(measured)
+}
+
+fn usual_near(measured: f64, within: f64) -> Option<f64> {
+    USUAL_NS.iter().find(|usual| (measured / **usual - 1.0).abs() <= within).copied()
 }
 
 #[cfg(test)]
@@ -85,6 +105,13 @@ mod tests {
         check(4_000_000, 4, Some(4e6));
         check(10_000_000, 4, Some(1e7));
         check(100_000_000, 4, Some(1e8));
+    }
+
+    #[test]
+    fn a_short_flow_fits_a_usual_tick() {
+        let mut clock = TickClock::default();
+        (0..40).for_each(|n| clock.push(n * 10_000_000 + (n % 3) * 9_000_000, n as u32 * 10));
+        assert_eq!((clock.tick_ns(), clock.likely_ns()), (None, Some(1e6)));
     }
 
     #[test]

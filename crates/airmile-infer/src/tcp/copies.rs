@@ -2,21 +2,21 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use airmile_model::packet::{Packet, TcpHeader};
+use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 use foldhash::fast::FixedState;
 
-/// Packets of a direction that are remembered (chosen here; a mirror's copy
-/// comes at once or behind a few others).
-const REMEMBERED: usize = 8;
+/// Places in which packets of a direction are remembered, by their hash (chosen
+/// here; a mirror's copy may come behind a burst).
+const PLACES: usize = 64;
 /// A copy comes within this; two taps on one path are less than a radio RTT
 /// apart (chosen here).
-const WITHIN_NS: i64 = 5_000_000;
+const WITHIN_US: u64 = 5_000;
 
 /// The last packets of one direction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recent {
-    seen: [(u64, i64); REMEMBERED],
-    next: usize,
+    /// Upper half of the hash, and the time in microseconds.
+    seen: [(u32, u32); PLACES],
     /// Copies of packets that cannot be sent twice alike: with payload or an
     /// IP identification.
     sure: bool,
@@ -24,23 +24,30 @@ pub(super) struct Recent {
 
 impl Recent {
     /// Whether the packet is a copy of one just before. A retransmission has
-    /// another IP identification; without one (IPv6, 0), packets without
-    /// payload count only where sure copies were seen.
+    /// another IP identification; without one (IPv6, 0), bare ACKs
+    /// count only where sure copies were seen.
     pub(super) fn is_copy(&mut self, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
         let mark = fingerprint(packet, tcp);
-        let now = packet.at_ns;
-        let near = |&(other, at): &(u64, i64)| other == mark && (now - at).abs() <= WITHIN_NS;
-        let found = self.seen.iter().any(near);
-        let distinct = packet.ip_id.is_some_and(|id| id != 0) || packet.payload_bytes > 0;
-        if found && (distinct || self.sure) {
-            self.sure |= distinct;
-            return true;
+        let now_us = packet.at_ns.div_euclid(1_000) as u32;
+        let place = mark as usize % PLACES;
+        let Some(slot) = self.seen.get_mut(place) else { return false };
+        let high = (mark >> 32) as u32;
+        let (other, at_us) = std::mem::replace(slot, (high, now_us));
+        let apart_us = now_us.wrapping_sub(at_us).cast_signed().unsigned_abs();
+        if other != high || u64::from(apart_us) > WITHIN_US {
+            return false;
         }
-        if let Some(slot) = self.seen.get_mut(self.next) {
-            *slot = (mark, now);
-        }
-        self.next = (self.next + 1) % REMEMBERED;
-        false
+        let distinct = packet.ip_id.is_some_and(|id| id != 0)
+            || packet.payload_bytes > 0
+            || tcp.flags.has(TcpFlags::SYN);
+        self.sure |= distinct;
+        self.sure
+    }
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self { seen: [(0, 0); PLACES], sure: false }
     }
 }
 
@@ -57,5 +64,5 @@ fn fingerprint(packet: &Packet<'_>, tcp: &TcpHeader) -> u64 {
     for (left, right) in tcp.sack.as_slice() {
         hasher.write_u64(u64::from(left.0) << 32 | u64::from(right.0));
     }
-    hasher.finish() | 1
+    hasher.finish() | 1 << 32
 }

@@ -44,7 +44,8 @@ impl Flow {
     fn learn_clocks(&mut self, user: Option<&mut User>) {
         let Some(user) = user else { return };
         let clock = self.ends[0].clock;
-        if let Some(tick_ns) = clock.tick_ns() {
+        let own = clock.tick_ns().or_else(|| clock.likely_ns());
+        if let Some(tick_ns) = own {
             user.learn_tick(tick_ns, clock.span_ns());
         }
         self.device_tick_ns = clock.tick_ns().or(user.tick_ns());

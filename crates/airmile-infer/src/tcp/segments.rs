@@ -56,9 +56,6 @@ impl PacketStudy {
             self.quality.super_segments += 1;
         }
         if up && let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut) {
-            if let Some((value, _)) = tcp.timestamps {
-                user.stamp(flow.server().0, packet.at_ns, value);
-            }
             if tcp.flags.has(TcpFlags::SYN) && flow.handshake.syn_ns == Some(packet.at_ns) {
                 // A user without an earlier packet has no known idle time.
                 let silent = packet.at_ns - user.last_ns;
@@ -116,7 +113,8 @@ impl Flow {
         if syn {
             self.ends[sender].offered(tcp);
         }
-        if let Some((value, _)) = tcp.timestamps {
+        // A SYN may have waited for the radio's promotion behind its time stamp.
+        if let Some((value, _)) = tcp.timestamps.filter(|_| !syn) {
             self.ends[sender].clock.push(now, value);
         }
         let beyond = self.beyond_ns(sender);
@@ -414,7 +412,7 @@ fn bandwidth_row(flow: u64, user: u64, data: usize, window: &Window, tick_ns: f6
     PacketRow::Bandwidth(BandwidthSample {
         flow,
         user,
-        time_ns: window.middle_ns,
+        time_ns: window.middle_ns(),
         dir: direction(data),
         window_ns: (f64::from(window.ticks) * tick_ns) as i64,
         bytes: window.bytes.unsigned_abs(),

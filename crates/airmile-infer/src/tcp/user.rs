@@ -3,7 +3,6 @@
 use airmile_model::flow::UserRow;
 use airmile_model::packet::Address;
 
-use super::clock::TickClock;
 use super::energy::{RadioModel, RadioUse};
 use super::periodic::Rhythms;
 
@@ -17,11 +16,9 @@ pub(super) struct User {
     pub(super) flows: u64,
     pub(super) open_flows: u32,
     bytes: [u64; 2],
-    /// The longest-watched clock of the device, and one over several flows to
-    /// the same server.
+    /// G of the flow that was watched for longest.
     tick_ns: Option<f64>,
     tick_span_ns: i64,
-    across: Option<(Address, TickClock)>,
     second: i64,
     in_second: u32,
     /// Flow that was the first to receive in this second.
@@ -58,7 +55,6 @@ impl User {
             bytes: [0; 2],
             tick_ns: None,
             tick_span_ns: 0,
-            across: None,
             second: i64::MIN,
             in_second: 0,
             first_in_second: None,
@@ -107,20 +103,6 @@ impl User {
         }
     }
 
-    /// Takes a time stamp of the device, sent to `server`: hosts often count the
-    /// stamps of all connections to one server by one clock.
-    pub(super) fn stamp(&mut self, server: Address, at_ns: i64, value: u32) {
-        match &mut self.across {
-            Some((known, clock)) if *known == server => clock.push(at_ns, value),
-            Some(_) => {}
-            None => {
-                let mut clock = TickClock::default();
-                clock.push(at_ns, value);
-                self.across = Some((server, clock));
-            }
-        }
-    }
-
     /// Takes G of a flow that was watched for `span_ns`.
     pub(super) fn learn_tick(&mut self, tick_ns: f64, span_ns: i64) {
         if span_ns > self.tick_span_ns {
@@ -128,13 +110,9 @@ impl User {
         }
     }
 
-    /// G of the device. Across flows only a usual tick is believed.
-    pub(super) fn tick_ns(&self) -> Option<f64> {
-        let across = || {
-            let clock = &self.across.as_ref()?.1;
-            clock.tick_ns().filter(|tick| clock.measured_ns() != Some(*tick))
-        };
-        self.tick_ns.or_else(across)
+    /// G of the device.
+    pub(super) const fn tick_ns(&self) -> Option<f64> {
+        self.tick_ns
     }
 
     pub(super) fn row(&mut self, model: &RadioModel) -> UserRow {
