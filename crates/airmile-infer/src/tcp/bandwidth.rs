@@ -11,8 +11,9 @@ const MAX_POINTS: usize = 16_384;
 /// a loaded link).
 const MEMORY_NS: i64 = 1_500_000_000;
 /// A segment that took this much longer than the fastest one waited in a queue
-/// (chosen here: above the jitter of a radio link's subframes).
-const QUEUED_NS: i64 = 10_000_000;
+/// (chosen here: above the jitter of a radio link, which is 10 ms between
+/// opportunities and as much on the way back).
+const QUEUED_NS: i64 = 20_000_000;
 /// Ticks that a window has at least: an error of 1 in 25 at either end.
 const MIN_TICKS: u32 = 25;
 /// Windows are of a few RTTs, and of no fewer ticks of the commonest clock.
@@ -23,8 +24,8 @@ const MIN_TICKS_NS: i64 = 25_000_000;
 pub enum SendRateBar {
     /// R_snd is at least this many bit/s (the paper's C: 30 Mbit/s).
     Fixed(f64),
-    /// From the capture: R_snd is at least R_rcv less 10 %, and each segment of
-    /// the window waited in a queue, so the link never ran empty.
+    /// From the capture: each segment of the window waited in a queue, so the
+    /// link never ran empty.
     Auto,
 }
 
@@ -43,9 +44,9 @@ struct Point {
 /// One window that qualifies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// When its first ACK passed, in nanoseconds.
+    /// When the client sent its first ACK, in nanoseconds of the monitor.
     pub from_ns: i64,
-    /// When its last ACK passed.
+    /// When it sent its last ACK.
     pub to_ns: i64,
     /// Length by the receiver's clock in ticks.
     pub ticks: u32,
@@ -56,7 +57,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Middle of it at the monitor, in nanoseconds.
+    /// Middle of it in nanoseconds.
     #[must_use]
     pub const fn middle_ns(&self) -> i64 {
         self.from_ns + (self.to_ns - self.from_ns) / 2
@@ -125,7 +126,7 @@ impl Bandwidth {
             self.points.pop_front();
         }
         self.points.push_back(Point { at_ns, ticks, acked, sent_ns, delayed: segments < 2 });
-        let bin = at_ns.div_euclid(BIN_NS);
+        let bin = (at_ns - least / 2).div_euclid(BIN_NS);
         if bin != self.bin {
             self.close_bin();
             self.bin = bin;
@@ -150,7 +151,9 @@ impl Bandwidth {
         }
         let r_snd_bps =
             if sending > 0 { bytes as f64 * 8e9 / sending as f64 } else { f64::INFINITY };
-        let (from_ns, to_ns) = (first.at_ns, last.at_ns);
+        // At the client it was half the fastest round trip earlier.
+        let way_back = self.least_rtt.unwrap_or(0) / 2;
+        let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
         let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps };
         let fast_enough = match bar {
             SendRateBar::Fixed(least) => r_snd_bps >= least,

@@ -5,18 +5,20 @@ use std::hash::{BuildHasher, Hasher};
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 use foldhash::fast::FixedState;
 
-/// Places in which packets of a direction are remembered, by their hash (chosen
-/// here; a mirror's copy may come behind a burst).
-const PLACES: usize = 64;
+/// Packets of a direction that are remembered: so many sets by their hash, of so
+/// many each (chosen here; a mirror's copy may come behind a burst).
+const SETS: usize = 16;
+const WAYS: usize = 8;
 /// A copy comes within this; two taps on one path are less than a radio RTT
 /// apart (chosen here).
-const WITHIN_US: u64 = 5_000;
+const WITHIN_US: u32 = 5_000;
 
 /// The last packets of one direction.
 #[derive(Debug)]
 pub(super) struct Recent {
     /// Upper half of the hash, and the time in microseconds.
-    seen: [(u32, u32); PLACES],
+    seen: [[(u32, u32); WAYS]; SETS],
+    next: [u8; SETS],
     /// Copies of packets that cannot be sent twice alike: with payload or an
     /// IP identification.
     sure: bool,
@@ -29,12 +31,16 @@ impl Recent {
     pub(super) fn is_copy(&mut self, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
         let mark = fingerprint(packet, tcp);
         let now_us = packet.at_ns.div_euclid(1_000) as u32;
-        let place = mark as usize % PLACES;
-        let Some(slot) = self.seen.get_mut(place) else { return false };
+        let at = mark as usize % SETS;
+        let (Some(set), Some(next)) = (self.seen.get_mut(at), self.next.get_mut(at)) else {
+            return false;
+        };
         let high = (mark >> 32) as u32;
-        let (other, at_us) = std::mem::replace(slot, (high, now_us));
-        let apart_us = now_us.wrapping_sub(at_us).cast_signed().unsigned_abs();
-        if other != high || u64::from(apart_us) > WITHIN_US {
+        let near =
+            |at_us: u32| now_us.wrapping_sub(at_us).cast_signed().unsigned_abs() <= WITHIN_US;
+        if !set.iter().any(|&(other, at_us)| other == high && near(at_us)) {
+            set[usize::from(*next) % WAYS] = (high, now_us);
+            *next = next.wrapping_add(1);
             return false;
         }
         let distinct = packet.ip_id.is_some_and(|id| id != 0)
@@ -47,7 +53,7 @@ impl Recent {
 
 impl Default for Recent {
     fn default() -> Self {
-        Self { seen: [(0, 0); PLACES], sure: false }
+        Self { seen: [[(0, 0); WAYS]; SETS], next: [0; SETS], sure: false }
     }
 }
 

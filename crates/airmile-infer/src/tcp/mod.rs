@@ -42,3 +42,6 @@ pub use periodic::Periodic;
 pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
 pub use study::PacketStudy;
 pub use summary::{PeriodicRequests, Quality, Share, StudySummary};
+
+#[cfg(test)]
+mod tests;

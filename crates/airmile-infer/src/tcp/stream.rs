@@ -300,7 +300,16 @@ impl Stream {
             self.acked = self.acked.max(start - 1);
         }
         self.last_sent_ns = now;
-        if again { Kind::HandshakeAgain } else { Kind::Bare }
+        if again {
+            self.send_again(now, start - 1, start);
+            return Kind::HandshakeAgain;
+        }
+        if self.acked < start {
+            let syn =
+                Segment { start: start - 1, end: start, sent_ns: now, times: 1, sacked: false };
+            self.remember(syn);
+        }
+        Kind::Bare
     }
 
     fn bare(&mut self, start: i64) -> Kind {
