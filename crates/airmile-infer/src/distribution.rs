@@ -104,8 +104,8 @@ impl Distribution {
     /// The share of the sum that values above `bar` make.
     #[must_use]
     pub fn sum_share_above(&self, bar: f64) -> Option<f64> {
-        let above: f64 =
-            self.buckets.values().filter(|(n, sum)| sum / *n as f64 > bar).map(|b| b.1).sum();
+        let above = self.buckets.values().filter(|(n, sum)| sum / *n as f64 > bar);
+        let above = above.fold(0.0, |total, bucket| total + bucket.1);
         (self.sum > 0.0).then(|| above / self.sum)
     }
 

@@ -108,7 +108,7 @@ fn promotions(dir: &Path, truth: &Value, check: &mut Check) -> anyhow::Result<()
     let found: Vec<f64> =
         studied.flows.iter().filter_map(|f| f.promotion_ns).map(|ns| ns as f64).collect();
     let errors: Vec<f64> = found.iter().map(|ns| (ns / expected - 1.0).abs()).collect();
-    let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+    let mean = mean_of(&errors);
     check.at_most("emu-lte_promo2: mean error", mean, PROMOTION_BAR, errors.len(), "");
     let handshakes = studied.flows.iter().filter(|f| f.protocol == "tcp").count();
     check.same("emu-lte_promo2: all handshakes but the first", found.len() + 1, handshakes);
@@ -116,6 +116,10 @@ fn promotions(dir: &Path, truth: &Value, check: &mut Check) -> anyhow::Result<()
     let found = studied.flows.iter().filter(|f| f.promotion_ns.is_some()).count();
     check.same("emu-lte_promo: DNS took the promotion, none qualify", found, 0);
     Ok(())
+}
+
+fn mean_of(errors: &[f64]) -> f64 {
+    errors.iter().fold(0.0, |sum, error| sum + error) / errors.len().max(1) as f64
 }
 
 /// A column of a run's truth, by 100 ms.
@@ -169,7 +173,7 @@ fn bandwidth(dir: &Path, run: &str, check: &mut Check) -> anyhow::Result<()> {
         let samples: Vec<&BandwidthSample> =
             studied.bandwidth.iter().filter(|s| s.dir == "dl").collect();
         let errors = window_errors(&samples, &offered, start, ip_per_payload);
-        let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+        let mean = mean_of(&errors);
         let what = format!("1 s windows, {words}, {} samples", samples.len());
         if barred {
             check.at_most(&what, mean, BANDWIDTH_BAR, errors.len(), "[paper 7.9 %]");

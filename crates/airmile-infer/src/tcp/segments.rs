@@ -55,12 +55,14 @@ impl PacketStudy {
         {
             self.quality.super_segments += 1;
         }
-        if up && let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut) {
-            if tcp.flags.has(TcpFlags::SYN) && flow.handshake.syn_ns == Some(packet.at_ns) {
-                // A user without an earlier packet has no known idle time.
-                let silent = packet.at_ns - user.last_ns;
-                flow.handshake.from_idle = silent >= self.options.promotion_idle_ns;
-            }
+        if up
+            && tcp.flags.has(TcpFlags::SYN)
+            && flow.handshake.syn_ns == Some(packet.at_ns)
+            && let Some(user) = self.users.get(flow.user as usize).and_then(Option::as_ref)
+        {
+            // A user without an earlier packet has no known idle time.
+            let silent = packet.at_ns - user.last_ns;
+            flow.handshake.from_idle = silent >= self.options.promotion_idle_ns;
         }
         let is_data = seen.new_bytes > 0;
         if is_data && !up {

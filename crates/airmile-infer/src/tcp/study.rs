@@ -170,10 +170,11 @@ impl PacketStudy {
         if let Some(&at) = self.index.get(&key) {
             let flow = self.flows.get(at as usize)?.as_ref()?;
             let over = packet.at_ns - flow.last_ns > self.options.idle_ns;
-            if !over && !(fresh && flow.is_replaced_by(packet)) {
+            if over || fresh && flow.is_replaced_by(packet) {
+                self.end_flow(at, "idle");
+            } else {
                 return Some((at, upwards));
             }
-            self.end_flow(at, "idle");
         }
         let (client_is_source, by) = client_is_source(packet, &self.options.client_networks);
         let client = usize::from(client_is_source != upwards);
