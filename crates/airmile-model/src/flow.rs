@@ -202,7 +202,7 @@ pub struct RttSample {
     pub rtt_ns: i64,
     /// Bytes in flight when the acknowledgement passed, it not counted.
     pub flight_bytes: u64,
-    /// What gave it: `ack` or `sack`.
+    /// What gave it: `ack`, `sack`, or QUIC's `spin` bit.
     pub by: &'static str,
 }}
 

@@ -1,5 +1,6 @@
 //! Captures with known truth: opened, studied, rows kept.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -22,6 +23,17 @@ impl Kept {
     /// When it was captured, in nanoseconds.
     pub const fn at_ns(&self) -> i64 {
         self.at_ns
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        Frame {
+            offset: self.offset,
+            at_ns: self.at_ns,
+            interface: 0,
+            link: self.link,
+            wire_bytes: self.wire_bytes,
+            data: &self.data,
+        }
     }
 
     /// Bytes on the wire.
@@ -69,6 +81,31 @@ pub fn frames(path: &Path) -> anyhow::Result<(Vec<Kept>, Vec<String>)> {
     Ok((kept, problems))
 }
 
+/// The event of each frame that has one, by its number from 1; `copy` where the
+/// study takes the frame for a copy.
+pub fn tagged_events(frames: &[Kept]) -> BTreeMap<usize, String> {
+    let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
+    let mut study = PacketStudy::new(options);
+    let mut events = BTreeMap::new();
+    for (index, kept) in frames.iter().enumerate() {
+        let before = study.quality().copies;
+        if let Ok(packet) = dissect(&kept.frame()) {
+            study.push(&packet);
+        }
+        if study.quality().copies > before {
+            events.insert(index + 1, "copy".to_owned());
+        }
+        while let Some(row) = study.poll() {
+            if let PacketRow::Tcp(row) = row
+                && !matches!(row.event, "slow_start" | "recovered" | "window_full" | "zero_window")
+            {
+                events.insert(index + 1, row.event.to_owned());
+            }
+        }
+    }
+    events
+}
+
 /// Studies frames.
 pub fn study(frames: &[Kept], bar: SendRateBar) -> Studied {
     let options =
@@ -81,15 +118,7 @@ pub fn study(frames: &[Kept], bar: SendRateBar) -> Studied {
         _ => {}
     };
     for kept in frames {
-        let frame = Frame {
-            offset: kept.offset,
-            at_ns: kept.at_ns,
-            interface: 0,
-            link: kept.link,
-            wire_bytes: kept.wire_bytes,
-            data: &kept.data,
-        };
-        if let Ok(packet) = dissect(&frame) {
+        if let Ok(packet) = dissect(&kept.frame()) {
             study.push(&packet);
         }
         while let Some(row) = study.poll() {

@@ -8,7 +8,7 @@
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
 //! transfers, for looking into errors; `--load` measures the cell load alone,
-//! `--packets` the packet study.
+//! `--packets` the packet study, `--peers` that study beside tshark and tcptrace.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
@@ -17,6 +17,7 @@ mod capture;
 mod emulated;
 mod load;
 mod packets;
+mod peers;
 mod run;
 mod score;
 mod uplink;
@@ -47,7 +48,11 @@ fn main() -> anyhow::Result<ExitCode> {
             let met = packets::measure(&shared())? != Some(false);
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        _ => bail!("no arguments, --load, --packets, or --series N"),
+        [flag] if flag == "--peers" => {
+            let met = peers::measure(&shared())? != Some(false);
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        _ => bail!("no arguments, --load, --packets, --peers, or --series N"),
     }
     let met = [
         emulated_cells()?,

@@ -84,6 +84,12 @@ impl PacketStudy {
         self.rows.pop_front()
     }
 
+    /// What is known of the capture so far.
+    #[must_use]
+    pub const fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
     /// How many flows are open.
     #[must_use]
     pub fn open_flows(&self) -> usize {
