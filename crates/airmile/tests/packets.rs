@@ -88,8 +88,7 @@ fn files_hold_the_rows_of_the_tables() {
         let into = dir.path().join(format!("{format:?}"));
         let options =
             PacketOptions { output: Some((into.clone(), format)), ..PacketOptions::default() };
-        let (_, written) =
-            packets::packets(&[sample()], &options, &Progress::default()).unwrap();
+        let (_, written) = packets::packets(&[sample()], &options, &Progress::default()).unwrap();
         let mut found: Vec<(String, u64)> = written
             .iter()
             .map(|(path, n)| (path.file_stem().unwrap().to_string_lossy().into_owned(), *n))

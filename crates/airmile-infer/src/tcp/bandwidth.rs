@@ -14,6 +14,8 @@ const MEMORY_NS: i64 = 1_500_000_000;
 /// (chosen here: above the jitter of a radio link, which is 10 ms between
 /// opportunities and as much on the way back).
 const QUEUED_NS: i64 = 20_000_000;
+/// ACKs at the end of a bin that are tried as the end of its window (chosen here).
+const TRIED_ENDS: usize = 8;
 /// Ticks that a window has at least: an error of 1 in 25 at either end.
 const MIN_TICKS: u32 = 25;
 /// Windows are of a few RTTs, and of no fewer ticks of the commonest clock.
@@ -75,6 +77,8 @@ impl Window {
 pub(super) struct Bandwidth {
     points: VecDeque<Point>,
     least_rtt: Option<i64>,
+    /// The bar of the ACKs so far.
+    bar: Option<SendRateBar>,
     /// The best window of the current bin.
     best: Option<Window>,
     bin: i64,
@@ -90,7 +94,10 @@ const MAX_WAITING: usize = 2_000;
 impl Bandwidth {
     /// Out-of-order data or a duplicate ACK: windows do not reach across it.
     pub(super) fn disturb(&mut self) {
-        self.points.clear();
+        if !self.points.is_empty() {
+            self.settle();
+            self.points.clear();
+        }
     }
 
     /// Mean of the samples in bit/s.
@@ -110,14 +117,18 @@ impl Bandwidth {
     ) {
         let rtt = at_ns - sent_ns;
         let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
-        self.least_rtt = Some(least);
-        if bar == SendRateBar::Auto && rtt < least + QUEUED_NS {
-            // The queue had run empty: the next window begins behind it.
-            self.points.clear();
+        let bin = (at_ns - least / 2).div_euclid(BIN_NS);
+        if bin != self.bin {
+            self.close_bin();
+            self.bin = bin;
         }
+        self.least_rtt = Some(least);
+        self.bar = Some(bar);
         let backwards = |last: &Point| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
-        if self.points.back().is_some_and(backwards) {
-            self.points.clear();
+        let ran_empty = bar == SendRateBar::Auto && rtt < least + QUEUED_NS;
+        if ran_empty || self.points.back().is_some_and(backwards) {
+            // The next window begins behind it.
+            self.disturb();
         }
         while self.points.front().is_some_and(|p| at_ns - p.at_ns > MEMORY_NS) {
             self.points.pop_front();
@@ -126,27 +137,30 @@ impl Bandwidth {
             self.points.pop_front();
         }
         self.points.push_back(Point { at_ns, ticks, acked, sent_ns, delayed: segments < 2 });
-        let bin = (at_ns - least / 2).div_euclid(BIN_NS);
-        if bin != self.bin {
-            self.close_bin();
-            self.bin = bin;
-        }
-        let rtts = least.max(MIN_TICKS_NS);
-        for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
-            self.consider(length, bar);
+    }
+
+    /// Chooses the best window that ends in this bin, once nothing more comes
+    /// that could end a better one.
+    fn settle(&mut self) {
+        let rtts = self.least_rtt.unwrap_or(0).max(MIN_TICKS_NS);
+        let from = self.points.len().saturating_sub(TRIED_ENDS);
+        for end in (from..self.points.len()).rev() {
+            for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
+                self.consider(end, length);
+            }
         }
     }
 
-    /// Tries the window that ends with the last ACK and is about `length` long.
-    fn consider(&mut self, length: i64, bar: SendRateBar) {
-        let Some(&last) = self.points.back() else { return };
-        let from = self.points.partition_point(|p| p.at_ns <= last.at_ns - length);
-        let Some(first) = from.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
+    /// Tries the window that ends with the ACK `end` and is about `length` long.
+    fn consider(&mut self, end: usize, length: i64) {
+        let Some(last) = self.points.get(end).copied().filter(|p| !p.delayed) else { return };
+        let before = self.points.partition_point(|p| p.at_ns <= last.at_ns - length);
+        let Some(first) = before.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
             return;
         };
         let ticks = last.ticks.wrapping_sub(first.ticks);
         let (bytes, sending) = (last.acked - first.acked, last.sent_ns - first.sent_ns);
-        if last.delayed || ticks < MIN_TICKS || bytes <= 0 {
+        if ticks < MIN_TICKS || bytes <= 0 {
             return;
         }
         let r_snd_bps =
@@ -155,9 +169,9 @@ impl Bandwidth {
         let way_back = self.least_rtt.unwrap_or(0) / 2;
         let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
         let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps };
-        let fast_enough = match bar {
-            SendRateBar::Fixed(least) => r_snd_bps >= least,
-            SendRateBar::Auto => true,
+        let fast_enough = match self.bar {
+            Some(SendRateBar::Fixed(least)) => r_snd_bps >= least,
+            Some(SendRateBar::Auto) | None => true,
         };
         if fast_enough && self.best.is_none_or(|best| self.is_nearer(&window, &best)) {
             self.best = Some(window);
@@ -173,6 +187,7 @@ impl Bandwidth {
     }
 
     fn close_bin(&mut self) {
+        self.settle();
         if let Some(best) = self.best.take()
             && self.waiting.len() < MAX_WAITING
         {
