@@ -3,7 +3,7 @@
 //! Views are lax: a header is read where it was captured, and lengths come from
 //! the IP header, so captures of headers alone are read whole.
 
-use airmile_model::packet::Packet;
+use airmile_model::packet::{Address, Packet, Transport};
 
 use super::capture::Frame;
 use super::{ip, link};
@@ -39,22 +39,45 @@ const MAX_TAGS: usize = 8;
 ///
 /// # Errors
 /// Where the frame holds no IP packet, or its IP header cannot be read.
+#[inline]
 pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     let (protocol, at) = network_layer(frame.link, frame.data)?;
     let data = frame.data.get(at..).unwrap_or_default();
     let wire_bytes = frame.wire_bytes.saturating_sub(u32::try_from(at).unwrap_or(u32::MAX));
     match protocol {
         ether_type::IPV4 | ether_type::IPV6 => {
-            let mut packet = ip::read(data, wire_bytes, 0)?;
-            packet.at_ns = frame.at_ns;
-            packet.interface = frame.interface;
+            let mut packet = empty(frame);
+            ip::read(data, wire_bytes, &mut packet)?;
             Ok(packet)
         }
         other => Err(Unread::NotIp(other)),
     }
 }
 
+/// A packet of which nothing was read yet.
+#[inline]
+fn empty<'a>(frame: &Frame<'a>) -> Packet<'a> {
+    let nowhere = Address::v4([0; 4]);
+    Packet {
+        at_ns: frame.at_ns,
+        src: nowhere,
+        dst: nowhere,
+        src_port: 0,
+        dst_port: 0,
+        protocol: 0,
+        transport: Transport::Other,
+        ip_id: None,
+        ip_bytes: 0,
+        payload_bytes: 0,
+        payload: &[],
+        fragmented: false,
+        tunnelled: false,
+        interface: frame.interface,
+    }
+}
+
 /// The EtherType of what the frame carries, and where that begins.
+#[inline]
 fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize), Unread> {
     match link_type {
         link::ETHERNET => tagged(data, 12),
@@ -140,6 +163,7 @@ fn nflog(data: &[u8]) -> Result<(u16, usize), Unread> {
     }
 }
 
+#[inline]
 fn by_version(data: &[u8], at: usize) -> Result<(u16, usize), Unread> {
     match data.get(at).ok_or(Unread::Cut("IP"))? >> 4 {
         4 => Ok((ether_type::IPV4, at)),

@@ -1,6 +1,6 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) down to the transport header.
 
-use airmile_model::packet::{Address, Packet, Transport};
+use airmile_model::packet::{Address, Packet, TcpHeader, Transport};
 
 use super::dissect::{Unread, u16_at};
 use super::{tcp, tunnel};
@@ -32,8 +32,31 @@ struct Network {
     later: bool,
 }
 
-/// Reads an IP packet; `depth` counts the tunnels around it.
-pub(super) fn read(data: &[u8], wire_bytes: u32, depth: u8) -> Result<Packet<'_>, Unread> {
+/// Reads an IP packet into `packet`, through tunnels.
+#[inline]
+pub(super) fn read<'a>(
+    mut data: &'a [u8],
+    mut wire_bytes: u32,
+    packet: &mut Packet<'a>,
+) -> Result<(), Unread> {
+    for _ in 0..MAX_TUNNELS {
+        one(data, wire_bytes, packet)?;
+        let inner = match packet.transport {
+            Transport::Udp => tunnel::gtp_user(packet),
+            _ => None,
+        };
+        let Some(inner) = inner else { return Ok(()) };
+        let skipped = length_u32(packet.payload.len() - inner.len());
+        wire_bytes = packet.payload_bytes.saturating_sub(skipped);
+        data = inner;
+        packet.tunnelled = true;
+    }
+    one(data, wire_bytes, packet)
+}
+
+/// Reads one IP packet and its transport header.
+#[inline]
+fn one<'a>(data: &'a [u8], wire_bytes: u32, packet: &mut Packet<'a>) -> Result<(), Unread> {
     let first = *data.first().ok_or(Unread::Cut("IP"))?;
     let network = match first >> 4 {
         4 => v4(data, wire_bytes)?,
@@ -44,29 +67,24 @@ pub(super) fn read(data: &[u8], wire_bytes: u32, depth: u8) -> Result<Packet<'_>
     let end = data.len().min(network.ip_bytes as usize);
     let above = data.get(network.header_bytes..end).unwrap_or_default();
     let above_bytes = network.ip_bytes.saturating_sub(length_u32(network.header_bytes));
-    let mut packet = Packet {
-        at_ns: 0,
-        src: network.src,
-        dst: network.dst,
-        src_port: 0,
-        dst_port: 0,
-        protocol: network.protocol,
-        transport: Transport::Other,
-        ip_id: network.ip_id,
-        ip_bytes: network.ip_bytes,
-        payload_bytes: above_bytes,
-        payload: above,
-        fragmented: network.first,
-        tunnelled: depth > 0,
-        interface: 0,
-    };
+    packet.src = network.src;
+    packet.dst = network.dst;
+    (packet.src_port, packet.dst_port) = (0, 0);
+    packet.protocol = network.protocol;
+    packet.transport = Transport::Other;
+    packet.ip_id = network.ip_id;
+    packet.ip_bytes = network.ip_bytes;
+    packet.payload_bytes = above_bytes;
+    packet.payload = above;
+    packet.fragmented = network.first;
     if network.later {
         packet.transport = Transport::Fragment;
-        return Ok(packet);
+        return Ok(());
     }
     match network.protocol {
         TCP => {
-            let (header, header_bytes) = tcp::read(above)?;
+            let mut header = TcpHeader::default();
+            let header_bytes = tcp::read(above, &mut header)?;
             (packet.src_port, packet.dst_port) = ports(above).ok_or(Unread::Cut("TCP"))?;
             packet.payload = above.get(header_bytes..).unwrap_or_default();
             packet.payload_bytes = above_bytes
@@ -79,23 +97,19 @@ pub(super) fn read(data: &[u8], wire_bytes: u32, depth: u8) -> Result<Packet<'_>
             packet.payload = above.get(8..).unwrap_or_default();
             packet.payload_bytes = above_bytes.saturating_sub(8);
             packet.transport = Transport::Udp;
-            if depth < MAX_TUNNELS
-                && let Some(inner) = tunnel::gtp_user(&packet)
-            {
-                let skipped = length_u32(packet.payload.len() - inner.len());
-                return read(inner, packet.payload_bytes.saturating_sub(skipped), depth + 1);
-            }
         }
         ICMP | ICMPV6 => packet.transport = Transport::Icmp,
         _ => {}
     }
-    Ok(packet)
+    Ok(())
 }
 
+#[inline]
 fn ports(above: &[u8]) -> Option<(u16, u16)> {
     Some((u16_at(above, 0)?, u16_at(above, 2)?))
 }
 
+#[inline]
 fn v4(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
     let header = data.first_chunk::<20>().ok_or(Unread::Cut("IPv4"))?;
     let header_bytes = usize::from(header[0] & 0x0f) * 4;

@@ -4,26 +4,23 @@ use airmile_model::packet::{SeqNum, TcpFlags, TcpHeader};
 
 use super::dissect::{Unread, u32_at};
 
-/// The header, and its length in bytes, options included.
-pub(super) fn read(data: &[u8]) -> Result<(TcpHeader, usize), Unread> {
+/// Reads the header; gives its length in bytes, options included.
+#[inline]
+pub(super) fn read(data: &[u8], header: &mut TcpHeader) -> Result<usize, Unread> {
     let fixed = data.first_chunk::<20>().ok_or(Unread::Cut("TCP"))?;
     let header_bytes = usize::from(fixed[12] >> 4) * 4;
     if header_bytes < 20 {
         return Err(Unread::Bad("TCP data offset"));
     }
-    let word = |at| u32_at(fixed, at).unwrap_or(0);
-    let mut header = TcpHeader {
-        seq: SeqNum(word(4)),
-        ack: SeqNum(word(8)),
-        flags: TcpFlags(fixed[13]),
-        window: u16::from_be_bytes([fixed[14], fixed[15]]),
-        checksum: u16::from_be_bytes([fixed[16], fixed[17]]),
-        ..TcpHeader::default()
-    };
+    header.seq = SeqNum(u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]));
+    header.ack = SeqNum(u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]));
+    header.flags = TcpFlags(fixed[13]);
+    header.window = u16::from_be_bytes([fixed[14], fixed[15]]);
+    header.checksum = u16::from_be_bytes([fixed[16], fixed[17]]);
     let options = data.get(20..header_bytes.min(data.len())).unwrap_or_default();
     header.options_cut = data.len() < header_bytes;
-    read_options(&mut header, options);
-    Ok((header, header_bytes))
+    read_options(header, options);
+    Ok(header_bytes)
 }
 
 fn read_options(header: &mut TcpHeader, mut options: &[u8]) {
