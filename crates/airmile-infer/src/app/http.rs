@@ -136,3 +136,67 @@ fn field(line: &str) -> Option<(String, &str)> {
     let (name, value) = line.split_once(':')?;
     Some((name.to_ascii_lowercase(), value.trim()))
 }
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::packet::{Address, Transport};
+
+    use super::*;
+
+    fn push(http: &mut HttpState, ms: i64, up: bool, payload: &[u8], bytes: u32) -> Vec<PacketRow> {
+        let packet = Packet {
+            at_ns: ms * 1_000_000,
+            src: Address::v4([10, 0, 0, 1]),
+            dst: Address::v4([192, 0, 2, 1]),
+            src_port: 40_000,
+            dst_port: 80,
+            protocol: 6,
+            transport: Transport::Other,
+            ip_id: None,
+            ip_bytes: 40 + bytes,
+            payload_bytes: bytes,
+            payload,
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        };
+        let mut rows = Vec::new();
+        let place = Place { flow: 1, user: 2, up, server_port: 80, tcp: true };
+        http.push(place, &packet, &mut rows);
+        rows
+    }
+
+    #[test]
+    fn requests_on_one_connection_with_cut_payload() {
+        let mut http = HttpState::default();
+        let get = b"GET /v.mp4?token=1 HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-99\r\n\r\n";
+        assert!(push(&mut http, 0, true, get, get.len() as u32).is_empty());
+        let head = b"HTTP/1.1 206 Partial Content\r\nContent-Type: Video/MP4; x=1\r\nContent-Length: 3000\r\nX-Cut: a";
+        assert!(push(&mut http, 50, false, head, 1448).is_empty());
+        assert!(push(&mut http, 60, false, &[], 1448).is_empty());
+        push(&mut http, 70, true, b"HEAD / HTTP/1.1\r\nHost: b\r\n\r\n", 30);
+        let rows = push(&mut http, 99, false, b"HTTP/1.1 404 Not Found\r\n\r\n", 30);
+        let [PacketRow::Http(row)] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((row.method.as_str(), row.path.as_str(), row.range), ("GET", "/v.mp4", true));
+        assert_eq!(row.host.as_deref(), Some("a.example"));
+        assert_eq!((row.status, row.content_type.as_deref()), (Some(206), Some("video/mp4")));
+        assert_eq!((row.content_length_bytes, row.response_bytes), (Some(3000), 2896));
+        assert_eq!((row.response_ns, row.end_ns), (Some(50_000_000), Some(60_000_000)));
+        let mut rest = Vec::new();
+        http.finish(&mut rest);
+        let [PacketRow::Http(row)] = rest.as_slice() else { panic!("{rest:?}") };
+        assert_eq!((row.status, row.method.as_str()), (Some(404), "HEAD"));
+    }
+
+    #[test]
+    fn an_interim_response_is_not_the_answer() {
+        let mut http = HttpState::default();
+        push(&mut http, 0, true, b"POST /u HTTP/1.1\r\n\r\n", 20);
+        push(&mut http, 1, false, b"HTTP/1.1 100 Continue\r\n\r\n", 25);
+        push(&mut http, 2, false, b"HTTP/1.1 201 Created\r\n\r\n", 24);
+        let mut rows = Vec::new();
+        http.finish(&mut rows);
+        let [PacketRow::Http(row)] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((row.status, row.response_ns), (Some(201), Some(1_000_000)));
+    }
+}

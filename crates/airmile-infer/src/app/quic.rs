@@ -66,6 +66,8 @@ impl QuicState {
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::packet::{Address, Transport};
+
     use super::*;
 
     #[test]
@@ -75,5 +77,41 @@ mod tests {
         assert!(!is_long_header(&[0x43, 0, 0, 0, 1]));
         assert!(!is_long_header(&[0xc3, 0, 0, 0, 7]));
         assert!(!is_long_header(&[0xc3, 0, 0, 0]));
+    }
+
+    fn push(quic: &mut QuicState, ms: i64, up: bool, first: u8) -> Option<i64> {
+        let payload = [first, 0, 0, 0, 1, 0];
+        let packet = Packet {
+            at_ns: ms,
+            src: Address::v4([10, 0, 0, 1]),
+            dst: Address::v4([192, 0, 2, 1]),
+            src_port: 40_000,
+            dst_port: 443,
+            protocol: 17,
+            transport: Transport::Udp,
+            ip_id: None,
+            ip_bytes: 34,
+            payload_bytes: 6,
+            payload: &payload,
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        };
+        quic.push(up, &packet)
+    }
+
+    #[test]
+    fn handshake_and_spin() {
+        let mut quic = QuicState::default();
+        assert_eq!(push(&mut quic, 0, true, 0xc3), None);
+        assert_eq!(push(&mut quic, 30, false, 0xc3), None);
+        assert_eq!(push(&mut quic, 70, true, 0x43), None);
+        assert_eq!(quic.handshake_ns(), Some(70));
+        assert_eq!(push(&mut quic, 100, false, 0x43), None);
+        // The server repeats the client's 0; the client then turns it to 1.
+        assert_eq!(push(&mut quic, 140, true, 0x63), None, "no edge was seen yet");
+        assert_eq!(push(&mut quic, 170, false, 0x63), None);
+        assert_eq!(push(&mut quic, 212, true, 0x43), Some(42));
+        assert_eq!(push(&mut quic, 220, true, 0x43), None);
     }
 }
