@@ -30,10 +30,11 @@ fn one_request_from_capture_to_tables() {
     let (report, tables) = study(&sample());
     assert_eq!((report.tcp_flows, report.users, report.quality.packets), (1, 1, 5));
     assert_eq!(report.client_by["syn"], 1);
-    assert_eq!(report.http_bytes["text"], 45);
+    assert_eq!(report.http_bytes["text"], 46);
     assert!(!report.damaged());
     let figure = |name: &str| report.figures.iter().find(|f| f.name == name).unwrap().value;
-    assert_eq!(figure("handshake, monitor to client, median"), None, "port 80 is not the rest");
+    assert_eq!(figure("handshake, monitor to client, median"), Some(1000.0));
+    assert_eq!(figure("handshake, monitor to server, median"), None, "port 80 has a proxy");
     let expected =
         [("flows", 1), ("rtt_samples", 3), ("inflight_samples", 2), ("http", 1), ("users", 1)];
     assert_eq!(rows(&tables), expected);
