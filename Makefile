@@ -48,8 +48,9 @@ bench: ## decoding beside a bare loop and signalcat, inference in TTIs per secon
 	target/bench-venv/bin/pip -q install signalcat==2.1.2 || echo "SKIPPED: signalcat cannot be installed"
 	$(CARGO) run --release --locked -p airmile-bench -- $(addprefix --signalcat ,$(wildcard target/bench-venv/bin/scat))
 
-differential: ## our decode of the sample logs against another decoder's, field by field
+differential: ## our decode of the sample logs against another decoder's, packets against tshark and tcptrace
 	$(CARGO) test --locked --release -p airmile-decode --test reference -- --nocapture
+	$(CARGO) run --release --locked -p airmile-accuracy -- --peers
 
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
 use airmile::{
-    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, RadioOptions, TimePoint,
+    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, PacketOptions,
+    RadioOptions, TableFormat, TimePoint,
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -19,6 +21,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
   airmile diagnose log.qmdl --transfers player.csv --json
   airmile radio grants.csv rlc.csv        the same from tables
   airmile decode log.dlf --only grant --format csv > grants.csv
+  airmile packets capture.pcap            what the wire saw: flows, RTTs, losses
   airmile lab run sample-download -o run  a sample, with the truth
 
 Exit status: 0 done, 1 a --fail-if budget was exceeded, 2 usage,
@@ -76,6 +79,13 @@ pub enum Command {
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
   gunzip -c log.qmdl.gz | airmile diagnose - --json")]
     Diagnose(DiagnoseArgs),
+    /// Packet captures: flows, RTTs, losses, available bandwidth, beside a study of an LTE network
+    #[command(after_help = "Examples:
+  airmile packets capture.pcap
+  airmile packets day1.pcap.gz day2.pcap.zst --json
+  airmile packets capture.pcapng --out tables --table-format csv
+  tcpdump -w - -s 96 | airmile packets -")]
+    Packets(PacketsArgs),
     /// A cell whose queues can be seen: sample logs with the truth
     #[command(subcommand)]
     Lab(LabCommand),
@@ -284,6 +294,90 @@ pub struct DiagnoseArgs {
     /// Files beside the answer.
     #[command(flatten)]
     pub exports: ExportArgs,
+}
+
+/// Kind of files that tables become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableKind {
+    /// Parquet, compressed inside
+    Parquet,
+    /// CSV with a header
+    Csv,
+}
+
+/// Arguments of `packets`.
+#[derive(Debug, Clone, Args)]
+pub struct PacketsArgs {
+    /// Captures (pcap or pcapng, compressed or not), in order of time; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// What kind of files they become
+    #[arg(long, value_enum, default_value_t = TableKind::Parquet)]
+    pub table_format: TableKind,
+    /// A network of the clients (may be repeated); without one clients are told by SYN, address and port
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = network)]
+    pub client_net: Vec<(std::net::IpAddr, u8)>,
+    /// Server ports behind a proxy that splits connections
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,8080")]
+    pub proxy_ports: Vec<u16>,
+    /// A flow ends after this many seconds without a packet
+    #[arg(long, value_name = "S", default_value_t = 3600)]
+    pub idle_s: u32,
+    /// The radio is idle after this many seconds without a packet (promotion delay)
+    #[arg(long, value_name = "S", default_value_t = 13)]
+    pub promotion_idle_s: u32,
+    /// The radio's tail in seconds (energy)
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub tail_s: u32,
+    /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
+    #[arg(long, value_name = "MBPS", default_value = "30", value_parser = send_rate)]
+    pub send_rate: SendRateBar,
+}
+
+fn network(text: &str) -> Result<(std::net::IpAddr, u8), String> {
+    let wrong = || "give a network as 10.0.0.0/8 or fd00::/8".to_owned();
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
+    let bits: u8 = bits.parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    if bits <= most { Ok((address, bits)) } else { Err(wrong()) }
+}
+
+fn send_rate(text: &str) -> Result<SendRateBar, String> {
+    if text == "auto" {
+        return Ok(SendRateBar::Auto);
+    }
+    match text.parse::<f64>() {
+        Ok(mbps) if mbps > 0.0 && mbps.is_finite() => Ok(SendRateBar::Fixed(mbps * 1e6)),
+        _ => Err("give Mbit/s above 0, or auto".into()),
+    }
+}
+
+impl PacketsArgs {
+    /// As the facade takes them.
+    pub fn options(&self) -> PacketOptions {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let defaults = StudyOptions::default();
+        let format = match self.table_format {
+            TableKind::Parquet => TableFormat::Parquet,
+            TableKind::Csv => TableFormat::Csv,
+        };
+        PacketOptions {
+            study: StudyOptions {
+                idle_ns: i64::from(self.idle_s) * SECOND_NS,
+                promotion_idle_ns: i64::from(self.promotion_idle_s) * SECOND_NS,
+                proxy_ports: self.proxy_ports.clone(),
+                client_networks: self.client_net.iter().map(|&(a, n)| (a.into(), n)).collect(),
+                send_rate_bar: self.send_rate,
+                radio: RadioModel { tail_ns: i64::from(self.tail_s) * SECOND_NS, ..defaults.radio },
+                ..defaults
+            },
+            output: self.out.clone().map(|dir| (dir, format)),
+        }
+    }
 }
 
 /// Arguments of `lab`.

@@ -95,7 +95,8 @@ pub struct MessageRow {
 }
 
 impl FileReport {
-    fn new(input: &Input, kind: Kind) -> Self {
+    /// Of an input of which nothing was read yet.
+    pub(crate) fn new(input: &Input, kind: Kind) -> Self {
         Self {
             path: input.path().display().to_string(),
             kind: kind.name(),
@@ -133,7 +134,7 @@ impl FileReport {
         }
     }
 
-    fn problem(&mut self, problem: Problem) {
+    pub(crate) fn problem(&mut self, problem: Problem) {
         self.damaged |= problem.severity == Severity::Damage;
         if self.problems.len() < KEPT_PROBLEMS {
             self.problems.push(problem);
