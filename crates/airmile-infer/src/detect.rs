@@ -103,6 +103,27 @@ impl TransferDetector {
         }
     }
 
+    /// The activity under way; a later grant can make it longer.
+    #[must_use]
+    pub const fn current(&self) -> Option<&DetectedTransfer> {
+        self.current.as_ref()
+    }
+
+    /// Says that no grant at or before a TTI is still to come: ends the activity
+    /// whose pause is over.
+    pub fn advance(&mut self, tti: TtiIndex) {
+        let pause = self.options.pause_ttis;
+        if self.current.as_ref().is_some_and(|activity| tti.since(activity.end_tti) >= pause) {
+            self.close();
+        }
+    }
+
+    /// Activities so far that were too small.
+    #[must_use]
+    pub const fn small(&self) -> SmallTransfers {
+        self.small
+    }
+
     /// The next finished activity.
     pub fn poll(&mut self) -> Option<DetectedTransfer> {
         self.done.pop_front()

@@ -8,5 +8,6 @@ pub mod radio;
 pub mod report;
 pub mod series;
 mod tracks;
+mod watch;
 
 pub use tracks::{EvidenceCounts, ServingCell};
