@@ -53,7 +53,7 @@ pub struct SmallTransfers {
 }
 
 /// Finds one direction's transfers in grants given in TTI order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TransferDetector {
     dir: Direction,
     options: DetectOptions,

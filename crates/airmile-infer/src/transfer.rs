@@ -157,7 +157,7 @@ impl Timeline {
         }
         if runs_known && bursts_known {
             gauge.whole = true;
-            gauge.times_us = self.time_us(gauge.start).zip(self.time_us(gauge.end));
+            gauge.times_us = self.us_of(gauge.start).zip(self.us_of(gauge.end));
         }
     }
 
@@ -217,7 +217,14 @@ impl Timeline {
         Some(TtiIndex(tti.saturating_add(at.ns.saturating_sub(ns).div_euclid(tti_ns))))
     }
 
-    fn time_us(&self, tti: i64) -> Option<i64> {
+    /// The time of a TTI by the log's clock, in microseconds since the Unix
+    /// epoch; `None` while no anchor is known.
+    #[must_use]
+    pub fn time_us(&self, tti: TtiIndex) -> Option<i64> {
+        self.us_of(tti.0)
+    }
+
+    fn us_of(&self, tti: i64) -> Option<i64> {
         let after = self.anchors.partition_point(|anchor| anchor.1 <= tti);
         let &(ns, anchor) = self.anchors.get(after.saturating_sub(1))?;
         let tti_ns = 1_000_000_i64 >> self.numerology.min(6);
@@ -323,7 +330,7 @@ impl Timeline {
             notes
                 .push(format!("records are missing for {unknown_ms:.0} ms of {duration_ms:.0} ms"));
         }
-        let seen_us = gauge.times_us.or_else(|| self.time_us(start).zip(self.time_us(end)));
+        let seen_us = gauge.times_us.or_else(|| self.us_of(start).zip(self.us_of(end)));
         TransferFinding {
             id: transfer.id.clone(),
             dir: self.dir,

@@ -126,7 +126,7 @@ pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) ->
     Ok(conclude(&answer, &options.thresholds))
 }
 
-pub(super) fn conclude(answer: &Answer, thresholds: &VerdictThresholds) -> Diagnosis {
+pub(crate) fn conclude(answer: &Answer, thresholds: &VerdictThresholds) -> Diagnosis {
     let Answer { report, seen } = answer;
     let session = session(report, thresholds);
     let transfers = report

@@ -162,14 +162,14 @@ pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
 }
 
 /// What `radio` says, and what `diagnose` needs to explain it.
-pub(super) struct Answer {
-    pub(super) report: RadioReport,
+pub(crate) struct Answer {
+    pub(crate) report: RadioReport,
     /// Of each transfer, in the same order.
-    pub(super) seen: Vec<Seen>,
+    pub(crate) seen: Vec<Seen>,
 }
 
 /// What was seen of a transfer, beside its finding.
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// `None` where it could not be placed.
     pub(super) bursts: Option<BurstsSeen>,
     pub(super) others: Others,
@@ -212,7 +212,7 @@ pub(super) fn radio_with(
             .map_or(0, |(s, _)| *s),
     };
     match done.remove(&chosen) {
-        Some(tracks) => report(loaded, chosen, tracks, options),
+        Some(tracks) => Ok(report(loaded, chosen, tracks, options)),
         None => Err(nothing(&loaded)),
     }
 }
@@ -225,12 +225,13 @@ fn nothing(loaded: &Loaded) -> Error {
     ))
 }
 
-fn report(
+/// What a subscription's estimators say.
+pub(crate) fn report(
     loaded: Loaded,
     subscription: u8,
     tracks: TracksDone,
     options: &RadioOptions,
-) -> Result<Answer> {
+) -> Answer {
     let TracksDone { dl, ul, load, load_untold, counts, loss, cells, bandwidth, filter } = tracks;
     let (transfers_from, found) = if loaded.transfers.is_empty() {
         let mut found = findings_of_detected(&dl, options);
@@ -278,7 +279,7 @@ fn report(
         empty_window,
         missing,
     };
-    Ok(Answer { report, seen })
+    Answer { report, seen }
 }
 
 /// Of a transfer whose bounds are guessed from the allocation, the time before

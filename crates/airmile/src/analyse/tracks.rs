@@ -81,14 +81,15 @@ const GATHER_RECORDS: u32 = 8_192;
 
 /// Which lists to keep of the whole log; findings need none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(crate) enum Keep {
     Findings,
     /// Bursts and windows of load, too.
     Lists,
 }
 
 /// One direction's findings.
-pub(super) struct Track {
+#[derive(Debug, Clone)]
+pub(crate) struct Track {
     pub(super) timeline: Timeline,
     pub(super) usage: UsageBins,
     watch: Watch,
@@ -98,7 +99,7 @@ pub(super) struct Track {
 }
 
 /// One direction's findings at the end of the log.
-pub(super) struct TrackDone {
+pub(crate) struct TrackDone {
     pub(super) timeline: Timeline,
     pub(super) usage: UsageBins,
     pub(super) watched: Vec<Watched>,
@@ -106,8 +107,25 @@ pub(super) struct TrackDone {
     pub(super) bursts: Vec<Burst>,
 }
 
+/// A burst with its times in microseconds since the Unix epoch.
+#[derive(Debug, Clone)]
+pub(crate) struct TimedBurst {
+    pub(crate) burst: Burst,
+    pub(crate) start_us: Option<i64>,
+    pub(crate) end_us: Option<i64>,
+}
+
+impl TimedBurst {
+    fn of(burst: Burst, timeline: &Timeline) -> Self {
+        let start_us = timeline.time_us(burst.start_tti);
+        let end_us = timeline.time_us(burst.end_tti);
+        Self { burst, start_us, end_us }
+    }
+}
+
 /// The estimators of one subscription.
-pub(super) struct Tracks {
+#[derive(Debug, Clone)]
+pub(crate) struct Tracks {
     filter: LimitFilter,
     dl: BurstTracker,
     ul: UplinkTracker,
@@ -127,7 +145,7 @@ pub(super) struct Tracks {
 
 /// Windows of the primary cell's load.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Windows {
+pub(crate) struct Windows {
     /// Where they are kept.
     kept: Option<Vec<LoadEstimate>>,
     /// Of which the load cannot be told.
@@ -135,7 +153,7 @@ pub(super) struct Windows {
 }
 
 /// What a subscription's records gave.
-pub(super) struct TracksDone {
+pub(crate) struct TracksDone {
     pub(super) dl: TrackDone,
     pub(super) ul: TrackDone,
     /// Load of the primary cell, where it is kept.
@@ -147,6 +165,17 @@ pub(super) struct TracksDone {
     pub(super) bandwidth: Option<(u16, &'static str)>,
     /// The limits, with the start that they count from.
     pub(super) filter: LimitFilter,
+}
+
+impl TracksDone {
+    /// The bursts that were kept, downlink then uplink.
+    pub(crate) fn burst_times(&self) -> Vec<TimedBurst> {
+        let of = |track: &TrackDone| {
+            let timed = |burst: &Burst| TimedBurst::of(burst.clone(), &track.timeline);
+            track.bursts.iter().map(timed).collect::<Vec<_>>()
+        };
+        [of(&self.dl), of(&self.ul)].concat()
+    }
 }
 
 /// A serving cell that was measured.
@@ -208,7 +237,7 @@ impl Track {
 
 impl Tracks {
     /// Estimators of a log with these transfers, or else with those that it shows.
-    pub(super) fn new(options: &RadioOptions, given: &[Transfer], keep: Keep) -> Self {
+    pub(crate) fn new(options: &RadioOptions, given: &[Transfer], keep: Keep) -> Self {
         Self {
             filter: LimitFilter::new(options.limits),
             dl: BurstTracker::new(options.burst),
@@ -227,7 +256,7 @@ impl Tracks {
         }
     }
 
-    pub(super) fn push(&mut self, record: &Record) {
+    pub(crate) fn push(&mut self, record: &Record) {
         // What a cell is holds whenever it was told.
         if !matches!(record, Record::CellInfo(_)) && !self.filter.keeps(record) {
             return;
@@ -284,8 +313,49 @@ impl Tracks {
         }
     }
 
+    /// Bursts that were decided since the last call, downlink then uplink,
+    /// with their times; nothing where lists are not kept.
+    pub(crate) fn take_bursts(&mut self) -> Vec<TimedBurst> {
+        self.absorb();
+        let mut out = Vec::new();
+        for track in [&mut self.dl_track, &mut self.ul_track] {
+            let bursts = track.bursts.as_mut().map(std::mem::take).unwrap_or_default();
+            out.extend(bursts.into_iter().map(|burst| TimedBurst::of(burst, &track.timeline)));
+        }
+        out
+    }
+
+    /// Activities under way at the newest record, downlink then uplink: first TTI.
+    pub(crate) fn under_way(&mut self) -> [Option<TtiIndex>; 2] {
+        self.end_activities(self.now);
+        let first = |track: &Track| track.detector.current().map(|activity| activity.start_tti);
+        [first(&self.dl_track), first(&self.ul_track)]
+    }
+
+    /// Forgets all but the last transfers that are whole; those are told apart
+    /// by their names in the answer.
+    pub(crate) fn retire(&mut self, keep: usize) {
+        if let Some(windows) = &mut self.windows.kept {
+            let old = windows.len().saturating_sub(keep);
+            windows.drain(..old);
+        }
+        for track in [&mut self.dl_track, &mut self.ul_track] {
+            track.watch.retire(keep);
+        }
+    }
+
+    /// Names of the transfers that are whole: nothing of them changes any more.
+    pub(crate) fn whole(&self) -> impl Iterator<Item = &str> {
+        self.dl_track.watch.whole().chain(self.ul_track.watch.whole())
+    }
+
+    /// Blocks of user data so far.
+    pub(crate) const fn blocks(&self) -> u64 {
+        self.counts.dl_blocks + self.counts.ul_blocks
+    }
+
     /// Takes in what the trackers have decided.
-    fn gather(&mut self) {
+    pub(crate) fn gather(&mut self) {
         self.absorb();
         let now = Until::now(self.dl.decided(), self.now);
         self.end_activities(now.records);
@@ -326,7 +396,7 @@ impl Tracks {
         }
     }
 
-    pub(super) fn finish(mut self) -> TracksDone {
+    pub(crate) fn finish(mut self) -> TracksDone {
         let rest = self.dl.finish();
         rest.into_iter().for_each(|burst| self.dl_track.add_burst(burst));
         let rest = self.ul.finish();

@@ -14,7 +14,7 @@ const LATE_TTIS: i64 = 1_000;
 
 /// What others held of the cell, over the windows of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Others {
+pub(crate) struct Others {
     n: u64,
     share_sum: f64,
     confidence_sum: f64,
@@ -36,7 +36,7 @@ impl Others {
 
 /// A transfer that is measured in one direction.
 #[derive(Debug, Clone)]
-pub(super) struct Watched {
+pub(crate) struct Watched {
     /// Its place among the others.
     number: usize,
     pub(super) transfer: Transfer,
@@ -151,7 +151,7 @@ impl Until {
 
 /// The transfers of one direction.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     /// Of those given, or those detected of which something is still to come.
     open: Vec<Watched>,
     done: Vec<Watched>,
@@ -257,6 +257,17 @@ impl Watch {
             }
         }
         self.load.drain(..ready);
+    }
+
+    /// Names of those that are whole.
+    pub(super) fn whole(&self) -> impl Iterator<Item = &str> {
+        self.done.iter().map(|watched| watched.transfer.id.as_str())
+    }
+
+    /// Forgets all but the last so many that are whole.
+    pub(super) fn retire(&mut self, keep: usize) {
+        let old = self.done.len().saturating_sub(keep);
+        self.done.drain(..old);
     }
 
     /// All of them, in their order.

@@ -10,7 +10,7 @@ use super::uplink::UlParts;
 pub(super) type Place = (u8, RntiType);
 
 /// What waits of one TTI.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     /// Downlink assignments, by place.
     pub(super) dl: Vec<(Place, DlParts)>,
