@@ -46,13 +46,13 @@ const SLACK_TTIS: i64 = 50;
 /// Anchors that [`Fit::Past`] keeps per cell (chosen here: seconds of download).
 const PAST_ANCHORS: usize = 512;
 
-/// Windows that [`Fit::Others`] judges together (chosen here: half an hour of
+/// Windows that [`Fit::Others`] judges together (chosen here: a quarter of an hour of
 /// the default ones, a few megabytes), so that memory is bounded.
-pub const EPOCH_WINDOWS: usize = 8_192;
+pub const EPOCH_WINDOWS: usize = 4_096;
 
 /// Anchors that [`Fit::Others`] takes along into the next epoch, per cell
 /// (chosen here: far more than a slope needs).
-const KEPT_ANCHORS: usize = 8_192;
+const KEPT_ANCHORS: usize = 4_096;
 
 /// Windows after which an MCS is too old to tell the capacity (chosen here: a
 /// second of the default ones; link adaptation follows the channel within that).
