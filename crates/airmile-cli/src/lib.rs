@@ -48,6 +48,7 @@ fn run_parsed(cli: &Cli) -> u8 {
         Command::Decode(args) => commands::decode::run(&cli.global, args),
         Command::Radio(args) => commands::radio::run(&cli.global, args),
         Command::Diagnose(args) => commands::diagnose::run(&cli.global, args),
+        Command::Live(args) => commands::live::run(&cli.global, args),
         Command::Lab(args) => commands::lab::run(&cli.global, args),
     };
     match outcome {

@@ -4,6 +4,7 @@ pub mod decode;
 pub mod diagnose;
 pub mod inspect;
 pub mod lab;
+pub mod live;
 pub mod radio;
 
 use airmile::{Budget, format_utc};
