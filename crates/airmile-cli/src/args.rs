@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
@@ -86,6 +87,12 @@ pub enum Command {
   airmile packets capture.pcapng --out tables --table-format csv
   tcpdump -w - -s 96 | airmile packets -")]
     Packets(PacketsArgs),
+    /// As it happens: bursts and verdicts from a modem's port or a growing log
+    #[command(after_help = "Examples:
+  airmile live --port /dev/ttyUSB0
+  airmile live --follow log.qmdl --listen 127.0.0.1:8787
+  tail -c +1 -f log.qmdl | airmile live --json")]
+    Live(LiveArgs),
     /// A cell whose queues can be seen: sample logs with the truth
     #[command(subcommand)]
     Lab(LabCommand),
@@ -378,6 +385,29 @@ impl PacketsArgs {
             output: self.out.clone().map(|dir| (dir, format)),
         }
     }
+}
+
+/// Arguments of `live`.
+#[derive(Debug, Clone, Args)]
+pub struct LiveArgs {
+    /// A modem log that grows; without it and --port, standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "port")]
+    pub follow: Option<PathBuf>,
+    /// A modem's serial DIAG port; its logs are turned on
+    #[arg(long, value_name = "PATH")]
+    pub port: Option<PathBuf>,
+    /// Serve a page, JSON, events and Prometheus metrics there; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Ask for this file's token ($AIRMILE_TOKEN otherwise); needed where --listen is not loopback
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub token_file: Option<PathBuf>,
+    /// A line per finding instead of the view, on a terminal too
+    #[arg(long)]
+    pub lines: bool,
+    /// How the radio is analysed.
+    #[command(flatten)]
+    pub analysis: AnalysisArgs,
 }
 
 /// Arguments of `lab`.

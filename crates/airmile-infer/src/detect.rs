@@ -53,7 +53,7 @@ pub struct SmallTransfers {
 }
 
 /// Finds one direction's transfers in grants given in TTI order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TransferDetector {
     dir: Direction,
     options: DetectOptions,
@@ -101,6 +101,27 @@ impl TransferDetector {
                 });
             }
         }
+    }
+
+    /// The activity under way; a later grant can make it longer.
+    #[must_use]
+    pub const fn current(&self) -> Option<&DetectedTransfer> {
+        self.current.as_ref()
+    }
+
+    /// Says that no grant at or before a TTI is still to come: ends the activity
+    /// whose pause is over.
+    pub fn advance(&mut self, tti: TtiIndex) {
+        let pause = self.options.pause_ttis;
+        if self.current.as_ref().is_some_and(|activity| tti.since(activity.end_tti) >= pause) {
+            self.close();
+        }
+    }
+
+    /// Activities so far that were too small.
+    #[must_use]
+    pub const fn small(&self) -> SmallTransfers {
+        self.small
     }
 
     /// The next finished activity.

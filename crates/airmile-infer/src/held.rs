@@ -56,6 +56,11 @@ impl<S: Slot> Held<S> {
         (waited && self.closed.is_none_or(|closed| mark > closed)).then_some(mark)
     }
 
+    /// The TTI before which all is closed.
+    pub(crate) const fn closed(&self) -> Option<SegmentTti> {
+        self.closed
+    }
+
     /// The oldest TTI before `mark`, to be [removed](Self::remove_first); `None`:
     /// there are none, and those before `mark` are closed now.
     pub(crate) fn first_before(&mut self, mark: SegmentTti) -> Option<(SegmentTti, &mut S)> {

@@ -6,6 +6,7 @@
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
 //! - [`detect`]: transfers from the allocation alone, where none are given.
 //! - [`distribution`]: quantiles in little memory.
+//! - [`gauge`]: what is measured of a transfer, piece by piece.
 //! - [`load`]: how much of the cell others hold, and what is free (CLAW).
 //! - [`loss`]: what the radio lost, and what it only delayed.
 //! - [`usage`]: how allocation and signal looked over a span.
@@ -17,6 +18,7 @@ mod app;
 pub mod burst;
 pub mod detect;
 pub mod distribution;
+pub mod gauge;
 mod held;
 pub mod load;
 pub mod loss;

@@ -116,7 +116,7 @@ pub struct RadioLoss {
 type Key = (LossLayer, Direction, u8);
 
 /// Follows sequence numbers per bearer.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LossTracker {
     options: LossOptions,
     streams: BTreeMap<Key, Stream>,
@@ -125,7 +125,7 @@ pub struct LossTracker {
     totals: RadioLoss,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Stream {
     counts: BearerLoss,
     modulus: i64,

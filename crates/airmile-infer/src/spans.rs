@@ -5,6 +5,8 @@
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Coverage {
     spans: Vec<Covered>,
+    /// TTIs covered by spans that were forgotten.
+    forgotten: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +18,17 @@ struct Covered {
 
 impl Coverage {
     pub(crate) const fn new() -> Self {
-        Self { spans: Vec::new() }
+        Self { spans: Vec::new(), forgotten: 0 }
+    }
+
+    /// Forgets the spans that end at or before a TTI; windows that begin before
+    /// it can no longer be asked for.
+    pub(crate) fn forget_before(&mut self, tti: i64) {
+        let n = self.spans.partition_point(|s| s.end <= tti);
+        if let Some(last) = worth_forgetting(n, self.spans.len()).then(|| self.spans[n - 1]) {
+            self.forgotten = last.covered_to(i64::MAX);
+            self.spans.drain(..n);
+        }
     }
 
     /// Adds a span; what is covered already counts once. Spans that come in
@@ -31,7 +43,8 @@ impl Coverage {
         let start = touched.first().map_or(start, |s| s.start.min(start));
         let end = touched.last().map_or(end, |s| s.end.max(end));
         self.spans.splice(first..past, [Covered { start, end, before: 0 }]);
-        let mut before = first.checked_sub(1).map_or(0, |i| self.spans[i].covered_to(i64::MAX));
+        let mut before =
+            first.checked_sub(1).map_or(self.forgotten, |i| self.spans[i].covered_to(i64::MAX));
         for span in &mut self.spans[first..] {
             span.before = before;
             before = span.covered_to(i64::MAX);
@@ -46,7 +59,7 @@ impl Coverage {
     /// TTIs covered before one.
     fn before(&self, tti: i64) -> i64 {
         let begun = self.spans.partition_point(|s| s.start < tti);
-        begun.checked_sub(1).map_or(0, |last| self.spans[last].covered_to(tti))
+        begun.checked_sub(1).map_or(self.forgotten, |last| self.spans[last].covered_to(tti))
     }
 }
 
@@ -63,6 +76,8 @@ impl Covered {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ByteRuns {
     runs: Vec<Run>,
+    /// Bytes of all runs.
+    total: u128,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,13 +90,29 @@ struct Run {
 
 impl ByteRuns {
     pub(crate) const fn new() -> Self {
-        Self { runs: Vec::new() }
+        Self { runs: Vec::new(), total: 0 }
     }
 
     /// Adds the next run.
     pub(crate) fn add(&mut self, start: i64, end: i64, bytes: u64) {
-        let before = self.runs.last().map_or(0, |last| last.before + u128::from(last.bytes));
-        self.runs.push(Run { start, end, bytes, before });
+        self.runs.push(Run { start, end, bytes, before: self.total });
+        self.total += u128::from(bytes);
+    }
+
+    /// The latest TTI at or before one at which no run is cut in two.
+    pub(crate) fn cut_at(&self, tti: i64) -> i64 {
+        let past = self.runs.partition_point(|r| r.start < tti);
+        let last = past.checked_sub(1).map(|i| self.runs[i]);
+        last.filter(|run| run.end > tti).map_or(tti, |run| run.start)
+    }
+
+    /// Forgets the runs that end at or before a TTI; windows that begin before
+    /// it can no longer be asked for.
+    pub(crate) fn forget_before(&mut self, tti: i64) {
+        let n = self.runs.partition_point(|r| r.end <= tti);
+        if worth_forgetting(n, self.runs.len()) {
+            self.runs.drain(..n);
+        }
     }
 
     /// Bytes inside `[start, end)`: a run that crosses an edge counts by its
@@ -100,6 +131,12 @@ impl ByteRuns {
         };
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
+}
+
+/// Whether so many of a list are worth moving the rest for (chosen here: then
+/// each is moved about once).
+pub(crate) const fn worth_forgetting(n: usize, of: usize) -> bool {
+    n >= 256 && 2 * n >= of
 }
 
 impl Run {

@@ -11,7 +11,8 @@ use airmile_model::{
 };
 
 use crate::burst::{Activity, BurstSummary, BurstTracker};
-use crate::spans::{ByteRuns, Coverage, overlapped};
+use crate::gauge::{Decided, Gauge};
+use crate::spans::{ByteRuns, Coverage, overlapped, worth_forgetting};
 
 /// Clock anchors are kept this far apart, in nanoseconds: drift within is
 /// far below a TTI.
@@ -31,6 +32,8 @@ pub struct Timeline {
     sent: ByteRuns,
     /// `(time in ns, TTI)`, ascending.
     anchors: Vec<(i64, i64)>,
+    /// Whether any burst carried bytes that are known.
+    sizes_known: bool,
     /// First TTI that the log speaks of, and the end of the last.
     covered: Option<(i64, i64)>,
 }
@@ -50,8 +53,15 @@ impl Timeline {
             holes: Coverage::new(),
             sent: ByteRuns::new(),
             anchors: Vec::new(),
+            sizes_known: false,
             covered: None,
         }
+    }
+
+    /// Which way its data went.
+    #[must_use]
+    pub const fn dir(&self) -> Direction {
+        self.dir
     }
 
     /// Takes what a tracker has decided so far.
@@ -68,6 +78,7 @@ impl Timeline {
     /// Adds a burst; bursts come in order.
     pub fn add_burst(&mut self, burst: Burst) {
         self.in_burst.add(burst.start_tti.0, burst.end_tti.0);
+        self.sizes_known |= burst.bytes > 0;
         self.bursts.push(burst);
     }
 
@@ -111,10 +122,68 @@ impl Timeline {
         }
     }
 
-    /// Data bytes that were sent in a span.
+    /// Tells the TTIs' length ahead of the runs (NR numerology; 0: LTE).
+    pub const fn set_numerology(&mut self, numerology: u8) {
+        self.numerology = numerology;
+    }
+
+    /// Adds to a gauge what is decided of its span and not in it yet.
+    pub fn gather(&self, gauge: &mut Gauge, decided: Decided) {
+        if gauge.whole {
+            return;
+        }
+        let runs_known = gauge.ended && decided.runs.0 >= gauge.end;
+        let bursts_known = gauge.ended && decided.bursts.0 >= gauge.end;
+        let mut runs = decided.runs.0.min(gauge.end);
+        if !runs_known {
+            // A run counts by its part in a span: it is not to be cut in two.
+            runs = self.sent.cut_at(runs);
+        }
+        if gauge.runs_to < runs {
+            let from = gauge.runs_to;
+            gauge.scheduled += self.scheduled.within(from, runs);
+            gauge.holes += self.holes.within(from, runs);
+            gauge.sent_bytes = gauge.sent_bytes.saturating_add(self.sent.within(from, runs));
+            gauge.runs_to = runs;
+        }
+        let bursts = decided.bursts.0.min(gauge.end);
+        let none_yet = gauge.bursts_to == gauge.start;
+        if gauge.bursts_to < bursts || (bursts_known && none_yet) {
+            let from = gauge.bursts_to;
+            gauge.in_burst += self.in_burst.within(from, bursts);
+            gauge.waits += self.waits.within(from, bursts);
+            gauge.take_bursts(&self.bursts, bursts);
+            gauge.bursts_to = gauge.bursts_to.max(bursts);
+        }
+        if runs_known && bursts_known {
+            gauge.whole = true;
+            gauge.times_us = self.us_of(gauge.start).zip(self.us_of(gauge.end));
+        }
+    }
+
+    /// Forgets what ends at or before these TTIs: no gauge may need it.
+    pub fn forget_before(&mut self, before: Decided) {
+        self.scheduled.forget_before(before.runs.0);
+        self.holes.forget_before(before.runs.0);
+        self.sent.forget_before(before.runs.0);
+        self.in_burst.forget_before(before.bursts.0);
+        self.waits.forget_before(before.bursts.0);
+        let n = self.bursts.partition_point(|b| b.end_tti <= before.bursts);
+        if worth_forgetting(n, self.bursts.len()) {
+            self.bursts.drain(..n);
+        }
+        // The first anchor holds for what is before it.
+        let oldest = before.runs.min(before.bursts).0;
+        let n = self.anchors.partition_point(|anchor| anchor.1 <= oldest).saturating_sub(1);
+        if worth_forgetting(n, self.anchors.len()) {
+            self.anchors.drain(1..n.max(1));
+        }
+    }
+
+    /// The newest TTI whose time is known, and its time.
     #[must_use]
-    pub fn bytes_within(&self, start: TtiIndex, end: TtiIndex) -> u64 {
-        self.sent.within(start.0, end.0)
+    pub fn last_anchor(&self) -> Option<(Stamp, TtiIndex)> {
+        self.anchors.last().map(|&(ns, tti)| (Stamp::modem(ns), TtiIndex(tti)))
     }
 
     /// What the bursts rest on.
@@ -148,7 +217,14 @@ impl Timeline {
         Some(TtiIndex(tti.saturating_add(at.ns.saturating_sub(ns).div_euclid(tti_ns))))
     }
 
-    fn time_us(&self, tti: i64) -> Option<i64> {
+    /// The time of a TTI by the log's clock, in microseconds since the Unix
+    /// epoch; `None` while no anchor is known.
+    #[must_use]
+    pub fn time_us(&self, tti: TtiIndex) -> Option<i64> {
+        self.us_of(tti.0)
+    }
+
+    fn us_of(&self, tti: i64) -> Option<i64> {
         let after = self.anchors.partition_point(|anchor| anchor.1 <= tti);
         let &(ns, anchor) = self.anchors.get(after.saturating_sub(1))?;
         let tti_ns = 1_000_000_i64 >> self.numerology.min(6);
@@ -171,14 +247,34 @@ impl Timeline {
         transfers: &[Transfer],
         thresholds: &VerdictThresholds,
     ) -> Vec<TransferFinding> {
+        let gauged = transfers.iter().map(|transfer| {
+            let gauge = self.place(transfer).map(|(start, end)| {
+                let mut gauge = Gauge::new(start, end);
+                self.gather(&mut gauge, Decided::ALL);
+                gauge
+            });
+            (transfer, gauge)
+        });
+        let gauged: Vec<_> = gauged.collect();
+        let gauged: Vec<_> = gauged.iter().map(|(t, gauge)| (*t, gauge.as_ref())).collect();
+        self.conclude(&gauged, thresholds)
+    }
+
+    /// The findings of all transfers of the user, from gauges that are whole;
+    /// those without one could not be placed.
+    #[must_use]
+    pub fn conclude(
+        &self,
+        transfers: &[(&Transfer, Option<&Gauge>)],
+        thresholds: &VerdictThresholds,
+    ) -> Vec<TransferFinding> {
         let places: Vec<Option<(i64, i64)>> =
-            transfers.iter().map(|t| self.place(t).map(|(start, end)| (start.0, end.0))).collect();
+            transfers.iter().map(|(_, gauge)| gauge.map(|g| (g.start, g.end))).collect();
         transfers
             .iter()
-            .zip(&places)
             .zip(overlapped(&places))
-            .map(|((transfer, place), overlapped)| {
-                self.finding(transfer, *place, overlapped, thresholds)
+            .map(|((transfer, gauge), overlapped)| {
+                self.finding(transfer, *gauge, overlapped, thresholds)
             })
             .collect()
     }
@@ -186,24 +282,27 @@ impl Timeline {
     fn finding(
         &self,
         transfer: &Transfer,
-        place: Option<(i64, i64)>,
+        gauge: Option<&Gauge>,
         overlapped: bool,
         thresholds: &VerdictThresholds,
     ) -> TransferFinding {
-        let (start, end) = place.unwrap_or_default();
+        let placed = gauge.is_some();
+        let nowhere = Gauge::new(TtiIndex(0), TtiIndex(0));
+        let gauge = gauge.unwrap_or(&nowhere);
+        let (start, end) = (gauge.start, gauge.end);
         let mut notes = Vec::new();
         let n_tti = end.saturating_sub(start);
         let tti_ms = self.tti_ms();
-        let judged = self.evidence.is_some() && place.is_some() && n_tti > 0;
+        let judged = self.evidence.is_some() && placed && n_tti > 0;
         let ms = |ttis: i64| ttis as f64 * tti_ms;
         let duration_ms = ms(n_tti.max(0));
-        let throughput_time_ms = judged.then(|| ms(self.in_burst.within(start, end)));
+        let throughput_time_ms = judged.then(|| ms(gauge.in_burst));
         let outside = self.covered.map_or(0, |(first, last)| {
             n_tti.max(0) - (end.min(last).saturating_sub(start.max(first))).max(0)
         });
-        let unknown_ms = ms((self.holes.within(start, end) + outside).min(n_tti.max(0)));
-        let active_time_ms = place.map(|_| ms(self.scheduled.within(start, end)));
-        let bytes = transfer.bytes.or_else(|| place.map(|_| self.sent.within(start, end)));
+        let unknown_ms = ms((gauge.holes + outside).min(n_tti.max(0)));
+        let active_time_ms = placed.then(|| ms(gauge.scheduled));
+        let bytes = transfer.bytes.or_else(|| placed.then_some(gauge.sent_bytes));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
         let (mut verdict, mut confidence) =
             self.verdict(link_demand, unknown_ms / duration_ms, overlapped, thresholds, &mut notes);
@@ -214,7 +313,7 @@ impl Timeline {
                 ms(outside)
             ));
         }
-        if let Some(seen) = self.misses_bytes(transfer.bytes, start, end) {
+        if let Some(seen) = self.misses_bytes(transfer.bytes, gauge) {
             notes.push(format!(
                 "the modem saw {seen} bytes then, not {}: are its times on the modem's clock, or \
                  did it go by Wi-Fi?",
@@ -222,7 +321,7 @@ impl Timeline {
             ));
             (verdict, confidence) = (Verdict::Unknown, 0.0);
         }
-        if place.is_none() {
+        if !placed {
             notes.push("its times cannot be placed on the log's TTIs".into());
         } else if !judged {
             notes.push("the log holds no evidence of this kind".into());
@@ -231,11 +330,12 @@ impl Timeline {
             notes
                 .push(format!("records are missing for {unknown_ms:.0} ms of {duration_ms:.0} ms"));
         }
+        let seen_us = gauge.times_us.or_else(|| self.us_of(start).zip(self.us_of(end)));
         TransferFinding {
             id: transfer.id.clone(),
             dir: self.dir,
-            start_us: transfer.time.map(|t| t.0.micros()).or_else(|| self.time_us(start)),
-            end_us: transfer.time.map(|t| t.1.micros()).or_else(|| self.time_us(end)),
+            start_us: transfer.time.map(|t| t.0.micros()).or(seen_us.map(|t| t.0)),
+            end_us: transfer.time.map(|t| t.1.micros()).or(seen_us.map(|t| t.1)),
             start_tti: TtiIndex(start),
             end_tti: TtiIndex(end),
             duration_ms,
@@ -243,8 +343,7 @@ impl Timeline {
             throughput_time_ms,
             // Data that waits at the base station before its first departure
             // leaves no trace at the phone.
-            sched_wait_ms: (self.dir == Direction::Ul && judged)
-                .then(|| ms(self.waits.within(start, end))),
+            sched_wait_ms: (self.dir == Direction::Ul && judged).then(|| ms(gauge.waits)),
             active_time_ms,
             unknown_ms,
             link_demand,
@@ -252,7 +351,7 @@ impl Timeline {
                 .zip(throughput_time_ms)
                 .filter(|&(_, t)| t > 0.0)
                 .map(|(bytes, t)| bytes as f64 * 8_000.0 / t),
-            burst_throughput_bps: self.burst_throughput_bps(start, end),
+            burst_throughput_bps: self.burst_throughput_bps(gauge),
             evidence: self.evidence,
             verdict,
             confidence,
@@ -262,20 +361,16 @@ impl Timeline {
     }
 
     /// Bytes seen, where they are far fewer than a transfer claims.
-    fn misses_bytes(&self, claimed: Option<u64>, start: i64, end: i64) -> Option<u64> {
-        let seen = self.sent.within(start, end);
-        let sizes_known = self.bursts.iter().any(|b| b.bytes > 0) || seen > 0;
+    fn misses_bytes(&self, claimed: Option<u64>, gauge: &Gauge) -> Option<u64> {
+        let seen = gauge.sent_bytes;
+        let sizes_known = self.sizes_known || seen > 0;
         // Half: chosen here; headers add to what was claimed, losses take a few
         // percent at most.
         claimed.filter(|&claimed| sizes_known && seen < claimed / 2).map(|_| seen)
     }
 
-    fn burst_throughput_bps(&self, start: i64, end: i64) -> Option<f64> {
-        let from = self.bursts.partition_point(|b| b.end_tti.0 <= start);
-        let inside = self.bursts[from..].iter().take_while(|b| b.start_tti.0 < end);
-        let (bytes, ttis) = inside.fold((0_u64, 0_i64), |(bytes, ttis), b| {
-            (bytes.saturating_add(b.bytes), ttis.saturating_add(b.n_tti().saturating_add(1)))
-        });
+    fn burst_throughput_bps(&self, gauge: &Gauge) -> Option<f64> {
+        let (bytes, ttis) = (gauge.bursts().bytes, gauge.bursts().sending_ttis);
         (ttis > 0 && bytes > 0).then(|| bytes as f64 * 8_000.0 / (ttis as f64 * self.tti_ms()))
     }
 

@@ -15,6 +15,7 @@ use airmile_model::{
 };
 
 use crate::burst::{Activity, BurstSummary};
+use crate::gauge::Decided;
 use crate::held::{END, Held};
 
 /// Settings of an [`UplinkTracker`].
@@ -175,6 +176,20 @@ impl UplinkTracker {
         self.close_before(END);
         self.end_segment(Bound::End);
         self.bursts.drain(..).collect()
+    }
+
+    /// How far what [`poll`](Self::poll) and the others gave is complete.
+    #[must_use]
+    pub fn decided(&self) -> Decided {
+        let Some((_, TtiIndex(closed))) = self.held.closed() else { return Decided::NOTHING };
+        let run = self.run.map_or(closed, |run| run.start_tti.0.min(closed));
+        // Samples that stay away for long make a hole of the time since the last.
+        let sampled = self.waiting_since.and(self.last_sample);
+        let waiting = self.waiting_since.map_or(closed, |since| since.min(closed));
+        Decided {
+            runs: TtiIndex(sampled.map_or(run, |last| run.min(last.saturating_add(1)))),
+            bursts: TtiIndex(self.open.map_or(waiting, |open| open.start.min(closed))),
+        }
     }
 
     /// What is known beside bursts.

@@ -42,26 +42,66 @@ pub struct UsageBins {
     n_prb_cell: Option<u16>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+/// A span's usage while its bins come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageSum {
+    start: TtiIndex,
+    end: TtiIndex,
+    /// Bins before it are in.
+    bins_to: i64,
+    bins: Bin,
+}
+
+impl UsageSum {
+    /// Nothing of `[start, end)` yet.
+    #[must_use]
+    pub fn new(start: TtiIndex, end: TtiIndex) -> Self {
+        Self { start, end, bins_to: start.0.div_euclid(BIN_TTIS), bins: Bin::default() }
+    }
+
+    /// The span ends then.
+    pub const fn set_end(&mut self, end: TtiIndex) {
+        self.end = end;
+    }
+
+    /// The first TTI whose bin is still to be gathered.
+    #[must_use]
+    pub const fn gathered_to(&self) -> TtiIndex {
+        TtiIndex(self.bins_to.saturating_mul(BIN_TTIS))
+    }
+
+    /// Whether all its bins are in.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.bins_to >= self.end_bin()
+    }
+
+    /// The bin after its last one.
+    const fn end_bin(&self) -> i64 {
+        self.end.0.saturating_sub(1).div_euclid(BIN_TTIS).saturating_add(1)
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Bin {
-    scheduled: u32,
-    with_prb: u32,
+    scheduled: u64,
+    with_prb: u64,
     prb: u64,
-    mcs_sum: u32,
-    mcs_count: u32,
-    blocks: u32,
-    retx: u32,
-    retx_known: u32,
-    padded: u32,
+    mcs_sum: u64,
+    mcs_count: u64,
+    blocks: u64,
+    retx: u64,
+    retx_known: u64,
+    padded: u64,
     rsrp: Sum,
     rsrq: Sum,
     snr: Sum,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sum {
     total: f64,
-    count: u32,
+    count: u64,
 }
 
 impl Sum {
@@ -77,7 +117,7 @@ impl Sum {
     }
 
     fn mean(self) -> Option<f64> {
-        (self.count > 0).then(|| self.total / f64::from(self.count))
+        (self.count > 0).then(|| self.total / self.count as f64)
     }
 }
 
@@ -100,7 +140,7 @@ impl UsageBins {
         let first_cell = self.last_tti.is_none_or(|(last, _)| last != tti.0);
         self.last_tti = Some(here);
         let bin = self.bin(tti);
-        bin.scheduled += u32::from(first_cell);
+        bin.scheduled += u64::from(first_cell);
         if let Some(n_prb) = grant.n_prb.filter(|_| first_block) {
             bin.prb += u64::from(n_prb);
             bin.with_prb += 1;
@@ -108,13 +148,13 @@ impl UsageBins {
         bin.blocks += 1;
         if let Some(retx) = grant.retx {
             bin.retx_known += 1;
-            bin.retx += u32::from(retx);
+            bin.retx += u64::from(retx);
         }
         if let Some(mcs) = grant.mcs.filter(|mcs| *mcs < 29) {
-            bin.mcs_sum += u32::from(mcs);
+            bin.mcs_sum += u64::from(mcs);
             bin.mcs_count += 1;
         }
-        bin.padded += u32::from(grant.padding_bytes.is_some());
+        bin.padded += u64::from(grant.padding_bytes.is_some());
     }
 
     /// Tells the primary cell's bandwidth in PRBs.
@@ -136,30 +176,51 @@ impl UsageBins {
         });
     }
 
-    /// The usage in `[start, end)`, to whole bins.
-    #[must_use]
-    pub fn usage(&self, start: TtiIndex, end: TtiIndex) -> Usage {
-        let first = start.0.div_euclid(BIN_TTIS);
-        let last = end.0.saturating_sub(1).div_euclid(BIN_TTIS);
-        let mut sum = Bin::default();
-        if first <= last {
-            self.bins.range(first..=last).for_each(|(_, bin)| sum.join(bin));
+    /// Adds to a sum the bins of its span that end at or before a TTI.
+    pub fn gather(&self, sum: &mut UsageSum, before: TtiIndex) {
+        let past = sum.end_bin().min(before.0.div_euclid(BIN_TTIS));
+        if sum.bins_to < past {
+            self.bins.range(sum.bins_to..past).for_each(|(_, bin)| sum.bins.join(bin));
+            sum.bins_to = past;
         }
-        let ttis = last.saturating_sub(first).saturating_add(1).max(1) as f64 * BIN_TTIS as f64;
+    }
+
+    /// Forgets the bins that end at or before a TTI.
+    pub fn forget_before(&mut self, tti: TtiIndex) {
+        let keep = tti.0.div_euclid(BIN_TTIS);
+        while self.bins.first_entry().is_some_and(|bin| *bin.key() < keep) {
+            self.bins.pop_first();
+        }
+    }
+
+    /// The usage of a sum's span, with what was gathered of it.
+    #[must_use]
+    pub fn conclude(&self, sum: &UsageSum) -> Usage {
+        let n_bins = sum.end_bin().saturating_sub(sum.start.0.div_euclid(BIN_TTIS));
+        let sum = &sum.bins;
+        let ttis = n_bins.max(1) as f64 * BIN_TTIS as f64;
         let cell = self.n_prb_cell.map(f64::from).filter(|n| *n > 0.0 && sum.with_prb > 0);
         let of_cell = |ttis: f64| cell.filter(|_| ttis > 0.0).map(|n| sum.prb as f64 / (n * ttis));
-        let share = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
+        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         Usage {
-            scheduled_share: f64::from(sum.scheduled) / ttis,
+            scheduled_share: sum.scheduled as f64 / ttis,
             prb_share: of_cell(ttis),
-            prb_share_when_scheduled: of_cell(f64::from(sum.scheduled)),
+            prb_share_when_scheduled: of_cell(sum.scheduled as f64),
             mcs_mean: share(sum.mcs_sum, sum.mcs_count),
             retx_share: share(sum.retx, sum.retx_known),
-            padded_blocks: u64::from(sum.padded),
+            padded_blocks: sum.padded,
             rsrp_dbm: sum.rsrp.mean(),
             rsrq_db: sum.rsrq.mean(),
             snr_db: sum.snr.mean(),
         }
+    }
+
+    /// The usage in `[start, end)`, to whole bins.
+    #[must_use]
+    pub fn usage(&self, start: TtiIndex, end: TtiIndex) -> Usage {
+        let mut sum = UsageSum::new(start, end);
+        self.gather(&mut sum, TtiIndex(i64::MAX));
+        self.conclude(&sum)
     }
 
     fn bin(&mut self, tti: TtiIndex) -> &mut Bin {

@@ -18,6 +18,7 @@ mod error;
 mod input;
 pub mod lab;
 mod limits;
+pub mod live;
 pub mod packets;
 mod recognise;
 mod session;

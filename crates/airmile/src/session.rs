@@ -171,25 +171,78 @@ pub fn read_inputs(
     progress: &Progress,
     sink: &mut dyn FnMut(Tagged),
 ) -> Result<Loaded> {
-    let mut opened = Vec::new();
-    let files = directory::expand(&inputs.files)?;
-    for (order, path) in files.iter().chain(&inputs.transfers).enumerate() {
-        let input = Input::open(path, progress)?;
-        let kind = Kind::of(input.head());
-        refuse_useless(path, kind)?;
-        opened.push(Opened { order, input, kind });
+    Session::open(inputs, progress)?.read(sink)
+}
+
+/// Inputs that are open; the transfers among them are known.
+pub(crate) struct Session {
+    opened: Vec<Opened>,
+    rnti: Option<u16>,
+    reports: BTreeMap<usize, FileReport>,
+    transfers: Vec<Transfer>,
+}
+
+impl Session {
+    /// Opens all inputs, and reads transfers.
+    pub(crate) fn open(inputs: &Inputs, progress: &Progress) -> Result<Self> {
+        let mut opened = Vec::new();
+        let files = directory::expand(&inputs.files)?;
+        for (order, path) in files.iter().chain(&inputs.transfers).enumerate() {
+            let input = Input::open(path, progress)?;
+            let kind = Kind::of(input.head());
+            refuse_useless(path, kind)?;
+            opened.push(Opened { order, input, kind });
+        }
+        if let Some(path) = &inputs.transfers
+            && opened.last().is_some_and(|o| o.kind != Kind::Table(TableKind::Transfers))
+        {
+            return Err(Error::Unusable {
+                path: path.clone(),
+                what: "holds no transfers: expected a CSV with the columns \
+                       id,start_us,end_us,bytes or id,start_tti,end_tti,bytes"
+                    .into(),
+            });
+        }
+        let mut session = Self {
+            opened: Vec::new(),
+            rnti: inputs.rnti,
+            reports: BTreeMap::new(),
+            transfers: Vec::new(),
+        };
+        for item in opened {
+            if item.kind == Kind::Table(TableKind::Transfers) {
+                session.read_transfers(item)?;
+            } else {
+                session.opened.push(item);
+            }
+        }
+        Ok(session)
     }
-    if let Some(path) = &inputs.transfers
-        && opened.last().is_some_and(|o| o.kind != Kind::Table(TableKind::Transfers))
-    {
-        return Err(Error::Unusable {
-            path: path.clone(),
-            what: "holds no transfers: expected a CSV with the columns id,start_us,end_us,bytes \
-                   or id,start_tti,end_tti,bytes"
-                .into(),
-        });
+
+    fn read_transfers(&mut self, item: Opened) -> Result<()> {
+        let mut report = FileReport::new(&item.input, item.kind);
+        let path = item.input.path().to_owned();
+        let content = read_transfers(item.input, Clock::Modem)
+            .map_err(|source| Error::Table { path, source })?;
+        report.items = (content.rows.len() + content.problems.len()) as u64;
+        report.bad_items = content.problems.len() as u64;
+        content.problems.into_iter().for_each(|p| report.problem(p));
+        self.transfers.extend(content.rows);
+        self.reports.insert(item.order, report);
+        Ok(())
     }
-    read_opened(opened, inputs.rnti, sink)
+
+    /// Transfers that were among the inputs.
+    pub(crate) fn transfers(&self) -> &[Transfer] {
+        &self.transfers
+    }
+
+    /// Reads the records.
+    pub(crate) fn read(self, sink: &mut dyn FnMut(Tagged)) -> Result<Loaded> {
+        let Self { opened, rnti, mut reports, transfers } = self;
+        read_opened(opened, rnti, &mut reports, sink)?;
+        Ok(Loaded { files: reports.into_values().collect(), transfers })
+    }
 }
 
 struct Opened {
@@ -213,10 +266,9 @@ fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
 fn read_opened(
     opened: Vec<Opened>,
     rnti: Option<u16>,
+    reports: &mut BTreeMap<usize, FileReport>,
     sink: &mut dyn FnMut(Tagged),
-) -> Result<Loaded> {
-    let mut reports: BTreeMap<usize, FileReport> = BTreeMap::new();
-    let mut transfers = Vec::new();
+) -> Result<()> {
     let mut logs = Vec::new();
     let mut texts = Vec::new();
     let mut sniffed = Vec::new();
@@ -229,18 +281,6 @@ fn read_opened(
             Kind::Sniffer(kind) => sniffed.push((item, kind)),
             Kind::Table(TableKind::Grants) => grants.push(item),
             Kind::Table(TableKind::Rlc) => rlc.push(item),
-            Kind::Table(TableKind::Transfers) => {
-                let clock = Clock::Modem;
-                let mut report = FileReport::new(&item.input, item.kind);
-                let path = item.input.path().to_owned();
-                let content = read_transfers(item.input, clock)
-                    .map_err(|source| Error::Table { path, source })?;
-                report.items = (content.rows.len() + content.problems.len()) as u64;
-                report.bad_items = content.problems.len() as u64;
-                content.problems.into_iter().for_each(|p| report.problem(p));
-                transfers.extend(content.rows);
-                reports.insert(item.order, report);
-            }
             // Truth is for those who know the answer: no estimator reads it.
             _ => {
                 reports.insert(item.order, FileReport::new(&item.input, item.kind));
@@ -269,7 +309,7 @@ fn read_opened(
     for (order, report) in read_tables(grants, rlc, sink)? {
         reports.insert(order, report);
     }
-    Ok(Loaded { files: reports.into_values().collect(), transfers })
+    Ok(())
 }
 
 /// Logs in the order of their first packets; the parts of a rotated log are

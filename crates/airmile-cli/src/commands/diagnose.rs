@@ -19,7 +19,7 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     let shown = Shown::start(global, &inputs);
-    let (_, answer) = export(&inputs, &options, &(&args.exports).into(), &shown.progress)?;
+    let (_, answer) = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress)?;
     drop(shown);
     if let Some(dir) = &args.output {
         write_document(dir, &answer)?;

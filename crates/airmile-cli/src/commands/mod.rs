@@ -4,6 +4,7 @@ pub mod decode;
 pub mod diagnose;
 pub mod inspect;
 pub mod lab;
+pub mod live;
 pub mod packets;
 pub mod radio;
 

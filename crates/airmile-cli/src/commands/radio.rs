@@ -18,7 +18,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     let shown = Shown::start(global, &inputs);
-    let (report, _) = export(&inputs, &options, &(&args.exports).into(), &shown.progress)?;
+    let (report, _) = export(&inputs, &options, &(&args.exports).into(), true, &shown.progress)?;
     drop(shown);
     if global.json {
         output::json("radio", &report)?;

@@ -12,6 +12,7 @@ pub mod bits;
 pub mod dlf;
 pub mod frame;
 pub mod hdlc;
+pub mod log_config;
 pub mod msg;
 pub mod names;
 pub mod reader;

@@ -6,6 +6,7 @@ use airmile_model::{Problem, Record, Severity, UnknownMessage};
 
 use super::assemble::Assembler;
 use super::frame::LogPacket;
+use super::hdlc::TERMINATOR;
 use super::msg::Message;
 use super::stream::{Container, Deframer, Event};
 
@@ -67,7 +68,7 @@ pub struct LogStats {
 }
 
 /// Reads a modem log: framing, messages and assembly in one, per subscription.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LogReader {
     deframer: Deframer,
     assemblers: BTreeMap<u8, Assembler>,
@@ -123,6 +124,13 @@ impl LogReader {
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Tagged)) {
         self.deframer.push(bytes);
         self.drain(sink);
+    }
+
+    /// Bytes were lost here, as where a modem was away: the frame that was cut
+    /// short is given up, and the time until the next one is a hole.
+    pub fn note_gap(&mut self, sink: &mut dyn FnMut(Tagged)) {
+        self.push(&[TERMINATOR], sink);
+        self.assemblers.values_mut().for_each(Assembler::note_damage);
     }
 
     /// The end of one part of a rotated log: [`Self::next_file`] may follow,

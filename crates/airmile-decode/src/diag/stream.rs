@@ -79,7 +79,7 @@ const MAX_LEADING: usize = 1 << 18;
 const MANY_BAD: u32 = 64;
 
 /// Finds packets in a stream of bytes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Deframer {
     /// Bytes not yet consumed, from `start` on.
     buffer: Vec<u8>,
@@ -109,7 +109,7 @@ pub struct Deframer {
 }
 
 /// How far the search for the container has come.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Detect {
     hdlc: HdlcEvidence,
     qmdl2: Option<HdlcEvidence>,

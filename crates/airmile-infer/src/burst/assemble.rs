@@ -8,6 +8,7 @@ use super::fuse::Decision;
 use super::paper::{PaperRule, Step};
 use super::tti_row::TtiRow;
 use super::{Activity, BurstOptions};
+use crate::gauge::Decided;
 
 /// How sure an end is that was not seen: the log or the cell's timing ended.
 const UNSEEN_END: f64 = 0.5;
@@ -40,6 +41,16 @@ pub(super) struct Assembler {
 impl Assembler {
     pub(super) fn add_hole(&mut self, segment: u32, tti: i64, n_tti: i64) {
         self.holes.push_back((segment, tti, n_tti));
+    }
+
+    /// How far what was given is complete, where rows are still to come from `next` on.
+    pub(super) fn decided(&self, next: i64) -> Decided {
+        let hole = self.holes.front().map(|(_, tti, _)| *tti);
+        let run = self.run.map(|run| run.start_tti.0);
+        Decided {
+            runs: TtiIndex([hole, run].into_iter().flatten().fold(next, i64::min)),
+            bursts: TtiIndex(self.open.map_or(next, |open| open.start.min(next))),
+        }
     }
 
     /// Takes a row of the rule that decides per data TTI.

@@ -116,6 +116,14 @@ impl Collector {
         self.held.late_records
     }
 
+    /// Whatever is still to come is at or after this TTI; `None`: nothing was given yet.
+    pub(super) fn given_before(&self) -> Option<i64> {
+        let closed = self.held.closed().map(|(_, tti)| tti.0);
+        let open = self.rows.open.front().map(|open| open.row.tti);
+        let hole = self.rows.holes.first_key_value().map(|(tti, _)| *tti);
+        closed.map(|closed| [open, hole].into_iter().flatten().fold(closed, i64::min))
+    }
+
     pub(super) fn push_grant(&mut self, grant: &Grant) {
         if !grant.rnti.is_user() {
             return;

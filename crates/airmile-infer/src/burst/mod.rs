@@ -48,6 +48,8 @@ use fuse::{decide_auto, decide_grants, decide_padding, decide_poll};
 pub use poll_model::PollLimits;
 use tti_row::TtiRow;
 
+use crate::gauge::Decided;
+
 /// Which evidence to use (`--evidence`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EvidenceChoice {
@@ -190,6 +192,15 @@ impl BurstTracker {
     /// A run of scheduled or missing TTIs out.
     pub fn poll_activity(&mut self) -> Option<Activity> {
         self.judge.activities.pop_front()
+    }
+
+    /// How far what [`poll`](Self::poll) and [`poll_activity`](Self::poll_activity)
+    /// gave is complete.
+    #[must_use]
+    pub fn decided(&self) -> Decided {
+        let row = self.judge.rows.first().map(|row| row.tti);
+        let Some(next) = self.collector.given_before() else { return Decided::NOTHING };
+        self.judge.assembler.decided(row.map_or(next, |row| row.min(next)))
     }
 
     /// Bursts after the decided ones, as they stand with what is known now: a

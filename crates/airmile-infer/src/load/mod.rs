@@ -46,6 +46,14 @@ const SLACK_TTIS: i64 = 50;
 /// Anchors that [`Fit::Past`] keeps per cell (chosen here: seconds of download).
 const PAST_ANCHORS: usize = 512;
 
+/// Windows that [`Fit::Others`] judges together (chosen here: a quarter of an hour of
+/// the default ones, a few megabytes), so that memory is bounded.
+pub const EPOCH_WINDOWS: usize = 4_096;
+
+/// Anchors that [`Fit::Others`] takes along into the next epoch, per cell
+/// (chosen here: far more than a slope needs).
+const KEPT_ANCHORS: usize = 4_096;
+
 /// Windows after which an MCS is too old to tell the capacity (chosen here: a
 /// second of the default ones; link adaptation follows the channel within that).
 const MCS_WINDOWS: i64 = 5;
@@ -56,7 +64,8 @@ const USUAL_ANTENNAS: u8 = 2;
 /// What windows are calibrated on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fit {
-    /// All other folds of the log: windows come out at the end.
+    /// All other folds of the log so far: windows come out together,
+    /// [`EPOCH_WINDOWS`] at a time and at the end.
     #[default]
     Others,
     /// Earlier windows alone: windows come out as they end.
@@ -142,6 +151,8 @@ pub struct LoadEstimator {
     /// Bandwidth and antenna ports by cell index, as last told.
     known: BTreeMap<u8, (Option<u16>, Option<u8>)>,
     ready: VecDeque<LoadEstimate>,
+    /// Windows that wait for their slope.
+    waiting: usize,
 }
 
 /// A cell index in a timing segment.
@@ -213,7 +224,7 @@ impl LoadEstimator {
     }
 
     /// A window's estimate: as it ends with [`Fit::Past`] and [`Fit::Plain`],
-    /// after [`finish`](Self::finish) with [`Fit::Others`].
+    /// with [`Fit::Others`] an epoch at a time.
     pub fn poll(&mut self) -> Option<LoadEstimate> {
         self.ready.pop_front()
     }
@@ -224,21 +235,32 @@ impl LoadEstimator {
         for key in keys {
             self.close(key, i64::MAX);
         }
-        if self.options.fit == Fit::Others {
-            let slopes = self.slopes_of_folds();
-            for (key, carrier) in &mut self.carriers {
-                for window in std::mem::take(&mut carrier.closed) {
-                    let slope = slopes[&window.cell][fold(window.number)];
-                    self.ready.push_back(window.estimate(
-                        *key,
-                        carrier.origin,
-                        slope,
-                        self.options,
-                    ));
-                }
+        self.judge_epoch();
+        self.ready.drain(..).collect()
+    }
+
+    /// Judges the windows that wait.
+    fn judge_epoch(&mut self) {
+        if self.waiting == 0 {
+            return;
+        }
+        self.waiting = 0;
+        let slopes = self.slopes_of_folds();
+        for (key, carrier) in &mut self.carriers {
+            for window in std::mem::take(&mut carrier.closed) {
+                let slope = slopes[&window.cell][fold(window.number)];
+                let estimate = window.estimate(*key, carrier.origin, slope, self.options);
+                self.ready.push_back(estimate);
             }
         }
-        self.ready.drain(..).collect()
+        for fit in self.cells.values_mut() {
+            let old = fit.anchors.len().saturating_sub(KEPT_ANCHORS);
+            fit.anchors.drain(..old);
+        }
+        // Of cells and timings that were left nothing comes any more.
+        let newest = self.carriers.keys().map(|(segment, _)| *segment).max();
+        self.carriers
+            .retain(|(segment, _), carrier| Some(*segment) == newest || !carrier.open.is_empty());
     }
 
     /// The slope of a cell from all that was pushed and is in an ended window,
@@ -346,6 +368,7 @@ impl LoadEstimator {
             };
             if self.options.fit == Fit::Others {
                 carrier.closed.push(closed);
+                self.waiting += 1;
             } else {
                 let slope = Slope::fit(fit.anchors.iter().map(|(_, anchor)| *anchor));
                 let estimate = closed.estimate(key, carrier.origin, slope, self.options);
@@ -357,6 +380,9 @@ impl LoadEstimator {
                 }
             }
             fit.anchors.extend(anchors.into_iter().map(|anchor| (fold(number), anchor)));
+        }
+        if self.waiting >= EPOCH_WINDOWS {
+            self.judge_epoch();
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use airmile_infer::gauge::BurstsSeen;
 use airmile_infer::usage::Usage;
-use airmile_model::{Burst, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
+use airmile_model::{Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::radio::{CellLoad, Missing, RadioOptions, RadioReport, radio};
-use super::tracks::{EvidenceCounts, ServingCell};
+use super::radio::{Answer, Missing, RadioOptions, RadioReport, Seen, radio_with};
+use super::tracks::{EvidenceCounts, Keep, ServingCell};
+use super::watch::Others;
 use crate::error::Result;
 use crate::input::Progress;
 use crate::session::{FileReport, Inputs};
@@ -120,16 +122,19 @@ pub struct EvidenceItem {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
-    Ok(conclude(&radio(inputs, options, progress)?, &options.thresholds))
+    let answer = radio_with(inputs, options, Keep::Findings, progress, &mut |_| {})?;
+    Ok(conclude(&answer, &options.thresholds))
 }
 
-pub(super) fn conclude(report: &RadioReport, thresholds: &VerdictThresholds) -> Diagnosis {
+pub(crate) fn conclude(answer: &Answer, thresholds: &VerdictThresholds) -> Diagnosis {
+    let Answer { report, seen } = answer;
     let session = session(report, thresholds);
     let transfers = report
         .transfers
         .iter()
         .zip(&report.usage)
-        .map(|(finding, usage)| transfer(finding, usage, report))
+        .zip(seen)
+        .map(|((finding, usage), seen)| transfer(finding, usage, seen, report))
         .collect();
     Diagnosis {
         session,
@@ -240,14 +245,12 @@ fn says(
     }
 }
 
-fn transfer(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> TransferDiagnosis {
-    // Downlink bursts come first, then uplink ones, each in order.
-    let first_ul = report.bursts.partition_point(|b| b.dir == Direction::Dl);
-    let (dl, ul) = report.bursts.split_at(first_ul);
-    let track = if finding.dir == Direction::Dl { dl } else { ul };
-    let from = track.partition_point(|b| b.end_tti <= finding.start_tti);
-    let bursts: Vec<&Burst> =
-        track.iter().skip(from).take_while(|b| b.start_tti < finding.end_tti).collect();
+fn transfer(
+    finding: &TransferFinding,
+    usage: &Usage,
+    seen: &Seen,
+    report: &RadioReport,
+) -> TransferDiagnosis {
     let counterfactual_ms = match finding.verdict {
         Verdict::NotRadio | Verdict::Mixed => without_the_rest_ms(finding),
         _ => None,
@@ -258,7 +261,7 @@ fn transfer(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> T
         confidence: finding.confidence,
         shares: shares(finding),
         counterfactual_ms,
-        evidence: evidence(finding, usage, &bursts, &report.cell_load),
+        evidence: evidence(finding, usage, seen),
         next_step: next_step(finding, usage, report),
         finding: Measures {
             dir: finding.dir,
@@ -296,12 +299,7 @@ fn shares(finding: &TransferFinding) -> BTreeMap<&'static str, f64> {
     BTreeMap::from([("radio", queued_ms), ("not_radio", rest_ms), ("unknown", unknown_ms)])
 }
 
-fn evidence(
-    finding: &TransferFinding,
-    usage: &Usage,
-    bursts: &[&Burst],
-    cell_load: &[CellLoad],
-) -> Vec<EvidenceItem> {
+fn evidence(finding: &TransferFinding, usage: &Usage, seen: &Seen) -> Vec<EvidenceItem> {
     let link = link(finding.dir);
     let mut out = Vec::new();
     let whole = (finding.start_tti, finding.end_tti);
@@ -315,9 +313,11 @@ fn evidence(
             demand * 100.0
         );
         add(what, Some(demand), "", whole);
-        add(burst_words(bursts), Some(bursts.len() as f64), "bursts", whole);
+        if let Some(bursts) = &seen.bursts {
+            add(burst_words(bursts), Some(bursts.count as f64), "bursts", whole);
+        }
     }
-    if let Some((from, to)) = longest_empty(finding, bursts) {
+    if let Some((from, to)) = longest_empty(finding, seen) {
         let ms = to.since(from) as f64;
         let what = format!("longest time with an empty queue inside it: {ms:.0} ms");
         add(what, Some(ms), "ms", (from, to));
@@ -343,7 +343,7 @@ fn evidence(
     if let Some(signal) = signal_words(usage) {
         add(signal, usage.rsrp_dbm, "dBm", whole);
     }
-    if let Some((what, share)) = others_words(finding, cell_load) {
+    if let Some((what, share)) = others_words(finding, &seen.others) {
         add(what, Some(share), "", whole);
     }
     for note in &finding.notes {
@@ -352,36 +352,22 @@ fn evidence(
     out
 }
 
-fn burst_words(bursts: &[&Burst]) -> String {
-    let mut closed: BTreeMap<&str, u64> = BTreeMap::new();
-    for burst in bursts {
-        *closed.entry(burst.closed_by.as_str()).or_default() += 1;
+fn burst_words(bursts: &BurstsSeen) -> String {
+    let by: Vec<String> = bursts.closed_by.iter().map(|(by, n)| format!("{n} by {by}")).collect();
+    let longest = bursts.longest_ttis;
+    match (bursts.count, bursts.closed_by.keys().next()) {
+        (1, Some(by)) => format!("1 burst of {longest} TTIs, ended by {by}"),
+        (0, _) | (_, None) => "no burst: each block emptied the queue".into(),
+        (n, _) => format!("{n} bursts, the longest {longest} TTIs; ended {}", by.join(", ")),
     }
-    let by: Vec<String> = closed.iter().map(|(by, n)| format!("{n} by {by}")).collect();
-    let longest = bursts.iter().map(|b| b.n_tti()).max().unwrap_or(0);
-    if bursts.is_empty() {
-        return "no burst: each block emptied the queue".into();
-    }
-    if let [only] = bursts {
-        return format!("1 burst of {longest} TTIs, ended by {}", only.closed_by);
-    }
-    format!("{} bursts, the longest {longest} TTIs; ended {}", bursts.len(), by.join(", "))
 }
 
 /// The longest span inside the transfer that no burst covers, where it is
 /// long enough to matter (100 ms, chosen here).
-fn longest_empty(finding: &TransferFinding, bursts: &[&Burst]) -> Option<(TtiIndex, TtiIndex)> {
+fn longest_empty(finding: &TransferFinding, seen: &Seen) -> Option<(TtiIndex, TtiIndex)> {
     finding.throughput_time_ms?;
-    let mut at = finding.start_tti;
-    let mut best = (at, at);
-    let ends = bursts.iter().map(|b| (b.start_tti, b.end_tti));
-    for (start, end) in ends.chain([(finding.end_tti, finding.end_tti)]) {
-        if start.since(at) > best.1.since(best.0) {
-            best = (at, start);
-        }
-        at = at.max(end);
-    }
-    (best.1.since(best.0) >= 100).then_some(best)
+    let empty = seen.bursts.as_ref()?.longest_empty_until(finding.end_tti);
+    (empty.n_tti() >= 100).then_some((empty.start_tti, empty.end_tti))
 }
 
 fn signal_words(usage: &Usage) -> Option<String> {
@@ -405,27 +391,15 @@ fn signal_words(usage: &Usage) -> Option<String> {
 const ROUGH_CONFIDENCE: f64 = 0.5;
 
 /// What others held of the cell meanwhile, by its load.
-fn others_words(finding: &TransferFinding, cell_load: &[CellLoad]) -> Option<(String, f64)> {
-    if finding.dir != Direction::Dl {
-        return None;
-    }
-    let inside =
-        |window: &&CellLoad| (finding.start_tti.0..finding.end_tti.0).contains(&window.tti);
-    let told: Vec<(f64, f64)> = cell_load
-        .iter()
-        .filter(inside)
-        .map(|w| ((w.load - w.own_share).max(0.0), w.confidence))
-        .collect();
-    let n = told.len() as f64;
-    let (others, confidence) =
-        told.iter().fold((0.0, 0.0), |(o, c), (others, sure)| (o + others / n, c + sure / n));
+fn others_words(finding: &TransferFinding, others: &Others) -> Option<(String, f64)> {
+    let (share, confidence) = others.mean().filter(|_| finding.dir == Direction::Dl)?;
     let rough = if confidence < ROUGH_CONFIDENCE { "; rough" } else { "" };
     let what = format!(
         "others held about {:.0} % of the cell (confidence {:.0} %{rough})",
-        others * 100.0,
+        share * 100.0,
         confidence * 100.0
     );
-    (n > 0.0).then_some((what, others))
+    Some((what, share))
 }
 
 /// Signal that is called weak here: below it a cell-edge MCS is usual (chosen

@@ -7,6 +7,7 @@ use super::diagnose::{Diagnosis, conclude};
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::report::Report;
 use super::series::SeriesCollector;
+use super::tracks::Keep;
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::session::Inputs;
@@ -23,7 +24,8 @@ pub struct Exports {
 }
 
 /// Runs analysis and diagnosis, and writes the files, all in one pass over the
-/// inputs.
+/// inputs. Without `lists` and without files, the report's lists of bursts and
+/// cell load stay empty, and memory does not grow with the log.
 ///
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse; a file cannot be
@@ -32,6 +34,7 @@ pub fn export(
     inputs: &Inputs,
     options: &RadioOptions,
     exports: &Exports,
+    lists: bool,
     progress: &Progress,
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
@@ -42,7 +45,8 @@ pub fn export(
         None => None,
     };
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
-    let radio = radio_with(inputs, options, progress, &mut |tagged| {
+    let keep = if lists || *exports != Exports::default() { Keep::Lists } else { Keep::Findings };
+    let answer = radio_with(inputs, options, keep, progress, &mut |tagged| {
         if let Some(trace) = &mut trace {
             trace.push(tagged);
         }
@@ -53,8 +57,9 @@ pub fn export(
                 .push(&tagged.record);
         }
     });
-    let radio = radio?;
-    let diagnosis = conclude(&radio, &options.thresholds);
+    let answer = answer?;
+    let diagnosis = conclude(&answer, &options.thresholds);
+    let radio = answer.report;
     if let Some(trace) = trace {
         trace.finish(&radio, &diagnosis)?;
     }

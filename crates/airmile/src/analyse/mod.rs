@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod radio;
 pub mod report;
 pub mod series;
-mod tracks;
+pub(crate) mod tracks;
+mod watch;
 
 pub use tracks::{EvidenceCounts, ServingCell};

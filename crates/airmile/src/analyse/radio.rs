@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use airmile_decode::diag::Tagged;
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 use airmile_infer::detect::DetectOptions;
+use airmile_infer::gauge::{BurstsSeen, Gauge};
 use airmile_infer::load::LoadEstimate;
 use airmile_infer::loss::RadioLoss;
 use airmile_infer::usage::Usage;
@@ -12,11 +13,12 @@ use airmile_model::{Burst, Direction, Transfer, TransferFinding, VerdictThreshol
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::tracks::{EvidenceCounts, ServingCell, Track, Tracks, TracksDone, as_transfer};
+use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
+use super::watch::{Others, Watched, direction};
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::limits::{LimitFilter, Limits};
-use crate::session::{FileReport, Inputs, Loaded, read_inputs};
+use crate::session::{FileReport, Inputs, Loaded, Session};
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -159,23 +161,41 @@ pub struct Missing {
 /// # Errors
 /// The inputs cannot be read, or hold no allocations, PDUs or buffers.
 pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RadioReport> {
-    radio_with(inputs, options, progress, &mut |_| {})
+    Ok(radio_with(inputs, options, Keep::Lists, progress, &mut |_| {})?.report)
 }
 
-/// As [`radio`]; `tap` sees every record, too.
+/// What `radio` says, and what `diagnose` needs to explain it.
+pub(crate) struct Answer {
+    pub(crate) report: RadioReport,
+    /// Of each transfer, in the same order.
+    pub(crate) seen: Vec<Seen>,
+}
+
+/// What was seen of a transfer, beside its finding.
+pub(crate) struct Seen {
+    /// `None` where it could not be placed.
+    pub(super) bursts: Option<BurstsSeen>,
+    pub(super) others: Others,
+}
+
+/// As [`radio`]; without its lists where they are not kept. `tap` sees every
+/// record, too.
 pub(super) fn radio_with(
     inputs: &Inputs,
     options: &RadioOptions,
+    keep: Keep,
     progress: &Progress,
     tap: &mut dyn FnMut(&Tagged),
-) -> Result<RadioReport> {
+) -> Result<Answer> {
     options.check()?;
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
-    let loaded = read_inputs(inputs, progress, &mut |tagged| {
+    let session = Session::open(inputs, progress)?;
+    let given = session.transfers().to_vec();
+    let loaded = session.read(&mut |tagged| {
         tap(&tagged);
         by_subscription
             .entry(tagged.subscription)
-            .or_insert_with(|| Tracks::new(options.burst, options.detect, options.limits))
+            .or_insert_with(|| Tracks::new(options, &given, keep))
             .push(&tagged.record);
     })?;
     let mut done: BTreeMap<u8, TracksDone> =
@@ -195,7 +215,7 @@ pub(super) fn radio_with(
             .map_or(0, |(s, _)| *s),
     };
     match done.remove(&chosen) {
-        Some(tracks) => report(loaded, chosen, tracks, options),
+        Some(tracks) => Ok(report(loaded, chosen, tracks, options)),
         None => Err(nothing(&loaded)),
     }
 }
@@ -208,30 +228,35 @@ fn nothing(loaded: &Loaded) -> Error {
     ))
 }
 
-fn report(
+/// What a subscription's estimators say.
+pub(crate) fn report(
     loaded: Loaded,
     subscription: u8,
     tracks: TracksDone,
     options: &RadioOptions,
-) -> Result<RadioReport> {
-    let TracksDone { dl, ul, load, counts, loss, cells, bandwidth, filter } = tracks;
-    let (transfers_from, transfers, usage) = if loaded.transfers.is_empty() {
-        let (mut found, mut usage) = findings_of_detected(&dl, options);
-        let (more, more_usage) = findings_of_detected(&ul, options);
-        found.extend(more);
-        usage.extend(more_usage);
-        ("detected", found, usage)
+) -> Answer {
+    let TracksDone { dl, ul, load, load_untold, counts, loss, cells, bandwidth, filter } = tracks;
+    let (transfers_from, found) = if loaded.transfers.is_empty() {
+        let mut found = findings_of_detected(&dl, options);
+        found.extend(findings_of_detected(&ul, options));
+        ("detected", found)
     } else {
-        let given = within_limits(loaded.transfers, &dl, filter);
-        let (found, usage) = findings_of_given(&given, &dl, &ul, options);
-        ("given", found, usage)
+        ("given", findings_of_given(&dl, &ul, filter, options))
     };
+    let mut transfers = Vec::with_capacity(found.len());
+    let mut usage = Vec::with_capacity(found.len());
+    let mut seen = Vec::with_capacity(found.len());
+    for one in found {
+        transfers.push(one.finding);
+        usage.push(one.usage);
+        seen.push(one.seen);
+    }
     let mut small = BTreeMap::new();
     for (name, track) in [("dl", &dl), ("ul", &ul)] {
         let report = SmallReport { count: track.small.count, bytes: track.small.bytes };
         small.insert(name, report);
     }
-    let bursts = dl.timeline.bursts().iter().chain(ul.timeline.bursts()).cloned().collect();
+    let bursts = [dl.bursts, ul.bursts].concat();
     let empty_window = options.limits != Limits::default() && counts == EvidenceCounts::default();
     let missing = if empty_window {
         Vec::new()
@@ -239,13 +264,13 @@ fn report(
         missing(&counts, options.burst.evidence, transfers_from == "given")
     };
     let cell_load: Vec<CellLoad> = load.iter().filter_map(CellLoad::told).collect();
-    Ok(RadioReport {
+    let report = RadioReport {
         files: loaded.files,
         transfers_from,
         transfers,
         usage,
         bursts,
-        cell_load_untold: (load.len() - cell_load.len()) as u64,
+        cell_load_untold: load_untold,
         cell_load,
         radio_loss: loss,
         evidence_counts: counts,
@@ -256,7 +281,8 @@ fn report(
         subscription,
         empty_window,
         missing,
-    })
+    };
+    Answer { report, seen }
 }
 
 /// Of a transfer whose bounds are guessed from the allocation, the time before
@@ -264,65 +290,62 @@ fn report(
 /// one; by so much its verdict is less sure (chosen here).
 const GUESSED_BOUNDS: f64 = 0.9;
 
-fn findings_of_detected(
-    track: &Track,
-    options: &RadioOptions,
-) -> (Vec<TransferFinding>, Vec<Usage>) {
-    let transfers: Vec<Transfer> =
-        track.detected.iter().enumerate().map(|(i, found)| as_transfer(i, found)).collect();
-    let mut found = track.timeline.findings(&transfers, &options.thresholds);
-    for finding in &mut found {
-        finding.confidence *= GUESSED_BOUNDS;
-    }
-    let usage = found.iter().map(|f| track.usage.usage(f.start_tti, f.end_tti)).collect();
-    (found, usage)
+/// A transfer's finding, with what explains it.
+struct Found {
+    finding: TransferFinding,
+    usage: Usage,
+    seen: Seen,
 }
 
-/// Each on the timeline of its direction: the one that it names, else the one
-/// on which more bytes went during it.
-fn findings_of_given(
-    given: &[Transfer],
-    dl: &Track,
-    ul: &Track,
+/// Findings of transfers of one direction.
+fn conclude_all(
+    track: &TrackDone,
+    watched: &[&Watched],
     options: &RadioOptions,
-) -> (Vec<TransferFinding>, Vec<Usage>) {
-    let is_ul = |transfer: &Transfer| match transfer.dir {
-        Some(dir) => dir == Direction::Ul,
-        None => dl.timeline.place(transfer).is_some_and(|(start, end)| {
-            ul.timeline.bytes_within(start, end) > dl.timeline.bytes_within(start, end)
-        }),
+) -> impl Iterator<Item = Found> {
+    let gauged: Vec<(&Transfer, Option<&Gauge>)> =
+        watched.iter().map(|w| (&w.transfer, w.gauge.as_ref())).collect();
+    let findings = track.timeline.conclude(&gauged, &options.thresholds);
+    findings.into_iter().zip(watched).map(|(finding, watched)| Found {
+        finding,
+        usage: track.usage.conclude(&watched.usage),
+        seen: Seen {
+            bursts: watched.gauge.as_ref().map(|gauge| gauge.bursts().clone()),
+            others: watched.others,
+        },
+    })
+}
+
+fn findings_of_detected(track: &TrackDone, options: &RadioOptions) -> Vec<Found> {
+    let watched: Vec<&Watched> = track.watched.iter().collect();
+    let guessed = |mut found: Found| {
+        found.finding.confidence *= GUESSED_BOUNDS;
+        found
     };
-    let (up, down): (Vec<_>, Vec<_>) =
-        given.iter().cloned().enumerate().partition(|(_, transfer)| is_ul(transfer));
-    let mut out = Vec::with_capacity(given.len());
-    for (track, part) in [(dl, down), (ul, up)] {
-        let (order, transfers): (Vec<usize>, Vec<Transfer>) = part.into_iter().unzip();
-        let found = track.timeline.findings(&transfers, &options.thresholds);
-        out.extend(order.into_iter().zip(found).map(|(at, finding)| {
-            let usage = track.usage.usage(finding.start_tti, finding.end_tti);
-            (at, finding, usage)
-        }));
-    }
-    out.sort_by_key(|(at, ..)| *at);
-    out.into_iter().map(|(_, finding, usage)| (finding, usage)).unzip()
+    conclude_all(track, &watched, options).map(guessed).collect()
 }
 
-/// Given transfers that begin within the limits.
-fn within_limits(transfers: Vec<Transfer>, dl: &Track, mut filter: LimitFilter) -> Vec<Transfer> {
-    let mut kept = Vec::new();
-    for transfer in transfers {
-        let start_ns = match transfer.time {
-            Some((start, _)) => Some(start.ns),
-            None => {
-                dl.timeline.place(&transfer).map(|(start, _)| start.0.saturating_mul(1_000_000))
-            }
-        };
-        // One that cannot be placed is kept, to be told of.
-        if start_ns.is_none_or(|ns| filter.keeps_ns(ns)) {
-            kept.push(transfer);
-        }
+/// Each on the timeline of its direction, if it begins within the limits; one
+/// that cannot be placed is kept, to be told of.
+fn findings_of_given(
+    dl: &TrackDone,
+    ul: &TrackDone,
+    mut filter: LimitFilter,
+    options: &RadioOptions,
+) -> Vec<Found> {
+    let both = dl.watched.iter().zip(&ul.watched);
+    let kept = both.filter(|(dl, _)| dl.start_ns().is_none_or(|ns| filter.keeps_ns(ns)));
+    let (up, down): (Vec<_>, Vec<_>) =
+        kept.enumerate().partition(|(_, (dl, ul))| direction(dl, ul) == Direction::Ul);
+    let mut out = Vec::new();
+    for (track, part) in [(dl, down), (ul, up)] {
+        let of = |(dl, ul)| if track.timeline.dir() == Direction::Dl { dl } else { ul };
+        let (order, watched): (Vec<usize>, Vec<&Watched>) =
+            part.into_iter().map(|(order, both)| (order, of(both))).unzip();
+        out.extend(order.into_iter().zip(conclude_all(track, &watched, options)));
     }
-    kept
+    out.sort_by_key(|(order, _)| *order);
+    out.into_iter().map(|(_, found)| found).collect()
 }
 
 /// What would make the answer better.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::diagnose::{Diagnosis, conclude};
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::series::{Series, SeriesCollector};
+use super::tracks::Keep;
 use crate::error::Result;
 use crate::input::Progress;
 use crate::session::Inputs;
@@ -26,16 +27,14 @@ pub struct Report {
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Report> {
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
-    let radio = radio_with(inputs, options, progress, &mut |tagged| {
+    let answer = radio_with(inputs, options, Keep::Lists, progress, &mut |tagged| {
         collectors
             .entry(tagged.subscription)
             .or_insert_with(|| SeriesCollector::new(options.limits))
             .push(&tagged.record);
     })?;
+    let diagnosis = conclude(&answer, &options.thresholds);
+    let radio = answer.report;
     let series = collectors.remove(&radio.subscription).map(SeriesCollector::finish);
-    Ok(Report {
-        diagnosis: conclude(&radio, &options.thresholds),
-        radio,
-        series: series.unwrap_or_default(),
-    })
+    Ok(Report { diagnosis, radio, series: series.unwrap_or_default() })
 }

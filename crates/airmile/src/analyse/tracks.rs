@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::burst::{BurstOptions, BurstSummary, BurstTracker};
-use airmile_infer::detect::{
-    DetectOptions, DetectedTransfer, SmallTransfers, TransferDetector, new_data_bytes,
-};
+use airmile_infer::burst::BurstTracker;
+use airmile_infer::detect::{SmallTransfers, TransferDetector};
 use airmile_infer::load::{LoadEstimate, LoadEstimator};
 use airmile_infer::loss::{LossTracker, RadioLoss};
 use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_infer::usage::UsageBins;
-use airmile_model::{Direction, Record, Stamp, Transfer, TtiIndex};
+use airmile_model::{Burst, Direction, Record, Stamp, Transfer, TtiIndex};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::limits::{LimitFilter, Limits};
+use super::radio::RadioOptions;
+use super::watch::{Until, Watch, Watched};
+use crate::limits::LimitFilter;
 
 /// How much of each kind of evidence the records hold, for the answer to say
 /// what it rests on and what is missing.
@@ -75,19 +75,57 @@ impl EvidenceCounts {
     }
 }
 
+/// Records after which what is decided is gathered (chosen here: seconds of a
+/// busy link, so that it costs nothing).
+const GATHER_RECORDS: u32 = 8_192;
+
+/// Which lists to keep of the whole log; findings need none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Findings,
+    /// Bursts and windows of load, too.
+    Lists,
+}
+
 /// One direction's findings.
-pub(super) struct Track {
+#[derive(Debug, Clone)]
+pub(crate) struct Track {
     pub(super) timeline: Timeline,
     pub(super) usage: UsageBins,
-    pub(super) detected: Vec<DetectedTransfer>,
+    watch: Watch,
+    detector: TransferDetector,
+    /// Where they are kept.
+    bursts: Option<Vec<Burst>>,
+}
+
+/// One direction's findings at the end of the log.
+pub(crate) struct TrackDone {
+    pub(super) timeline: Timeline,
+    pub(super) usage: UsageBins,
+    pub(super) watched: Vec<Watched>,
     pub(super) small: SmallTransfers,
-    pub(super) summary: BurstSummary,
-    /// Bytes of new user data.
-    pub(super) bytes: u64,
+    pub(super) bursts: Vec<Burst>,
+}
+
+/// A burst with its times in microseconds since the Unix epoch.
+#[derive(Debug, Clone)]
+pub(crate) struct TimedBurst {
+    pub(crate) burst: Burst,
+    pub(crate) start_us: Option<i64>,
+    pub(crate) end_us: Option<i64>,
+}
+
+impl TimedBurst {
+    fn of(burst: Burst, timeline: &Timeline) -> Self {
+        let start_us = timeline.time_us(burst.start_tti);
+        let end_us = timeline.time_us(burst.end_tti);
+        Self { burst, start_us, end_us }
+    }
 }
 
 /// The estimators of one subscription.
-pub(super) struct Tracks {
+#[derive(Debug, Clone)]
+pub(crate) struct Tracks {
     filter: LimitFilter,
     dl: BurstTracker,
     ul: UplinkTracker,
@@ -95,24 +133,49 @@ pub(super) struct Tracks {
     loss: LossTracker,
     dl_track: Track,
     ul_track: Track,
-    detectors: [TransferDetector; 2],
+    /// Whether transfers were given; else they are detected.
+    given: bool,
+    windows: Windows,
     counts: EvidenceCounts,
     cells: BTreeMap<(Option<u16>, Option<u32>), u64>,
     bandwidth: Option<(u16, &'static str)>,
+    now: TtiIndex,
+    until_gather: u32,
+}
+
+/// Windows of the primary cell's load.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Windows {
+    /// Where they are kept.
+    kept: Option<Vec<LoadEstimate>>,
+    /// Of which the load cannot be told.
+    pub(super) untold: u64,
 }
 
 /// What a subscription's records gave.
-pub(super) struct TracksDone {
-    pub(super) dl: Track,
-    pub(super) ul: Track,
-    /// Load of the primary cell.
+pub(crate) struct TracksDone {
+    pub(super) dl: TrackDone,
+    pub(super) ul: TrackDone,
+    /// Load of the primary cell, where it is kept.
     pub(super) load: Vec<LoadEstimate>,
+    pub(super) load_untold: u64,
     pub(super) counts: EvidenceCounts,
     pub(super) loss: RadioLoss,
     pub(super) cells: Vec<ServingCell>,
     pub(super) bandwidth: Option<(u16, &'static str)>,
     /// The limits, with the start that they count from.
     pub(super) filter: LimitFilter,
+}
+
+impl TracksDone {
+    /// The bursts that were kept, downlink then uplink.
+    pub(crate) fn burst_times(&self) -> Vec<TimedBurst> {
+        let of = |track: &TrackDone| {
+            let timed = |burst: &Burst| TimedBurst::of(burst.clone(), &track.timeline);
+            track.bursts.iter().map(timed).collect::<Vec<_>>()
+        };
+        [of(&self.dl), of(&self.ul)].concat()
+    }
 }
 
 /// A serving cell that was measured.
@@ -127,36 +190,73 @@ pub struct ServingCell {
 }
 
 impl Track {
-    fn new(dir: Direction) -> Self {
+    fn new(dir: Direction, options: &RadioOptions, given: &[Transfer], keep: Keep) -> Self {
         Self {
             timeline: Timeline::new(dir),
             usage: UsageBins::new(dir),
-            detected: Vec::new(),
-            small: SmallTransfers::default(),
-            summary: BurstSummary::default(),
-            bytes: 0,
+            watch: Watch::given(given),
+            detector: TransferDetector::new(dir, options.detect),
+            bursts: (keep == Keep::Lists).then(Vec::new),
+        }
+    }
+
+    fn add_burst(&mut self, burst: Burst) {
+        if let Some(bursts) = &mut self.bursts {
+            bursts.push(burst.clone());
+        }
+        self.timeline.add_burst(burst);
+    }
+
+    /// Tells the watch what the detector found since.
+    fn watch_detected(&mut self, small_before: SmallTransfers) {
+        if self.detector.small() != small_before {
+            self.watch.ended(None);
+        }
+        while let Some(found) = self.detector.poll() {
+            self.watch.ended(Some(&found));
+        }
+        if let Some(activity) = self.detector.current() {
+            self.watch.under_way(activity);
+        }
+    }
+
+    fn gather(&mut self, until: Until) {
+        self.watch.gather(&mut self.timeline, &mut self.usage, until);
+    }
+
+    fn finish(self) -> TrackDone {
+        TrackDone {
+            timeline: self.timeline,
+            usage: self.usage,
+            watched: self.watch.finish(),
+            small: self.detector.small(),
+            bursts: self.bursts.unwrap_or_default(),
         }
     }
 }
 
 impl Tracks {
-    pub(super) fn new(burst: BurstOptions, detect: DetectOptions, limits: Limits) -> Self {
+    /// Estimators of a log with these transfers, or else with those that it shows.
+    pub(crate) fn new(options: &RadioOptions, given: &[Transfer], keep: Keep) -> Self {
         Self {
-            filter: LimitFilter::new(limits),
-            dl: BurstTracker::new(burst),
+            filter: LimitFilter::new(options.limits),
+            dl: BurstTracker::new(options.burst),
             ul: UplinkTracker::new(UplinkOptions::default()),
             load: LoadEstimator::default(),
             loss: LossTracker::default(),
-            dl_track: Track::new(Direction::Dl),
-            ul_track: Track::new(Direction::Ul),
-            detectors: [Direction::Dl, Direction::Ul].map(|d| TransferDetector::new(d, detect)),
+            dl_track: Track::new(Direction::Dl, options, given, keep),
+            ul_track: Track::new(Direction::Ul, options, given, keep),
+            given: !given.is_empty(),
+            windows: Windows { kept: (keep == Keep::Lists).then(Vec::new), untold: 0 },
             counts: EvidenceCounts::default(),
             cells: BTreeMap::new(),
             bandwidth: None,
+            now: TtiIndex(0),
+            until_gather: GATHER_RECORDS,
         }
     }
 
-    pub(super) fn push(&mut self, record: &Record) {
+    pub(crate) fn push(&mut self, record: &Record) {
         // What a cell is holds whenever it was told.
         if !matches!(record, Record::CellInfo(_)) && !self.filter.keeps(record) {
             return;
@@ -165,6 +265,7 @@ impl Tracks {
         if let Some((tti, at)) = place(record) {
             self.dl_track.timeline.note(tti, at);
             self.ul_track.timeline.note(tti, at);
+            self.now = tti;
         }
         match record {
             Record::Grant(grant) => {
@@ -173,15 +274,17 @@ impl Tracks {
                     Direction::Ul => &mut self.ul_track,
                 };
                 track.usage.push_grant(grant);
-                track.bytes += new_data_bytes(grant);
+                track.timeline.set_numerology(grant.position.numerology);
                 if let Some(n_prb) = grant.n_prb_cell
                     && grant.position.cell == 0
                 {
                     track.usage.set_bandwidth(n_prb);
                     self.bandwidth.get_or_insert((n_prb, "table"));
                 }
-                for detector in &mut self.detectors {
-                    detector.push(grant);
+                let small = track.detector.small();
+                track.detector.push(grant);
+                if !self.given {
+                    track.watch_detected(small);
                 }
             }
             Record::Measurement(m) if m.position.cell == 0 => {
@@ -203,36 +306,123 @@ impl Tracks {
         self.load.push(record);
         self.loss.push(record);
         while self.loss.poll().is_some() {}
-        self.dl_track.timeline.absorb(&mut self.dl);
-        absorb_uplink(&mut self.ul_track.timeline, &mut self.ul);
+        self.until_gather -= 1;
+        if self.until_gather == 0 {
+            self.until_gather = GATHER_RECORDS;
+            self.gather();
+        }
     }
 
-    pub(super) fn finish(mut self) -> TracksDone {
-        let rest = self.dl.finish();
-        rest.into_iter().for_each(|burst| self.dl_track.timeline.add_burst(burst));
-        self.dl_track.timeline.absorb(&mut self.dl);
-        self.dl_track.summary = self.dl.summary();
-        let rest = self.ul.finish();
-        rest.into_iter().for_each(|burst| self.ul_track.timeline.add_burst(burst));
-        absorb_uplink(&mut self.ul_track.timeline, &mut self.ul);
-        self.ul_track.summary = self.ul.summary();
-        for (detector, track) in
-            self.detectors.iter_mut().zip([&mut self.dl_track, &mut self.ul_track])
-        {
-            track.small = detector.finish();
-            track.detected = std::iter::from_fn(|| detector.poll()).collect();
+    /// Bursts that were decided since the last call, downlink then uplink,
+    /// with their times; nothing where lists are not kept.
+    pub(crate) fn take_bursts(&mut self) -> Vec<TimedBurst> {
+        self.absorb();
+        let mut out = Vec::new();
+        for track in [&mut self.dl_track, &mut self.ul_track] {
+            let bursts = track.bursts.as_mut().map(std::mem::take).unwrap_or_default();
+            out.extend(bursts.into_iter().map(|burst| TimedBurst::of(burst, &track.timeline)));
         }
-        let mut load = self.load.finish();
-        load.retain(|window| window.cell == 0);
+        out
+    }
+
+    /// Activities under way at the newest record, downlink then uplink: first TTI.
+    pub(crate) fn under_way(&mut self) -> [Option<TtiIndex>; 2] {
+        self.end_activities(self.now);
+        let first = |track: &Track| track.detector.current().map(|activity| activity.start_tti);
+        [first(&self.dl_track), first(&self.ul_track)]
+    }
+
+    /// Forgets all but the last transfers that are whole; those are told apart
+    /// by their names in the answer.
+    pub(crate) fn retire(&mut self, keep: usize) {
+        if let Some(windows) = &mut self.windows.kept {
+            let old = windows.len().saturating_sub(keep);
+            windows.drain(..old);
+        }
+        for track in [&mut self.dl_track, &mut self.ul_track] {
+            track.watch.retire(keep);
+        }
+    }
+
+    /// Names of the transfers that are whole: nothing of them changes any more.
+    pub(crate) fn whole(&self) -> impl Iterator<Item = &str> {
+        self.dl_track.watch.whole().chain(self.ul_track.watch.whole())
+    }
+
+    /// Blocks of user data so far.
+    pub(crate) const fn blocks(&self) -> u64 {
+        self.counts.dl_blocks + self.counts.ul_blocks
+    }
+
+    /// Takes in what the trackers have decided.
+    pub(crate) fn gather(&mut self) {
+        self.absorb();
+        let now = Until::now(self.dl.decided(), self.now);
+        self.end_activities(now.records);
+        self.dl_track.gather(now);
+        self.ul_track.gather(Until { decided: self.ul.decided(), ..now });
+    }
+
+    fn absorb(&mut self) {
+        while let Some(burst) = self.dl.poll() {
+            self.dl_track.add_burst(burst);
+        }
+        while let Some(activity) = self.dl.poll_activity() {
+            self.dl_track.timeline.add_activity(&activity);
+        }
+        self.dl_track.timeline.set_summary(&self.dl.summary());
+        while let Some(wait) = self.ul.poll_wait() {
+            self.ul_track.timeline.add_wait(wait.start_tti, wait.end_tti);
+        }
+        while let Some(burst) = self.ul.poll() {
+            self.ul_track.add_burst(burst);
+        }
+        while let Some(activity) = self.ul.poll_activity() {
+            self.ul_track.timeline.add_activity(&activity);
+        }
+        self.ul_track.timeline.set_summary(&self.ul.summary());
+        let windows = std::iter::from_fn(|| self.load.poll());
+        self.windows.take(windows, &mut self.dl_track.watch);
+    }
+
+    /// Ends the activities whose pause is over at a TTI.
+    fn end_activities(&mut self, tti: TtiIndex) {
+        for track in [&mut self.dl_track, &mut self.ul_track] {
+            let small = track.detector.small();
+            track.detector.advance(tti);
+            if !self.given {
+                track.watch_detected(small);
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> TracksDone {
+        let rest = self.dl.finish();
+        rest.into_iter().for_each(|burst| self.dl_track.add_burst(burst));
+        let rest = self.ul.finish();
+        rest.into_iter().for_each(|burst| self.ul_track.add_burst(burst));
+        self.absorb();
+        self.windows.take(self.load.finish(), &mut self.dl_track.watch);
+        for track in [&mut self.dl_track, &mut self.ul_track] {
+            let small = track.detector.small();
+            track.detector.finish();
+            if !self.given {
+                track.watch_detected(small);
+            }
+            track.gather(Until::END);
+        }
         let cells = self.cells.into_iter().map(|((pci, earfcn), measurements)| ServingCell {
             pci,
             earfcn,
             measurements,
         });
+        let mut load = self.windows.kept.unwrap_or_default();
+        load.sort_by_key(|window| window.timing_segment);
         TracksDone {
-            dl: self.dl_track,
-            ul: self.ul_track,
+            dl: self.dl_track.finish(),
+            ul: self.ul_track.finish(),
             load,
+            load_untold: self.windows.untold,
             counts: self.counts,
             loss: self.loss.finish(),
             cells: cells.collect(),
@@ -242,17 +432,17 @@ impl Tracks {
     }
 }
 
-fn absorb_uplink(timeline: &mut Timeline, tracker: &mut UplinkTracker) {
-    while let Some(wait) = tracker.poll_wait() {
-        timeline.add_wait(wait.start_tti, wait.end_tti);
+impl Windows {
+    /// Takes estimates: those of the primary cell are for the watch.
+    fn take(&mut self, windows: impl IntoIterator<Item = LoadEstimate>, watch: &mut Watch) {
+        for window in windows.into_iter().filter(|window| window.cell == 0) {
+            self.untold += u64::from(window.load.is_none() || window.n_free_prb.is_none());
+            if let Some(kept) = &mut self.kept {
+                kept.push(window.clone());
+            }
+            watch.take_load(window);
+        }
     }
-    while let Some(burst) = tracker.poll() {
-        timeline.add_burst(burst);
-    }
-    while let Some(activity) = tracker.poll_activity() {
-        timeline.add_activity(&activity);
-    }
-    timeline.set_summary(&tracker.summary());
 }
 
 /// The TTI and time that a record speaks of.
@@ -265,15 +455,4 @@ const fn place(record: &Record) -> Option<(TtiIndex, Option<Stamp>)> {
         Record::Dci(r) => (r.position.tti, r.at),
         _ => return None,
     })
-}
-
-/// A detected transfer as one that an application might have given.
-pub(super) fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
-    Transfer {
-        id: format!("{}{number}", found.dir),
-        time: None,
-        tti: Some((found.start_tti, found.end_tti)),
-        bytes: Some(found.bytes),
-        dir: Some(found.dir),
-    }
 }

@@ -236,7 +236,7 @@ fn stat_tbs_bytes(stat: &Stat) -> u32 {
 /// the NDI of the process, or (0xB126 alone) by a failed block of the same
 /// size one HARQ round trip or more earlier. Each failed block has one
 /// retransmission, which may fail in its turn.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct HarqMemory {
     ndi: Vec<(HarqKey, bool)>,
     failed: Vec<Failed>,

@@ -54,7 +54,7 @@ const DATA_LCIDS: std::ops::RangeInclusive<u8> = 3..=10;
 const FIRST_SRB_INDEX: u8 = 32;
 
 /// Puts together the records of one subscription's messages.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Assembler {
     timing: Timing,
     waiting: TtiWindow<Waiting>,
@@ -445,7 +445,7 @@ impl Assembler {
 }
 
 /// TTIs of which the MAC layer logged a block, in order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct MacTtis(VecDeque<(u32, TtiIndex)>);
 
 impl MacTtis {
@@ -478,7 +478,7 @@ impl MacTtis {
 
 /// Assignments on the control channel of which no block was logged: the items
 /// that hold blocks were lost there.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct OrphanRun {
     run: Option<(u32, TtiIndex, TtiIndex, u32)>,
 }

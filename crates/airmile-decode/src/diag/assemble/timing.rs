@@ -59,7 +59,7 @@ struct Segment {
 }
 
 /// The timing of one subscription's serving cell.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Timing {
     current: Option<Segment>,
     previous: Option<Segment>,

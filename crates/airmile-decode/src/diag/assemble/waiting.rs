@@ -13,7 +13,7 @@ pub(super) type Place = (u8, RntiType);
 const USUAL_ROOM: usize = 16;
 
 /// What waits of one TTI.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     /// Downlink assignments, by place.
     pub(super) dl: Vec<(Place, DlParts)>,

@@ -1,0 +1,144 @@
+//! `airmile live`.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use airmile::Error;
+use airmile::live::{LiveBurst, LiveTransfer, State};
+use airmile_live::engine::{Engine, StartError};
+use airmile_live::server::Server;
+use airmile_live::snapshot::Event;
+use airmile_live::source::{Source, SourceState};
+use airmile_live::terminal::{self, mbps, size, time_of_day};
+use anyhow::{Context, Result};
+
+use crate::Outcome;
+use crate::args::{Global, LimitArgs, LiveArgs};
+use crate::output;
+
+/// Events that wait for standard output (chosen here).
+const WAITING_LINES: usize = 1_024;
+
+pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
+    if args.analysis.transfers.is_some() {
+        return Err(Error::Option("live: --transfers is for files".into()).into());
+    }
+    let options = args.analysis.options(LimitArgs { from: None, to: None })?;
+    let source = source(args);
+    let token = token(args)?;
+    let on_terminal = !global.json && !args.lines && std::io::stdout().is_terminal();
+    let (sender, lines) = sync_channel(WAITING_LINES);
+    let sender = (!on_terminal).then_some(sender);
+    let mut engine = Engine::start(&source, options, sender).map_err(|error| match error {
+        StartError::Options(error) => anyhow::Error::from(error),
+        error @ StartError::Thread(_) => error.into(),
+    })?;
+    let server = match args.listen {
+        Some(address) => Some(Server::start(address, token.as_deref(), engine.published())?),
+        None => None,
+    };
+    let url = server.as_ref().map(|server| format!("http://{}/", server.address()));
+    if on_terminal {
+        terminal::run(&engine, url.as_deref()).context("the terminal")?;
+    } else {
+        if let Some(url) = &url {
+            output::warn(global, &format!("listening on {url}"));
+        }
+        print(global, &lines)?;
+    }
+    drop(server);
+    engine.stop();
+    let damaged = engine.published().now().view.intake.bad_frames > 1;
+    Ok(Outcome::of(damaged))
+}
+
+fn source(args: &LiveArgs) -> Source {
+    match (&args.follow, &args.port) {
+        (Some(file), _) if file != Path::new("-") => Source::Follow(file.clone()),
+        (_, Some(port)) => Source::Port(port.clone()),
+        _ => Source::Stdin,
+    }
+}
+
+/// The token, from the file or the environment: never from the command line,
+/// where others on the machine would see it.
+fn token(args: &LiveArgs) -> Result<Option<String>> {
+    let of_file = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path);
+        text.with_context(|| format!("--token-file {}", path.display()))
+    };
+    let token = match &args.token_file {
+        Some(path) => Some(of_file(path)?),
+        None => std::env::var("AIRMILE_TOKEN").ok(),
+    };
+    Ok(token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
+}
+
+/// One line a finding, until the source ends.
+fn print(global: &Global, lines: &Receiver<Arc<Event>>) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    for event in lines {
+        if global.json {
+            serde_json::to_writer(&mut out, &*event).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else if let Some(line) = line(&event) {
+            writeln!(out, "{line}")?;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn line(event: &Event) -> Option<String> {
+    match event {
+        Event::Burst(live) => burst_line(live),
+        Event::Transfer(transfer) => transfer_line(transfer),
+        Event::Source(source) => Some(match &source.state {
+            SourceState::Waiting(why) => format!("{}: waiting: {why}", source.name),
+            SourceState::Connected(what) if what.is_empty() => {
+                format!("{}: connected", source.name)
+            }
+            SourceState::Connected(what) => format!("{}: connected: {what}", source.name),
+            SourceState::Ended => format!("{}: ended", source.name),
+        }),
+    }
+}
+
+/// Each burst once: when it has ended, or else when it is decided.
+fn burst_line(live: &LiveBurst) -> Option<String> {
+    if live.state == State::Decided {
+        return None;
+    }
+    let burst = &live.burst;
+    let rate = burst.bytes as f64 * 8_000.0 / (burst.n_tti() + 1) as f64;
+    Some(format!(
+        "{} {} burst of {} ms: {} at {}, ended by {}",
+        live.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
+        burst.dir,
+        burst.n_tti(),
+        size(burst.bytes),
+        mbps(rate),
+        burst.closed_by
+    ))
+}
+
+fn transfer_line(transfer: &LiveTransfer) -> Option<String> {
+    if transfer.state == State::Open {
+        return None;
+    }
+    let diagnosis = &transfer.diagnosis;
+    let m = &diagnosis.finding;
+    let demand = output::or_dash(m.link_demand, |d| format!("{:.0} %", d * 100.0));
+    Some(format!(
+        "{} transfer {}{}: {} ({:.0} % sure): {} in {:.1} s, link demand {demand}",
+        m.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
+        diagnosis.id,
+        if transfer.state == State::Decided { ", decided" } else { "" },
+        diagnosis.verdict,
+        diagnosis.confidence * 100.0,
+        output::or_dash(m.bytes, size),
+        m.duration_ms / 1e3,
+    ))
+}

@@ -1,0 +1,254 @@
+//! The thread that feeds the engine, looks at it twice a second, and publishes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use airmile::RadioOptions;
+use airmile::live::{Live, LiveBurst, LiveView};
+use airmile::model::Direction;
+use thiserror::Error;
+use tokio::sync::{broadcast, watch};
+
+use crate::snapshot::{Event, KEPT_BURSTS, News, Snapshot, SourceStatus, Totals};
+use crate::source::{Input, Source, SourceState};
+
+/// How often the engine is looked at. Chosen here: with the 300 ms by which
+/// modems write late, a verdict comes within a second of a burst's end.
+const LOOK_EVERY: Duration = Duration::from_millis(400);
+/// The part of the time that looking may take at most: a look that takes long
+/// is taken less often (chosen here).
+const LOOK_SHARE: u32 = 4;
+/// Events that wait for a reader; one that is slower misses some, and is told so.
+const WAITING_EVENTS: usize = 512;
+
+/// Why an engine does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The options are of no use here.
+    #[error("{0}")]
+    Options(#[from] airmile::Error),
+    /// A thread cannot be started.
+    #[error("starting a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// A running engine, and what it publishes.
+#[derive(Debug)]
+pub struct Engine {
+    snapshots: watch::Receiver<Arc<Snapshot>>,
+    events: broadcast::Sender<Arc<Event>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What readers of an engine hold: cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Published {
+    snapshots: watch::Receiver<Arc<Snapshot>>,
+    events: broadcast::Sender<Arc<Event>>,
+}
+
+impl Published {
+    /// The state of things.
+    #[must_use]
+    pub fn now(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshots.borrow())
+    }
+
+    /// Snapshots as they come; none but the last is kept.
+    #[must_use]
+    pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshots.clone()
+    }
+
+    /// What is new from now on.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.events.subscribe()
+    }
+}
+
+impl Engine {
+    /// Starts an engine on a source. `lines` gets every event, and holds the
+    /// engine up while it is full; other readers never do.
+    ///
+    /// # Errors
+    /// The options are of no use here, or a thread cannot be started.
+    pub fn start(
+        source: &Source,
+        options: RadioOptions,
+        lines: Option<SyncSender<Arc<Event>>>,
+    ) -> Result<Self, StartError> {
+        let live = Live::new(options)?;
+        let status = SourceStatus {
+            name: source.name(),
+            state: SourceState::Waiting("starting".into()),
+            gaps: 0,
+        };
+        let mut first = live.clone();
+        let snapshot = Snapshot {
+            source: status,
+            totals: Totals::default(),
+            view: first.look(),
+            decided: VecDeque::new(),
+        };
+        let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
+        let events = broadcast::Sender::new(WAITING_EVENTS);
+        let stop = Arc::new(AtomicBool::new(false));
+        let inputs = source.start(&stop)?;
+        let feeder = Feeder {
+            live,
+            news: News::default(),
+            snapshot,
+            sender,
+            events: events.clone(),
+            stop: Arc::clone(&stop),
+            lines,
+        };
+        let thread =
+            thread::Builder::new().name("engine".into()).spawn(move || feeder.run(&inputs))?;
+        Ok(Self { snapshots, events, stop, thread: Some(thread) })
+    }
+
+    /// What it publishes.
+    #[must_use]
+    pub fn published(&self) -> Published {
+        Published { snapshots: self.snapshots.clone(), events: self.events.clone() }
+    }
+
+    /// Whether the source has ended, and all that it gave is told.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends the log: what is left is decided and told.
+    pub fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Feeder {
+    live: Live,
+    news: News,
+    snapshot: Snapshot,
+    sender: watch::Sender<Arc<Snapshot>>,
+    events: broadcast::Sender<Arc<Event>>,
+    stop: Arc<AtomicBool>,
+    lines: Option<SyncSender<Arc<Event>>>,
+}
+
+impl Feeder {
+    fn run(mut self, inputs: &Receiver<Input>) {
+        let mut due = Instant::now();
+        let mut changed = true;
+        while !self.stop.load(Ordering::Relaxed) {
+            let wait = due.saturating_duration_since(Instant::now());
+            match inputs.recv_timeout(wait) {
+                Ok(Input::Bytes(bytes)) => {
+                    self.live.push(&bytes);
+                    changed = true;
+                }
+                Ok(Input::Gap) => {
+                    self.live.note_gap();
+                    self.snapshot.source.gaps += 1;
+                    changed = true;
+                }
+                Ok(Input::State(state)) => {
+                    let ended = state == SourceState::Ended;
+                    self.source_is(state);
+                    if ended {
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if Instant::now() >= due {
+                let begun = Instant::now();
+                if std::mem::take(&mut changed) {
+                    self.look();
+                }
+                due = Instant::now() + LOOK_EVERY.max(begun.elapsed() * LOOK_SHARE);
+            }
+        }
+        self.finish();
+    }
+
+    fn source_is(&mut self, state: SourceState) {
+        self.snapshot.source.state = state;
+        self.tell(Event::Source(self.snapshot.source.clone()));
+        self.publish();
+    }
+
+    fn look(&mut self) {
+        let decided = self.live.take_bursts();
+        let view = self.live.look();
+        self.take(&decided, view);
+    }
+
+    fn finish(mut self) {
+        let decided = self.live.take_bursts();
+        let mut view = self.live.clone().finish();
+        let rest = std::mem::take(&mut view.bursts);
+        let all = [decided, rest].concat();
+        self.take(&all, view);
+    }
+
+    fn take(&mut self, decided: &[LiveBurst], view: LiveView) {
+        let mut new = Vec::new();
+        self.news.bursts(decided, &view, &mut |event| new.push(event));
+        let totals = &mut self.snapshot.totals;
+        for transfer in self.news.newly_decided(&view) {
+            *totals.transfers.entry(transfer.diagnosis.verdict).or_default() += 1;
+        }
+        self.news.transfers(&view, &mut |event| new.push(event));
+        new.into_iter().for_each(|event| self.tell(event));
+        let totals = &mut self.snapshot.totals;
+        for live in decided {
+            let (bursts, ttis) = match live.burst.dir {
+                Direction::Dl => (&mut totals.dl_bursts, &mut totals.dl_burst_ttis),
+                Direction::Ul => (&mut totals.ul_bursts, &mut totals.ul_burst_ttis),
+            };
+            *bursts += 1;
+            *ttis += live.burst.n_tti().unsigned_abs();
+        }
+        let kept = &mut self.snapshot.decided;
+        kept.extend(decided.iter().cloned());
+        let old = kept.len().saturating_sub(KEPT_BURSTS);
+        kept.drain(..old);
+        self.snapshot.view = view;
+        self.publish();
+    }
+
+    fn tell(&mut self, event: Event) {
+        let event = Arc::new(event);
+        if let Some(lines) = &self.lines
+            && lines.send(Arc::clone(&event)).is_err()
+        {
+            // Its reader has seen enough (`| head`).
+            self.lines = None;
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        // Nobody may be listening.
+        let _ = self.events.send(event);
+    }
+
+    fn publish(&self) {
+        self.sender.send_replace(Arc::new(self.snapshot.clone()));
+    }
+}

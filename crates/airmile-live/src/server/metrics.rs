@@ -1,0 +1,90 @@
+//! Metrics in Prometheus' text format (exposition format 0.0.4).
+
+use std::fmt::Write;
+
+use airmile::live::State;
+use airmile::model::Verdict;
+
+use crate::snapshot::Snapshot;
+use crate::source::SourceState;
+
+/// All metrics.
+pub(super) fn text(now: &Snapshot) -> String {
+    let mut out = Metrics(String::new());
+    let connected = matches!(now.source.state, SourceState::Connected(_));
+    let view = &now.view;
+    out.one("airmile_source_connected", "gauge", "Whether the source is there.", connected.into());
+    out.one(
+        "airmile_source_gaps_total",
+        "counter",
+        "Times the source was away.",
+        of(now.source.gaps),
+    );
+    out.one("airmile_input_bytes_total", "counter", "Bytes read.", of(view.intake.bytes));
+    out.one(
+        "airmile_frames_total",
+        "counter",
+        "DIAG frames, good and bad.",
+        of(view.intake.frames),
+    );
+    let bad = view.intake.bad_frames;
+    out.one("airmile_bad_frames_total", "counter", "DIAG frames with a bad CRC.", of(bad));
+    if let Some(us) = view.intake.last_us {
+        let help = "Last time of writing by the modem's clock.";
+        out.one("airmile_log_time_seconds", "gauge", help, us as f64 / 1e6);
+    }
+    let t = &now.totals;
+    let bursts = [("dl", of(t.dl_bursts)), ("ul", of(t.ul_bursts))];
+    out.many("airmile_bursts_total", "counter", "Bursts decided.", "dir", &bursts);
+    let seconds = |ttis: u64| ttis as f64 / 1e3;
+    let burst_seconds = [("dl", seconds(t.dl_burst_ttis)), ("ul", seconds(t.ul_burst_ttis))];
+    let help = "Throughput time: time in decided bursts.";
+    out.many("airmile_burst_seconds_total", "counter", help, "dir", &burst_seconds);
+    let of_verdict = |v: &Verdict| (v.as_str(), of(t.transfers.get(v).copied().unwrap_or(0)));
+    let transfers: Vec<_> = Verdict::ALL.iter().map(of_verdict).collect();
+    let help = "Transfers decided, by verdict.";
+    out.many("airmile_transfers_total", "counter", help, "verdict", &transfers);
+    let open = view.transfers.iter().filter(|t| t.state == State::Open).count();
+    out.one("airmile_transfers_open", "gauge", "Transfers that go on.", open as f64);
+    if let Some(demand) = view.session.link_demand {
+        let help = "Link demand of the last transfers, 0 to 1.";
+        out.one("airmile_link_demand_ratio", "gauge", help, demand);
+    }
+    if let Some(load) = &view.cell_load {
+        let help = "Share of the cell's PRBs in use, 0 to 1.";
+        out.one("airmile_cell_load_ratio", "gauge", help, load.load);
+    }
+    let late = view.intake.late_records;
+    out.one("airmile_late_records_total", "counter", "Records that came too late.", of(late));
+    out.0
+}
+
+const fn of(n: u64) -> f64 {
+    n as f64
+}
+
+struct Metrics(String);
+
+impl Metrics {
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
+        self.head(name, kind, help);
+        self.line(format_args!("{name} {value}"));
+    }
+
+    fn many(&mut self, name: &str, kind: &str, help: &str, label: &str, values: &[(&str, f64)]) {
+        self.head(name, kind, help);
+        for (of, value) in values {
+            self.line(format_args!("{name}{{{label}=\"{of}\"}} {value}"));
+        }
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP {name} {help}"));
+        self.line(format_args!("# TYPE {name} {kind}"));
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.0, "{line}");
+    }
+}

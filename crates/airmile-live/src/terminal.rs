@@ -1,0 +1,226 @@
+//! The view on a terminal: the verdict first, then transfers and bursts.
+
+use std::io;
+use std::time::Duration;
+
+use airmile::format_utc;
+use airmile::live::{LiveBurst, LiveTransfer, State};
+use airmile::model::Verdict;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, Wrap};
+use ratatui::{DefaultTerminal, Frame};
+
+use crate::engine::{Engine, Published};
+use crate::snapshot::Snapshot;
+use crate::source::SourceState;
+
+/// How often it is drawn anew.
+const DRAW_EVERY: Duration = Duration::from_millis(250);
+/// Bursts in a screen at most.
+const SHOWN_BURSTS: usize = 200;
+
+/// Shows the engine until `q`, Esc or Ctrl-C.
+///
+/// # Errors
+/// The terminal cannot be used.
+pub fn run(engine: &Engine, listening: Option<&str>) -> io::Result<()> {
+    let mut terminal = ratatui::try_init()?;
+    let shown = show(&mut terminal, &engine.published(), listening);
+    ratatui::try_restore()?;
+    shown
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    published: &Published,
+    listening: Option<&str>,
+) -> io::Result<()> {
+    loop {
+        let now = published.now();
+        terminal.draw(|frame| draw(frame, &now, listening))?;
+        if event::poll(DRAW_EVERY)?
+            && let Event::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+        {
+            let interrupt =
+                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+            if interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Draws the state of things.
+pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>) {
+    let areas = Layout::vertical([
+        Constraint::Length(4),
+        Constraint::Length(4),
+        Constraint::Percentage(45),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ]);
+    let [head, verdict, transfers, bursts, foot] = areas.areas(frame.area());
+    draw_head(frame, head, now);
+    draw_verdict(frame, verdict, now);
+    draw_transfers(frame, transfers, &now.view.transfers);
+    draw_bursts(frame, bursts, now);
+    let mut keys = vec![" q".bold(), " quits".dim()];
+    if let Some(url) = listening {
+        keys.push("   page: ".dim());
+        keys.push(Span::raw(url.to_owned()));
+    }
+    frame.render_widget(Line::from(keys), foot);
+}
+
+fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
+    let (state, why) = match &now.source.state {
+        SourceState::Waiting(why) => ("waiting".yellow(), why.as_str()),
+        SourceState::Connected(what) => ("connected".green(), what.as_str()),
+        SourceState::Ended => ("ended".into(), ""),
+    };
+    let mut source = vec![now.source.name.clone().bold(), " ".into(), state];
+    if !why.is_empty() {
+        source.push(format!(" ({why})").dim());
+    }
+    if now.source.gaps > 0 {
+        source.push(format!("  away {} times", now.source.gaps).yellow());
+    }
+    let view = &now.view;
+    let intake = &view.intake;
+    let clock = intake.last_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 1));
+    let mut facts =
+        vec![format!("log time {clock}"), format!("{} frames", intake.frames), size(intake.bytes)];
+    if intake.bad_frames > 0 {
+        facts.push(format!("{} bad frames", intake.bad_frames));
+    }
+    let cell = view.cells.iter().max_by_key(|cell| cell.measurements);
+    if let Some(pci) = cell.and_then(|cell| cell.pci) {
+        facts.push(format!("PCI {pci}"));
+    }
+    if let Some(n_prb) = view.n_prb_cell {
+        facts.push(format!("{n_prb} PRBs"));
+    }
+    if let Some(load) = &view.cell_load {
+        facts.push(format!("cell load {:.0} %", load.load * 100.0));
+    }
+    let lines = vec![Line::from(source), Line::from(facts.join("   "))];
+    frame.render_widget(
+        Paragraph::new(lines).block(Block::bordered().title(" airmile live ")),
+        area,
+    );
+}
+
+fn draw_verdict(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
+    let session = &now.view.session;
+    let words = format!("{} ({:.0} % sure)", session.says, session.confidence * 100.0);
+    let words = if session.verdict == Verdict::Unknown { session.says.clone() } else { words };
+    let text = Paragraph::new(words).style(Style::new().fg(colour(session.verdict)).bold());
+    let title = format!(" {} transfers ", now.view.transfers.len());
+    let block = Block::bordered().title(" So far ").title_bottom(title);
+    frame.render_widget(text.wrap(Wrap { trim: true }).block(block), area);
+}
+
+const fn colour(verdict: Verdict) -> Color {
+    match verdict {
+        Verdict::Radio => Color::Red,
+        Verdict::NotRadio => Color::Green,
+        Verdict::Mixed => Color::Yellow,
+        Verdict::Unknown => Color::Reset,
+    }
+}
+
+fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer]) {
+    let shown = usize::from(area.height.saturating_sub(3));
+    let rows = transfers.iter().rev().take(shown).map(|transfer| {
+        let diagnosis = &transfer.diagnosis;
+        let m = &diagnosis.finding;
+        let verdict = Cell::from(diagnosis.verdict.to_string()).fg(colour(diagnosis.verdict));
+        Row::new([
+            Cell::from(diagnosis.id.clone()),
+            Cell::from(m.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 1))),
+            right(format!("{:.1} s", m.duration_ms / 1e3)),
+            right(m.bytes.map_or_else(|| "-".to_owned(), size)),
+            right(m.link_demand.map_or_else(|| "-".to_owned(), |d| format!("{:.0} %", d * 100.0))),
+            right(m.burst_throughput_bps.map_or_else(|| "-".to_owned(), mbps)),
+            verdict,
+            Cell::from(state_words(transfer.state)),
+        ])
+    });
+    let widths = [8, 11, 9, 10, 7, 9, 10, 10].map(Constraint::Length);
+    let header = ["id", "start", "lasts", "bytes", "demand", "link", "verdict", ""];
+    let table = Table::new(rows, widths)
+        .header(Row::new(header).dim())
+        .block(Block::bordered().title(" Transfers, the last first "));
+    frame.render_widget(table, area);
+}
+
+fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
+    let shown = usize::from(area.height.saturating_sub(3));
+    let bursts = now.last_bursts(SHOWN_BURSTS);
+    let rows = bursts.into_iter().rev().take(shown).map(|live: &LiveBurst| {
+        let burst = &live.burst;
+        let rate = burst.bytes as f64 * 8_000.0 / (burst.n_tti() + 1) as f64;
+        Row::new([
+            Cell::from(burst.dir.to_string()),
+            Cell::from(live.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3))),
+            right(format!("{} ms", burst.n_tti())),
+            right(size(burst.bytes)),
+            right(mbps(rate)),
+            Cell::from(if live.state == State::Open {
+                "goes on".to_owned()
+            } else {
+                format!("by {}", burst.closed_by)
+            }),
+            Cell::from(state_words(live.state)),
+        ])
+    });
+    let widths = [4, 13, 10, 10, 9, 14, 10].map(Constraint::Length);
+    let header = ["", "start", "lasts", "bytes", "rate", "ended", ""];
+    let table = Table::new(rows, widths).header(Row::new(header).dim()).block(
+        Block::bordered()
+            .title(" Bursts: data waited at the base station (dl), in the phone (ul) "),
+    );
+    frame.render_widget(table, area);
+}
+
+fn right(text: String) -> Cell<'static> {
+    Cell::from(Line::from(text).right_aligned())
+}
+
+const fn state_words(state: State) -> &'static str {
+    match state {
+        State::Open => "goes on",
+        State::Provisional => "ended",
+        State::Decided => "decided",
+    }
+}
+
+/// Time of day in UTC with so many decimals.
+#[must_use]
+pub fn time_of_day(us: i64, decimals: usize) -> String {
+    let text = format_utc(us.saturating_mul(1_000));
+    let time = text.split_once(' ').map_or(text.as_str(), |(_, time)| time);
+    time.get(..9 + decimals).unwrap_or(time).to_owned()
+}
+
+/// Bytes in a unit that fits.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    let x = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.0} kB", x / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", x / 1e6),
+        _ => format!("{:.1} GB", x / 1e9),
+    }
+}
+
+/// A rate in Mbit/s.
+#[must_use]
+pub fn mbps(bps: f64) -> String {
+    format!("{:.1} Mb/s", bps / 1e6)
+}

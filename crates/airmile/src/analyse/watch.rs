@@ -1,0 +1,301 @@
+//! Transfers while the log goes by: what is decided of each is taken into its
+//! gauges, and only what an open one still needs is kept.
+
+use airmile_infer::detect::DetectedTransfer;
+use airmile_infer::gauge::{Decided, Gauge};
+use airmile_infer::load::LoadEstimate;
+use airmile_infer::transfer::Timeline;
+use airmile_infer::usage::{UsageBins, UsageSum};
+use airmile_model::{Direction, Transfer, TtiIndex};
+
+/// Records are placed this many TTIs late at most; the same as the burst
+/// tracker's lateness.
+const LATE_TTIS: i64 = 1_000;
+
+/// What others held of the cell, over the windows of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Others {
+    n: u64,
+    share_sum: f64,
+    confidence_sum: f64,
+}
+
+impl Others {
+    fn add(&mut self, load: f64, own_share: f64, confidence: f64) {
+        self.n += 1;
+        self.share_sum += (load - own_share).max(0.0);
+        self.confidence_sum += confidence;
+    }
+
+    /// Mean share and confidence; `None` where no window told it.
+    pub(super) fn mean(&self) -> Option<(f64, f64)> {
+        let n = self.n as f64;
+        (self.n > 0).then(|| (self.share_sum / n, self.confidence_sum / n))
+    }
+}
+
+/// A transfer that is measured in one direction.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched {
+    /// Its place among the others.
+    number: usize,
+    pub(super) transfer: Transfer,
+    /// `None` until its start can be placed.
+    pub(super) gauge: Option<Gauge>,
+    pub(super) usage: UsageSum,
+    pub(super) others: Others,
+}
+
+impl Watched {
+    /// One that the application gave; its times are placed as the log goes by.
+    fn given(number: usize, transfer: Transfer) -> Self {
+        let (gauge, usage) = match transfer.tti {
+            Some((start, end)) => (Some(Gauge::new(start, end)), UsageSum::new(start, end)),
+            None => (None, UsageSum::new(TtiIndex(0), TtiIndex(0))),
+        };
+        Self { number, transfer, gauge, usage, others: Others::default() }
+    }
+
+    fn detected(number: usize, found: &DetectedTransfer) -> Self {
+        Self {
+            number,
+            transfer: as_transfer(number, found),
+            gauge: Some(Gauge::open(found.start_tti, found.end_tti)),
+            usage: UsageSum::new(found.start_tti, found.end_tti),
+            others: Others::default(),
+        }
+    }
+
+    /// Lasts until `end` at least, or just until then.
+    fn lasts(&mut self, end: TtiIndex, ended: bool) {
+        let Some(gauge) = &mut self.gauge else { return };
+        if ended {
+            gauge.set_end(end);
+        } else {
+            gauge.extend(end);
+        }
+        self.usage.set_end(end);
+    }
+
+    /// Places what can be placed by the clock so far: a later anchor can move
+    /// no time before it.
+    fn place(&mut self, timeline: &Timeline, log_ended: bool) {
+        let Some((start, end)) = self.transfer.time.filter(|_| self.transfer.tti.is_none()) else {
+            return;
+        };
+        let Some((newest, newest_tti)) = timeline.last_anchor() else { return };
+        if self.gauge.is_none() && (newest.ns > start.ns || log_ended) {
+            self.gauge = timeline.tti_at(start).map(|tti| Gauge::open(tti, tti));
+            if let Some(tti) = timeline.tti_at(start) {
+                self.usage = UsageSum::new(tti, tti);
+            }
+        }
+        if newest.ns > end.ns || log_ended {
+            if let Some(tti) = timeline.tti_at(end) {
+                self.lasts(tti, true);
+            }
+        } else {
+            self.lasts(newest_tti, false);
+        }
+    }
+
+    fn gather(&mut self, timeline: &Timeline, usage: &UsageBins, until: Until) {
+        let Some(gauge) = &mut self.gauge else { return };
+        timeline.gather(gauge, until.decided);
+        usage.gather(&mut self.usage, until.records);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.gauge.as_ref().is_some_and(Gauge::has_ended)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.gauge.as_ref().is_some_and(Gauge::is_whole) && self.usage.is_whole()
+    }
+
+    /// When it began, in nanoseconds; a table without times by its TTIs, 1 ms each.
+    pub(super) fn start_ns(&self) -> Option<i64> {
+        let placed = || self.span().map(|span| span.start.0.saturating_mul(1_000_000));
+        self.transfer.time.map(|(start, _)| start.ns).or_else(placed)
+    }
+
+    /// The TTIs that are known to be its own.
+    fn span(&self) -> Option<std::ops::Range<TtiIndex>> {
+        let gauge = self.gauge.as_ref()?;
+        let (start, end) = gauge.span();
+        Some(start..end)
+    }
+}
+
+/// How far the log was read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Until {
+    /// What the trackers have decided.
+    pub(super) decided: Decided,
+    /// No record before it is still to come.
+    pub(super) records: TtiIndex,
+    /// Whether the log has ended.
+    pub(super) log_ended: bool,
+}
+
+impl Until {
+    /// With the last record at `now`.
+    pub(super) fn now(decided: Decided, now: TtiIndex) -> Self {
+        Self { decided, records: now.plus(-LATE_TTIS), log_ended: false }
+    }
+
+    /// The log has ended.
+    pub(super) const END: Self =
+        Self { decided: Decided::ALL, records: TtiIndex(i64::MAX), log_ended: true };
+}
+
+/// The transfers of one direction.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watch {
+    /// Of those given, or those detected of which something is still to come.
+    open: Vec<Watched>,
+    done: Vec<Watched>,
+    /// Detected so far, with the one under way.
+    detected: usize,
+    /// Whether the last of `open` is under way.
+    under_way: bool,
+    /// Load of windows that may lie in a transfer yet to come.
+    load: Vec<LoadEstimate>,
+}
+
+impl Watch {
+    /// Watches the transfers that the application gave.
+    pub(super) fn given(transfers: &[Transfer]) -> Self {
+        let open = transfers.iter().cloned().enumerate();
+        Self { open: open.map(|(i, t)| Watched::given(i, t)).collect(), ..Self::default() }
+    }
+
+    /// An activity that the detector has under way.
+    pub(super) fn under_way(&mut self, activity: &DetectedTransfer) {
+        if !self.under_way {
+            self.open.push(Watched::detected(self.detected, activity));
+            self.under_way = true;
+        }
+        if let Some(last) = self.open.last_mut() {
+            last.lasts(activity.end_tti, false);
+        }
+    }
+
+    /// The activity under way has ended: as a transfer, or as too small for one.
+    pub(super) fn ended(&mut self, found: Option<&DetectedTransfer>) {
+        if let Some(found) = found {
+            // One that was never seen under way is over in a blink.
+            self.under_way(found);
+            if let Some(last) = self.open.last_mut() {
+                last.transfer = as_transfer(self.detected, found);
+                last.lasts(found.end_tti, true);
+            }
+            self.detected += 1;
+        } else if self.under_way {
+            self.open.pop();
+        }
+        self.under_way = false;
+    }
+
+    /// Takes a window of the primary cell's load.
+    pub(super) fn take_load(&mut self, window: LoadEstimate) {
+        self.load.push(window);
+    }
+
+    /// Gathers what is decided, and forgets what no transfer needs any more.
+    pub(super) fn gather(&mut self, timeline: &mut Timeline, usage: &mut UsageBins, until: Until) {
+        for watched in &mut self.open {
+            watched.place(timeline, until.log_ended);
+            watched.gather(timeline, usage, until);
+        }
+        self.spread_load(timeline, until);
+        let mut kept = until.decided;
+        let mut bins = until.records;
+        for watched in &self.open {
+            let needs = watched.gauge.as_ref().map(Gauge::needs);
+            // One that cannot be placed yet begins after the newest anchor.
+            let newest = timeline.last_anchor().map_or(TtiIndex(i64::MIN), |(_, tti)| tti);
+            kept = kept.min(needs.unwrap_or(Decided { runs: newest, bursts: newest }));
+            if !(watched.has_ended() && watched.usage.is_whole()) {
+                let gathered = watched.usage.gathered_to();
+                bins = bins.min(watched.gauge.as_ref().map_or(newest, |_| gathered));
+            }
+        }
+        if !until.log_ended {
+            timeline.forget_before(kept);
+            usage.forget_before(bins);
+        }
+        let under_way = self.under_way.then(|| self.open.pop()).flatten();
+        let done = self.open.extract_if(.., |watched| watched.is_whole());
+        self.done.extend(done);
+        self.open.extend(under_way);
+    }
+
+    /// Adds each window to the transfers that it begins in.
+    fn spread_load(&mut self, timeline: &Timeline, until: Until) {
+        if self.load.is_empty() {
+            return;
+        }
+        self.load.sort_by_key(|window| window.tti);
+        let newest = timeline.last_anchor().map_or(until.records, |(_, tti)| tti);
+        let all_before = if until.log_ended {
+            TtiIndex(i64::MAX)
+        } else {
+            let open = self.open.iter().filter(|watched| !watched.has_ended());
+            let ends = open.map(|watched| watched.span().map_or(newest, |span| span.end));
+            ends.fold(until.records, TtiIndex::min)
+        };
+        let ready = self.load.partition_point(|window| window.tti < all_before);
+        let windows = &self.load[..ready];
+        for watched in self.done.iter_mut().chain(&mut self.open) {
+            let Some(span) = watched.span() else { continue };
+            let first = windows.partition_point(|window| window.tti < span.start);
+            for window in windows.iter().skip(first).take_while(|w| w.tti < span.end) {
+                if let (Some(load), Some(_)) = (window.load, window.free_prb()) {
+                    watched.others.add(load, window.own_share, window.confidence);
+                }
+            }
+        }
+        self.load.drain(..ready);
+    }
+
+    /// Names of those that are whole.
+    pub(super) fn whole(&self) -> impl Iterator<Item = &str> {
+        self.done.iter().map(|watched| watched.transfer.id.as_str())
+    }
+
+    /// Forgets all but the last so many that are whole.
+    pub(super) fn retire(&mut self, keep: usize) {
+        let old = self.done.len().saturating_sub(keep);
+        self.done.drain(..old);
+    }
+
+    /// All of them, in their order.
+    pub(super) fn finish(mut self) -> Vec<Watched> {
+        self.done.append(&mut self.open);
+        self.done.sort_by_key(|watched| watched.number);
+        self.done
+    }
+}
+
+/// A detected transfer as one that an application might have given.
+fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
+    Transfer {
+        id: format!("{}{number}", found.dir),
+        time: None,
+        tti: Some((found.start_tti, found.end_tti)),
+        bytes: Some(found.bytes),
+        dir: Some(found.dir),
+    }
+}
+
+/// Which way a given transfer went: as it says, else the way that more bytes
+/// went during it.
+pub(super) fn direction(dl: &Watched, ul: &Watched) -> Direction {
+    let sent = |watched: &Watched| watched.gauge.as_ref().map(Gauge::sent_bytes);
+    match dl.transfer.dir {
+        Some(dir) => dir,
+        None if sent(dl).is_some() && sent(ul) > sent(dl) => Direction::Ul,
+        None => Direction::Dl,
+    }
+}
