@@ -18,6 +18,9 @@ const COMBINING_GAIN_DB: f64 = 3.0;
 const POWER_STEP_DB: f64 = 0.0625;
 const SNR_STEP_DB: f64 = 0.1;
 
+/// What the logs' SNR field holds: 9 bits from -20 dB up (0xB193).
+const SNR_RANGE_DB: (f64, f64) = (-20.0, 31.1);
+
 /// What the logs' raw zeros read as (0xB193).
 const RAW_ZERO_RSRP_DBM: f32 = -180.0;
 const RAW_ZERO_RSRQ_DB: f32 = -30.0;
@@ -99,8 +102,8 @@ impl Meter {
             rssi_rx0_dbm: power(rx0.rssi_dbm),
             rssi_rx1_dbm: power(rx1.rssi_dbm),
             rssi_dbm: power(strong.rssi_dbm),
-            snr_rx0_db: Some(quantise(rx0.snr_db, SNR_STEP_DB)),
-            snr_rx1_db: Some(quantise(rx1.snr_db, SNR_STEP_DB)),
+            snr_rx0_db: Some(quantise_snr(rx0.snr_db)),
+            snr_rx1_db: Some(quantise_snr(rx1.snr_db)),
         };
         if self.config.rx1_stuck {
             measurement.rsrp_rx1_dbm = Some(RAW_ZERO_RSRP_DBM);
@@ -129,6 +132,10 @@ impl Meter {
         let snr_db = snr_db + snr_error_sigma_db * self.random.normal();
         Reading { rsrp_dbm, rsrq_db, rssi_dbm, snr_db }
     }
+}
+
+fn quantise_snr(snr_db: f64) -> f32 {
+    quantise(snr_db.clamp(SNR_RANGE_DB.0, SNR_RANGE_DB.1), SNR_STEP_DB)
 }
 
 fn quantise(value: f64, step: f64) -> f32 {
