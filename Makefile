@@ -78,10 +78,10 @@ test-web: web/node_modules ## unit tests of the report's program
 	cd web && npm run --silent test
 
 test-browser: build web/node_modules ## use reports in Chromium, from disk (SKIPPED where it is absent)
-	cd web && npm run --silent test-browser
+	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent test-browser
 
 performance: build web/node_modules ## size and frames of a report of ten million TTIs
-	cd web && npm run --silent performance
+	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent performance
 
 web/node_modules: web/package-lock.json
 	cd web && npm install --no-save --no-audit --no-fund && touch node_modules

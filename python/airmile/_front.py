@@ -159,7 +159,7 @@ def radio(
         radio_at_least=radio_at_least,
         not_radio_below=not_radio_below,
     )
-    return RadioReport(_airmile.radio(ask), Request(_paths(files), _time(from_), _time(to)))
+    return RadioReport(_airmile.radio(ask), Request(ask))
 
 
 def diagnose(
@@ -203,7 +203,7 @@ def diagnose(
         radio_at_least=radio_at_least,
         not_radio_below=not_radio_below,
     )
-    return Diagnosis(_airmile.diagnose(ask))
+    return Diagnosis(_airmile.diagnose(ask), Request(ask))
 
 
 def lab_list() -> list[Scenario]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from airmile import _airmile
 from airmile._table import Table
-
-if TYPE_CHECKING:
-    from airmile import _airmile
 
 # Okabe and Ito's palette: told apart with any colour vision.
 VERDICT_COLOURS = {
@@ -26,11 +25,27 @@ _EXPLAINED = 3
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked, so that a figure can read the same input again."""
+    """What was asked, so that a figure or a file can read the same input again."""
 
-    files: list[str]
-    from_: str | None
-    to: str | None
+    ask: dict[str, Any]
+
+    @property
+    def files(self) -> list[str]:
+        """The files."""
+        files: list[str] = self.ask["files"]
+        return files
+
+    @property
+    def from_(self) -> str | None:
+        """The limit before which all is left out."""
+        limit: str | None = self.ask["from"]
+        return limit
+
+    @property
+    def to(self) -> str | None:
+        """The limit from which on all is left out."""
+        limit: str | None = self.ask["to"]
+        return limit
 
 
 class _Document(Protocol):
@@ -104,19 +119,70 @@ class InspectReport(Report):
         return f"<pre>{escape(str(self))}</pre>"
 
 
-class RadioReport(Report):
+class Analysis(Report):
+    """An answer that has files beside it: a report, a trace."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, document: _Document, request: Request) -> None:
+        super().__init__(document)
+        self.request = request
+
+    def html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report that any browser opens: one HTML file, no network.
+
+        The same as the command's `--html`. An answer does not hold every grant:
+        its files are read again.
+
+        Args:
+            path: where to; a file that is there is written over.
+
+        Returns:
+            The path.
+
+        Raises:
+            AirmileInputError: a file cannot be read any more.
+            AirmileOptionError: `path` is one of the files of the answer.
+            AirmileOutputError: `path` cannot be written.
+
+        >>> import tempfile, airmile as am
+        >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
+        >>> page = am.diagnose(run.log).html(run.dir / "report.html")
+        >>> page.read_text()[:15]
+        '<!doctype html>'
+        """
+        _airmile.export(self.request.ask, os.fspath(path), None)
+        return Path(path)
+
+    def perfetto(self, path: str | os.PathLike[str]) -> Path:
+        """Write a trace that ui.perfetto.dev opens.
+
+        Transfers, bursts and grants are slices; PRBs per TTI, buffers, cell load
+        and signal are counters. Times are the log's clock. The same as the
+        command's `--perfetto`; arguments and errors are those of :meth:`html`.
+
+        >>> import tempfile, airmile as am
+        >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
+        >>> trace = am.diagnose(run.log).perfetto(run.dir / "trace.pftrace")
+        >>> b"Downlink bursts" in trace.read_bytes()
+        True
+        """
+        _airmile.export(self.request.ask, None, os.fspath(path))
+        return Path(path)
+
+
+class RadioReport(Analysis):
     """Bursts, throughput time and link demand.
 
     *Throughput time* is the time during which the user's queue was not empty;
     *link demand* is throughput time / duration (BurstTracker, MobiCom 2019).
     """
 
-    __slots__ = ("_radio", "request")
+    __slots__ = ("_radio",)
 
     def __init__(self, radio: _airmile.Radio, request: Request) -> None:
-        super().__init__(radio)
+        super().__init__(radio, request)
         self._radio = radio
-        self.request = request
 
     @property
     def damaged(self) -> bool:
@@ -204,13 +270,13 @@ class RadioReport(Report):
         return _transfers_html(self.transfers.to_dicts())
 
 
-class Diagnosis(Report):
+class Diagnosis(Analysis):
     """Who the bottleneck was: one verdict for all, and one per transfer."""
 
     __slots__ = ("_diagnose",)
 
-    def __init__(self, diagnose: _airmile.Diagnose) -> None:
-        super().__init__(diagnose)
+    def __init__(self, diagnose: _airmile.Diagnose, request: Request) -> None:
+        super().__init__(diagnose, request)
         self._diagnose = diagnose
 
     @property

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
 use airmile::{
-    BurstOptions, DetectOptions, EvidenceChoice, Inputs, Limits, PacketOptions, RadioOptions,
-    TableFormat, TimePoint,
+    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, PacketOptions,
+    RadioOptions, TableFormat, TimePoint,
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -75,6 +75,7 @@ pub enum Command {
   airmile diagnose log.mi2log
   airmile diagnose log.mi2log --transfers player.csv
   airmile diagnose log.mi2log --html report.html
+  airmile diagnose log.mi2log --perfetto trace.pftrace
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
   gunzip -c log.qmdl.gz | airmile diagnose - --json")]
     Diagnose(DiagnoseArgs),
@@ -241,6 +242,23 @@ impl AnalysisArgs {
     }
 }
 
+/// Files beside the answer.
+#[derive(Debug, Clone, Args)]
+pub struct ExportArgs {
+    /// Write a report that any browser opens, too: one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a trace, too, that ui.perfetto.dev opens: transfers, bursts, grants, counters
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+}
+
+impl From<&ExportArgs> for Exports {
+    fn from(args: &ExportArgs) -> Self {
+        Self { html: args.html.clone(), perfetto: args.perfetto.clone() }
+    }
+}
+
 /// Arguments of `radio`.
 #[derive(Debug, Clone, Args)]
 pub struct RadioArgs {
@@ -253,9 +271,9 @@ pub struct RadioArgs {
     /// Budget: exit with status 1 where this holds for a transfer
     #[arg(long, value_name = "EXPR")]
     pub fail_if: Option<String>,
-    /// Write a report that any browser opens, too: one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    /// Files beside the answer.
+    #[command(flatten)]
+    pub exports: ExportArgs,
 }
 
 /// Arguments of `diagnose`.
@@ -273,9 +291,9 @@ pub struct DiagnoseArgs {
     /// Write the document and tables into this directory, too
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Write a report that any browser opens, too: one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    /// Files beside the answer.
+    #[command(flatten)]
+    pub exports: ExportArgs,
 }
 
 /// Kind of files that tables become.

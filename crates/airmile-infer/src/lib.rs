@@ -17,6 +17,7 @@ mod app;
 pub mod burst;
 pub mod detect;
 pub mod distribution;
+mod held;
 pub mod load;
 pub mod loss;
 mod spans;

@@ -9,11 +9,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_model::window::{SegmentTti, Slot};
 use airmile_model::{
     Bound, BsrReport, BufferStatus, Burst, Direction, Evidence, Grant, Record, TtiIndex,
 };
 
 use crate::burst::{Activity, BurstSummary};
+use crate::held::{END, Held};
 
 /// Settings of an [`UplinkTracker`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +52,25 @@ pub struct Wait {
 struct Pending {
     /// Blocks sent: bytes of new data and whether new.
     sent: Option<Sent>,
-    /// Bytes by logical channel; `None` key: no channel active.
-    buffer: Option<BTreeMap<Option<u8>, u64>>,
+    /// Bytes by logical channel; no channel: none is active.
+    buffer: Vec<(Option<u8>, u64)>,
     /// BSR index by logical channel group.
-    bsr: BTreeMap<u8, u8>,
+    bsr: Vec<(u8, u8)>,
     hole_ttis: i64,
+}
+
+/// Room that a slot keeps: of groups, and of the channels that phones have.
+const USUAL_ROOM: usize = 8;
+
+impl Slot for Pending {
+    fn clear(&mut self) {
+        self.sent = None;
+        self.buffer.clear();
+        self.bsr.clear();
+        self.buffer.shrink_to(USUAL_ROOM);
+        self.bsr.shrink_to(USUAL_ROOM);
+        self.hole_ttis = 0;
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,11 +94,7 @@ struct OpenBurst {
 #[derive(Debug, Clone)]
 pub struct UplinkTracker {
     options: UplinkOptions,
-    pending: BTreeMap<(u32, i64), Pending>,
-    newest: Option<(u32, i64)>,
-    segment_first: i64,
-    closed: Option<(u32, i64)>,
-    late_records: u64,
+    held: Held<Pending>,
     segment: u32,
     /// When the buffer was first seen not empty, and last sampled.
     waiting_since: Option<i64>,
@@ -107,11 +119,7 @@ impl UplinkTracker {
     pub fn new(options: UplinkOptions) -> Self {
         Self {
             options,
-            pending: BTreeMap::new(),
-            newest: None,
-            segment_first: 0,
-            closed: None,
-            late_records: 0,
+            held: Held::new(options.lateness_ttis.max(0)),
             segment: 0,
             waiting_since: None,
             last_sample: None,
@@ -135,16 +143,15 @@ impl UplinkTracker {
             Record::BufferStatus(status) => self.push_status(status),
             Record::Bsr(bsr) => self.push_bsr(bsr),
             Record::Hole(hole) => {
-                let key = (hole.position.timing_segment, hole.position.tti.0);
-                if let Some(pending) = self.pending_at(key) {
+                let at = (hole.position.timing_segment, hole.position.tti);
+                if let Some(pending) = self.held.at(at) {
                     pending.hole_ttis = pending.hole_ttis.max(hole.n_tti);
                 }
             }
             _ => return,
         }
-        let Some((segment, tti)) = self.newest else { return };
-        if tti.saturating_sub(self.segment_first) >= self.options.lateness_ttis {
-            self.close_before((segment, tti - self.options.lateness_ttis));
+        if let Some(mark) = self.held.mark() {
+            self.close_before(mark);
         }
     }
 
@@ -165,7 +172,7 @@ impl UplinkTracker {
 
     /// The end of the log: the bursts not yet taken.
     pub fn finish(&mut self) -> Vec<Burst> {
-        self.close_before((u32::MAX, i64::MAX));
+        self.close_before(END);
         self.end_segment(Bound::End);
         self.bursts.drain(..).collect()
     }
@@ -175,7 +182,7 @@ impl UplinkTracker {
     pub fn summary(&self) -> BurstSummary {
         BurstSummary {
             evidence: (self.sampled > 0).then_some(Evidence::BufferStatus),
-            late_records: self.late_records,
+            late_records: self.held.late_records,
             ..BurstSummary::default()
         }
     }
@@ -184,7 +191,7 @@ impl UplinkTracker {
         if !grant.rnti.is_user() {
             return;
         }
-        let key = (grant.position.timing_segment, grant.position.tti.0);
+        let at = (grant.position.timing_segment, grant.position.tti);
         let filled = grant
             .data_bytes
             .unwrap_or_else(|| {
@@ -193,7 +200,7 @@ impl UplinkTracker {
             .into();
         let new_data = grant.retx != Some(true);
         let (at_ns, numerology) = (grant.at.map(|at| at.ns), grant.position.numerology);
-        if let Some(pending) = self.pending_at(key) {
+        if let Some(pending) = self.held.at(at) {
             let sent = pending.sent.get_or_insert_default();
             sent.at_ns = sent.at_ns.or(at_ns);
             sent.numerology = numerology;
@@ -205,51 +212,37 @@ impl UplinkTracker {
     }
 
     fn push_status(&mut self, status: &BufferStatus) {
-        let key = (status.position.timing_segment, status.position.tti.0);
+        let at = (status.position.timing_segment, status.position.tti);
         // RLC control is not user data (as STATUS on the downlink).
         let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
         let lcid = status.lcid;
-        if let Some(pending) = self.pending_at(key) {
-            pending.buffer.get_or_insert_default().insert(lcid, bytes);
+        if let Some(pending) = self.held.at(at) {
+            match pending.buffer.iter_mut().find(|(of, _)| *of == lcid) {
+                Some((_, last)) => *last = bytes,
+                None => pending.buffer.push((lcid, bytes)),
+            }
         }
     }
 
     fn push_bsr(&mut self, bsr: &BsrReport) {
-        let key = (bsr.position.timing_segment, bsr.position.tti.0);
+        let at = (bsr.position.timing_segment, bsr.position.tti);
         let (lcg, index) = (bsr.lcg, bsr.index);
-        if let Some(pending) = self.pending_at(key) {
-            pending.bsr.insert(lcg, index);
+        if let Some(pending) = self.held.at(at) {
+            pending.bsr.push((lcg, index));
         }
     }
 
-    fn pending_at(&mut self, key: (u32, i64)) -> Option<&mut Pending> {
-        if self.closed.is_some_and(|closed| key < closed) {
-            self.late_records += 1;
-            return None;
-        }
-        match self.newest {
-            Some(newest) if key.0 <= newest.0 => self.newest = Some(newest.max(key)),
-            _ => {
-                self.newest = Some(key);
-                self.segment_first = key.1;
-            }
-        }
-        Some(self.pending.entry(key).or_default())
-    }
-
-    fn close_before(&mut self, mark: (u32, i64)) {
-        while let Some(entry) = self.pending.first_entry() {
-            if *entry.key() >= mark {
-                break;
-            }
-            let ((segment, tti), pending) = entry.remove_entry();
+    fn close_before(&mut self, mark: SegmentTti) {
+        let mut held = std::mem::replace(&mut self.held, Held::new(0));
+        while let Some(((segment, TtiIndex(tti)), pending)) = held.first_before(mark) {
             if segment != self.segment {
                 self.end_segment(Bound::Handover);
                 self.segment = segment;
             }
-            self.take(tti, &pending);
+            self.take(tti, pending);
+            held.remove_first();
         }
-        self.closed = self.closed.max(Some(mark));
+        self.held = held;
     }
 
     fn take(&mut self, tti: i64, pending: &Pending) {
@@ -257,12 +250,12 @@ impl UplinkTracker {
             self.lose_sight(tti, pending.hole_ttis);
         }
         // The sample is the buffer at the start of its TTI, before what it sends.
-        if let Some(buffer) = &pending.buffer {
+        if !pending.buffer.is_empty() {
             self.has_samples = true;
-            self.sample(tti, buffer.values().sum());
+            self.sample(tti, pending.buffer.iter().map(|(_, bytes)| bytes).sum());
         } else if !pending.bsr.is_empty() && !self.has_samples {
             // A report tells what is left after its block (TS 36.321, 5.4.5).
-            self.lcg.extend(&pending.bsr);
+            self.lcg.extend(pending.bsr.iter().copied());
             let left = self.lcg.values().try_fold(0_u64, |sum, &index| {
                 Some(sum + u64::from(bsr_upper_bound_bytes(index)?))
             });

@@ -18,6 +18,7 @@ pub mod stamp;
 pub mod tables;
 pub mod transfer;
 pub mod tti;
+pub mod window;
 
 pub use finding::{Bound, Burst, Evidence, TransferFinding, Verdict, VerdictThresholds};
 pub use problem::{Problem, Severity};

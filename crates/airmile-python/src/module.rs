@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use airmile::Progress;
+use airmile::{Exports, Progress};
 use pyo3::prelude::*;
 
 use crate::ask::{Analysis, Decode, Files};
@@ -30,6 +30,20 @@ fn diagnose(py: Python<'_>, ask: Analysis) -> PyResult<Diagnose> {
     let (inputs, options) = ask.options()?;
     let answer = py.detach(|| airmile::diagnose(&inputs, &options, &Progress::default()));
     answer.map(Diagnose).map_err(to_py)
+}
+
+/// Writes the files beside an answer.
+#[pyfunction]
+fn export(
+    py: Python<'_>,
+    ask: Analysis,
+    html: Option<PathBuf>,
+    perfetto: Option<PathBuf>,
+) -> PyResult<()> {
+    let (inputs, options) = ask.options()?;
+    let exports = Exports { html, perfetto };
+    let done = py.detach(|| airmile::export(&inputs, &options, &exports, &Progress::default()));
+    done.map(|_| ()).map_err(to_py)
 }
 
 /// The tables, and the files' reports as JSON.
@@ -71,6 +85,7 @@ fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
     module.add_function(wrap_pyfunction!(radio, module)?)?;
     module.add_function(wrap_pyfunction!(diagnose, module)?)?;
+    module.add_function(wrap_pyfunction!(export, module)?)?;
     module.add_function(wrap_pyfunction!(decode, module)?)?;
     module.add_function(wrap_pyfunction!(lab_list, module)?)?;
     module.add_function(wrap_pyfunction!(lab_run, module)?)?;

@@ -35,6 +35,7 @@ pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
     Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
 };
+pub use analyse::export::{Exports, export};
 pub use analyse::inspect::{InspectReport, inspect};
 pub use analyse::radio::{CellLoad, Missing, RadioOptions, RadioReport, SmallReport, radio};
 pub use analyse::report::{Report, report};

@@ -66,11 +66,15 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     "div",
     { class: "controls" },
     directions.length > 1 && choose,
-    button("‹", "Earlier", () => view.pan(-0.25)),
-    button("›", "Later", () => view.pan(0.25)),
-    button("−", "Zoom out", () => view.zoom(2)),
-    button("+", "Zoom in", () => view.zoom(0.5)),
-    button("All", "Show all", () => view.reset()),
+    h(
+      "div",
+      { class: "buttons" },
+      button("‹", "Earlier", () => view.pan(-0.25)),
+      button("›", "Later", () => view.pan(0.25)),
+      button("−", "Zoom out", () => view.zoom(2)),
+      button("+", "Zoom in", () => view.zoom(0.5)),
+      button("All", "Show all", () => view.reset()),
+    ),
   );
   const box = section(
     "timeline",

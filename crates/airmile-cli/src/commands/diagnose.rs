@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use airmile::write::report::write_file;
-use airmile::{Diagnosis, Document, TransferDiagnosis, diagnose, report};
+use airmile::{Diagnosis, Document, TransferDiagnosis, export};
 use anyhow::{Context, Result};
 
 use super::{settle, time_of_day};
@@ -20,14 +19,7 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     let shown = Shown::start(global, &inputs);
-    let answer = match &args.html {
-        Some(path) => {
-            let whole = report(&inputs, &options, &shown.progress)?;
-            write_file(path, &whole)?;
-            whole.diagnosis
-        }
-        None => diagnose(&inputs, &options, &shown.progress)?,
-    };
+    let (_, answer) = export(&inputs, &options, &(&args.exports).into(), &shown.progress)?;
     drop(shown);
     if let Some(dir) = &args.output {
         write_document(dir, &answer)?;

@@ -1,8 +1,7 @@
 //! `airmile radio`.
 
 use airmile::model::{Direction, TransferFinding};
-use airmile::write::report::write_file;
-use airmile::{CellLoad, RadioReport, radio, report};
+use airmile::{CellLoad, RadioReport, export};
 use anyhow::Result;
 
 use super::{settle, time_of_day};
@@ -19,14 +18,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     let shown = Shown::start(global, &inputs);
-    let report = match &args.html {
-        Some(path) => {
-            let whole = report(&inputs, &options, &shown.progress)?;
-            write_file(path, &whole)?;
-            whole.radio
-        }
-        None => radio(&inputs, &options, &shown.progress)?,
-    };
+    let (report, _) = export(&inputs, &options, &(&args.exports).into(), &shown.progress)?;
     drop(shown);
     if global.json {
         output::json("radio", &report)?;

@@ -4,12 +4,10 @@
 //! that left data behind to the next one the queue is not empty (ACTIVE or
 //! CONTENTION), after one that emptied it (LAST_ACTIVE) it is (UNDERFLOW).
 
-use std::collections::BTreeMap;
-
 use airmile_model::{Bound, Evidence};
 
 use super::allocation::{self, Allocation, CellHabit};
-use super::gap::{self, GapHistogram};
+use super::gap::{self, GapHistogram, N_BINS};
 use super::padding::{self, PaddedBlock};
 use super::poll_model::{PollLimits, PollMark, PollRun};
 use super::tti_row::TtiRow;
@@ -159,68 +157,112 @@ pub(super) fn decide_poll(
     learnt.poll_limits = limits;
     learnt.padding_threshold_bytes = threshold;
 
-    // First pass: what speaks for itself, and the pauses it is followed by.
-    let holes = holes_after(rows);
-    let (mut contention, mut underflow) = (GapHistogram::contention(), GapHistogram::underflow());
-    let mut signs: Vec<Vec<Sign>> = Vec::with_capacity(rows.len());
-    let mut forced_bins = Vec::new();
-    let mut hole_bins = Vec::new();
-    for (i, row) in rows.iter().enumerate() {
-        if !is_data[i] {
-            signs.push(Vec::new());
-            continue;
-        }
-        let bin = gap::bin(gaps[i]);
-        let padded = row.padding_bytes.zip(threshold).map(|(p, t)| p > t);
-        let mut row_signs = Vec::with_capacity(row.marks.len().max(1));
-        if row.marks.is_empty() {
-            row_signs.push(match padded {
-                Some(padded) => {
-                    Sign::Settled(Decision::sure(padded, Bound::Padding, PADDING_ALONE))
+    let signs = Signs::read(rows, &is_data, &gaps, threshold, &limits);
+    signs.settle(rows, &is_data)
+}
+
+/// What the bearers' last PDUs say, row by row, and the pauses after those of
+/// which only the pause can tell.
+struct Signs {
+    /// Of each data row in order, [`n_signs`] of them.
+    signs: Vec<Sign>,
+    contention: GapHistogram,
+    underflow: GapHistogram,
+    /// Bins of the pauses after [`Sign::Forced`], and after [`Sign::Hole`].
+    forced_bins: Vec<usize>,
+    hole_bins: Vec<usize>,
+}
+
+/// One a bearer, or one of the row itself.
+fn n_signs(row: &TtiRow) -> usize {
+    row.marks.len().max(1)
+}
+
+impl Signs {
+    /// First pass: what speaks for itself, and the pauses it is followed by.
+    fn read(
+        rows: &[TtiRow],
+        is_data: &[bool],
+        gaps: &[Option<i64>],
+        threshold: Option<u32>,
+        limits: &PollLimits,
+    ) -> Self {
+        let mut out = Self {
+            signs: Vec::with_capacity(rows.len()),
+            contention: GapHistogram::contention(),
+            underflow: GapHistogram::underflow(),
+            forced_bins: Vec::new(),
+            hole_bins: Vec::new(),
+        };
+        let holes = holes_after(rows);
+        let mut holes = holes.iter().copied().peekable();
+        for (i, row) in rows.iter().enumerate() {
+            let gap = gaps[i];
+            let bin = gap::bin(gap);
+            let padded = row.padding_bytes.zip(threshold).map(|(p, t)| p > t);
+            let mut before_hole = false;
+            let first = out.signs.len();
+            for (m, mark) in row.marks.iter().enumerate() {
+                before_hole = holes.next_if_eq(&(i, m)).is_some();
+                if is_data[i] {
+                    out.signs.push(match before_hole {
+                        true => sign_before_hole(padded, gap),
+                        false => sign_of(mark, padded, limits),
+                    });
                 }
-                None => Sign::Hole,
-            });
-        }
-        for (m, mark) in row.marks.iter().enumerate() {
-            let sign = if holes.contains(&(i, m)) {
-                sign_before_hole(padded, gaps[i])
-            } else {
-                sign_of(mark, padded, &limits)
-            };
-            row_signs.push(sign);
-        }
-        // With one bearer in the TTI its sign is the user's.
-        let before_hole = holes.contains(&(i, 0));
-        if let ([sign], false) = (&row_signs[..], before_hole) {
-            match sign {
-                Sign::Settled(d) if d.empty => underflow.add(bin),
-                Sign::Settled(_) => contention.add(bin),
-                Sign::Forced | Sign::Hole => {}
+            }
+            if !is_data[i] {
+                continue;
+            }
+            if row.marks.is_empty() {
+                out.signs.push(match padded {
+                    Some(padded) => {
+                        Sign::Settled(Decision::sure(padded, Bound::Padding, PADDING_ALONE))
+                    }
+                    None => Sign::Hole,
+                });
+            }
+            for sign in &out.signs[first..] {
+                match sign {
+                    Sign::Forced => out.forced_bins.push(bin),
+                    Sign::Hole => out.hole_bins.push(bin),
+                    Sign::Settled(_) => {}
+                }
+            }
+            // With one bearer in the TTI its sign is the user's.
+            if let ([Sign::Settled(decision)], false) = (&out.signs[first..], before_hole) {
+                let told = if decision.empty { &mut out.underflow } else { &mut out.contention };
+                told.add(bin);
             }
         }
-        forced_bins.extend(row_signs.iter().filter(|s| **s == Sign::Forced).map(|_| bin));
-        hole_bins.extend(row_signs.iter().filter(|s| **s == Sign::Hole).map(|_| bin));
-        signs.push(row_signs);
+        out
     }
-    let mut forced = gap::posteriors(&contention, &underflow, 0, &forced_bins).into_iter();
-    // Where PDUs are missing before the next row, the pause has two TTIs or more.
-    let mut hole = gap::posteriors(&contention, &underflow, 1, &hole_bins).into_iter();
 
-    // Second pass: the user's queue is empty when each bearer's is.
-    let mut bearers: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
-    let mut was_empty = true;
-    rows.iter()
-        .zip(signs)
-        .map(|(row, row_signs)| {
-            if row_signs.is_empty() {
+    /// Second pass: the user's queue is empty when each bearer's is.
+    fn settle(&self, rows: &[TtiRow], is_data: &[bool]) -> Vec<Decision> {
+        let posteriors =
+            |first, bins: &[usize]| gap::posteriors(&self.contention, &self.underflow, first, bins);
+        let by_pause = |posterior: &[f64; N_BINS], gap_bin: usize| {
+            Decision::judged(posterior[gap_bin], Bound::Gap)
+        };
+        let forced = posteriors(0, &self.forced_bins);
+        // Where PDUs are missing before the next row, the pause has two TTIs or more.
+        let hole = posteriors(1, &self.hole_bins);
+        let mut forced_bins = self.forced_bins.iter().copied();
+        let mut hole_bins = self.hole_bins.iter().copied();
+        let mut signs = self.signs.iter();
+        let mut bearers = BearersLeft::default();
+        let mut was_empty = true;
+        let decide = |(row, &is_data): (&TtiRow, &bool)| {
+            if !is_data {
                 return Decision::NO_DATA;
             }
             let mut decision = Decision::sure(true, Bound::Poll, 1.0);
-            for (m, sign) in row_signs.into_iter().enumerate() {
+            for (m, sign) in signs.by_ref().take(n_signs(row)).enumerate() {
                 let mut own = match sign {
-                    Sign::Settled(decision) => decision,
-                    Sign::Forced => Decision::judged(forced.next().unwrap_or(0.0), Bound::Gap),
-                    Sign::Hole => Decision::judged(hole.next().unwrap_or(0.0), Bound::Gap),
+                    Sign::Settled(decision) => *decision,
+                    Sign::Forced => by_pause(&forced, forced_bins.next().unwrap_or(0)),
+                    Sign::Hole => by_pause(&hole, hole_bins.next().unwrap_or(0)),
                 };
                 let mark = row.marks.get(m);
                 // A polled retransmission after an empty queue: that one alone was due.
@@ -229,23 +271,41 @@ pub(super) fn decide_poll(
                     own = Decision::sure(true, Bound::Poll, POLL_UNEXPLAINED);
                 }
                 if let Some(mark) = mark {
-                    bearers.insert(mark.bearer, (row.tti, own.empty));
+                    bearers.note(mark.bearer, row.tti, own.empty);
                 }
                 // Data left on one bearer outweighs; else the least sure counts.
                 if !own.empty || (decision.empty && own.confidence <= decision.confidence) {
                     decision = own;
                 }
             }
-            let held_open = bearers.values().any(|&(tti, empty)| {
-                !empty && row.tti.saturating_sub(tti) < BEARER_IDLE_TTIS && tti != row.tti
-            });
-            if decision.empty && held_open {
+            if decision.empty && bearers.hold_open(row.tti) {
                 decision = Decision::sure(false, Bound::Poll, POLL_UNEXPLAINED);
             }
             was_empty = decision.empty;
             decision
+        };
+        rows.iter().zip(is_data).map(decide).collect()
+    }
+}
+
+/// Which bearers had data left, and when that was seen.
+#[derive(Default)]
+struct BearersLeft(Vec<(u8, i64, bool)>);
+
+impl BearersLeft {
+    fn note(&mut self, bearer: u8, tti: i64, empty: bool) {
+        match self.0.iter_mut().find(|(of, ..)| *of == bearer) {
+            Some(last) => *last = (bearer, tti, empty),
+            None => self.0.push((bearer, tti, empty)),
+        }
+    }
+
+    /// Whether another bearer than those of this TTI holds the queue open.
+    fn hold_open(&self, now: i64) -> bool {
+        self.0.iter().any(|&(_, tti, empty)| {
+            !empty && now.saturating_sub(tti) < BEARER_IDLE_TTIS && tti != now
         })
-        .collect()
+    }
 }
 
 fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
@@ -301,19 +361,24 @@ fn is_weak(run: &PollRun, limits: &PollLimits) -> Option<bool> {
     }
 }
 
-/// Rows (and their marks) after which the bearer's sequence numbers jump.
-fn holes_after(rows: &[TtiRow]) -> std::collections::BTreeSet<(usize, usize)> {
-    let mut last: BTreeMap<u8, (usize, usize)> = BTreeMap::new();
-    let mut holes = std::collections::BTreeSet::new();
+/// Rows (and their marks) after which the bearer's sequence numbers jump, in order.
+fn holes_after(rows: &[TtiRow]) -> Vec<(usize, usize)> {
+    let mut last: Vec<(u8, (usize, usize))> = Vec::new();
+    let mut holes = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         for (m, mark) in row.marks.iter().enumerate() {
-            if let Some(before) = last.insert(mark.bearer, (i, m))
-                && mark.hole_before
-            {
-                holes.insert(before);
+            match last.iter_mut().find(|(bearer, _)| *bearer == mark.bearer) {
+                Some((_, before)) => {
+                    if mark.hole_before {
+                        holes.push(*before);
+                    }
+                    *before = (i, m);
+                }
+                None => last.push((mark.bearer, (i, m))),
             }
         }
     }
+    holes.sort_unstable();
     holes
 }
 

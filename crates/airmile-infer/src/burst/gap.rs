@@ -69,27 +69,33 @@ impl GapHistogram {
     }
 }
 
-/// The posterior that the queue was empty, for blocks that only their pauses
-/// speak for. `first` is the shortest bin that these pauses can have.
+/// The posterior that the queue was empty, by bin, from the pauses of the
+/// blocks that only these speak for. `first` is the shortest bin that these
+/// pauses can have.
 pub(super) fn posteriors(
     contention: &GapHistogram,
     underflow: &GapHistogram,
     first: usize,
     bins: &[usize],
-) -> Vec<f64> {
+) -> [f64; N_BINS] {
     let contention = contention.density_from(first);
     let underflow = underflow.density_from(first);
+    let mut count = [0.0; N_BINS];
+    for &bin in bins {
+        count[bin] += 1.0;
+    }
     // One in ten to begin with; EM moves it (chosen here).
     let mut prior = 0.1;
-    let mut posterior = vec![0.0; bins.len()];
+    let mut posterior = [0.0; N_BINS];
     for _ in 0..EM_ITERATIONS {
-        for (p, &bin) in posterior.iter_mut().zip(bins) {
+        for (bin, p) in posterior.iter_mut().enumerate() {
             let bin = bin.max(first);
             let empty = prior * underflow[bin];
             let waiting = (1.0 - prior) * contention[bin];
             *p = empty / (empty + waiting);
         }
-        prior = (posterior.iter().sum::<f64>() + 0.5) / (bins.len() as f64 + 1.0);
+        let sum: f64 = posterior.iter().zip(&count).map(|(p, n)| p * n).sum();
+        prior = (sum + 0.5) / (bins.len() as f64 + 1.0);
     }
     posterior
 }
@@ -117,8 +123,8 @@ mod tests {
             contention.add(bin(Some(3)));
             underflow.add(bin(Some(40)));
         }
-        let p =
-            posteriors(&contention, &underflow, 0, &[bin(Some(2)), bin(Some(3)), bin(Some(41))]);
-        assert!(p[1] < 0.01 && p[2] > 0.9, "{p:?}");
+        let bins = [2, 3, 41].map(|gap| bin(Some(gap)));
+        let p = posteriors(&contention, &underflow, 0, &bins);
+        assert!(p[bins[1]] < 0.01 && p[bins[2]] > 0.9, "{p:?}");
     }
 }

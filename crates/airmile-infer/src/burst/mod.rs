@@ -26,6 +26,7 @@
 
 mod allocation;
 mod assemble;
+mod collect;
 mod fuse;
 mod gap;
 mod padding;
@@ -41,10 +42,11 @@ use airmile_model::{Bound, Burst, Direction, Evidence, Record, TtiIndex};
 
 pub use allocation::CellHabit;
 use assemble::Assembler;
+use collect::{Collector, Item};
 pub use fuse::Learnt;
 use fuse::{decide_auto, decide_grants, decide_padding, decide_poll};
 pub use poll_model::PollLimits;
-use tti_row::{Collector, Item, TtiRow};
+use tti_row::TtiRow;
 
 /// Which evidence to use (`--evidence`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -146,14 +148,8 @@ pub struct BurstSummary {
 /// and [`finish`](Self::finish) at the end. Uplink and other records are ignored.
 #[derive(Debug, Clone)]
 pub struct BurstTracker {
-    options: BurstOptions,
     collector: Collector,
-    items: Vec<Item>,
-    rows: Vec<TtiRow>,
-    assembler: Assembler,
-    bursts: VecDeque<Burst>,
-    activities: VecDeque<Activity>,
-    summary: BurstSummary,
+    judge: Judge,
 }
 
 impl BurstTracker {
@@ -161,14 +157,15 @@ impl BurstTracker {
     #[must_use]
     pub fn new(options: BurstOptions) -> Self {
         Self {
-            options,
             collector: Collector::new(options.lateness_ttis.max(0)),
-            items: Vec::new(),
-            rows: Vec::new(),
-            assembler: Assembler::default(),
-            bursts: VecDeque::new(),
-            activities: VecDeque::new(),
-            summary: BurstSummary::default(),
+            judge: Judge {
+                options,
+                rows: Vec::new(),
+                assembler: Assembler::default(),
+                bursts: VecDeque::new(),
+                activities: VecDeque::new(),
+                summary: BurstSummary::default(),
+            },
         }
     }
 
@@ -181,18 +178,18 @@ impl BurstTracker {
             Record::CellInfo(info) => self.collector.push_cell_info(info),
             _ => return,
         }
-        self.collector.drain(&mut self.items);
-        self.take_items();
+        let Self { collector, judge } = self;
+        collector.drain(&mut |item| judge.take(item));
     }
 
     /// A burst out: decided, never to change.
     pub fn poll(&mut self) -> Option<Burst> {
-        self.bursts.pop_front()
+        self.judge.bursts.pop_front()
     }
 
     /// A run of scheduled or missing TTIs out.
     pub fn poll_activity(&mut self) -> Option<Activity> {
-        self.activities.pop_front()
+        self.judge.activities.pop_front()
     }
 
     /// Bursts after the decided ones, as they stand with what is known now: a
@@ -200,40 +197,50 @@ impl BurstTracker {
     #[must_use]
     pub fn provisional(&self) -> Vec<Burst> {
         let mut ahead = self.clone();
-        ahead.bursts.clear();
+        ahead.judge.bursts.clear();
         ahead.finish()
     }
 
     /// The end of the log: the bursts not yet taken.
     pub fn finish(&mut self) -> Vec<Burst> {
-        self.collector.finish(&mut self.items);
-        self.take_items();
-        self.judge_all(Bound::End);
-        self.summary.late_records = self.collector.late_records;
-        self.bursts.drain(..).collect()
+        let Self { collector, judge } = self;
+        collector.finish(&mut |item| judge.take(item));
+        judge.judge_all(Bound::End);
+        judge.bursts.drain(..).collect()
     }
 
     /// What is known beside bursts.
     #[must_use]
     pub fn summary(&self) -> BurstSummary {
-        BurstSummary { late_records: self.collector.late_records, ..self.summary }
+        BurstSummary { late_records: self.collector.late_records(), ..self.judge.summary }
     }
+}
 
-    fn take_items(&mut self) {
-        for item in std::mem::take(&mut self.items) {
-            match item {
-                Item::Row(row) => {
-                    if self.rows.first().is_some_and(|first| first.segment != row.segment) {
-                        self.judge_all(Bound::Handover);
-                    }
-                    self.rows.push(row);
-                    if self.rows.len() > self.options.epoch_rows.max(1) {
-                        self.judge_epoch();
-                    }
+/// Judges rows, an epoch at a time, and strings the decisions together.
+#[derive(Debug, Clone)]
+struct Judge {
+    options: BurstOptions,
+    rows: Vec<TtiRow>,
+    assembler: Assembler,
+    bursts: VecDeque<Burst>,
+    activities: VecDeque<Activity>,
+    summary: BurstSummary,
+}
+
+impl Judge {
+    fn take(&mut self, item: Item) {
+        match item {
+            Item::Row(row) => {
+                if self.rows.first().is_some_and(|first| first.segment != row.segment) {
+                    self.judge_all(Bound::Handover);
                 }
-                Item::Hole { segment, tti, n_tti } => {
-                    self.assembler.add_hole(segment, tti, n_tti);
+                self.rows.push(row);
+                if self.rows.len() > self.options.epoch_rows.max(1) {
+                    self.judge_epoch();
                 }
+            }
+            Item::Hole { segment, tti, n_tti } => {
+                self.assembler.add_hole(segment, tti, n_tti);
             }
         }
     }

@@ -27,16 +27,22 @@ pub(super) struct PaddedBlock {
 /// padding behave as full blocks do. Where poll bits are known those blocks
 /// must mostly lack them too: alignment leaves data behind.
 pub(super) fn fit_threshold(blocks: &[PaddedBlock]) -> u32 {
-    let full = Side::of(blocks, |padding| padding == 0);
-    let mut best = (Side::of(blocks, |_| true).log_likelihood(), 0);
-    for &threshold in &CANDIDATES {
-        let low = Side::of(blocks, |padding| padding <= threshold);
-        let small = Side::of(blocks, |padding| padding > 0 && padding <= threshold);
-        let large = Side::of(blocks, |padding| padding > threshold);
+    // One pass: a candidate only adds and takes away whole classes.
+    let mut classes = [Side::EMPTY; CANDIDATES.len() + 1];
+    for block in blocks {
+        let class = CANDIDATES.partition_point(|&candidate| candidate < block.padding_bytes);
+        classes[class].add(block);
+    }
+    let sum = |classes: &[Side]| classes.iter().fold(Side::EMPTY, Side::and);
+    let [full, ..] = &classes;
+    let mut best = (sum(&classes).log_likelihood(), 0);
+    for (i, &threshold) in CANDIDATES.iter().enumerate() {
+        let (low, large) = (sum(&classes[..=i]), sum(&classes[i + 1..]));
+        let small = sum(&classes[1..=i]);
         let enough = [&low, &large].iter().all(|side| side.n >= MIN_BLOCKS);
         let as_full = full.n >= MIN_BLOCKS
             && small.n >= MIN_BLOCKS
-            && small.distance(&full) < small.distance(&large)
+            && small.distance(full) < small.distance(&large)
             && small.ends <= small.goes_on;
         if !enough || (threshold > 0 && !as_full) {
             continue;
@@ -51,6 +57,7 @@ pub(super) fn fit_threshold(blocks: &[PaddedBlock]) -> u32 {
 }
 
 /// Pauses of the blocks on one side of a threshold.
+#[derive(Clone, Copy)]
 struct Side {
     n: f64,
     pauses: [f64; N_BINS],
@@ -60,15 +67,21 @@ struct Side {
 }
 
 impl Side {
-    fn of(blocks: &[PaddedBlock], keep: impl Fn(u32) -> bool) -> Self {
-        let mut side = Self { n: 0.0, pauses: [0.0; N_BINS], ends: 0, goes_on: 0 };
-        for block in blocks.iter().filter(|block| keep(block.padding_bytes)) {
-            side.pauses[block.pause] += 1.0;
-            side.n += 1.0;
-            side.ends += usize::from(block.polls_empty == Some(true));
-            side.goes_on += usize::from(block.polls_empty == Some(false));
-        }
-        side
+    const EMPTY: Self = Self { n: 0.0, pauses: [0.0; N_BINS], ends: 0, goes_on: 0 };
+
+    fn add(&mut self, block: &PaddedBlock) {
+        self.pauses[block.pause] += 1.0;
+        self.n += 1.0;
+        self.ends += usize::from(block.polls_empty == Some(true));
+        self.goes_on += usize::from(block.polls_empty == Some(false));
+    }
+
+    fn and(mut self, other: &Self) -> Self {
+        self.n += other.n;
+        self.pauses.iter_mut().zip(&other.pauses).for_each(|(sum, n)| *sum += n);
+        self.ends += other.ends;
+        self.goes_on += other.goes_on;
+        self
     }
 
     fn log_likelihood(&self) -> f64 {

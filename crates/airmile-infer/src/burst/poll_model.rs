@@ -10,7 +10,7 @@
 //! poll no STATUS comes, so a sender whose limits are infinite stops after
 //! AM_Window_Size PDUs, asks, and waits with data in its buffer.
 
-use std::collections::BTreeMap;
+use smallvec::SmallVec;
 
 /// An RLC data PDU, as far as the poll model needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,10 @@ pub(super) struct PduLite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PollRun {
     pub pdus: u32,
-    /// Without the polled PDU.
-    pub bytes_before: u64,
-    pub bytes: u64,
+    /// Without the polled PDU. 32 bits keep rows small; no base station sends
+    /// 4 GB without a poll.
+    pub bytes_before: u32,
+    pub bytes: u32,
     /// The polled PDU is not a retransmission.
     pub is_new: bool,
     /// Every PDU since the last poll was seen.
@@ -46,7 +47,7 @@ pub(super) struct PollMark {
     /// The run that its last PDU's poll ended.
     pub last_run: Option<PollRun>,
     /// Runs that earlier PDUs of this TTI ended.
-    pub inner_runs: Vec<PollRun>,
+    pub inner_runs: SmallVec<[PollRun; 0]>,
     /// Sequence numbers are missing right before the first PDU.
     pub hole_before: bool,
 }
@@ -61,7 +62,7 @@ pub(super) struct BearerCounters {
     highest: Option<i64>,
     sn_modulus: i64,
     pdus: u32,
-    bytes: u64,
+    bytes: u32,
     is_complete: bool,
     behind_next: i64,
     behind_run: u32,
@@ -69,26 +70,36 @@ pub(super) struct BearerCounters {
 
 impl BearerCounters {
     /// Takes the PDUs of one TTI, all bearers mixed; a mark per bearer.
-    pub(super) fn advance(bearers: &mut BTreeMap<u8, Self>, pdus: Vec<PduLite>) -> Vec<PollMark> {
-        let mut by_bearer: BTreeMap<u8, Vec<PduLite>> = BTreeMap::new();
-        for pdu in pdus {
-            by_bearer.entry(pdu.bearer).or_default().push(pdu);
+    pub(super) fn advance(
+        bearers: &mut Vec<(u8, Self)>,
+        pdus: &mut [PduLite],
+        marks: &mut SmallVec<[PollMark; 1]>,
+    ) {
+        if pdus.windows(2).any(|pair| pair[0].bearer != pair[1].bearer) {
+            pdus.sort_by_key(|pdu| pdu.bearer);
         }
-        by_bearer
-            .into_iter()
-            .map(|(bearer, pdus)| bearers.entry(bearer).or_default().take_tti(bearer, &pdus))
-            .collect()
+        for pdus in pdus.chunk_by(|a, b| a.bearer == b.bearer) {
+            let bearer = pdus[0].bearer;
+            let known = bearers.iter().position(|(of, _)| *of == bearer);
+            let at = known.unwrap_or_else(|| {
+                bearers.push((bearer, Self::default()));
+                bearers.len() - 1
+            });
+            marks.push(bearers[at].1.take_tti(bearer, pdus));
+        }
     }
 
     fn take_tti(&mut self, bearer: u8, pdus: &[PduLite]) -> PollMark {
-        let mut numbered: Vec<(i64, &PduLite)> =
+        let mut numbered: SmallVec<[(i64, &PduLite); 8]> =
             pdus.iter().map(|pdu| (self.unwrap_sn(pdu.sn), pdu)).collect();
-        numbered.sort_by_key(|&(sn, pdu)| (sn, pdu.size_bytes, pdu.poll));
+        if numbered.len() > 1 {
+            numbered.sort_by_key(|&(sn, pdu)| (sn, pdu.size_bytes, pdu.poll));
+        }
         let mut mark = PollMark {
             bearer,
             poll: None,
             last_run: None,
-            inner_runs: Vec::new(),
+            inner_runs: SmallVec::new(),
             hole_before: false,
         };
         for (sn, pdu) in numbered {
@@ -105,7 +116,7 @@ impl BearerCounters {
                 // TS 36.322, 5.2.2.1: both counters advance with each new PDU,
                 // retransmissions do not count.
                 self.pdus += 1;
-                self.bytes += u64::from(pdu.size_bytes);
+                self.bytes = self.bytes.saturating_add(pdu.size_bytes);
             } else {
                 self.watch_restart(sn);
             }
@@ -171,7 +182,7 @@ const MIN_POLL_PDU: u32 = 4;
 /// Likewise for pollByte, of which the standard's least is 25 kB (TS 36.331,
 /// 6.3.2, PollByte: kB25); under half of it (chosen here) a recurring run is a
 /// packet or two of one size, each emptying the queue.
-const MIN_POLL_BYTE: u64 = 10_000;
+const MIN_POLL_BYTE: u32 = 10_000;
 /// pollByte counts data fields, logs count whole PDUs: headers are about 1 %.
 const HEADER_SHARE: u64 = 100;
 
@@ -187,8 +198,9 @@ impl PollLimits {
         // that explains more runs is looked for first, the other in the rest.
         let longest_bytes = runs.iter().map(|r| r.bytes_before).max().unwrap_or(0);
         let longest_pdus = runs.iter().map(|r| r.pdus).max().unwrap_or(0);
-        let at_bytes =
-            |r: &PollRun| longest_bytes >= MIN_POLL_BYTE && reaches(r.bytes, longest_bytes);
+        let at_bytes = |r: &PollRun| {
+            longest_bytes >= MIN_POLL_BYTE && reaches(r.bytes.into(), longest_bytes.into())
+        };
         let at_pdus = |r: &PollRun| r.pdus == longest_pdus && longest_pdus >= MIN_POLL_PDU;
         let by_bytes = runs.iter().filter(|r| at_bytes(r)).count();
         let by_pdus = runs.iter().filter(|r| at_pdus(r)).count();
@@ -203,14 +215,14 @@ impl PollLimits {
         };
         Self {
             poll_pdu: (by_pdus >= LIMIT_RUNS).then_some(longest_pdus),
-            poll_byte: (by_bytes >= LIMIT_RUNS).then_some(longest_bytes),
+            poll_byte: (by_bytes >= LIMIT_RUNS).then_some(longest_bytes.into()),
         }
     }
 
     /// Whether a counter, and not an empty buffer, can have set the poll.
     pub(super) fn explains(&self, run: &PollRun) -> bool {
         self.poll_pdu.is_some_and(|limit| run.pdus >= limit)
-            || self.poll_byte.is_some_and(|limit| reaches(run.bytes, limit))
+            || self.poll_byte.is_some_and(|limit| reaches(run.bytes.into(), limit))
     }
 }
 
@@ -227,11 +239,12 @@ mod tests {
     }
 
     fn runs_of(pdus: &[PduLite]) -> Vec<PollRun> {
-        let mut bearers = BTreeMap::new();
-        pdus.iter()
-            .flat_map(|p| BearerCounters::advance(&mut bearers, vec![*p]))
-            .filter_map(|mark| mark.last_run)
-            .collect()
+        let mut bearers = Vec::new();
+        let mut marks = SmallVec::new();
+        for pdu in pdus {
+            BearerCounters::advance(&mut bearers, &mut [*pdu], &mut marks);
+        }
+        marks.into_iter().filter_map(|mark: PollMark| mark.last_run).collect()
     }
 
     #[test]

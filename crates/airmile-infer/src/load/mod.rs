@@ -28,8 +28,8 @@ use airmile_model::{Direction, Grant, Measurement, Record, Stamp, TtiIndex};
 
 use capacity::{McsMean, PrbBudget};
 pub use model::{
-    ANCHOR_SHARE, Anchor, DataPower, LEAST_SNR_DB, NoiseFloor, NoiseReadings, Slope, data_power,
-    plain_rsrq_db, plain_share, plain_share_of, reference_res,
+    ANCHOR_SHARE, Anchor, DataPower, FULL_PADDING_BYTES, LEAST_SNR_DB, NoiseFloor, NoiseReadings,
+    Slope, WAITING_TTIS, data_power, plain_rsrq_db, plain_share, plain_share_of, reference_res,
 };
 
 /// Folds of [`Fit::Others`] (chosen here: few, as each is a fit; enough that
@@ -162,6 +162,8 @@ struct Carrier {
 struct Window {
     /// PRB pairs that the phone had, by TTI.
     own: BTreeMap<i64, u16>,
+    /// TTIs whose blocks were all new and full.
+    full: BTreeMap<i64, bool>,
     mcs: McsMean,
     measurements: Vec<Measurement>,
 }
@@ -275,6 +277,9 @@ impl LoadEstimator {
             // `n_prb` is the assignment's, repeated on each of its blocks.
             let own = window.own.entry(tti.0).or_default();
             *own = (*own).max(grant.n_prb.unwrap_or(0));
+            let full = grant.retx == Some(false)
+                && grant.padding_bytes.is_some_and(|bytes| bytes <= FULL_PADDING_BYTES);
+            *window.full.entry(tti.0).or_insert(true) &= full;
             window.mcs.push(grant);
         }
         self.close(key, tti.0);
@@ -362,6 +367,14 @@ fn fold(number: i64) -> usize {
 }
 
 impl Window {
+    /// Whether the phone had full blocks in all subframes around one, those of
+    /// other windows left out.
+    fn waited_around(&self, tti: i64) -> bool {
+        let around = tti.saturating_sub(WAITING_TTIS)..=tti.saturating_add(WAITING_TTIS);
+        let served = self.full.range(around).filter(|(_, full)| **full);
+        served.count() as i64 == 2 * WAITING_TTIS + 1
+    }
+
     /// Data powers of the measurements, and the anchors among them.
     fn read(
         &self,
@@ -385,7 +398,9 @@ impl Window {
             let own = self.own.get(&m.position.tti.0).copied().unwrap_or(0);
             let own_share = (f64::from(own) / f64::from(n_prb_cell.max(1))).min(1.0);
             if own_share >= ANCHOR_SHARE {
-                anchors.push(Anchor { power: power.value, own_share });
+                anchors.push(Anchor::Own { power: power.value, own_share });
+            } else if self.waited_around(m.position.tti.0) {
+                anchors.push(Anchor::Waited { power: power.value });
             }
         }
         (powers, anchors)

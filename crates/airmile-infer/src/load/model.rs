@@ -209,14 +209,34 @@ pub fn data_power(m: &Measurement, n_ant: u8, floor: &NoiseFloor) -> Option<Data
     (weights > 0.0).then(|| DataPower { value: sum / weights, sigma: weights.sqrt().recip() })
 }
 
-/// A subframe in which the phone itself held most PRBs.
+/// A subframe of which something is known beside its power.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Anchor {
-    /// Data power seen.
-    pub power: f64,
-    /// The phone's own share of the PRBs.
-    pub own_share: f64,
+pub enum Anchor {
+    /// The phone itself held most PRBs.
+    Own {
+        /// Data power seen.
+        power: f64,
+        /// The phone's own share of the PRBs.
+        own_share: f64,
+    },
+    /// The phone's data waited: it was served in [`WAITING_TTIS`] subframes on
+    /// both sides, too, and nothing of the blocks was padding, so that more was
+    /// queued than they held. A scheduler that leaves no PRB unused while data
+    /// waits then gave out the whole cell.
+    Waited {
+        /// Data power seen.
+        power: f64,
+    },
 }
+
+/// Subframes on either side of one in which data waited that must have served
+/// the phone too (chosen here: a packet that fits its block by chance is not
+/// followed by four more).
+pub const WAITING_TTIS: i64 = 2;
+
+/// Padding in bytes up to which a block was full (TS 36.321, 6.1.2: one or two
+/// bytes are subheaders that align it).
+pub const FULL_PADDING_BYTES: u32 = 2;
 
 /// Spread of anchors (half the interquartile range over the median) beyond
 /// which the readings are no readings of those very subframes, but means over
@@ -227,6 +247,24 @@ const MOST_SPREAD: f64 = 0.25;
 /// time is below it (chosen here: some above it are the readings' errors).
 const SPREAD_QUANTILE: f64 = 0.9;
 
+/// Subframes in which data waited that are needed to agree (chosen here: by
+/// chance a few always do).
+const LEAST_WAITED: usize = 20;
+
+/// Subframes of the phone's own that outweigh any number in which its data
+/// waited (chosen here: one or two may have a bad reading).
+const FEW_OWN: usize = 3;
+
+/// The power of a full cell by its anchors, and whether they agree.
+fn full_power(ratios: &mut [f64]) -> Option<(f64, bool)> {
+    ratios.sort_by(f64::total_cmp);
+    let last = ratios.len().checked_sub(1)?;
+    let at = |p: f64| ratios[(last as f64 * p).round() as usize];
+    let spread = (at(0.75) - at(0.25)) / 2.0;
+    let agree = spread <= MOST_SPREAD * at(0.5);
+    Some((at(if agree { 0.5 } else { SPREAD_QUANTILE }), agree))
+}
+
 /// What a cell's slope was learnt to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
@@ -234,7 +272,7 @@ pub struct Slope {
     pub value: f64,
     /// Anchors that it rests on.
     pub anchors: usize,
-    /// Whether they agree.
+    /// Whether they agree, and are the phone's own.
     pub agree: bool,
 }
 
@@ -245,26 +283,33 @@ impl Slope {
     /// Fits anchors: the median of power over own share (half of them may be
     /// off, as where others had the rest or a reading failed), in decibels
     /// drawn to the prior by `PRIOR_ANCHORS`. Where they spread too far, an
-    /// upper quantile, half as trusted.
+    /// upper quantile, half as trusted. A phone that never holds most PRBs,
+    /// because others always want their part, is left with subframes in which
+    /// its data waited; they count only where they agree, as a cell that is
+    /// always full then does.
     ///
     /// The phone's share is a lower bound of the load, so the slope is an upper
     /// bound: loads from it err downwards where others held the rest.
     #[must_use]
     pub fn fit(anchors: impl IntoIterator<Item = Anchor>) -> Self {
-        let usable = anchors.into_iter().filter(|a| a.own_share >= ANCHOR_SHARE);
-        let mut ratios: Vec<f64> = usable.map(|a| a.power / a.own_share).collect();
-        if ratios.is_empty() {
-            return Self::PRIOR;
+        let (mut own, mut waited) = (Vec::new(), Vec::new());
+        for anchor in anchors {
+            match anchor {
+                Anchor::Own { power, own_share } => own.push(power / own_share),
+                Anchor::Waited { power } => waited.push(power),
+            }
         }
-        ratios.sort_by(f64::total_cmp);
-        let at = |p: f64| ratios[((ratios.len() - 1) as f64 * p).round() as usize];
-        let spread = (at(0.75) - at(0.25)) / 2.0;
-        let agree = spread <= MOST_SPREAD * at(0.5);
+        let by_waiting = full_power(&mut waited)
+            .filter(|(_, agree)| *agree && waited.len() >= LEAST_WAITED && own.len() < FEW_OWN);
+        let is_own = by_waiting.is_none();
+        let Some((full, agree)) = by_waiting.or_else(|| full_power(&mut own)) else {
+            return Self::PRIOR;
+        };
+        let n = if is_own { own.len() } else { waited.len() };
         let [least, most] = SLOPE_LIMITS;
-        let full = at(if agree { 0.5 } else { SPREAD_QUANTILE }).clamp(least, most);
-        let n = ratios.len() as f64;
-        let value = (full.ln() * n / (n + PRIOR_ANCHORS)).exp();
-        Self { value, anchors: ratios.len(), agree }
+        let weight = n as f64 / (n as f64 + PRIOR_ANCHORS);
+        let value = (full.clamp(least, most).ln() * weight).exp();
+        Self { value, anchors: n, agree: agree && is_own }
     }
 
     /// How much the slope is to be trusted: 0.3 for the prior (its usual error

@@ -128,12 +128,69 @@ fn slope_and_floor_are_recovered() {
 fn readings_that_are_means_do_not_lower_the_slope() {
     // A rate-limited phone fills single subframes; readings of 40 ms average
     // them with idle time, but for some in which the cell was full throughout.
-    let anchor = |power| Anchor { power, own_share: 1.0 };
+    let anchor = |power| Anchor::Own { power, own_share: 1.0 };
     let means = [0.1, 0.15, 0.2, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5];
     let slope = Slope::fit(means.map(anchor));
     assert!(!slope.agree && (slope.value - 0.5).abs() < 0.01, "{slope:?}");
     let agreed = Slope::fit([0.45, 0.5, 0.5, 0.55].map(anchor));
     assert!(agreed.agree && agreed.confidence() > slope.confidence());
+}
+
+#[test]
+fn waiting_data_means_a_full_cell() {
+    let waited = |power| Anchor::Waited { power };
+    let check = |anchors: Vec<Anchor>, expected: Option<f64>| {
+        let slope = Slope::fit(anchors);
+        match expected {
+            Some(value) => assert!((slope.value - value).abs() < 0.01, "{slope:?}"),
+            None => assert_eq!(slope, Slope::PRIOR),
+        }
+    };
+    let full = |n: usize| (0..n).map(|i| waited(0.4 + 0.01 * (i % 3) as f64)).collect::<Vec<_>>();
+    check(full(30), Some(0.41));
+    // Too few; or powers that no cell has that is always full.
+    check(full(19), None);
+    check((0..30).map(|i| waited(0.02 * f64::from(i))).collect(), None);
+    // One subframe of the phone's own changes nothing, three outweigh all.
+    let with_own = |n| {
+        let mut anchors = full(30);
+        anchors.extend(std::iter::repeat_n(Anchor::Own { power: 0.8, own_share: 1.0 }, n));
+        anchors
+    };
+    check(with_own(1), Some(0.41));
+    check(with_own(3), Some((0.8f64.ln() * 3.0 / 3.1).exp()));
+}
+
+#[test]
+fn a_paced_flow_does_not_fill_the_cell() {
+    // A small block in every TTI of an idle cell, measured every 10 ms.
+    let check = |padding_bytes: Option<u32>, expected: f64| {
+        let cell = Synthetic { slope: 1.0, snr_db: 15.0 };
+        let mut records = cell.records(&[(0.12, false); 20]);
+        let first = records.iter().find_map(|record| match record {
+            Record::Measurement(m) => Some(m.position),
+            _ => None,
+        });
+        for tti in 0..4_000 {
+            let position = Position { tti: first.unwrap().tti.plus(tti), ..first.unwrap() };
+            let mut grant = Grant::new(position, Direction::Dl, 6);
+            (grant.n_prb_cell, grant.padding_bytes) = (Some(50), padding_bytes);
+            grant.retx = Some(false);
+            records.push(grant.into());
+        }
+        records.sort_by_key(|record| match record {
+            Record::Measurement(m) => m.position.tti.0,
+            Record::Grant(grant) => grant.position.tti.0,
+            _ => i64::MIN,
+        });
+        let found = estimate(&records, Fit::Others);
+        let load = found[3].load.unwrap();
+        assert!((load - expected).abs() < 0.05, "{padding_bytes:?}: {:?}", found[3]);
+    };
+    check(Some(40), 0.12);
+    check(None, 0.12);
+    // Blocks without padding, TTI after TTI: more was queued than they held.
+    check(Some(0), 1.0);
 }
 
 #[test]

@@ -362,9 +362,10 @@ fn burst_words(bursts: &[&Burst]) -> String {
     if bursts.is_empty() {
         return "no burst: each block emptied the queue".into();
     }
-    let n = bursts.len();
-    let noun = if n == 1 { "burst" } else { "bursts" };
-    format!("{n} {noun}, the longest {longest} TTIs; ended {}", by.join(", "))
+    if let [only] = bursts {
+        return format!("1 burst of {longest} TTIs, ended by {}", only.closed_by);
+    }
+    format!("{} bursts, the longest {longest} TTIs; ended {}", bursts.len(), by.join(", "))
 }
 
 /// The longest span inside the transfer that no burst covers, where it is

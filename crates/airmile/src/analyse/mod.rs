@@ -2,6 +2,7 @@
 
 pub mod decode;
 pub mod diagnose;
+pub mod export;
 pub mod inspect;
 pub mod radio;
 pub mod report;

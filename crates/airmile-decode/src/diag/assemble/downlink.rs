@@ -19,6 +19,7 @@
 
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 use airmile_model::{Direction, Grant, GrantSources, Modulation, Position, RntiType};
+use smallvec::SmallVec;
 
 use crate::diag::msg::{DecodedStream, MacDlBlock, PdschPacket, PdschStatBlock};
 
@@ -73,7 +74,7 @@ pub(super) struct DlParts {
     demap: Option<Demap>,
     stat: [Option<Stat>; 2],
     decode: [Option<Decode>; 2],
-    mac: Vec<Mac>,
+    mac: SmallVec<[Mac; 2]>,
 }
 
 impl DlParts {
@@ -121,39 +122,33 @@ impl DlParts {
     }
 
     /// The grants, one per block.
-    pub(super) fn grants(
+    pub(super) fn each_grant(
         mut self,
         position: Position,
         rnti: RntiType,
         n_prb_cell: Option<u16>,
-    ) -> Vec<Grant> {
-        let mut out = Vec::with_capacity(2);
-        let demapped = |tb: usize| self.demap.filter(|d| d.tbs_bits[tb] > 0);
-        let present: Vec<usize> = (0..2)
-            .filter(|&tb| {
-                demapped(tb).is_some() || self.stat[tb].is_some() || self.decode[tb].is_some()
-            })
-            .collect();
-        for &tb in &present {
-            let mut grant = Grant::new(position, Direction::Dl, 0);
-            grant.rnti = rnti;
-            grant.tb = tb as u8;
-            grant.n_prb = None;
-            grant.n_prb_cell = n_prb_cell;
-            self.fill(&mut grant, tb, present.len());
-            out.push(grant);
+        mut give: impl FnMut(Grant),
+    ) {
+        let blank =
+            Grant { rnti, n_prb: None, n_prb_cell, ..Grant::new(position, Direction::Dl, 0) };
+        let is_present = [0, 1].map(|tb: usize| {
+            let demapped = self.demap.is_some_and(|d| d.tbs_bits[tb] > 0);
+            demapped || self.stat[tb].is_some() || self.decode[tb].is_some()
+        });
+        let n_blocks = is_present.iter().filter(|present| **present).count();
+        for tb in [0, 1] {
+            if is_present[tb] {
+                let mut grant = Grant { tb: tb as u8, ..blank.clone() };
+                self.fill(&mut grant, tb, n_blocks);
+                give(grant);
+            }
         }
         // Blocks that only the MAC layer logged.
-        for mac in std::mem::take(&mut self.mac) {
-            let mut grant = Grant::new(position, Direction::Dl, 0);
-            grant.rnti = rnti;
-            grant.tb = out.len().min(1) as u8;
-            grant.n_prb = None;
-            grant.n_prb_cell = n_prb_cell;
-            apply_mac(&mut grant, mac);
-            out.push(grant);
+        for (i, mac) in self.mac.iter().enumerate() {
+            let mut grant = Grant { tb: (n_blocks + i).min(1) as u8, ..blank.clone() };
+            apply_mac(&mut grant, *mac);
+            give(grant);
         }
-        out
     }
 
     fn fill(&mut self, grant: &mut Grant, tb: usize, n_blocks: usize) {
@@ -224,13 +219,13 @@ fn apply_mac(grant: &mut Grant, mac: Mac) {
 /// the standard has for this MCS and number of PRBs.
 fn stat_tbs_bytes(stat: &Stat) -> u32 {
     let without_crc = stat.tbs_with_crc_bytes.saturating_sub(TB_CRC_BYTES);
-    let standard = [McsTable::Pdsch64Qam, McsTable::Pdsch256Qam]
-        .into_iter()
-        .filter_map(|table| mcs_entry(table, stat.mcs)?.i_tbs)
-        .filter_map(|i_tbs| tbs_bits(i_tbs, stat.n_prb))
-        .map(|bits| bits / 8);
-    let sizes: Vec<u32> = standard.collect();
-    if !sizes.contains(&without_crc) && sizes.contains(&stat.tbs_with_crc_bytes) {
+    let is_standard = |bytes: u32| {
+        [McsTable::Pdsch64Qam, McsTable::Pdsch256Qam].into_iter().any(|table| {
+            let i_tbs = mcs_entry(table, stat.mcs).and_then(|entry| entry.i_tbs);
+            i_tbs.and_then(|i_tbs| tbs_bits(i_tbs, stat.n_prb)) == Some(8 * bytes)
+        })
+    };
+    if !is_standard(without_crc) && is_standard(stat.tbs_with_crc_bytes) {
         stat.tbs_with_crc_bytes
     } else {
         without_crc

@@ -13,11 +13,13 @@ mod plain;
 mod signalling;
 mod timing;
 mod uplink;
+mod waiting;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::radio::lte_bandwidth_at_least;
 use airmile_model::tti::{Tti, TtiIndex};
+use airmile_model::window::TtiWindow;
 use airmile_model::{
     CellInfo, Direction, Hole, MacBlock, PdschDecode, Position, Record, RntiType, Stamp, UlTxStats,
 };
@@ -25,6 +27,7 @@ use airmile_model::{
 use self::downlink::{DlParts, HarqMemory};
 use self::timing::{CellId, Timing};
 use self::uplink::UlParts;
+use self::waiting::{Place, Waiting};
 use crate::diag::msg::{
     MacContent, MacDl, MacDlBlock, MacHeader, MacUl, Message, PdschDecoding, PdschPacket,
     PdschStat, PuschTx,
@@ -50,16 +53,12 @@ const DATA_LCIDS: std::ops::RangeInclusive<u8> = 3..=10;
 /// (33 is SRB1, 34 SRB2).
 const FIRST_SRB_INDEX: u8 = 32;
 
-type Key = (u32, TtiIndex, u8, Direction, RntiType);
-
 /// Puts together the records of one subscription's messages.
 #[derive(Debug, Default)]
 pub struct Assembler {
     timing: Timing,
-    dl: BTreeMap<Key, DlParts>,
-    ul: BTreeMap<Key, UlParts>,
-    other: BTreeMap<(u32, TtiIndex), Vec<Record>>,
-    mac_ttis: BTreeSet<(u32, TtiIndex)>,
+    waiting: TtiWindow<Waiting>,
+    mac_ttis: MacTtis,
     harq: HarqMemory,
     harq_segment: u32,
     /// By timing segment and cell, as a message gave it.
@@ -360,26 +359,27 @@ impl Assembler {
         }
     }
 
+    fn slot(&mut self, position: Position) -> &mut Waiting {
+        let at = (position.timing_segment, position.tti);
+        if self.released.is_some_and(|released| at < released) {
+            self.late += 1;
+        }
+        self.waiting.at(at)
+    }
+
     fn dl_parts(&mut self, position: Position, rnti: RntiType) -> &mut DlParts {
-        self.count_late(position);
-        self.dl.entry(key(position, Direction::Dl, rnti)).or_default()
+        self.slot(position).dl_parts((position.cell, rnti))
     }
 
     fn ul_parts(&mut self, position: Position, rnti: RntiType) -> &mut UlParts {
-        self.count_late(position);
-        self.ul.entry(key(position, Direction::Ul, rnti)).or_default()
+        self.slot(position).ul_parts((position.cell, rnti))
     }
 
     fn hold(&mut self, position: Position, record: impl Into<Record>) {
-        self.count_late(position);
-        let at = (position.timing_segment, position.tti);
-        self.other.entry(at).or_default().push(record.into());
-    }
-
-    fn count_late(&mut self, position: Position) {
-        if self.released.is_some_and(|r| (position.timing_segment, position.tti) < r) {
-            self.late += 1;
-        }
+        let record = record.into();
+        let slot = self.slot(position);
+        slot.is_assigned |= is_assignment(&record);
+        slot.other.push(record);
     }
 
     fn emit_now(&mut self, record: impl Into<Record>) {
@@ -394,72 +394,85 @@ impl Assembler {
 
     /// Gives all that is before `until`, TTI by TTI: grants first.
     fn release_through(&mut self, until: (u32, TtiIndex)) {
-        loop {
-            let heads = [
-                self.dl.first_key_value().map(|(k, _)| (k.0, k.1)),
-                self.ul.first_key_value().map(|(k, _)| (k.0, k.1)),
-                self.other.first_key_value().map(|(k, _)| *k),
-            ];
-            let Some(next) = heads.into_iter().flatten().min().filter(|next| *next < until) else {
-                break;
-            };
-            self.release_tti(next);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        while let Some((at, slot)) = waiting.first_before(until) {
+            self.release_slot(at, slot);
+            waiting.remove_first();
         }
+        self.waiting = waiting;
         self.released = self.released.max(Some(until));
-        let keep = (until.0, until.1.plus(-MAC_NEAR_TTIS));
-        self.mac_ttis = self.mac_ttis.split_off(&keep);
+        self.mac_ttis.forget_before((until.0, until.1.plus(-MAC_NEAR_TTIS)));
     }
 
-    fn release_tti(&mut self, at: (u32, TtiIndex)) {
-        let has_block = self.dl.range((at.0, at.1, 0, Direction::Dl, RntiType::C)..).next();
-        let has_block = has_block.is_some_and(|(k, _)| (k.0, k.1) == at);
-        let assigned = self.other.get(&at).is_some_and(|rows| rows.iter().any(is_assignment));
-        if let Some(hole) = self.orphans.step(at, assigned && !has_block, has_block) {
+    fn release_slot(&mut self, at: (u32, TtiIndex), slot: &mut Waiting) {
+        let has_block = !slot.dl.is_empty();
+        if let Some(hole) = self.orphans.step(at, slot.is_assigned && !has_block, has_block) {
             let at = self.stamp(hole.position);
             self.out.push_back(Hole { at, ..hole }.into());
         }
-        let here = |k: &Key| (k.0, k.1) == at;
-        while let Some(entry) = self.dl.first_entry().filter(|e| here(e.key())) {
-            let (key, parts) = entry.remove_entry();
-            self.give_dl(key, parts);
+        for (place, parts) in slot.dl.drain(..) {
+            self.give_dl(at, place, parts);
         }
-        while let Some(entry) = self.ul.first_entry().filter(|e| here(e.key())) {
-            let (key, parts) = entry.remove_entry();
-            let position = position_of(key);
-            let n_prb_cell = self.bandwidth_prb.get(&(key.0, key.2)).copied();
-            let mut grant = parts.grant(position, key.4, n_prb_cell);
+        for (place, parts) in slot.ul.drain(..) {
+            let position = position_of(at, place);
+            let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
+            let mut grant = parts.grant(position, place.1, n_prb_cell);
             grant.at = self.stamp(position);
             self.out.push_back(grant.into());
         }
-        if let Some(records) = self.other.remove(&at) {
-            self.out.extend(records);
-        }
+        self.out.extend(slot.other.drain(..));
     }
 
-    fn give_dl(&mut self, key: Key, parts: DlParts) {
-        let position = position_of(key);
-        let n_prb_cell = self.bandwidth_prb.get(&(key.0, key.2)).copied();
-        if key.0 != self.harq_segment {
+    fn give_dl(&mut self, at: (u32, TtiIndex), place: Place, parts: DlParts) {
+        let position = position_of(at, place);
+        let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
+        if at.0 != self.harq_segment {
             // A new cell or timing: HARQ begins anew (TS 36.331, 5.3.5.4).
-            self.harq_segment = key.0;
+            self.harq_segment = at.0;
             self.harq = HarqMemory::default();
         }
-        let at = self.stamp(position);
-        let near = self.mac_logged_around(position);
-        for mut grant in parts.grants(position, key.4, n_prb_cell) {
-            grant.at = at;
+        let stamp = self.stamp(position);
+        let near = self.mac_ttis.around((at.0, at.1));
+        let Self { harq, out, .. } = self;
+        parts.each_grant(position, place.1, n_prb_cell, |mut grant| {
+            grant.at = stamp;
             if grant.rnti.is_user() {
-                self.harq.settle(&mut grant, near);
+                harq.settle(&mut grant, near);
             }
-            self.out.push_back(grant.into());
+            out.push_back(grant.into());
+        });
+    }
+}
+
+/// TTIs of which the MAC layer logged a block, in order.
+#[derive(Debug, Default)]
+struct MacTtis(VecDeque<(u32, TtiIndex)>);
+
+impl MacTtis {
+    fn insert(&mut self, at: (u32, TtiIndex)) {
+        match self.0.back() {
+            Some(newest) if *newest >= at => {
+                if let Err(here) = self.0.binary_search(&at) {
+                    self.0.insert(here, at);
+                }
+            }
+            _ => self.0.push_back(at),
         }
     }
 
-    fn mac_logged_around(&self, position: Position) -> bool {
-        let (segment, tti) = (position.timing_segment, position.tti);
-        let before = (segment, tti.plus(-MAC_NEAR_TTIS))..(segment, tti);
-        let after = (segment, tti.plus(1))..(segment, tti.plus(MAC_NEAR_TTIS));
-        self.mac_ttis.range(before).next().is_some() && self.mac_ttis.range(after).next().is_some()
+    fn forget_before(&mut self, at: (u32, TtiIndex)) {
+        while self.0.front().is_some_and(|oldest| *oldest < at) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Whether the MAC layer was logged within [`MAC_NEAR_TTIS`] on both sides.
+    fn around(&self, (segment, tti): (u32, TtiIndex)) -> bool {
+        let within = |from: TtiIndex, to: TtiIndex| {
+            let first = self.0.partition_point(|at| *at < (segment, from));
+            self.0.get(first).is_some_and(|at| *at < (segment, to))
+        };
+        within(tti.plus(-MAC_NEAR_TTIS), tti) && within(tti.plus(1), tti.plus(MAC_NEAR_TTIS))
     }
 }
 
@@ -510,11 +523,7 @@ fn is_assignment(record: &Record) -> bool {
         && matches!(d.prune_status, 3 | 6) && d.format.starts_with(['1', '2']))
 }
 
-fn key(p: Position, dir: Direction, rnti: RntiType) -> Key {
-    (p.timing_segment, p.tti, p.cell, dir, rnti)
-}
-
-fn position_of((timing_segment, tti, cell, ..): Key) -> Position {
+fn position_of((timing_segment, tti): (u32, TtiIndex), (cell, _): Place) -> Position {
     Position { timing_segment, cell, numerology: 0, tti }
 }
 
@@ -534,16 +543,24 @@ fn dl_data_bytes(block: &MacDlBlock, header: Option<&MacHeader>) -> Option<u32> 
 
 /// The header's subheaders as text.
 fn lcids(header: &MacHeader) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(8 * header.subheaders.len());
     for s in &header.subheaders {
         if !out.is_empty() {
             out.push(' ');
         }
-        out.push_str(&s.lcid.to_string());
+        push_number(&mut out, s.lcid.into());
         if let MacContent::Sdu { len_bytes: Some(bytes) } = s.content {
             out.push(':');
-            out.push_str(&bytes.to_string());
+            push_number(&mut out, bytes);
         }
     }
     out
+}
+
+/// Writes a number without the formatter's cost: one or two stand in every block.
+fn push_number(out: &mut String, n: u32) {
+    if n >= 10 {
+        push_number(out, n / 10);
+    }
+    out.push(char::from(b'0' + (n % 10) as u8));
 }

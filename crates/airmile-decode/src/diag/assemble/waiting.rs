@@ -1,0 +1,74 @@
+//! What has been read and waits for what else speaks of its TTI.
+
+use airmile_model::window::Slot;
+use airmile_model::{Record, RntiType};
+
+use super::downlink::DlParts;
+use super::uplink::UlParts;
+
+/// What one cell sends to, or gets from, one kind of RNTI in a TTI.
+pub(super) type Place = (u8, RntiType);
+
+/// Room that a slot keeps (chosen here: a busy TTI has some ten records).
+const USUAL_ROOM: usize = 16;
+
+/// What waits of one TTI.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// Downlink assignments, by place.
+    pub(super) dl: Vec<(Place, DlParts)>,
+    /// Uplink grants, by place.
+    pub(super) ul: Vec<(Place, UlParts)>,
+    /// Records that nothing joins, as they came.
+    pub(super) other: Vec<Record>,
+    /// Whether a downlink assignment of the user was decoded.
+    pub(super) is_assigned: bool,
+}
+
+impl Slot for Waiting {
+    fn clear(&mut self) {
+        self.dl.clear();
+        self.ul.clear();
+        self.other.clear();
+        self.dl.shrink_to(USUAL_ROOM);
+        self.ul.shrink_to(USUAL_ROOM);
+        self.other.shrink_to(USUAL_ROOM);
+        self.is_assigned = false;
+    }
+}
+
+impl Waiting {
+    pub(super) fn dl_parts(&mut self, place: Place) -> &mut DlParts {
+        entry(&mut self.dl, place)
+    }
+
+    pub(super) fn ul_parts(&mut self, place: Place) -> &mut UlParts {
+        entry(&mut self.ul, place)
+    }
+}
+
+/// The entry of a place in a list that is sorted by it: one or two long.
+fn entry<T: Default>(list: &mut Vec<(Place, T)>, place: Place) -> &mut T {
+    let at = match list.binary_search_by_key(&place, |(p, _)| *p) {
+        Ok(at) => at,
+        Err(at) => {
+            list.insert(at, (place, T::default()));
+            at
+        }
+    };
+    &mut list[at].1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_in_order_of_cell() {
+        let mut slot = Waiting::default();
+        for cell in [2, 0, 1, 0] {
+            slot.dl_parts((cell, RntiType::C));
+        }
+        assert_eq!(slot.dl.iter().map(|((cell, _), _)| *cell).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,409 @@
+//! From single records to one row per scheduled TTI.
+//!
+//! Blocks are keyed by their TTI; RLC PDUs are stamped at delivery, after
+//! HARQ, so they are traced through the HARQ process back to the TTI of the
+//! block's first transmission, which is when the data left the queue.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airmile_model::radio::lte_bandwidth_at_least;
+use airmile_model::window::{SegmentTti, Slot};
+use airmile_model::{CellInfo, Grant, Hole, RlcMode, RlcPdu, TtiIndex};
+use smallvec::SmallVec;
+
+use super::poll_model::{BearerCounters, PduLite};
+use super::tti_row::TtiRow;
+use crate::held::{END, Held};
+
+/// How far back a HARQ process is traced, in TTIs (chosen here: 8 TTIs round
+/// trip, TS 36.213, 7, times far more retransmissions than operators allow).
+const HARQ_SPAN_TTIS: i64 = 200;
+/// A carrier counts as active for so long after its last grant (chosen here).
+const CARRIER_ACTIVE_TTIS: i64 = 1_000;
+
+/// What leaves the collector, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Item {
+    Row(TtiRow),
+    /// Records are missing in `[tti, tti + n_tti)`.
+    Hole {
+        segment: u32,
+        tti: i64,
+        n_tti: i64,
+    },
+}
+
+#[derive(Debug, Clone)]
+struct GrantLite {
+    cell: u8,
+    numerology: u8,
+    at_ns: Option<i64>,
+    prb: Option<u16>,
+    prb_cell: Option<u16>,
+    harq_id: Option<u8>,
+    tb: u8,
+    tbs_bytes: u32,
+    padding_bytes: Option<u32>,
+    mac_control_only: bool,
+    retx: bool,
+    failed: bool,
+}
+
+/// What was pushed of a TTI.
+#[derive(Debug, Clone, Default)]
+struct Pending {
+    grants: SmallVec<[GrantLite; 1]>,
+    pdus: SmallVec<[PduLite; 6]>,
+    has_status: bool,
+    hole_ttis: i64,
+}
+
+impl Slot for Pending {
+    fn clear(&mut self) {
+        // Usual TTIs fit inside; what others took is given back.
+        self.grants = SmallVec::new();
+        self.pdus = SmallVec::new();
+        self.has_status = false;
+        self.hole_ttis = 0;
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Carrier {
+    cell: u8,
+    last_tti: i64,
+    n_prb: Option<u16>,
+    max_prb: u16,
+}
+
+/// A row whose HARQ processes may still deliver, with its PDUs.
+#[derive(Debug, Clone)]
+struct OpenRow {
+    row: TtiRow,
+    pdus: SmallVec<[PduLite; 4]>,
+}
+
+/// Puts rows together; holds records back until late ones have come.
+#[derive(Debug, Clone)]
+pub(super) struct Collector {
+    held: Held<Pending>,
+    rows: Rows,
+}
+
+/// Rows that are not complete yet, and what is known to complete them.
+#[derive(Debug, Clone, Default)]
+struct Rows {
+    /// First transmission of each HARQ process of a cell, per transport block.
+    harq: Vec<Vec<[Option<i64>; 2]>>,
+    segment: u32,
+    /// In order of TTI.
+    open: VecDeque<OpenRow>,
+    /// Holes not yet passed on: first TTI and length.
+    holes: BTreeMap<i64, i64>,
+    carriers: Vec<Carrier>,
+    bearers: Vec<(u8, BearerCounters)>,
+    /// Highest sequence number of each bearer.
+    highest_sn: Vec<(u8, u32)>,
+}
+
+impl Collector {
+    pub(super) fn new(lateness_ttis: i64) -> Self {
+        Self { held: Held::new(lateness_ttis), rows: Rows::default() }
+    }
+
+    /// Records that came after the watermark had passed them.
+    pub(super) const fn late_records(&self) -> u64 {
+        self.held.late_records
+    }
+
+    pub(super) fn push_grant(&mut self, grant: &Grant) {
+        if !grant.rnti.is_user() {
+            return;
+        }
+        let Some(pending) = self.held.at((grant.position.timing_segment, grant.position.tti))
+        else {
+            return;
+        };
+        pending.grants.push(GrantLite {
+            cell: grant.position.cell,
+            numerology: grant.position.numerology,
+            at_ns: grant.at.map(|at| at.ns),
+            prb: grant.n_prb,
+            prb_cell: grant.n_prb_cell,
+            harq_id: grant.harq_id,
+            tb: grant.tb.min(1),
+            tbs_bytes: grant.tbs_bytes.unwrap_or(0),
+            padding_bytes: grant.padding_bytes,
+            mac_control_only: grant.data_bytes == Some(0),
+            retx: is_retransmission(grant),
+            failed: grant.crc_ok == Some(false),
+        });
+    }
+
+    pub(super) fn push_rlc(&mut self, pdu: &RlcPdu) {
+        if pdu.signalling == Some(true) || pdu.mode == RlcMode::Tm {
+            return;
+        }
+        let Some(pending) = self.held.at((pdu.position.timing_segment, pdu.position.tti)) else {
+            return;
+        };
+        if pdu.status {
+            pending.has_status = true;
+        } else {
+            pending.pdus.push(PduLite {
+                bearer: pdu.bearer,
+                sn: pdu.sn,
+                size_bytes: pdu.size_bytes,
+                poll: if pdu.mode == RlcMode::Am { pdu.poll } else { None },
+                resegment: pdu.resegment,
+            });
+        }
+    }
+
+    pub(super) fn push_hole(&mut self, hole: &Hole) {
+        let at = (hole.position.timing_segment, hole.position.tti);
+        if let Some(pending) = self.held.at(at) {
+            pending.hole_ttis = pending.hole_ttis.max(hole.n_tti);
+        }
+    }
+
+    pub(super) fn push_cell_info(&mut self, info: &CellInfo) {
+        if let Some(n_prb) = info.n_prb_dl {
+            self.rows.carrier(info.cell).n_prb = Some(n_prb);
+        }
+    }
+
+    /// Gives what no record within the allowed lateness can still change.
+    pub(super) fn drain(&mut self, give: &mut impl FnMut(Item)) {
+        if let Some(mark) = self.held.mark() {
+            self.close_before(mark, give);
+        }
+    }
+
+    /// The log has ended: gives all that is left.
+    pub(super) fn finish(&mut self, give: &mut impl FnMut(Item)) {
+        self.close_before(END, give);
+        self.rows.emit(i64::MAX, give);
+    }
+
+    fn close_before(&mut self, mark: SegmentTti, give: &mut impl FnMut(Item)) {
+        while let Some(((segment, TtiIndex(tti)), pending)) = self.held.first_before(mark) {
+            self.rows.enter(segment, give);
+            self.rows.place(tti, pending);
+            self.held.remove_first();
+            self.rows.emit(tti.saturating_sub(HARQ_SPAN_TTIS), give);
+        }
+    }
+}
+
+impl Rows {
+    /// The next TTI is of this timing segment.
+    fn enter(&mut self, segment: u32, give: &mut impl FnMut(Item)) {
+        if segment != self.segment {
+            self.emit(i64::MAX, give);
+            self.segment = segment;
+            // A new cell or timing: HARQ and RLC start anew (TS 36.331, 5.3.5.4).
+            self.harq.clear();
+            self.bearers.clear();
+            self.highest_sn.clear();
+        }
+    }
+
+    fn place(&mut self, tti: i64, pending: &mut Pending) {
+        // Order of arrival within a TTI says nothing.
+        pending.grants.sort_by_key(|g| (g.cell, g.harq_id, g.tb, g.retx));
+        if pending.hole_ttis > 0 {
+            self.holes.insert(tti, pending.hole_ttis);
+        }
+        let origins = self.place_grants(tti, &pending.grants);
+        if pending.has_status {
+            let origin = origins.last().copied().unwrap_or(tti);
+            if let Some(open) = self.open_row(origin) {
+                open.row.has_status = true;
+            }
+        }
+        for pdu in &pending.pdus {
+            let origin = self.origin_of(pdu, &origins).unwrap_or(tti);
+            match self.open_row(origin) {
+                Some(open) => open.pdus.push(*pdu),
+                None => self.row_of_now(tti).pdus.push(*pdu),
+            }
+        }
+    }
+
+    /// Fills the row of `tti`; gives the TTIs of the first transmissions of
+    /// the blocks that came in, sorted.
+    fn place_grants(&mut self, tti: i64, grants: &[GrantLite]) -> SmallVec<[i64; 4]> {
+        let mut origins = SmallVec::new();
+        if grants.is_empty() {
+            return origins;
+        }
+        let prb_cell = self.active_prb(tti, grants);
+        fill_row(&mut self.row_of_now(tti).row, grants, prb_cell);
+        for grant in grants {
+            let Some(origin) = self.first_transmission(tti, grant).filter(|_| !grant.failed) else {
+                continue;
+            };
+            if origin != tti
+                && let Some(open) = self.open_row(origin)
+            {
+                open.row.learn_content(grant.padding_bytes, grant.mac_control_only);
+            }
+            if !origins.contains(&origin) {
+                origins.push(origin);
+            }
+        }
+        origins.sort_unstable();
+        origins
+    }
+
+    /// When a block was sent first; notes the first transmissions.
+    fn first_transmission(&mut self, tti: i64, grant: &GrantLite) -> Option<i64> {
+        let Some(harq_id) = grant.harq_id else { return (!grant.retx).then_some(tti) };
+        let (cell, process) = (usize::from(grant.cell), usize::from(harq_id));
+        if self.harq.len() <= cell {
+            self.harq.resize_with(cell + 1, Vec::new);
+        }
+        let processes = &mut self.harq[cell];
+        if processes.len() <= process {
+            processes.resize(process + 1, [None; 2]);
+        }
+        let process = &mut processes[process];
+        let tb = usize::from(grant.tb);
+        if grant.retx {
+            process[tb].or(process[0]).or(process[1])
+        } else {
+            process[tb] = Some(tti);
+            Some(tti)
+        }
+    }
+
+    /// The open row of a TTI; mostly one of the last.
+    fn open_row(&mut self, tti: i64) -> Option<&mut OpenRow> {
+        self.open.iter_mut().rev().take_while(|open| open.row.tti >= tti).find(|o| o.row.tti == tti)
+    }
+
+    /// The row of the TTI that is placed now: the last one, made where it is not there.
+    fn row_of_now(&mut self, tti: i64) -> &mut OpenRow {
+        if self.open.back().is_none_or(|open| open.row.tti != tti) {
+            let row = TtiRow::new(self.segment, tti);
+            self.open.push_back(OpenRow { row, pdus: SmallVec::new() });
+        }
+        let last = self.open.len() - 1;
+        &mut self.open[last]
+    }
+
+    /// The first transmission that delivered a PDU. Where several blocks came
+    /// in at once, new sequence numbers belong to the youngest.
+    fn origin_of(&mut self, pdu: &PduLite, origins: &[i64]) -> Option<i64> {
+        let (Some(&oldest), Some(&youngest)) = (origins.first(), origins.last()) else {
+            return None;
+        };
+        let Some(sn) = pdu.sn else { return Some(youngest) };
+        let highest = match self.highest_sn.iter_mut().find(|(bearer, _)| *bearer == pdu.bearer) {
+            Some((_, highest)) => highest,
+            None => {
+                self.highest_sn.push((pdu.bearer, sn));
+                return Some(youngest);
+            }
+        };
+        // Half the smallest AM sequence space (TS 36.322, 7.2).
+        let ahead = sn.wrapping_sub(*highest) % 1024 <= 512;
+        if ahead {
+            *highest = sn;
+        }
+        Some(if ahead { youngest } else { oldest })
+    }
+
+    fn carrier(&mut self, cell: u8) -> &mut Carrier {
+        let known = self.carriers.iter().position(|carrier| carrier.cell == cell);
+        let at = known.unwrap_or_else(|| {
+            self.carriers.push(Carrier { cell, last_tti: i64::MIN, n_prb: None, max_prb: 0 });
+            self.carriers.len() - 1
+        });
+        &mut self.carriers[at]
+    }
+
+    fn active_prb(&mut self, tti: i64, grants: &[GrantLite]) -> u32 {
+        for grant in grants {
+            let carrier = self.carrier(grant.cell);
+            carrier.last_tti = carrier.last_tti.max(tti);
+            carrier.n_prb = grant.prb_cell.or(carrier.n_prb);
+            carrier.max_prb = carrier.max_prb.max(grant.prb.unwrap_or(0));
+        }
+        self.carriers
+            .iter()
+            .filter(|c| c.last_tti > tti.saturating_sub(CARRIER_ACTIVE_TTIS))
+            .map(|c| {
+                u32::from(
+                    c.n_prb.or_else(|| lte_bandwidth_at_least(c.max_prb)).unwrap_or(c.max_prb),
+                )
+            })
+            .sum()
+    }
+
+    fn emit(&mut self, before: i64, give: &mut impl FnMut(Item)) {
+        while let Some(open) = self.open.front() {
+            if open.row.tti >= before && before != i64::MAX {
+                break;
+            }
+            let tti = open.row.tti;
+            self.emit_holes(tti, give);
+            let Some(OpenRow { mut row, mut pdus }) = self.open.pop_front() else { break };
+            row.rlc_bytes = pdus.iter().map(|p| p.size_bytes).fold(0, u32::saturating_add);
+            BearerCounters::advance(&mut self.bearers, &mut pdus, &mut row.marks);
+            give(Item::Row(row));
+        }
+        if before == i64::MAX {
+            self.emit_holes(i64::MAX, give);
+        }
+    }
+
+    /// Holes that begin at or before `tti`: they go ahead of the row there.
+    fn emit_holes(&mut self, tti: i64, give: &mut impl FnMut(Item)) {
+        while let Some(entry) = self.holes.first_entry() {
+            if *entry.key() > tti {
+                break;
+            }
+            let (tti, n_tti) = entry.remove_entry();
+            give(Item::Hole { segment: self.segment, tti, n_tti });
+        }
+    }
+}
+
+/// Fills in what grants say; they are in order of cell.
+fn fill_row(row: &mut TtiRow, grants: &[GrantLite], prb_cell: u32) {
+    row.has_grant = true;
+    row.prb_cell = prb_cell;
+    // By cell: `n_prb` is the whole assignment's, repeated on each of its blocks.
+    let mut prb: Option<(u8, u16, u32)> = None;
+    for grant in grants {
+        row.at_ns = row.at_ns.or(grant.at_ns);
+        row.numerology = grant.numerology;
+        if let Some(n) = grant.prb {
+            prb = Some(match prb {
+                Some((cell, most, before)) if cell == grant.cell => (cell, most.max(n), before),
+                Some((_, most, before)) => (grant.cell, n, before + u32::from(most)),
+                None => (grant.cell, n, 0),
+            });
+        }
+        if !grant.retx {
+            row.new_data = true;
+            row.tbs_bytes = row.tbs_bytes.saturating_add(grant.tbs_bytes);
+            row.new_blocks = row.new_blocks.saturating_add(1);
+        }
+    }
+    for grant in grants.iter().filter(|grant| !grant.retx) {
+        row.learn_content(grant.padding_bytes, grant.mac_control_only);
+    }
+    row.prb = prb.map(|(_, most, before)| before + u32::from(most));
+}
+
+/// Whether a block carries no new data. Where the source does not say: MCS 29
+/// to 31 only order retransmissions (TS 36.213, 7.1.7.1), and a first
+/// transmission has redundancy version 0 (TS 36.321, 5.4.2.2).
+fn is_retransmission(grant: &Grant) -> bool {
+    grant.retx.unwrap_or_else(|| {
+        grant.mcs.is_some_and(|mcs| mcs >= 29) || grant.rv.is_some_and(|rv| rv != 0)
+    })
+}

@@ -1,0 +1,104 @@
+//! Answers with files beside them: the HTML report, the Perfetto trace.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::diagnose::{Diagnosis, conclude};
+use super::radio::{RadioOptions, RadioReport, radio_with};
+use super::report::Report;
+use super::series::SeriesCollector;
+use crate::error::{Error, Result};
+use crate::input::Progress;
+use crate::session::Inputs;
+use crate::write::perfetto::TraceFile;
+use crate::write::report::write_file;
+
+/// Files to write beside an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exports {
+    /// The HTML report.
+    pub html: Option<PathBuf>,
+    /// The trace for ui.perfetto.dev.
+    pub perfetto: Option<PathBuf>,
+}
+
+/// Runs analysis and diagnosis, and writes the files, all in one pass over the
+/// inputs.
+///
+/// # Errors
+/// The inputs cannot be read, or hold nothing to analyse; a file cannot be
+/// written, or is one of the inputs.
+pub fn export(
+    inputs: &Inputs,
+    options: &RadioOptions,
+    exports: &Exports,
+    progress: &Progress,
+) -> Result<(RadioReport, Diagnosis)> {
+    exports.check(inputs)?;
+    let name = inputs.files.first().and_then(|path| path.file_name()).unwrap_or_default();
+    let name = name.to_string_lossy();
+    let mut trace = match &exports.perfetto {
+        Some(path) => Some(TraceFile::create(path, &name, options)?),
+        None => None,
+    };
+    let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
+    let radio = radio_with(inputs, options, progress, &mut |tagged| {
+        if let Some(trace) = &mut trace {
+            trace.push(tagged);
+        }
+        if exports.html.is_some() {
+            collectors
+                .entry(tagged.subscription)
+                .or_insert_with(|| SeriesCollector::new(options.limits))
+                .push(&tagged.record);
+        }
+    });
+    let radio = radio?;
+    let diagnosis = conclude(&radio, &options.thresholds);
+    if let Some(trace) = trace {
+        trace.finish(&radio, &diagnosis)?;
+    }
+    let Some(path) = &exports.html else { return Ok((radio, diagnosis)) };
+    let series = collectors.remove(&radio.subscription).map(SeriesCollector::finish);
+    let report = Report { diagnosis, radio, series: series.unwrap_or_default() };
+    write_file(path, &report)?;
+    Ok((report.radio, report.diagnosis))
+}
+
+impl Exports {
+    /// Nothing is written over what is to be read, nor over one another.
+    fn check(&self, inputs: &Inputs) -> Result<()> {
+        let read: Vec<PathBuf> =
+            inputs.files.iter().chain(&inputs.transfers).map(|path| whole(path)).collect();
+        for (option, path) in [("--html", &self.html), ("--perfetto", &self.perfetto)] {
+            let Some(path) = path else { continue };
+            if path.as_os_str() == "-" {
+                return Err(Error::Option(format!(
+                    "{option} -: name a file; standard output is for the answer"
+                )));
+            }
+            if read.contains(&whole(path)) {
+                return Err(Error::Option(format!(
+                    "{option} {}: is one of the files to read; name another",
+                    path.display()
+                )));
+            }
+        }
+        if let (Some(html), Some(trace)) = (&self.html, &self.perfetto)
+            && whole(html) == whole(trace)
+        {
+            return Err(Error::Option("--html and --perfetto: name two files".into()));
+        }
+        Ok(())
+    }
+}
+
+/// The path without links and detours, also of a file that is not there yet.
+fn whole(path: &Path) -> PathBuf {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let beside = || {
+        let dir = dir.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(dir.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.to_owned())
+}
