@@ -138,6 +138,7 @@ impl CaptureReader {
             let what =
                 if torn.is_empty() { "the capture is empty" } else { "not a packet capture" };
             sink(damage(self.offset, what.into()));
+            self.offset += torn.len() as u64;
             return;
         }
         if !torn.is_empty() && self.damaged_from.is_none() {
