@@ -1,6 +1,9 @@
 //! What is measured of a transfer, piece by piece, as it is decided: so that
 //! a log of any length takes little memory.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use airmile_model::{Burst, TtiIndex};
@@ -173,8 +176,7 @@ impl BurstsSeen {
     fn add(&mut self, burst: &Burst) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(burst.bytes);
-        self.sending_ttis =
-            self.sending_ttis.saturating_add(burst.n_tti().saturating_add(1));
+        self.sending_ttis = self.sending_ttis.saturating_add(burst.n_tti().saturating_add(1));
         self.longest_ttis = self.longest_ttis.max(burst.n_tti());
         *self.closed_by.entry(burst.closed_by.as_str()).or_default() += 1;
         self.longest_empty = self.longest_empty_until(burst.start_tti).into_tti();

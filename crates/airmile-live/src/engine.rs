@@ -109,9 +109,8 @@ impl Engine {
             stop: Arc::clone(&stop),
             lines,
         };
-        let thread = thread::Builder::new()
-            .name("engine".into())
-            .spawn(move || feeder.run(&inputs))?;
+        let thread =
+            thread::Builder::new().name("engine".into()).spawn(move || feeder.run(&inputs))?;
         Ok(Self { snapshots, events, stop, thread: Some(thread) })
     }
 

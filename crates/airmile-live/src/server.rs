@@ -191,9 +191,10 @@ async fn admit(State(shared): State<Shared>, request: Request, next: Next) -> Re
 
 fn may_enter(shared: &Shared, request: &Request) -> Result<(), &'static str> {
     let Some(token) = &shared.token else {
-        let named = request.uri().host().or_else(|| {
-            request.headers().get(header::HOST).and_then(|host| host.to_str().ok())
-        });
+        let named = request
+            .uri()
+            .host()
+            .or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()));
         return match named {
             Some(host) if is_loopback_name(host) => Ok(()),
             _ => Err("name this machine itself: localhost, 127.0.0.1 or [::1]"),

@@ -92,11 +92,8 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     let view = &now.view;
     let intake = &view.intake;
     let clock = intake.last_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 1));
-    let mut facts = vec![
-        format!("log time {clock}"),
-        format!("{} frames", intake.frames),
-        size(intake.bytes),
-    ];
+    let mut facts =
+        vec![format!("log time {clock}"), format!("{} frames", intake.frames), size(intake.bytes)];
     if intake.bad_frames > 0 {
         facts.push(format!("{} bad frames", intake.bad_frames));
     }
@@ -111,7 +108,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
         facts.push(format!("cell load {:.0} %", load.load * 100.0));
     }
     let lines = vec![Line::from(source), Line::from(facts.join("   "))];
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" airmile live ")), area);
+    frame.render_widget(
+        Paragraph::new(lines).block(Block::bordered().title(" airmile live ")),
+        area,
+    );
 }
 
 fn draw_verdict(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
@@ -181,7 +181,8 @@ fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     let widths = [4, 13, 10, 10, 9, 14, 10].map(Constraint::Length);
     let header = ["", "start", "lasts", "bytes", "rate", "ended", ""];
     let table = Table::new(rows, widths).header(Row::new(header).dim()).block(
-        Block::bordered().title(" Bursts: data waited at the base station (dl), in the phone (ul) "),
+        Block::bordered()
+            .title(" Bursts: data waited at the base station (dl), in the phone (ul) "),
     );
     frame.render_widget(table, area);
 }

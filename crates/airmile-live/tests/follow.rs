@@ -21,9 +21,10 @@ fn a_growing_file_gives_the_bursts_of_the_whole_one() {
     let mut engine = Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap();
     let published = engine.published();
     // It is not there yet.
-    wait_until("the file is waited for", || {
-        matches!(&published.now().source.state, SourceState::Waiting(why) if why != "starting")
-    });
+    wait_until(
+        "the file is waited for",
+        || matches!(&published.now().source.state, SourceState::Waiting(why) if why != "starting"),
+    );
     let mut written = 0;
     for part in bytes.chunks(bytes.len() / 7 + 1) {
         append(&path, part);

@@ -86,7 +86,9 @@ impl Modem {
     }
 }
 
-fn start(path: &Path) -> (Engine, std::sync::mpsc::Receiver<std::sync::Arc<airmile_live::snapshot::Event>>) {
+fn start(
+    path: &Path,
+) -> (Engine, std::sync::mpsc::Receiver<std::sync::Arc<airmile_live::snapshot::Event>>) {
     let (sender, lines) = sync_channel(1 << 16);
     let source = Source::Port(path.to_owned());
     (Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap(), lines)
@@ -121,9 +123,7 @@ fn a_modem_gives_the_bursts_of_the_log_that_it_replays() {
         let now = published.now();
         matches!(&now.source.state, SourceState::Connected(what) if what == "23 logs on")
     });
-    wait_until("all frames are there", || {
-        published.now().view.intake.last_us == last_us(&bytes)
-    });
+    wait_until("all frames are there", || published.now().view.intake.last_us == last_us(&bytes));
     engine.stop();
     assert_eq!(decided(lines.try_iter()), bursts_of_file(&bytes));
 }
@@ -152,9 +152,7 @@ fn a_modem_that_comes_back_is_asked_again_and_loses_nothing_else() {
     let last = last_us(&before[..before.len() - 3]);
     wait_until("the first half is read", || published.now().view.intake.last_us == last);
     drop(modem);
-    wait_until("it is missed", || {
-        matches!(&published.now().source.state, SourceState::Waiting(_))
-    });
+    wait_until("it is missed", || matches!(&published.now().source.state, SourceState::Waiting(_)));
 
     let mut modem = Modem::plug(&path);
     assert_eq!(modem.turn_logs_on(), WANTED);

@@ -26,7 +26,9 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     terminal.draw(|frame| draw(frame, &now, Some("http://127.0.0.1:8787/"))).unwrap();
     let text = terminal.backend().to_string();
     println!("{text}");
-    for words in ["connected", "was the bottleneck", "Transfers, the last first", "radio", "q quits"] {
+    for words in
+        ["connected", "was the bottleneck", "Transfers, the last first", "radio", "q quits"]
+    {
         assert!(text.contains(words), "{words}:\n{text}");
     }
     let verdict = text.find("was the bottleneck").unwrap();

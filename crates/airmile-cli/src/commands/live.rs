@@ -97,7 +97,9 @@ fn line(event: &Event) -> Option<String> {
         Event::Transfer(transfer) => transfer_line(transfer),
         Event::Source(source) => Some(match &source.state {
             SourceState::Waiting(why) => format!("{}: waiting: {why}", source.name),
-            SourceState::Connected(what) if what.is_empty() => format!("{}: connected", source.name),
+            SourceState::Connected(what) if what.is_empty() => {
+                format!("{}: connected", source.name)
+            }
             SourceState::Connected(what) => format!("{}: connected: {what}", source.name),
             SourceState::Ended => format!("{}: ended", source.name),
         }),

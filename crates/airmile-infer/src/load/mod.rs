@@ -257,9 +257,8 @@ impl LoadEstimator {
         }
         // Of cells and timings that were left nothing comes any more.
         let newest = self.carriers.keys().map(|(segment, _)| *segment).max();
-        self.carriers.retain(|(segment, _), carrier| {
-            Some(*segment) == newest || !carrier.open.is_empty()
-        });
+        self.carriers
+            .retain(|(segment, _), carrier| Some(*segment) == newest || !carrier.open.is_empty());
     }
 
     /// The slope of a cell from all that was pushed and is in an ended window,

@@ -14,9 +14,19 @@ pub(super) fn text(now: &Snapshot) -> String {
     let connected = matches!(now.source.state, SourceState::Connected(_));
     let view = &now.view;
     out.one("airmile_source_connected", "gauge", "Whether the source is there.", connected.into());
-    out.one("airmile_source_gaps_total", "counter", "Times the source was away.", of(now.source.gaps));
+    out.one(
+        "airmile_source_gaps_total",
+        "counter",
+        "Times the source was away.",
+        of(now.source.gaps),
+    );
     out.one("airmile_input_bytes_total", "counter", "Bytes read.", of(view.intake.bytes));
-    out.one("airmile_frames_total", "counter", "DIAG frames, good and bad.", of(view.intake.frames));
+    out.one(
+        "airmile_frames_total",
+        "counter",
+        "DIAG frames, good and bad.",
+        of(view.intake.frames),
+    );
     let bad = view.intake.bad_frames;
     out.one("airmile_bad_frames_total", "counter", "DIAG frames with a bad CRC.", of(bad));
     if let Some(us) = view.intake.last_us {

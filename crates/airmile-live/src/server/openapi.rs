@@ -25,10 +25,20 @@ pub(super) fn document() -> Value {
         path("/", "The page", "text/html", None),
         path("/metrics", "Metrics for Prometheus", "text/plain", None),
         path("/v1/status", "What is coming in", JSON, Some(name::<Status>(&mut schemas))),
-        path("/v1/session", "The last transfers together", JSON, Some(name::<Session>(&mut schemas))),
+        path(
+            "/v1/session",
+            "The last transfers together",
+            JSON,
+            Some(name::<Session>(&mut schemas)),
+        ),
         path("/v1/transfers", "The last transfers", JSON, Some(name::<Transfers>(&mut schemas))),
         path("/v1/bursts", "The last bursts", JSON, Some(name::<Bursts>(&mut schemas))),
-        path("/v1/events", "Events as they come", "text/event-stream", Some(name::<Event>(&mut schemas))),
+        path(
+            "/v1/events",
+            "Events as they come",
+            "text/event-stream",
+            Some(name::<Event>(&mut schemas)),
+        ),
         path("/v1/openapi.json", "This document", JSON, None),
     ];
     name::<Refusal>(&mut schemas);
@@ -70,13 +80,13 @@ fn path(at: &str, what: &str, kind: &str, schema: Option<String>) -> (String, Pa
             .name("limit")
             .parameter_in(ParameterIn::Query)
             .description(Some("How many"))
-            .schema(Some(utoipa::openapi::ObjectBuilder::new().schema_type(
-                utoipa::openapi::Type::Integer,
-            ).minimum(Some(0))))
+            .schema(Some(
+                utoipa::openapi::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::Type::Integer)
+                    .minimum(Some(0)),
+            ))
             .build();
-        operation = operation
-            .parameter(limit)
-            .response("400", refused("The limit is no number"));
+        operation = operation.parameter(limit).response("400", refused("The limit is no number"));
     }
     if at == "/v1/events" {
         operation = operation.response("503", refused("Too many streams are open"));

@@ -36,9 +36,5 @@ pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> R
     let diagnosis = conclude(&answer, &options.thresholds);
     let radio = answer.report;
     let series = collectors.remove(&radio.subscription).map(SeriesCollector::finish);
-    Ok(Report {
-        diagnosis,
-        radio,
-        series: series.unwrap_or_default(),
-    })
+    Ok(Report { diagnosis, radio, series: series.unwrap_or_default() })
 }
