@@ -294,7 +294,7 @@ impl Slope {
             return Self::PRIOR;
         };
         let n = if is_own { own.len() } else { waited.len() };
-        if !is_own && !(agree && n >= LEAST_WAITED) {
+        if !(is_own || agree && n >= LEAST_WAITED) {
             return Self::PRIOR;
         }
         let [least, most] = SLOPE_LIMITS;
