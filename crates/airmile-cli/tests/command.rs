@@ -297,3 +297,32 @@ fn reports_and_traces_that_cannot_be_written() {
     assert_eq!(status(&["radio", "/no/such/file", "--perfetto", &trace]), 3);
     assert!(!Path::new(&trace).exists(), "no trace of nothing");
 }
+
+#[test]
+fn live_tells_each_burst_and_transfer_of_standard_input() {
+    let (_dir, run) = sample("sample-rate-limited");
+    let log = run.join("modem.mi2log");
+    let live = |args: &[&str]| {
+        let input = fs::File::open(&log).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+        let out = command.arg("live").args(args).stdin(input).output().unwrap();
+        assert_eq!(out.status.code(), Some(0));
+        text(&out.stdout)
+    };
+    let whole = airmile(&["radio", log.to_str().unwrap(), "--json"]);
+    let whole: Value = serde_json::from_slice(&whole.stdout).unwrap();
+    let (bursts, transfers) = (&whole["bursts"], &whole["transfers"]);
+    let n = |of: &Value| of.as_array().unwrap().len();
+    let lines = live(&[]);
+    let with = |word: &str| lines.lines().filter(|line| line.contains(word)).count();
+    assert!(with(" burst of ") >= n(bursts) && n(bursts) > 0, "{lines}");
+    assert!(with(" transfer ") >= n(transfers) && n(transfers) > 0, "{lines}");
+    let events = live(&["--json"]);
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let decided = events.filter(|e| e["event"] == "burst" && e["state"] == "decided").count();
+    assert_eq!(decided, n(bursts));
+    // Others need a token; what a file is for is refused.
+    assert_eq!(status(&["live", "--listen", "0.0.0.0:0"]), 3);
+    assert_eq!(status(&["live", "--transfers", "x.csv"]), 2);
+    assert_eq!(status(&["live", "--port", "a", "--follow", "b"]), 2);
+}

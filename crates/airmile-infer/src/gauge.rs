@@ -1,6 +1,9 @@
 //! What is measured of a transfer, piece by piece, as it is decided: so that
 //! a log of any length takes little memory.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use airmile_model::{Burst, TtiIndex};

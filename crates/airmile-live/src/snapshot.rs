@@ -32,6 +32,8 @@ impl Snapshot {
     #[must_use]
     pub fn last_bursts(&self, limit: usize) -> Vec<&LiveBurst> {
         let mut all: Vec<&LiveBurst> = self.decided.iter().chain(&self.view.bursts).collect();
+        // The two directions are not decided at the same time.
+        all.sort_by_key(|live| (live.burst.timing_segment, live.burst.start_tti));
         let past = all.len().saturating_sub(limit);
         all.drain(..past);
         all

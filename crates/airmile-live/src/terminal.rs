@@ -1,6 +1,7 @@
 //! The view on a terminal: the verdict first, then transfers and bursts.
 
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 
 use airmile::format_utc;
@@ -153,7 +154,7 @@ fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer])
     let widths = [8, 11, 9, 10, 7, 9, 10, 10].map(Constraint::Length);
     let header = ["id", "start", "lasts", "bytes", "demand", "link", "verdict", ""];
     let table = Table::new(rows, widths)
-        .header(Row::new(header).dim())
+        .header(heading(&header, 2..6))
         .block(Block::bordered().title(" Transfers, the last first "));
     frame.render_widget(table, area);
 }
@@ -180,11 +181,20 @@ fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     });
     let widths = [4, 13, 10, 10, 9, 14, 10].map(Constraint::Length);
     let header = ["", "start", "lasts", "bytes", "rate", "ended", ""];
-    let table = Table::new(rows, widths).header(Row::new(header).dim()).block(
+    let table = Table::new(rows, widths).header(heading(&header, 2..5)).block(
         Block::bordered()
             .title(" Bursts: data waited at the base station (dl), in the phone (ul) "),
     );
     frame.render_widget(table, area);
+}
+
+/// Headings, those of numbers to the right.
+fn heading(names: &[&'static str], numbers: Range<usize>) -> Row<'static> {
+    let cell = |(i, name): (usize, &&'static str)| match numbers.contains(&i) {
+        true => right((*name).to_owned()),
+        false => Cell::from(*name),
+    };
+    Row::new(names.iter().enumerate().map(cell).collect::<Vec<_>>()).dim()
 }
 
 fn right(text: String) -> Cell<'static> {

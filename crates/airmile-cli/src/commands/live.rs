@@ -1,5 +1,6 @@
 //! `airmile live`.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,9 +8,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use airmile::Error;
 use airmile::live::{LiveBurst, LiveTransfer, State};
+use airmile::model::{Direction, Verdict};
 use airmile_live::engine::{Engine, StartError};
 use airmile_live::server::Server;
-use airmile_live::snapshot::Event;
+use airmile_live::snapshot::{Event, SourceStatus};
 use airmile_live::source::{Source, SourceState};
 use airmile_live::terminal::{self, mbps, size, time_of_day};
 use anyhow::{Context, Result};
@@ -79,11 +81,12 @@ fn token(args: &LiveArgs) -> Result<Option<String>> {
 /// One line a finding, until the source ends.
 fn print(global: &Global, lines: &Receiver<Arc<Event>>) -> Result<()> {
     let mut out = std::io::stdout().lock();
+    let mut told = Told::default();
     for event in lines {
         if global.json {
             serde_json::to_writer(&mut out, &*event).map_err(std::io::Error::from)?;
             writeln!(out)?;
-        } else if let Some(line) = line(&event) {
+        } else if let Some(line) = told.line(&event) {
             writeln!(out, "{line}")?;
         }
         out.flush()?;
@@ -91,29 +94,61 @@ fn print(global: &Global, lines: &Receiver<Arc<Event>>) -> Result<()> {
     Ok(())
 }
 
-fn line(event: &Event) -> Option<String> {
-    match event {
-        Event::Burst(live) => burst_line(live),
-        Event::Transfer(transfer) => transfer_line(transfer),
-        Event::Source(source) => Some(match &source.state {
-            SourceState::Waiting(why) => format!("{}: waiting: {why}", source.name),
-            SourceState::Connected(what) if what.is_empty() => {
-                format!("{}: connected", source.name)
+/// What was printed of findings that are not decided yet: each is printed when
+/// it has ended, and again only where it is decided otherwise.
+#[derive(Debug, Default)]
+struct Told {
+    /// End of each burst, by direction and start.
+    bursts: BTreeMap<(bool, i64), i64>,
+    transfers: BTreeMap<String, Verdict>,
+}
+
+impl Told {
+    fn line(&mut self, event: &Event) -> Option<String> {
+        match event {
+            Event::Burst(live) => self.is_new_burst(live).then(|| burst_line(live)),
+            Event::Transfer(transfer) => {
+                self.is_new_transfer(transfer).then(|| transfer_line(transfer))
             }
-            SourceState::Connected(what) => format!("{}: connected: {what}", source.name),
-            SourceState::Ended => format!("{}: ended", source.name),
-        }),
+            Event::Source(source) => Some(source_line(source)),
+        }
+    }
+
+    fn is_new_burst(&mut self, live: &LiveBurst) -> bool {
+        let burst = &live.burst;
+        let is_ul = burst.dir == Direction::Ul;
+        let key = (is_ul, burst.start_tti.0);
+        let told = self.bursts.insert(key, burst.end_tti.0);
+        if live.state == State::Decided {
+            // Nothing before it changes any more.
+            self.bursts.retain(|at, _| at.0 != is_ul || at.1 > key.1);
+        }
+        told != Some(burst.end_tti.0)
+    }
+
+    fn is_new_transfer(&mut self, transfer: &LiveTransfer) -> bool {
+        let (id, verdict) = (&transfer.diagnosis.id, transfer.diagnosis.verdict);
+        match transfer.state {
+            State::Open => false,
+            State::Provisional => self.transfers.insert(id.clone(), verdict) != Some(verdict),
+            State::Decided => self.transfers.remove(id) != Some(verdict),
+        }
     }
 }
 
-/// Each burst once: when it has ended, or else when it is decided.
-fn burst_line(live: &LiveBurst) -> Option<String> {
-    if live.state == State::Decided {
-        return None;
+fn source_line(source: &SourceStatus) -> String {
+    match &source.state {
+        SourceState::Waiting(why) => format!("{}: waiting: {why}", source.name),
+        SourceState::Connected(what) if what.is_empty() => format!("{}: connected", source.name),
+        SourceState::Connected(what) => format!("{}: connected: {what}", source.name),
+        SourceState::Ended => format!("{}: ended", source.name),
     }
+}
+
+fn burst_line(live: &LiveBurst) -> String {
     let burst = &live.burst;
     let rate = burst.bytes as f64 * 8_000.0 / (burst.n_tti() + 1) as f64;
-    Some(format!(
+    format!(
         "{} {} burst of {} ms: {} at {}, ended by {}",
         live.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
         burst.dir,
@@ -121,17 +156,14 @@ fn burst_line(live: &LiveBurst) -> Option<String> {
         size(burst.bytes),
         mbps(rate),
         burst.closed_by
-    ))
+    )
 }
 
-fn transfer_line(transfer: &LiveTransfer) -> Option<String> {
-    if transfer.state == State::Open {
-        return None;
-    }
+fn transfer_line(transfer: &LiveTransfer) -> String {
     let diagnosis = &transfer.diagnosis;
     let m = &diagnosis.finding;
     let demand = output::or_dash(m.link_demand, |d| format!("{:.0} %", d * 100.0));
-    Some(format!(
+    format!(
         "{} transfer {}{}: {} ({:.0} % sure): {} in {:.1} s, link demand {demand}",
         m.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
         diagnosis.id,
@@ -140,5 +172,5 @@ fn transfer_line(transfer: &LiveTransfer) -> Option<String> {
         diagnosis.confidence * 100.0,
         output::or_dash(m.bytes, size),
         m.duration_ms / 1e3,
-    ))
+    )
 }

@@ -1,0 +1,139 @@
+use airmile_model::Bound;
+
+use super::*;
+
+fn burst(start: i64, end: i64) -> Burst {
+    Burst {
+        dir: Direction::Dl,
+        timing_segment: 0,
+        start_tti: TtiIndex(start),
+        end_tti: TtiIndex(end),
+        bytes: 1,
+        scheduled_ttis: 1,
+        unknown_ttis: 0,
+        opened_by: Bound::FirstData,
+        closed_by: Bound::Padding,
+        confidence: 1.0,
+    }
+}
+
+fn activity(start: i64, n_tti: i64, unknown: bool) -> Activity {
+    Activity {
+        timing_segment: 0,
+        numerology: 0,
+        start_tti: TtiIndex(start),
+        n_tti,
+        at_ns: Some(start * 1_000_000 + 7_000_000_000),
+        bytes: 100 * n_tti as u64,
+        unknown,
+    }
+}
+
+fn transfer(id: &str, start: i64, end: i64) -> Transfer {
+    Transfer {
+        id: id.into(),
+        time: None,
+        tti: Some((TtiIndex(start), TtiIndex(end))),
+        bytes: None,
+        dir: None,
+    }
+}
+
+fn timeline() -> Timeline {
+    let mut timeline = Timeline::new(Direction::Dl);
+    timeline.set_evidence(Some(Evidence::Fused));
+    timeline.add_burst(burst(0, 95));
+    timeline.add_burst(burst(200, 210));
+    timeline.add_activity(&activity(0, 50, false));
+    timeline.add_activity(&activity(200, 10, false));
+    timeline
+}
+
+#[test]
+fn sums_the_overlap_of_bursts() {
+    let found = timeline()
+        .findings(&[transfer("a", 0, 100), transfer("b", 150, 250)], &VerdictThresholds::default());
+    assert_eq!(found[0].throughput_time_ms, Some(95.0));
+    assert_eq!(found[0].active_time_ms, Some(50.0));
+    assert_eq!(found[0].bytes, Some(5_000));
+    assert_eq!(found[0].verdict, Verdict::Radio);
+    assert_eq!(found[0].sched_wait_ms, None);
+    assert_eq!(found[1].link_demand, Some(0.1));
+    assert_eq!(found[1].verdict, Verdict::NotRadio);
+    assert_eq!(found[1].start_us, Some(7_150_000));
+}
+
+#[test]
+fn overlapping_transfers_conclude_only_that_it_is_not_the_link() {
+    let found = timeline()
+        .findings(&[transfer("a", 0, 100), transfer("b", 90, 250)], &VerdictThresholds::default());
+    assert_eq!(found[0].verdict, Verdict::Unknown);
+    assert_eq!(found[1].verdict, Verdict::NotRadio);
+    assert!(found[0].overlapped && found[1].overlapped);
+}
+
+#[test]
+fn a_hole_that_could_change_the_verdict_makes_it_unknown() {
+    let mut timeline = timeline();
+    timeline.add_activity(&activity(210, 35, true));
+    let found = timeline
+        .findings(&[transfer("a", 0, 100), transfer("b", 200, 250)], &VerdictThresholds::default());
+    assert_eq!(found[0].verdict, Verdict::Radio);
+    assert_eq!(found[1].unknown_ms, 35.0);
+    assert_eq!(found[1].verdict, Verdict::Unknown);
+}
+
+#[test]
+fn time_outside_the_log_is_unknown() {
+    let mut timeline = timeline();
+    timeline.note(TtiIndex(0), None);
+    timeline.note(TtiIndex(299), None);
+    let found = timeline.findings(
+        &[transfer("a", 0, 100), transfer("b", 270, 400), transfer("c", 900, 1_000)],
+        &VerdictThresholds::default(),
+    );
+    assert_eq!((found[0].unknown_ms, found[0].verdict), (0.0, Verdict::Radio));
+    assert_eq!((found[1].unknown_ms, found[1].verdict), (100.0, Verdict::Unknown));
+    assert_eq!((found[2].unknown_ms, found[2].verdict), (100.0, Verdict::Unknown));
+}
+
+#[test]
+fn a_transfer_whose_bytes_were_not_seen_is_not_judged() {
+    let claimed = |bytes| Transfer { bytes: Some(bytes), ..transfer("a", 0, 100) };
+    let found =
+        timeline().findings(&[claimed(5_000), claimed(50_000)], &VerdictThresholds::default());
+    assert!(found[0].notes.iter().all(|n| !n.contains("bytes then")));
+    assert_eq!(found[1].verdict, Verdict::Unknown);
+    assert!(found[1].notes.iter().any(|n| n.contains("5000 bytes then, not 50000")));
+}
+
+#[test]
+fn places_transfers_by_time() {
+    let at = Stamp::modem(7_100_000_000);
+    assert_eq!(timeline().tti_at(at), Some(TtiIndex(100)));
+}
+
+#[test]
+fn many_transfers_on_many_bursts_take_no_square() {
+    let mut timeline = Timeline::new(Direction::Dl);
+    timeline.set_evidence(Some(Evidence::Fused));
+    for i in 0..1_000_000 {
+        timeline.add_burst(burst(10 * i, 10 * i + 7));
+        timeline.add_activity(&activity(10 * i, 7, false));
+    }
+    let transfers: Vec<Transfer> =
+        (0..10_000).map(|i| transfer("t", 1_000 * i, 1_000 * i + 1_004)).collect();
+    let found = timeline.findings(&transfers, &VerdictThresholds::default());
+    assert!(found[..9_999].iter().all(|f| f.throughput_time_ms == Some(704.0)));
+    assert!(found[..9_999].iter().all(|f| f.bytes == Some(70_400) && !f.overlapped));
+}
+
+#[test]
+fn segments_of_a_video_are_summed() {
+    let found = timeline()
+        .findings(&[transfer("a", 0, 100), transfer("b", 200, 220)], &VerdictThresholds::default());
+    let whole = combine_segments("v", &found, &VerdictThresholds::default()).unwrap();
+    assert_eq!(whole.duration_ms, 120.0);
+    assert_eq!(whole.link_demand, Some(105.0 / 120.0));
+    assert_eq!(whole.verdict, Verdict::Mixed);
+}
