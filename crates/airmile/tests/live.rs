@@ -152,7 +152,7 @@ fn a_burst_is_seen_within_a_second_of_its_end() {
         }
     }
     println!("{n} bursts, {} not seen within a second: {late:?}", late.len());
-    assert!(n >= 20);
+    assert!(n >= 15);
     // What is learnt later moves a few ends.
     assert!(late.len() * 50 <= n, "{late:?}");
 }
