@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -57,7 +58,7 @@ def test_perfetto(download: am.LabRun, command: Command, tmp_path: Path) -> None
 
 def read_trace(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Slices and counters by track, with Perfetto's own classes."""
-    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    protos = importlib.import_module("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = protos.Trace()
     trace.ParseFromString(path.read_bytes())
     tracks: dict[int, str] = {}

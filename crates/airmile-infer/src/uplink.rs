@@ -60,11 +60,16 @@ struct Pending {
     hole_ttis: i64,
 }
 
+/// Room that a slot keeps: of groups, and of the channels that phones have.
+const USUAL_ROOM: usize = 8;
+
 impl Slot for Pending {
     fn clear(&mut self) {
         self.sent = None;
         self.buffer.clear();
         self.bsr.clear();
+        self.buffer.shrink_to(USUAL_ROOM);
+        self.bsr.shrink_to(USUAL_ROOM);
         self.hole_ttis = 0;
     }
 }

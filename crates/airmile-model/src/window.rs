@@ -11,14 +11,16 @@ pub type SegmentTti = (u32, TtiIndex);
 
 /// What is kept of a TTI: cleared, its room is used again.
 pub trait Slot: Default {
-    /// Empties it, but keeps its room.
+    /// Empties it, but keeps its room; only as much of it as most TTIs need,
+    /// since a slot lives as long as the window.
     fn clear(&mut self);
 }
 
 /// The slots of TTIs that wait, in order of time.
 ///
 /// Records come nearly in order, and go in order; a slot is found by a look at
-/// where the last one was.
+/// where the last one was. One that comes between others moves the shorter side
+/// of them: records in no order at all take time by the square of their number.
 #[derive(Debug, Clone, Default)]
 pub struct TtiWindow<S> {
     /// In order of time, with the place in `slots`.

@@ -53,15 +53,16 @@ struct GrantLite {
 #[derive(Debug, Clone, Default)]
 struct Pending {
     grants: SmallVec<[GrantLite; 1]>,
-    pdus: SmallVec<[PduLite; 4]>,
+    pdus: SmallVec<[PduLite; 6]>,
     has_status: bool,
     hole_ttis: i64,
 }
 
 impl Slot for Pending {
     fn clear(&mut self) {
-        self.grants.clear();
-        self.pdus.clear();
+        // Usual TTIs fit inside; what others took is given back.
+        self.grants = SmallVec::new();
+        self.pdus = SmallVec::new();
         self.has_status = false;
         self.hole_ttis = 0;
     }

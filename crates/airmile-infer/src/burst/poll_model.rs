@@ -26,7 +26,8 @@ pub(super) struct PduLite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PollRun {
     pub pdus: u32,
-    /// Without the polled PDU.
+    /// Without the polled PDU. 32 bits keep rows small; no base station sends
+    /// 4 GB without a poll.
     pub bytes_before: u32,
     pub bytes: u32,
     /// The polled PDU is not a retransmission.

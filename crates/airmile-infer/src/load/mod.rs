@@ -28,8 +28,8 @@ use airmile_model::{Direction, Grant, Measurement, Record, Stamp, TtiIndex};
 
 use capacity::{McsMean, PrbBudget};
 pub use model::{
-    ANCHOR_SHARE, Anchor, DataPower, LEAST_SNR_DB, NoiseFloor, NoiseReadings, Slope, WAITING_TTIS,
-    data_power, plain_rsrq_db, plain_share, plain_share_of, reference_res,
+    ANCHOR_SHARE, Anchor, DataPower, FULL_PADDING_BYTES, LEAST_SNR_DB, NoiseFloor, NoiseReadings,
+    Slope, WAITING_TTIS, data_power, plain_rsrq_db, plain_share, plain_share_of, reference_res,
 };
 
 /// Folds of [`Fit::Others`] (chosen here: few, as each is a fit; enough that
@@ -173,6 +173,8 @@ struct Carrier {
 struct Window {
     /// PRB pairs that the phone had, by TTI.
     own: BTreeMap<i64, u16>,
+    /// TTIs whose blocks were all new and full.
+    full: BTreeMap<i64, bool>,
     mcs: McsMean,
     measurements: Vec<Measurement>,
 }
@@ -297,6 +299,9 @@ impl LoadEstimator {
             // `n_prb` is the assignment's, repeated on each of its blocks.
             let own = window.own.entry(tti.0).or_default();
             *own = (*own).max(grant.n_prb.unwrap_or(0));
+            let full = grant.retx == Some(false)
+                && grant.padding_bytes.is_some_and(|bytes| bytes <= FULL_PADDING_BYTES);
+            *window.full.entry(tti.0).or_insert(true) &= full;
             window.mcs.push(grant);
         }
         self.close(key, tti.0);
@@ -388,10 +393,12 @@ fn fold(number: i64) -> usize {
 }
 
 impl Window {
-    /// Whether the phone was served in all subframes around one.
+    /// Whether the phone had full blocks in all subframes around one, those of
+    /// other windows left out.
     fn waited_around(&self, tti: i64) -> bool {
         let around = tti.saturating_sub(WAITING_TTIS)..=tti.saturating_add(WAITING_TTIS);
-        self.own.range(around).count() as i64 == 2 * WAITING_TTIS + 1
+        let served = self.full.range(around).filter(|(_, full)| **full);
+        served.count() as i64 == 2 * WAITING_TTIS + 1
     }
 
     /// Data powers of the measurements, and the anchors among them.

@@ -220,8 +220,9 @@ pub enum Anchor {
         own_share: f64,
     },
     /// The phone's data waited: it was served in [`WAITING_TTIS`] subframes on
-    /// both sides, too. A scheduler that leaves no PRB unused while data waits
-    /// (all that are built do) then gave out the whole cell.
+    /// both sides, too, and nothing of the blocks was padding, so that more was
+    /// queued than they held. A scheduler that leaves no PRB unused while data
+    /// waits then gave out the whole cell.
     Waited {
         /// Data power seen.
         power: f64,
@@ -229,8 +230,13 @@ pub enum Anchor {
 }
 
 /// Subframes on either side of one in which data waited that must have served
-/// the phone too (chosen here: lone packets that come TTI after TTI are rare).
+/// the phone too (chosen here: a packet that fits its block by chance is not
+/// followed by four more).
 pub const WAITING_TTIS: i64 = 2;
+
+/// Padding in bytes up to which a block was full (TS 36.321, 6.1.2: one or two
+/// bytes are subheaders that align it).
+pub const FULL_PADDING_BYTES: u32 = 2;
 
 /// Spread of anchors (half the interquartile range over the median) beyond
 /// which the readings are no readings of those very subframes, but means over
@@ -244,6 +250,10 @@ const SPREAD_QUANTILE: f64 = 0.9;
 /// Subframes in which data waited that are needed to agree (chosen here: by
 /// chance a few always do).
 const LEAST_WAITED: usize = 20;
+
+/// Subframes of the phone's own that outweigh any number in which its data
+/// waited (chosen here: one or two may have a bad reading).
+const FEW_OWN: usize = 3;
 
 /// The power of a full cell by its anchors, and whether they agree.
 fn full_power(ratios: &mut [f64]) -> Option<(f64, bool)> {
@@ -289,14 +299,13 @@ impl Slope {
                 Anchor::Waited { power } => waited.push(power),
             }
         }
-        let is_own = !own.is_empty();
-        let Some((full, agree)) = full_power(if is_own { &mut own } else { &mut waited }) else {
+        let by_waiting = full_power(&mut waited)
+            .filter(|(_, agree)| *agree && waited.len() >= LEAST_WAITED && own.len() < FEW_OWN);
+        let is_own = by_waiting.is_none();
+        let Some((full, agree)) = by_waiting.or_else(|| full_power(&mut own)) else {
             return Self::PRIOR;
         };
         let n = if is_own { own.len() } else { waited.len() };
-        if !(is_own || agree && n >= LEAST_WAITED) {
-            return Self::PRIOR;
-        }
         let [least, most] = SLOPE_LIMITS;
         let weight = n as f64 / (n as f64 + PRIOR_ANCHORS);
         let value = (full.clamp(least, most).ln() * weight).exp();

@@ -151,10 +151,46 @@ fn waiting_data_means_a_full_cell() {
     // Too few; or powers that no cell has that is always full.
     check(full(19), None);
     check((0..30).map(|i| waited(0.02 * f64::from(i))).collect(), None);
-    // One subframe of the phone's own outweighs all of them.
-    let mut anchors = full(30);
-    anchors.push(Anchor::Own { power: 0.8, own_share: 1.0 });
-    check(anchors, Some((0.8f64.ln() / 1.1).exp()));
+    // One subframe of the phone's own changes nothing, three outweigh all.
+    let with_own = |n| {
+        let mut anchors = full(30);
+        anchors.extend(std::iter::repeat_n(Anchor::Own { power: 0.8, own_share: 1.0 }, n));
+        anchors
+    };
+    check(with_own(1), Some(0.41));
+    check(with_own(3), Some((0.8f64.ln() * 3.0 / 3.1).exp()));
+}
+
+#[test]
+fn a_paced_flow_does_not_fill_the_cell() {
+    // A small block in every TTI of an idle cell, measured every 10 ms.
+    let check = |padding_bytes: Option<u32>, expected: f64| {
+        let cell = Synthetic { slope: 1.0, snr_db: 15.0 };
+        let mut records = cell.records(&[(0.12, false); 20]);
+        let first = records.iter().find_map(|record| match record {
+            Record::Measurement(m) => Some(m.position),
+            _ => None,
+        });
+        for tti in 0..4_000 {
+            let position = Position { tti: first.unwrap().tti.plus(tti), ..first.unwrap() };
+            let mut grant = Grant::new(position, Direction::Dl, 6);
+            (grant.n_prb_cell, grant.padding_bytes) = (Some(50), padding_bytes);
+            grant.retx = Some(false);
+            records.push(grant.into());
+        }
+        records.sort_by_key(|record| match record {
+            Record::Measurement(m) => m.position.tti.0,
+            Record::Grant(grant) => grant.position.tti.0,
+            _ => i64::MIN,
+        });
+        let found = estimate(&records, Fit::Others);
+        let load = found[3].load.unwrap();
+        assert!((load - expected).abs() < 0.05, "{padding_bytes:?}: {:?}", found[3]);
+    };
+    check(Some(40), 0.12);
+    check(None, 0.12);
+    // Blocks without padding, TTI after TTI: more was queued than they held.
+    check(Some(0), 1.0);
 }
 
 #[test]

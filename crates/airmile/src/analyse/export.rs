@@ -57,15 +57,7 @@ pub fn export(
                 .push(&tagged.record);
         }
     });
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) => {
-            if let Some(trace) = trace {
-                trace.discard();
-            }
-            return Err(error);
-        }
-    };
+    let answer = answer?;
     let diagnosis = conclude(&answer, &options.thresholds);
     let radio = answer.report;
     if let Some(trace) = trace {
@@ -82,26 +74,36 @@ impl Exports {
     /// Nothing is written over what is to be read, nor over one another.
     fn check(&self, inputs: &Inputs) -> Result<()> {
         let read: Vec<PathBuf> =
-            inputs.files.iter().chain(&inputs.transfers).filter_map(|p| whole(p)).collect();
+            inputs.files.iter().chain(&inputs.transfers).map(|path| whole(path)).collect();
         for (option, path) in [("--html", &self.html), ("--perfetto", &self.perfetto)] {
-            if let Some(path) = path
-                && whole(path).is_some_and(|path| read.contains(&path))
-            {
+            let Some(path) = path else { continue };
+            if path.as_os_str() == "-" {
+                return Err(Error::Option(format!(
+                    "{option} -: name a file; standard output is for the answer"
+                )));
+            }
+            if read.contains(&whole(path)) {
                 return Err(Error::Option(format!(
                     "{option} {}: is one of the files to read; name another",
                     path.display()
                 )));
             }
         }
-        if self.html.is_some() && self.html == self.perfetto {
+        if let (Some(html), Some(trace)) = (&self.html, &self.perfetto)
+            && whole(html) == whole(trace)
+        {
             return Err(Error::Option("--html and --perfetto: name two files".into()));
         }
         Ok(())
     }
 }
 
-/// The path without links; `None` where no ordinary file is there.
-fn whole(path: &Path) -> Option<PathBuf> {
-    let path = path.canonicalize().ok()?;
-    path.is_file().then_some(path)
+/// The path without links and detours, also of a file that is not there yet.
+fn whole(path: &Path) -> PathBuf {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let beside = || {
+        let dir = dir.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(dir.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.to_owned())
 }

@@ -121,6 +121,9 @@ pub struct CellLoad {
 }
 
 impl CellLoad {
+    /// TTIs of a window.
+    pub(crate) const WINDOW_TTIS: i64 = airmile_infer::load::WINDOW_MS;
+
     /// `None` where the load cannot be told.
     fn told(window: &LoadEstimate) -> Option<Self> {
         Some(Self {

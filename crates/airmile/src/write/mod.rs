@@ -4,4 +4,5 @@
 pub mod modem_log;
 pub mod parquet;
 pub(crate) mod perfetto;
+mod replacement;
 pub mod report;

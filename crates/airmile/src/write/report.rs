@@ -5,7 +5,6 @@
 //! `diagnose` document is in the page as it is; what is drawn over time is in
 //! arrays of fixed types, little-endian, gzip, base64.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -17,7 +16,8 @@ use serde_json::{Map, Value, json};
 use crate::analyse::report::Report;
 use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, SHARE_STEPS, Series};
 use crate::document::Document;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::write::replacement::Replacement;
 
 const SCRIPT: &str = include_str!("../../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../../web/dist/report.css");
@@ -32,12 +32,10 @@ const NO_SIGNAL: i16 = i16::MIN;
 /// # Errors
 /// The file cannot be written.
 pub fn write_file(path: &Path, report: &Report) -> Result<()> {
-    let write = || -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
-        write_html(&mut out, report)?;
-        out.flush()
-    };
-    write().map_err(|error| Error::write(path, error))
+    let (replacement, file) = Replacement::begin(path)?;
+    let mut out = BufWriter::new(file);
+    write_html(&mut out, report).and_then(|()| out.flush()).map_err(|e| replacement.failed(e))?;
+    replacement.done()
 }
 
 /// Writes a report.

@@ -9,6 +9,9 @@ use super::uplink::UlParts;
 /// What one cell sends to, or gets from, one kind of RNTI in a TTI.
 pub(super) type Place = (u8, RntiType);
 
+/// Room that a slot keeps (chosen here: a busy TTI has some ten records).
+const USUAL_ROOM: usize = 16;
+
 /// What waits of one TTI.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
@@ -27,6 +30,9 @@ impl Slot for Waiting {
         self.dl.clear();
         self.ul.clear();
         self.other.clear();
+        self.dl.shrink_to(USUAL_ROOM);
+        self.ul.shrink_to(USUAL_ROOM);
+        self.other.shrink_to(USUAL_ROOM);
         self.is_assigned = false;
     }
 }

@@ -1,9 +1,8 @@
 //! From TTIs to the log's clock.
 
-use airmile_model::{Position, Stamp};
+use airmile_model::{Stamp, TtiIndex};
 
-/// Anchors are this far apart: drift within is far below a TTI. As of
-/// `airmile_infer::transfer`, so that both place a TTI alike.
+/// Anchors are this far apart: drift within is far below a TTI.
 const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
 
 /// Tells the time of a TTI by the nearest record before it that has both; where
@@ -16,11 +15,15 @@ pub struct TtiClock {
 }
 
 impl TtiClock {
+    /// Tells the numerology of grants: of bursts and transfers, too, as in
+    /// `airmile_infer::transfer`.
+    pub const fn set_numerology(&mut self, numerology: u8) {
+        self.numerology = numerology;
+    }
+
     /// Learns from a record; gives the time if it is the first that is told.
-    pub fn note(&mut self, position: Position, at: Option<Stamp>) -> Option<u64> {
-        self.numerology = position.numerology;
+    pub fn note(&mut self, TtiIndex(tti): TtiIndex, at: Option<Stamp>) -> Option<u64> {
         let at = at?;
-        let tti = position.tti.0;
         let first = self.anchors.is_empty();
         if self
             .anchors
@@ -61,7 +64,7 @@ mod tests {
         let mut clock = TtiClock::default();
         assert_eq!(clock.ns(7), 7_000_000);
         let note =
-            |clock: &mut TtiClock, tti, ns| clock.note(Position::lte(tti), Some(Stamp::modem(ns)));
+            |clock: &mut TtiClock, tti, ns| clock.note(TtiIndex(tti), Some(Stamp::modem(ns)));
         assert_eq!(note(&mut clock, 100, 5_000_000_000), Some(5_000_000_000));
         assert_eq!(note(&mut clock, 200, 5_100_500_000), None);
         assert_eq!(clock.ns(200), 5_100_000_000, "too near for an anchor");

@@ -16,31 +16,33 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use airmile_decode::diag::Tagged;
 use airmile_model::{Burst, TransferFinding};
 
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
-use crate::analyse::radio::{RadioOptions, RadioReport};
-use crate::error::{Error, Result};
+use crate::analyse::radio::{CellLoad, RadioOptions, RadioReport};
+use crate::error::Result;
+use crate::write::replacement::Replacement;
 use phone::{Phone, Shows};
 use stream::{Args, Name, Stream};
 
-/// A trace file that is being written.
+/// A trace file that is being written. What was under its name before stays
+/// there until it is whole.
 pub struct TraceFile {
-    path: PathBuf,
+    out: Replacement,
     trace: Trace<BufWriter<File>>,
 }
 
 impl TraceFile {
-    /// Makes the file. `input` is the name under which the tracks are.
+    /// Begins the file. `input` is the name under which the tracks are.
     ///
     /// # Errors
     /// It cannot be made.
     pub fn create(path: &Path, input: &str, options: &RadioOptions) -> Result<Self> {
-        let file = File::create(path).map_err(|e| Error::write(path, e))?;
-        Ok(Self { path: path.to_owned(), trace: Trace::new(BufWriter::new(file), input, options) })
+        let (out, file) = Replacement::begin(path)?;
+        Ok(Self { out, trace: Trace::new(BufWriter::new(file), input, options) })
     }
 
     /// Adds what a record tells. That the file cannot be written is told at
@@ -54,18 +56,9 @@ impl TraceFile {
     /// # Errors
     /// The file could not be written.
     pub fn finish(self, radio: &RadioReport, diagnosis: &Diagnosis) -> Result<()> {
-        let Self { path, trace } = self;
-        trace.finish(radio, diagnosis).map_err(|e| Error::write(path, e))
-    }
-
-    /// Takes the file away where there is nothing to say.
-    pub fn discard(self) {
-        drop(self.trace);
-        // Not `/dev/stdout`. That it cannot be taken away is not worth a word
-        // beside the error that led here.
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|m| m.is_file()) {
-            let _ = std::fs::remove_file(&self.path);
-        }
+        let Self { out, trace } = self;
+        trace.finish(radio, diagnosis).map_err(|e| out.failed(e))?;
+        out.done()
     }
 }
 
@@ -180,8 +173,13 @@ impl<W: Write> Findings<'_, W> {
         self.slice(Shows::Bursts(burst.dir), span, Name::Common(&name), args)
     }
 
+    /// Counters of the load, and slices where it cannot be told: a counter
+    /// would go on with its last value there.
     fn load(&mut self, radio: &RadioReport) -> io::Result<()> {
+        let (mut told_to, last) = self.phone.span.unwrap_or_default();
         for window in &radio.cell_load {
+            self.load_untold(told_to, window.tti)?;
+            told_to = window.tti.saturating_add(CellLoad::WINDOW_TTIS);
             let ns = self.phone.clock.ns(window.tti);
             for (shows, share) in
                 [(Shows::CellLoad, window.load), (Shows::OwnShare, window.own_share)]
@@ -189,7 +187,15 @@ impl<W: Write> Findings<'_, W> {
                 self.phone.measure(self.out, shows, ns, share * 100.0)?;
             }
         }
-        Ok(())
+        if radio.cell_load.is_empty() { Ok(()) } else { self.load_untold(told_to, last) }
+    }
+
+    fn load_untold(&mut self, from: i64, to: i64) -> io::Result<()> {
+        if to <= from {
+            return Ok(());
+        }
+        let name = Name::Common("cell load not known");
+        self.slice(Shows::LoadUntold, (from, to), name, Args::default())
     }
 
     /// A slice from a TTI to another (exclusive), as far as the log goes: times

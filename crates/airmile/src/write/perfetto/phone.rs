@@ -14,6 +14,14 @@ use crate::limits::{LimitFilter, Limits};
 /// BSR index 63: more than this many bytes (TS 36.321, table 6.1.3.1-1).
 const BSR_MORE_THAN_BYTES: u32 = 150_000;
 
+/// The modem's clock begins with GPS time: a stamp before 1980-01-06 is a time
+/// of day without its date, of a text export.
+const GPS_EPOCH_NS: u64 = 315_964_800_000_000_000;
+
+/// A hole is drawn as a day at most (chosen here): a length beyond is damage,
+/// and would push all that follows behind it.
+const MAX_HOLE_TTIS: i64 = 86_400_000;
+
 /// What a track shows, in the order in which a viewer has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shows {
@@ -23,12 +31,14 @@ pub enum Shows {
     Bursts(Direction),
     Prb(Direction, u8),
     Grants(Direction, u8),
-    /// Those that came when later TTIs had been written.
-    LateGrants(Direction, u8),
+    /// Those that came when later TTIs had been written; one for each of those
+    /// that came later still.
+    LateGrants(Direction, u8, u8),
     Buffer,
     Bsr(u8),
     CellLoad,
     OwnShare,
+    LoadUntold,
     Rsrp(u8),
     Rsrq(u8),
     Snr(u8),
@@ -49,11 +59,12 @@ impl Shows {
             Self::Bursts(dir) => format!("{} bursts", link(dir)),
             Self::Prb(dir, cell) => of_cell(format!("{} PRBs per TTI", link(dir)), cell),
             Self::Grants(dir, cell) => of_cell(format!("{} grants", link(dir)), cell),
-            Self::LateGrants(dir, cell) => of_cell(format!("{} grants, late", link(dir)), cell),
+            Self::LateGrants(dir, cell, _) => of_cell(format!("{} grants, late", link(dir)), cell),
             Self::Buffer => "Uplink buffer".into(),
             Self::Bsr(group) => format!("Buffer status reports, group {group}"),
             Self::CellLoad => "Cell load".into(),
             Self::OwnShare => "Own share of the cell".into(),
+            Self::LoadUntold => "Cell load not known".into(),
             Self::Rsrp(cell) => of_cell("RSRP".into(), cell),
             Self::Rsrq(cell) => of_cell("RSRQ".into(), cell),
             Self::Snr(cell) => of_cell("SNR".into(), cell),
@@ -85,11 +96,12 @@ impl Shows {
             Self::Bursts(Direction::Ul) => 2_000,
             Self::Prb(dir, cell) => on(dir, cell, 0),
             Self::Grants(dir, cell) => on(dir, cell, 1),
-            Self::LateGrants(dir, cell) => on(dir, cell, 2),
+            Self::LateGrants(dir, cell, _) => on(dir, cell, 2),
             Self::Buffer => 3_000,
             Self::Bsr(group) => 3_001 + i32::from(group),
             Self::CellLoad => 4_000,
             Self::OwnShare => 4_001,
+            Self::LoadUntold => 4_002,
             Self::Rsrp(cell) => 4_010 + i32::from(cell) * 3,
             Self::Rsrq(cell) => 4_011 + i32::from(cell) * 3,
             Self::Snr(cell) => 4_012 + i32::from(cell) * 3,
@@ -156,7 +168,12 @@ impl Phone {
         let tti = position.tti.0;
         let (first, end) = self.span.unwrap_or((tti, tti));
         self.span = Some((first.min(tti), end.max(tti.saturating_add(1))));
-        if let Some(ns) = self.clock.note(position, at) {
+        if let Record::Grant(_) = record {
+            self.clock.set_numerology(position.numerology);
+        }
+        if let Some(ns) = self.clock.note(position.tti, at)
+            && ns >= GPS_EPOCH_NS
+        {
             out.clock(ns)?;
         }
         match record {
@@ -263,9 +280,11 @@ impl Phone {
         let end_ns = start_ns.saturating_add_signed(self.clock.tti_ns());
         let open_tti = self.track(out, on_time)?.open_tti;
         let late = open_tti.is_some_and(|open| tti < open);
-        let shows = if late { Shows::LateGrants(of.0, of.1) } else { on_time };
+        let shows = if late { self.late_lane(of, tti, start_ns) } else { on_time };
         if late {
-            self.end_open(out, shows)?;
+            if self.track(out, shows)?.open_tti != Some(tti) {
+                self.end_open(out, shows)?;
+            }
         } else if open_tti.is_some_and(|open| tti > open) {
             self.close_tti(out, shows, Some(tti), of)?;
         }
@@ -287,6 +306,17 @@ impl Phone {
             (_, None) => "grant".to_owned(),
         };
         out.begin(uuid, start_ns, Name::Common(&name), grant_args(grant))
+    }
+
+    /// A track of late grants on which a TTI is free, or open.
+    fn late_lane(&self, (dir, cell): (Direction, u8), tti: i64, start_ns: u64) -> Shows {
+        let has_room = |shows: &Shows| {
+            self.tracks.get(shows).is_none_or(|track| {
+                track.end_ns <= start_ns || (track.open > 0 && track.open_tti == Some(tti))
+            })
+        };
+        let lane = |lane| Shows::LateGrants(dir, cell, lane);
+        (0..u8::MAX).map(lane).find(has_room).unwrap_or(lane(u8::MAX))
     }
 
     /// Ends the slices of a track's TTI; without a next one behind it, nothing
@@ -368,7 +398,10 @@ impl Phone {
 
     fn push_hole<W: Write>(&mut self, out: &mut Stream<W>, hole: &Hole) -> io::Result<()> {
         let tti = hole.position.tti.0;
-        let span = (self.clock.ns(tti), self.clock.ns(tti.saturating_add(hole.n_tti.max(0))));
+        let span = (
+            self.clock.ns(tti),
+            self.clock.ns(tti.saturating_add(hole.n_tti.clamp(0, MAX_HOLE_TTIS))),
+        );
         let args = Args::default()
             .text("why", Some(hole.why))
             .int("tti", Some(tti))

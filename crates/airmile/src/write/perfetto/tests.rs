@@ -101,7 +101,8 @@ fn run(files: Vec<PathBuf>, transfers: Option<PathBuf>) -> (RadioReport, Diagnos
     let inputs = Inputs { files, transfers, ..Inputs::default() };
     let exports = Exports { perfetto: Some(path.clone()), ..Exports::default() };
     let options = RadioOptions::default();
-    let (radio, diagnosis) = export(&inputs, &options, &exports, &Progress::default()).unwrap();
+    let (radio, diagnosis) =
+        export(&inputs, &options, &exports, false, &Progress::default()).unwrap();
     (radio, diagnosis, show(&std::fs::read(path).unwrap()))
 }
 
@@ -248,7 +249,7 @@ fn nothing_is_written_over_or_left_behind() {
         let inputs = Inputs { files: vec![input.clone()], ..Inputs::default() };
         let exports = Exports { perfetto: Some(perfetto.clone()), ..Exports::default() };
         let options = RadioOptions::default();
-        export(&inputs, &options, &exports, &Progress::default()).unwrap_err().to_string()
+        export(&inputs, &options, &exports, false, &Progress::default()).unwrap_err().to_string()
     };
     assert!(says(&grants, &grants).contains("is one of the files to read"));
     assert_eq!(std::fs::read_to_string(&grants).unwrap(), "tti,dir,n_prb\n1,dl,5\n");
@@ -256,6 +257,36 @@ fn nothing_is_written_over_or_left_behind() {
     assert!(says(&grants, &nowhere).contains("cannot write"), "{}", says(&grants, &nowhere));
     assert!(says(&empty, &out).contains("no radio records"));
     assert!(!out.exists());
+    // What is there stays if nothing is written.
+    std::fs::write(&out, "precious").unwrap();
+    assert!(says(&empty, &out).contains("no radio records"));
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "precious");
+    assert!(says(&grants, &PathBuf::from("-")).contains("name a file"));
+    // One file by two names.
+    let exports = Exports { html: Some(out.clone()), perfetto: Some(dir.path().join("./trace")) };
+    let inputs = Inputs { files: vec![grants], ..Inputs::default() };
+    let options = RadioOptions::default();
+    let both = export(&inputs, &options, &exports, false, &Progress::default()).unwrap_err();
+    assert!(both.to_string().contains("name two files"));
+}
+
+#[test]
+fn records_of_no_numerology_do_not_change_the_axis() {
+    let mut bytes = Vec::new();
+    let mut trace = Trace::new(&mut bytes, "x", &RadioOptions::default());
+    for tti in 0..100 {
+        let position = Position { numerology: 1, ..Position::lte(tti) };
+        let record = Record::Grant(Grant::new(position, Direction::Dl, 5));
+        trace.push(&Tagged { subscription: 0, record });
+    }
+    let hole = airmile_model::Hole { at: None, position: Position::lte(100), n_tti: 10, why: "x" };
+    trace.push(&Tagged { subscription: 0, record: hole.into() });
+    for phone in trace.phones.values_mut() {
+        phone.finish(&mut trace.out).unwrap();
+    }
+    drop(trace);
+    let hole = &show(&bytes).slices["Holes in the log"][0];
+    assert_eq!((hole.start_ns, hole.end_ns), (50_000_000, 55_000_000));
 }
 
 proptest! {
@@ -284,11 +315,10 @@ proptest! {
         let mut n = 0;
         for slices in shown.slices.values() {
             n += slices.len();
-            let mut end_ns = 0;
             for slice in slices {
-                prop_assert!(slice.end_ns - slice.start_ns <= 1_000_000);
-                prop_assert!(slice.start_ns >= end_ns || slice.depth > 0);
-                end_ns = slice.end_ns;
+                let Value::Int(tti) = slice.args["tti"] else { panic!("{slice:?}") };
+                let start_ns = u64::try_from(1_000_000_000 + tti * 1_000_000).unwrap();
+                prop_assert_eq!((slice.start_ns, slice.end_ns), (start_ns, start_ns + 1_000_000));
             }
         }
         prop_assert_eq!(n, ttis.len());
