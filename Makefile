@@ -10,7 +10,7 @@ PYTHON_VENV ?= target/python-venv
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help build demo check fmt lint test docs accuracy bench differential fuzz wheel test-python \
+.PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp fuzz wheel test-python \
 	web web-check test-web test-browser performance clean
 
 help: ## list the targets
@@ -48,8 +48,12 @@ bench: ## decoding beside a bare loop and signalcat, inference in TTIs per secon
 	target/bench-venv/bin/pip -q install signalcat==2.1.2 || echo "SKIPPED: signalcat cannot be installed"
 	$(CARGO) run --release --locked -p airmile-bench -- $(addprefix --signalcat ,$(wildcard target/bench-venv/bin/scat))
 
-differential: ## our decode of the sample logs against another decoder's, field by field
+differential: ## our decode of the sample logs against another decoder's, packets against tshark and tcptrace
 	$(CARGO) test --locked --release -p airmile-decode --test reference -- --nocapture
+	$(CARGO) run --release --locked -p airmile-accuracy -- --peers
+
+kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
+	$(PYTHON) tests/kernel/compare.py
 
 fuzz: ## a million mutated frames and files, none may panic
 	$(CARGO) run --release --locked -p airmile-fuzz -- --iterations 1000000 --seed 1

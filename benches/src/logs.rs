@@ -3,7 +3,7 @@
 use airmile::codec::diag::{Deframer, Event, LogPacket, time};
 use airmile::model::Record;
 use airmile::write::modem_log;
-use airmile_emulate::{Competing, Scenario, SchedulerKind, Traffic, named, run};
+use airmile_emulate::{Scenario, SchedulerKind, Traffic, named, run};
 use anyhow::{Context, Result};
 
 /// All SFNs repeat after this long.
@@ -49,7 +49,7 @@ pub fn repeated(log: &[u8], bytes: usize) -> Vec<u8> {
 /// TTIs that they span.
 pub fn busy_records(shared: bool) -> Result<(Vec<Record>, u64)> {
     let mut scenario: Scenario = named("sample-download").context("no sample-download")?.scenario();
-    scenario.competing = if shared { scenario.competing } else { Competing::None };
+    scenario.competing = if shared { scenario.competing } else { Vec::new() };
     scenario.cell.scheduler = SchedulerKind::WholeTti;
     for traffic in &mut scenario.traffic {
         if let Traffic::Download { bytes, .. } = traffic {

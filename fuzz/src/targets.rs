@@ -4,8 +4,10 @@ use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
 use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdlc, time};
+use airmile_decode::packet::{CaptureReader, Captured, Frame, dissect, link};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
+use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
 use airmile_model::{Direction, Record, Severity};
 
 /// A target.
@@ -29,6 +31,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("counters", counters),
     ("log_text", log_text),
     ("sniffer", sniffer),
+    ("capture", capture),
+    ("packet", packet),
 ];
 
 /// What a deframed stream held, for comparison.
@@ -288,5 +292,64 @@ pub fn sniffer(data: &[u8]) {
                 assert!(used.n_prb_own <= used.n_prb);
             }
         }
+    }
+}
+
+/// A capture in any pieces gives the same frames, each with its place, and its
+/// packets can be studied.
+pub fn capture(data: &[u8]) {
+    let whole = capture_hash(data, data.len().max(1));
+    assert_eq!(whole, capture_hash(data, 7));
+    let mut study =
+        PacketStudy::new(StudyOptions { tables: Tables::ALL, ..StudyOptions::default() });
+    let mut reader = CaptureReader::new();
+    let mut sink = |captured: Captured<'_>| {
+        if let Captured::Frame(frame) = captured
+            && let Ok(packet) = dissect(&frame)
+        {
+            study.push(&packet);
+        }
+    };
+    reader.push(data, &mut sink);
+    reader.finish(&mut sink);
+    assert_eq!(reader.offset(), data.len() as u64);
+    let packets = study.finish().quality.packets;
+    assert!(packets <= data.len() as u64);
+}
+
+fn capture_hash(data: &[u8], piece: usize) -> (u64, u64) {
+    let (mut hash, mut frames) = (0, 0);
+    let mut sink = |captured: Captured<'_>| match captured {
+        Captured::Frame(frame) => {
+            assert!(frame.offset + frame.data.len() as u64 <= data.len() as u64);
+            frames += 1;
+            hash = mix(mix(hash, &frame.offset.to_le_bytes()), frame.data);
+        }
+        Captured::Problem(problem) => hash = mix(hash, problem.to_string().as_bytes()),
+    };
+    let mut reader = CaptureReader::new();
+    data.chunks(piece).for_each(|piece| reader.push(piece, &mut sink));
+    reader.finish(&mut sink);
+    (hash, frames)
+}
+
+/// A frame of any link type: what is read lies within it.
+pub fn packet(data: &[u8]) {
+    let Some((&selector, data)) = data.split_first() else { return };
+    let links = [
+        link::ETHERNET,
+        link::RAW,
+        link::LINUX_SLL,
+        link::LINUX_SLL2,
+        link::PPP,
+        link::NULL,
+        link::NFLOG,
+    ];
+    let link = links[usize::from(selector) % links.len()];
+    let wire_bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    let frame = Frame { offset: 0, at_ns: 0, interface: 0, link, wire_bytes, data };
+    if let Ok(packet) = dissect(&frame) {
+        assert!(packet.payload.len() <= data.len());
+        assert!(packet.payload.len() as u64 <= u64::from(packet.payload_bytes));
     }
 }

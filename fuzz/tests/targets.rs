@@ -52,4 +52,6 @@ bolero_targets!(
     counters,
     log_text,
     sniffer,
+    capture,
+    packet,
 );

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
 use airmile::{
-    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, RadioOptions, TimePoint,
+    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, PacketOptions,
+    RadioOptions, TableFormat, TimePoint,
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -20,6 +22,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
   airmile diagnose log.qmdl --transfers player.csv --json
   airmile radio grants.csv rlc.csv        the same from tables
   airmile decode log.dlf --only grant --format csv > grants.csv
+  airmile packets capture.pcap            what the wire saw: flows, RTTs, losses
   airmile lab run sample-download -o run  a sample, with the truth
 
 Exit status: 0 done, 1 a --fail-if budget was exceeded, 2 usage,
@@ -77,6 +80,13 @@ pub enum Command {
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
   gunzip -c log.qmdl.gz | airmile diagnose - --json")]
     Diagnose(DiagnoseArgs),
+    /// Packet captures: flows, RTTs, losses, available bandwidth, beside a study of an LTE network
+    #[command(after_help = "Examples:
+  airmile packets capture.pcap
+  airmile packets day1.pcap.gz day2.pcap.zst --json
+  airmile packets capture.pcapng --out tables --table-format csv
+  tcpdump -w - -s 96 | airmile packets -")]
+    Packets(PacketsArgs),
     /// As it happens: bursts and verdicts from a modem's port or a growing log
     #[command(after_help = "Examples:
   airmile live --port /dev/ttyUSB0
@@ -91,7 +101,7 @@ pub enum Command {
 /// Files and limits.
 #[derive(Debug, Clone, Args)]
 pub struct FilesArgs {
-    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text) or tables, compressed or not; `-` is standard input
+    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text) or tables, compressed or not; a directory of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Of a sniffer's table: this RNTI's grants (default: the one with the most bytes)
@@ -293,6 +303,90 @@ pub struct DiagnoseArgs {
     pub exports: ExportArgs,
 }
 
+/// Kind of files that tables become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableKind {
+    /// Parquet, compressed inside
+    Parquet,
+    /// CSV with a header
+    Csv,
+}
+
+/// Arguments of `packets`.
+#[derive(Debug, Clone, Args)]
+pub struct PacketsArgs {
+    /// Captures (pcap or pcapng, compressed or not), in order of time; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// What kind of files they become
+    #[arg(long, value_enum, default_value_t = TableKind::Parquet)]
+    pub table_format: TableKind,
+    /// A network of the clients (may be repeated); without one clients are told by SYN, address and port
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = network)]
+    pub client_net: Vec<(std::net::IpAddr, u8)>,
+    /// Server ports behind a proxy that splits connections
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,8080")]
+    pub proxy_ports: Vec<u16>,
+    /// A flow ends after this many seconds without a packet
+    #[arg(long, value_name = "S", default_value_t = 3600)]
+    pub idle_s: u32,
+    /// The radio is idle after this many seconds without a packet (promotion delay)
+    #[arg(long, value_name = "S", default_value_t = 13)]
+    pub promotion_idle_s: u32,
+    /// The radio's tail in seconds (energy)
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub tail_s: u32,
+    /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
+    #[arg(long, value_name = "MBPS", default_value = "30", value_parser = send_rate)]
+    pub send_rate: SendRateBar,
+}
+
+fn network(text: &str) -> Result<(std::net::IpAddr, u8), String> {
+    let wrong = || "give a network as 10.0.0.0/8 or fd00::/8".to_owned();
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
+    let bits: u8 = bits.parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    if bits <= most { Ok((address, bits)) } else { Err(wrong()) }
+}
+
+fn send_rate(text: &str) -> Result<SendRateBar, String> {
+    if text == "auto" {
+        return Ok(SendRateBar::Auto);
+    }
+    match text.parse::<f64>() {
+        Ok(mbps) if mbps > 0.0 && mbps.is_finite() => Ok(SendRateBar::Fixed(mbps * 1e6)),
+        _ => Err("give Mbit/s above 0, or auto".into()),
+    }
+}
+
+impl PacketsArgs {
+    /// As the facade takes them.
+    pub fn options(&self) -> PacketOptions {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let defaults = StudyOptions::default();
+        let format = match self.table_format {
+            TableKind::Parquet => TableFormat::Parquet,
+            TableKind::Csv => TableFormat::Csv,
+        };
+        PacketOptions {
+            study: StudyOptions {
+                idle_ns: i64::from(self.idle_s) * SECOND_NS,
+                promotion_idle_ns: i64::from(self.promotion_idle_s) * SECOND_NS,
+                proxy_ports: self.proxy_ports.clone(),
+                client_networks: self.client_net.iter().map(|&(a, n)| (a.into(), n)).collect(),
+                send_rate_bar: self.send_rate,
+                radio: RadioModel { tail_ns: i64::from(self.tail_s) * SECOND_NS, ..defaults.radio },
+                ..defaults
+            },
+            output: self.out.clone().map(|dir| (dir, format)),
+        }
+    }
+}
+
 /// Arguments of `live`.
 #[derive(Debug, Clone, Args)]
 pub struct LiveArgs {
@@ -321,17 +415,19 @@ pub struct LiveArgs {
 pub enum LabCommand {
     /// The scenarios that can be run
     List,
-    /// Run a scenario: leaves a modem log, tables and the truth
+    /// Run a scenario: leaves a modem log, captures, tables and the truth
     #[command(after_help = "Examples:
-  airmile lab run sample-download -o run
-  airmile diagnose run/modem.mi2log --transfers run/transfers.csv")]
+  airmile lab run busy-video -o run
+  airmile lab run my-cell.toml --seed 7 -o run
+  airmile diagnose run --html report.html")]
     Run(LabRunArgs),
 }
 
 /// Arguments of `lab run`.
 #[derive(Debug, Clone, Args)]
 pub struct LabRunArgs {
-    /// The scenario's name
+    /// The scenario's name, or a scenario file (docs/schema/scenario.json)
+    #[arg(value_name = "NAME|FILE.toml")]
     pub scenario: String,
     /// Where to leave what the run gives
     #[arg(short, long, value_name = "DIR")]

@@ -22,6 +22,7 @@ use args::{Cli, Command};
 pub mod text {
     pub use crate::commands::diagnose::text as diagnose;
     pub use crate::commands::inspect::text as inspect;
+    pub use crate::commands::packets::text as packets;
     pub use crate::commands::radio::text as radio;
 }
 
@@ -48,6 +49,7 @@ fn run_parsed(cli: &Cli) -> u8 {
         Command::Decode(args) => commands::decode::run(&cli.global, args),
         Command::Radio(args) => commands::radio::run(&cli.global, args),
         Command::Diagnose(args) => commands::diagnose::run(&cli.global, args),
+        Command::Packets(args) => commands::packets::run(&cli.global, args),
         Command::Live(args) => commands::live::run(&cli.global, args),
         Command::Lab(args) => commands::lab::run(&cli.global, args),
     };

@@ -4,6 +4,7 @@
 //! that the caller opened.
 
 pub mod diag;
+pub mod packet;
 pub mod sniffer;
 pub mod table;
 pub mod text;

@@ -1,14 +1,20 @@
-//! The downlink shared channel: users, who is served in a TTI, and how their
-//! blocks fare. User 0 is the measured phone.
+//! The downlink shared channel of a carrier: users, who is served in a TTI, and
+//! how their blocks fare. User 0 is the measured phone; users with bearers come
+//! first, those whose traffic is bytes after them.
 
+use std::sync::Arc;
+
+use airmile_model::Modulation;
 use airmile_model::tables::McsTable;
 
+use crate::backlog::Backlog;
+use crate::cell::Bearer;
+use crate::frame::Frame;
 use crate::harq::{Block, Harq, Transmission};
-use crate::link::{Fading, LinkAdaptation, linear};
+use crate::link::{Fading, LinkAdaptation, Mcs, Subbands, is_cqi_occasion, linear};
 use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, TIMING_ADVANCE};
 use crate::random::Random;
-use crate::rlc::{AmReceiver, AmSender};
-use crate::scenario::{Competing, Scenario};
+use crate::scenario::{Competing, LinkConfig, LinkTrace, SchedulerKind};
 use crate::scheduler::{Allocation, Candidate, Scheduler, rbg_prb};
 
 /// TTIs between two timing advance commands (chosen here, below the timers of
@@ -18,250 +24,293 @@ const TIMING_ADVANCE_PERIOD_TTIS: i64 = 640;
 /// Spread in dB of the other users' mean SNR about the phone's (chosen here).
 const OTHERS_SPREAD_DB: f64 = 8.0;
 
-/// The ends of the data bearer on one side.
-#[derive(Debug, Clone)]
-pub(crate) struct RlcEnd {
-    pub(crate) sender: AmSender,
-    pub(crate) receiver: AmReceiver,
-}
-
-/// What another user has to receive.
-#[derive(Debug, Clone)]
-enum Backlog {
-    /// The phone: its bearer has the bytes.
-    Bearer,
-    /// Never empty.
-    Full,
-    /// Files with pauses; the next one comes at a TTI.
-    Sporadic { bytes: u64, next: i64, mean_file_bytes: f64, mean_pause_ms: f64 },
-}
-
 #[derive(Debug, Clone)]
 struct User {
     fading: Fading,
     adaptation: LinkAdaptation,
+    subbands: Option<Subbands>,
+    trace: Option<Arc<LinkTrace>>,
     harq: Harq<MacPdu>,
-    backlog: Backlog,
+    /// Absent: the user's bearer has the bytes.
+    backlog: Option<Backlog>,
     dice: Random,
 }
 
-/// A block sent to the phone in a TTI.
+/// A block sent to a user in a TTI.
 #[derive(Debug)]
 pub(crate) struct Sent {
+    pub(crate) user: usize,
     pub(crate) transmission: Transmission,
     pub(crate) n_prb: u16,
     pub(crate) tbs_bytes: u32,
-    pub(crate) modulation: airmile_model::Modulation,
+    pub(crate) modulation: Modulation,
     /// RLC data that left the queue.
     pub(crate) departed_bytes: u32,
-    /// What the phone got, if the block was received.
+    /// What the user got, if the block was received.
     pub(crate) received: Option<MacPdu>,
 }
 
-/// What happened in a TTI.
-#[derive(Debug, Default)]
-pub(crate) struct DownlinkTti {
-    pub(crate) to_phone: Option<Sent>,
-    /// PRB pairs in use, and by how many users.
+/// What a carrier is made of.
+#[derive(Debug)]
+pub(crate) struct Setup<'a> {
+    pub(crate) seed: u64,
+    pub(crate) frame: Frame,
+    pub(crate) first_tti: i64,
+    /// 0 is the primary carrier.
+    pub(crate) carrier: u64,
     pub(crate) n_prb: u16,
-    pub(crate) users: u16,
+    pub(crate) scheduler: SchedulerKind,
+    /// Links of the users with bearers.
+    pub(crate) links: &'a [LinkConfig],
+    pub(crate) competing: &'a [Competing],
 }
 
-/// The downlink of the cell.
+/// The downlink of a carrier.
 #[derive(Debug, Clone)]
 pub(crate) struct Downlink {
+    frame: Frame,
     n_prb: u16,
     users: Vec<User>,
+    bearers: usize,
     scheduler: Scheduler,
-    next_timing_advance: i64,
+    /// Of each user with a bearer.
+    next_timing_advance: Vec<i64>,
 }
 
 impl Downlink {
-    pub(crate) fn new(scenario: &Scenario, first_tti: i64) -> Self {
-        let link = &scenario.link;
-        let mut placing = Random::new(scenario.seed, 10);
-        let count = usize::from(scenario.competing.users()) + 1;
-        let user = |n: usize| {
-            let spread = if n == 0 { 0.0 } else { (placing.uniform() - 0.5) * OTHERS_SPREAD_DB };
-            let mean_db = link.snr_mean_db + spread;
-            let random = Random::new(scenario.seed, 1_000 + 2 * n as u64);
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let first = &setup.links[0];
+        // Streams of different carriers lie apart.
+        let base = setup.carrier << 32;
+        let mut placing = Random::new(setup.seed, base + 10);
+        let mut users = Vec::new();
+        let mut add = |link: &LinkConfig, spread_db: f64, competing: Option<&Competing>| {
+            let n = users.len();
+            let stream = base + 1_000 + 2 * n as u64;
+            let link = setup.frame.scaled_link(link);
+            let mean_db = link.snr_mean_db + spread_db;
             let fading =
-                Fading::new(mean_db, link.fading_sigma_db, link.fading_coherence_ms, random);
-            let first_snr_db = fading.snr_db();
-            User {
+                Fading::new(mean_db, &link, setup.first_tti, Random::new(setup.seed, stream));
+            let adaptation =
+                LinkAdaptation::new(McsTable::Pdsch64Qam, link.bler_target, fading.snr_db());
+            let mut dice = Random::new(setup.seed, stream + 1);
+            let backlog = competing
+                .map(|kind| Backlog::new(kind, setup.frame.ms(setup.first_tti), &mut dice));
+            let subbands = (setup.scheduler == SchedulerKind::PfFrequency).then(|| {
+                let groups = setup.n_prb.div_ceil(rbg_prb(setup.n_prb));
+                let random = Random::new(setup.seed, stream + (1 << 24));
+                Subbands::new(groups, link.subband_sigma_db, link.fading_coherence_ms, random)
+            });
+            users.push(User {
                 fading,
-                adaptation: LinkAdaptation::new(
-                    McsTable::Pdsch64Qam,
-                    link.bler_target,
-                    first_snr_db,
-                ),
-                harq: Harq::new(),
-                backlog: backlog(n, &scenario.competing, first_tti),
-                dice: Random::new(scenario.seed, 1_001 + 2 * n as u64),
-            }
+                adaptation,
+                subbands,
+                trace: link.dl_trace.clone().filter(|_| competing.is_none()),
+                harq: Harq::new(setup.frame.harq_round_trip_ttis()),
+                backlog,
+                dice,
+            });
         };
-        let users = (0..count).map(user).collect();
-        let scheduler = Scheduler::new(scenario.cell.scheduler, scenario.cell.n_prb, count);
-        let next_timing_advance = first_tti + TIMING_ADVANCE_PERIOD_TTIS;
-        Self { n_prb: scenario.cell.n_prb, users, scheduler, next_timing_advance }
+        for link in setup.links {
+            add(link, 0.0, None);
+        }
+        for kind in setup.competing {
+            for _ in 0..kind.users() {
+                add(first, (placing.uniform() - 0.5) * OTHERS_SPREAD_DB, Some(kind));
+            }
+        }
+        let bearers = setup.links.len();
+        let scheduler = Scheduler::new(setup.scheduler, setup.n_prb, users.len());
+        Self {
+            frame: setup.frame,
+            n_prb: setup.n_prb,
+            users,
+            bearers,
+            scheduler,
+            next_timing_advance: vec![setup.first_tti + TIMING_ADVANCE_PERIOD_TTIS; bearers],
+        }
     }
 
-    /// The phone's channel: SNR and deviation from its mean, in dB.
+    /// The deviation of the phone's channel from its mean, in dB.
     pub(crate) fn phone_fade_db(&self) -> f64 {
         self.users[0].fading.fade_db()
     }
 
-    /// Goes through a TTI; `enb` is the base station's end of the bearer.
-    pub(crate) fn step(&mut self, tti: i64, enb: &mut RlcEnd) -> DownlinkTti {
-        for user in &mut self.users {
-            user.fading.step();
+    pub(crate) const fn n_prb(&self) -> u16 {
+        self.n_prb
+    }
+
+    /// Goes through a TTI; gives the blocks sent.
+    pub(crate) fn step(&mut self, tti: i64, bearers: &mut [Bearer]) -> Vec<Sent> {
+        let reports = is_cqi_occasion(tti);
+        for (n, user) in self.users.iter_mut().enumerate() {
+            // The phone is measured in each TTI; others when it matters.
+            if n == 0 || reports {
+                user.fading.advance(tti);
+            }
             user.adaptation.observe(tti, user.fading.snr_db());
-            user.arrive(tti);
-        }
-        let control = self.control(tti);
-        let candidates: Vec<Candidate> =
-            (0..self.users.len()).filter_map(|n| self.candidate(n, tti, enb, &control)).collect();
-        let mut out = DownlinkTti::default();
-        let mut served = vec![0; self.users.len()];
-        for allocation in self.scheduler.allocate(&candidates) {
-            let Some(sent) = self.users[allocation.user].send(allocation, tti, enb, &control)
-            else {
-                continue;
-            };
-            out.n_prb += sent.n_prb;
-            out.users += 1;
-            served[allocation.user] = sent.tbs_bytes;
-            if allocation.user == 0 {
-                if !sent.transmission.retx && !control.is_empty() {
-                    self.next_timing_advance = tti + TIMING_ADVANCE_PERIOD_TTIS;
-                }
-                out.to_phone = Some(sent);
+            if reports && let Some(subbands) = &mut user.subbands {
+                subbands.renew(tti, &user.adaptation, self.n_prb);
+            }
+            if let Some(backlog) = &mut user.backlog
+                && tti % self.frame.slots_per_ms() == 0
+            {
+                backlog.arrive(self.frame.ms(tti), &mut user.dice);
             }
         }
-        self.scheduler.account(|n| served[n]);
+        if !self.frame.is_downlink(tti) {
+            return Vec::new();
+        }
+        let allocations = self.allocate(tti, bearers);
+        let mut out = Vec::with_capacity(allocations.len());
+        for allocation in allocations {
+            let n = allocation.user;
+            let control = self.control(n, tti);
+            let bearer = if n < self.bearers { Some(&mut bearers[n]) } else { None };
+            let mcs = self.users[n].mcs(&allocation.groups, self.frame, tti, self.n_prb);
+            let Some(sent) = self.users[n].send(&allocation, mcs, tti, bearer, &control) else {
+                continue;
+            };
+            if !sent.transmission.retx && !control.is_empty() {
+                self.next_timing_advance[n] = tti + TIMING_ADVANCE_PERIOD_TTIS;
+            }
+            out.push(sent);
+        }
+        let served: Vec<(usize, u32)> =
+            out.iter().map(|sent| (sent.user, sent.tbs_bytes)).collect();
+        self.scheduler.account(&served);
         out
     }
 
-    /// MAC control elements that are due for the phone.
-    fn control(&self, tti: i64) -> Vec<u8> {
-        if tti >= self.next_timing_advance { vec![TIMING_ADVANCE] } else { Vec::new() }
+    fn allocate(&mut self, tti: i64, bearers: &[Bearer]) -> Vec<Allocation> {
+        let mut candidates = Vec::new();
+        for (n, user) in self.users.iter().enumerate() {
+            let wanted = match &user.backlog {
+                Some(backlog) => backlog.bytes(),
+                None => {
+                    let Some(bearer) = bearers.get(n).filter(|b| b.rrc.hears(tti)) else {
+                        continue;
+                    };
+                    let control = usize::from(tti >= self.next_timing_advance[n]);
+                    bearer.dl_wants(tti, control)
+                }
+            };
+            candidates.extend(user.candidate(n, wanted, tti, self.frame, self.n_prb));
+        }
+        self.scheduler.allocate(&candidates)
     }
 
-    fn candidate(&self, n: usize, tti: i64, enb: &RlcEnd, control: &[u8]) -> Option<Candidate> {
-        let user = &self.users[n];
-        let retx_prb = user.harq.due(tti).and_then(|id| user.harq.block(id)).map(|b| b.n_prb);
-        let wanted = match user.backlog {
-            Backlog::Bearer => bearer_wants(enb, control, tti),
-            Backlog::Full => u64::MAX,
-            Backlog::Sporadic { bytes, .. } => bytes,
-        };
-        let mcs = user.adaptation.mcs();
-        let can_start = wanted > 0 && user.harq.free(tti).is_some();
+    /// MAC control elements that are due for a user.
+    fn control(&self, n: usize, tti: i64) -> Vec<u8> {
+        let due = self.next_timing_advance.get(n).is_some_and(|&next| tti >= next);
+        if due { vec![TIMING_ADVANCE] } else { Vec::new() }
+    }
+}
+
+impl User {
+    /// What it asks for in a TTI when `wanted` bytes wait for it.
+    fn candidate(
+        &self,
+        n: usize,
+        wanted: u64,
+        tti: i64,
+        frame: Frame,
+        n_prb_cell: u16,
+    ) -> Option<Candidate<'_>> {
+        let retx_prb = self.harq.due(tti).and_then(|id| self.harq.block(id)).map(|b| b.n_prb);
+        if wanted == 0 && retx_prb.is_none() {
+            return None;
+        }
+        let mcs = self.mcs(&[], frame, tti, n_prb_cell);
+        let holds_one = mcs.tbs_bytes(n_prb_cell) >= LEAST_BLOCK_BYTES;
+        let can_start = wanted > 0 && holds_one && self.harq.free(tti).is_some();
         let need_prb = if can_start {
-            let n_prb = mcs.prbs_for(wanted.max(LEAST_BLOCK_BYTES.into()), self.n_prb);
-            n_prb.next_multiple_of(rbg_prb(self.n_prb)).min(self.n_prb)
+            let n_prb = mcs.prbs_for(wanted.max(LEAST_BLOCK_BYTES.into()), n_prb_cell);
+            n_prb.next_multiple_of(rbg_prb(n_prb_cell)).min(n_prb_cell)
         } else {
             0
         };
-        let rate_bytes = f64::from(mcs.tbs_bytes(self.n_prb));
+        let rate_bytes = f64::from(mcs.tbs_bytes(n_prb_cell));
+        let group_rates = self.subbands.as_ref().map_or(&[][..], Subbands::rates);
         (retx_prb.is_some() || need_prb > 0).then_some(Candidate {
             user: n,
             retx_prb,
             need_prb,
             rate_bytes,
+            group_rates,
         })
     }
-}
 
-/// Bytes of a block that would hold all that waits for the phone.
-fn bearer_wants(enb: &RlcEnd, control: &[u8], tti: i64) -> u64 {
-    let status = match enb.receiver.status_bytes(tti) {
-        0 => 0,
-        bytes => bytes + 3,
-    };
-    enb.sender.wanted_bytes() + u64::from(status) + 2 * control.len() as u64
-}
-
-fn backlog(n: usize, competing: &Competing, first_tti: i64) -> Backlog {
-    match *competing {
-        Competing::Sporadic { mean_file_bytes, mean_pause_ms, .. } if n > 0 => Backlog::Sporadic {
-            bytes: 0,
-            next: first_tti,
-            mean_file_bytes: mean_file_bytes.into(),
-            mean_pause_ms: mean_pause_ms.into(),
-        },
-        _ if n > 0 => Backlog::Full,
-        _ => Backlog::Bearer,
-    }
-}
-
-impl User {
-    /// Lets a file arrive, or draws the pause after one.
-    fn arrive(&mut self, tti: i64) {
-        let Backlog::Sporadic { bytes, next, mean_file_bytes, mean_pause_ms } = &mut self.backlog
-        else {
-            return;
-        };
-        if *bytes > 0 {
-            *next = i64::MAX;
-        } else if *next == i64::MAX {
-            *next = tti + exponential(&mut self.dice, *mean_pause_ms) as i64;
-        } else if *next <= tti {
-            *bytes = 1 + exponential(&mut self.dice, *mean_file_bytes) as u64;
+    /// What a block on some resource block groups (none: all) can be.
+    fn mcs(&self, groups: &[u16], frame: Frame, tti: i64, n_prb: u16) -> Mcs {
+        if let Some(trace) = &self.trace {
+            let bytes = trace.bytes_at(frame.ms(tti)) / frame.slots_per_ms() as u32;
+            return self.adaptation.replayed(bytes, n_prb);
         }
+        self.adaptation.mcs(self.offset_db(groups))
+    }
+
+    /// Quality of some resource block groups over the carrier's, in dB.
+    fn offset_db(&self, groups: &[u16]) -> f64 {
+        self.subbands.as_ref().map_or(0.0, |subbands| subbands.offset_db(groups))
     }
 
     /// Sends a block on the PRBs that were allocated; `None` if they cannot
     /// hold a block worth sending.
     fn send(
         &mut self,
-        allocation: Allocation,
+        allocation: &Allocation,
+        mcs: Mcs,
         tti: i64,
-        enb: &mut RlcEnd,
+        bearer: Option<&mut Bearer>,
         control: &[u8],
     ) -> Option<Sent> {
         let id = if allocation.retx {
             self.harq.due(tti)?
         } else {
-            self.start(allocation.n_prb, tti, enb, control)?
+            self.start(allocation.n_prb, mcs, tti, bearer, control)?
         };
         let block = self.harq.block(id)?;
         let (n_prb, tbs_bytes, modulation) = (block.n_prb, block.tbs_bytes, block.mcs.modulation);
         let departed_bytes = if allocation.retx { 0 } else { block.body.departed_bytes() };
-        let snr = linear(self.fading.snr_db());
+        self.fading.advance(tti);
+        let snr = linear(self.fading.snr_db() + self.offset_db(&allocation.groups));
         let dice = &mut self.dice;
         let (transmission, gone) = self.harq.transmit(id, tti, snr, |bler| dice.chance(bler))?;
         if !transmission.retx {
             self.adaptation.learn(transmission.crc_ok);
         }
         let received = gone.filter(|_| transmission.crc_ok).map(|block: Block<_>| block.body);
-        Some(Sent { transmission, n_prb, tbs_bytes, modulation, departed_bytes, received })
+        let user = allocation.user;
+        Some(Sent { user, transmission, n_prb, tbs_bytes, modulation, departed_bytes, received })
     }
 
-    fn start(&mut self, n_prb: u16, tti: i64, enb: &mut RlcEnd, control: &[u8]) -> Option<usize> {
-        let mcs = self.adaptation.mcs();
+    fn start(
+        &mut self,
+        n_prb: u16,
+        mcs: Mcs,
+        tti: i64,
+        bearer: Option<&mut Bearer>,
+        control: &[u8],
+    ) -> Option<usize> {
         let tbs_bytes = mcs.tbs_bytes(n_prb);
         let id = self.harq.free(tti)?;
         if tbs_bytes < LEAST_BLOCK_BYTES {
             return None;
         }
-        let body = match &mut self.backlog {
-            Backlog::Bearer => {
-                let RlcEnd { sender, receiver } = enb;
-                MacPdu::fill(tbs_bytes, control.to_vec(), receiver, sender, tti)
-            }
-            Backlog::Full => MacPdu::default(),
-            Backlog::Sporadic { bytes, .. } => {
-                *bytes = bytes.saturating_sub(tbs_bytes.into());
+        let body = match (&mut self.backlog, bearer) {
+            (Some(backlog), _) => {
+                backlog.take(tbs_bytes.into());
                 MacPdu::default()
             }
+            (None, Some(bearer)) => {
+                let end = &mut bearer.enb;
+                let (receiver, sender) = (&mut end.receiver, &mut end.sender);
+                MacPdu::fill(tbs_bytes, control.to_vec(), receiver, sender, tti)
+            }
+            (None, None) => return None,
         };
         self.harq.load(id, body, mcs, n_prb);
         Some(id)
     }
-}
-
-/// An exponentially distributed number.
-fn exponential(dice: &mut Random, mean: f64) -> f64 {
-    -mean * (1.0 - dice.uniform()).ln()
 }

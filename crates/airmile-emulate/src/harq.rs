@@ -1,13 +1,15 @@
-//! HARQ: eight stop-and-wait processes (TS 36.321, 5.3.2 and 5.4.2; FDD).
+//! HARQ: stop-and-wait processes (TS 36.321, 5.3.2 and 5.4.2).
 
 use crate::link::Mcs;
 
-/// Processes of an FDD downlink (TS 36.213, 7) and uplink (8).
-pub(crate) const PROCESSES: usize = 8;
-
 /// TTIs from a transmission to its retransmission, or to the process's next
-/// use: 4 to the feedback, 4 to act on it (TS 36.213, 7.3 and 8.3).
-pub(crate) const ROUND_TRIP_TTIS: i64 = 8;
+/// use, and processes: with FDD 4 TTIs to the feedback, 4 to act on it (TS
+/// 36.213, 7.3 and 8.3).
+pub(crate) const FDD_ROUND_TRIP_TTIS: i64 = 8;
+
+/// The same where a TDD pattern of 10 subframes decides (TS 36.213, table 7-1
+/// has up to 15 processes, table 8-1 has 10 TTIs where the pattern repeats so).
+pub(crate) const TDD_ROUND_TRIP_TTIS: i64 = 10;
 
 /// Transmissions of a block before it is given up (chosen here; a usual
 /// maxHARQ-Tx of TS 36.331, MAC-MainConfig).
@@ -51,13 +53,26 @@ pub(crate) struct Transmission {
 /// The HARQ entity of a link.
 #[derive(Debug, Clone)]
 pub(crate) struct Harq<B> {
-    processes: [Process<B>; PROCESSES],
+    processes: Vec<Process<B>>,
+    round_trip_ttis: i64,
 }
 
 impl<B> Harq<B> {
-    pub(crate) fn new() -> Self {
+    /// As many processes as the round trip has TTIs.
+    pub(crate) fn new(round_trip_ttis: i64) -> Self {
         let idle = |_| Process { ndi: false, due: i64::MIN, block: None };
-        Self { processes: std::array::from_fn(idle) }
+        Self { processes: (0..round_trip_ttis).map(idle).collect(), round_trip_ttis }
+    }
+
+    /// The process of a TTI, where the TTI gives it (TS 36.213, 8).
+    pub(crate) fn of_tti(&self, tti: i64) -> usize {
+        tti.rem_euclid(self.round_trip_ttis) as usize
+    }
+
+    /// PRB pairs of the retransmission that falls on a TTI.
+    pub(crate) fn retx_prb_at(&self, tti: i64) -> u16 {
+        let process = &self.processes[self.of_tti(tti)];
+        process.block.as_ref().filter(|_| process.due <= tti).map_or(0, |block| block.n_prb)
     }
 
     /// The process whose retransmission has been due longest.
@@ -66,7 +81,7 @@ impl<B> Harq<B> {
             let process = &self.processes[id];
             process.block.is_some() && process.due <= tti
         };
-        (0..PROCESSES).filter(waits).min_by_key(|&id| self.processes[id].due)
+        (0..self.processes.len()).filter(waits).min_by_key(|&id| self.processes[id].due)
     }
 
     /// Whether new data can be sent on a process.
@@ -76,7 +91,7 @@ impl<B> Harq<B> {
 
     /// A process on which new data can be sent.
     pub(crate) fn free(&self, tti: i64) -> Option<usize> {
-        (0..PROCESSES).find(|&id| self.is_free(id, tti))
+        (0..self.processes.len()).find(|&id| self.is_free(id, tti))
     }
 
     /// The block that a process holds.
@@ -108,7 +123,7 @@ impl<B> Harq<B> {
         let rv = RV_ORDER[usize::from(block.transmissions) % RV_ORDER.len()];
         let retx = block.transmissions > 0;
         block.transmissions += 1;
-        process.due = tti + ROUND_TRIP_TTIS;
+        process.due = tti + self.round_trip_ttis;
         let crc_ok = !fails(block.mcs.bler(block.snr_sum));
         let mcs = if retx { block.mcs.retx_index() } else { block.mcs.index };
         let gone = crc_ok || block.transmissions >= MAX_TRANSMISSIONS;
@@ -132,8 +147,8 @@ mod tests {
 
     #[test]
     fn retransmits_after_8_ttis_in_rv_order_and_gives_up_after_4() {
-        let mcs = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, 10.0).mcs();
-        let mut harq = Harq::new();
+        let mcs = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, 10.0).mcs(0.0);
+        let mut harq = Harq::new(FDD_ROUND_TRIP_TTIS);
         let id = harq.free(0).unwrap();
         harq.load(id, "block", mcs, 10);
         for (n, (tti, rv)) in [(0, 0), (8, 2), (16, 3), (24, 1)].into_iter().enumerate() {

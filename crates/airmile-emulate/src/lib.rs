@@ -9,45 +9,69 @@
 //! ```
 //!
 //! [`Cell`] is the state machine: packets in, TTI by TTI, packets and records
-//! out; it knows nothing of who sends. [`run`] joins it with a core network of
-//! constant delay and the transfers of a [`Scenario`].
+//! out; it knows nothing of who sends. [`Simulation`] joins hosts
+//! ([`net::Host`]) with it over a core network, event by event: transports
+//! without I/O ([`tcp`], [`quic`]), a split-TCP [`proxy`], the applications of
+//! [`workload`]. [`run`] and [`run_into`] do that for a [`Scenario`], which is
+//! data (a TOML file, [`Scenario::from_toml`]); what happens on the way goes to
+//! a [`Sink`].
 //!
-//! What is in: whole-TTI proportional fair and round-robin scheduling with
-//! grants trimmed to the queue, in resource block groups; link adaptation from CQI with an outer loop on
-//! 10 % BLER; HARQ with soft combining; RLC AM with poll bits, STATUS PDUs,
-//! retransmission and resegmentation by TS 36.322; MAC subheaders and padding by
-//! TS 36.321; scheduling requests, buffer status reports and uplink grants;
-//! RSRP, RSRQ and RSSI by the load of the measured TTI, with boosted reference
-//! signals, a neighbour's interference and quantised readings.
+//! What is in: phones with bearers of their own, and users whose traffic is
+//! bytes, a thousand if need be; one user per TTI (proportional fair, max C/I,
+//! blind equal throughput), round robin and proportional fair in frequency, with
+//! grants trimmed to the queue, in resource block groups; link adaptation from
+//! CQI with an outer loop on 10 % BLER; HARQ with soft combining; RLC AM with
+//! poll bits, STATUS PDUs, retransmission and resegmentation by TS 36.322,
+//! queues of a byte limit; MAC subheaders and padding by TS 36.321; scheduling
+//! requests, buffer status reports and uplink grants that share the carrier; the
+//! phone's firmware buffer; RRC idle, paging, promotion, tail and DRX; a second
+//! carrier; TDD patterns; slots of NR's numerologies; link traces in place of
+//! the channel; RSRP, RSRQ and RSSI by the load of the measured TTI, with boosted
+//! reference signals, a neighbour's interference and quantised readings. The core
+//! network has delay, jitter, loss and a bottleneck with a queue each way.
 //!
-//! What is not: the senders are no TCP (a window that doubles up to a limit,
-//! nothing is ever lost); the queue has no limit; one carrier, one code word,
-//! FDD; no signalling bearers, DRX, idle state or handover; other users have no RLC and no uplink.
+//! What is not: signalling bearers and their messages, handover, short DRX
+//! cycles, several code words, special subframes with data, TDD's own grant
+//! timing (grants precede by 4 TTIs), NR's block sizes and measurement gaps; RLC
+//! goes on over idle; secondary carriers are the measured phone's only. The
+//! senders of [`Traffic`] are windows and no transports.
 
+mod backlog;
 mod cell;
 mod downlink;
 mod flow;
+mod frame;
 mod harq;
 mod library;
 mod link;
 mod mac;
 mod measure;
 pub mod net;
+mod party;
+pub mod proxy;
+pub mod quic;
 mod random;
 mod rlc;
 mod run;
 mod scenario;
 mod scheduler;
+mod simulation;
 pub mod tcp;
 mod truth;
 mod uplink;
+mod wire;
+pub mod workload;
 
-pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS};
+pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
-pub use run::{EmulatedTransfer, Totals, Trace, run};
+pub use run::{AppNote, EmulatedTransfer, Outcome, Totals, Trace, run, run_into};
 pub use scenario::{
-    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
-    ScenarioError, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
+    AppConfig, Carrier, Cause, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace,
+    LinkTraceError, MeasurementConfig, OtherConfig, PathConfig, RateLimit, RlcConfig, RrcConfig,
+    Scenario, ScenarioError, SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig,
+    WindowConfig,
 };
+pub use simulation::{CapturePoint, DropPoint, Ended, Simulation, Sink, User};
 pub use truth::{CellUse, throughput_time_ms};
+pub use wire::WireError;

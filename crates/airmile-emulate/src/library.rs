@@ -1,8 +1,7 @@
 //! Named scenarios, as data.
 
 use crate::scenario::{
-    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
-    SchedulerKind, Traffic, UplinkConfig, WindowConfig,
+    CellConfig, Competing, CoreConfig, Scenario, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
 
 /// A scenario with a name.
@@ -12,14 +11,34 @@ pub struct NamedScenario {
     pub name: &'static str,
     /// What it shows, in a line.
     pub about: &'static str,
-    build: fn() -> Scenario,
+    source: Source,
+}
+
+/// Where a named scenario is from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Code(fn() -> Scenario),
+    /// A scenario file; a test reads each.
+    Toml(&'static str),
 }
 
 impl NamedScenario {
     /// The scenario.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
-        (self.build)()
+        match self.source {
+            Source::Code(build) => build(),
+            Source::Toml(text) => Scenario::from_toml(text).unwrap_or_default(),
+        }
+    }
+
+    /// Its file, where it is from one: an example to write others by.
+    #[must_use]
+    pub const fn file(&self) -> Option<&'static str> {
+        match self.source {
+            Source::Code(_) => None,
+            Source::Toml(text) => Some(text),
+        }
     }
 }
 
@@ -39,47 +58,123 @@ const LIBRARY: &[NamedScenario] = &[
     NamedScenario {
         name: "sample-download",
         about: "6 MB from a fast server in a busy cell: the radio is the bottleneck",
-        build: sample_download,
+        source: Source::Code(sample_download),
     },
     NamedScenario {
         name: "sample-rate-limited",
         about: "3 MB from a server that sends 2 Mbit/s, far below the cell: not the radio",
-        build: sample_rate_limited,
+        source: Source::Code(sample_rate_limited),
     },
     NamedScenario {
         name: "sample-video",
         about: "12 video segments with pauses, each from a restarted window: the queue runs empty",
-        build: sample_video,
+        source: Source::Code(sample_video),
     },
     NamedScenario {
         name: "sample-upload",
         about: "2 MB from the phone: the uplink is the bottleneck",
-        build: sample_upload,
+        source: Source::Code(sample_upload),
+    },
+    NamedScenario {
+        name: "busy-file",
+        about: "a 10 MB file beside three downloads: the radio is the bottleneck",
+        source: Source::Toml(include_str!("../scenarios/busy-file.toml")),
+    },
+    NamedScenario {
+        name: "busy-video",
+        about: "adaptive video beside five downloads: the radio is the bottleneck",
+        source: Source::Toml(include_str!("../scenarios/busy-video.toml")),
+    },
+    NamedScenario {
+        name: "drx",
+        about: "small exchanges with pauses: packets wait for the phone to listen",
+        source: Source::Toml(include_str!("../scenarios/drx.toml")),
+    },
+    NamedScenario {
+        name: "driving",
+        about: "adaptive video on the move: shadowing comes and goes",
+        source: Source::Toml(include_str!("../scenarios/driving.toml")),
+    },
+    NamedScenario {
+        name: "idle",
+        about: "three small exchanges, each from RRC idle: promotion and paging, hardly any data",
+        source: Source::Toml(include_str!("../scenarios/idle.toml")),
+    },
+    NamedScenario {
+        name: "quic-file",
+        about: "a 10 MB file over QUIC beside a download over TCP",
+        source: Source::Toml(include_str!("../scenarios/quic-file.toml")),
+    },
+    NamedScenario {
+        name: "rate-limited-server",
+        about: "4 MB from a server that keeps to 2 Mbit/s: not the radio",
+        source: Source::Toml(include_str!("../scenarios/rate-limited-server.toml")),
+    },
+    NamedScenario {
+        name: "receive-window",
+        about: "a 5 MB file into a receive window of 64 kB over 100 ms: not the radio",
+        source: Source::Toml(include_str!("../scenarios/receive-window.toml")),
+    },
+    NamedScenario {
+        name: "slow-start-restart",
+        about: "video with pauses from a server that restarts slow start: the queue runs empty",
+        source: Source::Toml(include_str!("../scenarios/slow-start-restart.toml")),
+    },
+    NamedScenario {
+        name: "slow-start-restart-proxy",
+        about: "the same behind a split-TCP box, of which the radio's side restarts",
+        source: Source::Toml(include_str!("../scenarios/slow-start-restart-proxy.toml")),
+    },
+    NamedScenario {
+        name: "tdd",
+        about: "a 5 MB file in a TDD cell (configuration 1)",
+        source: Source::Toml(include_str!("../scenarios/tdd.toml")),
+    },
+    NamedScenario {
+        name: "thousand-users",
+        about: "a video in a cell of a thousand users",
+        source: Source::Toml(include_str!("../scenarios/thousand-users.toml")),
+    },
+    NamedScenario {
+        name: "two-carriers",
+        about: "a 20 MB file over two carriers at once",
+        source: Source::Toml(include_str!("../scenarios/two-carriers.toml")),
+    },
+    NamedScenario {
+        name: "undesired-slow-start",
+        about: "losses while the round trip grows: the timer runs out (Huang et al. 2013, 5)",
+        source: Source::Toml(include_str!("../scenarios/undesired-slow-start.toml")),
+    },
+    NamedScenario {
+        name: "upload-beside-download",
+        about: "an upload fills the phone's firmware buffer: the download's acknowledgements wait",
+        source: Source::Toml(include_str!("../scenarios/upload-beside-download.toml")),
+    },
+    NamedScenario {
+        name: "weak-signal",
+        about: "a 3 MB file at the edge of the cell: the radio is the bottleneck",
+        source: Source::Toml(include_str!("../scenarios/weak-signal.toml")),
+    },
+    NamedScenario {
+        name: "web-browsing",
+        about: "three pages in a cell with others: many short bursts",
+        source: Source::Toml(include_str!("../scenarios/web-browsing.toml")),
+    },
+    NamedScenario {
+        name: "wireline-limited",
+        about: "a 10 MB file through an 8 Mbit/s line before the base station: not the radio",
+        source: Source::Toml(include_str!("../scenarios/wireline-limited.toml")),
     },
 ];
 
 /// One phone alone in a 10 MHz cell, with nothing to transfer.
 fn quiet_cell(seed: u64, duration_ms: u32) -> Scenario {
-    Scenario {
-        seed,
-        duration_ms,
-        tail_ms: 500,
-        first_tti: 7_003,
-        cell: CellConfig::default(),
-        link: LinkConfig::default(),
-        measurement: MeasurementConfig::default(),
-        dl_rlc: RlcConfig::default(),
-        ul_rlc: RlcConfig { poll_pdu: Some(16), ..RlcConfig::default() },
-        uplink: UplinkConfig::default(),
-        core: CoreConfig::default(),
-        competing: Competing::None,
-        traffic: Vec::new(),
-    }
+    Scenario { seed, duration_ms, ..Scenario::default() }
 }
 
 fn sample_download() -> Scenario {
     Scenario {
-        competing: Competing::FullBuffer { users: 3 },
+        competing: vec![Competing::FullBuffer { users: 3 }],
         traffic: vec![Traffic::Download {
             id: "download".to_owned(),
             start_ms: 500,
@@ -92,7 +187,11 @@ fn sample_download() -> Scenario {
 
 fn sample_rate_limited() -> Scenario {
     Scenario {
-        competing: Competing::Sporadic { users: 3, mean_file_bytes: 200_000, mean_pause_ms: 1_500 },
+        competing: vec![Competing::Sporadic {
+            users: 3,
+            mean_file_bytes: 200_000,
+            mean_pause_ms: 1_500,
+        }],
         traffic: vec![Traffic::Paced {
             id: "paced".to_owned(),
             start_ms: 500,
@@ -107,8 +206,8 @@ fn sample_video() -> Scenario {
     Scenario {
         // Two full buffers leave about a third of the cell, more than a
         // restarted window asks for.
-        competing: Competing::FullBuffer { users: 2 },
-        core: CoreConfig { rtt_ms: 60 },
+        competing: vec![Competing::FullBuffer { users: 2 }],
+        core: CoreConfig { rtt_ms: 60, ..CoreConfig::default() },
         traffic: vec![Traffic::Video {
             id: "segment".to_owned(),
             start_ms: 500,
@@ -133,5 +232,21 @@ fn sample_upload() -> Scenario {
             window: WindowConfig::default(),
         }],
         ..quiet_cell(4, 30_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_scenarios() {
+        for named in library() {
+            let Some(text) = named.file() else { continue };
+            match Scenario::from_toml(text) {
+                Ok(scenario) => assert_eq!(scenario.about, named.about, "{}", named.name),
+                Err(error) => panic!("{}: {error}", named.name),
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use airmile_model::Modulation;
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 
 use crate::random::Random;
+use crate::scenario::LinkConfig;
 
 /// Resource elements for data in a PRB pair: 168, less one control symbol and
 /// the reference signals of two ports outside it (TS 36.211, 6.10.1.2); also
@@ -50,35 +51,129 @@ pub(crate) fn linear(db: f64) -> f64 {
     10f64.powf(db / 10.0)
 }
 
-/// SNR in dB that wanders about a mean: a first-order autoregression.
+/// A first-order autoregression of variance 1.
+#[derive(Debug, Clone)]
+struct Wander {
+    correlation: f64,
+    innovation: f64,
+    offset: f64,
+}
+
+impl Wander {
+    fn new(coherence_ms: f64, random: &mut Random) -> Self {
+        let correlation = (-1.0 / coherence_ms).exp();
+        let innovation = (1.0 - correlation * correlation).sqrt();
+        Self { correlation, innovation, offset: random.normal() }
+    }
+
+    /// Goes on by some TTIs at once: the process at their end has the same
+    /// distribution as step by step.
+    fn advance(&mut self, ttis: i64, random: &mut Random) {
+        let (correlation, innovation) = if ttis == 1 {
+            (self.correlation, self.innovation)
+        } else {
+            let correlation = self.correlation.powi(i32::try_from(ttis).unwrap_or(i32::MAX));
+            (correlation, (1.0 - correlation * correlation).sqrt())
+        };
+        self.offset = correlation * self.offset + innovation * random.normal();
+    }
+}
+
+/// SNR in dB that wanders about a mean: fading, and the shadowing of one who
+/// moves.
 #[derive(Debug, Clone)]
 pub(crate) struct Fading {
     mean_db: f64,
     sigma_db: f64,
-    correlation: f64,
-    offset: f64,
+    fast: Wander,
+    shadowing: Option<(f64, Wander)>,
     random: Random,
+    /// TTI that the state is of.
+    tti: i64,
 }
 
 impl Fading {
-    pub(crate) fn new(mean_db: f64, sigma_db: f64, coherence_ms: f64, mut random: Random) -> Self {
-        let offset = random.normal();
-        Self { mean_db, sigma_db, correlation: (-1.0 / coherence_ms).exp(), offset, random }
+    /// A process before `first_tti`, with the spread and coherence of a link.
+    pub(crate) fn new(mean_db: f64, link: &LinkConfig, first_tti: i64, mut random: Random) -> Self {
+        let fast = Wander::new(link.fading_coherence_ms, &mut random);
+        let shadowing = (link.shadowing_sigma_db > 0.0).then(|| {
+            (link.shadowing_sigma_db, Wander::new(link.shadowing_coherence_ms, &mut random))
+        });
+        Self {
+            mean_db,
+            sigma_db: link.fading_sigma_db,
+            fast,
+            shadowing,
+            random,
+            tti: first_tti - 1,
+        }
     }
 
-    /// Goes on by a TTI.
-    pub(crate) fn step(&mut self) {
-        let innovation = (1.0 - self.correlation * self.correlation).sqrt();
-        self.offset = self.correlation * self.offset + innovation * self.random.normal();
+    /// Goes on to a TTI.
+    pub(crate) fn advance(&mut self, tti: i64) {
+        let ttis = tti - self.tti;
+        if ttis > 0 {
+            self.tti = tti;
+            self.fast.advance(ttis, &mut self.random);
+            if let Some((_, wander)) = &mut self.shadowing {
+                wander.advance(ttis, &mut self.random);
+            }
+        }
     }
 
     /// The deviation from the mean.
     pub(crate) fn fade_db(&self) -> f64 {
-        self.sigma_db * self.offset
+        let shadow_db = self.shadowing.as_ref().map_or(0.0, |(sigma, w)| sigma * w.offset);
+        self.sigma_db.mul_add(self.fast.offset, shadow_db)
     }
 
     pub(crate) fn snr_db(&self) -> f64 {
         self.mean_db + self.fade_db()
+    }
+}
+
+/// Whether phones report the channel in a TTI.
+pub(crate) const fn is_cqi_occasion(tti: i64) -> bool {
+    tti % CQI_PERIOD_TTIS == 0
+}
+
+/// Quality of resource block groups about the carrier's, as last reported.
+#[derive(Debug, Clone)]
+pub(crate) struct Subbands {
+    sigma_db: f64,
+    groups: Vec<Wander>,
+    rates: Vec<f64>,
+    tti: Option<i64>,
+    random: Random,
+}
+
+impl Subbands {
+    pub(crate) fn new(groups: u16, sigma_db: f64, coherence_ms: f64, mut random: Random) -> Self {
+        let groups: Vec<Wander> =
+            (0..groups).map(|_| Wander::new(coherence_ms, &mut random)).collect();
+        Self { sigma_db, rates: vec![0.0; groups.len()], groups, tti: None, random }
+    }
+
+    /// Goes on to a TTI, with the rates that its quality gives a user: bytes of
+    /// `n_prb` PRB pairs as good as the group.
+    pub(crate) fn renew(&mut self, tti: i64, adaptation: &LinkAdaptation, n_prb: u16) {
+        let ttis = tti - self.tti.replace(tti).unwrap_or(tti - 1);
+        for (wander, rate) in self.groups.iter_mut().zip(&mut self.rates) {
+            wander.advance(ttis, &mut self.random);
+            let offset_db = self.sigma_db * wander.offset;
+            *rate = f64::from(adaptation.mcs(offset_db).tbs_bytes(n_prb));
+        }
+    }
+
+    pub(crate) fn rates(&self) -> &[f64] {
+        &self.rates
+    }
+
+    /// Mean quality of some groups over the carrier's, in dB.
+    pub(crate) fn offset_db(&self, groups: &[u16]) -> f64 {
+        let offsets = groups.iter().filter_map(|&g| self.groups.get(usize::from(g)));
+        let sum: f64 = offsets.map(|wander| self.sigma_db * wander.offset).sum();
+        if groups.is_empty() { 0.0 } else { sum / groups.len() as f64 }
     }
 }
 
@@ -89,11 +184,17 @@ pub(crate) struct Mcs {
     i_tbs: u8,
     pub(crate) modulation: Modulation,
     required_snr_db: f64,
+    /// Bytes that the carrier's PRB pairs hold together, where a link trace
+    /// says so: then every block has its share and arrives.
+    replayed: Option<(u32, u16)>,
 }
 
 impl Mcs {
     /// Transport block size in bytes on `n_prb` PRB pairs.
     pub(crate) fn tbs_bytes(self, n_prb: u16) -> u32 {
+        if let Some((bytes, of_prb)) = self.replayed {
+            return (u64::from(bytes) * u64::from(n_prb) / u64::from(of_prb.max(1))) as u32;
+        }
         tbs_bits(self.i_tbs, n_prb).unwrap_or(0) / 8
     }
 
@@ -109,6 +210,9 @@ impl Mcs {
     /// Probability that a block is not received, given the sum of the SNRs
     /// (linear) of its transmissions: soft combining adds their energy.
     pub(crate) fn bler(self, snr_sum: f64) -> f64 {
+        if self.replayed.is_some() {
+            return 0.0;
+        }
         let margin_db = db(snr_sum.max(1e-9)) - self.required_snr_db;
         // Odds of 9 to 1 at no margin: 10 %.
         1.0 / (1.0 + 9.0 * (margin_db / BLER_SLOPE_DB).exp())
@@ -134,13 +238,23 @@ pub(crate) struct LinkAdaptation {
     outer_loop_db: f64,
     reported_snr_db: f64,
     in_flight: Option<(i64, f64)>,
+    /// SNRs in dB from which each CQI is reported.
+    cqi_floors_db: [f64; 15],
 }
 
 impl LinkAdaptation {
     pub(crate) fn new(table: McsTable, bler_target: f64, first_snr_db: f64) -> Self {
         let ladder: Vec<Mcs> = (0..=28).filter_map(|index| mcs_of(table, index)).collect();
-        let reported_snr_db = quantise_cqi(first_snr_db);
-        Self { ladder, bler_target, outer_loop_db: 0.0, reported_snr_db, in_flight: None }
+        let cqi_floors_db = CQI_EFFICIENCY.map(required_snr_db);
+        let reported_snr_db = quantise_cqi(&cqi_floors_db, first_snr_db);
+        Self {
+            ladder,
+            bler_target,
+            outer_loop_db: 0.0,
+            reported_snr_db,
+            in_flight: None,
+            cqi_floors_db,
+        }
     }
 
     /// Takes the channel of a TTI: every few, the phone reports it, and some
@@ -152,8 +266,9 @@ impl LinkAdaptation {
             self.reported_snr_db = reported;
             self.in_flight = None;
         }
-        if tti % CQI_PERIOD_TTIS == 0 && self.in_flight.is_none() {
-            self.in_flight = Some((tti + CQI_DELAY_TTIS, quantise_cqi(snr_db)));
+        if is_cqi_occasion(tti) && self.in_flight.is_none() {
+            let reported = quantise_cqi(&self.cqi_floors_db, snr_db);
+            self.in_flight = Some((tti + CQI_DELAY_TTIS, reported));
         }
     }
 
@@ -165,11 +280,20 @@ impl LinkAdaptation {
             (self.outer_loop_db + step).clamp(-OUTER_LOOP_LIMIT_DB, OUTER_LOOP_LIMIT_DB);
     }
 
-    /// The MCS for new data now: the highest that the corrected SNR carries.
-    pub(crate) fn mcs(&self) -> Mcs {
-        let snr_db = self.reported_snr_db + self.outer_loop_db;
+    /// The MCS for new data now: the highest that the corrected SNR carries on
+    /// PRBs that are `offset_db` better than the carrier.
+    pub(crate) fn mcs(&self, offset_db: f64) -> Mcs {
+        let snr_db = self.reported_snr_db + self.outer_loop_db + offset_db;
         let fits = self.ladder.iter().rev().find(|mcs| mcs.required_snr_db <= snr_db);
         *fits.unwrap_or(&self.ladder[0])
+    }
+
+    /// The MCS of a TTI in which a link trace lets `bytes` pass on `n_prb` PRB
+    /// pairs: signalled as the one whose block comes nearest.
+    pub(crate) fn replayed(&self, bytes: u32, n_prb: u16) -> Mcs {
+        let far = |mcs: &&Mcs| mcs.tbs_bytes(n_prb).abs_diff(bytes);
+        let nearest = *self.ladder.iter().min_by_key(far).unwrap_or(&self.ladder[0]);
+        Mcs { replayed: Some((bytes, n_prb)), ..nearest }
     }
 }
 
@@ -179,14 +303,13 @@ fn mcs_of(table: McsTable, index: u8) -> Option<Mcs> {
     // At 50 PRB pairs; the efficiency hardly depends on their number.
     let bits_per_re = f64::from(tbs_bits(i_tbs, 50)?) / (50.0 * DATA_RE_PER_PRB);
     let required_snr_db = required_snr_db(bits_per_re);
-    Some(Mcs { index, i_tbs, modulation: entry.modulation?, required_snr_db })
+    Some(Mcs { index, i_tbs, modulation: entry.modulation?, required_snr_db, replayed: None })
 }
 
 /// The SNR that the CQI of an SNR stands for: that of the highest efficiency it
 /// carries (TS 36.213, 7.2.3), -10 dB for index 0 (out of range).
-fn quantise_cqi(snr_db: f64) -> f64 {
-    let floors = CQI_EFFICIENCY.map(required_snr_db);
-    floors.into_iter().rev().find(|&floor| floor <= snr_db).unwrap_or(-10.0)
+fn quantise_cqi(floors_db: &[f64; 15], snr_db: f64) -> f64 {
+    floors_db.iter().rev().copied().find(|&floor| floor <= snr_db).unwrap_or(-10.0)
 }
 
 #[cfg(test)]
@@ -195,14 +318,14 @@ mod tests {
 
     /// Share of failed first transmissions over a minute on a fading link.
     fn first_bler(mean_db: f64) -> f64 {
-        let mut fading = Fading::new(mean_db, 3.0, 80.0, Random::new(1, 1));
+        let mut fading = Fading::new(mean_db, &LinkConfig::default(), 0, Random::new(1, 1));
         let mut link = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, mean_db);
         let mut dice = Random::new(1, 2);
         let mut failed = 0;
         for tti in 0..60_000 {
-            fading.step();
+            fading.advance(tti);
             link.observe(tti, fading.snr_db());
-            let crc_ok = !dice.chance(link.mcs().bler(linear(fading.snr_db())));
+            let crc_ok = !dice.chance(link.mcs(0.0).bler(linear(fading.snr_db())));
             link.learn(crc_ok);
             failed += u32::from(!crc_ok);
         }

@@ -3,6 +3,7 @@
 
 use airmile_model::{Measurement, Position};
 
+use crate::frame::Frame;
 use crate::link::{db, linear};
 use crate::random::Random;
 use crate::scenario::{MeasurementConfig, Scenario};
@@ -16,6 +17,9 @@ const COMBINING_GAIN_DB: f64 = 3.0;
 /// Steps of the logs' fields.
 const POWER_STEP_DB: f64 = 0.0625;
 const SNR_STEP_DB: f64 = 0.1;
+
+/// What the logs' SNR field holds: 9 bits from -20 dB up (0xB193).
+const SNR_RANGE_DB: (f64, f64) = (-20.0, 31.1);
 
 /// What the logs' raw zeros read as (0xB193).
 const RAW_ZERO_RSRP_DBM: f32 = -180.0;
@@ -32,6 +36,7 @@ pub(crate) struct Meter {
     earfcn: u32,
     pci: u16,
     config: MeasurementConfig,
+    period_ttis: i64,
     random: Random,
     neighbour: Random,
 }
@@ -46,7 +51,7 @@ struct Reading {
 }
 
 impl Meter {
-    pub(crate) fn new(scenario: &Scenario) -> Self {
+    pub(crate) fn new(scenario: &Scenario, frame: Frame) -> Self {
         let cell = &scenario.cell;
         Self {
             n_prb: cell.n_prb.into(),
@@ -56,6 +61,7 @@ impl Meter {
             snr_mean_db: scenario.link.snr_mean_db,
             earfcn: cell.earfcn,
             pci: cell.pci,
+            period_ttis: i64::from(scenario.measurement.period_ms) * frame.slots_per_ms(),
             config: scenario.measurement.clone(),
             random: Random::new(scenario.seed, 30),
             neighbour: Random::new(scenario.seed, 31),
@@ -64,7 +70,7 @@ impl Meter {
 
     /// Whether a TTI is measured.
     pub(crate) const fn measures(&self, tti: i64) -> bool {
-        tti % self.config.period_ms as i64 == 0
+        tti % self.period_ttis == 0
     }
 
     /// Noise and interference now, over their mean.
@@ -96,8 +102,8 @@ impl Meter {
             rssi_rx0_dbm: power(rx0.rssi_dbm),
             rssi_rx1_dbm: power(rx1.rssi_dbm),
             rssi_dbm: power(strong.rssi_dbm),
-            snr_rx0_db: Some(quantise(rx0.snr_db, SNR_STEP_DB)),
-            snr_rx1_db: Some(quantise(rx1.snr_db, SNR_STEP_DB)),
+            snr_rx0_db: Some(quantise_snr(rx0.snr_db)),
+            snr_rx1_db: Some(quantise_snr(rx1.snr_db)),
         };
         if self.config.rx1_stuck {
             measurement.rsrp_rx1_dbm = Some(RAW_ZERO_RSRP_DBM);
@@ -126,6 +132,10 @@ impl Meter {
         let snr_db = snr_db + snr_error_sigma_db * self.random.normal();
         Reading { rsrp_dbm, rsrq_db, rssi_dbm, snr_db }
     }
+}
+
+fn quantise_snr(snr_db: f64) -> f32 {
+    quantise(snr_db.clamp(SNR_RANGE_DB.0, SNR_RANGE_DB.1), SNR_STEP_DB)
 }
 
 fn quantise(value: f64, step: f64) -> f32 {

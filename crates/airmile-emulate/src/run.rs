@@ -4,10 +4,13 @@ use std::collections::{HashMap, VecDeque};
 
 use airmile_model::{Direction, Record, Stamp, Transfer, TransferTruth, TruthRun, TtiIndex};
 
-use crate::cell::{Cell, EPOCH_NS};
+use crate::cell::{Cell, CellTruth, EPOCH_NS};
 use crate::flow::{Ended, Flow, Packet};
+use crate::frame::Frame;
+use crate::party::{self, Notebook};
 use crate::rlc::Sdu;
 use crate::scenario::{Scenario, ScenarioError};
+use crate::simulation::{Simulation, Sink};
 use crate::truth::{CellUse, throughput_time_ms};
 
 /// What a run leaves.
@@ -63,17 +66,102 @@ pub struct Totals {
     pub unsent_bytes: u64,
     /// Were sent, their SDUs not delivered.
     pub in_transit_bytes: u64,
+    /// Found no room in the queue.
+    pub dropped_bytes: u64,
 }
 
-/// Runs a scenario.
+/// Something that an application on the measured phone did or saw.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct AppNote {
+    /// When, in ns since the Unix epoch.
+    pub at_ns: i64,
+    /// Which application.
+    pub app: String,
+    /// What: `request`, `first_byte`, `end`, `failed`, `segment_chosen`,
+    /// `playback_started`, `stalled`, `resumed`, `playback_ended`,
+    /// `page_started`, `page_loaded`, `done`.
+    pub event: &'static str,
+    /// The transfer that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Application bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// A number with it: bits per second of a segment that was chosen, ms of a
+    /// stall that has ended or of a page that has loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// More in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+}
+
+impl AppNote {
+    pub(crate) fn new(at_ns: i64, app: &str) -> Self {
+        let app = app.to_owned();
+        Self { at_ns, app, event: "", id: None, bytes: None, value: None, what: None }
+    }
+}
+
+/// What a run leaves beside what went to its [`Sink`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// First TTI.
+    pub first_tti: TtiIndex,
+    /// TTIs.
+    pub n_tti: u32,
+    /// Length of a TTI in ns.
+    pub slot_ns: i64,
+    /// What only the base station knows.
+    pub truth: CellTruth,
+    /// Transfers of the measured phone that ended, by start.
+    pub transfers: Vec<EmulatedTransfer>,
+    /// Bytes of each user, downlink and uplink, by where they are at the end.
+    pub totals: Vec<[Totals; 2]>,
+    /// What the applications noted down, in time order.
+    pub notes: Vec<AppNote>,
+}
+
+/// Runs a scenario and keeps all of it.
 ///
 /// # Errors
 /// A scenario that cannot be run.
 pub fn run(scenario: &Scenario) -> Result<Trace, ScenarioError> {
+    let mut records = Vec::new();
+    let outcome = run_into(scenario, &mut Keep(&mut records))?;
+    Ok(Trace {
+        first_tti: outcome.first_tti,
+        n_tti: outcome.n_tti,
+        records,
+        transfers: outcome.transfers,
+        truth: outcome.truth.dl,
+        ul_truth: outcome.truth.ul,
+        cell_use: outcome.truth.cell_use,
+        totals: outcome.totals[0],
+    })
+}
+
+/// Keeps the records.
+struct Keep<'a>(&'a mut Vec<Record>);
+
+impl Sink for Keep<'_> {
+    fn record(&mut self, record: Record) {
+        self.0.push(record);
+    }
+}
+
+/// Runs a scenario; what it leaves on the way goes to `sink`.
+///
+/// # Errors
+/// A scenario that cannot be run.
+pub fn run_into(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+    if scenario.traffic.is_empty() {
+        return run_apps(scenario, sink);
+    }
     let mut run = Run::new(scenario)?;
     let mut idle_ms = 0;
     for _ in 0..scenario.duration_ms {
-        run.step();
+        run.step(sink);
         idle_ms = if run.flows.iter().all(Flow::is_done) { idle_ms + 1 } else { 0 };
         if idle_ms >= scenario.tail_ms.max(1) {
             break;
@@ -108,7 +196,6 @@ struct Run {
     to_server: Pipe,
     on_air: HashMap<u64, Packet>,
     next_id: u64,
-    records: Vec<Record>,
     /// Bytes arrived and delivered, downlink and uplink.
     bytes: [(u64, u64); 2],
 }
@@ -127,12 +214,11 @@ impl Run {
             to_server: Pipe { delay: rtt - rtt / 2, ..Pipe::default() },
             on_air: HashMap::new(),
             next_id: 0,
-            records: Vec::new(),
             bytes: [(0, 0); 2],
         })
     }
 
-    fn step(&mut self) {
+    fn step(&mut self, sink: &mut impl Sink) {
         let now = self.cell.tti().0;
         while let Some(packet) = self.to_server.pop(now) {
             self.flows[packet.flow].receive(Direction::Ul, packet, now);
@@ -151,7 +237,7 @@ impl Run {
         }
         self.cell.step();
         while let Some(record) = self.cell.poll_record() {
-            self.records.push(record);
+            sink.record(record);
         }
         while let Some(delivery) = self.cell.poll_delivery() {
             self.bytes[delivery.dir as usize].1 += u64::from(delivery.sdu.bytes);
@@ -169,42 +255,136 @@ impl Run {
         self.next_id += 1;
         self.on_air.insert(sdu.id, packet);
         self.bytes[dir as usize].0 += u64::from(sdu.bytes);
-        self.cell.push(dir, sdu);
+        self.cell.push(0, dir, sdu);
     }
 
-    fn finish(self) -> Trace {
+    fn finish(self) -> Outcome {
         let end = self.cell.tti();
+        let slot_ns = self.cell.slot_ns();
         let totals = [Direction::Dl, Direction::Ul].map(|dir| {
             let (arrived_bytes, delivered_bytes) = self.bytes[dir as usize];
-            let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(dir);
-            Totals { dir, arrived_bytes, delivered_bytes, unsent_bytes, in_transit_bytes }
+            let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(0, dir);
+            let dropped_bytes = self.cell.dropped_bytes(0, dir);
+            Totals {
+                dir,
+                arrived_bytes,
+                delivered_bytes,
+                unsent_bytes,
+                in_transit_bytes,
+                dropped_bytes,
+            }
         });
         let truth = self.cell.into_truth();
-        let mut ended: Vec<Ended> = self.flows.into_iter().flat_map(Flow::into_ended).collect();
-        ended.sort_by_key(|transfer| transfer.start);
-        let describe = |ended| {
-            let Ended { id, dir, start, end, bytes } = ended;
-            let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };
-            let stamp = |tti: TtiIndex| Stamp::modem(EPOCH_NS + tti.0 * 1_000_000);
-            let throughput_time_ms = throughput_time_ms(runs, start, end);
-            let duration_ms = Some(end.since(start) as f64);
-            let (time, tti) = (Some((stamp(start), stamp(end))), Some((start, end)));
-            let truth = TransferTruth { id: id.clone(), throughput_time_ms, duration_ms };
-            EmulatedTransfer {
-                transfer: Transfer { id, time, tti, bytes: Some(bytes), dir: Some(dir) },
-                dir,
-                truth,
-            }
-        };
-        Trace {
+        let ended = self.flows.into_iter().flat_map(Flow::into_ended);
+        let ns = |tti: TtiIndex| EPOCH_NS + tti.0 * slot_ns;
+        let times = ended.map(|Ended { id, dir, start, end, bytes }| Timed {
+            id,
+            dir,
+            start_ns: ns(start),
+            end_ns: ns(end),
+            bytes,
+        });
+        let mut transfers: Vec<EmulatedTransfer> =
+            times.map(|timed| timed.describe(&truth, slot_ns)).collect();
+        transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
+        Outcome {
             first_tti: self.first_tti,
             n_tti: end.since(self.first_tti) as u32,
-            records: self.records,
-            transfers: ended.into_iter().map(describe).collect(),
-            truth: truth.dl,
-            ul_truth: truth.ul,
-            cell_use: truth.cell_use,
-            totals,
+            slot_ns,
+            notes: note_down(&transfers),
+            transfers,
+            totals: vec![totals],
+            truth,
         }
     }
+}
+
+/// A transfer as its application timed it.
+#[derive(Debug, Clone)]
+pub(crate) struct Timed {
+    pub(crate) id: String,
+    pub(crate) dir: Direction,
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    pub(crate) bytes: u64,
+}
+
+impl Timed {
+    /// With what the queue of its direction did meanwhile.
+    pub(crate) fn describe(self, truth: &CellTruth, slot_ns: i64) -> EmulatedTransfer {
+        let Self { id, dir, start_ns, end_ns, bytes } = self;
+        let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };
+        let start = TtiIndex((start_ns - EPOCH_NS).div_euclid(slot_ns));
+        let end = TtiIndex((end_ns - EPOCH_NS + slot_ns - 1).div_euclid(slot_ns));
+        let slot_ms = slot_ns as f64 / 1e6;
+        let throughput_time_ms = throughput_time_ms(runs, start, end) * slot_ms;
+        let duration_ms = Some(end.since(start) as f64 * slot_ms);
+        let time = Some((Stamp::modem(start_ns), Stamp::modem(end_ns)));
+        let truth = TransferTruth { id: id.clone(), throughput_time_ms, duration_ms };
+        let tti = Some((start, end));
+        EmulatedTransfer {
+            transfer: Transfer { id, time, tti, bytes: Some(bytes), dir: Some(dir) },
+            dir,
+            truth,
+        }
+    }
+}
+
+/// Requests and ends of transfers, as an application's log.
+fn note_down(transfers: &[EmulatedTransfer]) -> Vec<AppNote> {
+    let of = |t: &EmulatedTransfer| {
+        let (start, end) = t.transfer.time?;
+        let note = |event, at_ns| AppNote {
+            event,
+            id: Some(t.transfer.id.clone()),
+            bytes: t.transfer.bytes,
+            ..AppNote::new(at_ns, &t.transfer.id)
+        };
+        Some([note("request", start.ns), note("end", end.ns)])
+    };
+    let mut notes: Vec<AppNote> = transfers.iter().filter_map(of).flatten().collect();
+    notes.sort_by_key(|note| note.at_ns);
+    notes
+}
+
+/// Runs the applications of a scenario over their transports.
+fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+    scenario.validate()?;
+    let frame = Frame::new(scenario);
+    let start_ns = EPOCH_NS + i64::from(scenario.first_tti) * frame.slot_ns();
+    let mut simulation = Simulation::new(scenario, party::users(scenario, start_ns))?;
+    let mut notebook = Notebook::default();
+    let slots_per_ms = frame.slots_per_ms();
+    let mut idle = 0;
+    for tti in 0..i64::from(scenario.duration_ms) * slots_per_ms {
+        simulation.step(sink);
+        // Once a ms is enough to see the end.
+        if tti % slots_per_ms != 0 {
+            continue;
+        }
+        let Some(phone) = simulation.phone(0) else { break };
+        for (app, event) in phone.events() {
+            notebook.take(&scenario.apps, app, event);
+        }
+        let done = !scenario.apps.is_empty() && phone.is_done();
+        idle = if done { idle + 1 } else { 0 };
+        if idle > scenario.tail_ms.max(1) {
+            break;
+        }
+    }
+    let slot_ns = frame.slot_ns();
+    let ended = simulation.finish();
+    let describe = |timed: Timed| timed.describe(&ended.truth, slot_ns);
+    let mut transfers: Vec<EmulatedTransfer> = notebook.ended.into_iter().map(describe).collect();
+    transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
+    notebook.notes.sort_by_key(|note| note.at_ns);
+    Ok(Outcome {
+        first_tti: ended.first_tti,
+        n_tti: ended.n_tti,
+        slot_ns,
+        truth: ended.truth,
+        transfers,
+        totals: ended.totals,
+        notes: notebook.notes,
+    })
 }

@@ -4,7 +4,7 @@ use crate::scenario::SchedulerKind;
 
 /// A user that could be served in a TTI.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate {
+pub(crate) struct Candidate<'a> {
     pub(crate) user: usize,
     /// PRB pairs of a HARQ retransmission that is due: it goes first, and has
     /// the size of the first transmission.
@@ -14,14 +14,25 @@ pub(crate) struct Candidate {
     pub(crate) need_prb: u16,
     /// Bytes that a whole TTI would carry.
     pub(crate) rate_bytes: f64,
+    /// The same of each resource block group's quality; empty where only the
+    /// carrier's is known.
+    pub(crate) group_rates: &'a [f64],
 }
 
 /// PRB pairs for a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Allocation {
     pub(crate) user: usize,
     pub(crate) n_prb: u16,
     pub(crate) retx: bool,
+    /// The resource block groups, where it matters which.
+    pub(crate) groups: Vec<u16>,
+}
+
+impl Allocation {
+    const fn new(user: usize, n_prb: u16, retx: bool) -> Self {
+        Self { user, n_prb, retx, groups: Vec::new() }
+    }
 }
 
 /// Weight of a TTI in the average throughput of proportional fairness (chosen
@@ -56,45 +67,66 @@ impl Scheduler {
         Self { kind, n_prb, rbg_prb: rbg_prb(n_prb), averages: vec![1.0; users], turn: 0 }
     }
 
-    /// Shares a TTI among the candidates.
+    /// Shares a TTI among the candidates, in order of user.
     pub(crate) fn allocate(&mut self, candidates: &[Candidate]) -> Vec<Allocation> {
         match self.kind {
-            SchedulerKind::WholeTti => self.whole_tti(candidates).into_iter().collect(),
             SchedulerKind::RoundRobin => self.round_robin(candidates),
+            SchedulerKind::PfFrequency => self.by_group(candidates),
+            SchedulerKind::WholeTti | SchedulerKind::MaxCi | SchedulerKind::BlindEqual => {
+                self.whole_tti(candidates).into_iter().collect()
+            }
         }
     }
 
     /// Tells the bytes that each user got in the TTI.
-    pub(crate) fn account(&mut self, served_bytes: impl Fn(usize) -> u32) {
-        for (user, average) in self.averages.iter_mut().enumerate() {
-            let served = f64::from(served_bytes(user));
-            *average += AVERAGE_WEIGHT * (served - *average);
+    pub(crate) fn account(&mut self, served: &[(usize, u32)]) {
+        for average in &mut self.averages {
+            *average -= AVERAGE_WEIGHT * *average;
+        }
+        for &(user, bytes) in served {
+            self.averages[user] += AVERAGE_WEIGHT * f64::from(bytes);
         }
     }
 
-    /// Proportional fair: the user whose rate is highest over its average has
-    /// the TTI; what it does not need stays empty. Retransmissions go first.
+    /// How good it is to serve a user whose TTI would carry `rate` bytes.
+    fn metric(&self, user: usize, rate: f64) -> f64 {
+        let average = self.averages[user].max(1e-3);
+        match self.kind {
+            SchedulerKind::MaxCi => rate,
+            SchedulerKind::BlindEqual => 1.0 / average,
+            _ => rate / average,
+        }
+    }
+
+    /// The user whose metric is highest has the TTI; what it does not need
+    /// stays empty. Retransmissions go first.
     fn whole_tti(&self, candidates: &[Candidate]) -> Option<Allocation> {
-        let metric = |c: &&Candidate| c.rate_bytes / self.averages[c.user].max(1e-3);
+        let metric = |c: &&Candidate| self.metric(c.user, c.rate_bytes);
         let better = |a: &&Candidate, b: &&Candidate| metric(a).total_cmp(&metric(b));
         let waiting = candidates.iter().filter(|c| c.retx_prb.is_some());
         if let Some(Candidate { user, retx_prb: Some(n_prb), .. }) = waiting.max_by(better) {
-            return Some(Allocation { user: *user, n_prb: *n_prb, retx: true });
+            return Some(Allocation::new(*user, *n_prb, true));
         }
         let chosen = candidates.iter().filter(|c| c.need_prb > 0).max_by(better)?;
-        Some(Allocation { user: chosen.user, n_prb: chosen.need_prb, retx: false })
+        Some(Allocation::new(chosen.user, chosen.need_prb, false))
     }
 
-    /// Equal shares; what one does not need passes to the next.
-    fn round_robin(&mut self, candidates: &[Candidate]) -> Vec<Allocation> {
+    /// Retransmissions, and the PRB pairs that they leave.
+    fn retransmissions(&self, candidates: &[Candidate]) -> (Vec<Allocation>, u16) {
         let mut free = self.n_prb;
         let mut allocations = Vec::new();
         for c in candidates {
             if let Some(n_prb) = c.retx_prb.filter(|&n_prb| n_prb <= free) {
                 free -= n_prb;
-                allocations.push(Allocation { user: c.user, n_prb, retx: true });
+                allocations.push(Allocation::new(c.user, n_prb, true));
             }
         }
+        (allocations, free)
+    }
+
+    /// Equal shares; what one does not need passes to the next.
+    fn round_robin(&mut self, candidates: &[Candidate]) -> Vec<Allocation> {
+        let (mut allocations, mut free) = self.retransmissions(candidates);
         let mut waiting: Vec<_> =
             candidates.iter().filter(|c| c.retx_prb.is_none() && c.need_prb > 0).collect();
         let first = waiting.iter().position(|c| c.user >= self.turn).unwrap_or(0);
@@ -107,7 +139,44 @@ impl Scheduler {
             left -= 1;
             free -= n_prb;
             if n_prb > 0 {
-                allocations.push(Allocation { user: c.user, n_prb, retx: false });
+                allocations.push(Allocation::new(c.user, n_prb, false));
+            }
+        }
+        allocations
+    }
+
+    /// Proportional fair in frequency: each resource block group goes to the
+    /// user whose rate on it is highest over its average, until it has enough.
+    fn by_group(&self, candidates: &[Candidate]) -> Vec<Allocation> {
+        let (mut allocations, free) = self.retransmissions(candidates);
+        // Where retransmissions lie does not matter: they take the last groups.
+        let groups = free / self.rbg_prb;
+        let first_new = allocations.len();
+        let mut waiting: Vec<_> =
+            candidates.iter().filter(|c| c.retx_prb.is_none() && c.need_prb > 0).collect();
+        for group in 0..groups {
+            let rate = |c: &Candidate| {
+                c.group_rates.get(usize::from(group)).copied().unwrap_or(c.rate_bytes)
+            };
+            let metric = |c: &&&Candidate| self.metric(c.user, rate(c));
+            let best = waiting.iter().max_by(|a, b| metric(a).total_cmp(&metric(b)));
+            let Some(&chosen) = best else { break };
+            let new = &mut allocations[first_new..];
+            let n_prb = match new.iter_mut().find(|a| a.user == chosen.user) {
+                Some(has) => {
+                    has.n_prb += self.rbg_prb;
+                    has.groups.push(group);
+                    has.n_prb
+                }
+                None => {
+                    let mut first = Allocation::new(chosen.user, self.rbg_prb, false);
+                    first.groups.push(group);
+                    allocations.push(first);
+                    self.rbg_prb
+                }
+            };
+            if n_prb >= chosen.need_prb {
+                waiting.retain(|c| c.user != chosen.user);
             }
         }
         allocations
@@ -118,8 +187,8 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    fn candidate(user: usize, retx_prb: Option<u16>, need_prb: u16) -> Candidate {
-        Candidate { user, retx_prb, need_prb, rate_bytes: 1_000.0 }
+    fn candidate(user: usize, retx_prb: Option<u16>, need_prb: u16) -> Candidate<'static> {
+        Candidate { user, retx_prb, need_prb, rate_bytes: 1_000.0, group_rates: &[] }
     }
 
     fn check(kind: SchedulerKind, candidates: &[Candidate], expected: &[(usize, u16, bool)]) {
@@ -138,6 +207,12 @@ mod tests {
     }
 
     #[test]
+    fn the_strongest_has_it_all_under_max_ci() {
+        let strong = Candidate { rate_bytes: 2_000.0, ..candidate(1, None, 50) };
+        check(SchedulerKind::MaxCi, &[candidate(0, None, 50), strong], &[(1, 50, false)]);
+    }
+
+    #[test]
     fn round_robin_hands_on_what_is_not_needed() {
         let kind = SchedulerKind::RoundRobin;
         let three = [candidate(0, None, 6), candidate(1, None, 50), candidate(2, None, 50)];
@@ -147,15 +222,37 @@ mod tests {
     }
 
     #[test]
-    fn the_starved_user_comes_next() {
-        let mut scheduler = Scheduler::new(SchedulerKind::WholeTti, 50, 2);
-        let both = [candidate(0, None, 50), candidate(1, None, 50)];
+    fn groups_go_to_who_is_best_on_them() {
+        // 16 whole groups of 3 PRB pairs; user 1 is better on every second one.
+        let rates: Vec<f64> = (0..17).map(|g| if g % 2 == 0 { 500.0 } else { 1_500.0 }).collect();
+        let picky = Candidate { group_rates: &rates, ..candidate(1, None, 50) };
+        let kind = SchedulerKind::PfFrequency;
+        check(kind, &[candidate(0, None, 50), picky], &[(0, 24, false), (1, 24, false)]);
+        check(kind, &[candidate(0, None, 6), picky], &[(0, 6, false), (1, 42, false)]);
+        check(kind, &[candidate(0, Some(20), 50), picky], &[(0, 20, true), (1, 30, false)]);
+    }
+
+    /// Turns of two users of unequal rates within 1000 TTIs.
+    fn turns(kind: SchedulerKind) -> [usize; 2] {
+        let mut scheduler = Scheduler::new(kind, 50, 2);
+        let weak = Candidate { rate_bytes: 500.0, ..candidate(0, None, 50) };
+        let both = [weak, candidate(1, None, 50)];
         let mut turns = [0; 2];
         for _ in 0..1_000 {
             let user = scheduler.allocate(&both)[0].user;
             turns[user] += 1;
-            scheduler.account(|u| if u == user { 1_000 } else { 0 });
+            scheduler.account(&[(user, if user == 0 { 500 } else { 1_000 })]);
         }
-        assert_eq!(turns, [500, 500]);
+        turns
+    }
+
+    #[test]
+    fn equal_time_or_equal_throughput() {
+        let near = |got: [usize; 2], expected: [usize; 2]| {
+            assert!(got[0].abs_diff(expected[0]) <= 10, "{got:?} {expected:?}");
+        };
+        near(turns(SchedulerKind::WholeTti), [500, 500]);
+        near(turns(SchedulerKind::BlindEqual), [667, 333]);
+        near(turns(SchedulerKind::MaxCi), [0, 1_000]);
     }
 }

@@ -1,18 +1,19 @@
-//! The uplink shared channel of the phone: scheduling requests, buffer status
-//! reports, grants, and blocks. Other users' uplinks are not emulated: what the
-//! phone may get is set by the scenario.
+//! The uplink shared channel of a phone: scheduling requests, buffer status
+//! reports, grants, and blocks.
 
 use std::collections::VecDeque;
 
 use airmile_model::Modulation;
 use airmile_model::tables::{McsTable, bsr_upper_bound_bytes};
 
-use crate::downlink::RlcEnd;
-use crate::harq::{Harq, PROCESSES, Transmission};
+use crate::cell::RlcEnd;
+use crate::frame::Frame;
+use crate::harq::{Harq, Transmission};
 use crate::link::{Fading, LinkAdaptation, Mcs, linear};
 use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR};
 use crate::random::Random;
-use crate::scenario::{Scenario, UplinkConfig};
+use crate::scenario::{LinkConfig, LinkTrace, Scenario, UplinkConfig};
+use std::sync::Arc;
 
 /// TTIs from a grant to its transmission, and from a transmission to when the
 /// base station can act on it (TS 36.213, 8).
@@ -67,6 +68,8 @@ struct Carried {
 #[derive(Debug, Clone)]
 pub(crate) struct Uplink {
     config: UplinkConfig,
+    frame: Frame,
+    trace: Option<Arc<LinkTrace>>,
     fading: Fading,
     adaptation: LinkAdaptation,
     harq: Harq<Carried>,
@@ -83,40 +86,59 @@ pub(crate) struct Uplink {
 }
 
 impl Uplink {
-    pub(crate) fn new(scenario: &Scenario, first_tti: i64) -> Self {
-        let link = &scenario.link;
-        let random = Random::new(scenario.seed, 20);
-        let fading = Fading::new(
-            link.ul_snr_mean_db,
-            link.fading_sigma_db,
-            link.fading_coherence_ms,
-            random,
-        );
+    /// The uplink of the user `user` whose radio is `link`.
+    pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, user: usize, frame: Frame) -> Self {
+        let first_tti = i64::from(scenario.first_tti);
+        // The measured phone's streams, and those of the others.
+        let stream = if user == 0 { 20 } else { 100_000 + 2 * user as u64 };
+        let random = Random::new(scenario.seed, stream);
+        let link = frame.scaled_link(link);
+        let fading = Fading::new(link.ul_snr_mean_db, &link, first_tti, random);
         let adaptation = LinkAdaptation::new(McsTable::Pusch, link.bler_target, fading.snr_db());
         Self {
             config: scenario.uplink.clone(),
+            trace: link.ul_trace.clone(),
             fading,
             adaptation,
-            harq: Harq::new(),
-            dice: Random::new(scenario.seed, 21),
+            harq: Harq::new(frame.harq_round_trip_ttis()),
+            dice: Random::new(scenario.seed, stream + 1),
             grants: VecDeque::new(),
             granted: VecDeque::new(),
             last_grant: first_tti - i64::from(scenario.uplink.grant_every_tti),
             believed_bytes: 0,
             notices: VecDeque::new(),
             last_bsr: first_tti - BSR_PERIOD_TTIS,
+            frame,
         }
     }
 
-    /// Goes through a TTI; `phone` is the phone's end of the bearer.
+    /// Goes through a TTI up to what the phone sends; `phone` is its end of the
+    /// bearer. The base station's [`grant`](Self::grant) follows.
     pub(crate) fn step(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<Sent> {
-        self.fading.step();
+        self.fading.advance(tti);
         self.adaptation.observe(tti, self.fading.snr_db());
         self.take_notices(tti);
+        if !self.frame.is_uplink(tti) {
+            return None;
+        }
         self.request(tti, phone);
-        let sent = self.transmit(tti, phone);
-        self.grant(tti);
-        sent
+        self.transmit(tti, phone)
+    }
+
+    /// PRB pairs that are taken already in the TTI which a grant now is for.
+    pub(crate) fn taken_prb(&self, tti: i64) -> u16 {
+        self.harq.retx_prb_at(tti + GRANT_TTIS)
+    }
+
+    /// What a block of the phone can be in a TTI.
+    fn mcs(&self, at: i64) -> Mcs {
+        match &self.trace {
+            Some(trace) => {
+                let bytes = trace.bytes_at(self.frame.ms(at)) / self.frame.slots_per_ms() as u32;
+                self.adaptation.replayed(bytes, self.config.max_prb)
+            }
+            None => self.adaptation.mcs(0.0),
+        }
     }
 
     /// The base station reads what has arrived.
@@ -133,7 +155,7 @@ impl Uplink {
                 }
             };
         }
-        self.granted.retain(|(at, _)| *at > tti - 2 * PROCESSES as i64);
+        self.granted.retain(|(at, _)| *at > tti - 2 * self.frame.harq_round_trip_ttis());
     }
 
     /// The phone asks for a grant when data waits and none is coming (TS
@@ -142,33 +164,53 @@ impl Uplink {
         let waits = buffer_bytes(phone, tti) > 0;
         let nothing_comes =
             self.grants.is_empty() && self.notices.is_empty() && self.believed_bytes == 0;
-        let occasion = tti.rem_euclid(i64::from(self.config.sr_period_ms)) == 0;
+        let occasion = self.is_sr_occasion(tti);
         if waits && nothing_comes && occasion && self.harq.is_idle() {
             self.notices.push_back((tti + GRANT_TTIS, Notice::Request));
         }
     }
 
-    /// The base station grants a later TTI. Uplink HARQ is synchronous: the TTI
+    /// The first uplink TTI of each period.
+    fn is_sr_occasion(&self, tti: i64) -> bool {
+        let period = i64::from(self.config.sr_period_ms) * self.frame.slots_per_ms();
+        let since = tti.rem_euclid(period);
+        !(tti - since..tti).any(|earlier| self.frame.is_uplink(earlier))
+    }
+
+    /// The base station grants a later TTI, `free_prb` PRB pairs at most; gives
+    /// the PRB pairs granted. Uplink HARQ is synchronous: the TTI
     /// gives the process, and a retransmission has priority (TS 36.213, 8).
-    fn grant(&mut self, tti: i64) {
+    pub(crate) fn grant(&mut self, tti: i64, free_prb: u16) -> u16 {
         let at = tti + GRANT_TTIS;
         let spaced = tti - self.last_grant >= i64::from(self.config.grant_every_tti);
-        if self.believed_bytes == 0 || !spaced || !self.harq.is_free(process_of(at), at) {
-            return;
+        let most = self.config.max_prb.min(free_prb);
+        let process = self.harq.of_tti(at);
+        if self.believed_bytes == 0
+            || !spaced
+            || most == 0
+            || !self.frame.is_uplink(at)
+            || !self.harq.is_free(process, at)
+        {
+            return 0;
         }
-        let mcs = self.adaptation.mcs();
+        let mcs = self.mcs(at);
         // Headers: MAC 3, BSR 2, RLC 2 and some length indicators.
         let wanted = self.believed_bytes + 16;
-        let n_prb = transform_size(mcs.prbs_for(wanted, self.config.max_prb), self.config.max_prb);
+        let n_prb = transform_size(mcs.prbs_for(wanted, most), most);
         let tbs_bytes = mcs.tbs_bytes(n_prb);
         if tbs_bytes < LEAST_BLOCK_BYTES {
-            self.believed_bytes = 0;
-            return;
+            // Others may leave more another time, a trace too; a whole grant
+            // that is too small never will.
+            if most == self.config.max_prb && self.trace.is_none() {
+                self.believed_bytes = 0;
+            }
+            return 0;
         }
         self.grants.push_back((at, Assigned { n_prb, mcs }));
         self.granted.push_back((at, tbs_bytes.into()));
         self.last_grant = tti;
         self.believed_bytes = self.believed_bytes.saturating_sub(tbs_bytes.into());
+        n_prb
     }
 
     fn transmit(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<Sent> {
@@ -177,7 +219,7 @@ impl Uplink {
             None => {
                 let assigned = self.grants.front().filter(|(at, _)| *at <= tti)?.1;
                 self.grants.pop_front();
-                let id = process_of(tti);
+                let id = self.harq.of_tti(tti);
                 (id, Some(self.start(id, assigned, tti, phone)))
             }
         };
@@ -237,11 +279,6 @@ impl Uplink {
 /// Bytes available for transmission at the phone (TS 36.322, 4.5).
 fn buffer_bytes(phone: &RlcEnd, tti: i64) -> u64 {
     phone.sender.queue_bytes() + u64::from(phone.receiver.status_bytes(tti))
-}
-
-/// The process of a TTI.
-const fn process_of(tti: i64) -> usize {
-    tti.rem_euclid(PROCESSES as i64) as usize
 }
 
 /// The index that a BSR reports (TS 36.321, table 6.1.3.1-1).

@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use airmile_emulate::workload::Workload;
 use airmile_emulate::{
-    CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig, Scenario,
-    SchedulerKind, Trace, Traffic, UplinkConfig, WindowConfig, run, throughput_time_ms,
+    AppConfig, Carrier, CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig,
+    RlcConfig, Scenario, SchedulerKind, Trace, Traffic, UplinkConfig, WindowConfig, run,
+    throughput_time_ms,
 };
 use airmile_model::{Direction, Grant, MacBlock, Record, RlcPdu, TruthRun, TtiState};
 use proptest::prelude::*;
@@ -41,17 +43,21 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     ]
 }
 
-fn competing() -> impl Strategy<Value = Competing> {
+fn competing() -> impl Strategy<Value = Vec<Competing>> {
     prop_oneof![
-        Just(Competing::None),
-        (1u16..4).prop_map(|users| Competing::FullBuffer { users }),
+        Just(Vec::new()),
+        (1u16..4).prop_map(|users| vec![Competing::FullBuffer { users }]),
         (1u16..4, 1_000u32..100_000, 1u32..500).prop_map(
-            |(users, mean_file_bytes, mean_pause_ms)| Competing::Sporadic {
+            |(users, mean_file_bytes, mean_pause_ms)| vec![Competing::Sporadic {
                 users,
                 mean_file_bytes,
                 mean_pause_ms
-            }
+            }]
         ),
+        (1u16..4, 1u32..4_000_000).prop_map(|(users, rate_bps)| vec![
+            Competing::OnOff { users, rate_bps, mean_on_ms: 200, mean_off_ms: 300 },
+            Competing::Video { users, segment_ms: 500, bitrate_bps: rate_bps },
+        ]),
     ]
 }
 
@@ -66,16 +72,48 @@ fn rlc() -> impl Strategy<Value = RlcConfig> {
     )
 }
 
+/// What a phone does over TCP.
+fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
+    let workload = prop_oneof![
+        (1u64..1_500_000).prop_map(|bytes| Workload::File { bytes, count: 2, gap_ms: 100 }),
+        (1u64..600_000).prop_map(|bytes| Workload::Upload { bytes, count: 1, gap_ms: 0 }),
+        (200_000u64..4_000_000).prop_map(|rate_bps| Workload::Paced {
+            bytes: 300_000,
+            rate_bps,
+            block_bytes: None
+        }),
+        (1u64..20_000).prop_map(|response_bytes| Workload::Interactive {
+            request_bytes: 300,
+            response_bytes,
+            count: 10,
+            gap_ms: 50,
+            think_ms: 10
+        }),
+    ];
+    let transport = prop_oneof![Just(Carrier::Tcp), Just(Carrier::Quic)];
+    let app = (0u32..500, transport, workload).prop_map(|(start_ms, transport, workload)| {
+        AppConfig { name: "app".to_owned(), start_ms, port: 443, transport, workload }
+    });
+    prop::collection::vec(app, 1..3)
+}
+
 prop_compose! {
     fn scenario()(
         seed in any::<u64>(),
         (n_prb, n_tx_antennas) in (select(vec![6u16, 15, 25, 50, 75, 100]), 1u8..=2),
-        scheduler in select(vec![SchedulerKind::WholeTti, SchedulerKind::RoundRobin]),
+        scheduler in select(vec![
+            SchedulerKind::WholeTti,
+            SchedulerKind::RoundRobin,
+            SchedulerKind::PfFrequency,
+            SchedulerKind::MaxCi,
+            SchedulerKind::BlindEqual,
+        ]),
         (snr_mean_db, fading_sigma_db) in (-4.0f64..26.0, 0.0f64..6.0),
         (grant_every_tti, sr_period_ms, rtt_ms) in (1u32..4, 5u32..40, 0u32..100),
         (dl_rlc, ul_rlc) in (rlc(), rlc()),
         competing in competing(),
         traffic in prop::collection::vec(traffic(), 1..3),
+        apps in prop::option::of(apps()),
     ) -> Scenario {
         Scenario {
             seed,
@@ -87,10 +125,18 @@ prop_compose! {
             measurement: MeasurementConfig::default(),
             dl_rlc,
             ul_rlc,
-            uplink: UplinkConfig { max_prb: n_prb.min(20), sr_period_ms, grant_every_tti },
-            core: CoreConfig { rtt_ms },
+            uplink: UplinkConfig {
+                max_prb: n_prb.min(20),
+                sr_period_ms,
+                grant_every_tti,
+                ..UplinkConfig::default()
+            },
+            core: CoreConfig { rtt_ms, ..CoreConfig::default() },
             competing,
-            traffic,
+            // Windows, or transports.
+            traffic: if apps.is_some() { Vec::new() } else { traffic },
+            apps: apps.unwrap_or_default(),
+            ..Scenario::default()
         }
     }
 }
@@ -137,7 +183,7 @@ proptest! {
     fn bytes_are_conserved(scenario in scenario()) {
         let trace = run(&scenario).unwrap();
         for t in &trace.totals {
-            prop_assert_eq!(t.arrived_bytes, t.delivered_bytes + t.unsent_bytes + t.in_transit_bytes);
+            prop_assert_eq!(t.arrived_bytes, t.delivered_bytes + t.unsent_bytes + t.in_transit_bytes + t.dropped_bytes);
         }
         // All that was to be transferred and had the time for it has arrived.
         let delivered = trace.totals[0].delivered_bytes + trace.totals[1].delivered_bytes;
@@ -281,13 +327,14 @@ fn the_queue_recovers_what_harq_gives_up() {
         ul_rlc: RlcConfig::default(),
         uplink: UplinkConfig::default(),
         core: CoreConfig::default(),
-        competing: Competing::None,
+        competing: Vec::new(),
         traffic: vec![Traffic::Download {
             id: "weak".to_owned(),
             start_ms: 0,
             bytes: 1_000_000,
             window: WindowConfig::default(),
         }],
+        ..Scenario::default()
     };
     let trace = run(&scenario).unwrap();
     assert_eq!(trace.transfers.len(), 1, "it ends");
@@ -330,19 +377,23 @@ fn what_waits_for_a_missing_pdu_is_in_transit() {
             t_reordering_ms: 20,
             ..RlcConfig::default()
         },
-        uplink: UplinkConfig { max_prb: 20, sr_period_ms: 33, grant_every_tti: 1 },
-        core: CoreConfig { rtt_ms: 41 },
-        competing: Competing::None,
+        uplink: UplinkConfig { sr_period_ms: 33, ..UplinkConfig::default() },
+        core: CoreConfig { rtt_ms: 41, ..CoreConfig::default() },
+        competing: Vec::new(),
         traffic: vec![Traffic::Download {
             id: "t".to_owned(),
             start_ms: 175,
             bytes: 939_486,
             window: WindowConfig { max_bytes: 36_200, restart_after_idle: false },
         }],
+        ..Scenario::default()
     };
     let trace = run(&scenario).unwrap();
     for t in &trace.totals {
-        assert_eq!(t.arrived_bytes, t.delivered_bytes + t.unsent_bytes + t.in_transit_bytes);
+        assert_eq!(
+            t.arrived_bytes,
+            t.delivered_bytes + t.unsent_bytes + t.in_transit_bytes + t.dropped_bytes
+        );
     }
 }
 
@@ -351,7 +402,9 @@ fn scenarios_are_data() {
     let text = r#"{
         "seed": 1, "duration_ms": 1000,
         "cell": {"n_prb": 100, "scheduler": "round_robin"},
-        "competing": {"kind": "sporadic", "users": 2, "mean_file_bytes": 1000, "mean_pause_ms": 50},
+        "competing": [
+            {"kind": "sporadic", "users": 2, "mean_file_bytes": 1000, "mean_pause_ms": 50}
+        ],
         "traffic": [{"kind": "download", "id": "file", "start_ms": 0, "bytes": 10000}]
     }"#;
     let scenario: Scenario = serde_json::from_str(text).unwrap();

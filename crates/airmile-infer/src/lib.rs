@@ -5,20 +5,25 @@
 //!
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
 //! - [`detect`]: transfers from the allocation alone, where none are given.
+//! - [`distribution`]: quantiles in little memory.
 //! - [`gauge`]: what is measured of a transfer, piece by piece.
 //! - [`load`]: how much of the cell others hold, and what is free (CLAW).
 //! - [`loss`]: what the radio lost, and what it only delayed.
 //! - [`usage`]: how allocation and signal looked over a span.
+//! - [`tcp`]: what the wire saw: flows, RTTs, losses, available bandwidth (Huang).
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
 //! - [`uplink`]: the same of the uplink, from the phone's own buffer.
 
+mod app;
 pub mod burst;
 pub mod detect;
+pub mod distribution;
 pub mod gauge;
 mod held;
 pub mod load;
 pub mod loss;
 mod spans;
+pub mod tcp;
 pub mod transfer;
 pub mod uplink;
 pub mod usage;

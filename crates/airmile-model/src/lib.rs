@@ -8,6 +8,8 @@
 //! `docs/records.md` follow from the one definition.
 
 pub mod finding;
+pub mod flow;
+pub mod packet;
 pub mod problem;
 pub mod radio;
 pub mod records;

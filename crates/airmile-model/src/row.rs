@@ -229,3 +229,16 @@ macro_rules! record {
         }
     };
 }
+
+impl<T: Row> Row for Box<T> {
+    const NAME: &'static str = T::NAME;
+    const DOC: &'static str = T::DOC;
+
+    fn columns() -> Vec<Column> {
+        T::columns()
+    }
+
+    fn values<'a>(&'a self, sink: &mut dyn FnMut(Value<'a>)) {
+        T::values(self, sink);
+    }
+}

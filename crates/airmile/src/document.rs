@@ -29,15 +29,17 @@ impl<T> Document<T> {
     }
 }
 
-/// The JSON schema of each document, by its name.
+/// The JSON schema of each document, by its name; and that of scenario files.
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
-    use crate::{Diagnosis, InspectReport, RadioReport};
+    use crate::{Diagnosis, InspectReport, PacketReport, RadioReport};
     let of = |schema: schemars::Schema| schema.to_value();
     vec![
         ("inspect", of(schemars::schema_for!(Document<InspectReport>))),
         ("radio", of(schemars::schema_for!(Document<RadioReport>))),
         ("diagnose", of(schemars::schema_for!(Document<Diagnosis>))),
+        ("scenario", of(schemars::schema_for!(crate::lab::Scenario))),
+        ("packets", of(schemars::schema_for!(Document<PacketReport>))),
         ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
     ]
 }

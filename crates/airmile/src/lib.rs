@@ -19,6 +19,7 @@ mod input;
 pub mod lab;
 mod limits;
 pub mod live;
+pub mod packets;
 mod recognise;
 mod session;
 mod table;
@@ -27,6 +28,7 @@ pub mod write;
 pub use airmile_decode as codec;
 pub use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 pub use airmile_infer::detect::DetectOptions;
+pub use airmile_infer::tcp as packet_study;
 pub use airmile_infer::usage::Usage;
 pub use airmile_model as model;
 
@@ -45,6 +47,9 @@ pub use document::{Document, VERSION, schemas};
 pub use error::{Error, Result};
 pub use input::{Compression, Input, Progress};
 pub use limits::{Limits, TimePoint, format_utc};
+pub use packets::{
+    Compared, PacketOptions, PacketReport, Table1Row, TableFormat, packet_tables, read_capture,
+};
 pub use recognise::{Foreign, Kind};
 pub use session::{FileReport, Inputs, Loaded, MessageRow, read_inputs};
 pub use table::{ArrowTable, arrow_schema};

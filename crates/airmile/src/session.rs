@@ -1,6 +1,7 @@
 //! One engine for every command: opens inputs, recognises them, and gives
 //! their records in order to a sink, with a report of each file.
 
+mod directory;
 mod foreign;
 
 use std::collections::BTreeMap;
@@ -31,7 +32,8 @@ const KEPT_PROBLEMS: usize = 100;
 /// What is to be read.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
-    /// Logs and tables, in any order; `-` is standard input.
+    /// Logs and tables, in any order; `-` is standard input. Of a directory,
+    /// the files in it that go together.
     pub files: Vec<PathBuf>,
     /// Transfers as the application saw them; may also be among the files.
     pub transfers: Option<PathBuf>,
@@ -93,7 +95,8 @@ pub struct MessageRow {
 }
 
 impl FileReport {
-    fn new(input: &Input, kind: Kind) -> Self {
+    /// Of an input of which nothing was read yet.
+    pub(crate) fn new(input: &Input, kind: Kind) -> Self {
         Self {
             path: input.path().display().to_string(),
             kind: kind.name(),
@@ -131,7 +134,7 @@ impl FileReport {
         }
     }
 
-    fn problem(&mut self, problem: Problem) {
+    pub(crate) fn problem(&mut self, problem: Problem) {
         self.damaged |= problem.severity == Severity::Damage;
         if self.problems.len() < KEPT_PROBLEMS {
             self.problems.push(problem);
@@ -183,7 +186,8 @@ impl Session {
     /// Opens all inputs, and reads transfers.
     pub(crate) fn open(inputs: &Inputs, progress: &Progress) -> Result<Self> {
         let mut opened = Vec::new();
-        for (order, path) in inputs.files.iter().chain(&inputs.transfers).enumerate() {
+        let files = directory::expand(&inputs.files)?;
+        for (order, path) in files.iter().chain(&inputs.transfers).enumerate() {
             let input = Input::open(path, progress)?;
             let kind = Kind::of(input.head());
             refuse_useless(path, kind)?;

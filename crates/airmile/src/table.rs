@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use airmile_model::Record;
+use airmile_model::flow::PacketRow;
 use airmile_model::row::{Column, ColumnType, Value};
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder,
@@ -88,6 +89,32 @@ fn documented(field: Field, doc: Option<&str>) -> Field {
     }
 }
 
+/// A row that knows which table it is of.
+pub(crate) trait TableRow {
+    /// The table.
+    fn table(&self) -> &'static str;
+    /// Its values, in the columns' order.
+    fn values<'a>(&'a self, sink: &mut dyn FnMut(Value<'a>));
+}
+
+impl TableRow for Record {
+    fn table(&self) -> &'static str {
+        self.name()
+    }
+    fn values<'a>(&'a self, sink: &mut dyn FnMut(Value<'a>)) {
+        self.values(sink);
+    }
+}
+
+impl TableRow for PacketRow {
+    fn table(&self) -> &'static str {
+        self.name()
+    }
+    fn values<'a>(&'a self, sink: &mut dyn FnMut(Value<'a>)) {
+        self.values(sink);
+    }
+}
+
 /// Gathers records of one type into batches.
 pub(crate) struct RecordColumns {
     schema: SchemaRef,
@@ -110,9 +137,9 @@ impl RecordColumns {
         self.pending
     }
 
-    pub(crate) fn push(&mut self, record: &Record) {
+    pub(crate) fn push(&mut self, row: &impl TableRow) {
         let mut builders = self.builders.iter_mut();
-        record.values(&mut |value| {
+        row.values(&mut |value| {
             if let Some(builder) = builders.next() {
                 builder.append(value);
             }

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use airmile::model::flow::PacketRow;
 use airmile::model::{Column, ColumnType, Record};
 
 fn docs() -> PathBuf {
@@ -41,14 +42,17 @@ fn record_tables_are_current() {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     let (head, _) = found.split_once(MARK).unwrap_or((&found, ""));
     let mut expected = head.to_owned() + MARK;
-    for (name, doc, columns) in Record::tables() {
-        expected.push_str(&format!("\n## `{name}`\n\n{}\n\n", one_line(doc)));
-        expected.push_str("| column | type | may be null | meaning |\n|---|---|---|---|\n");
-        for column in columns {
-            expected.push_str(&row(&column));
-        }
-    }
+    Record::tables().into_iter().for_each(|of| expected.push_str(&table(of)));
+    expected.push_str("\n# Tables of `airmile packets`\n");
+    PacketRow::tables().into_iter().for_each(|of| expected.push_str(&table(of)));
     check(path, &expected);
+}
+
+fn table((name, doc, columns): (&str, &str, Vec<Column>)) -> String {
+    let mut text = format!("\n## `{name}`\n\n{}\n\n", one_line(doc));
+    text.push_str("| column | type | may be null | meaning |\n|---|---|---|---|\n");
+    columns.iter().for_each(|column| text.push_str(&row(column)));
+    text
 }
 
 fn one_line(text: &str) -> String {

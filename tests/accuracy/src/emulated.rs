@@ -98,14 +98,20 @@ const fn scheduler_name(kind: SchedulerKind) -> &'static str {
     match kind {
         SchedulerKind::WholeTti => "whole-tti",
         SchedulerKind::RoundRobin => "round-robin",
+        SchedulerKind::PfFrequency => "pf-frequency",
+        SchedulerKind::MaxCi => "max-ci",
+        SchedulerKind::BlindEqual => "blind-equal",
     }
 }
 
 /// Loads of the cell: nobody else, files with pauses, queues never empty.
-const LOADS: [(&str, Competing); 3] = [
-    ("idle", Competing::None),
-    ("sporadic", Competing::Sporadic { users: 4, mean_file_bytes: 300_000, mean_pause_ms: 800 }),
-    ("full", Competing::FullBuffer { users: 3 }),
+const LOADS: [(&str, Option<Competing>); 3] = [
+    ("idle", None),
+    (
+        "sporadic",
+        Some(Competing::Sporadic { users: 4, mean_file_bytes: 300_000, mean_pause_ms: 800 }),
+    ),
+    ("full", Some(Competing::FullBuffer { users: 3 })),
 ];
 
 /// What forces polls at the base station: nothing, 16 PDUs, 25 kB.
@@ -176,9 +182,13 @@ fn matrix(series: u64) -> Vec<(String, Scenario)> {
                             dl_rlc,
                             ul_rlc: RlcConfig { poll_pdu: Some(16), ..RlcConfig::default() },
                             uplink: UplinkConfig::default(),
-                            core: CoreConfig { rtt_ms: 20 + 20 * place as u32 },
-                            competing: competing.clone(),
+                            core: CoreConfig {
+                                rtt_ms: 20 + 20 * place as u32,
+                                ..CoreConfig::default()
+                            },
+                            competing: competing.iter().cloned().collect(),
                             traffic: vec![workload.traffic(place)],
+                            ..Scenario::default()
                         };
                         scenarios.push((name, scenario));
                     }

@@ -378,12 +378,12 @@ fn emulated() -> anyhow::Result<bool> {
 /// combinations; none of them is told to the estimator.
 fn matrix() -> Vec<(String, Scenario)> {
     let others = [
-        ("none", Competing::None),
+        ("none", None),
         (
             "sporadic",
-            Competing::Sporadic { users: 4, mean_file_bytes: 300_000, mean_pause_ms: 800 },
+            Some(Competing::Sporadic { users: 4, mean_file_bytes: 300_000, mean_pause_ms: 800 }),
         ),
-        ("full", Competing::FullBuffer { users: 3 }),
+        ("full", Some(Competing::FullBuffer { users: 3 })),
     ];
     let schedulers =
         [("whole TTI", SchedulerKind::WholeTti), ("round robin", SchedulerKind::RoundRobin)];
@@ -421,7 +421,7 @@ fn matrix() -> Vec<(String, Scenario)> {
                         ul_rlc: RlcConfig::default(),
                         uplink: UplinkConfig::default(),
                         core: airmile_emulate::CoreConfig::default(),
-                        competing: competing.clone(),
+                        competing: competing.iter().cloned().collect(),
                         traffic: vec![
                             Traffic::Download {
                                 id: "file".to_owned(),
@@ -436,6 +436,7 @@ fn matrix() -> Vec<(String, Scenario)> {
                                 rate_bps: 2_000_000,
                             },
                         ],
+                        ..Scenario::default()
                     };
                     out.push((format!("{load}, {name}"), scenario));
                 }

@@ -7,13 +7,17 @@
 //! Prints the error per scheduler, workload and kind of evidence beside
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
-//! transfers, for looking into errors; `--load` measures the cell load alone.
+//! transfers, for looking into errors; `--load` measures the cell load alone,
+//! `--packets` the packet study, `--peers` that study beside tshark and tcptrace.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
 mod bars;
+mod capture;
 mod emulated;
 mod load;
+mod packets;
+mod peers;
 mod run;
 mod score;
 mod uplink;
@@ -40,13 +44,26 @@ fn main() -> anyhow::Result<ExitCode> {
             let met = load::measure(&shared())? != Some(false);
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        _ => bail!("no arguments, --load, or --series N"),
+        [flag] if flag == "--packets" => {
+            let met = packets::measure(&shared())? != Some(false);
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        [flag] if flag == "--peers" => {
+            let met = peers::measure(&shared())? != Some(false);
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        _ => bail!("no arguments, --load, --packets, --peers, or --series N"),
     }
-    let met = [emulated_cells()?, simulated_cells()?, load::measure(&shared())?];
+    let met = [
+        emulated_cells()?,
+        simulated_cells()?,
+        load::measure(&shared())?,
+        packets::measure(&shared())?,
+    ];
     let all = met.iter().all(|met| met.unwrap_or(true));
     println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });
     if met.contains(&None) {
-        println!("SKIPPED: the simulated cells; only the emulated ones were measured");
+        println!("SKIPPED: parts whose data is not there (above); the others were measured");
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,6 +5,7 @@ pub mod diagnose;
 pub mod inspect;
 pub mod lab;
 pub mod live;
+pub mod packets;
 pub mod radio;
 
 use airmile::{Budget, format_utc};

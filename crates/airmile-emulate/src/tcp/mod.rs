@@ -1,5 +1,30 @@
-//! TCP without I/O.
+//! TCP without I/O: RFC 9293 with RFC 5681 (congestion control by
+//! [`airmile_control`]), 6298 (timer), 2018, 2883 and 6675 (SACK), 6582 (without
+//! SACK), 6937 (proportional reduction), 8985 (RACK and tail loss probe), 3042
+//! (limited transmit), 7323 (timestamps, window scale), 2861 (restart after
+//! idle), 3522 and 4015 (undoing what was for nothing).
+//!
+//! Left out: both sides opening at once, urgent data, ECN, fast open, path MTU
+//! discovery.
 
+mod config;
+mod connection;
+mod contents;
+mod endpoint;
+mod ranges;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
 mod segment;
+mod sender;
+mod stats;
+mod stream;
+mod timers;
 
+pub use config::{AckConfig, Config, LossDetection, ReceiveConfig, RtoConfig, RttSource};
+pub use connection::{Connection, State};
+pub use contents::{Literal, bytes_of, filler_byte};
+pub use endpoint::{ConnectionEvent, ConnectionId, Endpoint};
 pub use segment::{Flags, SackBlock, Segment};
+pub use stats::{Event, EventKind, Limit, Retransmission, Snapshot, Stats};

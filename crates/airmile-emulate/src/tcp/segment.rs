@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::contents::{Literal, bytes_of};
+
 /// Header bytes without options (RFC 9293, 3.1).
 const HEADER_BYTES: u32 = 20;
 
@@ -51,9 +53,10 @@ pub struct Segment {
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks (RFC 2018, 3); D-SACK first (RFC 2883).
     pub sack: Vec<SackBlock>,
-    /// The payload as offsets into the sender's stream. What the bytes are, the
-    /// writer of a capture asks the sender.
+    /// The payload as offsets into the sender's stream.
     pub payload: Range<u64>,
+    /// What of the payload is there literally, and not only counted.
+    pub literals: Vec<Literal>,
 }
 
 impl Segment {
@@ -61,6 +64,12 @@ impl Segment {
     #[must_use]
     pub fn payload_bytes(&self) -> u32 {
         u32::try_from(self.payload.end.saturating_sub(self.payload.start)).unwrap_or(u32::MAX)
+    }
+
+    /// The payload's bytes, as a capture shows them.
+    #[must_use]
+    pub fn payload_content(&self) -> Vec<u8> {
+        bytes_of(self.payload.clone(), &self.literals)
     }
 
     /// Bytes of header with options, padded to words as hosts do.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use airmile_decode::diag::Tagged;
 use airmile_decode::table::{GrantWriter, RlcWriter};
 use airmile_model::Record;
-use airmile_model::row::{Column, Value, hex};
+use airmile_model::row::Column;
 use arrow_array::RecordBatch;
 use serde_json::Map;
 
@@ -16,6 +16,7 @@ use crate::input::Progress;
 use crate::limits::{LimitFilter, Limits};
 use crate::session::{Inputs, Loaded, read_inputs};
 use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
+use crate::write::csv::line;
 use crate::write::parquet::ParquetDir;
 
 /// How records go out.
@@ -240,25 +241,6 @@ fn grant_json(grant: &airmile_model::Grant) -> Map<String, serde_json::Value> {
 }
 
 fn csv_line(out: &mut dyn Write, record: &Record) -> Result<()> {
-    let mut line = String::new();
-    let mut first = true;
-    record.values(&mut |value| {
-        if !std::mem::take(&mut first) {
-            line.push(',');
-        }
-        match value {
-            Value::Null => {}
-            Value::Int(i) => line.push_str(&i.to_string()),
-            Value::Float(x) => line.push_str(&x.to_string()),
-            Value::Bool(b) => line.push(if b { '1' } else { '0' }),
-            Value::Text(s) if s.contains([',', '"', '\n']) => {
-                line.push('"');
-                line.push_str(&s.replace('"', "\"\""));
-                line.push('"');
-            }
-            Value::Text(s) => line.push_str(s),
-            Value::Bytes(b) => line.push_str(&hex(b)),
-        }
-    });
-    writeln!(out, "{line}").map_err(to_stdout)
+    let text = line(|sink| record.values(sink));
+    writeln!(out, "{text}").map_err(to_stdout)
 }

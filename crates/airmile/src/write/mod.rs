@@ -1,6 +1,7 @@
 //! Writing records and answers: Parquet tables, modem logs, HTML reports,
 //! Perfetto traces.
 
+pub(crate) mod csv;
 pub mod modem_log;
 pub mod parquet;
 pub(crate) mod perfetto;

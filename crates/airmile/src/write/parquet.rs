@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use airmile_model::Record;
+use airmile_model::row::Column;
 use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
-use crate::table::{BATCH_ROWS, RecordColumns, arrow_schema};
+use crate::table::{BATCH_ROWS, RecordColumns, TableRow, arrow_schema};
+
+/// Name, documentation and columns of a table.
+type TableOf = (&'static str, &'static str, Vec<Column>);
 
 /// A directory that gets a `<record type>.parquet` for each type that occurs.
 pub struct ParquetDir {
@@ -27,11 +31,14 @@ impl ParquetDir {
     /// # Errors
     /// It cannot be made.
     pub fn create(dir: &Path) -> Result<Self> {
+        Self::with_tables(dir, Record::tables())
+    }
+
+    /// Makes the directory for these tables.
+    pub(crate) fn with_tables(dir: &Path, tables: Vec<TableOf>) -> Result<Self> {
         std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))?;
-        let schemas = Record::tables()
-            .into_iter()
-            .map(|(name, _, columns)| (name, arrow_schema(&columns)))
-            .collect();
+        let schemas =
+            tables.into_iter().map(|(name, _, columns)| (name, arrow_schema(&columns))).collect();
         Ok(Self { dir: dir.to_owned(), schemas, tables: BTreeMap::new() })
     }
 
@@ -40,7 +47,12 @@ impl ParquetDir {
     /// # Errors
     /// The file cannot be written.
     pub fn push(&mut self, record: &Record) -> Result<()> {
-        let name = record.name();
+        self.push_row(record)
+    }
+
+    /// Adds a row.
+    pub(crate) fn push_row(&mut self, row: &impl TableRow) -> Result<()> {
+        let name = row.table();
         let table = match self.tables.entry(name) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
@@ -49,7 +61,7 @@ impl ParquetDir {
                 entry.insert(Table::create(path, schema)?)
             }
         };
-        table.push(record)
+        table.push(row)
     }
 
     /// Writes what is left and the files' ends; gives the files and their rows.
@@ -83,8 +95,8 @@ impl Table {
         Ok(Self { path, columns: RecordColumns::new(schema), rows: 0, writer })
     }
 
-    fn push(&mut self, record: &Record) -> Result<()> {
-        self.columns.push(record);
+    fn push(&mut self, row: &impl TableRow) -> Result<()> {
+        self.columns.push(row);
         self.rows += 1;
         if self.columns.pending() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }

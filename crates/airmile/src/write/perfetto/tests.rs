@@ -102,7 +102,7 @@ fn run(files: Vec<PathBuf>, transfers: Option<PathBuf>) -> (RadioReport, Diagnos
     let exports = Exports { perfetto: Some(path.clone()), ..Exports::default() };
     let options = RadioOptions::default();
     let (radio, diagnosis) =
-        export(&inputs, &options, &exports, false, &Progress::default()).unwrap();
+        export(&inputs, &options, &exports, true, &Progress::default()).unwrap();
     (radio, diagnosis, show(&std::fs::read(path).unwrap()))
 }
 
@@ -249,7 +249,7 @@ fn nothing_is_written_over_or_left_behind() {
         let inputs = Inputs { files: vec![input.clone()], ..Inputs::default() };
         let exports = Exports { perfetto: Some(perfetto.clone()), ..Exports::default() };
         let options = RadioOptions::default();
-        export(&inputs, &options, &exports, false, &Progress::default()).unwrap_err().to_string()
+        export(&inputs, &options, &exports, true, &Progress::default()).unwrap_err().to_string()
     };
     assert!(says(&grants, &grants).contains("is one of the files to read"));
     assert_eq!(std::fs::read_to_string(&grants).unwrap(), "tti,dir,n_prb\n1,dl,5\n");
@@ -266,7 +266,7 @@ fn nothing_is_written_over_or_left_behind() {
     let exports = Exports { html: Some(out.clone()), perfetto: Some(dir.path().join("./trace")) };
     let inputs = Inputs { files: vec![grants], ..Inputs::default() };
     let options = RadioOptions::default();
-    let both = export(&inputs, &options, &exports, false, &Progress::default()).unwrap_err();
+    let both = export(&inputs, &options, &exports, true, &Progress::default()).unwrap_err();
     assert!(both.to_string().contains("name two files"));
 }
 

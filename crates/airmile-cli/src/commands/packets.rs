@@ -1,0 +1,135 @@
+//! `airmile packets`.
+
+use airmile::{Inputs, PacketReport, packets};
+use anyhow::Result;
+
+use crate::Outcome;
+use crate::args::{Global, PacketsArgs};
+use crate::output::{self, bytes, or_dash, table};
+use crate::progress::Shown;
+
+pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
+    let inputs = Inputs { files: args.files.clone(), ..Inputs::default() };
+    let shown = Shown::start(global, &inputs);
+    let (report, written) = packets::packets(&args.files, &args.options(), &shown.progress)?;
+    drop(shown);
+    for (path, rows) in written {
+        output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
+    }
+    let damaged = report.damaged();
+    if global.json {
+        output::json("packets", &report)?;
+    } else {
+        output::print(&text(&report, global.verbose > 0))?;
+        output::problems(global, &report.files);
+    }
+    Ok(Outcome::of(damaged))
+}
+
+/// The answer as the command prints it; `all` shows figures without a value, too.
+pub fn text(report: &PacketReport, all: bool) -> String {
+    let mut out = format!("{}\n", report.says);
+    out.push_str(&quality(report));
+    let shown = report.figures.iter().filter(|figure| all || figure.value.is_some());
+    let rows = shown.map(|figure| {
+        vec![
+            figure.section.to_owned(),
+            figure.name.to_owned(),
+            or_dash(figure.value, |value| number(value, figure.unit)),
+            or_dash(figure.paper, |value| number(value, figure.unit)),
+            or_dash(figure.n, |n| n.to_string()),
+        ]
+    });
+    let header = ["section", "figure", "here", "paper", "of"];
+    out.push_str(&format!("\n{}", table(&header, &[0, 1], rows.collect())));
+    out.push_str(&table1(report));
+    out.push_str(&periodic(report));
+    out
+}
+
+/// What has to be known to trust the rest: only what is not zero.
+fn quality(report: &PacketReport) -> String {
+    let q = &report.quality;
+    let facts = [
+        (q.copies, "packets captured twice, counted once"),
+        (q.payload_cut, "packets captured without all of their payload"),
+        (q.steps_back, "packets with a time before the last one"),
+        (q.mid_flow, "flows that had begun before the capture"),
+        (q.super_segments, "segments merged by offload"),
+        (q.tunnelled, "packets out of GTP-U tunnels"),
+        (q.wild_sequences, "wild sequence numbers"),
+        (q.later_fragments, "IP fragments left out"),
+        (q.unseen_bytes, "bytes acknowledged and never captured"),
+        (q.client_guessed, "flows whose client was guessed (--client-net tells it)"),
+    ];
+    let facts = facts.iter().filter(|(n, _)| *n > 0);
+    let lines = facts.map(|(n, what)| format!("  {n} {what}\n"));
+    lines.collect()
+}
+
+fn number(value: f64, unit: &str) -> String {
+    match unit {
+        "share" if value > 0.0 && value < 0.001 => format!("{:.2} %", value * 100.0),
+        "share" => output::percent(value),
+        "bytes" => bytes(value.max(0.0) as u64),
+        "bit/s" => format!("{} Mbit/s", output::mbps(value)),
+        "correlation" => format!("{value:.3}"),
+        "" => format!("{value:.0}"),
+        unit if value.abs() < 10.0 => format!("{value:.2} {unit}"),
+        unit => format!("{value:.0} {unit}"),
+    }
+}
+
+fn table1(report: &PacketReport) -> String {
+    if report.table1.iter().all(|row| row.value.is_none()) {
+        return String::new();
+    }
+    let rows = report.table1.iter().map(|row| {
+        let [a, b] = row.three_g_test;
+        let mut cells = vec![
+            row.measure.to_owned(),
+            format!("{} %", row.percentile),
+            or_dash(row.value, |value| format!("{value:.0}")),
+            format!("{:.0}", row.paper),
+            format!("{a:.0}-{b:.0}"),
+            format!("{:.0}", row.four_g_test_lte),
+            format!("{:.0}", row.four_g_test_wimax),
+        ];
+        cells.extend(row.speed_test.iter().flatten().map(|value| format!("{value:.0}")));
+        cells
+    });
+    let header = [
+        "table 1",
+        "",
+        "here",
+        "paper",
+        "3GTest",
+        "4GTest LTE",
+        "WiMAX",
+        "NYC cell",
+        "WiFi",
+        "Madison cell",
+        "WiFi",
+        "Manchester cell",
+        "WiFi",
+    ];
+    format!("\n{}", table(&header, &[0], rows.collect()))
+}
+
+fn periodic(report: &PacketReport) -> String {
+    if report.periodic.is_empty() {
+        return String::new();
+    }
+    let rows = report.periodic.iter().map(|p| {
+        vec![
+            p.client.clone(),
+            p.server.clone(),
+            format!("{:.1} s", p.period_s),
+            p.requests.to_string(),
+            bytes(p.bytes),
+            output::percent(p.idle_share),
+        ]
+    });
+    let header = ["periodic: client", "server", "period", "requests", "bytes", "idle"];
+    format!("\n{}", table(&header, &[0, 1], rows.collect()))
+}

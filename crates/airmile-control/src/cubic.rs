@@ -1,0 +1,313 @@
+//! CUBIC (RFC 9438), with HyStart++ (RFC 9406) on request.
+
+use crate::hystart::{CSS_GROWTH_DIVISOR, Growth, HyStart};
+use crate::window::Window;
+use crate::{Ack, Congestion, Controller};
+
+/// RFC 9438, 4.6: multiplicative decrease.
+const BETA: f64 = 0.7;
+/// RFC 9438, 5: aggressiveness, in segments a second cubed.
+const C: f64 = 0.4;
+/// RFC 9438, 4.3: additive increase that gives Reno's average window.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// One epoch of congestion avoidance (RFC 9438, 4.2); windows in segments.
+#[derive(Debug, Clone, Copy)]
+struct Epoch {
+    start_ns: i64,
+    /// Seconds from its start to the plateau.
+    k: f64,
+    w_max: f64,
+    w_est: f64,
+}
+
+/// CUBIC.
+#[derive(Debug, Clone)]
+pub struct Cubic {
+    window: Window,
+    w_max: f64,
+    /// The window just before the last reduction, in segments.
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+    /// Parts of a byte by which the window has grown.
+    grown: f64,
+    hystart: Option<HyStart>,
+    use_hystart: bool,
+    /// Since when the window was not used (RFC 9438, 5.8).
+    unused_since_ns: Option<i64>,
+    before: Option<(f64, f64, Option<Epoch>)>,
+}
+
+impl Cubic {
+    /// At its start.
+    #[must_use]
+    pub fn new(mss_bytes: u64, initial_window_bytes: u64, hystart: bool) -> Self {
+        Self {
+            window: Window::new(mss_bytes, initial_window_bytes),
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            epoch: None,
+            grown: 0.0,
+            hystart: hystart.then(HyStart::new),
+            use_hystart: hystart,
+            unused_since_ns: None,
+            before: None,
+        }
+    }
+
+    fn cwnd_segments(&self) -> f64 {
+        self.window.cwnd_bytes as f64 / self.window.mss_bytes as f64
+    }
+
+    fn begin_epoch(&self, now_ns: i64) -> Epoch {
+        let cwnd = self.cwnd_segments();
+        // 4.8 and 4.10: without a reduction before it, or beyond the plateau,
+        // the epoch begins at its plateau.
+        let w_max = self.w_max.max(cwnd);
+        let k = ((w_max - cwnd) / C).cbrt();
+        Epoch { start_ns: now_ns, k, w_max, w_est: cwnd }
+    }
+
+    /// RFC 9438, 4.2 to 4.5.
+    fn avoid(&mut self, now_ns: i64, ack: &Ack, acked_bytes: u64) {
+        let cwnd = self.cwnd_segments();
+        let fresh = self.begin_epoch(now_ns);
+        let epoch = self.epoch.get_or_insert(fresh);
+        let acked = acked_bytes as f64 / self.window.mss_bytes as f64;
+        let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
+        epoch.w_est += alpha * acked / cwnd;
+
+        let t = (now_ns - epoch.start_ns) as f64 / 1e9;
+        let rtt = ack.srtt_ns.unwrap_or(0) as f64 / 1e9;
+        let at = |t: f64| C * (t - epoch.k).powi(3) + epoch.w_max;
+        let growth = if at(t) < epoch.w_est {
+            epoch.w_est - cwnd
+        } else {
+            let target = at(t + rtt).clamp(cwnd, 1.5 * cwnd);
+            (target - cwnd) / cwnd * acked
+        };
+        self.grown += growth.max(0.0) * self.window.mss_bytes as f64;
+        let whole = self.grown.floor();
+        self.grown -= whole;
+        self.window.cwnd_bytes += whole as u64;
+    }
+
+    /// RFC 9438, 4.6 and 4.7.
+    fn reduced(&mut self, flight_size_bytes: u64) -> u64 {
+        self.before = Some((self.w_max, self.cwnd_prior, self.epoch));
+        let cwnd = self.cwnd_segments();
+        self.cwnd_prior = cwnd;
+        self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        self.epoch = None;
+        self.grown = 0.0;
+        self.hystart = None;
+        // 4.6: of the bytes in flight, for a sender that its window did not
+        // hold up; never more than of the window.
+        let base = flight_size_bytes.min(self.window.cwnd_bytes);
+        ((base as f64 * BETA) as u64).max(2 * self.window.mss_bytes)
+    }
+}
+
+impl Controller for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    fn on_ack(&mut self, now_ns: i64, ack: &Ack) {
+        if ack.in_recovery {
+            return;
+        }
+        if !ack.window_limited {
+            self.unused_since_ns.get_or_insert(now_ns);
+            return;
+        }
+        if let Some(since_ns) = self.unused_since_ns.take()
+            && let Some(epoch) = &mut self.epoch
+        {
+            // 5.8: time in which the window was not used does not count.
+            epoch.start_ns += now_ns - since_ns;
+        }
+        let mut left = ack.acked_bytes;
+        if self.window.in_slow_start() {
+            match self.hystart.as_mut().map_or(Growth::Standard, |h| h.on_ack(ack)) {
+                Growth::Standard => left = self.window.slow_start(left),
+                Growth::Conservative => {
+                    self.window.slow_start(left / CSS_GROWTH_DIVISOR);
+                    left = 0;
+                }
+                Growth::Leave => {
+                    self.hystart = None;
+                    self.window.ssthresh_bytes = self.window.cwnd_bytes;
+                }
+            }
+        }
+        if left > 0 && !self.window.in_slow_start() {
+            self.avoid(now_ns, ack, left);
+        }
+    }
+
+    fn on_congestion(&mut self, _now_ns: i64, event: &Congestion) {
+        let reduced = self.reduced(event.flight_size_bytes);
+        self.window.reduce(reduced, reduced);
+    }
+
+    fn on_rto(&mut self, _now_ns: i64, flight_size_bytes: u64, again: bool) {
+        if again {
+            self.window.cwnd_bytes = self.window.mss_bytes;
+        } else {
+            let reduced = self.reduced(flight_size_bytes);
+            self.window.reduce(reduced, self.window.mss_bytes);
+        }
+        // RFC 9438, 4.8: a new epoch begins after the slow start.
+        self.epoch = None;
+    }
+
+    fn on_spurious(&mut self, _now_ns: i64) {
+        if self.window.undo()
+            && let Some((w_max, cwnd_prior, epoch)) = self.before.take()
+        {
+            // 4.9.
+            self.w_max = w_max;
+            self.cwnd_prior = cwnd_prior;
+            self.epoch = epoch;
+        }
+    }
+
+    fn on_restart(&mut self, _now_ns: i64, idle_ns: i64, rto_ns: i64) {
+        self.window.restart(idle_ns, rto_ns);
+        self.epoch = None;
+        self.unused_since_ns = None;
+        self.hystart = self.use_hystart.then(HyStart::new);
+    }
+
+    fn on_unused(&mut self, _now_ns: i64, used_bytes: u64) {
+        self.window.decay(used_bytes);
+    }
+
+    fn on_mss(&mut self, mss_bytes: u64) {
+        self.window.set_mss(mss_bytes);
+    }
+
+    fn cwnd_bytes(&self) -> u64 {
+        self.window.cwnd_bytes
+    }
+
+    fn ssthresh_bytes(&self) -> u64 {
+        self.window.ssthresh_bytes
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CongestionKind;
+    use proptest::prelude::*;
+
+    const MSS: u64 = 1000;
+    const RTT_NS: i64 = 100_000_000;
+
+    fn ack(segments: u64) -> Ack {
+        Ack {
+            acked_bytes: segments * MSS,
+            srtt_ns: Some(RTT_NS),
+            window_limited: true,
+            ..Ack::default()
+        }
+    }
+
+    fn loss(flight_bytes: u64) -> Congestion {
+        let kind = CongestionKind::Loss;
+        Congestion { kind, flight_size_bytes: flight_bytes, lost_bytes: MSS }
+    }
+
+    /// After a loss at `w_max` segments, the window after `seconds` of round
+    /// trips of 100 ms each fully acknowledged.
+    fn window_after(w_max: u64, seconds: f64) -> f64 {
+        let mut cubic = Cubic::new(MSS, w_max * MSS, false);
+        cubic.on_congestion(0, &loss(w_max * MSS));
+        let mut now_ns = 0;
+        while (now_ns as f64) < seconds * 1e9 {
+            let segments = cubic.cwnd_bytes() / MSS;
+            for i in 0..segments {
+                cubic.on_ack(now_ns + RTT_NS * i as i64 / segments as i64, &ack(1));
+            }
+            now_ns += RTT_NS;
+        }
+        cubic.cwnd_bytes() as f64 / MSS as f64
+    }
+
+    #[test]
+    fn follows_the_curve() {
+        // RFC 9438 (1) and (2): W_max 1000, cwnd 700 at t = 0, K = cbrt(300 / 0.4) = 9.09 s.
+        let check = |seconds: f64, expected: f64| {
+            let got = window_after(1000, seconds);
+            assert!((got / expected - 1.0).abs() < 0.02, "{seconds} s: {got}, not {expected}");
+        };
+        check(2.0, 1000.0 + 0.4 * (2.0f64 - 9.09).powi(3));
+        check(5.0, 1000.0 + 0.4 * (5.0f64 - 9.09).powi(3));
+        check(9.1, 1000.0);
+        check(14.0, 1000.0 + 0.4 * (14.0f64 - 9.09).powi(3));
+    }
+
+    #[test]
+    fn is_no_slower_than_reno_on_short_paths() {
+        // W_max 10, RTT 100 ms: Reno-friendly (4.3): cwnd 7 + 0.53 a round trip,
+        // one a round trip beyond 10.
+        let got = window_after(10, 3.0);
+        let rounds_to_prior = 3.0 / ALPHA;
+        let expected = 10.0 + (30.0 - rounds_to_prior);
+        assert!((got - expected).abs() < 2.0, "{got}, not {expected}");
+    }
+
+    #[test]
+    fn converges_fast_and_undoes() {
+        let mut cubic = Cubic::new(MSS, 100 * MSS, false);
+        cubic.on_congestion(0, &loss(100 * MSS));
+        assert_eq!(cubic.cwnd_bytes(), 70 * MSS);
+        cubic.on_congestion(0, &loss(70 * MSS));
+        // 4.7: w_max = 70 * (1 + 0.7) / 2.
+        assert!((cubic.w_max - 59.5).abs() < 1e-9);
+        assert_eq!(cubic.cwnd_bytes(), 49 * MSS);
+        cubic.on_spurious(0);
+        assert_eq!(cubic.cwnd_bytes(), 70 * MSS);
+        assert!((cubic.w_max - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn idle_time_does_not_count() {
+        let mut cubic = Cubic::new(MSS, 100 * MSS, false);
+        cubic.on_congestion(0, &loss(100 * MSS));
+        cubic.on_ack(0, &ack(1));
+        let before = cubic.cwnd_bytes();
+        cubic.on_ack(1_000_000_000, &Ack { window_limited: false, ..ack(1) });
+        cubic.on_ack(61_000_000_000, &ack(1));
+        assert!(cubic.cwnd_bytes() - before < MSS, "60 s unused must not lift the window");
+    }
+
+    proptest! {
+        #[test]
+        fn window_stays_within_reason(events in prop::collection::vec((0u8..5, 1u64..50), 1..300)) {
+            let mut cubic = Cubic::new(MSS, 10 * MSS, true);
+            let mut now_ns = 0;
+            for (kind, n) in events {
+                now_ns += n as i64 * 1_000_000;
+                let before = cubic.cwnd_bytes();
+                match kind {
+                    0 => cubic.on_congestion(now_ns, &loss(before)),
+                    1 => cubic.on_rto(now_ns, before, n % 2 == 0),
+                    2 => cubic.on_restart(now_ns, n as i64 * 100_000_000, 200_000_000),
+                    _ => {
+                        cubic.on_ack(now_ns, &ack(n));
+                        // At most slow start's doubling, or 1.5 a window (4.4).
+                        prop_assert!(cubic.cwnd_bytes() <= before + n * MSS);
+                    }
+                }
+                prop_assert!(cubic.cwnd_bytes() >= MSS);
+            }
+        }
+    }
+}

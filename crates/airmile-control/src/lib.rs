@@ -1,0 +1,172 @@
+//! Congestion control without I/O: events and the time go in, a window comes
+//! out.
+//!
+//! ```
+//! use airmile_control::{Ack, ControllerKind};
+//!
+//! let mut control = ControllerKind::Cubic { hystart: false }.build(1448, 10 * 1448);
+//! let ack = Ack { acked_bytes: 1448, window_limited: true, ..Ack::default() };
+//! control.on_ack(40_000_000, &ack);
+//! assert_eq!(control.cwnd_bytes(), 11 * 1448);
+//! ```
+//!
+//! A [`Controller`] knows nothing of segments, SACK or streams: the transport
+//! says what was acknowledged, when a loss began and when a timer expired. It
+//! has no clock: `now_ns` is in every call. What the transport sends while it
+//! recovers (RFC 6937) is the transport's; what it may send afterwards is the
+//! controller's.
+
+mod cubic;
+mod hystart;
+mod new_reno;
+mod window;
+
+use serde::{Deserialize, Serialize};
+
+pub use cubic::Cubic;
+pub use new_reno::NewReno;
+
+/// What one acknowledgement told the sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ack {
+    /// Bytes that it acknowledged for the first time, by its number or by SACK.
+    pub acked_bytes: u64,
+    /// Round-trip time of the last byte that it acknowledged, if it can be told.
+    pub rtt_ns: Option<i64>,
+    /// Smoothed round-trip time (RFC 6298).
+    pub srtt_ns: Option<i64>,
+    /// Bytes in flight before it came.
+    pub flight_size_bytes: u64,
+    /// Bytes of the stream acknowledged so far, without a gap.
+    pub acked_to: u64,
+    /// Bytes of the stream sent so far: a round trip ends when `acked_to` comes
+    /// to what this was when it began.
+    pub sent_to: u64,
+    /// The rate at which data was delivered over the last round trip.
+    pub delivery_rate_bps: Option<u64>,
+    /// The window, and not the application or the receiver, held the sender up.
+    pub window_limited: bool,
+    /// The sender repairs a loss, or the ACK is a duplicate that may announce one:
+    /// the window is not to grow (RFC 5681, 3.2).
+    pub in_recovery: bool,
+}
+
+/// Why a sender must slow down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CongestionKind {
+    /// Segments are taken for lost.
+    Loss,
+    /// The network marked packets (RFC 3168).
+    Ecn,
+}
+
+/// A congestion event: told once a round trip, not once a lost segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Congestion {
+    /// Why.
+    pub kind: CongestionKind,
+    /// Bytes in flight when it was seen (RFC 5681, FlightSize).
+    pub flight_size_bytes: u64,
+    /// Bytes taken for lost so far.
+    pub lost_bytes: u64,
+}
+
+/// How much a sender may have in flight, and how fast it may send it.
+///
+/// All times are nanoseconds of one clock that does not go back.
+pub trait Controller: std::fmt::Debug + Send + Sync {
+    /// Its name, as `ss` and scenario files have it.
+    fn name(&self) -> &'static str;
+
+    /// Bytes were sent; `flight_size_bytes` includes them.
+    fn on_sent(&mut self, now_ns: i64, sent_bytes: u64, flight_size_bytes: u64) {
+        let _ = (now_ns, sent_bytes, flight_size_bytes);
+    }
+
+    /// An acknowledgement came.
+    fn on_ack(&mut self, now_ns: i64, ack: &Ack);
+
+    /// Congestion: the recovery begins.
+    fn on_congestion(&mut self, now_ns: i64, event: &Congestion);
+
+    /// The retransmission timer expired. `again` when it had expired for the
+    /// same data before (RFC 5681, 3.1: `ssthresh` is then held).
+    fn on_rto(&mut self, now_ns: i64, flight_size_bytes: u64, again: bool);
+
+    /// The last [`on_congestion`](Self::on_congestion) or [`on_rto`](Self::on_rto)
+    /// was for nothing: all had arrived (RFC 4015).
+    fn on_spurious(&mut self, now_ns: i64);
+
+    /// Sending begins again after nothing was in flight for `idle_ns`, longer
+    /// than the retransmission timeout `rto_ns`, and the sender wants a restart
+    /// (RFC 2861).
+    fn on_restart(&mut self, now_ns: i64, idle_ns: i64, rto_ns: i64);
+
+    /// The application has used no more than `used_bytes` of the window for as
+    /// long as a retransmission timeout, and the sender wants it to decay
+    /// (RFC 2861, 3).
+    fn on_unused(&mut self, now_ns: i64, used_bytes: u64) {
+        let _ = (now_ns, used_bytes);
+    }
+
+    /// The path's segment size became known or changed.
+    fn on_mss(&mut self, mss_bytes: u64);
+
+    /// Congestion window in bytes.
+    fn cwnd_bytes(&self) -> u64;
+
+    /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
+    fn ssthresh_bytes(&self) -> u64;
+
+    /// The rate to space segments at in bit/s; `None`: the transport's choice.
+    fn pacing_rate_bps(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether the window grows as in slow start.
+    fn in_slow_start(&self) -> bool {
+        self.cwnd_bytes() < self.ssthresh_bytes()
+    }
+
+    /// The same, in a box of its own.
+    fn clone_box(&self) -> Box<dyn Controller>;
+}
+
+impl Clone for Box<dyn Controller> {
+    fn clone(&self) -> Self {
+        self.clone_box()
+    }
+}
+
+/// The controllers that scenarios can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "name", deny_unknown_fields)]
+pub enum ControllerKind {
+    /// RFC 5681 and 6582.
+    NewReno,
+    /// RFC 9438.
+    Cubic {
+        /// Leave slow start by delay (RFC 9406).
+        #[serde(default)]
+        hystart: bool,
+    },
+}
+
+impl Default for ControllerKind {
+    fn default() -> Self {
+        Self::Cubic { hystart: true }
+    }
+}
+
+impl ControllerKind {
+    /// A controller at its start, with the initial window given (RFC 6928).
+    #[must_use]
+    pub fn build(self, mss_bytes: u64, initial_window_bytes: u64) -> Box<dyn Controller> {
+        match self {
+            Self::NewReno => Box::new(NewReno::new(mss_bytes, initial_window_bytes)),
+            Self::Cubic { hystart } => {
+                Box::new(Cubic::new(mss_bytes, initial_window_bytes, hystart))
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! NewReno: RFC 5681 with RFC 6582's recovery (which is the transport's part).
+
+use crate::window::Window;
+use crate::{Ack, Congestion, Controller};
+
+/// NewReno.
+#[derive(Debug, Clone)]
+pub struct NewReno {
+    window: Window,
+    /// Bytes acknowledged since the window last grew (RFC 3465, 2.1).
+    acked_bytes: u64,
+}
+
+impl NewReno {
+    /// At its start.
+    #[must_use]
+    pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
+        Self { window: Window::new(mss_bytes, initial_window_bytes), acked_bytes: 0 }
+    }
+
+    /// RFC 5681 (4): half of what was in flight, two segments at least.
+    fn half(&self, flight_size_bytes: u64) -> u64 {
+        (flight_size_bytes / 2).max(2 * self.window.mss_bytes)
+    }
+}
+
+impl Controller for NewReno {
+    fn name(&self) -> &'static str {
+        "reno"
+    }
+
+    fn on_ack(&mut self, _now_ns: i64, ack: &Ack) {
+        // RFC 7661: a window that is not used says nothing of the path.
+        if ack.in_recovery || !ack.window_limited {
+            return;
+        }
+        let mut left = ack.acked_bytes;
+        if self.window.in_slow_start() {
+            left = self.window.slow_start(left);
+        }
+        // RFC 5681 (3), counted in bytes (RFC 3465, 2.1).
+        self.acked_bytes += left;
+        while self.acked_bytes >= self.window.cwnd_bytes {
+            self.acked_bytes -= self.window.cwnd_bytes;
+            self.window.cwnd_bytes += self.window.mss_bytes;
+        }
+    }
+
+    fn on_congestion(&mut self, _now_ns: i64, event: &Congestion) {
+        let half = self.half(event.flight_size_bytes);
+        self.window.reduce(half, half);
+        self.acked_bytes = 0;
+    }
+
+    fn on_rto(&mut self, _now_ns: i64, flight_size_bytes: u64, again: bool) {
+        if again {
+            self.window.cwnd_bytes = self.window.mss_bytes;
+        } else {
+            self.window.reduce(self.half(flight_size_bytes), self.window.mss_bytes);
+        }
+        self.acked_bytes = 0;
+    }
+
+    fn on_spurious(&mut self, _now_ns: i64) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, _now_ns: i64, idle_ns: i64, rto_ns: i64) {
+        self.window.restart(idle_ns, rto_ns);
+        self.acked_bytes = 0;
+    }
+
+    fn on_unused(&mut self, _now_ns: i64, used_bytes: u64) {
+        self.window.decay(used_bytes);
+    }
+
+    fn on_mss(&mut self, mss_bytes: u64) {
+        self.window.set_mss(mss_bytes);
+    }
+
+    fn cwnd_bytes(&self) -> u64 {
+        self.window.cwnd_bytes
+    }
+
+    fn ssthresh_bytes(&self) -> u64 {
+        self.window.ssthresh_bytes
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CongestionKind;
+
+    const MSS: u64 = 1000;
+
+    fn ack(segments: u64) -> Ack {
+        Ack { acked_bytes: segments * MSS, window_limited: true, ..Ack::default() }
+    }
+
+    fn loss(flight_segments: u64) -> Congestion {
+        Congestion {
+            kind: CongestionKind::Loss,
+            flight_size_bytes: flight_segments * MSS,
+            lost_bytes: MSS,
+        }
+    }
+
+    #[test]
+    fn slow_start_doubles_and_avoidance_adds_one() {
+        let mut reno = NewReno::new(MSS, 10 * MSS);
+        reno.on_ack(0, &ack(10));
+        assert_eq!(reno.cwnd_bytes(), 20 * MSS);
+        reno.on_congestion(0, &loss(20));
+        assert_eq!((reno.cwnd_bytes(), reno.ssthresh_bytes()), (10 * MSS, 10 * MSS));
+        for _ in 0..5 {
+            reno.on_ack(0, &ack(2));
+        }
+        assert_eq!(reno.cwnd_bytes(), 11 * MSS, "one segment for a window's worth");
+        reno.on_rto(0, 11 * MSS, false);
+        assert_eq!((reno.cwnd_bytes(), reno.ssthresh_bytes()), (MSS, 5_500));
+        reno.on_rto(0, MSS, true);
+        assert_eq!(reno.ssthresh_bytes(), 5_500, "held when the timer expires again");
+        reno.on_ack(0, &ack(1));
+        assert_eq!(reno.cwnd_bytes(), 2 * MSS);
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let mut reno = NewReno::new(MSS, 10 * MSS);
+        reno.on_ack(0, &Ack { window_limited: false, ..ack(10) });
+        reno.on_ack(0, &Ack { in_recovery: true, ..ack(10) });
+        assert_eq!(reno.cwnd_bytes(), 10 * MSS);
+    }
+}

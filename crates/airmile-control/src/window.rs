@@ -1,0 +1,132 @@
+//! What NewReno and Cubic have in common: a window, its threshold, what they
+//! were before the last reduction, and the restart after idle time.
+
+/// A congestion window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) mss_bytes: u64,
+    pub(crate) initial_bytes: u64,
+    pub(crate) cwnd_bytes: u64,
+    pub(crate) ssthresh_bytes: u64,
+    /// Window and threshold before the last reduction (RFC 4015).
+    before: Option<(u64, u64)>,
+}
+
+impl Window {
+    pub(crate) fn new(mss_bytes: u64, initial_bytes: u64) -> Self {
+        let mss_bytes = mss_bytes.max(1);
+        let cwnd_bytes = initial_bytes.max(mss_bytes);
+        Self {
+            mss_bytes,
+            initial_bytes: cwnd_bytes,
+            cwnd_bytes,
+            ssthresh_bytes: u64::MAX,
+            before: None,
+        }
+    }
+
+    pub(crate) fn in_slow_start(&self) -> bool {
+        self.cwnd_bytes < self.ssthresh_bytes
+    }
+
+    /// RFC 5681 (2) with appropriate byte counting (RFC 3465) without a limit
+    /// per acknowledgement, as Linux does; gives what is left beyond `ssthresh`.
+    pub(crate) fn slow_start(&mut self, acked_bytes: u64) -> u64 {
+        let room = self.ssthresh_bytes.saturating_sub(self.cwnd_bytes);
+        let used = acked_bytes.min(room);
+        self.cwnd_bytes += used;
+        acked_bytes - used
+    }
+
+    /// Sets the threshold, keeping what was for [`undo`](Self::undo).
+    pub(crate) fn reduce(&mut self, ssthresh_bytes: u64, cwnd_bytes: u64) {
+        self.before = Some((self.cwnd_bytes, self.ssthresh_bytes));
+        self.ssthresh_bytes = ssthresh_bytes;
+        self.cwnd_bytes = cwnd_bytes;
+    }
+
+    /// RFC 4015, 5: back to what was before the reduction. False when there was
+    /// none.
+    pub(crate) fn undo(&mut self) -> bool {
+        let Some((cwnd_bytes, ssthresh_bytes)) = self.before.take() else {
+            return false;
+        };
+        self.cwnd_bytes = self.cwnd_bytes.max(cwnd_bytes);
+        self.ssthresh_bytes = self.ssthresh_bytes.max(ssthresh_bytes);
+        true
+    }
+
+    /// RFC 2861, 3: the window halves for each timeout without sending, not
+    /// below the restart window (RFC 5681, 4.1), and the threshold keeps the
+    /// memory of it.
+    pub(crate) fn restart(&mut self, idle_ns: i64, rto_ns: i64) {
+        if idle_ns <= rto_ns {
+            return;
+        }
+        self.ssthresh_bytes = self.ssthresh_bytes.max(self.cwnd_bytes / 4 * 3);
+        let floor = self.initial_bytes.min(self.cwnd_bytes);
+        let mut left_ns = idle_ns;
+        while left_ns > rto_ns.max(1) && self.cwnd_bytes > floor {
+            self.cwnd_bytes /= 2;
+            left_ns -= rto_ns.max(1);
+        }
+        self.cwnd_bytes = self.cwnd_bytes.max(floor);
+    }
+
+    /// RFC 2861, 3: the window moves half way to what was used of it.
+    pub(crate) fn decay(&mut self, used_bytes: u64) {
+        let used_bytes = used_bytes.max(self.initial_bytes);
+        if used_bytes < self.cwnd_bytes {
+            self.ssthresh_bytes = self.ssthresh_bytes.max(self.cwnd_bytes / 4 * 3);
+            self.cwnd_bytes = self.cwnd_bytes.midpoint(used_bytes);
+        }
+    }
+
+    pub(crate) fn set_mss(&mut self, mss_bytes: u64) {
+        let mss_bytes = mss_bytes.max(1);
+        if mss_bytes == self.mss_bytes {
+            return;
+        }
+        let scale = |bytes: u64| {
+            u64::try_from(u128::from(bytes) * u128::from(mss_bytes) / u128::from(self.mss_bytes))
+                .unwrap_or(u64::MAX)
+        };
+        // Before the first byte the window is counted in segments (RFC 6928).
+        if self.cwnd_bytes == self.initial_bytes {
+            self.cwnd_bytes = scale(self.cwnd_bytes).max(mss_bytes);
+        }
+        self.initial_bytes = scale(self.initial_bytes).max(mss_bytes);
+        self.mss_bytes = mss_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restart_halves_once_a_timeout() {
+        // cwnd 64 segments, IW 10, RTO 200 ms.
+        let check = |idle_ms: i64, cwnd: u64, ssthresh: u64| {
+            let mut window = Window::new(1000, 10_000);
+            window.cwnd_bytes = 64_000;
+            window.ssthresh_bytes = 30_000;
+            window.restart(idle_ms * 1_000_000, 200_000_000);
+            assert_eq!((window.cwnd_bytes, window.ssthresh_bytes), (cwnd, ssthresh), "{idle_ms}");
+        };
+        check(200, 64_000, 30_000);
+        check(201, 32_000, 48_000);
+        check(401, 16_000, 48_000);
+        check(4000, 10_000, 48_000);
+    }
+
+    #[test]
+    fn undo_gives_back_what_was() {
+        let mut window = Window::new(1000, 10_000);
+        window.cwnd_bytes = 40_000;
+        window.reduce(20_000, 20_000);
+        assert!(window.undo());
+        assert_eq!((window.cwnd_bytes, window.ssthresh_bytes), (40_000, u64::MAX));
+        assert!(!window.undo());
+    }
+}

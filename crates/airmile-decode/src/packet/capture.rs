@@ -1,0 +1,255 @@
+//! Captures in pieces: finds whole blocks, keeps what is torn, goes on behind damage.
+
+use airmile_model::{Problem, Severity};
+
+use super::{pcap, pcapng};
+
+/// Largest record that is believed. A BIG TCP segment has up to 512 KB; tcpdump
+/// itself takes no more than 256 KB of one (chosen here: 1 MB).
+pub(super) const MAX_RECORD_BYTES: u32 = 1 << 20;
+
+/// Largest block of pcapng that is believed; name resolution and custom blocks
+/// are larger than packets (chosen here: 16 MB).
+pub(super) const MAX_BLOCK_BYTES: u32 = 16 << 20;
+
+/// Which container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureFormat {
+    /// libpcap's own.
+    Pcap,
+    /// pcapng (draft-ietf-opsawg-pcapng).
+    PcapNg,
+}
+
+/// One captured frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Byte offset of its record in the (uncompressed) capture.
+    pub offset: u64,
+    /// Nanoseconds since the Unix epoch.
+    pub at_ns: i64,
+    /// Which interface, counted from 0 over the whole capture.
+    pub interface: u32,
+    /// Link type of that interface.
+    pub link: u32,
+    /// Bytes on the wire.
+    pub wire_bytes: u32,
+    /// Captured bytes.
+    pub data: &'a [u8],
+}
+
+/// What a capture holds, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Captured<'a> {
+    /// A frame.
+    Frame(Frame<'a>),
+    /// Something that could not be read, and where.
+    Problem(Problem),
+}
+
+/// What a parser makes of the bytes at hand.
+pub(super) enum Step<'a> {
+    /// A frame, and how many bytes it took.
+    Frame(Frame<'a>, usize),
+    /// Bytes that hold no frame.
+    Skip(usize),
+    /// Bytes that could not be read, and why.
+    Damage(Problem, usize),
+    /// Not enough: this many are needed in all.
+    Need(usize),
+}
+
+enum Format {
+    Unknown,
+    Pcap(pcap::Pcap),
+    PcapNg(pcapng::PcapNg),
+    /// Not a capture: the rest is passed over.
+    Foreign,
+}
+
+/// Reads a capture that comes in pieces.
+///
+/// Any cut of the bytes into pieces gives the same frames. Whole records are
+/// handed out where they lie in the piece; only a record that a piece's end
+/// tears is copied.
+pub struct CaptureReader {
+    format: Format,
+    /// Offset of the first byte that was not consumed.
+    offset: u64,
+    torn: Vec<u8>,
+    needed: usize,
+    /// Where bytes that are passed over begin.
+    damaged_from: Option<u64>,
+}
+
+impl Default for CaptureReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CaptureReader {
+    /// A reader at the start of a capture.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { format: Format::Unknown, offset: 0, torn: Vec::new(), needed: 0, damaged_from: None }
+    }
+
+    /// Tells by its first bytes whether an input is a capture.
+    #[must_use]
+    pub fn recognise(head: &[u8]) -> Option<CaptureFormat> {
+        let magic = head.first_chunk::<4>()?;
+        if pcap::Magic::of(*magic).is_some() {
+            return Some(CaptureFormat::Pcap);
+        }
+        (*magic == pcapng::SECTION_MAGIC).then_some(CaptureFormat::PcapNg)
+    }
+
+    /// Bytes consumed so far, of whole records.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Takes the next piece; what is whole goes to `sink`.
+    pub fn push(&mut self, mut piece: &[u8], sink: &mut impl FnMut(Captured<'_>)) {
+        while !self.torn.is_empty() && !piece.is_empty() {
+            let wanted = self.needed.saturating_sub(self.torn.len()).max(1).min(piece.len());
+            let (head, rest) = piece.split_at(wanted);
+            self.torn.extend_from_slice(head);
+            piece = rest;
+            let torn = std::mem::take(&mut self.torn);
+            let used = self.consume(&torn, sink);
+            let mut torn = torn;
+            torn.drain(..used);
+            self.torn = torn;
+        }
+        if !piece.is_empty() {
+            let used = self.consume(piece, sink);
+            self.torn.extend_from_slice(piece.get(used..).unwrap_or_default());
+        }
+    }
+
+    /// The end of the capture: a torn last record becomes a problem, and what a
+    /// wrong length had hidden is looked for behind it.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Captured<'_>)) {
+        let torn = std::mem::take(&mut self.torn);
+        if matches!(self.format, Format::Unknown) {
+            let what =
+                if torn.is_empty() { "the capture is empty" } else { "not a packet capture" };
+            sink(damage(self.offset, what.into()));
+            self.offset += torn.len() as u64;
+            return;
+        }
+        if !torn.is_empty() && self.damaged_from.is_none() {
+            let (there, needed) = (torn.len(), self.needed);
+            let what =
+                format!("the capture ends inside a record: {there} of {needed} bytes are there");
+            sink(damage(self.offset, what));
+            self.damaged_from = Some(self.offset);
+        }
+        let mut at = 0;
+        while at < torn.len() {
+            self.search();
+            self.offset += 1;
+            at += 1;
+            at += self.consume(torn.get(at..).unwrap_or_default(), sink);
+        }
+        self.damaged_from = None;
+    }
+
+    /// Has the parser look for the next record instead of expecting one.
+    fn search(&mut self) {
+        match &mut self.format {
+            Format::Pcap(pcap) => pcap.search_on(),
+            Format::PcapNg(pcapng) => pcapng.search_on(),
+            Format::Unknown | Format::Foreign => {}
+        }
+    }
+
+    /// Handles what is whole in `bytes`; gives how many were used.
+    fn consume(&mut self, bytes: &[u8], sink: &mut impl FnMut(Captured<'_>)) -> usize {
+        let mut at = 0;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            if rest.is_empty() {
+                return at;
+            }
+            let step = match &mut self.format {
+                Format::Pcap(pcap) => pcap.step(rest, self.offset),
+                Format::PcapNg(pcapng) => pcapng.step(rest, self.offset),
+                Format::Foreign => Step::Skip(rest.len()),
+                Format::Unknown => self.begin(rest),
+            };
+            let used = match step {
+                Step::Frame(frame, used) => {
+                    self.end_damage(self.offset, sink);
+                    sink(Captured::Frame(frame));
+                    used
+                }
+                Step::Skip(used) => used,
+                Step::Damage(problem, used) => {
+                    if self.damaged_from.is_none() {
+                        sink(Captured::Problem(problem));
+                        self.damaged_from = Some(self.offset);
+                    }
+                    used
+                }
+                Step::Need(needed) => {
+                    self.needed = needed;
+                    return at;
+                }
+            };
+            at += used;
+            self.offset += used as u64;
+        }
+    }
+
+    fn begin(&mut self, rest: &[u8]) -> Step<'static> {
+        let Some(magic) = rest.first_chunk::<4>() else { return Step::Need(4) };
+        if let Some(magic) = pcap::Magic::of(*magic) {
+            let Some(header) = rest.first_chunk::<24>() else { return Step::Need(24) };
+            self.format = Format::Pcap(pcap::Pcap::new(magic, header));
+            return Step::Skip(24);
+        }
+        if *magic == pcapng::SECTION_MAGIC {
+            self.format = Format::PcapNg(pcapng::PcapNg::default());
+            return Step::Skip(0);
+        }
+        self.format = Format::Foreign;
+        let what = "not a packet capture: neither pcap nor pcapng".into();
+        Step::Damage(Problem { offset: 0, severity: Severity::Damage, what }, rest.len())
+    }
+
+    /// Tells how much was passed over, once reading goes on.
+    fn end_damage(&mut self, now: u64, sink: &mut impl FnMut(Captured<'_>)) {
+        let Some(from) = self.damaged_from.take() else { return };
+        let what = format!("passed over {} bytes, reading goes on at byte {now}", now - from);
+        sink(Captured::Problem(Problem { offset: from, severity: Severity::Warning, what }));
+    }
+}
+
+fn damage(offset: u64, what: String) -> Captured<'static> {
+    Captured::Problem(Problem { offset, severity: Severity::Damage, what })
+}
+
+/// Reads integers in the byte order of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ByteOrder {
+    pub(super) big: bool,
+}
+
+impl ByteOrder {
+    pub(super) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let bytes = *bytes.get(at..)?.first_chunk::<2>()?;
+        Some(if self.big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
+    }
+
+    pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let bytes = *bytes.get(at..)?.first_chunk::<4>()?;
+        Some(if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

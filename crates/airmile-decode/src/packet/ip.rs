@@ -1,0 +1,188 @@
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) down to the transport header.
+
+use airmile_model::packet::{Address, Packet, TcpHeader, Transport};
+
+use super::dissect::{Unread, u16_at};
+use super::{tcp, tunnel};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+/// Tunnels within tunnels that are followed (chosen here).
+const MAX_TUNNELS: u8 = 3;
+
+/// Extension headers that are followed (chosen here; RFC 8200 names six).
+const MAX_EXTENSIONS: usize = 10;
+
+/// Where the IP header ends, and what is known by then.
+struct Network {
+    src: Address,
+    dst: Address,
+    protocol: u8,
+    ip_id: Option<u16>,
+    /// Bytes of the whole packet by its IP header.
+    ip_bytes: u32,
+    /// Where the transport header begins.
+    header_bytes: usize,
+    /// First of several fragments.
+    first: bool,
+    /// A later fragment.
+    later: bool,
+}
+
+/// Reads an IP packet into `packet`, through tunnels.
+#[inline]
+pub(super) fn read<'a>(
+    mut data: &'a [u8],
+    mut wire_bytes: u32,
+    packet: &mut Packet<'a>,
+) -> Result<(), Unread> {
+    for _ in 0..MAX_TUNNELS {
+        one(data, wire_bytes, packet)?;
+        let inner = match packet.transport {
+            Transport::Udp => tunnel::gtp_user(packet),
+            _ => None,
+        };
+        let Some(inner) = inner else { return Ok(()) };
+        let skipped = length_u32(packet.payload.len() - inner.len());
+        wire_bytes = packet.payload_bytes.saturating_sub(skipped);
+        data = inner;
+        packet.tunnelled = true;
+    }
+    one(data, wire_bytes, packet)
+}
+
+/// Reads one IP packet and its transport header.
+#[inline]
+fn one<'a>(data: &'a [u8], wire_bytes: u32, packet: &mut Packet<'a>) -> Result<(), Unread> {
+    let first = *data.first().ok_or(Unread::Cut("IP"))?;
+    let network = match first >> 4 {
+        4 => v4(data, wire_bytes)?,
+        6 => v6(data, wire_bytes)?,
+        _ => return Err(Unread::Bad("IP version")),
+    };
+    // What is behind the packet is padding of the link.
+    let end = data.len().min(network.ip_bytes as usize);
+    let above = data.get(network.header_bytes..end).unwrap_or_default();
+    let above_bytes = network.ip_bytes.saturating_sub(length_u32(network.header_bytes));
+    packet.src = network.src;
+    packet.dst = network.dst;
+    (packet.src_port, packet.dst_port) = (0, 0);
+    packet.protocol = network.protocol;
+    packet.transport = Transport::Other;
+    packet.ip_id = network.ip_id;
+    packet.ip_bytes = network.ip_bytes;
+    packet.payload_bytes = above_bytes;
+    packet.payload = above;
+    packet.fragmented = network.first;
+    if network.later {
+        packet.transport = Transport::Fragment;
+        return Ok(());
+    }
+    match network.protocol {
+        TCP => {
+            let mut header = TcpHeader::default();
+            let header_bytes = tcp::read(above, &mut header)?;
+            (packet.src_port, packet.dst_port) = ports(above).ok_or(Unread::Cut("TCP"))?;
+            packet.payload = above.get(header_bytes..).unwrap_or_default();
+            packet.payload_bytes = above_bytes
+                .checked_sub(length_u32(header_bytes))
+                .ok_or(Unread::Bad("TCP data offset"))?;
+            packet.transport = Transport::Tcp(header);
+        }
+        UDP => {
+            (packet.src_port, packet.dst_port) = ports(above).ok_or(Unread::Cut("UDP"))?;
+            packet.payload = above.get(8..).unwrap_or_default();
+            packet.payload_bytes = above_bytes.saturating_sub(8);
+            packet.transport = Transport::Udp;
+        }
+        ICMP | ICMPV6 => packet.transport = Transport::Icmp,
+        _ => {}
+    }
+    Ok(())
+}
+
+#[inline]
+fn ports(above: &[u8]) -> Option<(u16, u16)> {
+    Some((u16_at(above, 0)?, u16_at(above, 2)?))
+}
+
+#[inline]
+fn v4(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
+    let header = data.first_chunk::<20>().ok_or(Unread::Cut("IPv4"))?;
+    let header_bytes = usize::from(header[0] & 0x0f) * 4;
+    if header_bytes < 20 {
+        return Err(Unread::Bad("IPv4 header length"));
+    }
+    // 0: a super-segment that segmentation offload will cut, longer than the
+    // field can say (BIG TCP).
+    let ip_bytes = match u16::from_be_bytes([header[2], header[3]]) {
+        0 => wire_bytes,
+        total if usize::from(total) < header_bytes => return Err(Unread::Bad("IPv4 total length")),
+        total => u32::from(total),
+    };
+    let fragment = u16::from_be_bytes([header[6], header[7]]);
+    Ok(Network {
+        src: Address::v4([header[12], header[13], header[14], header[15]]),
+        dst: Address::v4([header[16], header[17], header[18], header[19]]),
+        protocol: header[9],
+        ip_id: Some(u16::from_be_bytes([header[4], header[5]])),
+        ip_bytes,
+        header_bytes,
+        first: fragment & 0x3fff == 0x2000,
+        later: fragment & 0x1fff != 0,
+    })
+}
+
+fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
+    const HOP_BY_HOP: u8 = 0;
+    const ROUTING: u8 = 43;
+    const FRAGMENT: u8 = 44;
+    const AUTHENTICATION: u8 = 51;
+    const DESTINATION: u8 = 60;
+    const MOBILITY: u8 = 135;
+    let header = data.first_chunk::<40>().ok_or(Unread::Cut("IPv6"))?;
+    let address = |at: usize| header.get(at..).and_then(|rest| rest.first_chunk::<16>());
+    let (Some(src), Some(dst)) = (address(8), address(24)) else { return Err(Unread::Cut("IPv6")) };
+    let mut network = Network {
+        src: Address::v6(*src),
+        dst: Address::v6(*dst),
+        protocol: header[6],
+        ip_id: None,
+        // 0: a jumbogram (RFC 2675) or a super-segment; the wire length holds.
+        ip_bytes: match u16::from_be_bytes([header[4], header[5]]) {
+            0 => wire_bytes,
+            payload => 40 + u32::from(payload),
+        },
+        header_bytes: 40,
+        first: false,
+        later: false,
+    };
+    for _ in 0..MAX_EXTENSIONS {
+        let at = network.header_bytes;
+        let extension = || data.get(at..at + 8).ok_or(Unread::Cut("IPv6 extension header"));
+        let length = match network.protocol {
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => 8 + usize::from(extension()?[1]) * 8,
+            AUTHENTICATION => 8 + usize::from(extension()?[1]) * 4,
+            FRAGMENT => {
+                let field = u16_at(extension()?, 2).unwrap_or(0);
+                network.later = field & 0xfff8 != 0;
+                network.first = field & 0xfff9 == 1;
+                8
+            }
+            _ => return Ok(network),
+        };
+        network.protocol = extension()?[0];
+        network.header_bytes += length;
+        if network.later {
+            return Ok(network);
+        }
+    }
+    Err(Unread::Bad("number of IPv6 extension headers"))
+}
+
+fn length_u32(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}

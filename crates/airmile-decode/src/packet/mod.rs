@@ -1,0 +1,46 @@
+//! Packet captures: containers to frames, frames to packets.
+//!
+//! [`CaptureReader`] takes the bytes of a pcap or pcapng file in pieces of any
+//! size and gives frames; [`dissect`] reads the headers of one frame. Both
+//! borrow from what they are given, and neither allocates per packet.
+
+mod capture;
+mod dissect;
+mod ip;
+mod pcap;
+mod pcapng;
+mod tcp;
+mod tunnel;
+
+pub use capture::{CaptureFormat, CaptureReader, Captured, Frame};
+pub use dissect::{Unread, dissect};
+
+/// Link types that are read (the IANA/tcpdump registry of LINKTYPE values).
+pub mod link {
+    /// BSD loopback, host byte order.
+    pub const NULL: u32 = 0;
+    /// Ethernet.
+    pub const ETHERNET: u32 = 1;
+    /// PPP, perhaps with HDLC's address and control bytes.
+    pub const PPP: u32 = 9;
+    /// Raw IP, as some systems number it.
+    pub const RAW_12: u32 = 12;
+    /// Raw IP, as OpenBSD numbers it.
+    pub const RAW_14: u32 = 14;
+    /// PPP in HDLC-like framing.
+    pub const PPP_HDLC: u32 = 50;
+    /// Raw IP.
+    pub const RAW: u32 = 101;
+    /// OpenBSD loopback, network byte order.
+    pub const LOOP: u32 = 108;
+    /// Linux cooked capture.
+    pub const LINUX_SLL: u32 = 113;
+    /// Raw IPv4.
+    pub const IPV4: u32 = 228;
+    /// Raw IPv6.
+    pub const IPV6: u32 = 229;
+    /// Linux netfilter log.
+    pub const NFLOG: u32 = 239;
+    /// Linux cooked capture, version 2.
+    pub const LINUX_SLL2: u32 = 276;
+}

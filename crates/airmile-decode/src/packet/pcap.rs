@@ -1,0 +1,143 @@
+//! The pcap container (draft-ietf-opsawg-pcap).
+
+use airmile_model::{Problem, Severity};
+
+use super::capture::{ByteOrder, Frame, MAX_RECORD_BYTES, Step};
+
+const RECORD_HEADER_BYTES: usize = 16;
+
+/// How far the time of a record may be from the one before it for a header to
+/// be believed behind damage: a day, chosen here.
+const BELIEVABLE_STEP_S: u32 = 86_400;
+
+/// Byte order and resolution, by the first four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Magic {
+    order: ByteOrder,
+    nanoseconds: bool,
+    /// The patched format of old Linux kernels has eight more bytes a record.
+    extra: usize,
+}
+
+impl Magic {
+    pub(super) const fn of(bytes: [u8; 4]) -> Option<Self> {
+        let (big, nanoseconds, extra) = match bytes {
+            [0xa1, 0xb2, 0xc3, 0xd4] => (true, false, 0),
+            [0xd4, 0xc3, 0xb2, 0xa1] => (false, false, 0),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (true, true, 0),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (false, true, 0),
+            [0xa1, 0xb2, 0xcd, 0x34] => (true, false, 8),
+            [0x34, 0xcd, 0xb2, 0xa1] => (false, false, 8),
+            _ => return None,
+        };
+        Some(Self { order: ByteOrder { big }, nanoseconds, extra })
+    }
+}
+
+/// What is known of a pcap file.
+pub(super) struct Pcap {
+    magic: Magic,
+    link: u32,
+    /// Snap length as the header says; 0 where it says nothing.
+    snap_bytes: u32,
+    last_s: Option<u32>,
+    searching: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Header {
+    seconds: u32,
+    fraction: u32,
+    captured: u32,
+    wire: u32,
+}
+
+impl Pcap {
+    pub(super) fn new(magic: Magic, header: &[u8; 24]) -> Self {
+        let snap_bytes = magic.order.u32(header, 16).unwrap_or(0);
+        // The upper bits hold the length of a frame check sequence.
+        let link = magic.order.u32(header, 20).unwrap_or(0) & 0x0fff_ffff;
+        Self { magic, link, snap_bytes, last_s: None, searching: false }
+    }
+
+    fn header(&self, bytes: &[u8]) -> Option<Header> {
+        let order = self.magic.order;
+        let header = bytes.first_chunk::<RECORD_HEADER_BYTES>()?;
+        Some(Header {
+            seconds: order.u32(header, 0)?,
+            fraction: order.u32(header, 4)?,
+            captured: order.u32(header, 8)?,
+            wire: order.u32(header, 12)?,
+        })
+    }
+
+    /// What speaks against a record header, if anything.
+    const fn doubt(&self, header: Header) -> Option<&'static str> {
+        let most = if self.magic.nanoseconds { 1_000_000_000 } else { 1_000_000 };
+        if header.captured > MAX_RECORD_BYTES {
+            return Some("captured length");
+        }
+        if header.fraction >= most {
+            return Some("fraction of a second");
+        }
+        None
+    }
+
+    /// Behind damage more is asked of a header than in good order.
+    fn is_likely(&self, header: Header) -> bool {
+        let snap = if self.snap_bytes == 0 { MAX_RECORD_BYTES } else { self.snap_bytes };
+        let near = |s: u32| header.seconds.abs_diff(s) <= BELIEVABLE_STEP_S;
+        self.doubt(header).is_none()
+            && header.captured > 0
+            && header.captured <= snap
+            && header.wire >= header.captured
+            && header.wire <= MAX_RECORD_BYTES
+            && self.last_s.is_none_or(near)
+    }
+
+    /// Nothing is expected at the next byte.
+    pub(super) const fn search_on(&mut self) {
+        self.searching = true;
+    }
+
+    pub(super) fn step<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
+        if self.searching {
+            return self.search(bytes, offset);
+        }
+        let head = RECORD_HEADER_BYTES + self.magic.extra;
+        let Some(header) = self.header(bytes).filter(|_| bytes.len() >= head) else {
+            return Step::Need(head);
+        };
+        if let Some(field) = self.doubt(header) {
+            self.searching = true;
+            let what = format!("record header: {field} makes no sense");
+            return Step::Damage(Problem { offset, severity: Severity::Damage, what }, 1);
+        }
+        let end = head + header.captured as usize;
+        let Some(data) = bytes.get(head..end) else { return Step::Need(end) };
+        self.last_s = Some(header.seconds);
+        let unit = if self.magic.nanoseconds { 1 } else { 1_000 };
+        let at_ns = i64::from(header.seconds) * 1_000_000_000 + i64::from(header.fraction) * unit;
+        // Some tools write the captured length only.
+        let wire_bytes = header.wire.max(header.captured);
+        Step::Frame(Frame { offset, at_ns, interface: 0, link: self.link, wire_bytes, data }, end)
+    }
+
+    /// Looks for a record header behind which another one stands.
+    fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
+        let Some(header) = self.header(bytes) else { return Step::Need(RECORD_HEADER_BYTES) };
+        let problem = || Problem { offset, severity: Severity::Damage, what: "no record".into() };
+        if !self.is_likely(header) {
+            return Step::Damage(problem(), 1);
+        }
+        let next = RECORD_HEADER_BYTES + self.magic.extra + header.captured as usize;
+        let Some(behind) = bytes.get(next..).and_then(|rest| self.header(rest)) else {
+            return Step::Need(next + RECORD_HEADER_BYTES);
+        };
+        if !self.is_likely(behind) || behind.seconds.abs_diff(header.seconds) > BELIEVABLE_STEP_S {
+            return Step::Damage(problem(), 1);
+        }
+        self.searching = false;
+        self.step(bytes, offset)
+    }
+}

@@ -1,0 +1,226 @@
+//! The pcapng container (draft-ietf-opsawg-pcapng).
+
+use airmile_model::{Problem, Severity};
+
+use super::capture::{ByteOrder, Frame, MAX_BLOCK_BYTES, Step};
+
+/// Type of a section header block; the same in either byte order.
+pub(super) const SECTION_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const OBSOLETE_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+/// Type, length before and length behind: what every block has.
+const FRAMING_BYTES: usize = 12;
+
+#[derive(Clone, Copy)]
+struct Interface {
+    link: u32,
+    snap_bytes: u32,
+    /// Ticks a second.
+    resolution: u64,
+    offset_s: i64,
+}
+
+/// What is known of a pcapng file.
+pub(super) struct PcapNg {
+    order: ByteOrder,
+    /// Of this section.
+    interfaces: Vec<Interface>,
+    /// Interfaces of the sections before.
+    before: u32,
+    last_ns: i64,
+    searching: bool,
+}
+
+impl Default for PcapNg {
+    fn default() -> Self {
+        Self {
+            order: ByteOrder { big: false },
+            interfaces: Vec::new(),
+            before: 0,
+            last_ns: 0,
+            searching: false,
+        }
+    }
+}
+
+impl PcapNg {
+    /// Nothing is expected at the next byte.
+    pub(super) const fn search_on(&mut self) {
+        self.searching = true;
+    }
+
+    pub(super) fn step<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
+        if self.searching {
+            return self.search(bytes, offset);
+        }
+        let Some(&head) = bytes.first_chunk::<12>() else { return Step::Need(12) };
+        if head.starts_with(&SECTION_MAGIC) {
+            self.order = match head.get(8..) {
+                Some([0x1a, 0x2b, 0x3c, 0x4d]) => ByteOrder { big: true },
+                Some([0x4d, 0x3c, 0x2b, 0x1a]) => ByteOrder { big: false },
+                _ => return self.damage(offset, "section header: byte order magic"),
+            };
+        }
+        let (kind, length) = (self.order.u32(&head, 0), self.order.u32(&head, 4));
+        let (Some(kind), Some(length)) = (kind, length) else { return Step::Need(12) };
+        if !is_length(length) {
+            return self.damage(offset, "block header: total length");
+        }
+        let end = length as usize;
+        let Some(block) = bytes.get(..end) else { return Step::Need(end) };
+        if self.order.u32(block, end - 4) != Some(length) {
+            return self.damage(offset, "block trailer: total length differs from the header's");
+        }
+        let body = block.get(8..end - 4).unwrap_or_default();
+        self.block(kind, body, offset, end)
+    }
+
+    fn block<'a>(&mut self, kind: u32, body: &'a [u8], offset: u64, end: usize) -> Step<'a> {
+        let read = match kind {
+            SECTION => {
+                self.before += u32::try_from(self.interfaces.len()).unwrap_or(0);
+                self.interfaces.clear();
+                return Step::Skip(end);
+            }
+            INTERFACE => match self.interface(body) {
+                Some(interface) => {
+                    self.interfaces.push(interface);
+                    return Step::Skip(end);
+                }
+                None => Err("interface description block"),
+            },
+            ENHANCED_PACKET | OBSOLETE_PACKET => {
+                self.packet(kind, body, offset).ok_or("packet block")
+            }
+            SIMPLE_PACKET => self.simple(body, offset).ok_or("simple packet block"),
+            _ => return Step::Skip(end),
+        };
+        match read {
+            Ok(frame) => Step::Frame(frame, end),
+            Err(field) => {
+                let what = format!("{field}: too short, or of an interface that is not described");
+                Step::Damage(Problem { offset, severity: Severity::Damage, what }, end)
+            }
+        }
+    }
+
+    fn interface(&self, body: &[u8]) -> Option<Interface> {
+        let link = u32::from(self.order.u16(body, 0)?);
+        let snap_bytes = self.order.u32(body, 4)?;
+        let mut interface = Interface { link, snap_bytes, resolution: 1_000_000, offset_s: 0 };
+        let mut options = body.get(8..).unwrap_or_default();
+        while let (Some(code), Some(length)) =
+            (self.order.u16(options, 0), self.order.u16(options, 2))
+        {
+            let length = usize::from(length);
+            let value = options.get(4..4 + length).unwrap_or_default();
+            match (code, value) {
+                (0, _) => break,
+                // if_tsresol: a power of ten, or of two with the top bit.
+                (9, &[power, ..]) => interface.resolution = resolution(power)?,
+                (14, offset) => {
+                    let bytes = *offset.first_chunk::<8>()?;
+                    let order = self.order;
+                    interface.offset_s = if order.big {
+                        i64::from_be_bytes(bytes)
+                    } else {
+                        i64::from_le_bytes(bytes)
+                    };
+                }
+                _ => {}
+            }
+            options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        Some(interface)
+    }
+
+    fn packet<'a>(&mut self, kind: u32, body: &'a [u8], offset: u64) -> Option<Frame<'a>> {
+        let order = self.order;
+        let id = match kind {
+            ENHANCED_PACKET => order.u32(body, 0)?,
+            _ => u32::from(order.u16(body, 0)?),
+        };
+        let interface = *self.interfaces.get(id as usize)?;
+        let ticks = u64::from(order.u32(body, 4)?) << 32 | u64::from(order.u32(body, 8)?);
+        let captured = order.u32(body, 12)? as usize;
+        let wire_bytes = order.u32(body, 16)?.max(u32::try_from(captured).ok()?);
+        let data = body.get(20..20 + captured)?;
+        let at_ns = interface.time_ns(ticks);
+        self.last_ns = at_ns;
+        let interface_id = self.before.saturating_add(id);
+        Some(Frame {
+            offset,
+            at_ns,
+            interface: interface_id,
+            link: interface.link,
+            wire_bytes,
+            data,
+        })
+    }
+
+    /// A simple packet has no time: the one before it stands in.
+    fn simple<'a>(&self, body: &'a [u8], offset: u64) -> Option<Frame<'a>> {
+        let interface = self.interfaces.first()?;
+        let wire_bytes = self.order.u32(body, 0)?;
+        let snap = if interface.snap_bytes == 0 { u32::MAX } else { interface.snap_bytes };
+        let rest = body.get(4..)?;
+        let data = rest.get(..wire_bytes.min(snap) as usize).unwrap_or(rest);
+        let (at_ns, link) = (self.last_ns, interface.link);
+        Some(Frame { offset, at_ns, interface: self.before, link, wire_bytes, data })
+    }
+
+    fn damage<'a>(&mut self, offset: u64, field: &str) -> Step<'a> {
+        self.searching = true;
+        let what = format!("{field} makes no sense");
+        Step::Damage(Problem { offset, severity: Severity::Damage, what }, 1)
+    }
+
+    /// Looks for a block whose length stands at both of its ends.
+    fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
+        if bytes.len() < FRAMING_BYTES {
+            return Step::Need(FRAMING_BYTES);
+        }
+        let problem = || Problem { offset, severity: Severity::Damage, what: "no block".into() };
+        if self.is_block_kind(bytes) {
+            let length = self.order.u32(bytes, 4).filter(|length| is_length(*length));
+            if let Some(length) = length {
+                let end = length as usize;
+                if bytes.len() < end {
+                    return Step::Need(end);
+                }
+                if self.order.u32(bytes, end - 4) == Some(length) {
+                    self.searching = false;
+                    return self.step(bytes, offset);
+                }
+            }
+        }
+        Step::Damage(problem(), 1)
+    }
+
+    fn is_block_kind(&self, bytes: &[u8]) -> bool {
+        bytes.starts_with(&SECTION_MAGIC)
+            || self.order.u32(bytes, 0).is_some_and(|kind| (1..=0x0b).contains(&kind))
+    }
+}
+
+fn is_length(length: u32) -> bool {
+    length as usize >= FRAMING_BYTES && length.is_multiple_of(4) && length <= MAX_BLOCK_BYTES
+}
+
+fn resolution(power: u8) -> Option<u64> {
+    let exponent = u32::from(power & 0x7f);
+    if power & 0x80 == 0 { 10_u64.checked_pow(exponent) } else { 1_u64.checked_shl(exponent) }
+}
+
+impl Interface {
+    fn time_ns(self, ticks: u64) -> i64 {
+        let scaled = u128::from(ticks) * 1_000_000_000 / u128::from(self.resolution.max(1));
+        let ns = i64::try_from(scaled).unwrap_or(i64::MAX);
+        ns.saturating_add(self.offset_s.saturating_mul(1_000_000_000))
+    }
+}

@@ -1,0 +1,41 @@
+//! GTP-U (TS 29.281): what S1-U and N3 carry.
+
+use airmile_model::packet::Packet;
+
+use super::dissect::u16_at;
+
+/// TS 29.281, 4.4.2.
+const PORT: u16 = 2152;
+/// Message type of a user packet (TS 29.281, 6.1).
+const G_PDU: u8 = 255;
+
+/// The user packet inside a UDP datagram, where it is one of GTP-U.
+pub(super) fn gtp_user<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
+    if packet.dst_port != PORT && packet.src_port != PORT {
+        return None;
+    }
+    let data = packet.payload;
+    let [flags, kind, ..] = *data.first_chunk::<8>()?;
+    // Version 1, protocol type GTP.
+    if flags >> 4 != 0b0011 || kind != G_PDU {
+        return None;
+    }
+    let mut at = 8;
+    // With any of E, S and PN the four bytes of all three are there (5.1).
+    if flags & 0b111 != 0 {
+        let mut next = if flags & 0b100 != 0 { *data.get(11)? } else { 0 };
+        at = 12;
+        while next != 0 {
+            // Length in units of four bytes; the last byte is the next type.
+            let length = usize::from(*data.get(at)?) * 4;
+            if length == 0 {
+                return None;
+            }
+            next = *data.get(at + length - 1)?;
+            at += length;
+        }
+    }
+    let inner = data.get(at..)?;
+    matches!(inner.first()? >> 4, 4 | 6).then_some(())?;
+    u16_at(inner, 2).map(|_| inner)
+}

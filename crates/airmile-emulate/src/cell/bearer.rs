@@ -1,0 +1,156 @@
+//! A user's data bearer: the queues at both ends, and what waits before them.
+
+use std::collections::VecDeque;
+
+use airmile_model::Direction;
+
+use super::rrc::Rrc;
+use crate::frame::Frame;
+use crate::rlc::{AmReceiver, AmSender, Sdu, in_transit_bytes};
+use crate::scenario::{LinkConfig, RlcConfig, Scenario};
+use crate::uplink::Uplink;
+
+/// The ends of the data bearer on one side.
+#[derive(Debug, Clone)]
+pub(crate) struct RlcEnd {
+    pub(crate) sender: AmSender,
+    pub(crate) receiver: AmReceiver,
+}
+
+/// The data bearer of a user.
+#[derive(Debug, Clone)]
+pub(crate) struct Bearer {
+    pub(crate) enb: RlcEnd,
+    pub(crate) phone: RlcEnd,
+    pub(crate) uplink: Uplink,
+    pub(crate) rrc: Rrc,
+    dl_limit_bytes: u64,
+    firmware_bytes: u64,
+    device_queue_packets: usize,
+    /// Packets for a phone in idle, which wait for it to be paged.
+    paged: VecDeque<Sdu>,
+    /// Packets in the phone that wait for room in the firmware's buffer.
+    device_queue: VecDeque<Sdu>,
+    dropped_bytes: [u64; 2],
+}
+
+impl Bearer {
+    pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, user: usize, frame: Frame) -> Self {
+        let end = |sends: &RlcConfig, receives: &RlcConfig| RlcEnd {
+            sender: AmSender::new(frame.scaled_rlc(sends)),
+            receiver: AmReceiver::new(frame.scaled_rlc(receives)),
+        };
+        let uplink = &scenario.uplink;
+        Self {
+            enb: end(&scenario.dl_rlc, &scenario.ul_rlc),
+            phone: end(&scenario.ul_rlc, &scenario.dl_rlc),
+            uplink: Uplink::new(scenario, link, user, frame),
+            rrc: Rrc::new(scenario.rrc.as_ref(), i64::from(scenario.first_tti), frame),
+            dl_limit_bytes: scenario.cell.queue_bytes,
+            firmware_bytes: uplink.firmware_bytes.unwrap_or(u64::MAX),
+            device_queue_packets: uplink.device_queue_packets as usize,
+            paged: VecDeque::new(),
+            device_queue: VecDeque::new(),
+            dropped_bytes: [0; 2],
+        }
+    }
+
+    /// Takes a packet; whether there was room for it.
+    pub(crate) fn push(&mut self, dir: Direction, sdu: Sdu, tti: i64) -> bool {
+        self.rrc.wake(dir, tti);
+        let fits = match dir {
+            Direction::Dl => {
+                let waits = self.waiting_bytes(dir) + self.enb.sender.queue_bytes();
+                waits + u64::from(sdu.bytes) <= self.dl_limit_bytes
+            }
+            Direction::Ul => {
+                self.device_queue.len() < self.device_queue_packets || self.has_room(sdu)
+            }
+        };
+        if !fits {
+            self.dropped_bytes[dir as usize] += u64::from(sdu.bytes);
+            return false;
+        }
+        match dir {
+            Direction::Dl if self.rrc.is_connected() => self.enb.sender.push(sdu),
+            Direction::Dl => self.paged.push_back(sdu),
+            Direction::Ul => {
+                self.device_queue.push_back(sdu);
+                self.feed_firmware();
+            }
+        }
+        true
+    }
+
+    /// Whether the firmware's buffer takes a packet now.
+    fn has_room(&self, sdu: Sdu) -> bool {
+        let queued = self.phone.sender.queue_bytes();
+        self.rrc.is_connected()
+            // One packet always fits.
+            && (queued == 0 || queued + u64::from(sdu.bytes) <= self.firmware_bytes)
+    }
+
+    fn feed_firmware(&mut self) {
+        while let Some(&sdu) = self.device_queue.front()
+            && self.has_room(sdu)
+        {
+            self.device_queue.pop_front();
+            self.phone.sender.push(sdu);
+        }
+    }
+
+    /// Begins a TTI: timers, RRC, and what has waited for either.
+    pub(crate) fn tick(&mut self, tti: i64) {
+        for end in [&mut self.enb, &mut self.phone] {
+            end.sender.tick(tti);
+            end.receiver.tick(tti);
+        }
+        self.rrc.tick(tti, self.enb.sender.queue_bytes() + self.phone.sender.queue_bytes() > 0);
+        if self.rrc.is_connected() {
+            self.paged.drain(..).for_each(|sdu| self.enb.sender.push(sdu));
+            self.feed_firmware();
+        }
+    }
+
+    /// Bytes of a block that would hold all that waits for the phone, with a
+    /// number of MAC control elements.
+    pub(crate) fn dl_wants(&self, tti: i64, control: usize) -> u64 {
+        let status = match self.enb.receiver.status_bytes(tti) {
+            0 => 0,
+            bytes => bytes + 3,
+        };
+        self.enb.sender.wanted_bytes() + u64::from(status) + 2 * control as u64
+    }
+
+    const fn ends(&self, dir: Direction) -> (&AmSender, &AmReceiver) {
+        match dir {
+            Direction::Dl => (&self.enb.sender, &self.phone.receiver),
+            Direction::Ul => (&self.phone.sender, &self.enb.receiver),
+        }
+    }
+
+    /// Bytes in the queue of a direction.
+    pub(crate) fn queue_bytes(&self, dir: Direction) -> u64 {
+        self.ends(dir).0.queue_bytes()
+    }
+
+    /// Bytes that wait before the queue of a direction.
+    fn waiting_bytes(&self, dir: Direction) -> u64 {
+        let waiting = match dir {
+            Direction::Dl => &self.paged,
+            Direction::Ul => &self.device_queue,
+        };
+        waiting.iter().map(|sdu| u64::from(sdu.bytes)).sum()
+    }
+
+    /// Bytes of a direction never sent, and bytes sent of SDUs not delivered.
+    pub(crate) fn undelivered_bytes(&self, dir: Direction) -> (u64, u64) {
+        let (sender, receiver) = self.ends(dir);
+        (sender.new_bytes() + self.waiting_bytes(dir), in_transit_bytes(sender, receiver))
+    }
+
+    /// Bytes for which there was no room.
+    pub(crate) const fn dropped_bytes(&self, dir: Direction) -> u64 {
+        self.dropped_bytes[dir as usize]
+    }
+}

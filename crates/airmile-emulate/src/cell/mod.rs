@@ -1,0 +1,318 @@
+//! The cell as a state machine: packets in, time forward, packets and records
+//! out.
+
+mod bearer;
+mod records;
+mod rrc;
+
+use std::collections::VecDeque;
+
+use airmile_model::{Direction, Record, TruthRun, TtiIndex};
+
+use crate::downlink::{Downlink, Setup};
+use crate::frame::Frame;
+use crate::mac::MacPdu;
+use crate::measure::Meter;
+use crate::rlc::{Pdu, Sdu};
+use crate::scenario::{LinkConfig, Scenario, ScenarioError};
+use crate::truth::{CellUse, QueueTruth, observe_cell};
+
+pub(crate) use bearer::{Bearer, RlcEnd};
+pub use rrc::{RrcRun, RrcState};
+
+/// Time of TTI index 0 of every run: 2026-01-05T09:00:00Z (chosen here).
+pub const EPOCH_NS: i64 = 1_767_603_600_000_000_000;
+
+/// A packet that has crossed the air.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivery {
+    /// Whose.
+    pub user: usize,
+    /// Which way.
+    pub dir: Direction,
+    /// The packet.
+    pub sdu: Sdu,
+}
+
+/// A cell with phones whose queues can be seen. User 0 is the measured phone:
+/// records and truth are of its queues.
+///
+/// For each TTI: [`push`](Self::push) what arrives, [`step`](Self::step), then
+/// [`poll_delivery`](Self::poll_delivery) and [`poll_record`](Self::poll_record)
+/// until both give `None`. [`into_truth`](Self::into_truth) at the end.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    tti: i64,
+    frame: Frame,
+    n_tx_antennas: u8,
+    carriers: Vec<Downlink>,
+    bearers: Vec<Bearer>,
+    meter: Meter,
+    /// User whose uplink grant comes first.
+    ul_turn: usize,
+    dl_truth: QueueTruth,
+    ul_truth: QueueTruth,
+    cell_use: Vec<CellUse>,
+    deliveries: VecDeque<Delivery>,
+    records: VecDeque<Record>,
+}
+
+/// What [`Cell::into_truth`] gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellTruth {
+    /// The phone's queue at the base station.
+    pub dl: Vec<TruthRun>,
+    /// The phone's own queue.
+    pub ul: Vec<TruthRun>,
+    /// What all users had of the primary carrier.
+    pub cell_use: Vec<CellUse>,
+    /// The phone's RRC states.
+    pub rrc: Vec<RrcRun>,
+}
+
+impl Cell {
+    /// A cell before its first TTI, with the phone alone and those whose
+    /// traffic is bytes.
+    ///
+    /// # Errors
+    /// A scenario that cannot be run.
+    pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        Self::with_users(scenario, &[])
+    }
+
+    /// A cell before its first TTI, in which further users with bearers have
+    /// these links; they are users 1 and up.
+    ///
+    /// # Errors
+    /// A scenario that cannot be run.
+    pub fn with_users(scenario: &Scenario, others: &[LinkConfig]) -> Result<Self, ScenarioError> {
+        scenario.validate()?;
+        let tti = i64::from(scenario.first_tti);
+        let frame = Frame::new(scenario);
+        let links: Vec<LinkConfig> =
+            std::iter::once(&scenario.link).chain(others).cloned().collect();
+        let primary = Setup {
+            seed: scenario.seed,
+            frame,
+            first_tti: tti,
+            carrier: 0,
+            n_prb: scenario.cell.n_prb,
+            scheduler: scenario.cell.scheduler,
+            links: &links,
+            competing: &scenario.competing,
+        };
+        let mut carriers = vec![Downlink::new(&primary)];
+        if let Some(second) = &scenario.cell.secondary {
+            let snr_mean_db = scenario.link.snr_mean_db + second.snr_offset_db;
+            let link = LinkConfig { snr_mean_db, dl_trace: None, ..scenario.link.clone() };
+            carriers.push(Downlink::new(&Setup {
+                carrier: 1,
+                n_prb: second.n_prb,
+                links: &[link],
+                competing: &second.competing,
+                ..primary
+            }));
+        }
+        let bearer = |(user, link)| Bearer::new(scenario, link, user, frame);
+        let mut cell = Self {
+            tti,
+            frame,
+            n_tx_antennas: scenario.cell.n_tx_antennas,
+            carriers,
+            bearers: links.iter().enumerate().map(bearer).collect(),
+            meter: Meter::new(scenario, frame),
+            ul_turn: 0,
+            dl_truth: QueueTruth::default(),
+            ul_truth: QueueTruth::default(),
+            cell_use: Vec::new(),
+            deliveries: VecDeque::new(),
+            records: VecDeque::new(),
+        };
+        cell.records.extend(cell.describe(scenario));
+        Ok(cell)
+    }
+
+    /// The next TTI.
+    #[must_use]
+    pub const fn tti(&self) -> TtiIndex {
+        TtiIndex(self.tti)
+    }
+
+    /// Start of the next TTI in ns since the Unix epoch.
+    #[must_use]
+    pub const fn now_ns(&self) -> i64 {
+        EPOCH_NS + self.tti * self.frame.slot_ns()
+    }
+
+    /// Length of a TTI in ns.
+    #[must_use]
+    pub const fn slot_ns(&self) -> i64 {
+        self.frame.slot_ns()
+    }
+
+    /// Users with bearers.
+    #[must_use]
+    pub fn users(&self) -> usize {
+        self.bearers.len()
+    }
+
+    /// Puts a packet into the queue of a user and direction; it can leave in
+    /// the next TTI. `false` if there was no room: it is dropped.
+    pub fn push(&mut self, user: usize, dir: Direction, sdu: Sdu) -> bool {
+        let tti = self.tti;
+        self.bearers.get_mut(user).is_some_and(|bearer| bearer.push(dir, sdu, tti))
+    }
+
+    /// Bytes in the queue of a user and direction.
+    #[must_use]
+    pub fn queue_bytes(&self, user: usize, dir: Direction) -> u64 {
+        self.bearers.get(user).map_or(0, |bearer| bearer.queue_bytes(dir))
+    }
+
+    /// Bytes of a user and direction never sent, and bytes sent of SDUs not
+    /// delivered.
+    #[must_use]
+    pub fn undelivered_bytes(&self, user: usize, dir: Direction) -> (u64, u64) {
+        self.bearers.get(user).map_or((0, 0), |bearer| bearer.undelivered_bytes(dir))
+    }
+
+    /// Bytes of a user and direction for which there was no room.
+    #[must_use]
+    pub fn dropped_bytes(&self, user: usize, dir: Direction) -> u64 {
+        self.bearers.get(user).map_or(0, |bearer| bearer.dropped_bytes(dir))
+    }
+
+    /// Goes through a TTI.
+    pub fn step(&mut self) {
+        for bearer in &mut self.bearers {
+            bearer.tick(self.tti);
+        }
+        self.step_uplink();
+        self.step_downlink();
+        self.tti += 1;
+    }
+
+    /// A packet that has crossed the air.
+    pub fn poll_delivery(&mut self) -> Option<Delivery> {
+        self.deliveries.pop_front()
+    }
+
+    /// A record, in time order.
+    pub fn poll_record(&mut self) -> Option<Record> {
+        self.records.pop_front()
+    }
+
+    /// Ends the run.
+    #[must_use]
+    pub fn into_truth(self) -> CellTruth {
+        CellTruth {
+            dl: self.dl_truth.into_runs(),
+            ul: self.ul_truth.into_runs(),
+            cell_use: self.cell_use,
+            rrc: self.bearers.into_iter().next().map_or_else(Vec::new, |b| b.rrc.into_runs()),
+        }
+    }
+
+    fn step_downlink(&mut self) {
+        let before = self.bearers[0].enb.sender.queue_bytes();
+        let mut leaves = false;
+        for n in 0..self.carriers.len() {
+            let out = self.carriers[n].step(self.tti, &mut self.bearers);
+            let carrier = n as u8;
+            if n == 0 {
+                let n_prb = out.iter().map(|sent| sent.n_prb).sum();
+                observe_cell(&mut self.cell_use, self.tti, n_prb, out.len() as u16);
+            }
+            for sent in out {
+                let Some(bearer) = self.bearers.get_mut(sent.user) else { continue };
+                if sent.departed_bytes > 0 {
+                    bearer.rrc.on_data(self.tti);
+                } else {
+                    bearer.rrc.on_assignment(self.tti);
+                }
+                if sent.user == 0 {
+                    leaves |= sent.departed_bytes > 0;
+                    self.record_downlink(carrier, &sent);
+                }
+                if let Some(block) = sent.received {
+                    self.receive(sent.user, Direction::Dl, &block);
+                }
+            }
+        }
+        let after = self.bearers[0].enb.sender.queue_bytes();
+        self.dl_truth.observe(self.tti, before, after, leaves);
+        if self.meter.measures(self.tti) {
+            self.measure();
+        }
+    }
+
+    fn measure(&mut self) {
+        let used = self.cell_use.last().map_or(0, |last| last.n_prb);
+        let load = f64::from(used) / f64::from(self.carriers[0].n_prb());
+        let fade_db = self.carriers[0].phone_fade_db();
+        let measurement = self.meter.measure(self.position(), load, fade_db);
+        let at = self.at();
+        self.records
+            .push_back(Record::Measurement(airmile_model::Measurement { at, ..measurement }));
+    }
+
+    fn step_uplink(&mut self) {
+        self.sample_buffer();
+        for user in 0..self.bearers.len() {
+            let Bearer { uplink, phone, rrc, .. } = &mut self.bearers[user];
+            if !rrc.is_connected() {
+                if user == 0 {
+                    self.ul_truth.observe(self.tti, 0, 0, false);
+                }
+                continue;
+            }
+            let before = phone.sender.queue_bytes();
+            let sent = uplink.step(self.tti, phone);
+            if sent.is_some() || before > 0 {
+                rrc.on_data(self.tti);
+            }
+            if user == 0 {
+                let leaves = sent.as_ref().is_some_and(|sent| sent.departed_bytes > 0);
+                self.ul_truth.observe(self.tti, before, phone.sender.queue_bytes(), leaves);
+            }
+            let Some(sent) = sent else { continue };
+            if user == 0 {
+                self.record_uplink(&sent);
+            }
+            if let Some(block) = sent.received {
+                self.receive(user, Direction::Ul, &block);
+            }
+        }
+        self.grant_uplinks();
+    }
+
+    /// Grants a later TTI to those who need it, in turns, up to its PRB pairs.
+    fn grant_uplinks(&mut self) {
+        let taken: u16 = self.bearers.iter().map(|b| b.uplink.taken_prb(self.tti)).sum();
+        let mut free = self.carriers[0].n_prb().saturating_sub(taken);
+        let users = self.bearers.len();
+        for n in 0..users {
+            let user = (self.ul_turn + n) % users;
+            free -= self.bearers[user].uplink.grant(self.tti, free);
+        }
+        self.ul_turn = (self.ul_turn + 1) % users;
+    }
+
+    /// Hands the PDUs of a received block to RLC.
+    fn receive(&mut self, user: usize, dir: Direction, block: &MacPdu) {
+        let Bearer { enb, phone, .. } = &mut self.bearers[user];
+        let end = match dir {
+            Direction::Dl => phone,
+            Direction::Ul => enb,
+        };
+        for pdu in &block.pdus {
+            match pdu {
+                Pdu::Status(status) => end.sender.receive_status(status),
+                Pdu::Data(pdu) => {
+                    let sdus = end.receiver.receive(pdu, self.tti);
+                    self.deliveries.extend(sdus.into_iter().map(|sdu| Delivery { user, dir, sdu }));
+                }
+            }
+        }
+    }
+}

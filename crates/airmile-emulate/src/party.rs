@@ -1,0 +1,310 @@
+//! The phones and servers of a scenario: who runs which application, and what
+//! the applications noted down.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use airmile_model::Direction;
+
+use crate::net::{Host, Packet};
+use crate::proxy::Proxy;
+use crate::quic::QuicHost;
+use crate::random::Random;
+use crate::run::{AppNote, Timed};
+use crate::scenario::{AppConfig, Carrier, CoreConfig, LinkConfig, Scenario};
+use crate::simulation::User;
+use crate::workload::{AppEvent, AppEventKind, EndHost, Server};
+
+/// The measured phone's address (RFC 1918); every user has it, on a network of
+/// its own.
+pub(crate) const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+/// The servers' network (TEST-NET-3, RFC 5737); each application has its own.
+const fn server_address(app: usize) -> Ipv4Addr {
+    Ipv4Addr::new(203, 0, 113, (app % 254) as u8 + 1)
+}
+
+const MS_NS: i64 = 1_000_000;
+
+/// An application with its transport, at either end.
+#[derive(Debug)]
+pub(crate) enum Member {
+    Tcp(Box<EndHost>),
+    Quic(Box<QuicHost>),
+}
+
+impl Member {
+    fn as_host(&self) -> &dyn Host {
+        match self {
+            Self::Tcp(host) => host.as_ref(),
+            Self::Quic(host) => host.as_ref(),
+        }
+    }
+
+    fn as_host_mut(&mut self) -> &mut dyn Host {
+        match self {
+            Self::Tcp(host) => host.as_mut(),
+            Self::Quic(host) => host.as_mut(),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Self::Tcp(host) => host.is_done(),
+            Self::Quic(host) => host.is_done(),
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<AppEvent> {
+        match self {
+            Self::Tcp(host) => host.poll_event(),
+            Self::Quic(host) => host.poll_event(),
+        }
+    }
+}
+
+/// A host of a scenario.
+#[derive(Debug)]
+pub(crate) enum Party {
+    /// A phone: an application for each server.
+    Phone(Vec<Member>),
+    /// The servers of a phone.
+    Servers(Vec<Member>),
+    /// The middlebox.
+    Proxy(Box<Proxy>),
+}
+
+impl Party {
+    /// The member that a packet is for.
+    fn member(&mut self, packet: &Packet) -> Option<&mut Member> {
+        let (members, server) = match self {
+            Self::Phone(members) => (members, packet.src.ip()),
+            Self::Servers(members) => (members, packet.dst.ip()),
+            Self::Proxy(_) => return None,
+        };
+        let index = usize::from(server.octets()[3]).checked_sub(1)?;
+        members.get_mut(index)
+    }
+
+    fn members(&self) -> &[Member] {
+        match self {
+            Self::Phone(members) | Self::Servers(members) => members,
+            Self::Proxy(_) => &[],
+        }
+    }
+
+    fn members_mut(&mut self) -> &mut [Member] {
+        match self {
+            Self::Phone(members) | Self::Servers(members) => members,
+            Self::Proxy(_) => &mut [],
+        }
+    }
+
+    /// Whether all applications have done what they wanted.
+    pub(crate) fn is_done(&self) -> bool {
+        self.members().iter().all(Member::is_done)
+    }
+
+    /// What the applications noted down, by application.
+    pub(crate) fn events(&mut self) -> Vec<(usize, AppEvent)> {
+        let mut out = Vec::new();
+        for (app, member) in self.members_mut().iter_mut().enumerate() {
+            out.extend(std::iter::from_fn(|| member.poll_event()).map(|event| (app, event)));
+        }
+        out
+    }
+}
+
+impl Host for Party {
+    fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
+        if let Self::Proxy(proxy) = self {
+            proxy.handle_packet(now_ns, packet);
+        } else if let Some(member) = self.member(&packet) {
+            member.as_host_mut().handle_packet(now_ns, packet);
+        }
+    }
+
+    fn handle_timeout(&mut self, now_ns: i64) {
+        if let Self::Proxy(proxy) = self {
+            proxy.handle_timeout(now_ns);
+        }
+        for member in self.members_mut() {
+            let member = member.as_host_mut();
+            if member.poll_timeout().is_some_and(|due| due <= now_ns) {
+                member.handle_timeout(now_ns);
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
+        match self {
+            Self::Proxy(proxy) => proxy.poll_transmit(now_ns),
+            _ => self
+                .members_mut()
+                .iter_mut()
+                .find_map(|member| member.as_host_mut().poll_transmit(now_ns)),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<i64> {
+        match self {
+            Self::Proxy(proxy) => proxy.poll_timeout(),
+            _ => self.members().iter().filter_map(|member| member.as_host().poll_timeout()).min(),
+        }
+    }
+}
+
+/// The users of a scenario that begins at `start_ns`; the first is measured.
+pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<User<Party>> {
+    let mut users = vec![user(
+        scenario,
+        &scenario.apps,
+        0,
+        start_ns,
+        scenario.core.clone(),
+        scenario.link.clone(),
+    )];
+    if let Some(config) = &scenario.proxy {
+        users[0].proxy = Some(Party::Proxy(Box::new(Proxy::new(config.clone(), scenario.seed))));
+    }
+    let mut placing = Random::new(scenario.seed, 50);
+    for other in &scenario.others {
+        for _ in 0..other.count {
+            let spread_ms = placing.uniform() * f64::from(other.start_spread_ms);
+            let link = other.link.as_ref().unwrap_or(&scenario.link).clone();
+            let link = LinkConfig { dl_trace: None, ul_trace: None, ..link };
+            let start_ns = start_ns + spread_ms as i64 * MS_NS;
+            let n = users.len();
+            users.push(user(scenario, &other.apps, n, start_ns, other.core.clone(), link));
+        }
+    }
+    users
+}
+
+fn user(
+    scenario: &Scenario,
+    apps: &[AppConfig],
+    n: usize,
+    start_ns: i64,
+    core: CoreConfig,
+    link: LinkConfig,
+) -> User<Party> {
+    let mut phone = Vec::new();
+    let mut servers = Vec::new();
+    for (app, config) in apps.iter().enumerate() {
+        // A seed for each, so that another application shifts none of them.
+        let seed = scenario.seed ^ ((n as u64 + 1) << 20) ^ ((app as u64 + 1) << 40);
+        let address = server_address(app);
+        let client = config.workload.client(start_ns + i64::from(config.start_ms) * MS_NS, seed);
+        let server = SocketAddrV4::new(address, config.port);
+        let answers = Box::new(Server::new());
+        let (near, far) = match config.transport {
+            Carrier::Tcp => {
+                let (phone_tcp, server_tcp) =
+                    (scenario.phone_tcp.clone(), scenario.server_tcp.clone());
+                let near = EndHost::client(PHONE, server, phone_tcp, client, seed);
+                let far = EndHost::server(address, &[config.port], server_tcp, answers, seed + 1);
+                (Member::Tcp(Box::new(near)), Member::Tcp(Box::new(far)))
+            }
+            Carrier::Quic => {
+                let quic = &scenario.quic;
+                let near = QuicHost::client(PHONE, server, quic, client, seed);
+                let far = QuicHost::server(server, quic, answers, seed + 1);
+                (Member::Quic(Box::new(near)), Member::Quic(Box::new(far)))
+            }
+        };
+        phone.push(near);
+        servers.push(far);
+    }
+    let (phone, server) = (Party::Phone(phone), Party::Servers(servers));
+    User { address: PHONE, phone, server, proxy: None, core, link }
+}
+
+/// A transfer under way.
+#[derive(Debug)]
+struct Begun {
+    app: usize,
+    transfer: u64,
+    start_ns: i64,
+    upload_bytes: u64,
+}
+
+/// Turns the applications' events into notes and transfers.
+#[derive(Debug, Default)]
+pub(crate) struct Notebook {
+    begun: Vec<Begun>,
+    pub(crate) notes: Vec<AppNote>,
+    pub(crate) ended: Vec<Timed>,
+}
+
+impl Notebook {
+    /// Takes an event of an application.
+    pub(crate) fn take(&mut self, apps: &[AppConfig], app: usize, event: AppEvent) {
+        let AppEvent { at_ns, kind } = event;
+        let name = apps.get(app).map_or("app", |config| config.name.as_str());
+        let id_of = |transfer: u64| format!("{name}-{}", transfer + 1);
+        let mut note = AppNote::new(at_ns, name);
+        match kind {
+            AppEventKind::RequestStarted { transfer, path, upload_bytes, .. } => {
+                self.begun.push(Begun { app, transfer, start_ns: at_ns, upload_bytes });
+                note.event = "request";
+                note.id = Some(id_of(transfer));
+                note.what = Some(path);
+                note.bytes = Some(upload_bytes).filter(|&bytes| bytes > 0);
+            }
+            AppEventKind::FirstByte { transfer } => {
+                note.event = "first_byte";
+                note.id = Some(id_of(transfer));
+            }
+            AppEventKind::Ended { transfer, bytes, failed } => {
+                note.event = if failed { "failed" } else { "end" };
+                note.id = Some(id_of(transfer));
+                note.bytes = Some(bytes);
+                self.end(app, transfer, bytes, failed, at_ns, id_of(transfer));
+            }
+            AppEventKind::SegmentChosen { segment, bitrate_bps, buffer_ns, .. } => {
+                note.event = "segment_chosen";
+                note.what = Some(format!("segment {segment}, {} ms in store", buffer_ns / MS_NS));
+                note.value = Some(bitrate_bps as f64);
+            }
+            AppEventKind::PlaybackStarted => note.event = "playback_started",
+            AppEventKind::Stalled => note.event = "stalled",
+            AppEventKind::Resumed { stalled_ns } => {
+                note.event = "resumed";
+                note.value = Some(stalled_ns as f64 / 1e6);
+            }
+            AppEventKind::PlaybackEnded => note.event = "playback_ended",
+            AppEventKind::PageStarted { page } => {
+                note.event = "page_started";
+                note.what = Some(format!("page {page}"));
+            }
+            AppEventKind::PageLoaded { page, bytes, duration_ns } => {
+                note.event = "page_loaded";
+                note.what = Some(format!("page {page}"));
+                note.bytes = Some(bytes);
+                note.value = Some(duration_ns as f64 / 1e6);
+            }
+            AppEventKind::Done => note.event = "done",
+        }
+        self.notes.push(note);
+    }
+
+    fn end(
+        &mut self,
+        app: usize,
+        transfer: u64,
+        bytes: u64,
+        failed: bool,
+        end_ns: i64,
+        id: String,
+    ) {
+        let found = self.begun.iter().position(|b| (b.app, b.transfer) == (app, transfer));
+        let Some(begun) = found.map(|index| self.begun.swap_remove(index)) else { return };
+        if failed {
+            return;
+        }
+        let uploads = begun.upload_bytes > bytes;
+        let (dir, bytes) =
+            if uploads { (Direction::Ul, begun.upload_bytes) } else { (Direction::Dl, bytes) };
+        self.ended.push(Timed { id, dir, start_ns: begun.start_ns, end_ns, bytes });
+    }
+}

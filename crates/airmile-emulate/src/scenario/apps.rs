@@ -1,0 +1,65 @@
+//! Phones whose packets come from transports: their applications and servers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CoreConfig, LinkConfig};
+use crate::workload::Workload;
+
+/// An application of a phone, with a server of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AppConfig {
+    /// Its name; its transfers are `NAME-1`, `NAME-2` and so on.
+    pub name: String,
+    /// Start in ms of the run.
+    #[serde(default)]
+    pub start_ms: u32,
+    /// The server's port.
+    #[serde(default = "https")]
+    pub port: u16,
+    /// What carries it.
+    #[serde(default)]
+    pub transport: Carrier,
+    /// What it does.
+    pub workload: Workload,
+}
+
+/// Which transport carries an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Carrier {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// QUIC, on UDP.
+    Quic,
+}
+
+const fn https() -> u16 {
+    443
+}
+
+/// Other phones of the cell, each with a bearer, TCP and a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtherConfig {
+    /// How many.
+    #[serde(default = "one")]
+    pub count: u16,
+    /// Their radio; absent: the measured phone's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkConfig>,
+    /// The network behind the base station.
+    #[serde(default)]
+    pub core: CoreConfig,
+    /// Spread in ms of their start.
+    #[serde(default)]
+    pub start_spread_ms: u32,
+    /// What each does.
+    pub apps: Vec<AppConfig>,
+}
+
+const fn one() -> u16 {
+    1
+}

@@ -1,0 +1,75 @@
+//! The network behind the base station.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The network between base station and server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CoreConfig {
+    /// Round trip between base station and server in ms; half each way.
+    pub rtt_ms: u32,
+    /// Part of it between base station and middlebox, where there is one.
+    pub proxy_rtt_ms: u32,
+    /// Server to phone.
+    pub down: PathConfig,
+    /// Phone to server.
+    pub up: PathConfig,
+}
+
+/// One direction of the core network. What it does beyond delay happens
+/// between server and middlebox.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PathConfig {
+    /// Mean in ms of an exponential delay on top; packets stay in order.
+    pub jitter_ms: f64,
+    /// Share of packets lost.
+    pub loss: f64,
+    /// A bottleneck with a queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<RateLimit>,
+}
+
+/// A link of a rate, with a drop-tail queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateLimit {
+    /// Rate in bits per second, IP headers included.
+    pub rate_bps: u64,
+    /// Bytes that wait at most.
+    #[serde(default = "default_queue_bytes")]
+    pub queue_bytes: u64,
+    /// First ms of the run in which it holds.
+    #[serde(default)]
+    pub from_ms: u32,
+    /// First ms in which it does not hold any more; absent: to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_ms: Option<u32>,
+}
+
+const fn default_queue_bytes() -> u64 {
+    250_000 // chosen here: 100 ms of 20 Mbit/s
+}
+
+impl Default for CoreConfig {
+    fn default() -> Self {
+        Self {
+            rtt_ms: 30,
+            proxy_rtt_ms: 10,
+            down: PathConfig::default(),
+            up: PathConfig::default(),
+        }
+    }
+}
+
+impl CoreConfig {
+    pub(super) fn is_possible(&self) -> bool {
+        [&self.down, &self.up].into_iter().all(|path| {
+            path.jitter_ms.is_finite()
+                && path.jitter_ms >= 0.0
+                && (0.0..=1.0).contains(&path.loss)
+                && path.limit.as_ref().is_none_or(|l| l.rate_bps > 0 && l.queue_bytes > 0)
+        })
+    }
+}

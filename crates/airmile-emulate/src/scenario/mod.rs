@@ -1,0 +1,154 @@
+//! What is emulated: a scenario is data, and everything that a run does
+//! follows from it and its seed.
+
+mod apps;
+mod cell;
+mod core;
+mod file;
+mod link;
+mod rrc;
+mod traffic;
+mod validate;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::proxy::ProxyConfig;
+use crate::quic::QuicConfig;
+use crate::tcp::Config;
+
+pub use self::apps::{AppConfig, Carrier, OtherConfig};
+pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, UplinkConfig};
+pub use self::core::{CoreConfig, PathConfig, RateLimit};
+pub use self::file::Cause;
+pub use self::link::{LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, TraceFiles};
+pub use self::rrc::{DrxConfig, RrcConfig};
+pub use self::traffic::{Competing, Traffic, WindowConfig};
+
+/// A cell, a phone in it, and what the phone transfers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// What it shows, in a line.
+    pub about: String,
+    /// Seed of every random process; the same scenario gives the same trace.
+    pub seed: u64,
+    /// Longest run in ms. It ends earlier, [`Scenario::tail_ms`] after the last
+    /// transfer, if all transfers have ended.
+    pub duration_ms: u32,
+    /// Time in ms to go on after the last transfer.
+    pub tail_ms: u32,
+    /// Unwrapped index of the first TTI; below 10240, so that a log of the run,
+    /// whose origin is its first record's own counter, has the same indexes.
+    pub first_tti: u16,
+    /// The cell.
+    pub cell: CellConfig,
+    /// The measured phone's radio link.
+    pub link: LinkConfig,
+    /// What the phone measures.
+    pub measurement: MeasurementConfig,
+    /// RLC AM of the data bearer, at the base station.
+    pub dl_rlc: RlcConfig,
+    /// RLC AM of the data bearer, at the phone.
+    pub ul_rlc: RlcConfig,
+    /// Uplink grants.
+    pub uplink: UplinkConfig,
+    /// The network behind the base station.
+    pub core: CoreConfig,
+    /// RRC states and DRX of the phone and the other users with bearers;
+    /// absent: connected and awake always.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rrc: Option<RrcConfig>,
+    /// Other users of the cell whose traffic is bytes, not packets.
+    pub competing: Vec<Competing>,
+    /// The measured phone's applications.
+    pub apps: Vec<AppConfig>,
+    /// The phones' TCP.
+    pub phone_tcp: Config,
+    /// The servers' TCP.
+    pub server_tcp: Config,
+    /// QUIC of phones and servers.
+    pub quic: QuicConfig,
+    /// A split-TCP middlebox on the measured phone's path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxyConfig>,
+    /// Other phones with transports of their own.
+    pub others: Vec<OtherConfig>,
+    /// In place of applications: what the phone transfers by senders that are
+    /// windows, without transports.
+    pub traffic: Vec<Traffic>,
+    /// What the scenario does to its transfers on purpose.
+    pub causes: Vec<Cause>,
+}
+
+impl Default for Scenario {
+    /// One phone alone in a 10 MHz cell, with nothing to transfer.
+    fn default() -> Self {
+        Self {
+            about: String::new(),
+            seed: 1,
+            duration_ms: 30_000,
+            tail_ms: default_tail_ms(),
+            first_tti: default_first_tti(),
+            cell: CellConfig::default(),
+            link: LinkConfig::default(),
+            measurement: MeasurementConfig::default(),
+            dl_rlc: RlcConfig::default(),
+            ul_rlc: RlcConfig { poll_pdu: Some(16), ..RlcConfig::default() },
+            uplink: UplinkConfig::default(),
+            core: CoreConfig::default(),
+            rrc: None,
+            competing: Vec::new(),
+            apps: Vec::new(),
+            phone_tcp: Config::default(),
+            server_tcp: Config::default(),
+            quic: QuicConfig::default(),
+            proxy: None,
+            others: Vec::new(),
+            traffic: Vec::new(),
+            causes: Vec::new(),
+        }
+    }
+}
+
+const fn default_tail_ms() -> u32 {
+    500 // chosen here: long enough to see the queue stay empty
+}
+
+const fn default_first_tti() -> u16 {
+    7_003 // chosen here: mid-frame, and a run over 3.2 s sees the SFN wrap
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScenarioError {
+    /// A value outside of what the standard or the emulator can do.
+    #[error("{field}: {why}")]
+    OutOfRange {
+        /// Which field.
+        field: &'static str,
+        /// What it may be.
+        why: &'static str,
+    },
+    /// A file that is no scenario.
+    #[error("line {line}, column {column}: {what}")]
+    Syntax {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A cause that cannot be taken out.
+    #[error("cause `{label}`: {what}")]
+    Cause {
+        /// The cause.
+        label: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A scenario that cannot be written as a file.
+    #[error("cannot be written as TOML: {0}")]
+    NotToml(String),
+}

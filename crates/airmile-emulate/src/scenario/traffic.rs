@@ -1,0 +1,180 @@
+//! Who transfers what.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::flow::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
+
+/// Other users whose traffic is bytes that come and go. They have a queue and
+/// HARQ, no RLC and no uplink, so that a thousand of them are cheap.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Competing {
+    /// Files that arrive whole, with pauses between them.
+    Sporadic {
+        /// Users.
+        users: u16,
+        /// Mean file size in bytes (exponential).
+        mean_file_bytes: u32,
+        /// Mean pause in ms between a file's end and the next (exponential).
+        mean_pause_ms: u32,
+    },
+    /// Queues that never run empty.
+    FullBuffer {
+        /// Users.
+        users: u16,
+    },
+    /// Web pages: a few objects, one after the other's end, then reading.
+    Web {
+        /// Users.
+        users: u16,
+        /// Objects of a page.
+        objects: u16,
+        /// Mean object size in bytes (exponential).
+        mean_object_bytes: u32,
+        /// Time in ms from an object's end to the next.
+        round_trip_ms: u32,
+        /// Mean time in ms that a page is read (exponential).
+        mean_reading_ms: u32,
+    },
+    /// A segment of video each time that one has been played.
+    Video {
+        /// Users.
+        users: u16,
+        /// Playing time of a segment in ms.
+        segment_ms: u32,
+        /// Bits of video per second of playing time.
+        bitrate_bps: u32,
+    },
+    /// A constant rate, on and off.
+    OnOff {
+        /// Users.
+        users: u16,
+        /// Rate in bits per second while on.
+        rate_bps: u32,
+        /// Mean time on in ms (exponential).
+        mean_on_ms: u32,
+        /// Mean time off in ms (exponential).
+        mean_off_ms: u32,
+    },
+}
+
+impl Competing {
+    /// How many.
+    #[must_use]
+    pub const fn users(&self) -> u16 {
+        match self {
+            Self::Sporadic { users, .. }
+            | Self::FullBuffer { users }
+            | Self::Web { users, .. }
+            | Self::Video { users, .. }
+            | Self::OnOff { users, .. } => *users,
+        }
+    }
+
+    pub(super) const fn is_possible(&self) -> bool {
+        match *self {
+            Self::Web { objects, .. } => objects > 0,
+            Self::Video { segment_ms, .. } => segment_ms > 0,
+            Self::Sporadic { .. } | Self::FullBuffer { .. } | Self::OnOff { .. } => true,
+        }
+    }
+}
+
+/// A window-limited sender: slow start from 10 segments (RFC 6928), doubling
+/// each round trip, up to a window at which it stays. No loss, no congestion
+/// avoidance: it is no TCP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WindowConfig {
+    /// The window at which growth ends, in bytes: the path's bandwidth-delay
+    /// product and the queue that is to stand at the base station.
+    pub max_bytes: u32,
+    /// Whether a pause longer than the retransmission time-out puts the window
+    /// back to 10 segments (RFC 5681, 4.1).
+    pub restart_after_idle: bool,
+}
+
+impl Default for WindowConfig {
+    fn default() -> Self {
+        Self { max_bytes: 400_000, restart_after_idle: true }
+    }
+}
+
+/// Something that the phone transfers. Each starts with a request on the uplink.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Traffic {
+    /// A file from a server that sends as its window allows.
+    Download {
+        /// Name of the transfer.
+        id: String,
+        /// Start in ms of the run.
+        start_ms: u32,
+        /// Size in bytes.
+        bytes: u64,
+        /// The sender.
+        #[serde(default)]
+        window: WindowConfig,
+    },
+    /// A file from a server that paces its packets.
+    Paced {
+        /// Name of the transfer.
+        id: String,
+        /// Start in ms of the run.
+        start_ms: u32,
+        /// Size in bytes.
+        bytes: u64,
+        /// Rate in bits per second, IP headers included.
+        rate_bps: u64,
+    },
+    /// Segments, fetched one after the other; with a full player buffer, each
+    /// waits for room. Every segment is a transfer, `ID-N` from 1 on.
+    Video {
+        /// Name of the session.
+        id: String,
+        /// Start in ms of the run.
+        start_ms: u32,
+        /// Segments.
+        segments: u32,
+        /// Playing time of a segment in ms.
+        segment_ms: u32,
+        /// Bits of video per second of playing time.
+        bitrate_bps: u64,
+        /// Playing time in ms that the player holds before it pauses.
+        buffer_ms: u32,
+        /// The sender, one connection for all segments.
+        #[serde(default)]
+        window: WindowConfig,
+    },
+    /// A file from the phone to a server.
+    Upload {
+        /// Name of the transfer.
+        id: String,
+        /// Start in ms of the run.
+        start_ms: u32,
+        /// Size in bytes.
+        bytes: u64,
+        /// The sender.
+        #[serde(default)]
+        window: WindowConfig,
+    },
+}
+
+impl Traffic {
+    pub(super) fn is_possible(&self) -> bool {
+        let opens = |window: &WindowConfig| {
+            u64::from(window.max_bytes) >= INITIAL_WINDOW_SEGMENTS * MSS_BYTES
+        };
+        match self {
+            Self::Download { bytes, window, .. } | Self::Upload { bytes, window, .. } => {
+                *bytes > 0 && opens(window)
+            }
+            Self::Paced { bytes, rate_bps, .. } => *bytes > 0 && *rate_bps > 0,
+            Self::Video { segments, segment_ms, bitrate_bps, window, .. } => {
+                let bits = bitrate_bps.checked_mul(u64::from(*segment_ms));
+                *segments > 0 && bits.is_some_and(|bits| bits >= 8_000) && opens(window)
+            }
+        }
+    }
+}

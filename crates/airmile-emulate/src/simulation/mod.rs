@@ -1,0 +1,499 @@
+//! Hosts joined over the core network and the cell, in virtual time.
+//!
+//! ```text
+//! server ══ core ══ (box) ── base station ≈≈ phone
+//! ```
+//!
+//! Each user has a phone, a server, and a box between if it likes. The cell is
+//! shared. Everything happens in order of time; what happens at the same time,
+//! in the order in which it was caused: the same hosts and seed give the same
+//! packets at the same times.
+
+mod path;
+
+use std::collections::BinaryHeap;
+use std::net::Ipv4Addr;
+
+use airmile_model::{Direction, Record, TtiIndex};
+
+use crate::cell::{Cell, CellTruth};
+use crate::net::{Host, Packet};
+use crate::random::Random;
+use crate::rlc::Sdu;
+use crate::run::Totals;
+use crate::scenario::{CoreConfig, LinkConfig, Scenario, ScenarioError};
+use path::{Carried, MS_NS, Path};
+
+/// Bytes of a PDCP header with a 12-bit SN (TS 36.323, 6.2.3).
+const PDCP_HEADER_BYTES: u32 = 2;
+
+/// Where packets are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CapturePoint {
+    /// At the phone.
+    Phone,
+    /// At the box, on the side of the base station.
+    ProxyRan,
+    /// At the box, on the side of the server.
+    ProxyCore,
+    /// At the server.
+    Server,
+}
+
+/// Where a packet came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DropPoint {
+    /// The user's queue at the base station was full.
+    BaseStation,
+    /// The phone's own queue was full.
+    Phone,
+    /// The bottleneck of the core network was full.
+    CoreQueue,
+    /// Lost in the core network.
+    CoreLoss,
+}
+
+/// Takes what a run leaves while it runs. Every method may be left out.
+pub trait Sink {
+    /// What the measured phone's modem would log, in time order.
+    fn record(&mut self, record: Record) {
+        let _ = record;
+    }
+
+    /// A packet of the measured phone passes a point.
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+        let _ = (at_ns, point, packet);
+    }
+
+    /// A packet of a user is dropped.
+    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+        let _ = (at_ns, user, point, packet);
+    }
+}
+
+/// A sink that keeps nothing.
+impl Sink for () {}
+
+/// The hosts of a user.
+#[derive(Debug, Clone)]
+pub struct User<H> {
+    /// The phone's address: packets for it go to the phone, all others to the
+    /// server.
+    pub address: Ipv4Addr,
+    /// The phone.
+    pub phone: H,
+    /// The server.
+    pub server: H,
+    /// A box between core network and base station, to which packets of both
+    /// sides are handed.
+    pub proxy: Option<H>,
+    /// The network behind the base station.
+    pub core: CoreConfig,
+    /// The radio link; the measured phone's is the scenario's.
+    pub link: LinkConfig,
+}
+
+/// Which of a user's hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Node {
+    Phone,
+    Proxy,
+    Server,
+}
+
+/// What is to happen.
+#[derive(Debug, Clone)]
+enum What {
+    /// A packet reaches a host.
+    Arrival(Node, Packet),
+    /// A packet reaches the base station.
+    AtBaseStation(Packet),
+    /// A host asked to be called.
+    Timer(Node),
+}
+
+#[derive(Debug, Clone)]
+struct Event {
+    at_ns: i64,
+    /// Counts up: what was caused first happens first.
+    number: u64,
+    user: usize,
+    what: What,
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    /// The greatest is the next to happen.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
+    }
+}
+
+/// A user's hosts with the paths between them.
+#[derive(Debug, Clone)]
+struct Place<H> {
+    address: Ipv4Addr,
+    phone: H,
+    server: H,
+    proxy: Option<H>,
+    /// Server to box or base station, and back.
+    down: Path,
+    up: Path,
+    /// Between box and base station, each way.
+    inner_ns: i64,
+    /// When each host's timer event is due, by [`Node`].
+    timers: [Option<i64>; 3],
+    /// IP bytes with PDCP headers that came to the queues, and were delivered.
+    bytes: [(u64, u64); 2],
+}
+
+/// A run in virtual time; `H` are its hosts.
+#[derive(Debug, Clone)]
+pub struct Simulation<H> {
+    cell: Cell,
+    first_tti: TtiIndex,
+    start_ns: i64,
+    users: Vec<Place<H>>,
+    events: BinaryHeap<Event>,
+    caused: u64,
+    /// Packets in the air, by SDU identity, and identities that are free.
+    in_air: Vec<Option<Packet>>,
+    free: Vec<u64>,
+}
+
+/// What a run leaves beside what went to its [`Sink`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended<H> {
+    /// First TTI.
+    pub first_tti: TtiIndex,
+    /// TTIs.
+    pub n_tti: u32,
+    /// What only the base station knows.
+    pub truth: CellTruth,
+    /// Bytes of each user, downlink and uplink, by where they are.
+    pub totals: Vec<[Totals; 2]>,
+    /// Phone, server and box of each user.
+    pub hosts: Vec<(H, H, Option<H>)>,
+}
+
+impl<H: Host> Simulation<H> {
+    /// A run before its first TTI. Users are in order; the first is measured.
+    ///
+    /// # Errors
+    /// A scenario that cannot be run, or no user.
+    pub fn new(scenario: &Scenario, users: Vec<User<H>>) -> Result<Self, ScenarioError> {
+        if users.is_empty() {
+            return Err(ScenarioError::OutOfRange { field: "users", why: "at least one" });
+        }
+        let others: Vec<LinkConfig> = users.iter().skip(1).map(|user| user.link.clone()).collect();
+        let cell = Cell::with_users(scenario, &others)?;
+        let start_ns = cell.now_ns();
+        let place = |(n, user): (usize, User<H>)| {
+            let core = user.core;
+            let inner_ms =
+                if user.proxy.is_some() { core.proxy_rtt_ms.min(core.rtt_ms) } else { 0 };
+            let outer_ns = i64::from(core.rtt_ms - inner_ms) * MS_NS;
+            let stream = 200_000 + 2 * n as u64;
+            let random = |which| Random::new(scenario.seed, stream + which);
+            let down = Path::new(outer_ns / 2, core.down, start_ns, random(0));
+            let up = Path::new(outer_ns - outer_ns / 2, core.up, start_ns, random(1));
+            Place {
+                address: user.address,
+                phone: user.phone,
+                server: user.server,
+                proxy: user.proxy,
+                down,
+                up,
+                inner_ns: i64::from(inner_ms) * MS_NS / 2,
+                timers: [None; 3],
+                bytes: [(0, 0); 2],
+            }
+        };
+        let mut run = Self {
+            first_tti: cell.tti(),
+            start_ns,
+            cell,
+            users: users.into_iter().enumerate().map(place).collect(),
+            events: BinaryHeap::new(),
+            caused: 0,
+            in_air: Vec::new(),
+            free: Vec::new(),
+        };
+        for user in 0..run.users.len() {
+            for node in [Node::Phone, Node::Proxy, Node::Server] {
+                run.set_timer(start_ns, user, node);
+            }
+        }
+        Ok(run)
+    }
+
+    /// Time in ns since the Unix epoch: the start of the next TTI.
+    #[must_use]
+    pub const fn now_ns(&self) -> i64 {
+        self.cell.now_ns()
+    }
+
+    /// Start of the run in ns since the Unix epoch.
+    #[must_use]
+    pub const fn start_ns(&self) -> i64 {
+        self.start_ns
+    }
+
+    /// The next TTI.
+    #[must_use]
+    pub const fn tti(&self) -> TtiIndex {
+        self.cell.tti()
+    }
+
+    /// The cell.
+    #[must_use]
+    pub const fn cell(&self) -> &Cell {
+        &self.cell
+    }
+
+    /// A user's phone.
+    pub fn phone(&mut self, user: usize) -> Option<&mut H> {
+        self.users.get_mut(user).map(|place| &mut place.phone)
+    }
+
+    /// A user's server.
+    pub fn server(&mut self, user: usize) -> Option<&mut H> {
+        self.users.get_mut(user).map(|place| &mut place.server)
+    }
+
+    /// All that happens up to the start of the next TTI, and that TTI.
+    pub fn step(&mut self, sink: &mut impl Sink) {
+        let now_ns = self.cell.now_ns();
+        while self.events.peek().is_some_and(|event| event.at_ns <= now_ns) {
+            if let Some(event) = self.events.pop() {
+                self.happen(event, sink);
+            }
+        }
+        self.cell.step();
+        let end_ns = self.cell.now_ns();
+        while let Some(record) = self.cell.poll_record() {
+            sink.record(record);
+        }
+        while let Some(delivery) = self.cell.poll_delivery() {
+            let user = delivery.user;
+            self.users[user].bytes[delivery.dir as usize].1 += u64::from(delivery.sdu.bytes);
+            let Some(packet) = self.land(delivery.sdu.id) else { continue };
+            match delivery.dir {
+                Direction::Dl => self.cause(end_ns, user, What::Arrival(Node::Phone, packet)),
+                Direction::Ul if self.users[user].proxy.is_some() => {
+                    let at_ns = end_ns + self.users[user].inner_ns;
+                    self.cause(at_ns, user, What::Arrival(Node::Proxy, packet));
+                }
+                Direction::Ul => self.send_core(end_ns, user, Direction::Ul, packet, sink),
+            }
+        }
+    }
+
+    /// Ends the run.
+    #[must_use]
+    pub fn finish(self) -> Ended<H> {
+        let totals = |(user, place): (usize, &Place<H>)| {
+            [Direction::Dl, Direction::Ul].map(|dir| {
+                let (arrived_bytes, delivered_bytes) = place.bytes[dir as usize];
+                let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(user, dir);
+                let dropped_bytes = self.cell.dropped_bytes(user, dir);
+                Totals {
+                    dir,
+                    arrived_bytes,
+                    delivered_bytes,
+                    unsent_bytes,
+                    in_transit_bytes,
+                    dropped_bytes,
+                }
+            })
+        };
+        Ended {
+            first_tti: self.first_tti,
+            n_tti: self.cell.tti().since(self.first_tti) as u32,
+            totals: self.users.iter().enumerate().map(totals).collect(),
+            truth: self.cell.into_truth(),
+            hosts: self.users.into_iter().map(|p| (p.phone, p.server, p.proxy)).collect(),
+        }
+    }
+
+    fn cause(&mut self, at_ns: i64, user: usize, what: What) {
+        self.caused += 1;
+        self.events.push(Event { at_ns, number: self.caused, user, what });
+    }
+
+    fn happen(&mut self, event: Event, sink: &mut impl Sink) {
+        let Event { at_ns, user, what, .. } = event;
+        match what {
+            What::AtBaseStation(packet) => {
+                self.send_air(at_ns, user, Direction::Dl, packet, sink);
+            }
+            What::Arrival(node, packet) => {
+                let point = self.point_of_arrival(user, node, &packet);
+                self.capture(at_ns, user, point, &packet, sink);
+                if let Some(host) = self.host(user, node) {
+                    host.handle_packet(at_ns, packet);
+                }
+                self.drain(at_ns, user, node, sink);
+            }
+            What::Timer(node) => {
+                self.users[user].timers[node as usize] = None;
+                if let Some(host) = self.host(user, node)
+                    && host.poll_timeout().is_some_and(|due| due <= at_ns)
+                {
+                    host.handle_timeout(at_ns);
+                }
+                self.drain(at_ns, user, node, sink);
+            }
+        }
+    }
+
+    const fn host_of(place: &mut Place<H>, node: Node) -> Option<&mut H> {
+        match node {
+            Node::Phone => Some(&mut place.phone),
+            Node::Server => Some(&mut place.server),
+            Node::Proxy => place.proxy.as_mut(),
+        }
+    }
+
+    fn host(&mut self, user: usize, node: Node) -> Option<&mut H> {
+        Self::host_of(&mut self.users[user], node)
+    }
+
+    /// Takes what a host sends, and its next timer.
+    fn drain(&mut self, now_ns: i64, user: usize, node: Node, sink: &mut impl Sink) {
+        while let Some(packet) = self.host(user, node).and_then(|h| h.poll_transmit(now_ns)) {
+            let down = *packet.dst.ip() == self.users[user].address;
+            let has_proxy = self.users[user].proxy.is_some();
+            match node {
+                Node::Phone => {
+                    self.capture(now_ns, user, CapturePoint::Phone, &packet, sink);
+                    self.send_air(now_ns, user, Direction::Ul, packet, sink);
+                }
+                Node::Server => {
+                    self.capture(now_ns, user, CapturePoint::Server, &packet, sink);
+                    self.send_core(now_ns, user, Direction::Dl, packet, sink);
+                }
+                Node::Proxy if down => {
+                    self.capture(now_ns, user, CapturePoint::ProxyRan, &packet, sink);
+                    let at_ns = now_ns + self.users[user].inner_ns;
+                    self.cause(at_ns, user, What::AtBaseStation(packet));
+                }
+                Node::Proxy => {
+                    debug_assert!(has_proxy, "only a box sends as one");
+                    self.capture(now_ns, user, CapturePoint::ProxyCore, &packet, sink);
+                    self.send_core(now_ns, user, Direction::Ul, packet, sink);
+                }
+            }
+        }
+        self.set_timer(now_ns, user, node);
+    }
+
+    fn set_timer(&mut self, now_ns: i64, user: usize, node: Node) {
+        let Some(due) = self.host(user, node).and_then(|host| host.poll_timeout()) else { return };
+        let due = due.max(now_ns);
+        // An event that comes too early finds nothing due, and sets the next.
+        if self.users[user].timers[node as usize].is_none_or(|set| set > due) {
+            self.users[user].timers[node as usize] = Some(due);
+            self.cause(due, user, What::Timer(node));
+        }
+    }
+
+    /// Between server and box, or base station.
+    fn send_core(
+        &mut self,
+        now_ns: i64,
+        user: usize,
+        dir: Direction,
+        packet: Packet,
+        sink: &mut impl Sink,
+    ) {
+        let place = &mut self.users[user];
+        let path = if dir == Direction::Dl { &mut place.down } else { &mut place.up };
+        let carried = path.carry(now_ns, packet.ip_bytes());
+        let what = match (dir, place.proxy.is_some()) {
+            (Direction::Ul, _) => What::Arrival(Node::Server, packet),
+            (Direction::Dl, true) => What::Arrival(Node::Proxy, packet),
+            (Direction::Dl, false) => What::AtBaseStation(packet),
+        };
+        let point = match carried {
+            Carried::At(at_ns) => return self.cause(at_ns, user, what),
+            Carried::Overflow => DropPoint::CoreQueue,
+            Carried::Lost => DropPoint::CoreLoss,
+        };
+        if let What::Arrival(_, packet) | What::AtBaseStation(packet) = what {
+            sink.dropped(now_ns, user, point, &packet);
+        }
+    }
+
+    /// Into the queue before the air.
+    fn send_air(
+        &mut self,
+        now_ns: i64,
+        user: usize,
+        dir: Direction,
+        packet: Packet,
+        sink: &mut impl Sink,
+    ) {
+        let bytes = packet.ip_bytes() + PDCP_HEADER_BYTES;
+        self.users[user].bytes[dir as usize].0 += u64::from(bytes);
+        let id = self.free.pop().unwrap_or(self.in_air.len() as u64);
+        if self.cell.push(user, dir, Sdu { id, bytes }) {
+            let at = id as usize;
+            if at == self.in_air.len() {
+                self.in_air.push(Some(packet));
+            } else {
+                self.in_air[at] = Some(packet);
+            }
+        } else {
+            if id < self.in_air.len() as u64 {
+                self.free.push(id);
+            }
+            let point =
+                if dir == Direction::Dl { DropPoint::BaseStation } else { DropPoint::Phone };
+            sink.dropped(now_ns, user, point, &packet);
+        }
+    }
+
+    /// A packet that has crossed the air.
+    fn land(&mut self, id: u64) -> Option<Packet> {
+        let packet = self.in_air.get_mut(id as usize)?.take()?;
+        self.free.push(id);
+        Some(packet)
+    }
+
+    fn point_of_arrival(&self, user: usize, node: Node, packet: &Packet) -> CapturePoint {
+        match node {
+            Node::Phone => CapturePoint::Phone,
+            Node::Server => CapturePoint::Server,
+            Node::Proxy if *packet.dst.ip() == self.users[user].address => CapturePoint::ProxyCore,
+            Node::Proxy => CapturePoint::ProxyRan,
+        }
+    }
+
+    /// Shows a packet of the measured phone.
+    fn capture(
+        &self,
+        at_ns: i64,
+        user: usize,
+        point: CapturePoint,
+        packet: &Packet,
+        sink: &mut impl Sink,
+    ) {
+        if user == 0 {
+            sink.packet(at_ns, point, packet);
+        }
+    }
+}

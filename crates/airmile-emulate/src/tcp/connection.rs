@@ -1,0 +1,556 @@
+//! One end of a TCP connection, without I/O.
+
+use std::net::SocketAddrV4;
+use std::ops::Range;
+
+use super::config::Config;
+use super::receiver::Receiver;
+use super::recovery::Incoming;
+use super::segment::{Flags, SackBlock, Segment};
+use super::sender::{Outgoing, Sender};
+use super::stats::{EventKind, Limit, Snapshot, Stats};
+
+/// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
+const TIMESTAMPS_BYTES: u64 = 12;
+
+/// Keep-alive probes without an answer after which the peer is given up
+/// (Linux's `tcp_keepalive_probes`).
+const MAX_KEEP_ALIVES: u32 = 9;
+
+/// Where a connection is in its life (RFC 9293, 3.3.2). Listening is the
+/// business of [`Endpoint`](super::Endpoint).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// SYN sent.
+    SynSent,
+    /// SYN received and answered.
+    SynReceived,
+    /// Open on both sides.
+    Established,
+    /// Closed here, not yet acknowledged.
+    FinWait1,
+    /// Closed here and acknowledged.
+    FinWait2,
+    /// Closed there.
+    CloseWait,
+    /// Closed on both sides, not yet acknowledged here.
+    Closing,
+    /// Closed there and then here, not yet acknowledged.
+    LastAck,
+    /// Closed, and waiting for stray segments.
+    TimeWait,
+    /// Gone.
+    Closed,
+}
+
+impl State {
+    /// The handshake is not done.
+    #[must_use]
+    pub fn is_opening(self) -> bool {
+        matches!(self, Self::SynSent | Self::SynReceived)
+    }
+}
+
+/// One end of a connection.
+///
+/// Give it what arrives ([`handle_segment`](Self::handle_segment)) and the time
+/// ([`handle_timeout`](Self::handle_timeout)); after each of these, and after
+/// the application has read, written or finished, send all that
+/// [`poll_transmit`](Self::poll_transmit) gives and come back at
+/// [`poll_timeout`](Self::poll_timeout).
+///
+/// Bytes are counted, not stored, but for literals
+/// ([`Literal`](super::Literal)).
+#[derive(Debug, Clone)]
+pub struct Connection {
+    config: Config,
+    local: SocketAddrV4,
+    remote: SocketAddrV4,
+    pub(super) state: State,
+    /// Initial sequence numbers, ours and the peer's.
+    iss: u32,
+    irs: u32,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    timestamps: bool,
+    /// TS.Recent and Last.ACK.sent (RFC 7323, 4.3).
+    ts_recent: u32,
+    last_ack_sent: u64,
+    ts_offset: u32,
+    /// Window scales, and whether both sides offered one.
+    own_scale: u8,
+    peer_scale: u8,
+    scaling: bool,
+    pub(super) reset_due: bool,
+    close_at_ns: Option<i64>,
+    keep_alive_at_ns: Option<i64>,
+    keep_alives: u32,
+    peer_finish_told: bool,
+}
+
+impl Connection {
+    /// Opens a connection: the first segment to send is the SYN. `random`
+    /// decides the initial sequence number and the timestamps' offset.
+    #[must_use]
+    pub fn connect(
+        now_ns: i64,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+        config: Config,
+        random: u64,
+    ) -> Self {
+        Self::new(now_ns, local, remote, config, random, State::SynSent)
+    }
+
+    /// Answers a SYN: `None` if the segment is none.
+    #[must_use]
+    pub fn accept(
+        now_ns: i64,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+        syn: &Segment,
+        config: Config,
+        random: u64,
+    ) -> Option<Self> {
+        if !syn.flags.syn || syn.flags.ack || syn.flags.rst {
+            return None;
+        }
+        let mut connection = Self::new(now_ns, local, remote, config, random, State::SynReceived);
+        connection.sender.stats.segments_received += 1;
+        connection.take_options(syn);
+        Some(connection)
+    }
+
+    fn new(
+        now_ns: i64,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+        config: Config,
+        random: u64,
+        state: State,
+    ) -> Self {
+        let largest = config.receive.max_buffer_bytes.max(config.receive.buffer_bytes);
+        // RFC 7323, 2.3: the least scale that can tell the largest window.
+        let own_scale = (0..14).find(|scale| largest >> scale <= 0xffff).unwrap_or(14);
+        let mut sender = Sender::new(config.clone(), now_ns);
+        // Before the peer has told a window only the SYN goes out.
+        sender.rwnd_bytes = 0;
+        Self {
+            local,
+            remote,
+            state,
+            iss: (random >> 32) as u32,
+            irs: 0,
+            sender,
+            receiver: Receiver::new(&config),
+            timestamps: config.timestamps,
+            ts_recent: 0,
+            last_ack_sent: 0,
+            ts_offset: random as u32,
+            own_scale,
+            peer_scale: 0,
+            scaling: true,
+            reset_due: false,
+            close_at_ns: None,
+            keep_alive_at_ns: None,
+            keep_alives: 0,
+            peer_finish_told: false,
+            config,
+        }
+    }
+
+    /// What a SYN, or its answer, says (RFC 9293, 3.7.1; RFC 7323, 1.3).
+    fn take_options(&mut self, syn: &Segment) {
+        self.irs = syn.seq;
+        self.receiver.next = 1;
+        self.timestamps = self.config.timestamps && syn.timestamps.is_some();
+        self.ts_recent = syn.timestamps.map_or(0, |(val, _)| val);
+        self.last_ack_sent = 0;
+        self.sender.sack = self.config.sack && syn.sack_permitted;
+        match syn.window_scale {
+            Some(scale) => self.peer_scale = scale.min(14),
+            None => {
+                self.peer_scale = 0;
+                self.own_scale = 0;
+                self.scaling = false;
+            }
+        }
+        let told = u64::from(syn.mss_bytes.unwrap_or(536));
+        let options = if self.timestamps { TIMESTAMPS_BYTES } else { 0 };
+        let mss_bytes = told.min(u64::from(self.config.mss_bytes)).saturating_sub(options);
+        self.sender.set_mss(mss_bytes.max(1));
+    }
+
+    /// Own address.
+    #[must_use]
+    pub fn local(&self) -> SocketAddrV4 {
+        self.local
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddrV4 {
+        self.remote
+    }
+
+    /// Where it is in its life.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The application can write: the handshake is done, nothing is closed here.
+    #[must_use]
+    pub fn is_established(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait)
+    }
+
+    /// Nothing more will come of it.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed && !self.reset_due
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats { duplicate_bytes: self.receiver.duplicate_bytes, ..self.sender.stats }
+    }
+
+    /// The state now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let sender = &self.sender;
+        Snapshot {
+            cwnd_bytes: sender.cwnd_bytes(),
+            ssthresh_bytes: sender.control.ssthresh_bytes(),
+            flight_size_bytes: sender.flight_size_bytes(),
+            pipe_bytes: sender.pipe_bytes(),
+            rwnd_bytes: sender.rwnd_bytes,
+            srtt_ns: sender.rtt.srtt_ns,
+            rttvar_ns: sender.rtt.rttvar_ns,
+            min_rtt_ns: sender.rtt.min_rtt_ns,
+            rto_ns: sender.rtt.rto_ns(),
+            limit: sender.limit(),
+            in_recovery: sender.in_recovery(),
+            acked_bytes: sender.acked_bytes(),
+            receive_buffer_bytes: self.receiver.buffer_bytes(),
+        }
+    }
+
+    /// A segment of this connection has arrived.
+    pub fn handle_segment(&mut self, now_ns: i64, segment: &Segment) {
+        self.sender.stats.segments_received += 1;
+        self.keep_alives = 0;
+        self.arm_keep_alive(now_ns);
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.handle_syn_answer(now_ns, segment),
+            _ => self.handle_in_order_of_rfc(now_ns, segment),
+        }
+    }
+
+    /// RFC 9293, 3.10.7.3; both sides opening at once is left out.
+    fn handle_syn_answer(&mut self, now_ns: i64, segment: &Segment) {
+        let acks_syn = segment.flags.ack && segment.ack == self.iss.wrapping_add(1);
+        if segment.flags.rst {
+            if acks_syn {
+                self.sender.event(now_ns, EventKind::Reset);
+                self.close(now_ns);
+            }
+            return;
+        }
+        if !segment.flags.syn || !acks_syn {
+            return;
+        }
+        self.take_options(segment);
+        self.take_ack(now_ns, segment, 0, 1);
+        self.state = State::Established;
+        self.receiver.acks.now = true;
+        self.sender.event(now_ns, EventKind::Established);
+    }
+
+    /// RFC 9293, 3.10.7.4, in its order.
+    fn handle_in_order_of_rfc(&mut self, now_ns: i64, segment: &Segment) {
+        let fin = u64::from(segment.flags.fin);
+        let length = u64::from(segment.payload_bytes()) + u64::from(segment.flags.syn) + fin;
+        let Some(start) = position(segment.seq, self.irs, self.receiver.next) else {
+            self.receiver.acks.now = true;
+            return;
+        };
+        let range = start..start + length;
+        if self.is_older(segment) && !segment.flags.rst {
+            self.receiver.acks.now = true;
+            return;
+        }
+        let acceptable = self.receiver.accepts(&range);
+        if !acceptable && segment.flags.rst {
+            return;
+        }
+        if segment.flags.rst {
+            self.sender.event(now_ns, EventKind::Reset);
+            self.close(now_ns);
+            return;
+        }
+        // A SYN again: RFC 9293, 3.10.7.4, fourth: a challenge ACK.
+        if segment.flags.syn || !segment.flags.ack {
+            self.receiver.acks.now = true;
+            return;
+        }
+        self.note_timestamp(segment, start);
+        // What is outside the window still acknowledges, as duplicates do.
+        let Some(ack) = position(segment.ack, self.iss, self.sender.una) else { return };
+        if ack > self.sender.next {
+            self.receiver.acks.now = true;
+            return;
+        }
+        self.take_ack(now_ns, segment, start, ack);
+        if self.state == State::SynReceived && self.sender.una > 0 {
+            self.state = State::Established;
+            self.sender.event(now_ns, EventKind::Established);
+        }
+        if length > 0 {
+            let mss_bytes = self.sender.mss_bytes;
+            self.receiver.on_data(now_ns, range, segment.flags.fin, &segment.literals, mss_bytes);
+        } else if !acceptable {
+            self.receiver.acks.now = true;
+        }
+        self.step_state(now_ns);
+    }
+
+    /// RFC 7323, 5 (PAWS).
+    fn is_older(&self, segment: &Segment) -> bool {
+        let Some((ts_val, _)) = segment.timestamps.filter(|_| self.timestamps) else {
+            return false;
+        };
+        (ts_val.wrapping_sub(self.ts_recent) as i32) < 0
+    }
+
+    /// RFC 7323, 4.3.
+    fn note_timestamp(&mut self, segment: &Segment, start: u64) {
+        if let Some((ts_val, _)) = segment.timestamps.filter(|_| self.timestamps)
+            && start <= self.last_ack_sent
+        {
+            self.ts_recent = ts_val;
+        }
+    }
+
+    fn take_ack(&mut self, now_ns: i64, segment: &Segment, seq: u64, ack: u64) {
+        let scale = if segment.flags.syn { 0 } else { self.peer_scale };
+        let echo_tick_ns = self.echo_tick_ns(now_ns, segment);
+        if segment.payload_bytes() > 0
+            && let Some(began_ns) = echo_tick_ns
+        {
+            self.receiver.on_rtt(now_ns - began_ns);
+        }
+        let una = self.sender.una;
+        let block = |b: &SackBlock| {
+            let start = position(b.start_seq, self.iss, una)?;
+            Some(start..position(b.end_seq, self.iss, una)?)
+        };
+        let incoming = Incoming {
+            ack,
+            seq,
+            window_bytes: u64::from(segment.window) << scale,
+            sack: segment.sack.iter().filter_map(block).filter(|r| !r.is_empty()).collect(),
+            bare: segment.payload_bytes() == 0 && !segment.flags.fin,
+            echo_tick_ns,
+        };
+        self.sender.on_ack(now_ns, &incoming);
+    }
+
+    /// When the tick began that the segment echoes.
+    fn echo_tick_ns(&self, now_ns: i64, segment: &Segment) -> Option<i64> {
+        let (_, ts_ecr) = segment.timestamps.filter(|_| self.timestamps)?;
+        let ticks = self.ts_val(now_ns).wrapping_sub(ts_ecr);
+        let tick_ns = self.tick_ns();
+        Some((now_ns.div_euclid(tick_ns) - i64::from(ticks)) * tick_ns)
+    }
+
+    fn tick_ns(&self) -> i64 {
+        self.config.timestamp_tick_ns.max(1)
+    }
+
+    /// TSval: RFC 7323, 5.4.
+    fn ts_val(&self, now_ns: i64) -> u32 {
+        (now_ns.div_euclid(self.tick_ns()) as u32).wrapping_add(self.ts_offset)
+    }
+
+    /// What FINs sent, acknowledged and received make of the state.
+    fn step_state(&mut self, now_ns: i64) {
+        let peer_finished = self.receiver.fin_received();
+        if peer_finished && !self.peer_finish_told {
+            self.peer_finish_told = true;
+            self.sender.event(now_ns, EventKind::PeerFinished);
+        }
+        let fin_sent = self.sender.fin().is_some_and(|fin| self.sender.next > fin);
+        let fin_acked = self.sender.fin_acked();
+        let by_peer_first = matches!(self.state, State::CloseWait | State::LastAck);
+        let next = match self.state {
+            State::SynSent | State::SynReceived | State::Closed => return,
+            State::TimeWait => {
+                // A FIN again: RFC 9293, 3.10.7.4, eighth.
+                if self.receiver.acks.now {
+                    self.close_at_ns = Some(now_ns + self.config.time_wait_ns);
+                }
+                return;
+            }
+            _ if by_peer_first && fin_acked => State::Closed,
+            _ if by_peer_first && fin_sent => State::LastAck,
+            _ => match (fin_sent, fin_acked, peer_finished) {
+                (_, true, true) => State::TimeWait,
+                (_, true, false) => State::FinWait2,
+                (true, false, true) => State::Closing,
+                (true, false, false) => State::FinWait1,
+                (false, false, true) => State::CloseWait,
+                (false, false, false) => State::Established,
+            },
+        };
+        if next == State::TimeWait {
+            self.close_at_ns = Some(now_ns + self.config.time_wait_ns);
+            self.sender.event(now_ns, EventKind::Closed);
+        }
+        self.state = next;
+        if next == State::Closed {
+            self.sender.event(now_ns, EventKind::Closed);
+            self.close(now_ns);
+        }
+    }
+
+    pub(super) fn close(&mut self, now_ns: i64) {
+        self.state = State::Closed;
+        self.sender.set_limit(now_ns, Limit::Idle);
+        self.close_at_ns = None;
+        self.keep_alive_at_ns = None;
+    }
+
+    fn arm_keep_alive(&mut self, now_ns: i64) {
+        self.keep_alive_at_ns = self.config.keep_alive_ns.map(|ns| now_ns + ns);
+    }
+
+    /// The time that [`poll_timeout`](Self::poll_timeout) gave has come; any
+    /// other time is fine, too.
+    pub fn handle_timeout(&mut self, now_ns: i64) {
+        if self.state == State::Closed {
+            return;
+        }
+        if self.close_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.close(now_ns);
+            return;
+        }
+        if self.keep_alive_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.keep_alives += 1;
+            self.sender.window_probe_due |= self.sender.flight_size_bytes() == 0;
+            self.arm_keep_alive(now_ns);
+        }
+        self.receiver.acks.on_timeout(now_ns);
+        if !self.sender.on_timeout(now_ns) || self.keep_alives > MAX_KEEP_ALIVES {
+            self.sender.event(now_ns, EventKind::TimedOut);
+            self.close(now_ns);
+        }
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<i64> {
+        if self.state == State::Closed {
+            return None;
+        }
+        let ack_ns = self.receiver.acks.at_ns;
+        [self.sender.poll_timeout(), ack_ns, self.close_at_ns, self.keep_alive_at_ns]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// A segment to send now.
+    pub fn poll_transmit(&mut self, now_ns: i64) -> Option<Segment> {
+        if std::mem::take(&mut self.reset_due) {
+            let next = self.sender.next;
+            let mut reset = self.segment(now_ns, next..next);
+            reset.flags.rst = true;
+            return Some(self.count(reset));
+        }
+        if self.state == State::Closed {
+            return None;
+        }
+        if self.state != State::TimeWait
+            && let Some(Outgoing { range, .. }) = self.sender.poll(now_ns)
+        {
+            let segment = self.segment(now_ns, range);
+            if segment.flags.fin {
+                self.step_state(now_ns);
+            }
+            return Some(self.count(segment));
+        }
+        if std::mem::take(&mut self.sender.window_probe_due) && self.sender.una > 0 {
+            // As Linux: a segment just below the window, which asks for an ACK.
+            let mut probe = self.segment(now_ns, self.sender.una..self.sender.una);
+            probe.seq = probe.seq.wrapping_sub(1);
+            return Some(self.count(probe));
+        }
+        if self.receiver.acks.due(now_ns) && self.receiver.next > 0 && self.sender.una > 0 {
+            let next = self.sender.next;
+            let ack = self.segment(now_ns, next..next);
+            return Some(self.count(ack));
+        }
+        None
+    }
+
+    fn count(&mut self, segment: Segment) -> Segment {
+        let stats = &mut self.sender.stats;
+        stats.segments_sent += 1;
+        stats.data_segments_sent += u64::from(segment.payload_bytes() > 0);
+        stats.bytes_sent += u64::from(segment.payload_bytes());
+        segment
+    }
+
+    /// The segment for a range of positions, with an ACK for what has arrived.
+    fn segment(&mut self, now_ns: i64, range: Range<u64>) -> Segment {
+        let syn = range.start == 0 && range.end > 0;
+        let fin = self.sender.fin().is_some_and(|fin| range.contains(&fin));
+        let ack = self.receiver.next > 0;
+        let first = range.start.max(1) - 1;
+        let payload = first..(range.end.max(1) - 1 - u64::from(fin)).max(first);
+        let scale = if syn { 0 } else { self.own_scale };
+        let window = self.receiver.take_window(scale, self.sender.mss_bytes);
+        // 40 bytes of options: room for three blocks beside timestamps.
+        let max_blocks = if self.timestamps { 3 } else { 4 };
+        let use_sack = self.sender.sack && !syn;
+        let blocks =
+            if use_sack { self.receiver.take_sack(max_blocks, self.config.d_sack) } else { vec![] };
+        let sequence = |p: u64| self.irs.wrapping_add(p as u32);
+        let sack = blocks
+            .iter()
+            .map(|b| SackBlock { start_seq: sequence(b.start), end_seq: sequence(b.end) })
+            .collect();
+        self.last_ack_sent = self.receiver.next;
+        self.receiver.acks.on_sent();
+        Segment {
+            seq: self.iss.wrapping_add(range.start as u32),
+            ack: if ack { sequence(self.receiver.next) } else { 0 },
+            flags: Flags {
+                syn,
+                ack,
+                fin,
+                rst: false,
+                psh: !payload.is_empty() && payload.end == self.sender.written_bytes,
+            },
+            window,
+            mss_bytes: syn.then_some(self.config.mss_bytes),
+            window_scale: (syn && self.scaling).then_some(self.own_scale),
+            sack_permitted: syn && if ack { self.sender.sack } else { self.config.sack },
+            timestamps: self.timestamps.then(|| (self.ts_val(now_ns), self.ts_recent)),
+            sack,
+            literals: self.sender.literals(&payload),
+            payload,
+        }
+    }
+}
+
+/// A sequence number's position, the one nearest to `near`; `None` where it
+/// would lie before the stream's begin.
+fn position(seq: u32, initial: u32, near: u64) -> Option<u64> {
+    let offset = seq.wrapping_sub(initial.wrapping_add(near as u32)) as i32;
+    near.checked_add_signed(i64::from(offset))
+}

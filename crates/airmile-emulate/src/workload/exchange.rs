@@ -1,0 +1,111 @@
+//! One request and its response, from the client's side.
+
+use super::http::{Request, response_bytes};
+use super::{AppEvent, AppEventKind, Sockets, StreamId};
+
+/// Where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Head,
+    Upload { left_bytes: u64 },
+    Wait,
+    Body { left_bytes: u64 },
+    Done { failed: bool },
+}
+
+/// One request and its response.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange {
+    transfer: u64,
+    stream: StreamId,
+    request: Request,
+    step: Step,
+    pub(crate) started_ns: i64,
+    pub(crate) read_bytes: u64,
+}
+
+impl Exchange {
+    /// Begins it on a lane.
+    pub(crate) fn begin(
+        now_ns: i64,
+        transfer: u64,
+        lane: u32,
+        request: Request,
+        sockets: &mut dyn Sockets,
+    ) -> Self {
+        let stream = sockets.open(now_ns, lane);
+        Self { transfer, stream, request, step: Step::Head, started_ns: now_ns, read_bytes: 0 }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.step, Step::Done { .. })
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        matches!(self.step, Step::Done { failed: true })
+    }
+
+    /// Does what can be done, reading no more than `read_bytes` of the body.
+    pub(crate) fn advance(
+        &mut self,
+        now_ns: i64,
+        read_bytes: u64,
+        sockets: &mut dyn Sockets,
+        log: &mut impl Extend<AppEvent>,
+    ) {
+        let (transfer, stream) = (self.transfer, self.stream);
+        let mut allowed = read_bytes;
+        let mut note = |kind| log.extend([AppEvent { at_ns: now_ns, kind }]);
+        loop {
+            let next = match self.step {
+                Step::Done { .. } => return,
+                Step::Head if sockets.write_head(now_ns, stream, &self.request.head(HOST)) => {
+                    note(AppEventKind::RequestStarted {
+                        transfer,
+                        path: self.request.target(),
+                        upload_bytes: self.request.upload_bytes,
+                        addresses: sockets.addresses(stream),
+                    });
+                    Step::Upload { left_bytes: self.request.upload_bytes }
+                }
+                Step::Upload { left_bytes: 0 } => {
+                    sockets.end_exchange(stream);
+                    Step::Wait
+                }
+                Step::Upload { left_bytes } => {
+                    let written = sockets.write(now_ns, stream, left_bytes);
+                    Step::Upload { left_bytes: left_bytes - written }
+                }
+                Step::Wait => match sockets.read_head(now_ns, stream) {
+                    Some(head) => {
+                        note(AppEventKind::FirstByte { transfer });
+                        Step::Body { left_bytes: response_bytes(&head).unwrap_or(0) }
+                    }
+                    None => Step::Wait,
+                },
+                Step::Body { left_bytes: 0 } => Step::Done { failed: false },
+                Step::Body { left_bytes } => {
+                    let read = sockets.read(now_ns, stream, left_bytes.min(allowed));
+                    allowed -= read;
+                    self.read_bytes += read;
+                    Step::Body { left_bytes: left_bytes - read }
+                }
+                Step::Head => Step::Head,
+            };
+            if next == self.step {
+                if !sockets.is_ended(stream) {
+                    return;
+                }
+                self.step = Step::Done { failed: true };
+            } else {
+                self.step = next;
+            }
+            if let Step::Done { failed } = self.step {
+                note(AppEventKind::Ended { transfer, bytes: self.read_bytes, failed });
+            }
+        }
+    }
+}
+
+/// The server's name in requests.
+const HOST: &str = "server.airmile.test";

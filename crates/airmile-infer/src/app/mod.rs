@@ -1,0 +1,135 @@
+//! Applications, by what the first bytes of their payload say: HTTP/1, TLS,
+//! DNS, QUIC. Payload may be cut: what is there is read.
+
+mod dns;
+mod http;
+mod quic;
+mod tls;
+
+use airmile_model::flow::{DnsRow, HttpRow, PacketRow};
+use airmile_model::packet::Packet;
+
+/// Payloads of a flow that are looked at before it counts as unknown (chosen here).
+const MAX_TRIES: u8 = 6;
+
+/// What is known of a flow's application.
+#[derive(Debug, Default)]
+pub(crate) struct AppState {
+    kind: Kind,
+    pub(crate) server_name: Option<String>,
+    alpn: Option<String>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Unknown(u8),
+    Http(Box<http::HttpState>),
+    Dns(Box<dns::DnsState>),
+    Quic(Box<quic::QuicState>),
+    Tls,
+    Other,
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self::Unknown(0)
+    }
+}
+
+/// Which flow and direction a payload is of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) flow: u64,
+    pub(crate) user: u64,
+    /// From the client.
+    pub(crate) up: bool,
+    pub(crate) server_port: u16,
+    pub(crate) tcp: bool,
+}
+
+impl AppState {
+    /// Takes payload that had not passed before, in order. Gives the time of a
+    /// downstream RTT where QUIC's spin bit shows one.
+    pub(crate) fn push(
+        &mut self,
+        place: Place,
+        packet: &Packet<'_>,
+        rows: &mut Vec<PacketRow>,
+    ) -> Option<i64> {
+        match &mut self.kind {
+            Kind::Tls | Kind::Other => {}
+            Kind::Unknown(tries) => {
+                *tries += 1;
+                let last = *tries >= MAX_TRIES;
+                self.begin(place, packet, rows);
+                if last && matches!(self.kind, Kind::Unknown(_)) {
+                    self.kind = Kind::Other;
+                }
+            }
+            Kind::Http(http) => {
+                http.push(place, packet, rows);
+                if self.server_name.is_none() {
+                    self.server_name = http.host().map(str::to_owned);
+                }
+            }
+            Kind::Dns(dns) => dns.push(place, packet, rows),
+            Kind::Quic(quic) => return quic.push(place.up, packet),
+        }
+        None
+    }
+
+    fn begin(&mut self, place: Place, packet: &Packet<'_>, rows: &mut Vec<PacketRow>) {
+        let payload = packet.payload;
+        self.kind = if place.server_port == 53 {
+            Kind::Dns(Box::default())
+        } else if place.tcp && place.up && http::is_request(payload) {
+            Kind::Http(Box::default())
+        } else if place.tcp && place.up && tls::is_hello(payload) {
+            let hello = tls::client_hello(payload);
+            (self.server_name, self.alpn) = (hello.server_name, hello.alpn);
+            Kind::Tls
+        } else if !place.tcp && quic::is_long_header(payload) {
+            Kind::Quic(Box::default())
+        } else {
+            return;
+        };
+        self.push(place, packet, rows);
+    }
+
+    /// The application's name.
+    pub(crate) fn name(&self) -> Option<String> {
+        let name = match &self.kind {
+            Kind::Http(_) => "http",
+            Kind::Dns(_) => "dns",
+            Kind::Quic(_) => "quic",
+            Kind::Tls => self.alpn.as_deref().unwrap_or("tls"),
+            Kind::Unknown(_) | Kind::Other => return None,
+        };
+        Some(name.to_owned())
+    }
+
+    /// Length of QUIC's handshake in nanoseconds.
+    pub(crate) fn quic_handshake_ns(&self) -> Option<i64> {
+        match &self.kind {
+            Kind::Quic(quic) => quic.handshake_ns(),
+            _ => None,
+        }
+    }
+
+    /// The end of the flow: what was under way.
+    pub(crate) fn finish(&mut self, place: Place, rows: &mut Vec<PacketRow>) {
+        match &mut self.kind {
+            Kind::Http(http) => http.finish(rows),
+            Kind::Dns(dns) => dns.finish(place, rows),
+            _ => {}
+        }
+    }
+}
+
+fn http_row(row: HttpRow) -> PacketRow {
+    PacketRow::Http(Box::new(row))
+}
+
+fn dns_row(row: DnsRow) -> PacketRow {
+    PacketRow::Dns(Box::new(row))
+}

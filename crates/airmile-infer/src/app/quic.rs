@@ -1,0 +1,117 @@
+//! QUIC by what its headers leave in the clear (RFC 9000, 17; RFC 9312).
+
+use airmile_model::packet::Packet;
+
+const LONG: u8 = 0x80;
+const FIXED: u8 = 0x40;
+const SPIN: u8 = 0x20;
+
+/// Whether a datagram begins with a long header of a version that is known:
+/// 1 (RFC 9000), 2 (RFC 9369) or a draft.
+pub(super) fn is_long_header(payload: &[u8]) -> bool {
+    let Some([first, version @ ..]) = payload.first_chunk::<5>() else { return false };
+    first & (LONG | FIXED) == LONG | FIXED
+        && match u32::from_be_bytes(*version) {
+            1 | 0x6b33_43cf => true,
+            other => other >> 8 == 0x00ff_0000,
+        }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct QuicState {
+    first_ns: Option<i64>,
+    confirmed_ns: Option<i64>,
+    /// Spin bit last seen towards the client and from it.
+    down: Option<bool>,
+    up: Option<bool>,
+    edge_down_ns: Option<i64>,
+}
+
+impl QuicState {
+    pub(super) fn handshake_ns(&self) -> Option<i64> {
+        Some((self.confirmed_ns? - self.first_ns?).max(0))
+    }
+
+    /// Takes a datagram; gives an RTT between monitor and client where the spin
+    /// bit turned (RFC 9000, 17.4: the client sends the opposite of what it got).
+    pub(super) fn push(&mut self, up: bool, packet: &Packet<'_>) -> Option<i64> {
+        let first = *packet.payload.first()?;
+        let now = packet.at_ns;
+        if first & LONG != 0 {
+            if up {
+                self.first_ns.get_or_insert(now);
+            }
+            return None;
+        }
+        if first & FIXED == 0 {
+            return None;
+        }
+        if up {
+            self.confirmed_ns.get_or_insert(now);
+        }
+        let spin = first & SPIN != 0;
+        if up {
+            let turned = self.up.is_some_and(|before| before != spin);
+            self.up = Some(spin);
+            let since = self.edge_down_ns.take_if(|_| turned && self.down == Some(!spin))?;
+            return Some(now - since);
+        }
+        if self.down.is_some_and(|before| before != spin) {
+            self.edge_down_ns = Some(now);
+        }
+        self.down = Some(spin);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::packet::{Address, Transport};
+
+    use super::*;
+
+    #[test]
+    fn versions() {
+        assert!(is_long_header(&[0xc3, 0, 0, 0, 1, 8]));
+        assert!(is_long_header(&[0xc3, 0xff, 0, 0, 29]));
+        assert!(!is_long_header(&[0x43, 0, 0, 0, 1]));
+        assert!(!is_long_header(&[0xc3, 0, 0, 0, 7]));
+        assert!(!is_long_header(&[0xc3, 0, 0, 0]));
+    }
+
+    fn push(quic: &mut QuicState, ms: i64, up: bool, first: u8) -> Option<i64> {
+        let payload = [first, 0, 0, 0, 1, 0];
+        let packet = Packet {
+            at_ns: ms,
+            src: Address::v4([10, 0, 0, 1]),
+            dst: Address::v4([192, 0, 2, 1]),
+            src_port: 40_000,
+            dst_port: 443,
+            protocol: 17,
+            transport: Transport::Udp,
+            ip_id: None,
+            ip_bytes: 34,
+            payload_bytes: 6,
+            payload: &payload,
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        };
+        quic.push(up, &packet)
+    }
+
+    #[test]
+    fn handshake_and_spin() {
+        let mut quic = QuicState::default();
+        assert_eq!(push(&mut quic, 0, true, 0xc3), None);
+        assert_eq!(push(&mut quic, 30, false, 0xc3), None);
+        assert_eq!(push(&mut quic, 70, true, 0x43), None);
+        assert_eq!(quic.handshake_ns(), Some(70));
+        assert_eq!(push(&mut quic, 100, false, 0x43), None);
+        // The server repeats the client's 0; the client then turns it to 1.
+        assert_eq!(push(&mut quic, 140, true, 0x63), None, "no edge was seen yet");
+        assert_eq!(push(&mut quic, 170, false, 0x63), None);
+        assert_eq!(push(&mut quic, 212, true, 0x43), Some(42));
+        assert_eq!(push(&mut quic, 220, true, 0x43), None);
+    }
+}

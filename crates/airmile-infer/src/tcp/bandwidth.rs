@@ -1,0 +1,214 @@
+//! Available bandwidth from ACKs' time stamps (paper 6.1, equations 1 and 2).
+
+use std::collections::VecDeque;
+
+/// Windows that samples are chosen from, one each (paper 6.3).
+pub const BIN_NS: i64 = 250_000_000;
+/// ACKs that are remembered; at 200 Mbit/s and an ACK for two segments a second
+/// of them is 8,600 (chosen here).
+const MAX_POINTS: usize = 16_384;
+/// How long ACKs are remembered: the longest window (chosen here: a few RTTs of
+/// a loaded link).
+const MEMORY_NS: i64 = 1_500_000_000;
+/// A segment that took this much longer than the fastest one waited in a queue
+/// (chosen here: above the jitter of a radio link, which is 10 ms between
+/// opportunities and as much on the way back).
+const QUEUED_NS: i64 = 20_000_000;
+/// ACKs at the end of a bin that are tried as the end of its window (chosen here).
+const TRIED_ENDS: usize = 8;
+/// Ticks that a window has at least: an error of 1 in 25 at either end.
+const MIN_TICKS: u32 = 25;
+/// Windows are of a few RTTs, and of no fewer ticks of the commonest clock.
+const MIN_TICKS_NS: i64 = 25_000_000;
+
+/// When a window is sure to show the bandwidth and not the sender.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SendRateBar {
+    /// R_snd is at least this many bit/s (the paper's C: 30 Mbit/s).
+    Fixed(f64),
+    /// From the capture: each segment of the window waited in a queue, so the
+    /// link never ran empty.
+    Auto,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    /// When the ACK passed.
+    at_ns: i64,
+    /// TSval of it.
+    ticks: u32,
+    acked: i64,
+    /// When the last segment it acknowledges passed.
+    sent_ns: i64,
+    delayed: bool,
+}
+
+/// One window that qualifies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// When the client sent its first ACK, in nanoseconds of the monitor.
+    pub from_ns: i64,
+    /// When it sent its last ACK.
+    pub to_ns: i64,
+    /// Length by the receiver's clock in ticks.
+    pub ticks: u32,
+    /// Bytes acknowledged.
+    pub bytes: i64,
+    /// Rate of sending in bit/s.
+    pub r_snd_bps: f64,
+}
+
+impl Window {
+    /// Middle of it in nanoseconds.
+    #[must_use]
+    pub const fn middle_ns(&self) -> i64 {
+        self.from_ns + (self.to_ns - self.from_ns) / 2
+    }
+
+    /// Rate of receiving in bit/s, with G.
+    #[must_use]
+    pub fn r_rcv_bps(&self, tick_ns: f64) -> f64 {
+        self.bytes as f64 * 8e9 / (f64::from(self.ticks) * tick_ns)
+    }
+}
+
+/// Finds windows in the ACKs of one stream.
+#[derive(Debug, Default)]
+pub(super) struct Bandwidth {
+    points: VecDeque<Point>,
+    least_rtt: Option<i64>,
+    /// The bar of the ACKs so far.
+    bar: Option<SendRateBar>,
+    /// The best window of the current bin.
+    best: Option<Window>,
+    bin: i64,
+    /// Windows waiting for G.
+    waiting: Vec<Window>,
+    sum_bps: f64,
+    samples: u64,
+}
+
+/// Windows that wait for G at most: 8 minutes (chosen here).
+const MAX_WAITING: usize = 2_000;
+
+impl Bandwidth {
+    /// Out-of-order data or a duplicate ACK: windows do not reach across it.
+    pub(super) fn disturb(&mut self) {
+        if !self.points.is_empty() {
+            self.settle();
+            self.points.clear();
+        }
+    }
+
+    /// Mean of the samples in bit/s.
+    pub(super) fn mean_bps(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.sum_bps / self.samples as f64)
+    }
+
+    /// Takes an ACK that advanced.
+    pub(super) fn push(
+        &mut self,
+        at_ns: i64,
+        ticks: u32,
+        acked: i64,
+        sent_ns: i64,
+        segments: u32,
+        bar: SendRateBar,
+    ) {
+        let rtt = at_ns - sent_ns;
+        let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
+        let bin = (at_ns - least / 2).div_euclid(BIN_NS);
+        if bin != self.bin {
+            self.close_bin();
+            self.bin = bin;
+        }
+        self.least_rtt = Some(least);
+        self.bar = Some(bar);
+        let backwards = |last: &Point| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
+        let ran_empty = bar == SendRateBar::Auto && rtt < least + QUEUED_NS;
+        if ran_empty || self.points.back().is_some_and(backwards) {
+            // The next window begins behind it.
+            self.disturb();
+        }
+        while self.points.front().is_some_and(|p| at_ns - p.at_ns > MEMORY_NS) {
+            self.points.pop_front();
+        }
+        if self.points.len() >= MAX_POINTS {
+            self.points.pop_front();
+        }
+        self.points.push_back(Point { at_ns, ticks, acked, sent_ns, delayed: segments < 2 });
+    }
+
+    /// Chooses the best window that ends in this bin, once nothing more comes
+    /// that could end a better one.
+    fn settle(&mut self) {
+        let rtts = self.least_rtt.unwrap_or(0).max(MIN_TICKS_NS);
+        let from = self.points.len().saturating_sub(TRIED_ENDS);
+        for end in (from..self.points.len()).rev() {
+            for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
+                self.consider(end, length);
+            }
+        }
+    }
+
+    /// Tries the window that ends with the ACK `end` and is about `length` long.
+    fn consider(&mut self, end: usize, length: i64) {
+        let Some(last) = self.points.get(end).copied().filter(|p| !p.delayed) else { return };
+        let before = self.points.partition_point(|p| p.at_ns <= last.at_ns - length);
+        let Some(first) = before.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
+            return;
+        };
+        let ticks = last.ticks.wrapping_sub(first.ticks);
+        let (bytes, sending) = (last.acked - first.acked, last.sent_ns - first.sent_ns);
+        if ticks < MIN_TICKS || bytes <= 0 {
+            return;
+        }
+        let r_snd_bps =
+            if sending > 0 { bytes as f64 * 8e9 / sending as f64 } else { f64::INFINITY };
+        // At the client it was half the fastest round trip earlier.
+        let way_back = self.least_rtt.unwrap_or(0) / 2;
+        let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
+        let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps };
+        let fast_enough = match self.bar {
+            Some(SendRateBar::Fixed(least)) => r_snd_bps >= least,
+            Some(SendRateBar::Auto) | None => true,
+        };
+        if fast_enough && self.best.is_none_or(|best| self.is_nearer(&window, &best)) {
+            self.best = Some(window);
+        }
+    }
+
+    /// Whether a window fits its bin better: by how far its ends are from the
+    /// bin's, so that windows follow each other without gap or overlap.
+    fn is_nearer(&self, window: &Window, best: &Window) -> bool {
+        let (from, to) = (self.bin * BIN_NS, (self.bin + 1) * BIN_NS);
+        let off = |w: &Window| (w.from_ns - from).abs() + (w.to_ns - to).abs();
+        off(window) < off(best)
+    }
+
+    fn close_bin(&mut self) {
+        self.settle();
+        if let Some(best) = self.best.take()
+            && self.waiting.len() < MAX_WAITING
+        {
+            self.waiting.push(best);
+        }
+    }
+
+    /// Windows whose rate can be told now that G is known.
+    pub(super) fn take(&mut self, tick_ns: f64, at_end: bool) -> Vec<Window> {
+        if at_end {
+            self.close_bin();
+        }
+        let windows = std::mem::take(&mut self.waiting);
+        for window in &windows {
+            self.sum_bps += window.r_rcv_bps(tick_ns);
+            self.samples += 1;
+        }
+        windows
+    }
+
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,121 @@
+//! Time stamp clocks: G, the time of a tick (paper 6.1, equation 3, which the
+//! paper prints upside down).
+
+/// Packets this far apart give G within 0.1 % (the paper's delta_G).
+pub const DELTA_G_NS: i64 = 3_000_000_000;
+
+/// Ticks that systems use, in nanoseconds (1000, 250, 100 and 10 Hz).
+const USUAL_NS: [f64; 4] = [1e6, 4e6, 1e7, 1e8];
+/// How near G must be to a usual tick to be taken for it (chosen here: the
+/// delay of the link varies by less than 150 ms in delta_G).
+const SNAP: f64 = 0.05;
+
+/// How near G of a short flow must be: usual ticks are apart by a factor of 2.5
+/// or more, and delays vary by tens of milliseconds (chosen here).
+const SNAP_SHORT: f64 = 0.3;
+/// Least span and ticks for that (chosen here).
+const SHORT_NS: i64 = 100_000_000;
+const SHORT_TICKS: u32 = 10;
+
+/// Estimates G from the time stamps of one sender.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TickClock {
+    first: Option<(i64, u32)>,
+    last: (i64, u32),
+    broken: bool,
+}
+
+impl TickClock {
+    /// Takes a time stamp and when it passed.
+    pub(super) fn push(&mut self, at_ns: i64, value: u32) {
+        match self.first {
+            None => {
+                self.first = Some((at_ns, value));
+                self.last = (at_ns, value);
+            }
+            Some(_) if value.wrapping_sub(self.last.1).cast_signed() < 0 => {
+                // Reordered, or not a clock at all.
+                self.broken |= self.last.1.wrapping_sub(value) > 1 << 20;
+            }
+            Some(_) => self.last = (at_ns, value),
+        }
+    }
+
+    /// Whether any time stamp came.
+    pub(super) const fn is_seen(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// How long it was watched.
+    pub(super) fn span_ns(&self) -> i64 {
+        self.first.map_or(0, |(at, _)| self.last.0 - at)
+    }
+
+    /// Nanoseconds a tick as measured, where delta_G has passed.
+    pub(super) fn measured_ns(&self) -> Option<f64> {
+        let (at, value) = self.first?;
+        let ticks = self.last.1.wrapping_sub(value);
+        if self.broken || ticks < 10 || self.last.0 - at < DELTA_G_NS {
+            return None;
+        }
+        Some((self.last.0 - at) as f64 / f64::from(ticks))
+    }
+
+    /// The usual tick that a flow too short for delta_G fits, if one does.
+    pub(super) fn likely_ns(&self) -> Option<f64> {
+        let (at, value) = self.first?;
+        let ticks = self.last.1.wrapping_sub(value);
+        if self.broken || ticks < SHORT_TICKS || self.last.0 - at < SHORT_NS {
+            return None;
+        }
+        usual_near((self.last.0 - at) as f64 / f64::from(ticks), SNAP_SHORT)
+    }
+
+    /// Nanoseconds a tick, a usual one where the measured is near to it.
+    pub(super) fn tick_ns(&self) -> Option<f64> {
+        self.measured_ns().map(snap)
+    }
+}
+
+fn snap(measured: f64) -> f64 {
+    usual_near(measured, SNAP).unwrap_or(measured)
+}
+
+fn usual_near(measured: f64, within: f64) -> Option<f64> {
+    USUAL_NS.iter().find(|usual| (measured / **usual - 1.0).abs() <= within).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(tick_ns: i64, seconds: i64, expected: Option<f64>) {
+        let mut clock = TickClock::default();
+        for n in 0..=seconds * 10 {
+            let (sent, delay) = (n * 100_000_000, (n % 7) * 5_000_000);
+            clock.push(sent + delay, ((sent / tick_ns) as u32).wrapping_add(u32::MAX - 40));
+        }
+        assert_eq!(clock.tick_ns(), expected, "{tick_ns}");
+    }
+
+    #[test]
+    fn usual_ticks_are_exact_across_the_wrap() {
+        check(1_000_000, 4, Some(1e6));
+        check(4_000_000, 4, Some(4e6));
+        check(10_000_000, 4, Some(1e7));
+        check(100_000_000, 4, Some(1e8));
+    }
+
+    #[test]
+    fn a_short_flow_fits_a_usual_tick() {
+        let mut clock = TickClock::default();
+        (0..40).for_each(|n| clock.push(n * 10_000_000 + (n % 3) * 9_000_000, n as u32 * 10));
+        assert_eq!((clock.tick_ns(), clock.likely_ns()), (None, Some(1e6)));
+    }
+
+    #[test]
+    fn too_short_is_unknown() {
+        check(1_000_000, 2, None);
+    }
+}

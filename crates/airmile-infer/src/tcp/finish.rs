@@ -1,0 +1,208 @@
+//! A flow that is over becomes a row.
+
+use airmile_model::flow::{FlowRow, PacketRow};
+
+use super::flow::{Closing, End, Flow};
+use super::options::StudyOptions;
+use super::user::User;
+
+/// Large flow of sections 5 and 6: more than this towards the client ...
+pub(super) const LARGE_BYTES: u64 = 1_000_000;
+/// ... in more than this.
+pub(super) const LARGE_NS: i64 = 5_000_000_000;
+
+/// Largest promotion that is believed (chosen here: 3G took 2 s).
+const MAX_PROMOTION_NS: i64 = 5_000_000_000;
+
+impl Flow {
+    /// Ends the flow. `why` is told where no FIN or RST does.
+    pub(super) fn end(
+        &mut self,
+        why: &'static str,
+        mut user: Option<&mut User>,
+        options: &StudyOptions,
+        rows: &mut Vec<PacketRow>,
+    ) -> FlowRow {
+        let number = user.as_ref().map_or(0, |user| user.number);
+        self.learn_clocks(user.as_deref_mut());
+        for data in [0, 1] {
+            self.ends[data].full.end(self.last_ns);
+            if let Some(over) = self.ends[data].episodes.close() {
+                self.episode_row(data, &over, rows);
+            }
+            self.bandwidth_rows(number, 1 - data, true, rows);
+        }
+        let row = self.row(number, why, options);
+        if let Some(user) = user {
+            user.open_flows = user.open_flows.saturating_sub(1);
+            user.low_use_ns += low_use_ns(&row);
+        }
+        row
+    }
+
+    /// The device's clock from this flow, or this flow's from the device.
+    fn learn_clocks(&mut self, user: Option<&mut User>) {
+        let Some(user) = user else { return };
+        let clock = self.ends[0].clock;
+        let own = clock.tick_ns().or_else(|| clock.likely_ns());
+        if let Some(tick_ns) = own {
+            user.learn_tick(tick_ns, clock.span_ns());
+        }
+        self.device_tick_ns = clock.tick_ns().or(user.tick_ns());
+    }
+
+    fn termination(&self, why: &'static str) -> &'static str {
+        match self.closing {
+            _ if self.is_tcp() && self.only_syns => "syn_only",
+            Closing::Fin => "fin",
+            Closing::Rst => "rst",
+            Closing::Open => why,
+        }
+    }
+
+    fn row(&self, user: u64, why: &'static str, options: &StudyOptions) -> FlowRow {
+        let [client, server] = &self.ends;
+        let (address, port) = self.client();
+        let (server_address, server_port) = self.server();
+        let proxied = self.is_tcp() && options.proxy_ports.contains(&server_port);
+        let tick_ns =
+            client.clock.tick_ns().or(self.device_tick_ns.filter(|_| client.clock.is_seen()));
+        let promotion_ns = tick_ns
+            .and_then(|tick| self.handshake.promotion_ns(tick))
+            .filter(|ns| (0..=MAX_PROMOTION_NS).contains(ns));
+        let offers = [client.offer, server.offer];
+        let both = |of: fn(&super::flow::Offer) -> bool| {
+            offers.iter().all(|o| o.seen).then(|| offers.iter().all(of))
+        };
+        let [up, down] = [self.totals(0), self.totals(1)];
+        let (congestion_control, confidence) = server.sender.guess();
+        let duration_ns = self.last_ns - self.start_ns;
+        let rtt = server.stream.rtt;
+        FlowRow {
+            flow: self.number,
+            user,
+            protocol: if self.is_tcp() { "tcp" } else { "udp" },
+            ip_version: if address.is_v4() { 4 } else { 6 },
+            client: address.to_string(),
+            client_port: port,
+            server: server_address.to_string(),
+            server_port,
+            client_by: self.client_by.as_str(),
+            start_ns: self.start_ns,
+            duration_ns,
+            payload_to_end_ns: self.last_payload_ns.map(|at| (self.last_ns - at).max(0)),
+            termination: self.termination(why),
+            mid_flow: self.mid_flow,
+            proxied,
+            server_name: self.app.server_name.clone(),
+            application: self.app.name(),
+            dl_packets: down.packets,
+            ul_packets: up.packets,
+            dl_bytes: down.bytes,
+            ul_bytes: up.bytes,
+            dl_ip_bytes: down.ip_bytes,
+            ul_ip_bytes: up.ip_bytes,
+            dl_data_ns: down.data_ns,
+            ul_data_ns: up.data_ns,
+            max_gap_ns: self.max_gap_ns,
+            upstream_rtt_ns: self.handshake.upstream_ns(),
+            downstream_rtt_ns: self.handshake.downstream_ns(),
+            promotion_ns,
+            client_tick_ns: tick_ns,
+            server_tick_ns: server.clock.tick_ns(),
+            client_mss_bytes: client.offer.mss_bytes,
+            server_mss_bytes: server.offer.mss_bytes,
+            client_window_scale: client.offer.window_scale,
+            server_window_scale: server.offer.window_scale,
+            sack: both(|o| o.sack),
+            timestamps: both(|o| o.timestamps)
+                .or_else(|| self.is_tcp().then(|| offers_stamps(client, server))),
+            client_initial_window_bytes: client.initial_window,
+            client_min_window_bytes: client.min_window,
+            server_initial_window_bytes: server.initial_window,
+            client_zero_windows: client.zero_windows,
+            window_full_ns: server.full.total_ns,
+            window_full_first: server
+                .full
+                .first_ns
+                .filter(|_| duration_ns > 0)
+                .map(|at| (at - self.start_ns) as f64 / duration_ns as f64),
+            dl_segments: server.stream.totals.segments,
+            ul_segments: client.stream.totals.segments,
+            dl_retx: server.stream.totals.retx,
+            ul_retx: client.stream.totals.retx,
+            dl_retx_bytes: server.stream.totals.retx_bytes,
+            ul_retx_bytes: client.stream.totals.retx_bytes,
+            dl_retx_fast: server.stream.totals.retx_fast,
+            dl_retx_timeout: server.stream.totals.retx_timeout,
+            dl_retx_probe: server.stream.totals.retx_probe,
+            dl_retx_spurious: server.stream.totals.retx_spurious,
+            dl_reordered: server.stream.totals.reordered,
+            dl_out_of_order: server.stream.totals.out_of_order,
+            dl_dup_acks: server.stream.totals.dup_acks,
+            ul_dup_acks: client.stream.totals.dup_acks,
+            keep_alives: self.keep_alives,
+            window_probes: self.window_probes,
+            dl_unseen_bytes: server.stream.totals.unseen_bytes,
+            ul_unseen_bytes: client.stream.totals.unseen_bytes,
+            rtt_samples: rtt.n,
+            rtt_min_ns: rtt.least(),
+            rtt_mean_ns: rtt.mean(),
+            rtt_max_ns: (rtt.n > 0).then_some(rtt.max),
+            max_flight_bytes: server.stream.totals.max_flight.unsigned_abs(),
+            slow_starts: server.episodes.slow_starts,
+            available_bps: server.bandwidth.as_ref().and_then(|b| b.mean_bps()),
+            ul_available_bps: client.bandwidth.as_ref().and_then(|b| b.mean_bps()),
+            shared: self.shared,
+            congestion_control,
+            congestion_control_confidence: confidence,
+            quic_handshake_ns: self.app.quic_handshake_ns(),
+        }
+    }
+
+    fn totals(&self, end: usize) -> Directed {
+        let span = |first: Option<i64>, last: Option<i64>| {
+            last.zip(first).map_or(0, |(last, first)| (last - first).max(0))
+        };
+        if self.is_tcp() {
+            let stream = &self.ends[end].stream;
+            let totals = stream.totals;
+            let data_ns = span(stream.first_data_ns, stream.last_data_ns);
+            let (packets, bytes, ip_bytes) = (totals.packets, totals.bytes, totals.ip_bytes);
+            return Directed { packets, bytes, ip_bytes, data_ns };
+        }
+        let udp = self.udp[end];
+        let data_ns = span(udp.first_ns, udp.last_ns);
+        Directed { packets: udp.packets, bytes: udp.bytes, ip_bytes: udp.ip_bytes, data_ns }
+    }
+}
+
+struct Directed {
+    packets: u64,
+    bytes: u64,
+    ip_bytes: u64,
+    data_ns: i64,
+}
+
+const fn offers_stamps(client: &End, server: &End) -> bool {
+    client.clock.is_seen() && server.clock.is_seen()
+}
+
+/// Whether a flow is large (sections 5 and 6).
+pub(super) const fn is_large(row: &FlowRow) -> bool {
+    row.dl_bytes > LARGE_BYTES && row.dl_data_ns > LARGE_NS
+}
+
+/// Used over available bandwidth of a large flow that had the link for itself.
+pub(super) fn utilisation(row: &FlowRow) -> Option<f64> {
+    let available = row.available_bps.filter(|_| is_large(row) && !row.shared)?;
+    let used = row.dl_bytes as f64 * 8e9 / row.duration_ns.max(1) as f64;
+    Some(used / available)
+}
+
+/// Time that the radio was on because the bandwidth was not used.
+fn low_use_ns(row: &FlowRow) -> f64 {
+    let data = row.dl_data_ns as f64;
+    let needed = |available: f64| row.dl_bytes as f64 * 8e9 / available;
+    row.available_bps.filter(|_| is_large(row)).map_or(0.0, |a| (data - needed(a)).max(0.0))
+}

@@ -1,0 +1,55 @@
+//! Bytes in flight of one flow, counted in buckets (paper 4.3, figure 13).
+
+use crate::distribution::Distribution;
+
+/// Four buckets an octave, from 1 KB to 64 MB.
+const BUCKETS: usize = 64;
+const FIRST_BYTES: f64 = 1024.0;
+
+/// Counts of samples by size; nothing until the first sample.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FlightCounts(Option<Box<[u32; BUCKETS]>>);
+
+impl FlightCounts {
+    pub(super) fn push(&mut self, flight: i64) {
+        let counts = self.0.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        // Four times the binary logarithm, from the leading bits.
+        let kilo = (flight.max(1).unsigned_abs()) >> 8;
+        let bucket = if kilo < 4 {
+            0
+        } else {
+            let octave = kilo.ilog2() - 2;
+            let quarter = kilo >> octave & 3;
+            (octave * 4) as usize + quarter as usize
+        };
+        if let Some(count) = counts.get_mut(bucket.min(BUCKETS - 1)) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Adds all samples, by the middles of their buckets.
+    pub(super) fn add_to(&self, distribution: &mut Distribution) {
+        for (bucket, count) in self.0.iter().flat_map(|counts| counts.iter()).enumerate() {
+            let (octave, quarter) = ((bucket / 4) as i32, (bucket % 4) as f64);
+            let middle = FIRST_BYTES * 2_f64.powi(octave) * (1.0 + (quarter + 0.5) / 4.0);
+            distribution.push_n(middle, u64::from(*count));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_hold_what_they_say() {
+        for flight in [1024_i64, 1500, 10_000, 200_000, 1_200_000, 30_000_000] {
+            let mut counts = FlightCounts::default();
+            counts.push(flight);
+            let mut d = Distribution::default();
+            counts.add_to(&mut d);
+            let error = d.quantile(0.5).unwrap() / flight as f64;
+            assert!((0.86..1.14).contains(&error), "{flight}: {error}");
+        }
+    }
+}

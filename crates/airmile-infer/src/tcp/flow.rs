@@ -1,0 +1,328 @@
+//! One flow: its 5-tuple, who is the client, and what passed both ways.
+
+use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader};
+
+use super::bandwidth::Bandwidth;
+use super::clock::TickClock;
+use super::copies::Recent;
+use super::episode::Episodes;
+use super::flight::FlightCounts;
+use super::sender::SenderWindow;
+use super::stream::Stream;
+use super::window::WindowFull;
+use crate::app::AppState;
+
+/// Both ends, the lower first, and the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FlowKey {
+    low: (Address, u16),
+    high: (Address, u16),
+    protocol: u8,
+}
+
+impl FlowKey {
+    /// The key, and whether the packet goes from the lower end to the higher.
+    pub(super) fn of(packet: &Packet<'_>) -> (Self, bool) {
+        let src = (packet.src, packet.src_port);
+        let dst = (packet.dst, packet.dst_port);
+        let upwards = src <= dst;
+        let (low, high) = if upwards { (src, dst) } else { (dst, src) };
+        (Self { low, high, protocol: packet.protocol }, upwards)
+    }
+
+    pub(super) const fn ends(&self) -> [(Address, u16); 2] {
+        [self.low, self.high]
+    }
+}
+
+/// How the client of a flow was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientBy {
+    Network,
+    Syn,
+    Private,
+    Port,
+    FirstPacket,
+}
+
+impl ClientBy {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Network => "client_net",
+            Self::Syn => "syn",
+            Self::Private => "private",
+            Self::Port => "port",
+            Self::FirstPacket => "first_packet",
+        }
+    }
+}
+
+/// Which end is the client: the handset's side. Gives true for the packet's source.
+pub(super) fn client_is_source(
+    packet: &Packet<'_>,
+    client_networks: &[(Address, u8)],
+) -> (bool, ClientBy) {
+    let listed = |a: Address| client_networks.iter().any(|(net, bits)| a.is_in(*net, *bits));
+    let (src, dst) = (packet.src, packet.dst);
+    match (listed(src), listed(dst)) {
+        (true, false) => return (true, ClientBy::Network),
+        (false, true) => return (false, ClientBy::Network),
+        _ => {}
+    }
+    if let Some(tcp) = packet.tcp()
+        && tcp.flags.has(TcpFlags::SYN)
+    {
+        return (!tcp.flags.has(TcpFlags::ACK), ClientBy::Syn);
+    }
+    match (src.is_private(), dst.is_private()) {
+        (true, false) => return (true, ClientBy::Private),
+        (false, true) => return (false, ClientBy::Private),
+        _ => {}
+    }
+    match (is_service(packet.src_port), is_service(packet.dst_port)) {
+        (false, true) => (true, ClientBy::Port),
+        (true, false) => (false, ClientBy::Port),
+        _ if packet.src_port == packet.dst_port => (true, ClientBy::FirstPacket),
+        _ if packet.tcp().is_some() => (packet.src_port > packet.dst_port, ClientBy::Port),
+        _ => (true, ClientBy::FirstPacket),
+    }
+}
+
+/// Ports that servers listen at: the system ports of RFC 6335, and what is
+/// often beside them.
+const fn is_service(port: u16) -> bool {
+    port < 1024 || matches!(port, 8080 | 8443 | 5222 | 5228)
+}
+
+/// Times of the three-way handshake at the monitor.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Handshake {
+    pub(super) syn_ns: Option<i64>,
+    pub(super) syn_ack_ns: Option<i64>,
+    pub(super) ack_ns: Option<i64>,
+    syns: u32,
+    syn_acks: u32,
+    /// TSval of the SYN and of the ACK.
+    pub(super) syn_ts: Option<u32>,
+    pub(super) ack_ts: Option<u32>,
+    /// True: the user had been silent long enough for the radio to be idle.
+    pub(super) from_idle: bool,
+}
+
+impl Handshake {
+    /// SYN to SYN-ACK, where neither was sent twice.
+    pub(super) fn upstream_ns(&self) -> Option<i64> {
+        let once = self.syns == 1 && self.syn_acks == 1;
+        self.syn_ack_ns.zip(self.syn_ns).filter(|_| once).map(|(b, a)| b - a).filter(|d| *d >= 0)
+    }
+
+    /// SYN-ACK to ACK.
+    pub(super) fn downstream_ns(&self) -> Option<i64> {
+        let once = self.syn_acks == 1;
+        self.ack_ns.zip(self.syn_ack_ns).filter(|_| once).map(|(b, a)| b - a).filter(|d| *d >= 0)
+    }
+
+    /// Takes a packet of the client (`up`) or the server.
+    pub(super) fn push(&mut self, now: i64, tcp: &TcpHeader, up: bool) {
+        let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
+        let value = tcp.timestamps.map(|t| t.0);
+        match (syn, ack, up) {
+            (true, false, true) => {
+                self.syns += 1;
+                self.syn_ns.get_or_insert(now);
+                self.syn_ts = self.syn_ts.or(value);
+            }
+            (true, true, false) => {
+                self.syn_acks += 1;
+                self.syn_ack_ns.get_or_insert(now);
+            }
+            (false, true, true) if self.syn_ack_ns.is_some() && self.ack_ns.is_none() => {
+                self.ack_ns = Some(now);
+                self.ack_ts = value;
+            }
+            _ => {}
+        }
+    }
+
+    /// Promotion delay: G (TS_a - TS_b) - RTT (paper 4.2 with its sign put right).
+    pub(super) fn promotion_ns(&self, tick_ns: f64) -> Option<i64> {
+        if !self.from_idle || self.syns != 1 {
+            return None;
+        }
+        let ticks = self.ack_ts?.wrapping_sub(self.syn_ts?);
+        let experienced = f64::from(ticks) * tick_ns;
+        Some(experienced as i64 - self.upstream_ns()? - self.downstream_ns()?)
+    }
+}
+
+/// What a SYN offered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Offer {
+    pub(super) seen: bool,
+    pub(super) mss_bytes: Option<u16>,
+    pub(super) window_scale: Option<u8>,
+    pub(super) sack: bool,
+    pub(super) timestamps: bool,
+}
+
+/// One end of a flow: the stream it sends, and what it told of itself.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    pub(super) stream: Stream,
+    pub(super) recent: Recent,
+    pub(super) offer: Offer,
+    pub(super) clock: TickClock,
+    pub(super) initial_window: Option<u64>,
+    pub(super) min_window: Option<u64>,
+    pub(super) zero_windows: u64,
+    last_window_zero: bool,
+    pub(super) bandwidth: Option<Box<Bandwidth>>,
+    pub(super) episodes: Episodes,
+    pub(super) sender: SenderWindow,
+    pub(super) flight_counts: FlightCounts,
+    /// Flow control by the other end.
+    pub(super) full: WindowFull,
+}
+
+impl End {
+    /// Notes the options of a SYN.
+    pub(super) const fn offered(&mut self, tcp: &TcpHeader) {
+        self.offer = Offer {
+            seen: true,
+            mss_bytes: tcp.mss_bytes,
+            window_scale: tcp.window_scale,
+            sack: tcp.sack_permitted,
+            timestamps: tcp.timestamps.is_some(),
+        };
+    }
+
+    /// Notes a window; true where it just closed.
+    pub(super) fn advertise(&mut self, window: Option<u64>, raw: u16) -> bool {
+        if let Some(window) = window {
+            self.initial_window.get_or_insert(window);
+            self.min_window = Some(self.min_window.map_or(window, |least| least.min(window)));
+        }
+        let closed = raw == 0 && !self.last_window_zero;
+        self.last_window_zero = raw == 0;
+        self.zero_windows += u64::from(closed);
+        closed
+    }
+}
+
+/// How a TCP flow ended so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closing {
+    Open,
+    Fin,
+    Rst,
+}
+
+/// One flow.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) number: u64,
+    pub(super) key: FlowKey,
+    /// Index of the client in `key.ends()`.
+    pub(super) client: usize,
+    pub(super) client_by: ClientBy,
+    pub(super) user: u32,
+    pub(super) start_ns: i64,
+    pub(super) last_ns: i64,
+    pub(super) max_gap_ns: i64,
+    pub(super) last_payload_ns: Option<i64>,
+    pub(super) last_close_ns: Option<i64>,
+    pub(super) closing: Closing,
+    pub(super) only_syns: bool,
+    pub(super) mid_flow: bool,
+    pub(super) handshake: Handshake,
+    /// The client's end (0) and the server's (1).
+    pub(super) ends: [End; 2],
+    pub(super) keep_alives: u64,
+    pub(super) window_probes: u64,
+    /// Second in which it last received data, for concurrency.
+    pub(super) active_second: i64,
+    pub(super) shared: bool,
+    /// Whether rows of `tcp_events` are wanted.
+    pub(super) wants_events: bool,
+    /// G of the client's device, where the flow itself was too short for it.
+    pub(super) device_tick_ns: Option<f64>,
+    pub(super) app: AppState,
+    pub(super) udp: [UdpTotals; 2],
+}
+
+/// Totals of one direction of a UDP flow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct UdpTotals {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) ip_bytes: u64,
+    pub(super) first_ns: Option<i64>,
+    pub(super) last_ns: Option<i64>,
+}
+
+impl Flow {
+    pub(super) fn new(number: u64, key: FlowKey, client: usize, by: ClientBy, now: i64) -> Self {
+        Self {
+            number,
+            key,
+            client,
+            client_by: by,
+            user: 0,
+            start_ns: now,
+            last_ns: now,
+            max_gap_ns: 0,
+            last_payload_ns: None,
+            last_close_ns: None,
+            closing: Closing::Open,
+            only_syns: true,
+            mid_flow: false,
+            handshake: Handshake::default(),
+            ends: [End::default(), End::default()],
+            keep_alives: 0,
+            window_probes: 0,
+            active_second: i64::MIN,
+            shared: false,
+            wants_events: false,
+            device_tick_ns: None,
+            app: AppState::default(),
+            udp: [UdpTotals::default(); 2],
+        }
+    }
+
+    pub(super) fn is_tcp(&self) -> bool {
+        self.key.protocol == 6
+    }
+
+    pub(super) fn client(&self) -> (Address, u16) {
+        self.key.ends()[self.client]
+    }
+
+    pub(super) fn server(&self) -> (Address, u16) {
+        self.key.ends()[1 - self.client]
+    }
+
+    /// Upstream part of the RTT, beyond the monitor, where the handshake told it.
+    pub(super) fn upstream_ns(&self) -> i64 {
+        self.handshake.upstream_ns().unwrap_or(0)
+    }
+
+    /// The window of an end's segment in bytes, where its scale is known
+    /// (RFC 7323, 2.2: a SYN's is never scaled).
+    pub(super) fn window_of(&self, sender: usize, tcp: &TcpHeader) -> Option<u64> {
+        let raw = u64::from(tcp.window);
+        if tcp.flags.has(TcpFlags::SYN) {
+            return Some(raw);
+        }
+        let [a, b] = [self.ends[0].offer, self.ends[1].offer];
+        if !(a.seen && b.seen) {
+            // One SYN without the option settles it for both.
+            let refused =
+                (a.seen && a.window_scale.is_none()) || (b.seen && b.window_scale.is_none());
+            return refused.then_some(raw);
+        }
+        match (a.window_scale, b.window_scale) {
+            (Some(a), Some(b)) => Some(raw << if sender == 0 { a } else { b }),
+            _ => Some(raw),
+        }
+    }
+}

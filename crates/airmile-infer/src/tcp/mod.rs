@@ -1,0 +1,47 @@
+//! What the wire saw: the passive study of Huang et al. (SIGCOMM 2013) on any
+//! capture.
+//!
+//! [`PacketStudy`] takes packets, gives rows of tables as they are complete, and
+//! sums up at the end. Memory grows with the flows that are open.
+//!
+//! ```
+//! use airmile_infer::tcp::{PacketStudy, StudyOptions};
+//!
+//! let mut study = PacketStudy::new(StudyOptions::default());
+//! // study.push(&packet); while let Some(row) = study.poll() { .. }
+//! let summary = study.finish();
+//! assert_eq!(summary.quality.packets, 0);
+//! ```
+
+mod bandwidth;
+mod clock;
+mod copies;
+mod energy;
+mod episode;
+mod finish;
+mod flight;
+mod flow;
+mod options;
+mod periodic;
+mod ranges;
+mod rto;
+mod segments;
+mod sender;
+mod stream;
+mod study;
+mod summary;
+mod user;
+mod window;
+
+pub use bandwidth::SendRateBar;
+pub use clock::DELTA_G_NS;
+pub use energy::{RadioModel, RadioUse};
+pub use episode::R_SS_BAR;
+pub use options::{StudyOptions, Tables};
+pub use periodic::Periodic;
+pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
+pub use study::PacketStudy;
+pub use summary::{PeriodicRequests, Quality, Share, StudySummary};
+
+#[cfg(test)]
+mod tests;

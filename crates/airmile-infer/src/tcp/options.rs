@@ -1,0 +1,95 @@
+//! What a study can be told.
+
+use airmile_model::packet::Address;
+
+use super::bandwidth::SendRateBar;
+use super::energy::RadioModel;
+
+/// Which tables are written; the summary needs none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "a table each")]
+pub struct Tables {
+    /// `flows`.
+    pub flows: bool,
+    /// `tcp_events`.
+    pub tcp_events: bool,
+    /// `rtt_samples`.
+    pub rtt_samples: bool,
+    /// `inflight_samples`.
+    pub inflight_samples: bool,
+    /// `bandwidth_samples`.
+    pub bandwidth_samples: bool,
+    /// `http`.
+    pub http: bool,
+    /// `dns`.
+    pub dns: bool,
+    /// `users`.
+    pub users: bool,
+}
+
+impl Tables {
+    /// None of them.
+    pub const NONE: Self = Self {
+        flows: false,
+        tcp_events: false,
+        rtt_samples: false,
+        inflight_samples: false,
+        bandwidth_samples: false,
+        http: false,
+        dns: false,
+        users: false,
+    };
+
+    /// All of them.
+    pub const ALL: Self = Self {
+        flows: true,
+        tcp_events: true,
+        rtt_samples: true,
+        inflight_samples: true,
+        bandwidth_samples: true,
+        http: true,
+        dns: true,
+        users: true,
+    };
+}
+
+/// How a capture is studied. The defaults are the paper's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudyOptions {
+    /// A flow ends after this long without a packet, in nanoseconds.
+    pub idle_ns: i64,
+    /// A user session ends after this long without a packet, in nanoseconds.
+    pub user_gap_ns: i64,
+    /// A closed TCP flow is over after this long, in nanoseconds (RFC 9293's
+    /// TIME-WAIT in many systems).
+    pub linger_ns: i64,
+    /// The radio is idle after this long without a packet, in nanoseconds (T of 4.2).
+    pub promotion_idle_ns: i64,
+    /// Server ports whose connections a proxy splits.
+    pub proxy_ports: Vec<u16>,
+    /// Networks of the clients: address and prefix length.
+    pub client_networks: Vec<(Address, u8)>,
+    /// When a window shows the available bandwidth.
+    pub send_rate_bar: SendRateBar,
+    /// Times and powers of the radio.
+    pub radio: RadioModel,
+    /// Tables to write.
+    pub tables: Tables,
+}
+
+impl Default for StudyOptions {
+    fn default() -> Self {
+        const S: i64 = 1_000_000_000;
+        Self {
+            idle_ns: 3600 * S,
+            user_gap_ns: 3600 * S,
+            linger_ns: 60 * S,
+            promotion_idle_ns: 13 * S,
+            proxy_ports: vec![80, 8080],
+            client_networks: Vec::new(),
+            send_rate_bar: SendRateBar::Fixed(30e6),
+            radio: RadioModel::default(),
+            tables: Tables::NONE,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Retransmission timers by RFC 6298, in nanoseconds.
+
+/// Least RTO of Linux (the paper's section 5 names it, too).
+pub const LINUX_MIN_RTO_NS: i64 = 200_000_000;
+
+/// Smoothed RTT and its variation (RFC 6298, 2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RtoEstimator {
+    state: Option<(i64, i64)>,
+}
+
+impl RtoEstimator {
+    /// Takes a sample (2.2, 2.3; alpha 1/8, beta 1/4).
+    pub fn push(&mut self, rtt_ns: i64) {
+        self.state = Some(match self.state {
+            None => (rtt_ns, rtt_ns / 2),
+            Some((srtt, rttvar)) => {
+                let rttvar = rttvar - rttvar / 4 + (srtt - rtt_ns).abs() / 4;
+                (srtt - srtt / 8 + rtt_ns / 8, rttvar)
+            }
+        });
+    }
+
+    /// Smoothed RTT.
+    #[must_use]
+    pub fn srtt_ns(&self) -> Option<i64> {
+        self.state.map(|(srtt, _)| srtt)
+    }
+
+    /// SRTT + 4 RTTVAR without a minimum, with `beyond_ns` added to every RTT.
+    #[must_use]
+    pub fn rto_ns(&self, beyond_ns: i64) -> Option<i64> {
+        self.state.map(|(srtt, rttvar)| srtt + 4 * rttvar + beyond_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_second_sample() {
+        let mut rto = RtoEstimator::default();
+        assert_eq!(rto.rto_ns(0), None);
+        rto.push(800);
+        assert_eq!(rto.rto_ns(0), Some(800 + 4 * 400));
+        rto.push(1600);
+        // RTTVAR 3/4 400 + 1/4 800 = 500, SRTT 7/8 800 + 1/8 1600 = 900.
+        assert_eq!((rto.srtt_ns(), rto.rto_ns(50)), (Some(900), Some(900 + 2000 + 50)));
+    }
+}

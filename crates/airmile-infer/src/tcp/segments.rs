@@ -1,0 +1,424 @@
+//! One TCP packet through a flow: both streams, then what is made of them.
+
+use airmile_model::flow::{BandwidthSample, InflightSample, PacketRow, RttSample, TcpEvent};
+use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
+
+use super::bandwidth::{Bandwidth, Window};
+use super::episode::{DupAck, Episode, MIN_RTO_NS};
+use super::flow::{Closing, Flow};
+use super::options::StudyOptions;
+use super::sender::SendState;
+use super::stream::{AckKind, Kind, Seen, Why};
+use super::study::PacketStudy;
+
+/// One second, for concurrency (paper 4.1).
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// Name of the direction that an end sends in: the client's is `ul`.
+pub(super) const fn direction(end: usize) -> &'static str {
+    if end == 0 { "ul" } else { "dl" }
+}
+
+impl PacketStudy {
+    pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, at: u32, upwards: bool) {
+        let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
+        let sender = usize::from(usize::from(!upwards) != flow.client);
+        if flow.ends[sender].recent.is_copy(packet, tcp) {
+            self.quality.copies += 1;
+        } else {
+            let mut rows = std::mem::take(&mut self.scratch);
+            let seen = flow.take(packet, tcp, sender, &self.options, &mut rows);
+            self.quality.wild_sequences += u64::from(seen.kind == Kind::Wild);
+            self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);
+            self.take_rows(&mut rows);
+            self.scratch = rows;
+        }
+        if let Some(slot) = self.flows.get_mut(at as usize) {
+            *slot = Some(flow);
+        }
+    }
+
+    /// What concerns the user and the application.
+    fn around(
+        &mut self,
+        flow: &mut Flow,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        (at, sender): (u32, usize),
+        seen: Seen,
+        rows: &mut Vec<PacketRow>,
+    ) {
+        let up = sender == 0;
+        let number = self.user_number(flow.user);
+        if let Some(mss) = flow.ends[1 - sender].offer.mss_bytes
+            && packet.payload_bytes > u32::from(mss)
+        {
+            self.quality.super_segments += 1;
+        }
+        if up
+            && tcp.flags.has(TcpFlags::SYN)
+            && flow.handshake.syn_ns == Some(packet.at_ns)
+            && let Some(user) = self.users.get(flow.user as usize).and_then(Option::as_ref)
+        {
+            // A user without an earlier packet has no known idle time.
+            let silent = packet.at_ns - user.last_ns;
+            flow.handshake.from_idle = silent >= self.options.promotion_idle_ns;
+        }
+        let is_data = seen.new_bytes > 0;
+        if is_data && !up {
+            self.concurrency(flow, at, packet.at_ns);
+        }
+        if is_data && packet.payload_bytes > 0 {
+            let place = flow.place(number, up);
+            flow.app.push(place, packet, rows);
+        }
+        flow.bandwidth_rows(number, sender, false, rows);
+        let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
+        self.radio(flow, packet, up, closing);
+    }
+
+    /// Notes that a flow receives, and which others do in the same second.
+    fn concurrency(&mut self, flow: &mut Flow, at: u32, now: i64) {
+        let second = now.div_euclid(SECOND_NS);
+        if flow.active_second == second {
+            return;
+        }
+        flow.active_second = second;
+        let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        if user.receives(second, at) > 0 {
+            flow.shared = true;
+            let first = user.first_in_second;
+            let other = first.and_then(|first| self.flows.get_mut(first as usize)?.as_mut());
+            if let Some(other) = other {
+                other.shared = true;
+            }
+        }
+    }
+}
+
+impl Flow {
+    /// Takes a packet that is no copy.
+    fn take(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        sender: usize,
+        options: &StudyOptions,
+        rows: &mut Vec<PacketRow>,
+    ) -> Seen {
+        let now = packet.at_ns;
+        let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
+        self.handshake.push(now, tcp, sender == 0);
+        self.only_syns &= syn && !ack;
+        if syn {
+            self.ends[sender].offered(tcp);
+        }
+        // A SYN may have waited for the radio's promotion behind its time stamp.
+        if let Some((value, _)) = tcp.timestamps.filter(|_| !syn) {
+            self.ends[sender].clock.push(now, value);
+        }
+        let beyond = self.beyond_ns(sender);
+        let was_idle = self.ends[sender].stream.flight() == 0
+            && now - self.ends[sender].stream.last_sent_ns() > SECOND_NS;
+        let seen = self.ends[sender].stream.segment(packet, tcp, beyond);
+        let probe = matches!(seen.kind, Kind::KeepAlive | Kind::WindowProbe);
+        self.touch(packet, probe);
+        self.note(now, packet, sender, seen, rows);
+        if seen.new_bytes > 0 || matches!(seen.kind, Kind::Retransmission(_)) {
+            self.sent(now, packet, sender, was_idle, options, rows);
+        }
+        if tcp.flags.has(TcpFlags::RST) {
+            if self.closing == Closing::Open {
+                self.closing = Closing::Rst;
+            }
+            self.last_close_ns = Some(now);
+        } else if ack {
+            let window = self.window_of(sender, tcp);
+            if !syn && self.ends[sender].advertise(window, tcp.window) {
+                self.event(now, 1 - sender, "zero_window", 0, 0, rows);
+            }
+            let bare = packet.payload_bytes == 0 && !syn && !tcp.flags.has(TcpFlags::FIN) && !probe;
+            let kind = self.ends[1 - sender].stream.acknowledge(now, tcp, bare, window);
+            self.acknowledged(now, tcp, 1 - sender, kind, options, rows);
+        }
+        if tcp.flags.has(TcpFlags::FIN) {
+            if self.closing == Closing::Open {
+                self.closing = Closing::Fin;
+            }
+            self.last_close_ns = Some(now);
+        }
+        seen
+    }
+
+    /// The part of an end's RTT on its own side of the monitor.
+    fn beyond_ns(&self, sender: usize) -> i64 {
+        match sender {
+            0 => self.handshake.downstream_ns().unwrap_or(0),
+            _ => self.upstream_ns(),
+        }
+    }
+
+    /// Rows and counters of what a segment is.
+    fn note(
+        &mut self,
+        now: i64,
+        packet: &Packet<'_>,
+        sender: usize,
+        seen: Seen,
+        rows: &mut Vec<PacketRow>,
+    ) {
+        let name = match seen.kind {
+            Kind::Bare | Kind::New { ahead: false } => return,
+            Kind::New { ahead: true } => "ahead",
+            Kind::Reordered => "reordered",
+            Kind::Retransmission(Why::Fast) => "retx_fast",
+            Kind::Retransmission(Why::Timeout) => "retx_timeout",
+            Kind::Retransmission(Why::TailLossProbe) => "retx_probe",
+            Kind::Retransmission(Why::Spurious) => "retx_spurious",
+            Kind::Retransmission(Why::Unknown) => "retx_other",
+            Kind::KeepAlive => {
+                self.keep_alives += 1;
+                "keep_alive"
+            }
+            Kind::WindowProbe => {
+                self.window_probes += 1;
+                "window_probe"
+            }
+            Kind::HandshakeAgain => "syn_again",
+            Kind::CloseAgain => "fin_again",
+            Kind::Wild => "wild_sequence",
+        };
+        if matches!(
+            seen.kind,
+            Kind::New { ahead: true } | Kind::Reordered | Kind::Retransmission(_) | Kind::Wild
+        ) && let Some(bandwidth) = &mut self.ends[sender].bandwidth
+        {
+            bandwidth.disturb();
+        }
+        self.event(now, sender, name, seen.start, u64::from(packet.payload_bytes), rows);
+    }
+
+    /// A row of `tcp_events` about the data of `end`.
+    fn event(
+        &self,
+        now: i64,
+        end: usize,
+        event: &'static str,
+        offset_bytes: i64,
+        bytes: u64,
+        rows: &mut Vec<PacketRow>,
+    ) {
+        if !self.wants_events {
+            return;
+        }
+        let flight = self.ends[end].stream.flight();
+        rows.push(PacketRow::Tcp(Box::new(TcpEvent {
+            flow: self.number,
+            time_ns: now,
+            dir: direction(end),
+            event,
+            offset_bytes,
+            bytes,
+            flight_bytes: flight.unsigned_abs(),
+            dup_acks: None,
+            r_ss: None,
+            rtt_before_ns: None,
+            rtt_during_ns: None,
+            rtt_retx_ns: None,
+            rto_ns: None,
+            rto_with_dup_acks_ns: None,
+            avoided: None,
+        })));
+    }
+
+    /// Data of an end passed: its window, the receiver's, and bursts.
+    fn sent(
+        &mut self,
+        now: i64,
+        packet: &Packet<'_>,
+        sender: usize,
+        was_idle: bool,
+        options: &StudyOptions,
+        rows: &mut Vec<PacketRow>,
+    ) {
+        let end = &mut self.ends[sender];
+        let flight = end.stream.flight();
+        let phase = end.sender.push(&SendState {
+            in_recovery: end.stream.in_recovery(),
+            after_timeout: end.stream.after_timeout(),
+            was_idle,
+            flight,
+            acked: end.stream.acked(),
+            next: end.stream.next(),
+        });
+        end.flight_counts.push(flight);
+        if options.tables.inflight_samples {
+            rows.push(PacketRow::Inflight(InflightSample {
+                flow: self.number,
+                time_ns: now,
+                dir: direction(sender),
+                flight_bytes: flight.unsigned_abs(),
+                rwnd_bytes: end.stream.rwnd,
+                phase: phase.as_str(),
+            }));
+        }
+        let over = end.episodes.data(now, i64::from(packet.payload_bytes));
+        if let Some(over) = over {
+            self.episode_row(sender, &over, rows);
+        }
+        self.check_window(now, sender, rows);
+    }
+
+    fn check_window(&mut self, now: i64, sender: usize, rows: &mut Vec<PacketRow>) {
+        let mss = self.ends[1 - sender].offer.mss_bytes.map(u32::from);
+        let established = self.handshake.ack_ns.is_some() || self.mid_flow;
+        let end = &mut self.ends[sender];
+        if !established || end.stream.totals.bytes == 0 {
+            return;
+        }
+        let mss = mss.unwrap_or(end.stream.largest_segment).min(end.stream.largest_segment.max(1));
+        let flight = end.stream.flight();
+        if end.full.push(now, flight, end.stream.rwnd, mss) {
+            let next = end.stream.next();
+            self.event(now, sender, "window_full", next, 0, rows);
+        }
+    }
+
+    /// What an acknowledgement of `data`'s stream tells.
+    fn acknowledged(
+        &mut self,
+        now: i64,
+        tcp: &TcpHeader,
+        data: usize,
+        kind: AckKind,
+        options: &StudyOptions,
+        rows: &mut Vec<PacketRow>,
+    ) {
+        let number = self.number;
+        let beyond = self.beyond_ns(data);
+        let end = &mut self.ends[data];
+        match kind {
+            AckKind::Advance { segments, rtt_ns, sent_ns, .. } => {
+                if let Some(rtt_ns) = rtt_ns
+                    && options.tables.rtt_samples
+                {
+                    rows.push(PacketRow::Rtt(RttSample {
+                        flow: number,
+                        time_ns: now,
+                        dir: direction(data),
+                        rtt_ns,
+                        flight_bytes: end.stream.flight().unsigned_abs(),
+                        by: "ack",
+                    }));
+                }
+                if end.episodes.is_open() {
+                    end.episodes.repaired(sent_ns.map(|sent| now - sent));
+                }
+                if let (Some(sent), Some((value, _))) = (sent_ns, tcp.timestamps)
+                    && rtt_ns.is_some()
+                {
+                    let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
+                    let bar = options.send_rate_bar;
+                    bandwidth.push(now, value, end.stream.acked(), sent, segments, bar);
+                }
+            }
+            AckKind::Duplicate { sack_rtt_ns } => {
+                if let Some(bandwidth) = &mut end.bandwidth {
+                    bandwidth.disturb();
+                }
+                let dup = DupAck {
+                    at_ns: now,
+                    offset: end.stream.acked(),
+                    flight: end.stream.flight(),
+                    rtt_ns: sack_rtt_ns,
+                    rto: end.stream.rto,
+                    beyond_ns: beyond,
+                };
+                let over = end.episodes.dup_ack(&dup, end.stream.rtt.last());
+                let offset = dup.offset;
+                if let (Some(rtt_ns), true) = (sack_rtt_ns, options.tables.rtt_samples) {
+                    let flight_bytes = dup.flight.unsigned_abs();
+                    let (dir, by) = (direction(data), "sack");
+                    let sample =
+                        RttSample { flow: number, time_ns: now, dir, rtt_ns, flight_bytes, by };
+                    rows.push(PacketRow::Rtt(sample));
+                }
+                self.event(now, data, "dup_ack", offset, 0, rows);
+                if let Some(over) = over {
+                    self.episode_row(data, &over, rows);
+                }
+            }
+            AckKind::WindowUpdate | AckKind::Same | AckKind::Old => {}
+        }
+        self.check_window(now, data, rows);
+    }
+
+    /// The row of a burst of duplicate ACKs that is over.
+    pub(super) fn episode_row(&self, data: usize, over: &Episode, rows: &mut Vec<PacketRow>) {
+        rows.push(PacketRow::Tcp(Box::new(TcpEvent {
+            flow: self.number,
+            time_ns: over.last_dup_ns,
+            dir: direction(data),
+            event: if over.is_slow_start() { "slow_start" } else { "recovered" },
+            offset_bytes: over.offset,
+            bytes: 0,
+            flight_bytes: over.flight.unsigned_abs(),
+            dup_acks: Some(over.dup_acks.into()),
+            r_ss: over.r_ss(),
+            rtt_before_ns: over.rtt_before_ns,
+            rtt_during_ns: over.rtt_during_ns,
+            rtt_retx_ns: over.rtt_retx_ns,
+            rto_ns: over.rto_ns(),
+            rto_with_dup_acks_ns: over.rto_with_ns(),
+            avoided: over.avoided(MIN_RTO_NS),
+        })));
+    }
+
+    /// Samples of the available bandwidth of the data that `receiver` takes.
+    pub(super) fn bandwidth_rows(
+        &mut self,
+        user: u64,
+        receiver: usize,
+        at_end: bool,
+        rows: &mut Vec<PacketRow>,
+    ) {
+        let data = 1 - receiver;
+        let waiting = |b: &&mut Box<Bandwidth>| at_end || b.has_waiting();
+        let Some(bandwidth) = self.ends[data].bandwidth.as_mut().filter(waiting) else { return };
+        let own = self.ends[receiver].clock.tick_ns();
+        let Some(tick_ns) = own.or(self.device_tick_ns.filter(|_| at_end && receiver == 0)) else {
+            return;
+        };
+        for window in bandwidth.take(tick_ns, at_end) {
+            rows.push(bandwidth_row(self.number, user, data, &window, tick_ns));
+        }
+    }
+
+    /// An RTT between monitor and client, by the spin bit.
+    pub(super) fn spin_rtt(&mut self, now: i64, rtt_ns: i64, rows: &mut Vec<PacketRow>) {
+        self.ends[1].stream.rtt.push(rtt_ns);
+        rows.push(PacketRow::Rtt(RttSample {
+            flow: self.number,
+            time_ns: now,
+            dir: "dl",
+            rtt_ns,
+            flight_bytes: 0,
+            by: "spin",
+        }));
+    }
+}
+
+fn bandwidth_row(flow: u64, user: u64, data: usize, window: &Window, tick_ns: f64) -> PacketRow {
+    PacketRow::Bandwidth(BandwidthSample {
+        flow,
+        user,
+        time_ns: window.middle_ns(),
+        dir: direction(data),
+        window_ns: (f64::from(window.ticks) * tick_ns) as i64,
+        bytes: window.bytes.unsigned_abs(),
+        r_snd_bps: window.r_snd_bps,
+        r_rcv_bps: window.r_rcv_bps(tick_ns),
+    })
+}

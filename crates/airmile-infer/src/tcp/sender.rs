@@ -1,0 +1,158 @@
+//! The sender's window by its flight size, the phase it is in, and which
+//! congestion control that looks like.
+
+/// What a sender is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Phase {
+    #[default]
+    SlowStart,
+    CongestionAvoidance,
+    Recovery,
+    AfterTimeout,
+    AfterIdle,
+}
+
+impl Phase {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::SlowStart => "slow_start",
+            Self::CongestionAvoidance => "congestion_avoidance",
+            Self::Recovery => "recovery",
+            Self::AfterTimeout => "after_timeout",
+            Self::AfterIdle => "after_idle",
+        }
+    }
+}
+
+/// Follows one sender.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SenderWindow {
+    phase: Phase,
+    /// Flight at the beginning of this round and of the one before.
+    round_until: i64,
+    round_flight: i64,
+    flat_rounds: u8,
+    flight_before_loss: i64,
+    /// Flight after a loss over the flight before it: how often, and the sum.
+    cuts: u32,
+    cut_sum: f64,
+    cut_square: f64,
+}
+
+/// What a sender did as seen at one segment.
+pub(super) struct SendState {
+    pub(super) in_recovery: bool,
+    pub(super) after_timeout: bool,
+    /// Nothing was sent for an RTO and nothing in flight.
+    pub(super) was_idle: bool,
+    /// Bytes in flight, this segment included.
+    pub(super) flight: i64,
+    pub(super) acked: i64,
+    pub(super) next: i64,
+}
+
+impl SenderWindow {
+    /// Takes a sent segment; gives the phase it was sent in.
+    pub(super) fn push(&mut self, state: &SendState) -> Phase {
+        let was = self.phase;
+        self.phase = if state.after_timeout {
+            Phase::AfterTimeout
+        } else if state.in_recovery {
+            Phase::Recovery
+        } else if state.was_idle {
+            Phase::AfterIdle
+        } else {
+            match was {
+                Phase::Recovery | Phase::AfterTimeout => Phase::CongestionAvoidance,
+                other => other,
+            }
+        };
+        if self.phase == Phase::Recovery && was != Phase::Recovery {
+            self.flight_before_loss = self.round_flight.max(state.flight);
+        }
+        if was == Phase::Recovery && self.phase == Phase::CongestionAvoidance {
+            self.cut(state.flight);
+        }
+        self.round(state);
+        self.phase
+    }
+
+    /// Once an RTT: does the flight still double?
+    fn round(&mut self, state: &SendState) {
+        if state.acked < self.round_until {
+            return;
+        }
+        self.round_until = state.next;
+        // Slow start grows by half in a round even with delayed ACKs.
+        let grows = state.flight * 10 >= self.round_flight * 13;
+        self.round_flight = state.flight;
+        self.flat_rounds = if grows { 0 } else { self.flat_rounds.saturating_add(1) };
+        if self.flat_rounds >= 3 && matches!(self.phase, Phase::SlowStart | Phase::AfterIdle) {
+            self.phase = Phase::CongestionAvoidance;
+        }
+    }
+
+    fn cut(&mut self, flight: i64) {
+        if self.flight_before_loss > 0 {
+            let share = flight as f64 / self.flight_before_loss as f64;
+            self.cuts += 1;
+            self.cut_sum += share;
+            self.cut_square += share * share;
+        }
+    }
+
+    /// Which congestion control it looks like, and how sure, by how much the
+    /// flight shrinks at a loss: to 0.7 (CUBIC, RFC 9438, 4.6), to 0.5 (Reno,
+    /// RFC 5681, 3.2), hardly (BBR does not answer single losses).
+    pub(super) fn guess(&self) -> (&'static str, f64) {
+        if self.cuts == 0 {
+            return ("unknown", 0.0);
+        }
+        let n = f64::from(self.cuts);
+        let mean = self.cut_sum / n;
+        let spread = (self.cut_square / n - mean * mean).max(0.0).sqrt();
+        let (name, centre) = match mean {
+            m if m >= 0.85 => ("bbr", 1.0),
+            m if m >= 0.6 => ("cubic", 0.7),
+            m if m >= 0.35 => ("reno", 0.5),
+            _ => return ("unknown", 0.0),
+        };
+        let fit = (1.0 - ((mean.min(1.0) - centre).abs() + spread) / 0.3).max(0.0);
+        (name, fit * n / (n + 2.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(keep: f64, expected: &str) {
+        let mut sender = SenderWindow::default();
+        let mut next = 0;
+        for round in 0..30_i64 {
+            let in_recovery = round % 6 == 5;
+            let flight = if round % 6 == 0 { (100_000.0 * keep) as i64 } else { 100_000 };
+            let acked = next;
+            next += flight;
+            let state = SendState {
+                in_recovery,
+                after_timeout: false,
+                was_idle: false,
+                flight,
+                acked,
+                next,
+            };
+            sender.push(&state);
+        }
+        assert_eq!(sender.guess().0, expected);
+    }
+
+    #[test]
+    fn by_what_a_loss_leaves() {
+        check(0.7, "cubic");
+        check(0.5, "reno");
+        check(1.0, "bbr");
+        assert_eq!(SenderWindow::default().guess(), ("unknown", 0.0));
+    }
+}

@@ -1,0 +1,564 @@
+//! One direction of a TCP connection as the monitor sees it: which bytes
+//! passed, which again, which are in flight, and how long ACKs took.
+
+mod again;
+
+use std::collections::VecDeque;
+
+use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
+
+use super::ranges::Ranges;
+use super::rto::RtoEstimator;
+
+/// Segments remembered until they are acknowledged. With 1448 bytes each that
+/// is 23 MB in flight (chosen here).
+const MAX_SEGMENTS: usize = 16_384;
+/// As long as nothing came from the other side (chosen here): one-sided
+/// captures do not fill the memory.
+const MAX_SEGMENTS_UNHEARD: usize = 64;
+/// Holes remembered (chosen here).
+const MAX_HOLES: usize = 64;
+/// A sequence number may be this far beyond the largest window (chosen here).
+const JUMP_BYTES: i64 = 1 << 20;
+/// Without IP identification and time stamps: what fills a hole sooner than
+/// this was overtaken, not repeated (Jaiswal et al. 2003 use the RTT; 3 ms where
+/// it is unknown).
+const REORDER_NS: i64 = 3_000_000;
+
+/// What a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The next bytes, or bytes ahead of a hole.
+    New {
+        ahead: bool,
+    },
+    /// Nothing that takes sequence numbers.
+    Bare,
+    /// Bytes that were overtaken on the way.
+    Reordered,
+    /// Bytes that were sent before.
+    Retransmission(Why),
+    /// RFC 9293, 3.8.4.
+    KeepAlive,
+    /// RFC 9293, 3.8.6.1.
+    WindowProbe,
+    /// A SYN or a bare FIN once more.
+    HandshakeAgain,
+    CloseAgain,
+    /// A sequence number far from all that may be sent.
+    Wild,
+}
+
+/// Why something was sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Duplicate ACKs or SACK asked for it (RFC 5681, 3.2; RFC 6675).
+    Fast,
+    /// The timer went off (RFC 6298, 5).
+    Timeout,
+    /// RFC 8985, 7.
+    TailLossProbe,
+    /// The receiver had acknowledged it when it passed.
+    Spurious,
+    /// Cannot be told.
+    Unknown,
+}
+
+/// What an acknowledgement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AckKind {
+    /// New bytes acknowledged; `sent_ns` of the last segment of them.
+    Advance { bytes: i64, segments: u32, rtt_ns: Option<i64>, sent_ns: Option<i64> },
+    /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK.
+    Duplicate { sack_rtt_ns: Option<i64> },
+    /// The same number, another window.
+    WindowUpdate,
+    /// Nothing new.
+    Same,
+    /// Older than what was acknowledged.
+    Old,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    start: i64,
+    end: i64,
+    sent_ns: i64,
+    times: u16,
+    sacked: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hole {
+    start: i64,
+    end: i64,
+    opened_ns: i64,
+    opener_id: Option<u16>,
+    opener_ts: Option<u32>,
+}
+
+/// Totals of a direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) packets: u64,
+    pub(super) ip_bytes: u64,
+    pub(super) segments: u64,
+    pub(super) bytes: u64,
+    pub(super) retx: u64,
+    pub(super) retx_bytes: u64,
+    pub(super) retx_fast: u64,
+    pub(super) retx_timeout: u64,
+    pub(super) retx_probe: u64,
+    pub(super) retx_spurious: u64,
+    pub(super) reordered: u64,
+    pub(super) out_of_order: u64,
+    pub(super) dup_acks: u64,
+    pub(super) d_sacks: u64,
+    pub(super) unseen_bytes: u64,
+    pub(super) wild: u64,
+    pub(super) max_flight: i64,
+}
+
+/// RTTs of a direction.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RttTotals {
+    pub(super) n: u64,
+    pub(super) min: i64,
+    pub(super) sum: i64,
+    pub(super) max: i64,
+    last: i64,
+}
+
+impl RttTotals {
+    /// Adds an RTT.
+    pub(super) fn push(&mut self, rtt: i64) {
+        self.min = if self.n == 0 { rtt } else { self.min.min(rtt) };
+        self.max = self.max.max(rtt);
+        self.sum += rtt;
+        self.last = rtt;
+        self.n += 1;
+    }
+
+    /// The latest.
+    pub(super) fn last(&self) -> Option<i64> {
+        (self.n > 0).then_some(self.last)
+    }
+
+    /// Their mean.
+    pub(super) fn mean(&self) -> Option<i64> {
+        self.sum.checked_div(i64::try_from(self.n).unwrap_or(i64::MAX))
+    }
+
+    /// The least of them.
+    pub(super) fn least(&self) -> Option<i64> {
+        (self.n > 0).then_some(self.min)
+    }
+}
+
+/// The data of one sender.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// Sequence number of offset 0.
+    base: Option<SeqNum>,
+    /// Behind the highest byte that passed.
+    max: i64,
+    /// Behind the highest byte acknowledged.
+    acked: i64,
+    segments: VecDeque<Segment>,
+    holes: Vec<Hole>,
+    sacked: Ranges,
+    fin_at: Option<i64>,
+    syn_seen: bool,
+    heard_back: bool,
+    /// Duplicate ACKs since the last advance.
+    pub(super) dup_acks: u32,
+    last_advance_ns: i64,
+    /// Recovery lasts until this is acknowledged (RFC 6582).
+    recovery_until: Option<i64>,
+    timeout_until: Option<i64>,
+    /// Where the next segment of a wild jump would be.
+    jump: Option<i64>,
+    last_id: Option<u16>,
+    ids_in_order: u16,
+    ids_out_of_order: u16,
+    /// Window that the other side gives, scaled where its scale is known.
+    pub(super) rwnd: Option<u64>,
+    rwnd_raw: u16,
+    largest_rwnd: i64,
+    /// Largest payload of a segment.
+    pub(super) largest_segment: u32,
+    pub(super) rtt: RttTotals,
+    pub(super) rto: RtoEstimator,
+    pub(super) totals: Totals,
+    pub(super) first_data_ns: Option<i64>,
+    pub(super) last_data_ns: Option<i64>,
+    last_sent_ns: i64,
+}
+
+/// What [`Stream::segment`] found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) kind: Kind,
+    pub(super) start: i64,
+    /// Payload that had not passed before.
+    pub(super) new_bytes: u64,
+}
+
+impl Stream {
+    /// Bytes in flight.
+    pub(super) fn flight(&self) -> i64 {
+        (self.max - self.acked).max(0)
+    }
+
+    pub(super) const fn acked(&self) -> i64 {
+        self.acked
+    }
+
+    pub(super) const fn next(&self) -> i64 {
+        self.max
+    }
+
+    /// Whether the sender makes up for a loss.
+    pub(super) const fn in_recovery(&self) -> bool {
+        self.recovery_until.is_some()
+    }
+
+    pub(super) const fn after_timeout(&self) -> bool {
+        self.timeout_until.is_some()
+    }
+
+    pub(super) const fn last_sent_ns(&self) -> i64 {
+        self.last_sent_ns
+    }
+
+    pub(super) const fn closed(&self) -> bool {
+        self.fin_at.is_some()
+    }
+
+    /// Whether the stream began at this sequence number.
+    pub(super) fn began_at(&self, seq: SeqNum) -> bool {
+        self.base.is_none_or(|base| base == seq)
+    }
+
+    fn offset_of(&self, seq: SeqNum, near: i64) -> Option<i64> {
+        let near_seq = SeqNum(self.base?.0.wrapping_add(near as u32));
+        Some(near + i64::from(seq.since(near_seq)))
+    }
+
+    /// Takes a segment of this sender (copies of the capture left out before).
+    pub(super) fn segment(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, beyond_ns: i64) -> Seen {
+        let (syn, fin) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::FIN));
+        self.totals.packets += 1;
+        self.totals.ip_bytes += u64::from(packet.ip_bytes);
+        self.base.get_or_insert(tcp.seq);
+        let length = i64::from(packet.payload_bytes);
+        let start = self.offset_of(tcp.seq, self.max).unwrap_or(0) + i64::from(syn);
+        let seen = |kind, new_bytes| Seen { kind, start, new_bytes };
+        if syn {
+            return seen(self.handshake(packet.at_ns, start), 0);
+        }
+        if length == 0 && !fin {
+            return seen(self.bare(start), 0);
+        }
+        let end = start + length;
+        if length > 0 {
+            self.totals.segments += 1;
+            self.largest_segment = self.largest_segment.max(packet.payload_bytes);
+        }
+        if self.is_wild(start, end) {
+            return self.wild(start, end, length);
+        }
+        self.jump = None;
+        let seen_from = self.max;
+        if let Some(kind) = self.probe(start, end, length, fin) {
+            self.totals.segments -= u64::from(length > 0);
+            return seen(kind, 0);
+        }
+        self.note_id(packet, start);
+        let close = fin && self.close(end);
+        if length == 0 {
+            let kind =
+                if close { Kind::New { ahead: start > seen_from } } else { Kind::CloseAgain };
+            return seen(kind, 0);
+        }
+        self.first_data_ns.get_or_insert(packet.at_ns);
+        self.last_data_ns = Some(packet.at_ns);
+        let seen = if start >= seen_from {
+            self.advance(packet, tcp, start, end)
+        } else {
+            self.below(packet, tcp, start, end, beyond_ns)
+        };
+        self.last_sent_ns = packet.at_ns;
+        self.totals.bytes += seen.new_bytes;
+        self.totals.max_flight = self.totals.max_flight.max(self.flight());
+        seen
+    }
+
+    fn handshake(&mut self, now: i64, start: i64) -> Kind {
+        let again = self.syn_seen && start <= self.max;
+        self.syn_seen = true;
+        if self.max < start {
+            self.max = start;
+            self.acked = self.acked.max(start - 1);
+        }
+        self.last_sent_ns = now;
+        if again {
+            self.send_again(now, start - 1, start);
+            return Kind::HandshakeAgain;
+        }
+        if self.acked < start {
+            let syn =
+                Segment { start: start - 1, end: start, sent_ns: now, times: 1, sacked: false };
+            self.remember(syn);
+        }
+        Kind::Bare
+    }
+
+    fn bare(&mut self, start: i64) -> Kind {
+        // Before any data the first ACK shows where the stream is.
+        if self.totals.packets == 1 && self.max == 0 {
+            self.max = start;
+        }
+        if start == self.max - 1 && self.acked >= self.max && self.max > 0 && !self.closed() {
+            return if self.rwnd == Some(0) { Kind::WindowProbe } else { Kind::KeepAlive };
+        }
+        Kind::Bare
+    }
+
+    /// Probes with a byte: of a silent peer, or of a closed window.
+    fn probe(&self, start: i64, end: i64, length: i64, fin: bool) -> Option<Kind> {
+        if length != 1 || fin || self.totals.packets == 1 {
+            return None;
+        }
+        if self.rwnd == Some(0) && start == self.acked && end >= self.max {
+            return (start < self.max).then_some(Kind::WindowProbe);
+        }
+        let idle = end == self.max && self.acked >= self.max;
+        idle.then_some(Kind::KeepAlive)
+    }
+
+    /// Notes where the FIN is; false where it was known.
+    const fn close(&mut self, end: i64) -> bool {
+        if self.fin_at.is_some() {
+            return false;
+        }
+        self.fin_at = Some(end);
+        true
+    }
+
+    fn is_wild(&self, start: i64, end: i64) -> bool {
+        let reach = JUMP_BYTES + 2 * self.largest_rwnd.max(1 << 16);
+        let first = self.totals.packets == 1 || (self.max == 0 && self.segments.is_empty());
+        !first && (start > self.max + reach || end < self.acked.min(self.max) - reach)
+    }
+
+    /// A jump is believed when the next segment goes on behind it.
+    fn wild(&mut self, start: i64, end: i64, length: i64) -> Seen {
+        self.totals.wild += 1;
+        let new_bytes = u64::try_from(length).unwrap_or(0);
+        self.totals.bytes += new_bytes;
+        if self.jump.is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
+            self.jump = None;
+            self.segments.clear();
+            self.holes.clear();
+            self.sacked = Ranges::default();
+            (self.recovery_until, self.timeout_until) = (None, None);
+            (self.max, self.acked) = (end, start);
+        } else {
+            self.jump = Some(end);
+        }
+        Seen { kind: Kind::Wild, start, new_bytes }
+    }
+
+    /// Learns whether the sender counts its IP identification up.
+    fn note_id(&mut self, packet: &Packet<'_>, start: i64) {
+        let Some(id) = packet.ip_id else { return };
+        if start >= self.max
+            && let Some(last) = self.last_id
+        {
+            if (1..=64).contains(&id.wrapping_sub(last)) {
+                self.ids_in_order = self.ids_in_order.saturating_add(1);
+            } else {
+                self.ids_out_of_order = self.ids_out_of_order.saturating_add(1);
+            }
+        }
+        self.last_id = Some(id);
+    }
+
+    fn ids_count_up(&self) -> bool {
+        self.ids_in_order >= 4 && self.ids_out_of_order <= self.ids_in_order / 8
+    }
+
+    fn remember(&mut self, segment: Segment) {
+        let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
+        if self.segments.len() >= most {
+            self.segments.pop_front();
+        }
+        match self.segments.back() {
+            Some(last) if last.start > segment.start => {
+                let at = self.segments.partition_point(|s| s.start < segment.start);
+                self.segments.insert(at, segment);
+            }
+            _ => self.segments.push_back(segment),
+        }
+    }
+
+    fn advance(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64, end: i64) -> Seen {
+        let ahead = start > self.max && self.totals.segments > 1;
+        if self.totals.segments == 1 && !self.syn_seen {
+            // In the middle of a flow: what came before is not missing.
+            self.acked = self.acked.max(self.max).min(start);
+        } else if start > self.max {
+            self.open_hole(packet, tcp, start);
+        }
+        self.max = end;
+        self.remember(Segment { start, end, sent_ns: packet.at_ns, times: 1, sacked: false });
+        let new_bytes = u64::try_from(end - start).unwrap_or(0);
+        Seen { kind: Kind::New { ahead }, start, new_bytes }
+    }
+
+    fn open_hole(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64) {
+        if self.holes.len() >= MAX_HOLES {
+            self.holes.remove(0);
+        }
+        self.holes.push(Hole {
+            start: self.max,
+            end: start,
+            opened_ns: packet.at_ns,
+            opener_id: packet.ip_id,
+            opener_ts: tcp.timestamps.map(|t| t.0),
+        });
+    }
+
+    /// Takes an acknowledgement of this stream, from a packet of the other side.
+    pub(super) fn acknowledge(
+        &mut self,
+        now: i64,
+        tcp: &TcpHeader,
+        bare: bool,
+        window: Option<u64>,
+    ) -> AckKind {
+        self.heard_back = true;
+        let window_same = tcp.window == self.rwnd_raw;
+        self.rwnd_raw = tcp.window;
+        self.rwnd = window;
+        let most = window.map_or_else(|| i64::from(tcp.window) << 14, |w| w.cast_signed());
+        self.largest_rwnd = self.largest_rwnd.max(most.min(1 << 30));
+        if self.base.is_none() {
+            self.base = Some(tcp.ack);
+            return AckKind::Same;
+        }
+        let Some(edge) = self.offset_of(tcp.ack, self.acked) else { return AckKind::Same };
+        if edge > self.max + JUMP_BYTES + 2 * self.largest_rwnd {
+            self.totals.wild += 1;
+            return AckKind::Same;
+        }
+        let fin = i64::from(self.fin_at == Some(self.max));
+        if edge > self.max + fin {
+            // Acknowledged, but it never passed: the capture missed it.
+            self.totals.unseen_bytes += (edge - self.max - fin).unsigned_abs();
+            self.max = edge;
+        }
+        if edge > self.acked {
+            return self.advance_to(now, edge);
+        }
+        if edge < self.acked {
+            return AckKind::Old;
+        }
+        let sack = self.take_sack(now, tcp, edge);
+        let outstanding = self.max > self.acked;
+        if bare && outstanding && (window_same || sack.is_new) {
+            self.dup_acks += 1;
+            self.totals.dup_acks += 1;
+            return AckKind::Duplicate { sack_rtt_ns: sack.rtt_ns };
+        }
+        if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
+    }
+
+    fn advance_to(&mut self, now: i64, edge: i64) -> AckKind {
+        let bytes = edge - self.acked;
+        let (mut segments, mut again, mut last) = (0, false, None);
+        while let Some(segment) = self.segments.front().copied() {
+            if segment.start >= edge {
+                break;
+            }
+            if segment.end > edge {
+                // Part of it: a super-segment, or a middlebox cut it anew.
+                if let Some(front) = self.segments.front_mut() {
+                    front.start = edge;
+                }
+                again |= segment.times > 1;
+                last = None;
+                break;
+            }
+            self.segments.pop_front();
+            segments += 1;
+            again |= segment.times > 1 || segment.sacked;
+            last = Some(segment);
+        }
+        self.acked = edge;
+        self.dup_acks = 0;
+        self.last_advance_ns = now;
+        self.sacked.forget_below(edge);
+        if !self.holes.is_empty() {
+            let missed: i64 = self.holes.iter().map(|h| (h.end.min(edge) - h.start).max(0)).sum();
+            self.totals.unseen_bytes += missed.unsigned_abs();
+            self.holes.retain_mut(|h| {
+                h.start = h.start.max(edge);
+                h.start < h.end
+            });
+        }
+        self.recovery_until = self.recovery_until.filter(|until| edge < *until);
+        self.timeout_until = self.timeout_until.filter(|until| edge < *until);
+        // Karn: no sample where the range was sent twice (RFC 6298, 3).
+        let rtt_ns = last.filter(|_| !again).map(|s| (now - s.sent_ns).max(0));
+        if let Some(rtt) = rtt_ns {
+            self.rtt.push(rtt);
+            self.rto.push(rtt);
+        }
+        AckKind::Advance { bytes, segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns) }
+    }
+
+    fn take_sack(&mut self, now: i64, tcp: &TcpHeader, edge: i64) -> Sacked {
+        let mut found = Sacked::default();
+        for (index, &(left, right)) in tcp.sack.as_slice().iter().enumerate() {
+            let offsets = self.offset_of(left, edge).zip(self.offset_of(right, edge));
+            let Some((left, right)) = offsets.filter(|(l, r)| l < r) else { continue };
+            if right <= edge {
+                // RFC 2883, 4: a duplicate was received.
+                if index == 0 {
+                    self.totals.d_sacks += 1;
+                }
+                continue;
+            }
+            let (left, right) = (left.max(edge), right.min(self.max));
+            if let Some((from, to)) = self.sacked.insert(left, right) {
+                found.is_new = true;
+                let rtt = self.mark_sacked(now, from, to);
+                if index == 0 {
+                    found.rtt_ns = rtt;
+                }
+            }
+        }
+        found
+    }
+
+    /// Marks segments as received; gives the RTT of the last one, where the
+    /// block grew by one or two (more: ACKs were lost, and it is ambiguous).
+    fn mark_sacked(&mut self, now: i64, from: i64, to: i64) -> Option<i64> {
+        let first = self.segments.partition_point(|s| s.end <= from);
+        let (mut count, mut last) = (0, None);
+        for segment in self.segments.iter_mut().skip(first).take_while(|s| s.end <= to) {
+            segment.sacked = true;
+            count += 1;
+            last = Some(*segment);
+        }
+        last.filter(|s| count <= 2 && s.times == 1).map(|s| (now - s.sent_ns).max(0))
+    }
+}
+
+#[derive(Default)]
+struct Sacked {
+    is_new: bool,
+    rtt_ns: Option<i64>,
+}

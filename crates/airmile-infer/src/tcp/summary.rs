@@ -1,0 +1,429 @@
+//! The study in numbers.
+
+use std::collections::BTreeMap;
+
+use airmile_model::flow::{FlowRow, PacketRow, UserRow};
+use airmile_model::packet::Packet;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::finish::{is_large, utilisation};
+use super::flow::Flow;
+use super::user::User;
+use crate::distribution::{Correlation, Distribution};
+
+/// Rhythms that a summary lists at most (chosen here).
+const MAX_PERIODIC: usize = 100;
+
+/// What has to be known of a capture to trust the rest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Quality {
+    /// IP packets.
+    pub packets: u64,
+    /// Of them, TCP.
+    pub tcp_packets: u64,
+    /// Of them, UDP.
+    pub udp_packets: u64,
+    /// IP bytes.
+    pub ip_bytes: u64,
+    /// Packets out of GTP-U tunnels.
+    pub tunnelled: u64,
+    /// Packets of which the capture holds less than the payload.
+    pub payload_cut: u64,
+    /// Packets whose TCP options were cut.
+    pub options_cut: u64,
+    /// Packets that the capture holds twice, left out of everything else.
+    pub copies: u64,
+    /// Packets with a time before that of the packet before.
+    pub steps_back: u64,
+    /// The largest such step in nanoseconds.
+    pub largest_step_back_ns: i64,
+    /// TCP flows that had begun before the capture.
+    pub mid_flow: u64,
+    /// Segments larger than the receiver's MSS: merged by offload (TSO, GRO).
+    pub super_segments: u64,
+    /// Sequence or acknowledgement numbers far from all that may be sent.
+    pub wild_sequences: u64,
+    /// First fragments of IP packets.
+    pub first_fragments: u64,
+    /// Other fragments, whose bytes belong to no flow here.
+    pub later_fragments: u64,
+    /// Bytes that were acknowledged and never captured.
+    pub unseen_bytes: u64,
+    /// Flows whose client was told by the ports or by the first packet alone.
+    pub client_guessed: u64,
+}
+
+impl Quality {
+    pub(super) fn packet(&mut self, packet: &Packet<'_>) {
+        use airmile_model::packet::Transport;
+        self.packets += 1;
+        self.ip_bytes += u64::from(packet.ip_bytes);
+        self.tunnelled += u64::from(packet.tunnelled);
+        self.payload_cut += u64::from(packet.payload_cut());
+        self.first_fragments += u64::from(packet.fragmented);
+        match &packet.transport {
+            Transport::Tcp(tcp) => {
+                self.tcp_packets += 1;
+                self.options_cut += u64::from(tcp.options_cut);
+            }
+            Transport::Udp => self.udp_packets += 1,
+            Transport::Fragment => self.later_fragments += 1,
+            Transport::Icmp | Transport::Other => {}
+        }
+    }
+}
+
+/// Requests of one client to one server that come again and again.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PeriodicRequests {
+    /// The client's address.
+    pub client: String,
+    /// The server's address.
+    pub server: String,
+    /// Mean interval in seconds.
+    pub period_s: f64,
+    /// Requests.
+    pub requests: u32,
+    /// Payload bytes, both ways.
+    pub bytes: u64,
+    /// Share of the time between the first and the last of them without traffic.
+    pub idle_share: f64,
+}
+
+/// Counts of flows and bytes of a protocol or port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Share {
+    /// Flows.
+    pub flows: u64,
+    /// Payload bytes, both ways.
+    pub bytes: u64,
+}
+
+/// Sums of a study, gathered as flows end.
+#[derive(Debug, Clone, Default)]
+pub struct StudySummary {
+    /// What has to be known to trust the rest.
+    pub quality: Quality,
+    /// First packet, in nanoseconds since the Unix epoch.
+    pub start_ns: Option<i64>,
+    /// Last packet.
+    pub end_ns: Option<i64>,
+    /// User sessions.
+    pub users: u64,
+    /// TCP flows and UDP flows.
+    pub tcp: Share,
+    /// UDP flows.
+    pub udp: Share,
+    /// TCP by the server's port.
+    pub tcp_ports: BTreeMap<u16, Share>,
+    /// TCP flows by how they ended.
+    pub terminations: BTreeMap<&'static str, u64>,
+    /// By application, where it was told.
+    pub applications: BTreeMap<String, Share>,
+    /// How clients were told.
+    pub client_by: BTreeMap<&'static str, u64>,
+    /// Bytes of TCP flows towards clients, flows with any.
+    pub dl_bytes: Distribution,
+    /// Bytes of TCP flows from clients.
+    pub ul_bytes: Distribution,
+    /// Durations of TCP flows in seconds.
+    pub duration_s: Distribution,
+    /// Last payload to the end, in seconds.
+    pub payload_to_end_s: Distribution,
+    /// Rates towards clients in bit/s, of flows with data.
+    pub dl_rate_bps: Distribution,
+    /// Rates from clients in bit/s.
+    pub ul_rate_bps: Distribution,
+    /// Correlations of log size and duration, duration and rate, rate and size: down.
+    pub dl_correlations: [Correlation; 3],
+    /// The same: up.
+    pub ul_correlations: [Correlation; 3],
+    /// Seconds of users with one flow that receives, and with more.
+    pub seconds: [u64; 2],
+    /// SYN to SYN-ACK in milliseconds, not through the proxy.
+    pub upstream_ms: Distribution,
+    /// The same through the proxy.
+    pub proxy_ms: Distribution,
+    /// SYN-ACK to ACK in milliseconds.
+    pub downstream_ms: Distribution,
+    /// Both together, not through the proxy.
+    pub handshake_ms: Distribution,
+    /// Upstream over downstream, not through the proxy.
+    pub rtt_ratio: Distribution,
+    /// Promotion delays in milliseconds.
+    pub promotion_ms: Distribution,
+    /// DNS lookups in milliseconds.
+    pub dns_ms: Distribution,
+    /// DNS lookups without an answer.
+    pub dns_unanswered: u64,
+    /// Retransmitted over all downlink segments, of TCP flows with downlink data.
+    pub retx_share: Distribution,
+    /// Bytes in flight of flows over 1 MB, at each segment.
+    pub flight_bytes: Distribution,
+    /// Large flows: more than 1 MB and 5 s of data.
+    pub large_flows: u64,
+    /// Of them, with a retransmission.
+    pub large_with_loss: u64,
+    /// Of them, with a slow start behind duplicate ACKs.
+    pub large_with_slow_start: u64,
+    /// Duplicate ACKs of large flows.
+    pub large_dup_acks: Distribution,
+    /// Out-of-order segments of large flows.
+    pub large_out_of_order: Distribution,
+    /// Their ratio, of large flows with an out-of-order segment.
+    pub dup_ack_ratio: Distribution,
+    /// Slow starts behind a timeout that samples of duplicate ACKs avoid, and not.
+    pub timeouts_avoided: [u64; 2],
+    /// TCP flows with time stamps.
+    pub with_timestamps: u64,
+    /// Ticks of client clocks of large flows, in milliseconds.
+    pub tick_ms: Distribution,
+    /// Available downlink bandwidth of 250 ms windows in bit/s.
+    pub available_bps: Distribution,
+    /// Used over available bandwidth of large flows without company.
+    pub utilisation: Distribution,
+    /// TCP flows with downlink data.
+    pub dl_flows: u64,
+    /// Of them, with a full receive window.
+    pub window_full_flows: u64,
+    /// When it first happened, as a share of the flow's duration.
+    pub window_full_first: Distribution,
+    /// Share of the flow's duration lost to it.
+    pub window_full_share: Distribution,
+    /// First windows of clients, in bytes.
+    pub initial_window_bytes: Distribution,
+    /// Bytes of HTTP responses by content type.
+    pub content_types: BTreeMap<String, u64>,
+    /// Periodic requests.
+    pub periodic: Vec<PeriodicRequests>,
+    /// Closed flows whose FIN or RST came over 10 s behind the payload.
+    pub late_closes: u64,
+    /// Flows that were closed.
+    pub closed: u64,
+    /// Energy in millijoule: all, late closes, periodic transfers, low utilisation.
+    pub energy_mj: [f64; 4],
+    /// Time with the radio on and in tails, in nanoseconds.
+    pub radio_ns: [i64; 2],
+    /// Table 1: downlink throughput in kbit/s, uplink in kbit/s.
+    pub table1_kbps: [Distribution; 2],
+    /// Guesses of congestion control, of flows with one.
+    pub congestion_controls: BTreeMap<&'static str, u64>,
+    /// QUIC handshakes in milliseconds.
+    pub quic_handshake_ms: Distribution,
+}
+
+/// What a study adds up.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    sums: StudySummary,
+}
+
+const MS: f64 = 1e6;
+const S: f64 = 1e9;
+
+impl Gathered {
+    pub(super) fn summary(self, quality: Quality) -> StudySummary {
+        let mut sums = self.sums;
+        let unseen = sums.quality.unseen_bytes;
+        let (mid_flow, guessed) = (sums.quality.mid_flow, sums.quality.client_guessed);
+        sums.quality =
+            Quality { unseen_bytes: unseen, mid_flow, client_guessed: guessed, ..quality };
+        sums
+    }
+
+    pub(super) fn user(&mut self, row: &UserRow, user: &User) {
+        let sums = &mut self.sums;
+        sums.users += 1;
+        sums.seconds[0] += row.seconds_one_flow;
+        sums.seconds[1] += row.seconds_more_flows;
+        sums.radio_ns[0] += row.radio_on_ns;
+        sums.radio_ns[1] += row.radio_tail_ns;
+        let parts = [row.energy_late_close_mj, row.energy_periodic_mj, row.energy_low_use_mj];
+        sums.energy_mj[0] += row.energy_mj;
+        for (sum, part) in sums.energy_mj.iter_mut().skip(1).zip(parts) {
+            *sum += part;
+        }
+        let room = MAX_PERIODIC.saturating_sub(sums.periodic.len());
+        sums.periodic.extend(user.rhythms.found().take(room).map(|(rhythm, found)| {
+            PeriodicRequests {
+                client: row.client.clone(),
+                server: rhythm.server.to_string(),
+                period_s: found.period_ns as f64 / S,
+                requests: found.requests,
+                bytes: rhythm.bytes,
+                idle_share: found.idle_share,
+            }
+        }));
+    }
+
+    /// Rows other than flows and users.
+    pub(super) fn row(&mut self, row: &PacketRow) {
+        let sums = &mut self.sums;
+        match row {
+            PacketRow::Dns(row) => match row.lookup_ns {
+                Some(ns) => sums.dns_ms.push(ns as f64 / MS),
+                None => sums.dns_unanswered += 1,
+            },
+            PacketRow::Http(row) if row.status.is_some() => {
+                let kind = row.content_type.clone().unwrap_or_else(|| "unknown".to_owned());
+                *sums.content_types.entry(kind).or_default() += row.response_bytes;
+            }
+            PacketRow::Bandwidth(row) if row.dir == "dl" => sums.available_bps.push(row.r_rcv_bps),
+            PacketRow::Tcp(row) if row.event == "slow_start" && row.dir == "dl" => {
+                if let Some(avoided) = row.avoided {
+                    sums.timeouts_avoided[usize::from(!avoided)] += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn flow(&mut self, row: &FlowRow, flow: &Flow) {
+        let sums = &mut self.sums;
+        let end_ns = row.start_ns + row.duration_ns;
+        sums.start_ns = Some(sums.start_ns.map_or(row.start_ns, |at| at.min(row.start_ns)));
+        sums.end_ns = Some(sums.end_ns.map_or(end_ns, |at| at.max(end_ns)));
+        sums.quality.client_guessed += u64::from(matches!(row.client_by, "port" | "first_packet"));
+        *sums.client_by.entry(row.client_by).or_default() += 1;
+        let bytes = row.dl_bytes + row.ul_bytes;
+        if let Some(application) = &row.application {
+            count(sums.applications.entry(application.clone()).or_default(), bytes);
+        }
+        if let Some(ns) = row.quic_handshake_ns {
+            sums.quic_handshake_ms.push(ns as f64 / MS);
+        }
+        if row.protocol == "udp" {
+            count(&mut sums.udp, bytes);
+            return;
+        }
+        count(&mut sums.tcp, bytes);
+        count(sums.tcp_ports.entry(row.server_port).or_default(), bytes);
+        sums.sizes(row);
+        sums.latency(row);
+        sums.trouble(row, flow);
+        sums.application(row);
+    }
+}
+
+fn count(share: &mut Share, bytes: u64) {
+    share.flows += 1;
+    share.bytes += bytes;
+}
+
+impl StudySummary {
+    /// Sections 4.1 and 4.4.
+    fn sizes(&mut self, row: &FlowRow) {
+        *self.terminations.entry(row.termination).or_default() += 1;
+        self.quality.mid_flow += u64::from(row.mid_flow);
+        self.quality.unseen_bytes += row.dl_unseen_bytes + row.ul_unseen_bytes;
+        let seconds = row.duration_ns as f64 / S;
+        self.duration_s.push(seconds);
+        self.dl_bytes.push(row.dl_bytes as f64);
+        self.ul_bytes.push(row.ul_bytes as f64);
+        if let Some(ns) = row.payload_to_end_ns {
+            self.payload_to_end_s.push(ns as f64 / S);
+        }
+        let directions = [
+            (row.dl_bytes, &mut self.dl_rate_bps, &mut self.dl_correlations),
+            (row.ul_bytes, &mut self.ul_rate_bps, &mut self.ul_correlations),
+        ];
+        for (bytes, rates, correlations) in directions {
+            if bytes == 0 || seconds <= 0.0 {
+                continue;
+            }
+            let rate = bytes as f64 * 8.0 / seconds;
+            rates.push(rate);
+            let (size, duration, rate) = ((bytes as f64).ln(), seconds.ln(), rate.ln());
+            for (correlation, (x, y)) in
+                correlations.iter_mut().zip([(size, duration), (duration, rate), (rate, size)])
+            {
+                correlation.push(x, y);
+            }
+        }
+        // Table 1: large, without a pause of 1 s, not through the proxy.
+        if row.proxied || row.max_gap_ns >= 1_000_000_000 {
+            return;
+        }
+        let [down, up] = &mut self.table1_kbps;
+        if row.dl_bytes >= 1_000_000 {
+            down.push(row.dl_bytes as f64 * 8e6 / row.duration_ns.max(1) as f64);
+        }
+        if row.ul_bytes >= 200_000 {
+            up.push(row.ul_bytes as f64 * 8e6 / row.duration_ns.max(1) as f64);
+        }
+    }
+
+    /// Section 4.2.
+    fn latency(&mut self, row: &FlowRow) {
+        let (up, down) = (row.upstream_rtt_ns, row.downstream_rtt_ns);
+        let ms = |ns: i64| ns as f64 / MS;
+        if let Some(ns) = up {
+            if row.proxied { &mut self.proxy_ms } else { &mut self.upstream_ms }.push(ms(ns));
+        }
+        if let Some(ns) = down {
+            self.downstream_ms.push(ms(ns));
+        }
+        if let (Some(up), Some(down), false) = (up, down, row.proxied) {
+            self.handshake_ms.push(ms(up + down));
+            if down > 0 {
+                self.rtt_ratio.push(up as f64 / down as f64);
+            }
+        }
+        if let Some(ns) = row.promotion_ns {
+            self.promotion_ms.push(ms(ns));
+        }
+    }
+
+    /// Sections 4.3, 5 and 6.
+    fn trouble(&mut self, row: &FlowRow, flow: &Flow) {
+        self.with_timestamps += u64::from(row.timestamps == Some(true));
+        if row.dl_segments > 0 {
+            self.retx_share.push(row.dl_retx as f64 / row.dl_segments as f64);
+        }
+        if row.dl_bytes > 1_000_000 {
+            flow.ends[1].flight_counts.add_to(&mut self.flight_bytes);
+        }
+        if row.congestion_control != "unknown" {
+            *self.congestion_controls.entry(row.congestion_control).or_default() += 1;
+        }
+        if !is_large(row) {
+            return;
+        }
+        self.large_flows += 1;
+        self.large_with_loss += u64::from(row.dl_retx > 0);
+        self.large_with_slow_start += u64::from(row.slow_starts > 0);
+        self.large_dup_acks.push(row.dl_dup_acks as f64);
+        self.large_out_of_order.push(row.dl_out_of_order as f64);
+        if row.dl_out_of_order > 0 {
+            self.dup_ack_ratio.push(row.dl_dup_acks as f64 / row.dl_out_of_order as f64);
+        }
+        if let Some(ns) = row.client_tick_ns {
+            self.tick_ms.push(ns / MS);
+        }
+        if let Some(share) = utilisation(row) {
+            self.utilisation.push(share);
+        }
+    }
+
+    /// Section 7.
+    fn application(&mut self, row: &FlowRow) {
+        if matches!(row.termination, "fin" | "rst") {
+            self.closed += 1;
+            let late = row.payload_to_end_ns.is_some_and(|ns| ns > 10_000_000_000);
+            self.late_closes += u64::from(late);
+        }
+        if let Some(bytes) = row.client_initial_window_bytes {
+            self.initial_window_bytes.push(bytes as f64);
+        }
+        if row.dl_bytes == 0 {
+            return;
+        }
+        self.dl_flows += 1;
+        if let Some(first) = row.window_full_first {
+            self.window_full_flows += 1;
+            self.window_full_first.push(first);
+            self.window_full_share.push(row.window_full_ns as f64 / row.duration_ns.max(1) as f64);
+        }
+    }
+}

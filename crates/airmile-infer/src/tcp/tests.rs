@@ -1,0 +1,354 @@
+//! Hand-built connections: a line a packet, and what the study makes of them.
+
+use airmile_model::flow::{FlowRow, PacketRow, TcpEvent};
+use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
+use proptest::prelude::*;
+
+use super::*;
+
+const MS: i64 = 1_000_000;
+const SYN: u8 = TcpFlags::SYN.0;
+const ACK: u8 = TcpFlags::ACK.0;
+const FIN: u8 = TcpFlags::FIN.0;
+
+/// One packet of the client 10.0.0.1:40000 or the server 192.0.2.1:443.
+#[derive(Debug, Clone, Copy)]
+struct P {
+    ms: i64,
+    up: bool,
+    flags: u8,
+    seq: u32,
+    ack: u32,
+    len: u32,
+    window: u16,
+    id: u16,
+    sack: Option<(u32, u32)>,
+}
+
+const fn p(ms: i64, up: bool, flags: u8, seq: u32, ack: u32, len: u32) -> P {
+    P { ms, up, flags, seq, ack, len, window: 1000, id: 0, sack: None }
+}
+
+impl P {
+    const fn id(self, id: u16) -> Self {
+        Self { id, ..self }
+    }
+
+    const fn window(self, window: u16) -> Self {
+        Self { window, ..self }
+    }
+
+    const fn sack(self, left: u32, right: u32) -> Self {
+        Self { sack: Some((left, right)), ..self }
+    }
+
+    fn packet(self) -> Packet<'static> {
+        let (client, server) = (Address::v4([10, 0, 0, 1]), Address::v4([192, 0, 2, 1]));
+        let (src, dst) = if self.up { (client, server) } else { (server, client) };
+        let (src_port, dst_port) = if self.up { (40_000, 443) } else { (443, 40_000) };
+        let mut header = TcpHeader {
+            seq: SeqNum(self.seq),
+            ack: SeqNum(self.ack),
+            flags: TcpFlags(self.flags),
+            window: self.window,
+            ..TcpHeader::default()
+        };
+        if self.flags & SYN != 0 {
+            (header.mss_bytes, header.window_scale) = (Some(1000), Some(4));
+            header.sack_permitted = true;
+        }
+        if let Some((left, right)) = self.sack {
+            header.sack.push(SeqNum(left), SeqNum(right));
+        }
+        Packet {
+            at_ns: self.ms * MS,
+            src,
+            dst,
+            src_port,
+            dst_port,
+            protocol: 6,
+            transport: Transport::Tcp(header),
+            ip_id: Some(self.id),
+            ip_bytes: 40 + self.len,
+            payload_bytes: self.len,
+            payload: &[],
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        }
+    }
+}
+
+/// A handshake: SYN at 0, SYN-ACK at 20, ACK at 60 ms; then 100 bytes of request.
+fn opening() -> Vec<P> {
+    vec![
+        p(0, true, SYN, 99, 0, 0),
+        p(20, false, SYN | ACK, 999, 100, 0),
+        p(60, true, ACK, 100, 1000, 0),
+        p(61, true, ACK, 100, 1000, 100),
+        p(90, false, ACK, 1000, 200, 0),
+    ]
+}
+
+fn run(packets: &[P]) -> (Vec<FlowRow>, Vec<TcpEvent>) {
+    let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
+    let mut study = PacketStudy::new(options);
+    let (mut flows, mut events) = (Vec::new(), Vec::new());
+    packets.iter().for_each(|p| study.push(&p.packet()));
+    let mut rows = Vec::new();
+    while let Some(row) = study.poll() {
+        rows.push(row);
+    }
+    let _ = study.finish_with(&mut |row| rows.push(row));
+    for row in rows {
+        match row {
+            PacketRow::Flow(row) => flows.push(*row),
+            PacketRow::Tcp(row) => events.push(*row),
+            _ => {}
+        }
+    }
+    (flows, events)
+}
+
+/// The events behind an opening, by name and offset in the server's stream.
+#[track_caller]
+fn check(after: &[P], expected: &[(&str, i64)]) -> FlowRow {
+    let packets = [opening().as_slice(), after].concat();
+    let (flows, events) = run(&packets);
+    let got: Vec<_> = events.iter().map(|e| (e.event, e.offset_bytes)).collect();
+    assert_eq!(got, expected);
+    assert_eq!(flows.len(), 1);
+    flows.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_handshake_is_measured_on_both_sides() {
+    let flow = check(&[], &[]);
+    assert_eq!((flow.upstream_rtt_ns, flow.downstream_rtt_ns), (Some(20 * MS), Some(40 * MS)));
+    assert_eq!((flow.client.as_str(), flow.client_by), ("10.0.0.1", "syn"));
+    assert_eq!((flow.ul_bytes, flow.dl_bytes), (100, 0));
+    assert_eq!(flow.client_initial_window_bytes, Some(16_000));
+    assert_eq!((flow.termination, flow.sack), ("capture_end", Some(true)));
+}
+
+#[test]
+fn fin_rst_and_syn_only() {
+    let closing = [
+        p(100, false, FIN | ACK, 1000, 200, 0),
+        p(140, true, FIN | ACK, 200, 1001, 0),
+        p(141, false, ACK, 1001, 201, 0),
+    ];
+    assert_eq!(check(&closing, &[]).termination, "fin");
+    assert_eq!(check(&[p(100, false, TcpFlags::RST.0, 1000, 0, 0)], &[]).termination, "rst");
+    let (flows, events) = run(&[p(0, true, SYN, 99, 0, 0), p(1000, true, SYN, 99, 0, 0).id(1)]);
+    assert_eq!((flows.len(), flows[0].termination), (1, "syn_only"));
+    assert_eq!(events[0].event, "syn_again");
+}
+
+#[test]
+fn a_bare_fin_again_is_no_retransmitted_data() {
+    let again = [
+        p(100, false, FIN | ACK, 1000, 200, 0).id(1),
+        p(400, false, FIN | ACK, 1000, 200, 0).id(2),
+        p(440, true, ACK, 200, 1001, 0),
+    ];
+    let flow = check(&again, &[("fin_again", 1)]);
+    assert_eq!((flow.dl_retx, flow.dl_dup_acks, flow.dl_segments), (0, 0, 0));
+}
+
+/// Five segments of 1000 bytes at 100 ms, ids counting up from `id`.
+fn burst(id: u16) -> Vec<P> {
+    (0..5).map(|n| p(100, false, ACK, 1000 + n * 1000, 200, 1000).id(id + n as u16)).collect()
+}
+
+#[test]
+fn three_duplicate_acks_make_it_fast() {
+    let mut packets = burst(1);
+    packets.push(p(140, true, ACK, 200, 2000, 0).id(1));
+    for n in 0..3 {
+        packets.push(
+            p(141 + n, true, ACK, 200, 2000, 0).id(2 + n as u16).sack(3000, 4000 + n as u32 * 1000),
+        );
+    }
+    packets.push(p(150, false, ACK, 2000, 200, 1000).id(6));
+    packets.push(p(190, true, ACK, 200, 6000, 0).id(9));
+    let dup = ("dup_ack", 1001);
+    let flow = check(&packets, &[dup, dup, dup, ("retx_fast", 1001), ("recovered", 1001)]);
+    assert_eq!((flow.dl_retx, flow.dl_retx_fast, flow.dl_bytes), (1, 1, 5000));
+    assert_eq!((flow.dl_dup_acks, flow.dl_retx_bytes, flow.dl_reordered), (3, 1000, 0));
+}
+
+#[test]
+fn silence_and_then_the_first_bytes_are_a_timeout() {
+    let mut packets = burst(1);
+    packets.push(p(600, false, ACK, 1000, 200, 1000).id(6));
+    packets.push(p(640, true, ACK, 200, 2000, 0));
+    packets.push(p(641, false, ACK, 2000, 200, 1000).id(7));
+    packets.push(p(680, true, ACK, 200, 6000, 0));
+    let flow = check(&packets, &[("retx_timeout", 1), ("retx_timeout", 1001)]);
+    assert_eq!((flow.dl_retx_timeout, flow.rtt_samples), (2, 1), "the handshake's alone");
+}
+
+#[test]
+fn the_last_segment_soon_again_is_a_probe() {
+    let mut packets = burst(1);
+    packets.push(p(140, true, ACK, 200, 5000, 0));
+    packets.push(p(250, false, ACK, 5000, 200, 1000).id(6));
+    let flow = check(&packets, &[("retx_probe", 4001)]);
+    assert_eq!(flow.dl_retx_probe, 1);
+}
+
+#[test]
+fn what_was_acknowledged_is_needless() {
+    let mut packets = burst(1);
+    packets.push(p(140, true, ACK, 200, 6000, 0));
+    packets.push(p(141, false, ACK, 1000, 200, 1000).id(6));
+    assert_eq!(check(&packets, &[("retx_spurious", 1)]).dl_retx_spurious, 1);
+}
+
+#[test]
+fn ids_tell_reordering_from_a_loss_before_the_monitor() {
+    let mut overtaken = burst(1);
+    overtaken.swap(2, 3);
+    let flow = check(&overtaken, &[("ahead", 3001), ("reordered", 2001)]);
+    assert_eq!((flow.dl_retx, flow.dl_reordered, flow.dl_out_of_order), (0, 1, 1));
+    let mut lost = burst(1);
+    lost.extend((5..8).map(|n| p(100, false, ACK, 1000 + n * 1000, 200, 1000).id(1 + n as u16)));
+    lost.remove(6);
+    lost.push(p(101, false, ACK, 7000, 200, 1000).id(9));
+    let flow = check(&lost, &[("ahead", 7001), ("retx_other", 6001)]);
+    assert_eq!((flow.dl_retx, flow.dl_reordered, flow.dl_bytes), (1, 0, 8000));
+}
+
+#[test]
+fn copies_of_the_capture_count_once() {
+    let once = [opening(), burst(1)].concat();
+    let twice: Vec<P> = once.iter().flat_map(|p| [*p, *p]).collect();
+    assert_eq!(run(&once), run(&twice));
+}
+
+#[test]
+fn keep_alives_and_probes_of_a_closed_window() {
+    let mut packets = burst(1);
+    packets.push(p(140, true, ACK, 200, 6000, 0).id(1));
+    packets.push(p(5000, false, ACK, 5999, 200, 0).id(6));
+    packets.push(p(5040, true, ACK, 200, 6000, 0).id(2).window(0));
+    packets.push(p(6000, false, ACK, 5999, 200, 0).id(7));
+    packets.push(p(6040, true, ACK, 200, 6000, 0).id(3));
+    let expected =
+        [("keep_alive", 5000), ("zero_window", 0), ("window_full", 5001), ("window_probe", 5000)];
+    let flow = check(&packets, &expected);
+    assert_eq!((flow.keep_alives, flow.window_probes, flow.dl_retx), (1, 1, 0));
+    assert_eq!((flow.client_zero_windows, flow.window_full_ns), (1, 1000 * MS));
+}
+
+#[test]
+fn a_wild_sequence_number_counts_its_bytes_and_nothing_else() {
+    let mut packets = burst(1);
+    packets.insert(3, p(100, false, ACK, 1_500_000_000, 200, 1000).id(77));
+    packets.push(p(140, true, ACK, 200, 6000, 0));
+    let flow = check(&packets, &[("wild_sequence", 1_499_999_001)]);
+    assert_eq!((flow.dl_bytes, flow.dl_retx, flow.dl_unseen_bytes), (6000, 0, 0));
+}
+
+#[test]
+fn what_the_capture_missed_is_told() {
+    let mut packets = burst(1);
+    packets.remove(2);
+    packets.push(p(140, true, ACK, 200, 6000, 0));
+    let flow = check(&packets, &[("ahead", 3001)]);
+    assert_eq!((flow.dl_bytes, flow.dl_unseen_bytes), (4000, 1000));
+}
+
+#[test]
+fn a_flow_from_its_middle() {
+    let packets = &[burst(1), vec![p(140, true, ACK, 200, 6000, 0)]].concat();
+    let (flows, _) = run(packets);
+    assert!(flows[0].mid_flow);
+    assert_eq!((flows[0].client_by, flows[0].dl_bytes), ("private", 5000));
+    assert_eq!((flows[0].dl_unseen_bytes, flows[0].client_min_window_bytes), (0, None));
+}
+
+#[test]
+fn a_new_syn_on_the_same_ports_is_a_new_flow() {
+    let mut packets = opening();
+    packets.push(p(100, true, FIN | ACK, 200, 1000, 0));
+    packets.push(p(200, true, SYN, 5000, 0, 0).id(3));
+    let (flows, _) = run(&packets);
+    assert_eq!(flows.iter().map(|f| f.termination).collect::<Vec<_>>(), ["fin", "syn_only"]);
+}
+
+/// A whole download: `sizes` of segments from the server, each acknowledged.
+fn download(sizes: &[u32], base: u32) -> Vec<P> {
+    let mut packets = vec![
+        p(0, true, SYN, 99, 0, 0),
+        p(20, false, SYN | ACK, base.wrapping_sub(1), 100, 0),
+        p(60, true, ACK, 100, base, 0),
+    ];
+    let mut seq = base;
+    for (n, size) in sizes.iter().enumerate() {
+        let (at, id) = (100 + 10 * n as i64, n as u16 + 1);
+        packets.push(p(at, false, ACK, seq, 100, *size).id(id));
+        seq = seq.wrapping_add(*size);
+        packets.push(p(at + 5, true, ACK, 100, seq, 0).id(id));
+    }
+    packets
+}
+
+/// What segmentation, copies and the start of sequence numbers do not change.
+fn totals(packets: &[P]) -> (u64, u64, u64, u64) {
+    let (flows, _) = run(packets);
+    assert_eq!(flows.len(), 1);
+    (flows[0].dl_bytes, flows[0].dl_retx_bytes, flows[0].dl_unseen_bytes, flows[0].ul_bytes)
+}
+
+proptest! {
+    #[test]
+    fn any_segmentation_gives_the_same_totals(cuts in prop::collection::vec(1_u32..3000, 1..20), base in any::<u32>()) {
+        let whole: u32 = cuts.iter().sum();
+        prop_assert_eq!(totals(&download(&cuts, base)), totals(&download(&[whole], 7)));
+    }
+
+    #[test]
+    fn reordering_and_copies_change_no_totals(
+        sizes in prop::collection::vec(1_u32..1500, 2..12),
+        swaps in prop::collection::vec(0_usize..11, 0..6),
+        copies in prop::collection::vec(any::<bool>(), 40),
+    ) {
+        let plain = download(&sizes, 1000);
+        let mut data: Vec<P> = plain.iter().skip(3).filter(|p| !p.up).copied().collect();
+        for at in swaps {
+            if at + 1 < data.len() {
+                let (a, b) = (data[at].ms, data[at + 1].ms);
+                data.swap(at, at + 1);
+                (data[at].ms, data[at + 1].ms) = (a, b);
+            }
+        }
+        let last = data.last().map_or(0, |p| p.ms) + 50;
+        let end = 1000 + sizes.iter().sum::<u32>();
+        let all = plain[..3].iter().chain(&data).copied().chain([p(last, true, ACK, 100, end, 0)]);
+        let all: Vec<P> = all.zip(copies.into_iter().cycle())
+            .flat_map(|(p, twice)| std::iter::repeat_n(p, 1 + usize::from(twice)))
+            .collect();
+        prop_assert_eq!(totals(&all), totals(&plain));
+    }
+
+    #[test]
+    fn a_time_shift_shifts_times_and_nothing_else(sizes in prop::collection::vec(1_u32..1500, 1..12), shift in 0_i64..1_000_000) {
+        let plain = download(&sizes, 1000);
+        let shifted: Vec<P> = plain.iter().map(|p| P { ms: p.ms + shift, ..*p }).collect();
+        let (before, _) = run(&plain);
+        let (mut after, _) = run(&shifted);
+        after[0].start_ns -= shift * MS;
+        prop_assert_eq!(before, after);
+    }
+
+    #[test]
+    fn nothing_panics(packets in prop::collection::vec((0_i64..9000, any::<bool>(), any::<u8>(), any::<u32>(), any::<u32>(), 0_u32..70_000, any::<u16>()), 0..60)) {
+        let packets: Vec<P> = packets
+            .into_iter()
+            .map(|(ms, up, flags, seq, ack, len, window)| p(ms, up, flags, seq, ack, len).window(window))
+            .collect();
+        run(&packets);
+    }
+}

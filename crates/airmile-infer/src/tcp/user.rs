@@ -1,0 +1,143 @@
+//! One user: a client's address without a pause of an hour (paper 3.1).
+
+use airmile_model::flow::UserRow;
+use airmile_model::packet::Address;
+
+use super::energy::{RadioModel, RadioUse};
+use super::periodic::Rhythms;
+
+/// A user session.
+#[derive(Debug)]
+pub(super) struct User {
+    pub(super) number: u64,
+    pub(super) address: Address,
+    start_ns: i64,
+    pub(super) last_ns: i64,
+    pub(super) flows: u64,
+    pub(super) open_flows: u32,
+    bytes: [u64; 2],
+    /// G of the flow that was watched for longest.
+    tick_ns: Option<f64>,
+    tick_span_ns: i64,
+    second: i64,
+    in_second: u32,
+    /// Flow that was the first to receive in this second.
+    pub(super) first_in_second: Option<u32>,
+    seconds: [u64; 2],
+    radio: RadioUse,
+    radio_prompt_close: RadioUse,
+    radio_aperiodic: RadioUse,
+    pub(super) low_use_ns: f64,
+    pub(super) rhythms: Rhythms,
+}
+
+/// A packet of a user as the radio sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RadioPacket {
+    pub(super) at_ns: i64,
+    pub(super) ip_bytes: u32,
+    pub(super) payload_bytes: u32,
+    pub(super) up: bool,
+    /// Of the end of a flow whose payload is over.
+    pub(super) closing: bool,
+    pub(super) server: Address,
+}
+
+impl User {
+    pub(super) fn new(number: u64, address: Address, now: i64) -> Self {
+        Self {
+            number,
+            address,
+            start_ns: now,
+            last_ns: now,
+            flows: 0,
+            open_flows: 0,
+            bytes: [0; 2],
+            tick_ns: None,
+            tick_span_ns: 0,
+            second: i64::MIN,
+            in_second: 0,
+            first_in_second: None,
+            seconds: [0; 2],
+            radio: RadioUse::default(),
+            radio_prompt_close: RadioUse::default(),
+            radio_aperiodic: RadioUse::default(),
+            low_use_ns: 0.0,
+            rhythms: Rhythms::default(),
+        }
+    }
+
+    /// Takes any packet of the user.
+    pub(super) fn push(&mut self, model: &RadioModel, packet: RadioPacket) {
+        let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
+        self.last_ns = self.last_ns.max(at_ns);
+        self.bytes[usize::from(up)] += u64::from(ip_bytes);
+        self.radio.push(model, at_ns, ip_bytes, up);
+        if !packet.closing {
+            self.radio_prompt_close.push(model, at_ns, ip_bytes, up);
+        }
+        let periodic = packet.payload_bytes > 0
+            && self.rhythms.push(packet.server, at_ns, packet.payload_bytes);
+        if !periodic {
+            self.radio_aperiodic.push(model, at_ns, ip_bytes, up);
+        }
+    }
+
+    /// A TCP flow receives data for the first time in this second: how many did
+    /// before it.
+    pub(super) fn receives(&mut self, second: i64, flow: u32) -> u32 {
+        if second != self.second {
+            self.end_second();
+            self.second = second;
+            self.first_in_second = Some(flow);
+        }
+        self.in_second += 1;
+        self.in_second - 1
+    }
+
+    fn end_second(&mut self) {
+        match std::mem::take(&mut self.in_second) {
+            0 => {}
+            1 => self.seconds[0] += 1,
+            _ => self.seconds[1] += 1,
+        }
+    }
+
+    /// Takes G of a flow that was watched for `span_ns`.
+    pub(super) fn learn_tick(&mut self, tick_ns: f64, span_ns: i64) {
+        if span_ns > self.tick_span_ns {
+            (self.tick_ns, self.tick_span_ns) = (Some(tick_ns), span_ns);
+        }
+    }
+
+    /// G of the device.
+    pub(super) const fn tick_ns(&self) -> Option<f64> {
+        self.tick_ns
+    }
+
+    pub(super) fn row(&mut self, model: &RadioModel) -> UserRow {
+        self.end_second();
+        let radio = self.radio.ended(model);
+        let energy_mj = radio.energy_mj(model);
+        let without = |other: RadioUse| (energy_mj - other.ended(model).energy_mj(model)).max(0.0);
+        UserRow {
+            user: self.number,
+            client: self.address.to_string(),
+            start_ns: self.start_ns,
+            duration_ns: self.last_ns - self.start_ns,
+            flows: self.flows,
+            dl_ip_bytes: self.bytes[0],
+            ul_ip_bytes: self.bytes[1],
+            tick_ns: self.tick_ns(),
+            seconds_one_flow: self.seconds[0],
+            seconds_more_flows: self.seconds[1],
+            promotions: radio.promotions,
+            radio_on_ns: radio.on_ns(),
+            radio_tail_ns: radio.tail_ns,
+            energy_mj,
+            energy_late_close_mj: without(self.radio_prompt_close),
+            energy_periodic_mj: without(self.radio_aperiodic),
+            energy_low_use_mj: self.low_use_ns * model.connected_mw / 1e9,
+        }
+    }
+}

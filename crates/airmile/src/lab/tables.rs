@@ -1,0 +1,122 @@
+//! Tables of a run that are only the lab's: what no phone and no server knows.
+
+use std::io::Write;
+
+use airmile_emulate::{AppNote, Cause, DropPoint, Outcome, RrcState, Scenario};
+use serde::Serialize;
+
+use super::Counterfactual;
+use super::capture::Drop;
+
+/// A table as CSV; one without rows has its header, too.
+fn rows<T: Serialize, const N: usize>(
+    out: &mut dyn Write,
+    header: [&str; N],
+    rows: impl Iterator<Item = T>,
+) -> std::io::Result<()> {
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+    writer.write_record(header).map_err(std::io::Error::other)?;
+    for row in rows {
+        writer.serialize(row).map_err(std::io::Error::other)?;
+    }
+    writer.flush()
+}
+
+/// PRB pairs of all users, run-length coded.
+pub(super) fn cell_use(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Row {
+        tti: i64,
+        n_tti: u32,
+        n_prb: u16,
+        users: u16,
+    }
+    let row = |run: &airmile_emulate::CellUse| Row {
+        tti: run.tti.0,
+        n_tti: run.n_tti,
+        n_prb: run.n_prb,
+        users: run.users,
+    };
+    rows(out, ["tti", "n_tti", "n_prb", "users"], outcome.truth.cell_use.iter().map(row))
+}
+
+/// The phone's RRC states, run-length coded.
+pub(super) fn rrc(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Row {
+        tti: i64,
+        n_tti: u32,
+        rrc_state: RrcState,
+    }
+    let row = |run: &airmile_emulate::RrcRun| Row {
+        tti: run.tti.0,
+        n_tti: run.n_tti,
+        rrc_state: run.state,
+    };
+    rows(out, ["tti", "n_tti", "rrc_state"], outcome.truth.rrc.iter().map(row))
+}
+
+/// Packets that found no room or were lost.
+pub(super) fn drops(out: &mut dyn Write, drops: &[Drop]) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Row {
+        time_ns: i64,
+        user: usize,
+        place: &'static str,
+        ip_bytes: u32,
+    }
+    let place = |point| match point {
+        DropPoint::BaseStation => "base_station_queue",
+        DropPoint::Phone => "phone_queue",
+        DropPoint::CoreQueue => "core_queue",
+        DropPoint::CoreLoss => "core_loss",
+    };
+    let row = |drop: &Drop| Row {
+        time_ns: drop.at_ns,
+        user: drop.user,
+        place: place(drop.point),
+        ip_bytes: drop.bytes,
+    };
+    rows(out, ["time_ns", "user", "place", "ip_bytes"], drops.iter().map(row))
+}
+
+/// Injected causes with their time range.
+pub(super) fn causes<'s>(
+    out: &mut dyn Write,
+    scenario: &'s Scenario,
+    outcome: &Outcome,
+) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        label: &'a str,
+        from_us: i64,
+        to_us: i64,
+        what: &'a str,
+    }
+    let start_us =
+        airmile_emulate::EPOCH_NS / 1_000 + outcome.first_tti.0 * outcome.slot_ns / 1_000;
+    let end_us = start_us + i64::from(outcome.n_tti) * outcome.slot_ns / 1_000;
+    let at = |ms: u32| (start_us + i64::from(ms) * 1_000).min(end_us);
+    let row = |cause: &'s Cause| {
+        let Cause { label, what, from_ms, to_ms, .. } = cause;
+        Row { label, from_us: at(*from_ms), to_us: to_ms.map_or(end_us, at), what }
+    };
+    rows(out, ["label", "from_us", "to_us", "what"], scenario.causes.iter().map(row))
+}
+
+/// Durations with and without each cause.
+pub(super) fn counterfactuals(
+    out: &mut dyn Write,
+    found: &[Counterfactual],
+) -> std::io::Result<()> {
+    rows(out, ["id", "label", "duration_ms", "without_ms"], found.iter())
+}
+
+/// The application's log: a JSON object a line.
+pub(super) fn app_log(out: &mut dyn Write, notes: &[AppNote]) -> std::io::Result<()> {
+    for note in notes {
+        serde_json::to_writer(&mut *out, note)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}

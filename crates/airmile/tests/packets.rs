@@ -1,0 +1,106 @@
+//! Captures through the facade: any compression, damage told, tables in memory
+//! and on disk alike.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use airmile::{
+    ArrowTable, PacketOptions, PacketReport, Progress, TableFormat, packet_tables, packets,
+};
+
+/// Our own capture of one HTTP request: five packets.
+fn sample() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture/http.pcap")
+}
+
+fn study(path: &Path) -> (PacketReport, Vec<ArrowTable>) {
+    let options = PacketOptions::default();
+    packet_tables(&[path.to_owned()], &options.study, &Progress::default()).unwrap()
+}
+
+fn rows(tables: &[ArrowTable]) -> Vec<(&'static str, usize)> {
+    tables.iter().map(|t| (t.name, t.n_rows())).filter(|t| t.1 > 0).collect()
+}
+
+#[test]
+fn one_request_from_capture_to_tables() {
+    let (report, tables) = study(&sample());
+    assert_eq!((report.tcp_flows, report.users, report.quality.packets), (1, 1, 5));
+    assert_eq!(report.client_by["syn"], 1);
+    assert_eq!(report.http_bytes["text"], 46);
+    assert!(!report.damaged());
+    let figure = |name: &str| report.figures.iter().find(|f| f.name == name).unwrap().value;
+    assert_eq!(figure("handshake, monitor to client, median"), Some(1000.0));
+    assert_eq!(figure("handshake, monitor to server, median"), None, "port 80 has a proxy");
+    let expected =
+        [("flows", 1), ("rtt_samples", 3), ("inflight_samples", 2), ("http", 1), ("users", 1)];
+    assert_eq!(rows(&tables), expected);
+}
+
+#[test]
+fn compressed_or_not_is_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = fs::read(sample()).unwrap();
+    let gz = dir.path().join("a");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&plain).unwrap();
+    fs::write(&gz, encoder.finish().unwrap()).unwrap();
+    let zst = dir.path().join("b");
+    fs::write(&zst, zstd::encode_all(&plain[..], 1).unwrap()).unwrap();
+    let (expected, _) = study(&sample());
+    for path in [gz, zst] {
+        let (report, _) = study(&path);
+        assert_eq!(report.figures, expected.figures);
+        assert_eq!(report.quality, expected.quality);
+    }
+}
+
+#[test]
+fn a_cut_capture_is_analysed_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cut.pcap");
+    let whole = fs::read(sample()).unwrap();
+    fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+    let (report, _) = study(&path);
+    assert!(report.damaged());
+    assert_eq!(report.quality.packets, 4);
+    let problem = &report.files[0].problems[0];
+    assert!(problem.what.contains("ends inside a record"), "{problem}");
+}
+
+#[test]
+fn what_is_no_capture_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    fs::write(&path, "hello").unwrap();
+    let options = PacketOptions::default();
+    let error = packets::packets(&[path], &options, &Progress::default()).unwrap_err();
+    assert!(error.to_string().contains("is no packet capture"), "{error}");
+}
+
+#[test]
+fn files_hold_the_rows_of_the_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, tables) = study(&sample());
+    for format in [TableFormat::Csv, TableFormat::Parquet] {
+        let into = dir.path().join(format!("{format:?}"));
+        let options =
+            PacketOptions { output: Some((into.clone(), format)), ..PacketOptions::default() };
+        let (_, written) = packets::packets(&[sample()], &options, &Progress::default()).unwrap();
+        let mut found: Vec<(String, u64)> = written
+            .iter()
+            .map(|(path, n)| (path.file_stem().unwrap().to_string_lossy().into_owned(), *n))
+            .collect();
+        let mut expected: Vec<(String, u64)> =
+            rows(&tables).into_iter().map(|(name, n)| (name.to_owned(), n as u64)).collect();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+    let flows = fs::read_to_string(dir.path().join("Csv/flows.csv")).unwrap();
+    assert!(flows.starts_with("flow,user,protocol,ip_version,client,client_port,server"));
+    assert!(flows.lines().nth(1).unwrap().contains("10.0.0.1,40000,192.0.2.1,80,syn"));
+}
