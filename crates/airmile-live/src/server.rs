@@ -45,7 +45,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 const PAGE: &str = include_str!("server/page.html");
 /// The page loads nothing from elsewhere.
-const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
+const PAGE_POLICY: &str = "default-src 'none'; img-src data:; script-src 'unsafe-inline'; \
      style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 

@@ -15,7 +15,7 @@ fn burst(start: i64, end: i64, bytes: u64) -> Burst {
         scheduled_ttis: 1,
         unknown_ttis: 0,
         opened_by: Bound::FirstData,
-        closed_by: if bytes % 2 == 0 { Bound::Poll } else { Bound::Gap },
+        closed_by: if bytes.is_multiple_of(2) { Bound::Poll } else { Bound::Gap },
         confidence: 1.0,
     }
 }
@@ -85,7 +85,7 @@ proptest! {
             whole.add_burst(burst(start, start + n_tti, bytes));
         }
         for &(start, n_tti, bytes) in &runs {
-            whole.add_activity(&run(start, n_tti, bytes, bytes % 7 == 0));
+            whole.add_activity(&run(start, n_tti, bytes, bytes.is_multiple_of(7)));
         }
         let expected = whole.findings(&transfers, &VerdictThresholds::default());
 
@@ -107,7 +107,7 @@ proptest! {
                 next_burst += 1;
             }
             while let Some(&(start, n_tti, bytes)) = runs.get(next_run).filter(|r| r.0 < mark) {
-                pieces.add_activity(&run(start, n_tti, bytes, bytes % 7 == 0));
+                pieces.add_activity(&run(start, n_tti, bytes, bytes.is_multiple_of(7)));
                 next_run += 1;
             }
             let decided = Decided { runs: TtiIndex(mark), bursts: TtiIndex(mark) };
@@ -125,7 +125,7 @@ proptest! {
             pieces.add_burst(burst(start, start + n_tti, bytes));
         }
         for &(start, n_tti, bytes) in &runs[next_run..] {
-            pieces.add_activity(&run(start, n_tti, bytes, bytes % 7 == 0));
+            pieces.add_activity(&run(start, n_tti, bytes, bytes.is_multiple_of(7)));
         }
         for (gauge, transfer) in gauges.iter_mut().zip(&transfers) {
             gauge.set_end(place(transfer).1);
