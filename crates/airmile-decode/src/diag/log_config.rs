@@ -12,7 +12,7 @@
 //! bit for each item, the lowest bit first. The item of code 0xB173 is 0x173,
 //! its equipment 0xB. A command that is refused comes back behind 0x13 to 0x18.
 //!
-//! Layout from public DIAG clients; the answers in the sample logs agree.
+//! Layout as public DIAG clients have it; no modem was at hand to confirm it.
 
 use std::collections::BTreeSet;
 
