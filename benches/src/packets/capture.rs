@@ -142,8 +142,8 @@ fn write(packet: &Sent, id: u16, out: &mut Vec<u8>) {
     }
     out.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
     // 10.0.0.0/8 has the clients: four flows of each.
-    let client = 0x0a00_0000 | packet.flow / 4;
-    let server = 0xc612_0000 | packet.flow % 500;
+    let client = 0x0a00_0000 + packet.flow / 4;
+    let server = 0xc612_0000 + packet.flow % 500;
     let client_port = 20_000 + (packet.flow % 40_000) as u16;
     let (ends, ports) = if packet.down {
         ([server, client], [443, client_port])
@@ -158,7 +158,7 @@ fn write(packet: &Sent, id: u16, out: &mut Vec<u8>) {
     ports.iter().for_each(|port| out.extend(port.to_be_bytes()));
     out.extend(packet.seq.to_be_bytes());
     out.extend(packet.ack.to_be_bytes());
-    out.push(((20 + options.len()) / 4 << 4) as u8);
+    out.push(((20 + options.len()) / 4 * 16) as u8);
     out.push(packet.flags);
     out.extend([0x20, 0, 0, 0, 0, 0]);
     out.extend(options);
