@@ -43,7 +43,7 @@ docs: ## API documentation, warnings as errors
 accuracy: ## errors against known truth, beside the papers' figures; fails under a bar
 	$(CARGO) run --release --locked -p airmile-accuracy
 
-bench: ## decoding beside a bare loop and signalcat, inference in TTIs per second, memory
+bench: ## decoding, inference and packets beside bare loops and peers, memory
 	python3 -m venv target/bench-venv
 	target/bench-venv/bin/pip -q install signalcat==2.1.2 || echo "SKIPPED: signalcat cannot be installed"
 	$(CARGO) run --release --locked -p airmile-bench -- $(addprefix --signalcat ,$(wildcard target/bench-venv/bin/scat))

@@ -105,6 +105,11 @@ impl Bandwidth {
         (self.samples > 0).then(|| self.sum_bps / self.samples as f64)
     }
 
+    /// Gives back the room of ACKs that were forgotten.
+    pub(super) fn rest(&mut self) {
+        self.points.shrink_to_fit();
+    }
+
     /// Takes an ACK that advanced.
     pub(super) fn push(
         &mut self,
@@ -142,6 +147,9 @@ impl Bandwidth {
     /// Chooses the best window that ends in this bin, once nothing more comes
     /// that could end a better one.
     fn settle(&mut self) {
+        if self.points.len() < 2 {
+            return;
+        }
         let rtts = self.least_rtt.unwrap_or(0).max(MIN_TICKS_NS);
         let from = self.points.len().saturating_sub(TRIED_ENDS);
         for end in (from..self.points.len()).rev() {

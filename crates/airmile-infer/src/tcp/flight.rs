@@ -6,13 +6,12 @@ use crate::distribution::Distribution;
 const BUCKETS: usize = 64;
 const FIRST_BYTES: f64 = 1024.0;
 
-/// Counts of samples by size; nothing until the first sample.
+/// Counts of samples by size, up to the largest bucket that has any.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FlightCounts(Option<Box<[u32; BUCKETS]>>);
+pub(super) struct FlightCounts(Vec<u32>);
 
 impl FlightCounts {
     pub(super) fn push(&mut self, flight: i64) {
-        let counts = self.0.get_or_insert_with(|| Box::new([0; BUCKETS]));
         // Four times the binary logarithm, from the leading bits.
         let kilo = (flight.max(1).unsigned_abs()) >> 8;
         let bucket = if kilo < 4 {
@@ -22,14 +21,19 @@ impl FlightCounts {
             let quarter = kilo >> octave & 3;
             (octave * 4) as usize + quarter as usize
         };
-        if let Some(count) = counts.get_mut(bucket.min(BUCKETS - 1)) {
+        let bucket = bucket.min(BUCKETS - 1);
+        if bucket >= self.0.len() {
+            self.0.reserve_exact(bucket + 1 - self.0.len());
+            self.0.resize(bucket + 1, 0);
+        }
+        if let Some(count) = self.0.get_mut(bucket) {
             *count = count.saturating_add(1);
         }
     }
 
     /// Adds all samples, by the middles of their buckets.
     pub(super) fn add_to(&self, distribution: &mut Distribution) {
-        for (bucket, count) in self.0.iter().flat_map(|counts| counts.iter()).enumerate() {
+        for (bucket, count) in self.0.iter().enumerate() {
             let (octave, quarter) = ((bucket / 4) as i32, (bucket % 4) as f64);
             let middle = FIRST_BYTES * 2_f64.powi(octave) * (1.0 + (quarter + 0.5) / 4.0);
             distribution.push_n(middle, u64::from(*count));

@@ -4,7 +4,6 @@ use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader};
 
 use super::bandwidth::Bandwidth;
 use super::clock::TickClock;
-use super::copies::Recent;
 use super::episode::Episodes;
 use super::flight::FlightCounts;
 use super::sender::SenderWindow;
@@ -12,11 +11,12 @@ use super::stream::Stream;
 use super::window::WindowFull;
 use crate::app::AppState;
 
-/// Both ends, the lower first, and the protocol.
+/// Both ends, the lower first, and the protocol. Addresses and ports apart, so
+/// that an entry of the table is one cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FlowKey {
-    low: (Address, u16),
-    high: (Address, u16),
+    addresses: [Address; 2],
+    ports: [u16; 2],
     protocol: u8,
 }
 
@@ -27,11 +27,15 @@ impl FlowKey {
         let dst = (packet.dst, packet.dst_port);
         let upwards = src <= dst;
         let (low, high) = if upwards { (src, dst) } else { (dst, src) };
-        (Self { low, high, protocol: packet.protocol }, upwards)
+        (
+            Self { addresses: [low.0, high.0], ports: [low.1, high.1], protocol: packet.protocol },
+            upwards,
+        )
     }
 
     pub(super) const fn ends(&self) -> [(Address, u16); 2] {
-        [self.low, self.high]
+        let ([low, high], [low_port, high_port]) = (self.addresses, self.ports);
+        [(low, low_port), (high, high_port)]
     }
 }
 
@@ -169,7 +173,8 @@ pub(super) struct Offer {
 #[derive(Debug, Default)]
 pub(super) struct End {
     pub(super) stream: Stream,
-    pub(super) recent: Recent,
+    /// Copies of its packets are known to be in the capture.
+    pub(super) sure_copies: bool,
     pub(super) offer: Offer,
     pub(super) clock: TickClock,
     pub(super) initial_window: Option<u64>,

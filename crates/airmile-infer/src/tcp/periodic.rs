@@ -26,6 +26,8 @@ pub(super) struct Rhythm {
     pub(super) bytes: u64,
     active_ns: i64,
     first_ns: i64,
+    /// Whether the intervals so far are even.
+    even: bool,
 }
 
 /// A rhythm that was found.
@@ -82,6 +84,7 @@ impl Rhythms {
                 bytes: u64::from(bytes),
                 active_ns: 0,
                 first_ns: now,
+                even: false,
             });
             return false;
         };
@@ -93,12 +96,13 @@ impl Rhythms {
             rhythm.sum += interval;
             rhythm.squares += interval * interval;
             rhythm.last_start_ns = now;
+            rhythm.even = rhythm.found().is_some();
         } else {
             rhythm.active_ns += pause.max(0);
         }
         rhythm.last_ns = rhythm.last_ns.max(now);
         rhythm.bytes += u64::from(bytes);
-        rhythm.found().is_some()
+        rhythm.even
     }
 
     pub(super) fn found(&self) -> impl Iterator<Item = (&Rhythm, Periodic)> {

@@ -23,7 +23,8 @@ impl PacketStudy {
     pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, at: u32, upwards: bool) {
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
         let sender = usize::from(usize::from(!upwards) != flow.client);
-        if flow.ends[sender].recent.is_copy(packet, tcp) {
+        let stream = flow.number << 1 | sender as u64;
+        if self.recent.is_copy(stream, packet, tcp, &mut flow.ends[sender].sure_copies) {
             self.quality.copies += 1;
         } else {
             let mut rows = std::mem::take(&mut self.scratch);

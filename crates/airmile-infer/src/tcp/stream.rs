@@ -88,6 +88,9 @@ struct Segment {
     sacked: bool,
 }
 
+/// Segments that a stream keeps room for when none is outstanding (chosen here).
+const ROOM_SEGMENTS: usize = 4;
+
 #[derive(Debug, Clone, Copy)]
 struct Hole {
     start: i64,
@@ -428,6 +431,11 @@ impl Stream {
             opener_id: packet.ip_id,
             opener_ts: tcp.timestamps.map(|t| t.0),
         });
+    }
+
+    /// Gives back the room of segments that were acknowledged.
+    pub(super) fn rest(&mut self) {
+        self.segments.shrink_to(ROOM_SEGMENTS);
     }
 
     /// Takes an acknowledgement of this stream, from a packet of the other side.

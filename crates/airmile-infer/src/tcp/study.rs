@@ -6,6 +6,7 @@ use airmile_model::flow::PacketRow;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use foldhash::fast::FixedState;
 
+use super::copies::Recent;
 use super::flow::{Closing, Flow, FlowKey, client_is_source};
 use super::options::StudyOptions;
 use super::summary::{Gathered, Quality, StudySummary};
@@ -14,6 +15,8 @@ use crate::app::Place;
 
 /// How often flows that are over are looked for, in time of the capture.
 const SWEEP_NS: i64 = 10_000_000_000;
+/// A flow that was silent for this long keeps no spare memory (chosen here).
+const REST_NS: i64 = 1_000_000_000;
 
 /// Studies a capture's packets in the order of the capture.
 #[derive(Debug)]
@@ -25,6 +28,7 @@ pub struct PacketStudy {
     addresses: HashMap<Address, u32, FixedState>,
     pub(super) users: Vec<Option<Box<User>>>,
     free_users: Vec<u32>,
+    pub(super) recent: Recent,
     next_flow: u64,
     next_user: u64,
     /// Latest time that was seen.
@@ -49,6 +53,7 @@ impl PacketStudy {
             addresses: HashMap::default(),
             users: Vec::new(),
             free_users: Vec::new(),
+            recent: Recent::default(),
             next_flow: 0,
             next_user: 0,
             now_ns: i64::MIN,
@@ -153,12 +158,14 @@ impl PacketStudy {
     /// Ends flows and users that are over.
     fn sweep(&mut self) {
         for at in 0..self.flows.len() {
-            let Some(flow) = self.flows.get(at).and_then(Option::as_ref) else { continue };
+            let Some(flow) = self.flows.get_mut(at).and_then(Option::as_mut) else { continue };
             let idle = self.now_ns - flow.last_ns;
             let closed = flow.closing != Closing::Open;
             let most = if closed { self.options.linger_ns } else { self.options.idle_ns };
             if idle > most {
                 self.end_flow(u32::try_from(at).unwrap_or(u32::MAX), "idle");
+            } else if idle > REST_NS {
+                flow.rest();
             }
         }
         for at in 0..self.users.len() {
@@ -332,6 +339,16 @@ impl Flow {
         let sender = usize::from(self.client().0 != syn.src || self.client().1 != syn.src_port);
         let same = self.ends.get(sender).is_some_and(|end| end.stream.began_at(tcp.seq));
         !same && (self.closing != Closing::Open || established)
+    }
+
+    /// Gives back memory that only a flow with traffic needs.
+    fn rest(&mut self) {
+        for end in &mut self.ends {
+            end.stream.rest();
+            if let Some(bandwidth) = &mut end.bandwidth {
+                bandwidth.rest();
+            }
+        }
     }
 
     /// Notes the time of a packet.
