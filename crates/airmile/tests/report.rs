@@ -128,7 +128,7 @@ fn an_uplink_alone_is_drawn_too() {
 fn the_axis_covers_bursts_without_an_allocation() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rlc.csv");
-    let mut text = String::from("tti,dir,rb_id,sn,bytes,poll\n");
+    let mut text = String::from("tti,dir,bearer,sn,size_bytes,poll\n");
     for (sn, tti) in (5_000..5_400).enumerate() {
         text.push_str(&format!("{tti},dl,3,{sn},1000,{}\n", u8::from(tti % 100 == 99)));
     }
