@@ -2,7 +2,7 @@
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, section } from "../dom";
-import { count, duration, elapsed, percent, plural, timeOfDay } from "../format";
+import { duration, elapsed, percent, plural, timeOfDay } from "../format";
 import { meanShare } from "../data/pyramid";
 import type { Series } from "../series";
 import { View } from "../view";
