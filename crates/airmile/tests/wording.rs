@@ -12,15 +12,17 @@ fn written(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Data waits in TTIs 100 to 2099, and a transfer is given.
+/// Data waits in TTIs 100 to 2098, and a transfer is given.
 fn diagnosis(start_tti: i64, end_tti: i64) -> Diagnosis {
     let dir = tempfile::tempdir().unwrap();
     let mut grants = String::from("tti,dir,n_prb,n_prb_cell,tbs_bytes,retx,padding_bytes\n");
-    for tti in 100..2_100 {
-        let padding = if tti == 2_099 { 500 } else { 0 };
+    // The log goes on after them.
+    for tti in (100..2_100).chain([3_000]) {
+        let padding = if tti >= 2_099 { 500 } else { 0 };
         grants.push_str(&format!("{tti},dl,48,50,1000,0,{padding}\n"));
     }
-    let transfers = format!("id,start_tti,end_tti,bytes\na,{start_tti},{end_tti},2000000\n");
+    let bytes = (end_tti.min(2_100) - start_tti) * 1_000;
+    let transfers = format!("id,start_tti,end_tti,bytes\na,{start_tti},{end_tti},{bytes}\n");
     let inputs = Inputs {
         files: vec![written(&dir, "grants.csv", &grants)],
         transfers: Some(written(&dir, "transfers.csv", &transfers)),
