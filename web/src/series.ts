@@ -73,6 +73,22 @@ export class Series {
     return !this.allocation[dir].empty || this.bursts[dir].spans.count > 0;
   }
 
+  /** First TTIs, from the origin, of what is drawn. */
+  starts(): number[] {
+    const { rsrp, load, holes, bursts, allocation } = this;
+    const out: number[] = [];
+    for (const first of [rsrp.at[0], load.at[0], holes.start[0]])
+      if (first !== undefined) out.push(first);
+    for (const dir of ["dl", "ul"] as const) {
+      const burst = bursts[dir].spans.start[0];
+      if (burst !== undefined) out.push(burst);
+      const { codes, blocks, blockTtis } = allocation[dir];
+      const at = codes.findIndex((code) => code !== 0);
+      if (at >= 0) out.push((blocks[Math.floor(at / blockTtis)] ?? 0) * blockTtis + (at % blockTtis));
+    }
+    return out;
+  }
+
   bound(code: number | undefined): string {
     return (this.head.bounds[code ?? -1] ?? "unknown").replaceAll("_", " ");
   }

@@ -10,12 +10,15 @@ use airmile::{
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+/// The version, with the commit where it was built from a checkout.
+const VERSION: &str = env!("AIRMILE_VERSION");
+
 /// Is it the air, and if not, who?
 ///
 /// Reads a phone's modem log (and tables made from one) and tells, per
 /// transfer, whether the radio link was the bottleneck, with evidence.
 #[derive(Debug, Parser)]
-#[command(name = "airmile", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "airmile", version = VERSION, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Examples:
   airmile inspect log.mi2log              what the log holds, what it can answer
   airmile diagnose log.mi2log             who was the bottleneck
@@ -105,7 +108,7 @@ pub struct FilesArgs {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Of a sniffer's table: this RNTI's grants (default: the one with the most bytes)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub rnti: Option<u16>,
     /// Limits on the time.
     #[command(flatten)]
@@ -116,10 +119,10 @@ pub struct FilesArgs {
 #[derive(Debug, Clone, Copy, Args)]
 pub struct LimitArgs {
     /// Leave out what is before: seconds since the start, HH:MM:SS (UTC) or a date and time
-    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = TimePoint::parse)]
     pub from: Option<TimePoint>,
     /// Leave out what is from then on
-    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = TimePoint::parse)]
     pub to: Option<TimePoint>,
 }
 
@@ -154,7 +157,7 @@ pub struct DecodeArgs {
     #[arg(short, long, value_name = "DIR", conflicts_with = "format")]
     pub output: Option<PathBuf>,
     /// Only this subscription of a multi-SIM phone
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u8>)]
     pub sim: Option<u8>,
 }
 
@@ -192,29 +195,40 @@ pub struct AnalysisArgs {
     #[arg(long, value_enum, default_value_t = Evidence::Auto)]
     pub evidence: Evidence,
     /// `paper`: a burst begins above this share of the cell's PRBs
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9, allow_negative_numbers = true, value_parser = share)]
     pub start_threshold: f64,
     /// `paper`: a burst may end below this share of the cell's PRBs
-    #[arg(long, value_name = "SHARE", default_value_t = 0.4, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.4, allow_negative_numbers = true, value_parser = share)]
     pub end_threshold: f64,
     /// The application's transfers: a CSV with id,start_us,end_us,bytes (or start_tti,end_tti)
     #[arg(long, value_name = "FILE")]
     pub transfers: Option<PathBuf>,
     /// Without --transfers: a pause of this many ms separates transfers
-    #[arg(long, value_name = "MS", default_value_t = 500)]
+    #[arg(long, value_name = "MS", default_value_t = 500, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub pause_ms: u32,
     /// Without --transfers: activity of fewer bytes is no transfer
-    #[arg(long, value_name = "BYTES", default_value_t = 20_000)]
+    #[arg(long, value_name = "BYTES", default_value_t = 20_000, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub min_bytes: u64,
     /// Link demand from which the downlink is the bottleneck
-    #[arg(long, value_name = "SHARE", default_value_t = 0.90, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.90, allow_negative_numbers = true, value_parser = share)]
     pub radio_at_least: f64,
     /// Link demand under which it is not
-    #[arg(long, value_name = "SHARE", default_value_t = 0.75, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.75, allow_negative_numbers = true, value_parser = share)]
     pub not_radio_below: f64,
     /// Which subscription of a multi-SIM phone (default: the one with the most data)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u8>)]
     pub sim: Option<u8>,
+}
+
+/// A whole number without a sign.
+fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    Err(match text.parse::<u64>() {
+        Ok(_) => "the number is too large".into(),
+        Err(_) => "give a number of 0 or more, without a fraction".into(),
+    })
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -331,16 +345,16 @@ pub struct PacketsArgs {
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,8080")]
     pub proxy_ports: Vec<u16>,
     /// A flow ends after this many seconds without a packet
-    #[arg(long, value_name = "S", default_value_t = 3600)]
+    #[arg(long, value_name = "S", default_value_t = 3600, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub idle_s: u32,
     /// The radio is idle after this many seconds without a packet (promotion delay)
-    #[arg(long, value_name = "S", default_value_t = 13)]
+    #[arg(long, value_name = "S", default_value_t = 13, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub promotion_idle_s: u32,
     /// The radio's tail in seconds (energy)
-    #[arg(long, value_name = "S", default_value_t = 10)]
+    #[arg(long, value_name = "S", default_value_t = 10, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub tail_s: u32,
     /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
-    #[arg(long, value_name = "MBPS", default_value = "30", value_parser = send_rate)]
+    #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate)]
     pub send_rate: SendRateBar,
 }
 
@@ -433,7 +447,7 @@ pub struct LabRunArgs {
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     /// Another seed than the scenario's own
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
 }
 

@@ -83,6 +83,8 @@ pub(crate) enum Outcome {
     Done,
     /// A stated budget was exceeded.
     OverBudget,
+    /// There was nothing to read.
+    NothingRead,
     /// Done, but the input was damaged.
     Damaged,
 }
@@ -97,6 +99,7 @@ impl Outcome {
         match self {
             Self::Done => 0,
             Self::OverBudget => 1,
+            Self::NothingRead => 3,
             Self::Damaged => 4,
         }
     }

@@ -1,7 +1,5 @@
 //! Printing: tables a person can read, documents, warnings.
 
-#![allow(clippy::print_stderr, reason = "standard error is where warnings belong")]
-
 use std::io::{IsTerminal, Write};
 
 use airmile::{Document, FileReport, Missing};
@@ -17,15 +15,21 @@ const SHOWN_PROBLEMS: usize = 5;
 pub fn error(error: &anyhow::Error) {
     // The facade's errors have their causes in their words.
     match error.downcast_ref::<airmile::Error>() {
-        Some(error) => eprintln!("airmile: {error}"),
-        None => eprintln!("airmile: {error:#}"),
+        Some(error) => to_stderr(&format!("airmile: {error}")),
+        None => to_stderr(&format!("airmile: {error:#}")),
     }
+}
+
+/// A line on standard error. That nobody reads it any more (`2>&1 | head`)
+/// cannot be told to anybody.
+fn to_stderr(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 /// A warning.
 pub fn warn(global: &Global, text: &str) {
     if !global.quiet {
-        eprintln!("airmile: {text}");
+        to_stderr(&format!("airmile: {text}"));
     }
 }
 

@@ -172,10 +172,15 @@ fn exit_statuses() {
     assert_eq!(status(&["diagnose", "/no/such/file"]), 3);
 
     let mut bytes = fs::read(&log).unwrap();
-    // A rotated log begins and ends in the middle of a frame: not damage.
+    // A rotated log begins in the middle of a frame: not damage.
     let torn = path(&run, "torn.mi2log");
-    fs::write(&torn, &bytes[100..bytes.len() - 100]).unwrap();
+    fs::write(&torn, &bytes[100..]).unwrap();
     assert_eq!(status(&["diagnose", &torn]), 0);
+    // One that ends in the middle of one has lost it.
+    fs::write(&torn, &bytes[..bytes.len() - 100]).unwrap();
+    let out = airmile(&["diagnose", &torn]);
+    assert_eq!(out.status.code(), Some(4));
+    assert!(text(&out.stderr).contains("last HDLC frame is torn"), "{}", text(&out.stderr));
     // Bytes turned over in the middle are.
     let middle = bytes.len() / 2;
     bytes[middle..middle + 400].iter_mut().for_each(|b| *b ^= 0x5a);
@@ -198,16 +203,108 @@ fn errors_say_what_to_do() {
     for (path, says) in [
         (file("empty.mi2log", b""), "is empty"),
         (file("a.isf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), ".dlf"),
-        (file("a.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0"), "packet capture"),
+        (file("a.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0"), "`airmile packets` reads it"),
         (file("a.png", b"\x89PNG\r\n\x1a\n"), "no known kind"),
         (file("a.csv", b"tti,dir\n1,dl\n"), "no known kind"),
-        (dir.path().to_str().unwrap().to_owned(), "directory"),
     ] {
         let out = airmile(&["diagnose", &path]);
         assert_eq!(out.status.code(), Some(3), "{path}");
         assert!(text(&out.stderr).contains(says), "{path}: {}", text(&out.stderr));
         assert!(out.stdout.is_empty());
+        let out = airmile(&["inspect", &path]);
+        assert_eq!(out.status.code(), Some(3), "inspect {path}");
+        assert!(text(&out.stderr).contains(says), "{path}: {}", text(&out.stderr));
     }
+}
+
+#[test]
+fn inspect_of_one_useful_file_among_others_is_done() {
+    let (_keep, run) = sample("sample-download");
+    let (log, empty) = (path(&run, "modem.mi2log"), path(&run, "empty.qmdl"));
+    fs::write(&empty, b"").unwrap();
+    let found = document("inspect", &["inspect", &log, &empty]);
+    assert_eq!(found["usable_files"], 1);
+    assert_eq!(status(&["inspect", &log, &empty]), 0);
+    let nothing = document("inspect", &["inspect", &empty]);
+    assert_eq!(nothing["usable_files"], 0);
+}
+
+#[test]
+fn numbers_under_zero_are_told_of() {
+    for args in [
+        &["radio", "x", "--pause-ms", "-1"][..],
+        &["diagnose", "x", "--min-bytes", "-1"],
+        &["diagnose", "x", "--from", "-5"],
+        &["decode", "x", "--to", "-0.5"],
+        &["radio", "x", "--sim", "-1"],
+        &["packets", "x", "--idle-s", "-1"],
+    ] {
+        let out = airmile(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        let told = text(&out.stderr);
+        assert!(told.contains("give a number of 0 or more"), "{args:?}: {told}");
+    }
+    let out = airmile(&["radio", "x", "--radio-at-least", "-0.1"]);
+    assert!(text(&out.stderr).contains("give a share between 0 and 1"));
+}
+
+/// `airmile diagnose X 2>&1 | head -1`: nobody reads on, which is no failure.
+#[test]
+fn a_reader_that_has_seen_enough_ends_it_quietly() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    let damaged = path(&run, "damaged.mi2log");
+    let mut bytes = fs::read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 400].iter_mut().for_each(|b| *b ^= 0x5a);
+    fs::write(&damaged, bytes).unwrap();
+    for args in [["diagnose", &damaged], ["decode", &damaged], ["diagnose", "/no/such/file"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = Command::new(env!("CARGO_BIN_EXE_airmile"))
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer)
+            .status()
+            .unwrap();
+        let quiet = if args[1] == damaged { 0 } else { 3 };
+        assert_eq!(status.code(), Some(quiet), "{args:?}");
+    }
+}
+
+#[test]
+fn two_builds_can_be_told_apart() {
+    let out = airmile(&["--version"]);
+    let version = text(&out.stdout);
+    let version = version.trim().strip_prefix("airmile ").unwrap();
+    let number = env!("CARGO_PKG_VERSION");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let git = Command::new("git").arg("-C").arg(&root).args(["rev-parse", "HEAD"]).output();
+    match git {
+        Ok(git) if git.status.success() && root.join(".git").exists() => {
+            let commit = version.strip_prefix(number).unwrap().trim();
+            let commit = commit.strip_prefix('(').and_then(|c| c.strip_suffix(')')).unwrap();
+            assert!(commit.len() >= 10 && text(&git.stdout).starts_with(commit), "{version}");
+        }
+        _ => assert_eq!(version, number),
+    }
+}
+
+/// Names of rates are the glossary's, wherever they are told.
+#[test]
+fn rates_have_one_name_each() {
+    let (_keep, run) = sample("sample-rate-limited");
+    let log = path(&run, "modem.mi2log");
+    let answer = document("diagnose", &["diagnose", &log]);
+    let told = text(&airmile(&["diagnose", &log]).stdout);
+    let table = text(&airmile(&["radio", &log]).stdout);
+    let transfer = &answer["transfers"][0];
+    let mbps = |field: &str| format!("{:.2}", transfer[field].as_f64().unwrap() / 1e6);
+    let (link, inside) = (mbps("link_throughput_bps"), mbps("burst_throughput_bps"));
+    assert!(told.contains(&format!("link throughput {link} Mbit/s")), "{told}");
+    assert!(told.contains(&format!("rate inside bursts {inside} Mbit/s")), "{told}");
+    assert!(table.contains("link throughput Mbit/s") && table.contains(&link), "{table}");
 }
 
 #[test]

@@ -141,6 +141,27 @@ fn empty_input_holds_nothing() {
     assert_eq!(deframer.container(), None);
 }
 
+/// What is torn at the end of a log's last part is lost, and told as damage.
+#[test]
+fn a_torn_end_of_the_last_part_is_damage() {
+    let whole = hdlc_of(&some_logs(4));
+    for (finish, severity) in [
+        (Deframer::finish as fn(&mut Deframer), Severity::Normal),
+        (Deframer::finish_last, Severity::Damage),
+    ] {
+        let mut deframer = Deframer::new();
+        deframer.push(&whole[..whole.len() - 4]);
+        finish(&mut deframer);
+        let mut told = Vec::new();
+        while let Some(event) = deframer.poll() {
+            if let Event::Problem(problem) = event {
+                told.push(problem.severity);
+            }
+        }
+        assert_eq!(told, [severity]);
+    }
+}
+
 #[test]
 fn a_torn_first_and_last_frame_are_normal() {
     let logs = some_logs(5);

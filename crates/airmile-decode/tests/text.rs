@@ -96,6 +96,11 @@ fn qcat_tables() {
     assert_eq!(rows, expected);
     assert_eq!(grants(&records)[3].rnti, RntiType::Si);
     assert_eq!(grants(&records)[4].position.numerology, 1);
+    // The last slot was written at once; the one before it is half a ms older,
+    // though it is in the frame before.
+    let ns: Vec<_> = grants(&records).iter().skip(4).map(|g| g.at.unwrap().ns).collect();
+    assert_eq!(ns[1] - ns[0], 500_000);
+    assert_eq!(ns[1] % 1_000_000_000, 140_000_000);
     // The row with an `x` and the one that continues it, each at its place.
     let places: Vec<_> = stats.problems.iter().map(|p| p.offset as usize).collect();
     let bad = QCAT.find("   |  2|       x|").unwrap();
@@ -151,6 +156,11 @@ fn the_public_nr_sample() {
         row(632 * 20 + 17, 3, 349, 8, 2, false),
     ];
     assert_eq!(rows, expected);
+    // 17:29:19.449705, when slot 3 of frame 632 was written, and a slot is
+    // half a ms: each at its distance from it, and none after it was written.
+    let slots_off = [-7, 0, 3, 4, 7, 10, 14];
+    let us: Vec<_> = grants(&records).iter().map(|g| g.at.unwrap().ns / 1_000).collect();
+    assert_eq!(us, slots_off.map(|slots| 62_959_449_705 + slots * 500));
     let layers = grants(&records).iter().all(|g| g.layers == Some(4) && g.rnti == RntiType::C);
     assert!(layers);
     // The summary lines are not packets of their own.

@@ -151,13 +151,16 @@ pub struct BurstsSeen {
     pub bytes: u64,
     /// TTIs in which they sent, the last one of each included.
     pub sending_ttis: i64,
-    /// TTIs of the longest.
-    pub longest_ttis: i64,
     /// How many were closed by what.
     pub closed_by: BTreeMap<&'static str, u64>,
+    start: i64,
     /// Burst bounds reach this far.
     covered_to: i64,
     longest_empty: (i64, i64),
+    /// TTIs of the longest burst before the last one, inside the span.
+    longest_before: i64,
+    /// The last burst, inside the span.
+    last: (i64, i64),
 }
 
 impl BurstsSeen {
@@ -166,10 +169,12 @@ impl BurstsSeen {
             count: 0,
             bytes: 0,
             sending_ttis: 0,
-            longest_ttis: 0,
             closed_by: BTreeMap::new(),
+            start,
             covered_to: start,
             longest_empty: (start, start),
+            longest_before: 0,
+            last: (start, start),
         }
     }
 
@@ -177,10 +182,21 @@ impl BurstsSeen {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(burst.bytes);
         self.sending_ttis = self.sending_ttis.saturating_add(burst.n_tti().saturating_add(1));
-        self.longest_ttis = self.longest_ttis.max(burst.n_tti());
+        // Bursts are in order and apart: only the last one may outlast the span.
+        let (from, to) = self.last;
+        self.longest_before = self.longest_before.max(to.saturating_sub(from));
+        self.last = (burst.start_tti.0.max(self.start), burst.end_tti.0);
         *self.closed_by.entry(burst.closed_by.as_str()).or_default() += 1;
         self.longest_empty = self.longest_empty_until(burst.start_tti).into_tti();
         self.covered_to = self.covered_to.max(burst.end_tti.0);
+    }
+
+    /// TTIs of the longest burst, as far as it is inside the whole, which ends
+    /// at `end`.
+    #[must_use]
+    pub fn longest_until(&self, end: TtiIndex) -> i64 {
+        let (from, to) = self.last;
+        self.longest_before.max(to.min(end.0).saturating_sub(from))
     }
 
     /// The longest span without a burst, where the whole ends at `end`.

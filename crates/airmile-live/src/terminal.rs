@@ -146,7 +146,7 @@ fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer])
             right(format!("{:.1} s", m.duration_ms / 1e3)),
             right(m.bytes.map_or_else(|| "-".to_owned(), size)),
             right(m.link_demand.map_or_else(|| "-".to_owned(), |d| format!("{:.0} %", d * 100.0))),
-            right(m.burst_throughput_bps.map_or_else(|| "-".to_owned(), mbps)),
+            right(m.link_throughput_bps.map_or_else(|| "-".to_owned(), mbps)),
             verdict,
             Cell::from(state_words(transfer.state)),
         ])

@@ -159,10 +159,11 @@ pub struct TransferFinding {
     pub unknown_ms: f64,
     /// Throughput time / duration.
     pub link_demand: Option<f64>,
-    /// Bytes / throughput time, in bits per second.
+    /// Link throughput, in bits per second: bytes / throughput time. Bytes that
+    /// emptied the queue at once count, their TTIs do not.
     pub link_throughput_bps: Option<f64>,
-    /// What the link gave while data waited, in bits per second: bytes of the
-    /// transfer's bursts over their TTIs, the last ones included.
+    /// Rate inside bursts, in bits per second: bytes of the transfer's bursts
+    /// over their TTIs, the last ones included.
     pub burst_throughput_bps: Option<f64>,
     /// What it rests on; null where the log holds none of it.
     pub evidence: Option<Evidence>,

@@ -9,7 +9,8 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Normal for a rotated log: a torn first or last frame. Not damage.
+    /// Normal for a rotated log: a torn first frame, or a torn last one of a
+    /// part that another follows. Not damage.
     Normal,
     /// Worth knowing; what is around it was read.
     Warning,

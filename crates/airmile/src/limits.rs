@@ -35,6 +35,11 @@ impl TimePoint {
             seconds(text).map(Self::SinceStart)
         };
         parsed.ok_or_else(|| {
+            if text.parse::<f64>().is_ok_and(|seconds| seconds < 0.0) {
+                return Error::Option(format!(
+                    "{text} is before the start: give a number of 0 or more"
+                ));
+            }
             Error::Option(format!(
                 "{text:?} is no time: give seconds since the start (12.5), a time of day in UTC \
                  (12:01:29.5) or a date and time (2018-08-25T12:01:29Z)"
@@ -171,6 +176,8 @@ mod tests {
         for wrong in ["", "x", "1.2.3", "25:00:00", "2018-13-01T00:00:00", "-5", "1e3"] {
             assert!(TimePoint::parse(wrong).is_err(), "{wrong}");
         }
+        let told = TimePoint::parse("-5").unwrap_err().to_string();
+        assert!(told.contains("give a number of 0 or more"), "{told}");
     }
 
     #[test]

@@ -122,3 +122,24 @@ fn an_uplink_alone_is_drawn_too() {
     assert!(whole.series.dl.blocks.is_empty());
     assert_eq!(array(&html(&whole), "ul.share")[..100], [51; 100]);
 }
+
+/// A log may hold RLC PDUs and no allocation: bursts, but no blocks.
+#[test]
+fn the_axis_covers_bursts_without_an_allocation() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rlc.csv");
+    let mut text = String::from("tti,dir,bearer,sn,size_bytes,poll\n");
+    for (sn, tti) in (5_000..5_400).enumerate() {
+        text.push_str(&format!("{tti},dl,3,{sn},1000,{}\n", u8::from(tti % 100 == 99)));
+    }
+    std::fs::write(&path, text).unwrap();
+    let inputs = Inputs { files: vec![path], ..Inputs::default() };
+    let whole = report(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    assert!(whole.series.dl.blocks.is_empty());
+    let last = whole.radio.bursts.iter().map(|b| b.end_tti.0).max().unwrap();
+    let head = json(&html(&whole), "airmile-series");
+    let first = head["first_tti"].as_i64().unwrap();
+    assert_eq!(first, 4_096, "the block before the first burst");
+    assert_eq!(first + head["n_tti"].as_i64().unwrap(), last);
+    assert!(whole.diagnosis.session.says.contains("RLC poll bits show when data waited"));
+}

@@ -36,6 +36,18 @@ export interface Sample {
   scheduled: number[];
 }
 
+/**
+ * The mean share over a sample; `null` where something was scheduled, but its
+ * share is known nowhere (the cell's bandwidth is not).
+ */
+export function meanShare(sample: Sample): number | null {
+  const means = sample.mean.flatMap((mean) => mean ?? []);
+  const scheduled = sample.scheduled.some((share) => share > 0);
+  if (means.length === 0 || (scheduled && !sample.max.some((max) => max !== null && max > 0)))
+    return null;
+  return means.reduce((sum, mean) => sum + mean, 0) / means.length;
+}
+
 /** The bucket width for a span: the least power of two that gives at most `n` buckets. */
 export function bucketWidth(span: number, n: number): number {
   let width = 1;

@@ -103,10 +103,11 @@ function burstsTable(
 ): HTMLElement {
   const bursts = series.bursts[dir];
   const { spans } = bursts;
+  const slots = series.head.tti_ms < 1;
   const columns = [
-    { name: "start TTI" },
+    { name: slots ? "start slot" : "start TTI" },
     { name: "start (UTC)" },
-    { name: "TTIs" },
+    { name: slots ? `slots of ${series.head.tti_ms} ms` : "TTIs" },
     { name: "scheduled" },
     { name: "bytes" },
     { name: "opened by", text: true },

@@ -2,7 +2,8 @@
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, section } from "../dom";
-import { count, duration, elapsed, percent, plural, timeOfDay } from "../format";
+import { duration, elapsed, percent, plural, timeOfDay } from "../format";
+import { meanShare } from "../data/pyramid";
 import type { Series } from "../series";
 import { View } from "../view";
 import { allocationPanel } from "./allocation";
@@ -148,12 +149,7 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
 
 /** From the first thing that is drawn; the axis itself begins at a block. */
 function fullRange(document: DiagnoseDocument, series: Series): { from: number; to: number } {
-  const starts: number[] = [];
-  for (const dir of ["dl", "ul"] as const) {
-    const { codes, blocks, blockTtis } = series.allocation[dir];
-    const at = codes.findIndex((code) => code !== 0);
-    if (at >= 0) starts.push((blocks[0] ?? 0) * blockTtis + (at % blockTtis));
-  }
+  const starts = series.starts();
   for (const transfer of document.transfers) {
     const at = series.offset(transfer.start_tti);
     if (at >= 0) starts.push(at);
@@ -194,8 +190,7 @@ function summary(
   const whole = span >= (view.full.to - first) * 0.999;
   const width = 2 ** Math.max(0, Math.floor(Math.log2(span / 64)));
   const sample = series.allocation[dir].sample(from, to, width);
-  const means = sample.mean.flatMap((mean) => mean ?? []);
-  const mean = means.reduce((sum, m) => sum + m, 0) / Math.max(1, means.length);
+  const mean = meanShare(sample);
   const step = span * tti_ms < 1_000 ? 1 : span * tti_ms < 10_000 ? 10 : 1_000;
   const at = (tti: number): string => elapsed((tti - first) * tti_ms, step);
   const inside = document.transfers.filter(
@@ -206,7 +201,8 @@ function summary(
       `${dir === "dl" ? "downlink" : "uplink"}: ${plural(b - a, "burst")}, data waited for ` +
       `${percent(spans.cover(from, to) / span)} of the time`,
   ];
-  if (means.length > 0) parts.push(`on average ${percent(mean, 1)} of the cell's PRBs`);
+  if (mean !== null) parts.push(`on average ${percent(mean, 1)} of the cell's PRBs`);
+  else parts.push("its share of the cell's PRBs is unknown");
   if (inside.length > 0) {
     const ids = inside.slice(0, 4).map((t) => t.id);
     const more = inside.length > 4 ? ` and ${inside.length - 4} more` : "";
@@ -234,7 +230,7 @@ function readout(
   const i = bursts.spans.at(tti);
   if (i >= 0) {
     parts.push(
-      `burst of ${count(bursts.spans.length(i))} TTIs, opened by ` +
+      `burst of ${duration(bursts.spans.length(i) * series.head.tti_ms)}, opened by ` +
         `${series.bound(bursts.openedBy[i])}, closed by ${series.bound(bursts.closedBy[i])} ` +
         `(${bursts.confidence[i] ?? 0} % sure)`,
     );

@@ -45,7 +45,7 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   for (const item of transfer.evidence) evidence.append(h("li", {}, link(item, transfer, locate)));
   if (typeof transfer.counterfactual_ms === "number") {
     const took = duration(transfer.counterfactual_ms);
-    evidence.append(h("li", {}, `had its data been there in time, it would have taken ${took}`));
+    evidence.append(h("li", {}, `had its data been there in time, it would have taken ${took}, at the rate inside bursts`));
   }
   const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
   if (transfer.verdict !== "unknown") {

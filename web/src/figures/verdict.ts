@@ -50,11 +50,17 @@ function transfersFact(document: DiagnoseDocument): string {
   return n === 0 ? "none" : `${n} (${from})`;
 }
 
+/** What a carrier's frequency number is called. */
+export function arfcnName(document: Pick<DiagnoseDocument, "evidence_counts">): string {
+  const { nr_blocks, dl_blocks, ul_blocks } = document.evidence_counts;
+  return nr_blocks > 0 && nr_blocks === dl_blocks + ul_blocks ? "NR-ARFCN" : "EARFCN";
+}
+
 function cellFact(document: DiagnoseDocument): string {
   const parts: string[] = [];
   const cell = document.cells.toSorted((a, b) => b.measurements - a.measurements)[0];
   if (typeof cell?.pci === "number") parts.push(`PCI ${cell.pci}`);
-  if (typeof cell?.earfcn === "number") parts.push(`EARFCN ${cell.earfcn}`);
+  if (typeof cell?.earfcn === "number") parts.push(`${arfcnName(document)} ${cell.earfcn}`);
   if (document.cells.length > 1) parts.push(`and ${document.cells.length - 1} more`);
   if (document.n_prb_cell) parts.push(`${document.n_prb_cell} PRBs`);
   return parts.join(", ");

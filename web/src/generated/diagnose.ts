@@ -144,11 +144,12 @@ export interface TransferDiagnosis {
    */
   link_demand?: number | null;
   /**
-   * Bytes / throughput time in bits per second.
+   * Link throughput in bits per second: bytes / throughput time.
    */
   link_throughput_bps?: number | null;
   /**
-   * What the link gave while data waited, in bits per second.
+   * Rate inside bursts in bits per second: bytes of its bursts / their TTIs,
+   * the last ones included.
    */
   burst_throughput_bps?: number | null;
   /**
@@ -182,7 +183,8 @@ export interface EvidenceItem {
   to_tti: number;
 }
 /**
- * A serving cell that was measured.
+ * A serving cell that was measured, or that another message told of where
+ * none was.
  */
 export interface ServingCell {
   /**
@@ -190,7 +192,7 @@ export interface ServingCell {
    */
   pci?: number | null;
   /**
-   * Downlink EARFCN.
+   * Downlink EARFCN; in NR the NR-ARFCN.
    */
   earfcn?: number | null;
   /**
@@ -207,7 +209,11 @@ export interface EvidenceCounts {
    */
   dl_blocks: number;
   /**
-   * Of them, with a known number of PRBs.
+   * Blocks of NR, of either direction; the others are LTE's.
+   */
+  nr_blocks: number;
+  /**
+   * Of the downlink blocks, with a known number of PRBs.
    */
   dl_blocks_with_prb: number;
   /**

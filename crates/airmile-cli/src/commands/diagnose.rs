@@ -112,7 +112,8 @@ fn explanation(transfer: &TransferDiagnosis) -> String {
     }
     if let Some(ms) = transfer.counterfactual_ms {
         out.push_str(&format!(
-            "  - had its data been there in time, it would have taken {ms:.0} ms\n"
+            "  - had its data been there in time, it would have taken {ms:.0} ms, at the rate \
+             inside bursts\n"
         ));
     }
     out.push_str(&format!("  next: {}\n", transfer.next_step));

@@ -20,6 +20,10 @@ pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
         output::print(&text(&report))?;
         output::problems(global, &report.files);
     }
+    if report.usable_files == 0 {
+        output::warn(global, "nothing could be read");
+        return Ok(Outcome::NothingRead);
+    }
     Ok(Outcome::of(damaged))
 }
 

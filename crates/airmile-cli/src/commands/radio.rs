@@ -1,7 +1,7 @@
 //! `airmile radio`.
 
 use airmile::model::{Direction, TransferFinding};
-use airmile::{CellLoad, RadioReport, export};
+use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, export};
 use anyhow::Result;
 
 use super::{settle, time_of_day};
@@ -75,9 +75,10 @@ fn loss_line(report: &RadioReport) -> String {
 
 fn cell_line(report: &RadioReport) -> String {
     let mut parts = Vec::new();
+    let arfcn = if report.evidence_counts.is_nr() { "NR-ARFCN" } else { "EARFCN" };
     for cell in &report.cells {
         parts.push(format!(
-            "PCI {} EARFCN {}",
+            "PCI {} {arfcn} {}",
             or_dash(cell.pci, |p| p.to_string()),
             or_dash(cell.earfcn, |e| e.to_string())
         ));
@@ -95,7 +96,9 @@ fn cell_line(report: &RadioReport) -> String {
 fn load_line(report: &RadioReport) -> String {
     let told = &report.cell_load;
     if told.is_empty() {
-        let why = match (report.evidence_counts.measurements, report.n_prb_cell) {
+        let counts = &report.evidence_counts;
+        let why = match (counts.measurements, report.n_prb_cell) {
+            (0, _) if counts.is_nr() => "it is told of LTE only",
             (0, _) => "no signal measurements (0xB193)",
             (_, None) => "the cell's bandwidth is not known",
             _ if report.cell_load_untold == 0 => "no measurements of the primary cell",
@@ -117,9 +120,11 @@ fn load_line(report: &RadioReport) -> String {
     if let Some(bps) = median(|w| w.capacity_bps) {
         line.push_str(&format!(" that would carry {} Mbit/s", mbps(bps)));
     }
+    let confidence = median(|w| Some(w.confidence));
+    let rough = if confidence.is_some_and(|c| c < ROUGH_CONFIDENCE) { " (rough)" } else { "" };
     line.push_str(&format!(
-        "; confidence {}; {} windows",
-        or_dash(median(|w| Some(w.confidence)), percent),
+        "; confidence {}{rough}; {} windows",
+        or_dash(confidence, percent),
         told.len()
     ));
     match report.cell_load_untold {
@@ -140,7 +145,7 @@ fn transfers_table(transfers: &[TransferFinding]) -> String {
             or_dash(t.throughput_time_ms, |x| format!("{x:.0}")),
             or_dash(t.active_time_ms, |x| format!("{x:.0}")),
             or_dash(t.link_demand, percent),
-            or_dash(t.burst_throughput_bps, mbps),
+            or_dash(t.link_throughput_bps, mbps),
             format!("{} ({:.0} %)", t.verdict, t.confidence * 100.0),
             or_dash(t.evidence, |e| e.to_string()),
         ]
@@ -154,7 +159,7 @@ fn transfers_table(transfers: &[TransferFinding]) -> String {
         "throughput time ms",
         "active ms",
         "link demand",
-        "link Mbit/s",
+        "link throughput Mbit/s",
         "verdict (confidence)",
         "evidence",
     ];
@@ -182,8 +187,13 @@ fn bursts_text(report: &RadioReport, dir: Direction, all: bool) -> String {
             format!("{:.0} %", b.confidence * 100.0),
         ]
     });
-    let header =
-        ["start TTI", "TTIs", "scheduled", "bytes", "opened by", "closed by", "confidence"];
+    let slots = format!("slots of {} ms", report.tti_ms);
+    let (start, lasts) = if report.evidence_counts.is_nr() {
+        ("start slot", &*slots)
+    } else {
+        ("start TTI", "TTIs")
+    };
+    let header = [start, lasts, "scheduled", "bytes", "opened by", "closed by", "confidence"];
     let title = match bursts.len() {
         n if n > shown => format!("\nBursts, {dir}: {n}, the longest {shown} (-v shows all):\n"),
         n => format!("\nBursts, {dir}: {n}:\n"),

@@ -142,7 +142,8 @@ impl LogReader {
 
     /// The end of the log: all that waits goes to `sink`.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Tagged)) {
-        self.end_file(sink);
+        self.deframer.finish_last();
+        self.drain(sink);
         for (&subscription, assembler) in &mut self.assemblers {
             assembler.finish();
             while let Some(record) = assembler.poll() {

@@ -19,7 +19,8 @@
 //! Damage never ends the reading. HDLC goes on at the next terminator. DLF,
 //! which has no marks, goes on at the next place where two plausible heads are
 //! chained. A piece at the beginning or end of a stream that is no frame is
-//! [`Severity::Normal`]: logs are rotated in the middle of one.
+//! [`Severity::Normal`]: logs are rotated in the middle of one. At the end of the
+//! last part it is damage: what it held is lost.
 
 mod hdf;
 
@@ -97,6 +98,8 @@ pub struct Deframer {
     frame: Vec<u8>,
     container: Option<Container>,
     finished: bool,
+    /// Whether no other part of the log follows this stream.
+    last: bool,
     /// Whether a frame has been found, good or bad.
     begun: bool,
     /// A piece that is no frame: normal if nothing follows it.
@@ -245,9 +248,19 @@ impl Deframer {
         self.counts.bytes += bytes.len() as u64;
     }
 
-    /// No more bytes follow.
+    /// No more bytes follow; another part of a rotated log may.
     pub fn finish(&mut self) {
         self.finished = true;
+    }
+
+    /// No more bytes follow, nor another part: what is torn at the end is lost.
+    pub fn finish_last(&mut self) {
+        self.last = true;
+        self.finish();
+    }
+
+    const fn torn_end(&self) -> Severity {
+        if self.last { Severity::Damage } else { Severity::Normal }
     }
 
     /// The next event; `None` until more bytes are pushed.
@@ -447,7 +460,7 @@ impl Deframer {
         if let Some(mut held) = self.held.take() {
             // Only a torn piece may follow it.
             if left == 0 && self.counts.good_frames > 0 {
-                held.severity = Severity::Normal;
+                held.severity = self.torn_end();
             }
             return Some(Found::Problem(held));
         }
@@ -460,7 +473,7 @@ impl Deframer {
             (Severity::Damage, format!("no DIAG frame or record in {left} bytes"))
         } else {
             let what = format!("last HDLC frame is torn: {left} bytes without terminator");
-            (Severity::Normal, what)
+            (self.torn_end(), what)
         };
         Some(Found::Problem(Problem { offset, severity, what }))
     }
@@ -575,6 +588,6 @@ impl Deframer {
         self.counts.bad_frames += 1;
         let len = len.max(dlf::HEADER_LEN);
         let what = format!("last DLF record is torn: {left} bytes of at least {len}");
-        Found::Problem(Problem { offset, severity: Severity::Normal, what })
+        Found::Problem(Problem { offset, severity: self.torn_end(), what })
     }
 }

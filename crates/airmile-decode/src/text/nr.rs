@@ -182,15 +182,23 @@ const HORIZON_NS: i64 = 2_000_000_000;
 const MAX_OFF_FRAMES: i64 = 100;
 const FRAME_NS: i64 = 10_000_000;
 
+/// Frames count to 1023 (TS 38.211, 4.3.1).
+const PERIOD_NS: i64 = 1024 * FRAME_NS;
+
 /// Places blocks in time and gives them in order.
+///
+/// A block was written at or after its slot, so the least of `time of writing
+/// - slot` over a timing segment is taken for the clock at slot 0.
 #[derive(Debug, Default)]
 pub(super) struct NrOrder {
-    /// Time of writing, frame: of the record that was delayed least.
-    anchor: Option<(i64, i64)>,
+    /// Clock at slot 0 of frame 0, of the block that was delayed least.
+    origin_ns: Option<i64>,
     segment: u32,
     cells: BTreeMap<u8, (Option<u16>, Option<u32>)>,
     /// By timing segment and time since frame 0.
     waiting: BTreeMap<(u32, i64), Vec<Record>>,
+    /// `origin_ns` of the segments that have ended.
+    ended: BTreeMap<u32, i64>,
 }
 
 impl NrOrder {
@@ -198,15 +206,11 @@ impl NrOrder {
         let cell = (status.pci, status.arfcn);
         let known = self.cells.insert(status.carrier, cell);
         if known.is_some_and(|known| known != cell) && status.carrier == 0 {
-            self.segment += 1;
-            self.anchor = None;
+            self.next_segment();
         }
-        let frame = self.unwrap(at.ns, i64::from(status.frame));
-        let (anchor_ns, anchor_frame) = self.anchor.unwrap_or((at.ns, frame));
         let slots = 10_i64 << status.mu;
-        // By the counter, and on the clock.
-        let counted = frame * FRAME_NS + i64::from(status.slot) * FRAME_NS / slots;
-        let ns = (counted - anchor_frame * FRAME_NS).saturating_add(anchor_ns);
+        let in_frame_ns = i64::from(status.slot) * FRAME_NS / slots;
+        let counted = self.unwrap(at.ns, i64::from(status.frame) * FRAME_NS + in_frame_ns);
         if known != Some(cell) {
             let info = CellInfo {
                 at: Some(at),
@@ -223,45 +227,63 @@ impl NrOrder {
             self.waiting.entry((self.segment, counted)).or_default().push(info.into());
         }
         let mut grant = status.grant;
-        grant.at = Some(Stamp::modem(ns));
         grant.position = Position {
             timing_segment: self.segment,
             cell: status.carrier,
             numerology: status.mu,
-            tti: TtiIndex(frame.saturating_mul(slots) + i64::from(status.slot)),
+            tti: TtiIndex(counted.div_euclid(FRAME_NS) * slots + i64::from(status.slot)),
         };
         self.waiting.entry((self.segment, counted)).or_default().push(grant.into());
     }
 
-    fn unwrap(&mut self, at_ns: i64, frame: i64) -> i64 {
-        let Some((anchor_ns, anchor)) = self.anchor else {
-            self.anchor = Some((at_ns, frame));
-            return frame;
-        };
-        let predicted = anchor + at_ns.saturating_sub(anchor_ns).div_euclid(FRAME_NS);
-        let periods = (predicted - frame + 512).div_euclid(1024);
-        let index = frame + 1024 * periods;
-        if (index - predicted).abs() > MAX_OFF_FRAMES {
-            self.segment += 1;
-            self.anchor = Some((at_ns, index));
-        } else if index > predicted {
-            self.anchor = Some((at_ns, index));
+    fn next_segment(&mut self) {
+        if let Some(origin_ns) = self.origin_ns.take() {
+            self.ended.insert(self.segment, origin_ns);
         }
-        index
+        self.segment += 1;
     }
 
-    /// Gives what is before the horizon, or all.
+    /// Time since frame 0 of a slot, of which the time since the last frame 0
+    /// and the time of writing are known.
+    fn unwrap(&mut self, at_ns: i64, in_period_ns: i64) -> i64 {
+        let Some(origin_ns) = self.origin_ns else {
+            self.origin_ns = Some(at_ns.saturating_sub(in_period_ns));
+            return in_period_ns;
+        };
+        let latest = at_ns.saturating_sub(origin_ns);
+        let periods =
+            latest.saturating_sub(in_period_ns).saturating_add(PERIOD_NS / 2).div_euclid(PERIOD_NS);
+        let counted = in_period_ns.saturating_add(periods.saturating_mul(PERIOD_NS));
+        let ahead = counted.saturating_sub(latest);
+        if ahead.saturating_abs() > MAX_OFF_FRAMES * FRAME_NS {
+            self.next_segment();
+            self.origin_ns = Some(at_ns.saturating_sub(counted));
+        } else if ahead > 0 {
+            self.origin_ns = Some(origin_ns.saturating_sub(ahead));
+        }
+        counted
+    }
+
+    /// Gives what is before the horizon, or all, with its times.
     pub(super) fn release(&mut self, now_ns: Option<i64>, sink: &mut dyn FnMut(Record)) {
-        let until = now_ns.zip(self.anchor).map(|(now, (anchor_ns, frame))| {
-            now.saturating_sub(anchor_ns).saturating_add(frame * FRAME_NS - HORIZON_NS)
-        });
+        let until = now_ns
+            .zip(self.origin_ns)
+            .map(|(now, origin)| now.saturating_sub(origin).saturating_sub(HORIZON_NS));
         while let Some(entry) = self.waiting.first_entry() {
             let (segment, counted) = *entry.key();
             let old = segment < self.segment || now_ns.is_none() || Some(counted) < until;
             if !old {
                 break;
             }
-            entry.remove().into_iter().for_each(&mut *sink);
+            let origin = self.ended.get(&segment).copied().or(self.origin_ns);
+            for mut record in entry.remove() {
+                if let Record::Grant(grant) = &mut record {
+                    grant.at = origin.map(|origin| Stamp::modem(origin.saturating_add(counted)));
+                }
+                sink(record);
+            }
         }
+        let first = self.waiting.first_key_value().map_or(self.segment, |(key, _)| key.0);
+        self.ended.retain(|segment, _| *segment >= first);
     }
 }

@@ -137,3 +137,20 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 }
+
+/// Bursts reach out of `[100, 200)` on either side: only what is inside counts.
+#[test]
+fn the_longest_burst_ends_with_the_span() {
+    for (bursts, expected) in [
+        (&[(0, 1_000)][..], 100),
+        (&[(50, 110), (150, 180)], 30),
+        (&[(110, 120), (190, 900)], 10),
+        (&[(0, 160), (190, 900)], 60),
+        (&[], 0),
+    ] {
+        let mut gauge = Gauge::new(TtiIndex(100), TtiIndex(200));
+        let bursts: Vec<Burst> = bursts.iter().map(|&(from, to)| burst(from, to, 1_000)).collect();
+        gauge.take_bursts(&bursts, 1_000);
+        assert_eq!(gauge.bursts().longest_until(TtiIndex(200)), expected, "{bursts:?}");
+    }
+}

@@ -8,7 +8,9 @@ use airmile_model::{Direction, TransferFinding, TtiIndex, Verdict, VerdictThresh
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::radio::{Answer, Missing, RadioOptions, RadioReport, Seen, radio_with};
+use super::radio::{
+    Answer, Missing, ROUGH_CONFIDENCE, RadioOptions, RadioReport, Seen, radio_with,
+};
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
 use super::watch::Others;
 use crate::error::Result;
@@ -94,9 +96,10 @@ pub struct Measures {
     pub throughput_time_ms: Option<f64>,
     /// Throughput time / duration.
     pub link_demand: Option<f64>,
-    /// Bytes / throughput time in bits per second.
+    /// Link throughput in bits per second: bytes / throughput time.
     pub link_throughput_bps: Option<f64>,
-    /// What the link gave while data waited, in bits per second.
+    /// Rate inside bursts in bits per second: bytes of its bursts / their TTIs,
+    /// the last ones included.
     pub burst_throughput_bps: Option<f64>,
     /// Whether another transfer overlaps it.
     pub overlapped: bool,
@@ -134,7 +137,7 @@ pub(crate) fn conclude(answer: &Answer, thresholds: &VerdictThresholds) -> Diagn
         .iter()
         .zip(&report.usage)
         .zip(seen)
-        .map(|((finding, usage), seen)| transfer(finding, usage, seen, report))
+        .map(|((finding, usage), seen)| transfer(finding, usage, seen, report, thresholds))
         .collect();
     Diagnosis {
         session,
@@ -166,6 +169,13 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
         let counts = &report.evidence_counts;
         if report.empty_window {
             return unknown("Cannot tell: nothing was logged between --from and --to.".into());
+        }
+        if counts.dl_blocks + counts.ul_blocks == 0 && counts.dl_pdus_with_poll > 0 {
+            return unknown(
+                "Cannot tell: the files hold no allocations. RLC poll bits show when data waited, \
+                 but not what was transferred; see what is missing."
+                    .into(),
+            );
         }
         if counts.dl_blocks + counts.ul_blocks == 0 {
             return unknown(
@@ -250,6 +260,7 @@ fn transfer(
     usage: &Usage,
     seen: &Seen,
     report: &RadioReport,
+    thresholds: &VerdictThresholds,
 ) -> TransferDiagnosis {
     let counterfactual_ms = match finding.verdict {
         Verdict::NotRadio | Verdict::Mixed => without_the_rest_ms(finding),
@@ -261,8 +272,8 @@ fn transfer(
         confidence: finding.confidence,
         shares: shares(finding),
         counterfactual_ms,
-        evidence: evidence(finding, usage, seen),
-        next_step: next_step(finding, usage, report),
+        evidence: evidence(finding, usage, seen, thresholds),
+        next_step: next_step(finding, usage, report, counterfactual_ms),
         finding: Measures {
             dir: finding.dir,
             start_us: finding.start_us,
@@ -281,7 +292,7 @@ fn transfer(
 }
 
 /// What a transfer would have taken had its data always been there: its bytes
-/// at the rate that the link gave while data waited.
+/// at the rate inside bursts.
 fn without_the_rest_ms(finding: &TransferFinding) -> Option<f64> {
     let bits = finding.bytes? as f64 * 8.0;
     let ms = bits * 1_000.0 / finding.burst_throughput_bps?;
@@ -299,7 +310,12 @@ fn shares(finding: &TransferFinding) -> BTreeMap<&'static str, f64> {
     BTreeMap::from([("radio", queued_ms), ("not_radio", rest_ms), ("unknown", unknown_ms)])
 }
 
-fn evidence(finding: &TransferFinding, usage: &Usage, seen: &Seen) -> Vec<EvidenceItem> {
+fn evidence(
+    finding: &TransferFinding,
+    usage: &Usage,
+    seen: &Seen,
+    thresholds: &VerdictThresholds,
+) -> Vec<EvidenceItem> {
     let link = link(finding.dir);
     let mut out = Vec::new();
     let whole = (finding.start_tti, finding.end_tti);
@@ -313,23 +329,35 @@ fn evidence(finding: &TransferFinding, usage: &Usage, seen: &Seen) -> Vec<Eviden
             demand * 100.0
         );
         add(what, Some(demand), "", whole);
+        if let Some(what) = close_to_a_limit(finding.verdict, demand, thresholds) {
+            add(what, Some(demand), "", whole);
+        }
         if let Some(bursts) = &seen.bursts {
-            add(burst_words(bursts), Some(bursts.count as f64), "bursts", whole);
+            add(burst_words(bursts, finding), Some(bursts.count as f64), "bursts", whole);
         }
     }
     if let Some((from, to)) = longest_empty(finding, seen) {
-        let ms = to.since(from) as f64;
+        let ms = to.since(from) as f64 * tti_ms(finding);
         let what = format!("longest time with an empty queue inside it: {ms:.0} ms");
         add(what, Some(ms), "ms", (from, to));
     }
-    if let (Some(link_bps), Some(bytes)) = (finding.burst_throughput_bps, finding.bytes) {
+    if let (Some(link_bps), Some(bytes)) = (finding.link_throughput_bps, finding.bytes) {
         let got_bps = bytes as f64 * 8_000.0 / finding.duration_ms.max(1.0);
         let what = format!(
-            "it got {:.2} Mbit/s; while data waited the link gave {:.2} Mbit/s",
+            "it got {:.2} Mbit/s (bytes / duration); link throughput {:.2} Mbit/s (bytes / \
+             throughput time)",
             got_bps / 1e6,
             link_bps / 1e6
         );
         add(what, Some(link_bps), "bit/s", whole);
+    }
+    if let Some(bps) = finding.burst_throughput_bps {
+        let what = format!(
+            "rate inside bursts {:.2} Mbit/s: what the link carried while data waited, without \
+             what emptied the queue at once",
+            bps / 1e6
+        );
+        add(what, Some(bps), "bit/s", whole);
     }
     let mut scheduled = format!("scheduled in {:.0} % of the time", usage.scheduled_share * 100.0);
     if let (Some(when), Some(all)) = (usage.prb_share_when_scheduled, usage.prb_share) {
@@ -338,6 +366,8 @@ fn evidence(finding: &TransferFinding, usage: &Usage, seen: &Seen) -> Vec<Eviden
             when * 100.0,
             all * 100.0
         ));
+    } else if usage.scheduled_share > 0.0 {
+        scheduled.push_str("; with what share of the cell's PRBs is unknown");
     }
     add(scheduled, Some(usage.scheduled_share), "", whole);
     if let Some(signal) = signal_words(usage) {
@@ -352,13 +382,46 @@ fn evidence(finding: &TransferFinding, usage: &Usage, seen: &Seen) -> Vec<Eviden
     out
 }
 
-fn burst_words(bursts: &BurstsSeen) -> String {
+/// Link demand this near to a limit may as well be on its other side (chosen
+/// here: the trackers' usual error on samples of known truth, with room).
+const CLOSE_DEMAND: f64 = 0.03;
+
+fn close_to_a_limit(
+    verdict: Verdict,
+    demand: f64,
+    thresholds: &VerdictThresholds,
+) -> Option<String> {
+    let limits = [
+        (thresholds.not_radio_below, Verdict::NotRadio, Verdict::Mixed),
+        (thresholds.radio_at_least, Verdict::Mixed, Verdict::Radio),
+    ];
+    let (limit, under, over) = *limits.iter().find(|(limit, under, over)| {
+        (demand - limit).abs() < CLOSE_DEMAND && (verdict == *under || verdict == *over)
+    })?;
+    Some(format!(
+        "link demand {:.1} % is close to {:.0} %, the limit between {under} and {over}: it may be \
+         either",
+        demand * 100.0,
+        limit * 100.0
+    ))
+}
+
+/// Length of a TTI in ms: 1 in LTE, a slot in NR.
+fn tti_ms(finding: &TransferFinding) -> f64 {
+    let n_tti = finding.end_tti.since(finding.start_tti);
+    if n_tti > 0 { finding.duration_ms / n_tti as f64 } else { 1.0 }
+}
+
+/// The bursts that touch a transfer, as far as they are inside it.
+fn burst_words(bursts: &BurstsSeen, finding: &TransferFinding) -> String {
     let by: Vec<String> = bursts.closed_by.iter().map(|(by, n)| format!("{n} by {by}")).collect();
-    let longest = bursts.longest_ttis;
+    let longest = bursts.longest_until(finding.end_tti) as f64 * tti_ms(finding);
     match (bursts.count, bursts.closed_by.keys().next()) {
-        (1, Some(by)) => format!("1 burst of {longest} TTIs, ended by {by}"),
+        (1, Some(by)) => {
+            format!("1 burst, {longest:.0} ms of it inside the transfer, ended by {by}")
+        }
         (0, _) | (_, None) => "no burst: each block emptied the queue".into(),
-        (n, _) => format!("{n} bursts, the longest {longest} TTIs; ended {}", by.join(", ")),
+        (n, _) => format!("{n} bursts, the longest {longest:.0} ms; ended {}", by.join(", ")),
     }
 }
 
@@ -387,9 +450,6 @@ fn signal_words(usage: &Usage) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// Confidence under which a load is called rough (chosen here: half of the scale).
-const ROUGH_CONFIDENCE: f64 = 0.5;
-
 /// What others held of the cell meanwhile, by its load.
 fn others_words(finding: &TransferFinding, others: &Others) -> Option<(String, f64)> {
     let (share, confidence) = others.mean().filter(|_| finding.dir == Direction::Dl)?;
@@ -406,7 +466,14 @@ fn others_words(finding: &TransferFinding, others: &Others) -> Option<(String, f
 /// here, as operators' planning does).
 const WEAK_RSRP_DBM: f64 = -110.0;
 
-fn next_step(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> String {
+fn next_step(
+    finding: &TransferFinding,
+    usage: &Usage,
+    report: &RadioReport,
+    counterfactual_ms: Option<f64>,
+) -> String {
+    let waited = finding.link_demand.unwrap_or_default() * 100.0;
+    let idle = 100.0 - waited;
     let weak = usage.rsrp_dbm.is_some_and(|rsrp| rsrp < WEAK_RSRP_DBM);
     let uplink = finding.dir == Direction::Ul;
     match finding.verdict {
@@ -419,17 +486,35 @@ fn next_step(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> 
         Verdict::Radio => "the radio limits it: only fewer bytes help (lower bitrate, \
             compression, caching); repeat at another hour or cell and compare link throughput"
             .into(),
-        Verdict::NotRadio if uplink => "look at the sender: for most of the time the phone had \
-            nothing to send. Application, its window, or what it waits for from the other side; \
-            capture packets at the phone at the same time as the modem log"
-            .into(),
+        Verdict::NotRadio if uplink => format!(
+            "look at the sender: during {idle:.0} % of the time the phone had nothing to send. \
+             Application, its window, or what it waits for from the other side; capture packets \
+             at the phone at the same time as the modem log"
+        ),
         Verdict::NotRadio => "look upstream of the radio: the sender, its window, a proxy or a \
             rate limit. Capture packets at the phone and the server at the same time as the modem \
             log to tell which"
             .into(),
-        Verdict::Mixed => "both the radio and something upstream: fix upstream first, since the \
-            counterfactual is what the radio alone would have taken"
-            .into(),
+        Verdict::Mixed => {
+            let (other, idle_was) = if uplink {
+                ("the sender", "the phone had nothing to send")
+            } else {
+                ("something upstream of the radio", "the queue was empty")
+            };
+            let mut step = format!(
+                "both the {} and {other}: data waited during {waited:.0} % of the time, and \
+                 during {idle:.0} % {idle_was}. Fix {other} first",
+                link(finding.dir)
+            );
+            if let Some(ms) = counterfactual_ms {
+                step.push_str(&format!(
+                    ": with its data always there it would have taken {ms:.0} ms instead of \
+                     {:.0} ms, and only a faster link gets below that",
+                    finding.duration_ms
+                ));
+            }
+            step
+        }
         Verdict::Unknown => match report.missing.first() {
             _ if finding.overlapped => "repeat it with no other transfer at the same time: queues \
                 are per user, not per application"

@@ -22,6 +22,8 @@ pub struct InspectReport {
     pub can_answer: Vec<String>,
     /// What they lack, and how to get it.
     pub missing: Vec<Missing>,
+    /// Files of which something could be read.
+    pub usable_files: usize,
     /// How much of each kind of evidence they hold.
     pub evidence_counts: EvidenceCounts,
 }
@@ -35,6 +37,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut files = Vec::new();
     let mut missing_files = Vec::new();
     let mut transfers_given = false;
+    let mut usable_files = 0;
     for path in inputs.files.iter().chain(&inputs.transfers) {
         let one = Inputs { files: vec![path.clone()], transfers: None, rnti: inputs.rnti };
         let mut filter = LimitFilter::new(limits);
@@ -46,6 +49,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
         match read {
             Ok(loaded) => {
                 transfers_given |= !loaded.transfers.is_empty();
+                usable_files += loaded.files.iter().filter(|f| f.items > f.bad_items).count();
                 files.extend(loaded.files);
             }
             Err(Error::Unusable { what, .. }) => {
@@ -62,7 +66,8 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     }
     let mut missing = missing(&counts, EvidenceChoice::Auto, transfers_given);
     missing.extend(missing_files);
-    Ok(InspectReport { files, can_answer: answers(&counts), missing, evidence_counts: counts })
+    let can_answer = answers(&counts);
+    Ok(InspectReport { files, can_answer, missing, usable_files, evidence_counts: counts })
 }
 
 fn answers(counts: &EvidenceCounts) -> Vec<String> {
@@ -77,7 +82,13 @@ fn answers(counts: &EvidenceCounts) -> Vec<String> {
     if counts.dl_blocks_with_prb > 0 {
         evidence.push(format!("the PRBs of {} blocks", counts.dl_blocks_with_prb));
     }
-    if !evidence.is_empty() {
+    if counts.dl_blocks == 0 && counts.dl_pdus_with_poll > 0 {
+        out.push(format!(
+            "when data waited at the base station (bursts): from {}; not whether the downlink was \
+             the bottleneck of a transfer, which needs allocations, too",
+            evidence.join(", ")
+        ));
+    } else if !evidence.is_empty() {
         out.push(format!(
             "was the downlink the bottleneck (bursts, throughput time, link demand): from {}",
             evidence.join(", ")

@@ -93,6 +93,8 @@ pub struct RadioReport {
     pub n_prb_cell_from: Option<&'static str>,
     /// Activities too small to be called transfers, per direction.
     pub small: BTreeMap<&'static str, SmallReport>,
+    /// Length of a TTI in ms: 1 in LTE, a slot in NR.
+    pub tti_ms: f64,
     /// Which subscription was analysed; 0 or 1 on a phone with one.
     pub subscription: u8,
     /// Whether limits on the time left nothing of the files.
@@ -119,6 +121,9 @@ pub struct CellLoad {
     /// How sure the load is, 0 to 1.
     pub confidence: f64,
 }
+
+/// Confidence under which a load is called rough (chosen here: half of the scale).
+pub const ROUGH_CONFIDENCE: f64 = 0.5;
 
 impl CellLoad {
     /// TTIs of a window.
@@ -278,6 +283,7 @@ pub(crate) fn report(
         n_prb_cell: bandwidth.map(|(n, _)| n),
         n_prb_cell_from: bandwidth.map(|(_, from)| from),
         small,
+        tti_ms: dl.timeline.tti_ms().min(ul.timeline.tti_ms()),
         subscription,
         empty_window,
         missing,
@@ -370,7 +376,14 @@ pub(super) fn missing(
             "enable LTE_PHY_PDSCH_Stat_Indication or LTE_PHY_PDSCH_Packet",
         );
     }
-    let auto = choice == EvidenceChoice::Auto;
+    let auto = choice == EvidenceChoice::Auto && !counts.is_nr();
+    if counts.is_nr() {
+        add(
+            "poll bits, padding, the uplink buffer and signal quality of NR",
+            "nothing to enable: of NR this version reads downlink allocations alone (0xB887 of \
+             a QXDM or QCAT text, NR-Scope's table), and bursts rest on them",
+        );
+    }
     if counts.dl_blocks > 0 && counts.dl_pdus_with_poll == 0 && auto {
         add(
             "RLC poll bits (0xB082), the standard's own mark of an emptied buffer",
@@ -383,19 +396,19 @@ pub(super) fn missing(
             "enable LTE_MAC_DL_Transport_Block",
         );
     }
-    if counts.dl_blocks > 0 && counts.dl_blocks_with_harq * 2 < counts.dl_blocks {
+    if counts.dl_blocks_with_harq * 2 < counts.dl_blocks && !counts.is_nr() {
         add(
             "HARQ process and new-data indicator of blocks (0xB173)",
             "enable LTE_PHY_PDSCH_Stat_Indication; without it retransmissions look like data",
         );
     }
-    if counts.buffer_samples == 0 && counts.bsr_reports == 0 {
+    if counts.buffer_samples == 0 && counts.bsr_reports == 0 && !counts.is_nr() {
         add(
             "the phone's uplink buffer (0xB066 or 0xB064)",
             "enable LTE_MAC_UL_Buffer_Status_Internal",
         );
     }
-    if counts.measurements == 0 {
+    if counts.measurements == 0 && !counts.is_nr() {
         add("signal quality (0xB193)", "enable LTE_PHY_Serv_Cell_Measurement");
     }
     if !transfers_given {

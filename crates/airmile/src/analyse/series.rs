@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Direction, Grant, Measurement, Position, Record};
+use airmile_model::{Direction, Grant, Measurement, Position, Record, Stamp};
 
 use crate::limits::{LimitFilter, Limits};
 
@@ -14,7 +14,7 @@ use crate::limits::{LimitFilter, Limits};
 pub const BLOCK_TTIS: usize = 4_096;
 /// A report's axis ends this many blocks after its first TTI: half a year.
 /// A TTI beyond is not on any phone's log, but a damaged record's.
-const MAX_BLOCKS: i64 = 4_000_000;
+pub(crate) const MAX_BLOCKS: i64 = 4_000_000;
 /// Clock anchors are this far apart: drift within is far below a TTI.
 const ANCHOR_SPACING_NS: i64 = 10_000_000_000;
 
@@ -69,7 +69,27 @@ pub(crate) struct SeriesCollector {
     directions: [Allocation; 2],
     series: Series,
     first_block: Option<i64>,
-    last_anchor_ns: Option<i64>,
+    grant_anchors: Anchors,
+    /// For logs without grants.
+    signal_anchors: Anchors,
+}
+
+/// `(TTI, microseconds since the Unix epoch)`, some way apart.
+#[derive(Default)]
+struct Anchors {
+    last_ns: Option<i64>,
+    found: Vec<(i64, i64)>,
+}
+
+impl Anchors {
+    fn push(&mut self, position: Position, at: Option<Stamp>) {
+        if let Some(at) = at
+            && self.last_ns.is_none_or(|last| at.ns.saturating_sub(last) >= ANCHOR_SPACING_NS)
+        {
+            self.last_ns = Some(at.ns);
+            self.found.push((position.tti.0, at.micros()));
+        }
+    }
 }
 
 struct Allocation {
@@ -96,7 +116,8 @@ impl SeriesCollector {
             directions: [allocation(), allocation()],
             series: Series::default(),
             first_block: None,
-            last_anchor_ns: None,
+            grant_anchors: Anchors::default(),
+            signal_anchors: Anchors::default(),
         }
     }
 
@@ -128,12 +149,7 @@ impl SeriesCollector {
             return;
         }
         self.series.numerology = grant.position.numerology;
-        if let Some(at) = grant.at
-            && self.last_anchor_ns.is_none_or(|last| at.ns - last >= ANCHOR_SPACING_NS)
-        {
-            self.last_anchor_ns = Some(at.ns);
-            self.series.anchors.push((grant.position.tti.0, at.micros()));
-        }
+        self.grant_anchors.push(grant.position, grant.at);
         let direction = match grant.dir {
             Direction::Dl => &mut self.directions[0],
             Direction::Ul => &mut self.directions[1],
@@ -145,6 +161,7 @@ impl SeriesCollector {
         if !self.on_axis(m.position) || m.position.cell != 0 {
             return;
         }
+        self.signal_anchors.push(m.position, m.at);
         let snr_db = match (m.snr_rx0_db, m.snr_rx1_db) {
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),
@@ -163,11 +180,13 @@ impl SeriesCollector {
     }
 
     pub(crate) fn finish(self) -> Series {
-        let Self { directions: [dl, ul], mut series, .. } = self;
+        let Self { directions: [dl, ul], mut series, grant_anchors, signal_anchors, .. } = self;
         series.dl = dl.finish();
         series.ul = ul.finish();
         series.signal.sort_by_key(|point| point.tti);
         series.holes.sort_unstable();
+        let by_grants = !grant_anchors.found.is_empty();
+        series.anchors = if by_grants { grant_anchors.found } else { signal_anchors.found };
         series.anchors.sort_unstable();
         series
     }

@@ -1,6 +1,6 @@
 //! All estimators of one subscription, fed with its records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_infer::burst::BurstTracker;
 use airmile_infer::detect::{SmallTransfers, TransferDetector};
@@ -9,7 +9,7 @@ use airmile_infer::loss::{LossTracker, RadioLoss};
 use airmile_infer::transfer::Timeline;
 use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_infer::usage::UsageBins;
-use airmile_model::{Burst, Direction, Record, Stamp, Transfer, TtiIndex};
+use airmile_model::{Burst, Direction, GrantSources, Record, Stamp, Transfer, TtiIndex};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +23,9 @@ use crate::limits::LimitFilter;
 pub struct EvidenceCounts {
     /// User downlink blocks.
     pub dl_blocks: u64,
-    /// Of them, with a known number of PRBs.
+    /// Blocks of NR, of either direction; the others are LTE's.
+    pub nr_blocks: u64,
+    /// Of the downlink blocks, with a known number of PRBs.
     pub dl_blocks_with_prb: u64,
     /// Of them, with known padding.
     pub dl_blocks_with_padding: u64,
@@ -46,10 +48,18 @@ pub struct EvidenceCounts {
 }
 
 impl EvidenceCounts {
+    /// Whether all blocks are of NR.
+    #[must_use]
+    pub const fn is_nr(&self) -> bool {
+        self.nr_blocks > 0 && self.nr_blocks == self.dl_blocks + self.ul_blocks
+    }
+
     pub(super) fn count(&mut self, record: &Record) {
         match record {
             Record::Grant(g) if g.rnti.is_user() => {
                 self.timing_changes = self.timing_changes.max(g.position.timing_segment);
+                let nr = g.sources.contains(GrantSources::NR_PDSCH_STATUS);
+                self.nr_blocks += u64::from(nr || g.position.numerology > 0);
                 if g.dir == Direction::Ul {
                     self.ul_blocks += 1;
                     return;
@@ -138,6 +148,8 @@ pub(crate) struct Tracks {
     windows: Windows,
     counts: EvidenceCounts,
     cells: BTreeMap<(Option<u16>, Option<u32>), u64>,
+    /// Of which other messages told; for logs that measure none.
+    told_cells: BTreeSet<(Option<u16>, Option<u32>)>,
     bandwidth: Option<(u16, &'static str)>,
     now: TtiIndex,
     until_gather: u32,
@@ -178,12 +190,13 @@ impl TracksDone {
     }
 }
 
-/// A serving cell that was measured.
+/// A serving cell that was measured, or that another message told of where
+/// none was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ServingCell {
     /// Physical cell identity.
     pub pci: Option<u16>,
-    /// Downlink EARFCN.
+    /// Downlink EARFCN; in NR the NR-ARFCN.
     pub earfcn: Option<u32>,
     /// Measurements of it.
     pub measurements: u64,
@@ -250,6 +263,7 @@ impl Tracks {
             windows: Windows { kept: (keep == Keep::Lists).then(Vec::new), untold: 0 },
             counts: EvidenceCounts::default(),
             cells: BTreeMap::new(),
+            told_cells: BTreeSet::new(),
             bandwidth: None,
             now: TtiIndex(0),
             until_gather: GATHER_RECORDS,
@@ -293,6 +307,9 @@ impl Tracks {
                 *self.cells.entry((Some(m.pci), Some(m.earfcn))).or_default() += 1;
             }
             Record::CellInfo(info) if info.cell == 0 => {
+                if info.pci.is_some() && info.earfcn.is_some() {
+                    self.told_cells.insert((info.pci, info.earfcn));
+                }
                 if let Some(n_prb) = info.n_prb_dl {
                     self.dl_track.usage.set_bandwidth(n_prb);
                     self.ul_track.usage.set_bandwidth(info.n_prb_ul.unwrap_or(n_prb));
@@ -411,7 +428,11 @@ impl Tracks {
             }
             track.gather(Until::END);
         }
-        let cells = self.cells.into_iter().map(|((pci, earfcn), measurements)| ServingCell {
+        let mut cells = self.cells;
+        if cells.is_empty() {
+            cells.extend(self.told_cells.into_iter().map(|cell| (cell, 0)));
+        }
+        let cells = cells.into_iter().map(|((pci, earfcn), measurements)| ServingCell {
             pci,
             earfcn,
             measurements,

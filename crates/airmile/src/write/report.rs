@@ -13,8 +13,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Map, Value, json};
 
+use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
-use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, SHARE_STEPS, Series};
+use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS, Series};
 use crate::document::Document;
 use crate::error::Result;
 use crate::write::replacement::Replacement;
@@ -160,7 +161,10 @@ impl Axis {
         let mut span: Option<(i64, i64)> = None;
         let mut cover = |from: i64, to: i64| {
             let (first, last) = span.unwrap_or((from, to));
-            span = Some((first.min(from), last.max(to)));
+            // A damaged record's TTI stretches no axis.
+            if from.saturating_sub(first).saturating_abs() < MAX_BLOCKS.saturating_mul(n) {
+                span = Some((first.min(from), last.max(to)));
+            }
         };
         for (index, codes) in series.dl.blocks.iter().chain(&series.ul.blocks) {
             let scheduled = |code: &u8| *code != 0;
@@ -168,9 +172,12 @@ impl Axis {
             let last = codes.iter().rposition(scheduled).unwrap_or_default() as i64;
             cover(index * n + first, index * n + last + 1);
         }
-        if series.dl.blocks.is_empty() && series.ul.blocks.is_empty() {
-            series.signal.iter().for_each(|p| cover(p.tti, p.tti + 1));
+        series.signal.iter().for_each(|p| cover(p.tti, p.tti.saturating_add(1)));
+        report.radio.bursts.iter().for_each(|b| cover(b.start_tti.0, b.end_tti.0));
+        for load in &report.radio.cell_load {
+            cover(load.tti, load.tti.saturating_add(CellLoad::WINDOW_TTIS));
         }
+        series.holes.iter().for_each(|h| cover(h.0, h.0.saturating_add(h.1)));
         let (first, last) = span.unwrap_or((0, 1));
         let origin = first.div_euclid(n) * n;
         Self { first: origin, n_tti: (last - origin).clamp(1, i64::from(u32::MAX)) }

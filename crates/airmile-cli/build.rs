@@ -1,0 +1,41 @@
+//! Tells the command its version: the crate's and, from a checkout, the commit.
+
+#![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    let version = env!("CARGO_PKG_VERSION");
+    let version = match commit() {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version.to_owned(),
+    };
+    println!("cargo:rustc-env=AIRMILE_VERSION={version}");
+}
+
+/// The commit that is checked out; `None` without git, or where the source is
+/// no checkout of its own (an archive, or inside another project's).
+fn commit() -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
+    let top = git(&["rev-parse", "--show-toplevel"])?;
+    if Path::new(&top).canonicalize().ok()? != root {
+        return None;
+    }
+    // The first changes when another branch is checked out, the second with
+    // each commit.
+    for file in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--git-path", file])?;
+        println!("cargo:rerun-if-changed={path}");
+    }
+    git(&["rev-parse", "--short=10", "HEAD"])
+}
+
+fn git(args: &[&str]) -> Option<String> {
+    let here = env!("CARGO_MANIFEST_DIR");
+    let out = Command::new("git").arg("-C").arg(here).args(args).output().ok()?;
+    let text = String::from_utf8(out.stdout).ok().filter(|_| out.status.success())?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}

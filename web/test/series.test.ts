@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { Arrays, type SeriesHead } from "../src/data/decode";
+import { meanShare, Pyramid } from "../src/data/pyramid";
+import { Series } from "../src/series";
+
+const HEAD: SeriesHead = {
+  first_tti: 8192,
+  n_tti: 20_000,
+  tti_ms: 1,
+  block_ttis: 4096,
+  share_steps: 250,
+  anchors: [],
+  bounds: [],
+  directions: {},
+  arrays: {},
+};
+
+async function u32(name: string, values: number[]): Promise<[string, string]> {
+  const bytes = new Uint8Array(Uint32Array.from(values).buffer);
+  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("gzip"));
+  const packed = new Uint8Array(await new Response(stream).arrayBuffer());
+  return [name, btoa(String.fromCharCode(...packed))];
+}
+
+async function series(arrays: Record<string, number[]>): Promise<Series> {
+  const texts = new Map<string, string>();
+  const head: SeriesHead = { ...HEAD, arrays: {} };
+  for (const [name, values] of Object.entries(arrays)) {
+    texts.set(...(await u32(name, values)));
+    head.arrays[name] = { type: "u32", length: values.length };
+  }
+  return new Series(head, await Arrays.decode(head, (name) => texts.get(name)));
+}
+
+describe("where the axis begins", () => {
+  it("is told by bursts and measurements where there is no allocation", async () => {
+    const found = await series({
+      "dl.burst.start": [111, 200],
+      "dl.burst.end": [150, 250],
+      "signal.tti": [118, 12_000],
+      "holes.start": [300],
+      "holes.end": [310],
+    });
+    expect(found.starts().toSorted((a, b) => a - b)).toEqual([111, 118, 300]);
+  });
+
+  it("is told by nothing of an empty report", async () => {
+    expect((await series({})).starts()).toEqual([]);
+  });
+});
+
+describe("the mean share", () => {
+  const mean = (codes: number[]): number | null => {
+    const block = new Uint8Array(4096);
+    block.set(codes);
+    const pyramid = new Pyramid(block, Uint32Array.from([0]), 4096, 64, 250);
+    return meanShare(pyramid.sample(0, 64, 16));
+  };
+
+  it("is not known where the bandwidth is not, however idle the rest", () => {
+    expect(mean([0, 255, 0, 255])).toBeNull();
+  });
+
+  it("counts idle TTIs as none", () => {
+    expect(mean(Array.from({ length: 32 }, () => 251))).toBe(0.5);
+    expect(mean([])).toBe(0);
+  });
+});
