@@ -130,8 +130,6 @@ pub struct Reproduction {
     pub experiments: Vec<Reproduced>,
 }
 
-const BURSTTRACKER: &str = "BurstTracker, MobiCom 2019";
-
 /// All experiments, in the papers' order.
 #[must_use]
 pub const fn experiments() -> &'static [Experiment] {

@@ -19,6 +19,8 @@ pub(super) struct Seen {
     pub(super) summary: StudySummary,
     /// When how much payload reached the phone.
     pub(super) arrivals: Vec<(i64, u32)>,
+    /// The same with IP and TCP headers.
+    pub(super) arrived_ip_bytes: Vec<(i64, u32)>,
     /// Time stamps from the phone at the monitor: when, and TSval.
     pub(super) stamps: Vec<(i64, u32)>,
 }
@@ -28,6 +30,7 @@ struct Monitor {
     rows: Vec<PacketRow>,
     offset: u64,
     arrivals: Vec<(i64, u32)>,
+    arrived_ip_bytes: Vec<(i64, u32)>,
     stamps: Vec<(i64, u32)>,
 }
 
@@ -60,6 +63,7 @@ impl Sink for Monitor {
             }
             CapturePoint::Phone if to_phone && segment.payload_bytes() > 0 => {
                 self.arrivals.push((at_ns, segment.payload_bytes()));
+                self.arrived_ip_bytes.push((at_ns, packet.ip_bytes()));
             }
             _ => {}
         }
@@ -70,10 +74,11 @@ impl Sink for Monitor {
 /// that the scenario has there.
 pub(super) fn watch(scenario: &Scenario, options: &StudyOptions) -> Result<Seen> {
     let study = PacketStudy::new(StudyOptions { tables: Tables::ALL, ..options.clone() });
-    let (rows, arrivals, stamps) = (Vec::new(), Vec::new(), Vec::new());
-    let mut monitor = Monitor { study, rows, offset: 0, arrivals, stamps };
+    let (rows, stamps) = (Vec::new(), Vec::new());
+    let (arrivals, arrived_ip_bytes) = (Vec::new(), Vec::new());
+    let mut monitor = Monitor { study, rows, offset: 0, arrivals, arrived_ip_bytes, stamps };
     let outcome = run_into(scenario, &mut monitor).map_err(cannot)?;
-    let Monitor { study, mut rows, arrivals, stamps, .. } = monitor;
+    let Monitor { study, mut rows, arrivals, arrived_ip_bytes, stamps, .. } = monitor;
     let summary = study.finish_with(&mut |row| rows.push(row));
-    Ok(Seen { outcome, rows, summary, arrivals, stamps })
+    Ok(Seen { outcome, rows, summary, arrivals, arrived_ip_bytes, stamps })
 }

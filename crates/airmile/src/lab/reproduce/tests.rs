@@ -106,7 +106,6 @@ fn players() {
     let slow = rows("huang-fig23");
     let of = |what| ours(&slow, what);
     assert!(of("download, slow reader") > of("download, a reader that keeps up"));
-    assert!(of("smallest receive window") < 1_460.0);
     let periodic = rows("huang-fig24");
     let period = ours(&periodic, "period of the requests, as found");
     assert!((period - 10.0).abs() < 0.5, "{period}");

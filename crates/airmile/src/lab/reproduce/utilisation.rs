@@ -58,11 +58,11 @@ fn link(seed: u64, variation: f64, duration_ms: u64) -> Result<LinkTrace> {
 /// Bytes that reached the phone over what could have, in percent.
 fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
     let seen = watch(scenario, &StudyOptions::default())?;
-    let start_ns = seen.arrivals.first().map_or(0, |(at, _)| *at);
+    let start_ns = seen.arrived_ip_bytes.first().map_or(0, |(at, _)| *at);
     let settled_ns = start_ns + SETTLE_MS as i64 * 1_000_000;
-    let end_ns = seen.arrivals.last().map_or(0, |(at, _)| *at);
+    let end_ns = seen.arrived_ip_bytes.last().map_or(0, |(at, _)| *at);
     let bytes: u64 = seen
-        .arrivals
+        .arrived_ip_bytes
         .iter()
         .filter(|(at, _)| *at >= settled_ns)
         .map(|(_, bytes)| u64::from(*bytes))
