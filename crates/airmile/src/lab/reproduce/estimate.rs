@@ -39,7 +39,7 @@ pub(super) fn mean(values: &[f64]) -> Estimate {
     let value = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n - 1.0);
     let spread = Z * (variance / n).sqrt();
-    let interval = (values.len() > 1).then(|| (value - spread, value + spread));
+    let interval = (values.len() > 1).then_some((value - spread, value + spread));
     Estimate { value, n: values.len() as u64, interval }
 }
 

@@ -30,11 +30,13 @@ fn correlation(samples: &[&RttSample]) -> f64 {
 }
 
 fn downlink(seen: &Seen) -> Vec<&RttSample> {
-    let of = |row| match row {
-        &PacketRow::Rtt(ref sample) if sample.dir == "dl" => Some(sample),
-        _ => None,
-    };
-    seen.rows.iter().filter_map(of).collect()
+    seen.rows
+        .iter()
+        .filter_map(|row| match row {
+            PacketRow::Rtt(sample) if sample.dir == "dl" => Some(sample),
+            _ => None,
+        })
+        .collect()
 }
 
 fn run_all(size: Size) -> Result<Vec<Row>> {

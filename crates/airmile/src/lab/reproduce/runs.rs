@@ -79,7 +79,7 @@ pub(super) fn estimate(
     options: &BurstOptions,
 ) -> Estimated {
     let grants_only = options.evidence == EvidenceChoice::Grants;
-    let mut tracker = BurstTracker::new(options.clone());
+    let mut tracker = BurstTracker::new(*options);
     let mut timeline = Timeline::new(Direction::Dl);
     for record in records {
         match record {

@@ -82,8 +82,8 @@ fn figure_4(size: Size) -> Result<Vec<Row>> {
         most += if share > 0.9 { u64::from(ttis) } else { 0 };
         few += if share < 0.4 { u64::from(ttis) } else { 0 };
     }
-    const MIX: &str = "the traffic of the paper's cell is not known: the shares follow from sizes \
-                       of what is fetched, that the distribution has two ends does not";
+    const MIX: &str = "the traffic of the paper's cell is not known. Here each object fills TTIs but for its \
+     last: small shares come from small objects, of which its cell had more";
     Ok(vec![
         Row::new("TTIs in which a user has over 90 %", "%", part(most, n)).paper(35.0).note(MIX),
         Row::new("TTIs in which a user has under 40 %", "%", part(few, n)).paper(40.0).note(MIX),
