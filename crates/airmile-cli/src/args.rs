@@ -435,6 +435,12 @@ pub enum LabCommand {
   airmile lab run my-cell.toml --seed 7 -o run
   airmile diagnose run --html report.html")]
     Run(LabRunArgs),
+    /// Run tables and figures of papers again, beside the papers' values
+    #[command(after_help = "Examples:
+  airmile lab reproduce --list
+  airmile lab reproduce bursttracker-table1
+  airmile lab reproduce --full -o results")]
+    Reproduce(LabReproduceArgs),
 }
 
 /// Arguments of `lab run`.
@@ -449,6 +455,26 @@ pub struct LabRunArgs {
     /// Another seed than the scenario's own
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
+}
+
+/// Arguments of `lab reproduce`.
+#[derive(Debug, Clone, Args)]
+pub struct LabReproduceArgs {
+    /// Experiments; all without a name
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// The experiments that there are
+    #[arg(long)]
+    pub list: bool,
+    /// As many runs as the papers have; takes hours
+    #[arg(long)]
+    pub full: bool,
+    /// As little as runs everything: tells that it works, nothing more
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// Leave the rows there, as CSV and as the document
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
 }
 
 /// Files and transfers as the facade takes them.

@@ -59,6 +59,7 @@ fn every_command_has_help_with_examples() {
         &["radio", "--help"],
         &["diagnose", "--help"],
         &["lab", "run", "--help"],
+        &["lab", "reproduce", "--help"],
     ] {
         let out = airmile(command);
         assert!(out.status.success());
@@ -139,6 +140,21 @@ fn documents_have_what_the_contract_says() {
         assert!(burst.contains_key(field), "{field}");
     }
     document("lab_run", &["lab", "run", "sample-video", "-o", run.to_str().unwrap()]);
+    let rows = document("lab_reproduce", &["lab", "reproduce", "huang-fig23", "--quick"]);
+    assert_eq!(rows["experiments"][0]["rows"][3]["paper"], 9.0);
+}
+
+#[test]
+fn experiments_are_listed_and_run_by_name() {
+    let list = airmile(&["lab", "reproduce", "--list"]);
+    assert!(text(&list.stdout).contains("bursttracker-table1"));
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let run = airmile(&["lab", "reproduce", "bursttracker-fig3", "--quick", "-o", out]);
+    let printed = text(&run.stdout);
+    assert!(printed.contains("whole TTIs: busy TTIs that one user has"), "{printed}");
+    assert!(dir.path().join("reproduce.csv").is_file());
+    assert_eq!(status(&["lab", "reproduce", "figure-99"]), 2);
 }
 
 #[test]

@@ -32,6 +32,7 @@ impl<T> Document<T> {
 /// The JSON schema of each document, by its name; and that of scenario files.
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+    use crate::lab::reproduce::Reproduction;
     use crate::{Diagnosis, InspectReport, PacketReport, RadioReport};
     let of = |schema: schemars::Schema| schema.to_value();
     vec![
@@ -41,5 +42,6 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         ("scenario", of(schemars::schema_for!(crate::lab::Scenario))),
         ("packets", of(schemars::schema_for!(Document<PacketReport>))),
         ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
+        ("lab_reproduce", of(schemars::schema_for!(Document<Reproduction>))),
     ]
 }

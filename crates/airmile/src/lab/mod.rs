@@ -2,6 +2,7 @@
 //! would have captured, with the truth beside it.
 
 mod capture;
+pub mod reproduce;
 mod tables;
 
 use std::fs::File;

@@ -1,0 +1,92 @@
+//! Values with their number and interval.
+
+/// Two-sided 95 % of a normal distribution.
+const Z: f64 = 1.959_964;
+
+/// A value of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) value: f64,
+    pub(super) n: u64,
+    /// 95 %, where it can be told.
+    pub(super) interval: Option<(f64, f64)>,
+}
+
+/// The value below which a share `p` of the values lies, interpolated. Its
+/// interval is free of a distribution: the order statistics that enclose it by
+/// the binomial's normal approximation; with few values, the least and the most.
+pub(super) fn quantile(values: &[f64], p: f64) -> Estimate {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len() as u64;
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return Estimate { value: f64::NAN, n, interval: None };
+    };
+    let at = p * last as f64;
+    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    let value = sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64);
+    let spread = Z * (n as f64 * p * (1.0 - p)).sqrt();
+    let centre = n as f64 * p;
+    let from = (centre - spread).floor().max(1.0) as usize - 1;
+    let to = ((centre + spread).ceil() as usize).min(last);
+    Estimate { value, n, interval: (n > 1).then(|| (sorted[from], sorted[to])) }
+}
+
+/// The mean, with the normal interval of its standard error.
+pub(super) fn mean(values: &[f64]) -> Estimate {
+    let values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    let n = values.len() as f64;
+    let value = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n - 1.0);
+    let spread = Z * (variance / n).sqrt();
+    let interval = (values.len() > 1).then_some((value - spread, value + spread));
+    Estimate { value, n: values.len() as u64, interval }
+}
+
+/// A share in percent, with Wilson's score interval (Wilson 1927, JASA 22).
+pub(super) fn share(hits: u64, n: u64) -> Estimate {
+    if n == 0 {
+        return Estimate { value: f64::NAN, n, interval: None };
+    }
+    let count = n as f64;
+    let p = hits as f64 / count;
+    let centre = p + Z * Z / (2.0 * count);
+    let spread = Z * (p * (1.0 - p) / count + Z * Z / (4.0 * count * count)).sqrt();
+    let scale = 100.0 / (1.0 + Z * Z / count);
+    let interval = Some(((centre - spread) * scale, (centre + spread) * scale));
+    Estimate { value: 100.0 * p, n, interval }
+}
+
+/// A share in percent of units that are no sample, as TTIs that follow each
+/// other: no interval.
+pub(super) fn part(hits: u64, n: u64) -> Estimate {
+    Estimate { interval: None, ..share(hits, n) }
+}
+
+/// A count of so many.
+pub(super) fn count(hits: u64, n: usize) -> Estimate {
+    Estimate { value: hits as f64, n: n as u64, interval: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_cases() {
+        // 9 of 10: 59.6 to 98.2 %.
+        let Estimate { value, interval, .. } = share(9, 10);
+        let (low, high) = interval.unwrap();
+        assert_eq!(value, 90.0);
+        assert!((low - 59.6).abs() < 0.1 && (high - 98.2).abs() < 0.1, "{low} {high}");
+        // The median of 1 to 100: order statistics 40 and 61 (Conover, 3.2).
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let median = quantile(&values, 0.5);
+        assert_eq!((median.value, median.interval), (50.5, Some((40.0, 61.0))));
+        assert_eq!(quantile(&[3.0], 0.5), Estimate { value: 3.0, n: 1, interval: None });
+        assert_eq!(quantile(&[], 0.5).n, 0);
+        let mean = mean(&[1.0, 2.0, 3.0]);
+        let (low, high) = mean.interval.unwrap();
+        assert!(mean.value == 2.0 && (low - 0.868).abs() < 0.001 && (high - 3.132).abs() < 0.001);
+    }
+}

@@ -1,0 +1,90 @@
+//! Huang et al., figures 10 to 13: bytes in flight and round trips.
+
+use airmile_infer::tcp::StudyOptions;
+use airmile_model::flow::{PacketRow, RttSample};
+
+use super::estimate::{mean, part, quantile};
+use super::monitor::{Seen, watch};
+use super::runs::{for_each, read};
+use super::{Experiment, Row, Size};
+use crate::error::Result;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "huang-fig10-13",
+    source: "Huang et al., SIGCOMM 2013, figures 10 to 13",
+    what: "downstream RTT grows with the bytes in flight",
+    run: run_all,
+};
+
+const SCENARIO: &str = include_str!("../../../experiments/huang-large-flows.toml");
+
+/// Correlation coefficient of flight and RTT (Pearson).
+fn correlation(samples: &[&RttSample]) -> f64 {
+    let n = samples.len() as f64;
+    let of = |f: fn(&RttSample) -> f64| samples.iter().map(|s| f(s)).sum::<f64>() / n;
+    let (x, y) = (of(|s| s.flight_bytes as f64), of(|s| s.rtt_ns as f64));
+    let moment = |f: &dyn Fn(f64, f64) -> f64| {
+        samples.iter().map(|s| f(s.flight_bytes as f64 - x, s.rtt_ns as f64 - y)).sum::<f64>()
+    };
+    moment(&|a, b| a * b) / (moment(&|a, _| a * a) * moment(&|_, b| b * b)).sqrt()
+}
+
+fn downlink(seen: &Seen) -> Vec<&RttSample> {
+    seen.rows
+        .iter()
+        .filter_map(|row| match row {
+            PacketRow::Rtt(sample) if sample.dir == "dl" => Some(sample),
+            _ => None,
+        })
+        .collect()
+}
+
+fn run_all(size: Size) -> Result<Vec<Row>> {
+    let base = read(SCENARIO)?;
+    let seeds: Vec<u64> = (0..size.of(1, 6, 30)).map(|n| 51_000 + n).collect();
+    let runs = for_each(&seeds, |seed| {
+        let scenario = airmile_emulate::Scenario { seed: *seed, ..base.clone() };
+        watch(&scenario, &StudyOptions::default())
+    })?;
+    let samples: Vec<&RttSample> = runs.iter().flat_map(downlink).collect();
+    let per_run: Vec<f64> = runs.iter().map(|seen| correlation(&downlink(seen))).collect();
+    let mut rows = vec![
+        Row::new("correlation of bytes in flight and RTT, mean of flows", "", mean(&per_run))
+            .note("the paper calls the trend obvious, and gives no number"),
+    ];
+    for (words, from, to) in [
+        ("under 100 kB", 0, 100_000),
+        ("100 to 200 kB", 100_000, 200_000),
+        ("200 to 400 kB", 200_000, 400_000),
+        ("400 to 800 kB", 400_000, 800_000),
+        ("from 800 kB", 800_000, u64::MAX),
+    ] {
+        let within = samples.iter().filter(|s| (from..to).contains(&s.flight_bytes));
+        let rtts: Vec<f64> = within.map(|s| s.rtt_ns as f64 / 1e6).collect();
+        let mut median = quantile(&rtts, 0.5);
+        median.interval = None; // samples of a flow depend on each other
+        rows.push(Row::new(format!("median RTT with {words} in flight"), "ms", median));
+    }
+    let flights = runs.iter().flat_map(|seen| &seen.rows).filter_map(|row| match row {
+        PacketRow::Inflight(sample) if sample.dir == "dl" => Some(sample.flight_bytes),
+        _ => None,
+    });
+    let flights: Vec<u64> = flights.collect();
+    let over = flights.iter().filter(|bytes| **bytes > 200_000).count() as u64;
+    rows.push(
+        Row::new("segments with over 200 kB in flight", "%", part(over, flights.len() as u64))
+            .paper(10.0)
+            .note(
+                "the paper's flows over 1 MB are a carrier's traffic, where most are held by \
+                 server, receive window or pauses; ours are files alone, which fill the queue",
+            ),
+    );
+    let most = flights.iter().max().map_or(f64::NAN, |bytes| *bytes as f64 / 1e3);
+    let most = super::estimate::Estimate { value: most, n: flights.len() as u64, interval: None };
+    rows.push(
+        Row::new("most in flight", "kB", most)
+            .paper(1_200.0)
+            .note("the paper: can be larger than that; a bound by queue and receive window"),
+    );
+    Ok(rows)
+}

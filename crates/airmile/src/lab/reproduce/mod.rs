@@ -1,0 +1,185 @@
+//! Tables and figures of papers again, in virtual time, beside the papers' own
+//! values.
+//!
+//! An experiment is a module: scenario files (`experiments/*.toml`), whose
+//! parameters were set from the papers' words before any result was seen, and a
+//! function that runs them and gives rows.
+
+mod demand;
+mod estimate;
+mod in_flight;
+mod monitor;
+mod players;
+mod release;
+mod runs;
+mod shares;
+mod slow_start;
+mod table1;
+mod thresholds;
+mod ticks;
+mod utilisation;
+mod write;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use estimate::Estimate;
+
+pub use write::write_rows;
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Size {
+    /// As little as runs everything: tells that it works, nothing more.
+    Quick,
+    /// Fewer runs than the papers.
+    Default,
+    /// The papers' counts, where they give them.
+    Full,
+}
+
+impl Size {
+    /// The value for this size.
+    pub(super) const fn of(self, quick: u64, default: u64, full: u64) -> u64 {
+        match self {
+            Self::Quick => quick,
+            Self::Default => default,
+            Self::Full => full,
+        }
+    }
+}
+
+/// A table or figure of a paper that can be run.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+pub struct Experiment {
+    /// Its name.
+    pub name: &'static str,
+    /// Paper, table or figure.
+    pub source: &'static str,
+    /// What it shows.
+    pub what: &'static str,
+    #[serde(skip)]
+    run: fn(Size) -> Result<Vec<Row>>,
+}
+
+/// What an experiment gave for one value of a paper.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Row {
+    /// What was measured.
+    pub what: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The paper's value; absent: the paper has none.
+    pub paper: Option<f64>,
+    /// Ours; absent: nothing could be measured.
+    pub ours: Option<f64>,
+    /// Ours over the paper's.
+    pub ratio: Option<f64>,
+    /// Of how many.
+    pub n: u64,
+    /// 95 % interval, where there are enough for one.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// Why it differs, or what to know.
+    pub note: Option<&'static str>,
+}
+
+impl Row {
+    fn new(what: impl Into<String>, unit: &'static str, ours: Estimate) -> Self {
+        let value = (ours.n > 0 && ours.value.is_finite()).then_some(ours.value);
+        let (low, high) = ours.interval.unzip();
+        let what = what.into();
+        let (paper, ratio, note) = (None, None, None);
+        Self { what, unit, paper, ours: value, ratio, n: ours.n, low, high, note }
+    }
+
+    fn paper(mut self, paper: f64) -> Self {
+        self.paper = Some(paper);
+        self.ratio = self.ours.filter(|_| paper != 0.0).map(|ours| ours / paper);
+        self
+    }
+
+    fn note(mut self, note: &'static str) -> Self {
+        self.note = Some(note);
+        self
+    }
+}
+
+/// An experiment's rows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Reproduced {
+    /// The experiment.
+    pub name: &'static str,
+    /// Paper, table or figure.
+    pub source: &'static str,
+    /// What it shows.
+    pub what: &'static str,
+    /// Its rows.
+    pub rows: Vec<Row>,
+}
+
+/// What was run, and what it gave.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Reproduction {
+    /// How much was run.
+    pub size: Size,
+    /// By experiment.
+    pub experiments: Vec<Reproduced>,
+}
+
+/// All experiments, in the papers' order.
+#[must_use]
+pub const fn experiments() -> &'static [Experiment] {
+    EXPERIMENTS
+}
+
+const EXPERIMENTS: &[Experiment] = &[
+    table1::EXPERIMENT,
+    thresholds::EXPERIMENT,
+    shares::FIGURE_3,
+    shares::FIGURE_4,
+    shares::FIGURE_5,
+    demand::EXPERIMENT,
+    release::EXPERIMENT,
+    in_flight::EXPERIMENT,
+    slow_start::EXPERIMENT,
+    ticks::EXPERIMENT,
+    utilisation::EXPERIMENT,
+    players::FIGURE_23,
+    players::FIGURE_24,
+];
+
+/// Runs experiments by their names, or all; each is told before it begins.
+///
+/// # Errors
+/// No such experiment, or one that cannot be run.
+pub fn reproduce(
+    names: &[String],
+    size: Size,
+    told: &mut dyn FnMut(&Experiment),
+) -> Result<Reproduction> {
+    let all = names.is_empty() || names.iter().any(|name| name == "all");
+    let unknown = |name: &&String| {
+        *name != "all" && EXPERIMENTS.iter().all(|experiment| experiment.name != name.as_str())
+    };
+    if let Some(name) = names.iter().find(unknown) {
+        let known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        let known = known.join(", ");
+        return Err(Error::Option(format!("no experiment `{name}`; there are {known}")));
+    }
+    let wanted = EXPERIMENTS.iter().filter(|e| all || names.iter().any(|name| name == e.name));
+    let mut experiments = Vec::new();
+    for experiment in wanted {
+        told(experiment);
+        let rows = (experiment.run)(size)?;
+        let Experiment { name, source, what, .. } = *experiment;
+        experiments.push(Reproduced { name, source, what, rows });
+    }
+    Ok(Reproduction { size, experiments })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+use super::*;
+
+/// Rows of an experiment, as little as it can run.
+fn rows(name: &str) -> Vec<Row> {
+    let names = [name.to_owned()];
+    let mut told = Vec::new();
+    let done = reproduce(&names, Size::Quick, &mut |e| told.push(e.name)).unwrap();
+    assert_eq!(told, [name]);
+    assert_eq!(done.experiments.len(), 1);
+    let rows = done.experiments.into_iter().next().unwrap().rows;
+    for row in &rows {
+        assert!(row.ours.is_none_or(f64::is_finite), "{name}: {row:?}");
+        assert_eq!(row.ratio.is_some(), row.paper.is_some() && row.ours.is_some(), "{row:?}");
+        if let (Some(low), Some(ours), Some(high)) = (row.low, row.ours, row.high) {
+            assert!(low <= ours + 1e-9 && ours <= high + 1e-9, "{name}: {row:?}");
+        }
+    }
+    rows
+}
+
+fn ours(rows: &[Row], what: &str) -> f64 {
+    let found = rows.iter().find(|row| row.what == what);
+    found.and_then(|row| row.ours).unwrap_or_else(|| panic!("no `{what}` in {rows:#?}"))
+}
+
+#[test]
+fn names_are_checked_and_scenarios_read() {
+    let error = reproduce(&["fig99".to_owned()], Size::Quick, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("bursttracker-table1"), "{error}");
+}
+
+#[test]
+fn table_1() {
+    let rows = rows("bursttracker-table1");
+    let of = |what| ours(&rows, what);
+    assert!(of("file: error of ours, 50th percentile") <= 0.5);
+    assert!(of("video: error of ours, 50th percentile") <= 0.5);
+    assert!(of("file: throughput time, 50th percentile") > 30.0);
+}
+
+#[test]
+fn thresholds() {
+    let rows = rows("bursttracker-thresholds");
+    assert_eq!(rows.len(), 18);
+    assert!(rows.iter().all(|row| row.n == 2));
+}
+
+#[test]
+fn shares_of_ttis() {
+    let fig3 = rows("bursttracker-fig3");
+    assert_eq!(ours(&fig3, "whole TTIs: busy TTIs that one user has"), 100.0);
+    assert!(ours(&fig3, "round robin: busy TTIs that one user has") < 50.0);
+    let fig4 = rows("bursttracker-fig4");
+    let sum: f64 = fig4.iter().filter_map(|row| row.ours).sum();
+    assert!((sum - 100.0).abs() < 1e-9, "{sum}");
+    let fig5 = rows("bursttracker-fig5");
+    let of = |what: &str| ours(&fig5, &format!("{what}: median share when scheduled"));
+    assert!(of("idle cell, 128 kB at a time") > of("idle cell, 1,470 bytes at a time"));
+}
+
+#[test]
+fn demand_of_files_and_video() {
+    let rows = rows("bursttracker-fig6");
+    assert!(ours(&rows, "file: mean link demand") > 0.0);
+    assert_eq!(rows.len(), 8);
+}
+
+#[test]
+fn release_and_delivery() {
+    let rows = rows("bursttracker-fig7");
+    let of = |what| ours(&rows, what);
+    let delivery = of("delivery to the phone, the middlebox restarts");
+    assert!(of("release by the server, median of segments") < delivery);
+    assert!(of("delivery to the phone, no restart") < delivery);
+}
+
+#[test]
+fn flight_and_round_trip() {
+    let rows = rows("huang-fig10-13");
+    assert!(ours(&rows, "correlation of bytes in flight and RTT, mean of flows") > 0.3);
+}
+
+#[test]
+fn slow_starts() {
+    assert_eq!(rows("huang-fig15-16").len(), 7);
+}
+
+#[test]
+fn clocks_and_bandwidth() {
+    let rows = rows("huang-fig18-20");
+    let of = |what| ours(&rows, what);
+    let long = of("mean error of G = 10 ms, delta_G 3 s");
+    assert!(long < of("mean error of G = 10 ms, delta_G 0.1 s"));
+    assert!(long < 1.0);
+}
+
+#[test]
+fn utilisation_by_round_trip() {
+    let rows = rows("huang-rtt-utilisation");
+    let of = |rtt| ours(&rows, &format!("utilisation, RTT {rtt} ms, bandwidth +-30 %"));
+    assert!(of(20) > 0.0 && of(20) <= 101.0);
+}
+
+#[test]
+fn players() {
+    let slow = rows("huang-fig23");
+    let of = |what| ours(&slow, what);
+    assert!(of("download, slow reader") > of("download, a reader that keeps up"));
+    let periodic = rows("huang-fig24");
+    let period = ours(&periodic, "period of the requests, as found");
+    assert!((period - 10.0).abs() < 0.5, "{period}");
+}
+
+#[test]
+fn rows_become_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 3.0], 0.5)).paper(4.0);
+    let rows = vec![row];
+    let one = Reproduced { name: "x", source: "y", what: "z", rows };
+    let done = Reproduction { size: Size::Quick, experiments: vec![one] };
+    let files = write_rows(&done, dir.path()).unwrap();
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    let expected = "experiment,source,what,unit,paper,ours,ratio,n,low,high,note,size\n\
+                    x,y,a thing,ms,4,2,0.5,2,1,3,,quick\n";
+    assert_eq!(text, expected);
+}
