@@ -1,4 +1,4 @@
-//! An experiment's rows as files: CSV and Parquet.
+//! An experiment's rows as files: CSV and JSON.
 
 use std::path::{Path, PathBuf};
 
