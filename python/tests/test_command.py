@@ -15,7 +15,9 @@ Command = Callable[..., subprocess.CompletedProcess[bytes]]
 def test_version_and_help(command: Command) -> None:
     version = command("--version")
     assert version.returncode == 0
-    assert version.stdout.decode() == f"airmile {am.__version__}\n"
+    # A build from a checkout has its commit behind the version.
+    words = version.stdout.decode().split()
+    assert words[:2] == ["airmile", am.__version__] and len(words) <= 3
     assert b"Usage: airmile " in command("radio", "--help").stdout
 
 

@@ -55,7 +55,7 @@ def test_nothing_to_analyse(tmp_path: Path, run: am.LabRun) -> None:
         ({"end_threshold": -0.1}, "share between 0 and 1"),
         ({"radio_at_least": 0.5, "not_radio_below": 0.6}, "above"),
         ({"from_": "soon"}, "is no time"),
-        ({"from_": -1.0}, "is no time"),
+        ({"from_": -1.0}, "is before the start"),
         ({"pause_ms": -1}, "pause_ms: -1 is out of range"),
         ({"min_bytes": -1}, "min_bytes"),
         ({"sim": 300}, "sim"),
