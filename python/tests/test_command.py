@@ -17,7 +17,8 @@ def test_version_and_help(command: Command) -> None:
     assert version.returncode == 0
     # A build from a checkout has its commit behind the version.
     words = version.stdout.decode().split()
-    assert words[:2] == ["airmile", am.__version__] and len(words) <= 3
+    assert words[:2] == ["airmile", am.__version__]
+    assert len(words) <= 3
     assert b"Usage: airmile " in command("radio", "--help").stdout
 
 
