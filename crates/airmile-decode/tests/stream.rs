@@ -367,6 +367,8 @@ proptest! {
         let mut logs = logs;
         for log in &mut logs {
             log.code = 0xb173;
+            // Two terminators in a short file can pass for frames of HDLC.
+            log.payload.iter_mut().filter(|byte| **byte == 0x7e).for_each(|byte| *byte = 0);
         }
         let (events, deframer) = run(&hdf_of(&logs, &between), AT_ONCE);
         prop_assert_eq!(deframer.container(), Some(Container::Hdf));
