@@ -154,44 +154,7 @@ pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
 }
 
 /// A text as QCAT lays it out; the values are made up.
-pub const QCAT_TEXT: &str = "\
-% QCAT version : 6.0
-% Log file name : made up
-
-2024 Mar  5  10:00:00.100  [80]  0xB173  LTE PDSCH Stat Indication
-Subscription ID = 1
-Version      = 25
-Num Records  = 2
-Records
-   -------------------------------------------------------------------------------------------------------------
-   |   |        |     |   |      |Num      |       |Transport Blocks                                                        |
-   |   |        |     |   |      |Transport|Serving|    |  |   |      |         |     |Did        |TB Size|   |Num|Modulation|
-   |   |Subframe|Frame|Num|Num   |Blocks   |Cell   |HARQ|  |   |CRC   |         |TB   |           |       |   |   |          |
-   |#  |Num     |Num  |RBs|Layers|Present  |Index  |ID  |RV|NDI|Result|RNTI Type|Index|Recombining|(bytes)|MCS|RBs|Type      |
-   -------------------------------------------------------------------------------------------------------------
-   |  0|       6|  155|  6|     2|        2|  PCELL|   5| 0|  1|  Pass|        C|    0|         No|    225| 17|  6|     64QAM|
-   |   |        |     |   |      |         |       |   5| 0|  0|  Fail|        C|    1|         No|    225| 17|  6|     64QAM|
-   |  1|       8|  155|  3|     1|        1|SCELL_1|   6| 2|  1|  Pass|        C|    0|        Yes|      7|  0|  3|      QPSK|
-   |  2|       x|  155|  3|     1|        1|  PCELL|   6| 2|  1|  Pass|        C|    0|        Yes|      7|  0|  3|      QPSK|
-   |   |        |     |   |      |         |       |   5| 0|  0|  Fail|        C|    1|         No|    225| 17|  6|     64QAM|
-   |  3|       9|  155|  4|     2|        1|  PCELL|   7| 0|  0|  Pass|       SI|    0|         No|     25|  2|  4|      QPSK|
-
-2024 Mar  5  10:00:00.120  [81]  0xB821  NR5G RRC OTA Packet  --  DL_DCCH / RRCReconfiguration
-Subscription ID = 2
-Pkt Version = 12
-
-2024 Mar  5  10:00:00.140  [82]  0xB887  NR5G MAC PDSCH Status
-Subscription ID = 1
-Major.Minor = 3. 6
-Num Records = 1
-Records
-   -------------------------------------------------------------------------------------------
-   |   |System Time          |       |Physical|        |TB   |        |SCS|   |Num|  |          |
-   |#  |Slot|Numerology|Frame|CarrierID|Cell ID|EARFCN |Index|TB Size |MU |MCS|Rbs|RV|RNTI Type|
-   -------------------------------------------------------------------------------------------
-   |  0|  19|     30KHZ| 1023|        0|    700|660768|    0|     123|  1|  0| 16| 0|   C RNTI|
-   |  1|   0|     30KHZ|    0|        0|    700|660768|    0|     124|  1|  0| 16| 0|   C RNTI|
-";
+pub const QCAT_TEXT: &str = include_str!("../../crates/airmile-decode/tests/samples/qcat.txt");
 
 /// A text as QXDM copies it; the values are made up.
 pub const QXDM_TEXT: &str = "\

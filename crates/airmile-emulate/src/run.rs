@@ -70,6 +70,20 @@ pub struct Totals {
     pub dropped_bytes: u64,
 }
 
+impl Totals {
+    /// Of a user of a cell, with the bytes that came to the queue and left it.
+    pub(crate) fn of(
+        cell: &Cell,
+        user: usize,
+        dir: Direction,
+        (arrived_bytes, delivered_bytes): (u64, u64),
+    ) -> Self {
+        let (unsent_bytes, in_transit_bytes) = cell.undelivered_bytes(user, dir);
+        let dropped_bytes = cell.dropped_bytes(user, dir);
+        Self { dir, arrived_bytes, delivered_bytes, unsent_bytes, in_transit_bytes, dropped_bytes }
+    }
+}
+
 /// Something that an application on the measured phone did or saw.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct AppNote {
@@ -261,19 +275,8 @@ impl Run {
     fn finish(self) -> Outcome {
         let end = self.cell.tti();
         let slot_ns = self.cell.slot_ns();
-        let totals = [Direction::Dl, Direction::Ul].map(|dir| {
-            let (arrived_bytes, delivered_bytes) = self.bytes[dir as usize];
-            let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(0, dir);
-            let dropped_bytes = self.cell.dropped_bytes(0, dir);
-            Totals {
-                dir,
-                arrived_bytes,
-                delivered_bytes,
-                unsent_bytes,
-                in_transit_bytes,
-                dropped_bytes,
-            }
-        });
+        let totals = [Direction::Dl, Direction::Ul]
+            .map(|dir| Totals::of(&self.cell, 0, dir, self.bytes[dir as usize]));
         let truth = self.cell.into_truth();
         let ended = self.flows.into_iter().flat_map(Flow::into_ended);
         let ns = |tti: TtiIndex| EPOCH_NS + tti.0 * slot_ns;

@@ -18,6 +18,7 @@ mod app;
 pub mod burst;
 pub mod detect;
 pub mod distribution;
+mod few;
 pub mod gauge;
 mod held;
 pub mod load;

@@ -9,11 +9,11 @@
 mod tests;
 
 use airmile_model::{
-    Burst, Direction, Evidence, Stamp, Transfer, TransferFinding, TtiIndex, Verdict,
+    Burst, Direction, Evidence, Grant, Record, Stamp, Transfer, TransferFinding, TtiIndex, Verdict,
     VerdictThresholds,
 };
 
-use crate::burst::{Activity, BurstSummary, BurstTracker};
+use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker, EvidenceChoice};
 use crate::gauge::{Decided, Gauge};
 use crate::spans::{ByteRuns, Coverage, overlapped, worth_forgetting};
 
@@ -59,6 +59,33 @@ impl Timeline {
             sizes_known: false,
             covered: None,
         }
+    }
+
+    /// The downlink's timeline by one kind of evidence, from a whole log. For
+    /// allocations alone blocks are stripped of what MAC and RLC say of them,
+    /// which a log of this kind would not have.
+    #[must_use]
+    pub fn of_downlink<'a>(
+        records: impl IntoIterator<Item = &'a Record>,
+        options: &BurstOptions,
+    ) -> Self {
+        let grants_only = options.evidence == EvidenceChoice::Grants;
+        let mut tracker = BurstTracker::new(*options);
+        for record in records {
+            match record {
+                Record::Rlc(_) if grants_only => {}
+                Record::Grant(grant) if grants_only => tracker.push(&Record::Grant(Grant {
+                    padding_bytes: None,
+                    data_bytes: None,
+                    ..grant.clone()
+                })),
+                _ => tracker.push(record),
+            }
+        }
+        let mut timeline = Self::new(Direction::Dl);
+        tracker.finish().into_iter().for_each(|burst| timeline.add_burst(burst));
+        timeline.absorb(&mut tracker);
+        timeline
     }
 
     /// Which way its data went.

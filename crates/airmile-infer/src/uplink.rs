@@ -15,6 +15,7 @@ use airmile_model::{
 };
 
 use crate::burst::{Activity, BurstSummary};
+use crate::few::Few;
 use crate::gauge::Decided;
 use crate::held::{END, Held};
 
@@ -54,7 +55,7 @@ struct Pending {
     /// Blocks sent: bytes of new data and whether new.
     sent: Option<Sent>,
     /// Bytes by logical channel; no channel: none is active.
-    buffer: Vec<(Option<u8>, u64)>,
+    buffer: Few<Option<u8>, u64>,
     /// BSR index by logical channel group.
     bsr: Vec<(u8, u8)>,
     hole_ttis: i64,
@@ -66,9 +67,8 @@ const USUAL_ROOM: usize = 8;
 impl Slot for Pending {
     fn clear(&mut self) {
         self.sent = None;
-        self.buffer.clear();
+        self.buffer.clear(USUAL_ROOM);
         self.bsr.clear();
-        self.buffer.shrink_to(USUAL_ROOM);
         self.bsr.shrink_to(USUAL_ROOM);
         self.hole_ttis = 0;
     }
@@ -232,10 +232,7 @@ impl UplinkTracker {
         let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
         let lcid = status.lcid;
         if let Some(pending) = self.held.at(at) {
-            match pending.buffer.iter_mut().find(|(of, _)| *of == lcid) {
-                Some((_, last)) => *last = bytes,
-                None => pending.buffer.push((lcid, bytes)),
-            }
+            pending.buffer.insert(lcid, bytes);
         }
     }
 
@@ -267,7 +264,7 @@ impl UplinkTracker {
         // The sample is the buffer at the start of its TTI, before what it sends.
         if !pending.buffer.is_empty() {
             self.has_samples = true;
-            self.sample(tti, pending.buffer.iter().map(|(_, bytes)| bytes).sum());
+            self.sample(tti, pending.buffer.values().sum());
         } else if !pending.bsr.is_empty() && !self.has_samples {
             // A report tells what is left after its block (TS 36.321, 5.4.5).
             self.lcg.extend(pending.bsr.iter().copied());

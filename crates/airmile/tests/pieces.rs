@@ -3,37 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use airmile::codec::diag::{LogReader, Tagged};
 use airmile::{Inputs, Progress, RadioOptions, RadioReport, lab, radio};
-
-/// Modem logs to try: our own, and real ones where they are.
-fn logs(dir: &Path) -> Vec<PathBuf> {
-    let mut logs = Vec::new();
-    // The samples have all kinds of records; the others are long.
-    for scenario in lab::scenarios().iter().filter(|s| s.name.starts_with("sample-")) {
-        let into = dir.join(scenario.name);
-        lab::run_scenario(scenario.name, None, &into).unwrap();
-        logs.push(into.join("modem.mi2log"));
-    }
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    match fs::read_dir(shared.join("data/diag")) {
-        Ok(entries) => {
-            let paths = entries.map(|e| e.unwrap().path());
-            let known = |p: &PathBuf| p.extension().is_some_and(|e| e == "mi2log" || e == "qmdl");
-            logs.extend(paths.filter(known));
-        }
-        Err(_) => {
-            println!("SKIPPED: no real logs: AIRMILE_SHARED is not set and ../shared is not there")
-        }
-    }
-    logs
-}
 
 fn records(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> Vec<Tagged> {
     let mut reader = LogReader::new();
@@ -54,7 +30,7 @@ fn records(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> Vec<Tagged> {
 #[test]
 fn any_pieces_give_the_same_records() {
     let dir = tempfile::tempdir().unwrap();
-    for log in logs(dir.path()) {
+    for log in common::logs(dir.path()) {
         let bytes = fs::read(&log).unwrap();
         let whole = records(&bytes, std::iter::repeat(bytes.len()));
         assert!(!whole.is_empty(), "{}", log.display());

@@ -5,11 +5,9 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use airmile_decode::table::{GrantReader, RlcReader, read_transfer_truth, read_transfers};
-use airmile_infer::burst::{BurstOptions, BurstTracker, EvidenceChoice};
+use airmile_infer::burst::BurstOptions;
 use airmile_infer::transfer::Timeline;
-use airmile_model::{
-    Clock, Direction, Record, Transfer, TransferFinding, TransferTruth, VerdictThresholds,
-};
+use airmile_model::{Clock, Record, Transfer, TransferFinding, TransferTruth, VerdictThresholds};
 use anyhow::Context;
 use flate2::read::MultiGzDecoder;
 
@@ -131,26 +129,8 @@ impl Run {
 
     /// The scores of all transfers under one kind of evidence.
     pub fn score(&self, kind: Kind) -> Vec<Score> {
-        let choice = kind.evidence();
-        let mut tracker =
-            BurstTracker::new(BurstOptions { evidence: choice, ..BurstOptions::default() });
-        let mut timeline = Timeline::new(Direction::Dl);
-        for record in &self.records {
-            // Allocations alone: neither contents nor padding of the blocks.
-            match record {
-                Record::Rlc(_) if choice == EvidenceChoice::Grants => {}
-                Record::Grant(grant) if choice == EvidenceChoice::Grants => {
-                    let mut grant = grant.clone();
-                    (grant.padding_bytes, grant.data_bytes) = (None, None);
-                    tracker.push(&Record::Grant(grant));
-                }
-                _ => tracker.push(record),
-            }
-        }
-        for burst in tracker.finish() {
-            timeline.add_burst(burst);
-        }
-        timeline.absorb(&mut tracker);
+        let options = BurstOptions { evidence: kind.evidence(), ..BurstOptions::default() };
+        let timeline = Timeline::of_downlink(&self.records, &options);
         let findings = timeline.findings(&self.transfers, &VerdictThresholds::default());
         findings.iter().filter_map(|finding| self.compare(kind, finding)).collect()
     }

@@ -306,19 +306,8 @@ impl<H: Host> Simulation<H> {
     #[must_use]
     pub fn finish(self) -> Ended<H> {
         let totals = |(user, place): (usize, &Place<H>)| {
-            [Direction::Dl, Direction::Ul].map(|dir| {
-                let (arrived_bytes, delivered_bytes) = place.bytes[dir as usize];
-                let (unsent_bytes, in_transit_bytes) = self.cell.undelivered_bytes(user, dir);
-                let dropped_bytes = self.cell.dropped_bytes(user, dir);
-                Totals {
-                    dir,
-                    arrived_bytes,
-                    delivered_bytes,
-                    unsent_bytes,
-                    in_transit_bytes,
-                    dropped_bytes,
-                }
-            })
+            [Direction::Dl, Direction::Ul]
+                .map(|dir| Totals::of(&self.cell, user, dir, place.bytes[dir as usize]))
         };
         Ended {
             first_tti: self.first_tti,

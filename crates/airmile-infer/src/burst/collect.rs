@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::poll_model::{BearerCounters, PduLite};
 use super::tti_row::TtiRow;
+use crate::few::Few;
 use crate::held::{END, Held};
 
 /// How far back a HARQ process is traced, in TTIs (chosen here: 8 TTIs round
@@ -20,6 +21,9 @@ use crate::held::{END, Held};
 const HARQ_SPAN_TTIS: i64 = 200;
 /// A carrier counts as active for so long after its last grant (chosen here).
 const CARRIER_ACTIVE_TTIS: i64 = 1_000;
+/// Data bearers that there is room for at once (TS 36.331, 6.4: maxDRB is 11;
+/// a phone has one to three).
+const USUAL_BEARERS: usize = 4;
 
 /// What leaves the collector, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +74,6 @@ impl Slot for Pending {
 
 #[derive(Debug, Clone, Copy)]
 struct Carrier {
-    cell: u8,
     last_tti: i64,
     n_prb: Option<u16>,
     max_prb: u16,
@@ -100,10 +103,10 @@ struct Rows {
     open: VecDeque<OpenRow>,
     /// Holes not yet passed on: first TTI and length.
     holes: BTreeMap<i64, i64>,
-    carriers: Vec<Carrier>,
-    bearers: Vec<(u8, BearerCounters)>,
+    carriers: Few<u8, Carrier>,
+    bearers: Few<u8, BearerCounters>,
     /// Highest sequence number of each bearer.
-    highest_sn: Vec<(u8, u32)>,
+    highest_sn: Few<u8, u32>,
 }
 
 impl Collector {
@@ -212,8 +215,8 @@ impl Rows {
             self.segment = segment;
             // A new cell or timing: HARQ and RLC start anew (TS 36.331, 5.3.5.4).
             self.harq.clear();
-            self.bearers.clear();
-            self.highest_sn.clear();
+            self.bearers.clear(USUAL_BEARERS);
+            self.highest_sn.clear(USUAL_BEARERS);
         }
     }
 
@@ -308,13 +311,7 @@ impl Rows {
             return None;
         };
         let Some(sn) = pdu.sn else { return Some(youngest) };
-        let highest = match self.highest_sn.iter_mut().find(|(bearer, _)| *bearer == pdu.bearer) {
-            Some((_, highest)) => highest,
-            None => {
-                self.highest_sn.push((pdu.bearer, sn));
-                return Some(youngest);
-            }
-        };
+        let highest = self.highest_sn.or_insert_with(pdu.bearer, || sn);
         // Half the smallest AM sequence space (TS 36.322, 7.2).
         let ahead = sn.wrapping_sub(*highest) % 1024 <= 512;
         if ahead {
@@ -324,12 +321,8 @@ impl Rows {
     }
 
     fn carrier(&mut self, cell: u8) -> &mut Carrier {
-        let known = self.carriers.iter().position(|carrier| carrier.cell == cell);
-        let at = known.unwrap_or_else(|| {
-            self.carriers.push(Carrier { cell, last_tti: i64::MIN, n_prb: None, max_prb: 0 });
-            self.carriers.len() - 1
-        });
-        &mut self.carriers[at]
+        let seen_nothing = || Carrier { last_tti: i64::MIN, n_prb: None, max_prb: 0 };
+        self.carriers.or_insert_with(cell, seen_nothing)
     }
 
     fn active_prb(&mut self, tti: i64, grants: &[GrantLite]) -> u32 {
@@ -340,7 +333,7 @@ impl Rows {
             carrier.max_prb = carrier.max_prb.max(grant.prb.unwrap_or(0));
         }
         self.carriers
-            .iter()
+            .values()
             .filter(|c| c.last_tti > tti.saturating_sub(CARRIER_ACTIVE_TTIS))
             .map(|c| {
                 u32::from(

@@ -11,6 +11,7 @@ use super::gap::{self, GapHistogram, N_BINS};
 use super::padding::{self, PaddedBlock};
 use super::poll_model::{PollLimits, PollMark, PollRun};
 use super::tti_row::TtiRow;
+use crate::few::Few;
 
 /// What was decided of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -271,7 +272,7 @@ impl Signs {
                     own = Decision::sure(true, Bound::Poll, POLL_UNEXPLAINED);
                 }
                 if let Some(mark) = mark {
-                    bearers.note(mark.bearer, row.tti, own.empty);
+                    bearers.0.insert(mark.bearer, (row.tti, own.empty));
                 }
                 // Data left on one bearer outweighs; else the least sure counts.
                 if !own.empty || (decision.empty && own.confidence <= decision.confidence) {
@@ -290,21 +291,14 @@ impl Signs {
 
 /// Which bearers had data left, and when that was seen.
 #[derive(Default)]
-struct BearersLeft(Vec<(u8, i64, bool)>);
+struct BearersLeft(Few<u8, (i64, bool)>);
 
 impl BearersLeft {
-    fn note(&mut self, bearer: u8, tti: i64, empty: bool) {
-        match self.0.iter_mut().find(|(of, ..)| *of == bearer) {
-            Some(last) => *last = (bearer, tti, empty),
-            None => self.0.push((bearer, tti, empty)),
-        }
-    }
-
     /// Whether another bearer than those of this TTI holds the queue open.
     fn hold_open(&self, now: i64) -> bool {
-        self.0.iter().any(|&(_, tti, empty)| {
-            !empty && now.saturating_sub(tti) < BEARER_IDLE_TTIS && tti != now
-        })
+        self.0
+            .values()
+            .any(|&(tti, empty)| !empty && now.saturating_sub(tti) < BEARER_IDLE_TTIS && tti != now)
     }
 }
 
@@ -363,19 +357,12 @@ fn is_weak(run: &PollRun, limits: &PollLimits) -> Option<bool> {
 
 /// Rows (and their marks) after which the bearer's sequence numbers jump, in order.
 fn holes_after(rows: &[TtiRow]) -> Vec<(usize, usize)> {
-    let mut last: Vec<(u8, (usize, usize))> = Vec::new();
+    let mut last = Few::default();
     let mut holes = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         for (m, mark) in row.marks.iter().enumerate() {
-            match last.iter_mut().find(|(bearer, _)| *bearer == mark.bearer) {
-                Some((_, before)) => {
-                    if mark.hole_before {
-                        holes.push(*before);
-                    }
-                    *before = (i, m);
-                }
-                None => last.push((mark.bearer, (i, m))),
-            }
+            let before = last.insert(mark.bearer, (i, m));
+            holes.extend(before.filter(|_| mark.hole_before));
         }
     }
     holes.sort_unstable();

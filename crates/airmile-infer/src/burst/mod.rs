@@ -203,15 +203,6 @@ impl BurstTracker {
         self.judge.assembler.decided(row.map_or(next, |row| row.min(next)))
     }
 
-    /// Bursts after the decided ones, as they stand with what is known now: a
-    /// live view of the epoch under way, which later records may change.
-    #[must_use]
-    pub fn provisional(&self) -> Vec<Burst> {
-        let mut ahead = self.clone();
-        ahead.judge.bursts.clear();
-        ahead.finish()
-    }
-
     /// The end of the log: the bursts not yet taken.
     pub fn finish(&mut self) -> Vec<Burst> {
         let Self { collector, judge } = self;

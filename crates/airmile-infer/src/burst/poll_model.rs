@@ -12,6 +12,8 @@
 
 use smallvec::SmallVec;
 
+use crate::few::Few;
+
 /// An RLC data PDU, as far as the poll model needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PduLite {
@@ -71,7 +73,7 @@ pub(super) struct BearerCounters {
 impl BearerCounters {
     /// Takes the PDUs of one TTI, all bearers mixed; a mark per bearer.
     pub(super) fn advance(
-        bearers: &mut Vec<(u8, Self)>,
+        bearers: &mut Few<u8, Self>,
         pdus: &mut [PduLite],
         marks: &mut SmallVec<[PollMark; 1]>,
     ) {
@@ -80,12 +82,7 @@ impl BearerCounters {
         }
         for pdus in pdus.chunk_by(|a, b| a.bearer == b.bearer) {
             let bearer = pdus[0].bearer;
-            let known = bearers.iter().position(|(of, _)| *of == bearer);
-            let at = known.unwrap_or_else(|| {
-                bearers.push((bearer, Self::default()));
-                bearers.len() - 1
-            });
-            marks.push(bearers[at].1.take_tti(bearer, pdus));
+            marks.push(bearers.or_insert_with(bearer, Self::default).take_tti(bearer, pdus));
         }
     }
 
@@ -239,7 +236,7 @@ mod tests {
     }
 
     fn runs_of(pdus: &[PduLite]) -> Vec<PollRun> {
-        let mut bearers = Vec::new();
+        let mut bearers = Few::default();
         let mut marks = SmallVec::new();
         for pdu in pdus {
             BearerCounters::advance(&mut bearers, &mut [*pdu], &mut marks);

@@ -171,12 +171,19 @@ struct Carrier {
 /// A window while records of it come.
 #[derive(Debug, Clone, Default)]
 struct Window {
-    /// PRB pairs that the phone had, by TTI.
-    own: BTreeMap<i64, u16>,
-    /// TTIs whose blocks were all new and full.
-    full: BTreeMap<i64, bool>,
+    /// What the phone had, by TTI.
+    own: BTreeMap<i64, OwnBlocks>,
     mcs: McsMean,
     measurements: Vec<Measurement>,
+}
+
+/// The phone's blocks in a TTI.
+#[derive(Debug, Clone, Copy)]
+struct OwnBlocks {
+    /// PRB pairs.
+    n_prb: u16,
+    /// Whether all of them were new, and without padding.
+    are_full: bool,
 }
 
 /// A window that is over, without a slope yet.
@@ -297,11 +304,10 @@ impl LoadEstimator {
         let tti = grant.position.tti;
         if let Some(window) = self.window(key, tti) {
             // `n_prb` is the assignment's, repeated on each of its blocks.
-            let own = window.own.entry(tti.0).or_default();
-            *own = (*own).max(grant.n_prb.unwrap_or(0));
-            let full = grant.retx == Some(false)
+            let own = window.own.entry(tti.0).or_insert(OwnBlocks { n_prb: 0, are_full: true });
+            own.n_prb = own.n_prb.max(grant.n_prb.unwrap_or(0));
+            own.are_full &= grant.retx == Some(false)
                 && grant.padding_bytes.is_some_and(|bytes| bytes <= FULL_PADDING_BYTES);
-            *window.full.entry(tti.0).or_insert(true) &= full;
             window.mcs.push(grant);
         }
         self.close(key, tti.0);
@@ -361,7 +367,7 @@ impl LoadEstimator {
                 at,
                 cell,
                 n_prb_cell,
-                own_prb: window.own.values().map(|n| u64::from(*n)).sum(),
+                own_prb: window.own.values().map(|own| u64::from(own.n_prb)).sum(),
                 mcs: mcs.map(|(_, mcs)| mcs),
                 measurements: window.measurements.len(),
                 powers,
@@ -397,7 +403,7 @@ impl Window {
     /// other windows left out.
     fn waited_around(&self, tti: i64) -> bool {
         let around = tti.saturating_sub(WAITING_TTIS)..=tti.saturating_add(WAITING_TTIS);
-        let served = self.full.range(around).filter(|(_, full)| **full);
+        let served = self.own.range(around).filter(|(_, own)| own.are_full);
         served.count() as i64 == 2 * WAITING_TTIS + 1
     }
 
@@ -421,7 +427,7 @@ impl Window {
         for m in &self.measurements {
             let Some(power) = data_power(m, n_ant, &floor) else { continue };
             powers.push(power);
-            let own = self.own.get(&m.position.tti.0).copied().unwrap_or(0);
+            let own = self.own.get(&m.position.tti.0).map_or(0, |own| own.n_prb);
             let own_share = (f64::from(own) / f64::from(n_prb_cell.max(1))).min(1.0);
             if own_share >= ANCHOR_SHARE {
                 anchors.push(Anchor::Own { power: power.value, own_share });

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use airmile_emulate::{EmulatedTransfer, Scenario, SchedulerKind};
-use airmile_infer::burst::{BurstOptions, BurstTracker, EvidenceChoice};
+use airmile_infer::burst::BurstOptions;
 use airmile_infer::transfer::Timeline;
 use airmile_model::{Direction, Record, Transfer, VerdictThresholds};
 
@@ -78,25 +78,7 @@ pub(super) fn estimate(
     transfers: &[EmulatedTransfer],
     options: &BurstOptions,
 ) -> Estimated {
-    let grants_only = options.evidence == EvidenceChoice::Grants;
-    let mut tracker = BurstTracker::new(*options);
-    let mut timeline = Timeline::new(Direction::Dl);
-    for record in records {
-        match record {
-            // Allocations alone: neither contents nor padding of the blocks.
-            Record::Rlc(_) if grants_only => {}
-            Record::Grant(grant) if grants_only => {
-                let mut grant = grant.clone();
-                (grant.padding_bytes, grant.data_bytes) = (None, None);
-                tracker.push(&Record::Grant(grant));
-            }
-            _ => tracker.push(record),
-        }
-    }
-    for burst in tracker.finish() {
-        timeline.add_burst(burst);
-    }
-    timeline.absorb(&mut tracker);
+    let timeline = Timeline::of_downlink(records, options);
     let downlink: Vec<Transfer> = downlink(transfers).map(|t| t.transfer.clone()).collect();
     let findings = timeline.findings(&downlink, &VerdictThresholds::default());
     Estimated {

@@ -1,0 +1,32 @@
+//! Inputs that several tests go through.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use airmile::lab;
+
+/// Modem logs to try: our own, and real ones where they are.
+pub fn logs(dir: &Path) -> Vec<PathBuf> {
+    let mut logs = Vec::new();
+    // The samples have all kinds of records; the others are long.
+    for scenario in lab::scenarios().iter().filter(|s| s.name.starts_with("sample-")) {
+        let into = dir.join(scenario.name);
+        lab::run_scenario(scenario.name, None, &into).unwrap();
+        logs.push(into.join("modem.mi2log"));
+    }
+    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    match fs::read_dir(shared.join("data/diag")) {
+        Ok(entries) => {
+            let paths = entries.map(|e| e.unwrap().path());
+            let known = |p: &PathBuf| p.extension().is_some_and(|e| e == "mi2log" || e == "qmdl");
+            logs.extend(paths.filter(known));
+        }
+        Err(_) => {
+            println!("SKIPPED: no real logs: AIRMILE_SHARED is not set and ../shared is not there")
+        }
+    }
+    logs
+}
