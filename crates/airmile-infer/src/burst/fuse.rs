@@ -432,16 +432,24 @@ fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
     gaps
 }
 
-/// No scheduler starves a user for so long: records are missing, or the queue
-/// was emptied in another way (chosen here: ten times the longest contention
-/// in the simulated logs).
+/// No scheduler is thought to starve a user for so long where pauses alone tell:
+/// records are missing, or the queue was emptied in another way (chosen here:
+/// ten times the longest contention in the simulated logs).
 const STARVED_TTIS: i64 = 1_000;
+/// The same where a poll bit or padding said that data was left: a scheduler
+/// that serves the best channel only keeps the phone waiting for seconds. As
+/// long as a log may be silent before records are taken to be missing.
+const STARVED_BY_SIGN_TTIS: i64 = 4_000;
 
 /// Ends bursts before pauses that cannot be contention, whatever the sign.
 pub(super) fn end_before_silence(rows: &[TtiRow], decisions: &mut [Decision]) {
     let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
     for (decision, gap) in decisions.iter_mut().zip(gaps(rows, &is_data)) {
-        if !decision.empty && gap.is_some_and(|gap| gap >= STARVED_TTIS) {
+        let longest = match decision.by {
+            Bound::Poll | Bound::Padding => STARVED_BY_SIGN_TTIS,
+            _ => STARVED_TTIS,
+        };
+        if !decision.empty && gap.is_some_and(|gap| gap >= longest) {
             *decision = Decision::sure(true, Bound::Gap, 0.6);
         }
     }

@@ -69,6 +69,23 @@ fn a_burst_ends_at_the_padded_block_and_counts_its_bytes() {
 }
 
 #[test]
+fn a_starved_phone_waits_for_as_long_as_its_poll_bits_say() {
+    let after = |pause: i64, polled: bool| -> [Record; 4] {
+        let padding = if polled { 200 } else { 0 };
+        [
+            block(10, 0, 1_000, padding).into(),
+            pdu(10, 0, 1_000 - padding, polled).into(),
+            block(10 + pause, 1, 1_000, 500).into(),
+            pdu(10 + pause, 1, 500, true).into(),
+        ]
+    };
+    check(&after(2_500, false), &[(10, 2_510, Bound::Padding)]);
+    check(&after(2_500, true), &[]);
+    // Longer than a log may be silent: records are missing.
+    check(&after(4_000, false), &[]);
+}
+
+#[test]
 fn a_queue_that_one_block_empties_makes_no_burst() {
     check(&[block(10, 0, 1_000, 300).into(), block(40, 1, 1_000, 300).into()], &[]);
 }
