@@ -246,6 +246,9 @@ fn write_truth_tables(
     files.write("cell_use.csv", &|out| tables::cell_use(out, outcome))?;
     files.write("rrc.csv", &|out| tables::rrc(out, outcome))?;
     files.write("drops.csv", &|out| tables::drops(out, &recorder.drops))?;
+    files.write("senders.csv", &|out| tables::senders(out, &recorder.senders))?;
+    files
+        .write("sender_events.jsonl", &|out| tables::sender_events(out, &recorder.sender_events))?;
     files.write("causes.csv", &|out| tables::causes(out, scenario, outcome))
 }
 
