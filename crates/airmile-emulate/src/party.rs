@@ -250,6 +250,8 @@ pub(crate) struct Notebook {
     begun: Vec<Begun>,
     pub(crate) notes: Vec<AppNote>,
     pub(crate) ended: Vec<Timed>,
+    /// Bitrates of segments, by application.
+    pub(crate) choices: Vec<Vec<u64>>,
 }
 
 impl Notebook {
@@ -278,6 +280,7 @@ impl Notebook {
                 self.end(app, transfer, bytes, failed, at_ns, id_of(transfer));
             }
             AppEventKind::SegmentChosen { segment, bitrate_bps, buffer_ns, .. } => {
+                self.choose(app, segment, bitrate_bps);
                 note.event = "segment_chosen";
                 note.what = Some(format!("segment {segment}, {} ms in store", buffer_ns / MS_NS));
                 note.value = Some(bitrate_bps as f64);
@@ -302,6 +305,16 @@ impl Notebook {
             AppEventKind::Done => note.event = "done",
         }
         self.notes.push(note);
+    }
+
+    /// A segment's bitrate; one that is asked for again has its last.
+    fn choose(&mut self, app: usize, segment: u32, bitrate_bps: u64) {
+        if self.choices.len() <= app {
+            self.choices.resize_with(app + 1, Vec::new);
+        }
+        let segments = &mut self.choices[app];
+        segments.truncate(segment as usize);
+        segments.push(bitrate_bps);
     }
 
     fn end(

@@ -135,6 +135,9 @@ pub struct Outcome {
     pub totals: Vec<[Totals; 2]>,
     /// What the applications noted down, in time order.
     pub notes: Vec<AppNote>,
+    /// Bitrates that the measured phone's video players chose, by application
+    /// and segment.
+    pub choices: Vec<Vec<u64>>,
 }
 
 /// Runs a scenario and keeps all of it.
@@ -296,6 +299,7 @@ impl Run {
             n_tti: end.since(self.first_tti) as u32,
             slot_ns,
             notes: note_down(&transfers),
+            choices: Vec::new(),
             transfers,
             totals: vec![totals],
             truth,
@@ -394,5 +398,6 @@ fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, Scenar
         transfers,
         totals: ended.totals,
         notes: notebook.notes,
+        choices: notebook.choices,
     })
 }

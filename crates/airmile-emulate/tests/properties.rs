@@ -83,6 +83,7 @@ fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
             block_bytes: None
         }),
         (1u64..20_000).prop_map(|response_bytes| Workload::Interactive {
+            period_ms: None,
             request_bytes: 300,
             response_bytes,
             count: 10,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Scenario, ScenarioError};
+use crate::workload::Workload;
 
 /// Something that a scenario does to its transfers on purpose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +78,20 @@ impl Scenario {
         without.link.ul_trace.clone_from(&self.link.ul_trace);
         without.validate()?;
         Ok(without)
+    }
+}
+
+impl Scenario {
+    /// Lets the measured phone's video players choose as they did in a run of
+    /// it, so that another run fetches the same bytes.
+    #[must_use]
+    pub fn with_choices(mut self, choices: &[Vec<u64>]) -> Self {
+        for (app, chosen) in self.apps.iter_mut().zip(choices) {
+            if let Workload::Video(config) = &mut app.workload {
+                config.chosen_bps.clone_from(chosen);
+            }
+        }
+        self
     }
 }
 
