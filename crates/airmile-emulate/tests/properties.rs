@@ -414,5 +414,8 @@ fn scenarios_are_data() {
     let names: BTreeSet<_> = trace.records.iter().map(Record::name).collect();
     assert!(names.contains("grant") && names.contains("rlc"));
     let broken = Scenario { cell: CellConfig { n_prb: 51, ..scenario.cell }, ..scenario };
-    assert_eq!(run(&broken).unwrap_err().to_string(), "cell.n_prb: a bandwidth of LTE");
+    assert_eq!(
+        run(&broken).unwrap_err().to_string(),
+        "cell.n_prb: must be 6, 15, 25, 50, 75 or 100"
+    );
 }

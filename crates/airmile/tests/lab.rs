@@ -79,7 +79,7 @@ fn errors_name_file_line_and_field() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("bad.toml");
     for (text, expected) in [
-        ("[cell]\nn_prb = 51\n", "bad.toml: line 2, column 9: cell.n_prb: a bandwidth of LTE"),
+        ("[cell]\nn_prb = 51\n", "bad.toml: line 2, column 9: cell.n_prb: must be 6, 15, 25"),
         ("seeds = 1\n", "bad.toml: line 1, column 1: unknown field `seeds`"),
     ] {
         fs::write(&file, text).unwrap();
