@@ -130,3 +130,34 @@ fn the_same_choices_fetch_the_same_bytes() {
     assert_eq!(held, fetched);
     assert!(without_ms < 0.5 * ms, "{without_ms} {ms}");
 }
+
+#[test]
+fn what_had_not_ended_is_told_with_its_bytes() {
+    // 3 s of a fast cell and of a slow one: ended and cut.
+    let of = |bytes: u64, upload: bool| {
+        let kind = if upload { "upload" } else { "file" };
+        let text = format!(
+            "duration_ms = 3_000\napps = [{{ name = \"a\", workload = {{ kind = \"{kind}\", \
+             bytes = {bytes} }} }}]"
+        );
+        run_into(&Scenario::from_toml(&text).unwrap(), &mut ()).unwrap()
+    };
+    for upload in [false, true] {
+        let ended = of(100_000, upload);
+        assert_eq!((ended.transfers.len(), ended.unfinished.len()), (1, 0));
+        let cut = of(100_000_000, upload);
+        assert_eq!((cut.transfers.len(), cut.unfinished.len()), (0, 1));
+        let transfer = &cut.unfinished[0].transfer;
+        assert!(transfer.unfinished && transfer.id == "a-1");
+        assert_eq!(transfer.dir, Some(if upload { Direction::Ul } else { Direction::Dl }));
+        assert_eq!(transfer.tti.unwrap().1, cut.first_tti.plus(3_000));
+        let bytes = transfer.bytes.unwrap();
+        assert!((500_000..20_000_000).contains(&bytes), "{bytes}");
+    }
+    let mut windows = named("sample-download").unwrap().scenario();
+    windows.duration_ms = 2_000;
+    let cut = run_into(&windows, &mut ()).unwrap();
+    let bytes = cut.unfinished[0].transfer.bytes.unwrap();
+    assert!(cut.transfers.is_empty() && (500_000..6_000_000).contains(&bytes), "{bytes}");
+    assert!(cut.notes.iter().all(|note| note.event == "request"));
+}

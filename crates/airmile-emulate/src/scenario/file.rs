@@ -1,6 +1,7 @@
 //! Scenarios as files: TOML with positions in errors, and causes that can be
 //! taken out again.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -105,9 +106,11 @@ impl Scenario {
     /// Lets the measured phone's video players choose as they did in a run of
     /// it, so that another run fetches the same bytes.
     #[must_use]
-    pub fn with_choices(mut self, choices: &[Vec<u64>]) -> Self {
-        for (app, chosen) in self.apps.iter_mut().zip(choices) {
-            if let Workload::Video(config) = &mut app.workload {
+    pub fn with_choices(mut self, choices: &BTreeMap<String, Vec<u64>>) -> Self {
+        for app in &mut self.apps {
+            if let Workload::Video(config) = &mut app.workload
+                && let Some(chosen) = choices.get(&app.name)
+            {
                 config.chosen_bps.clone_from(chosen);
             }
         }

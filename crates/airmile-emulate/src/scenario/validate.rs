@@ -314,7 +314,7 @@ fn competing(c: &mut Checks, competing: &[Competing], at: &str) {
 
 fn traffic(c: &mut Checks, traffic: &Traffic, at: &str) {
     let field = |name: &str| format!("{at}.{name}");
-    let mut opens = |c: &mut Checks, window: &WindowConfig| {
+    let opens = |c: &mut Checks, window: &WindowConfig| {
         let least = INITIAL_WINDOW_SEGMENTS * MSS_BYTES;
         let fine = u64::from(window.max_bytes) >= least;
         c.that(fine, field("window.max_bytes"), format!("at least {least}, ten segments"));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::config::{Abr, VideoConfig};
 use super::exchange::Exchange;
 use super::http::Request;
-use super::{AppEvent, AppEventKind, Application, Sockets};
+use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
 use crate::random::Random;
 
 const MS: i64 = 1_000_000;
@@ -240,5 +240,9 @@ impl Application for Player {
 
     fn is_done(&self) -> bool {
         self.done
+    }
+
+    fn under_way(&self) -> Vec<UnderWay> {
+        self.current.iter().filter_map(|(exchange, _)| exchange.under_way()).collect()
     }
 }
