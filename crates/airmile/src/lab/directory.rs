@@ -72,7 +72,9 @@ pub(super) fn prepare(dir: &Path, force: bool) -> Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
         Err(e) => return Err(Error::write(dir, e)),
         Ok(true) => {}
-        Ok(false) if !is_run(dir) => return refuse("is not empty and no former run's: give another"),
+        Ok(false) if !is_run(dir) => {
+            return refuse("is not empty and no former run's: give another");
+        }
         Ok(false) if !force => {
             return refuse("holds a former run: give another, or --force to replace that run");
         }
