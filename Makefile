@@ -20,8 +20,8 @@ build: ## build the airmile command (target/release/airmile)
 	$(CARGO) build --release --locked -p airmile-cli
 
 demo: build ## make a sample log with our own generator and diagnose it
-	$(AIRMILE) lab run sample-download -o $(DEMO_DIR)/sample-download
-	$(AIRMILE) lab run sample-rate-limited -o $(DEMO_DIR)/sample-rate-limited
+	$(AIRMILE) lab run sample-download --force -o $(DEMO_DIR)/sample-download
+	$(AIRMILE) lab run sample-rate-limited --force -o $(DEMO_DIR)/sample-rate-limited
 	$(AIRMILE) diagnose $(DEMO_DIR)/sample-download/modem.mi2log
 	$(AIRMILE) diagnose $(DEMO_DIR)/sample-rate-limited/modem.mi2log
 

@@ -433,7 +433,11 @@ pub enum LabCommand {
     #[command(after_help = "Examples:
   airmile lab run busy-video -o run
   airmile lab run my-cell.toml --seed 7 -o run
-  airmile diagnose run --html report.html")]
+  airmile diagnose run --html report.html
+
+docs/lab.md tells what scenarios can say, and every file and column of a run.
+Exit status 3: no scenario of this name and no such file, a scenario that cannot
+be run, a directory that is not empty.")]
     Run(LabRunArgs),
     /// Run tables and figures of papers again, beside the papers' values
     #[command(after_help = "Examples:
@@ -446,12 +450,15 @@ pub enum LabCommand {
 /// Arguments of `lab run`.
 #[derive(Debug, Clone, Args)]
 pub struct LabRunArgs {
-    /// The scenario's name, or a scenario file (docs/schema/scenario.json)
+    /// The scenario's name, or a scenario file (docs/lab.md)
     #[arg(value_name = "NAME|FILE.toml")]
     pub scenario: String,
-    /// Where to leave what the run gives
+    /// Where to leave what the run gives: a new or empty directory
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
+    /// Replace a former run that the directory holds
+    #[arg(long)]
+    pub force: bool,
     /// Another seed than the scenario's own
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,

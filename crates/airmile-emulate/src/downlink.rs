@@ -244,7 +244,7 @@ impl User {
     /// What a block on some resource block groups (none: all) can be.
     fn mcs(&self, groups: &[u16], frame: Frame, tti: i64, n_prb: u16) -> Mcs {
         if let Some(trace) = &self.trace {
-            let bytes = trace.bytes_at(frame.ms(tti)) / frame.slots_per_ms() as u32;
+            let bytes = trace.bytes_at(frame.run_ms(tti)) / frame.slots_per_ms() as u32;
             return self.adaptation.replayed(bytes, n_prb);
         }
         self.adaptation.mcs(self.offset_db(groups))

@@ -160,6 +160,8 @@ pub(crate) struct Flow {
     sender: DataSender,
     /// Data received and not acknowledged yet: bytes, packets.
     unacknowledged: (u64, u32),
+    /// Bytes of the current transfer that have arrived.
+    arrived: u64,
     ended: Vec<Ended>,
     from_phone: VecDeque<Packet>,
     from_server: VecDeque<Packet>,
@@ -213,6 +215,7 @@ impl Flow {
             player,
             sender: DataSender { pace, unsent: 0 },
             unacknowledged: (0, 0),
+            arrived: 0,
             ended: Vec::new(),
             from_phone: VecDeque::new(),
             from_server: VecDeque::new(),
@@ -226,6 +229,13 @@ impl Flow {
 
     pub(crate) fn into_ended(self) -> Vec<Ended> {
         self.ended
+    }
+
+    /// The transfer that has begun and not ended before a TTI, with the bytes
+    /// that have arrived.
+    pub(crate) fn under_way(&self, end: TtiIndex) -> Option<Ended> {
+        let (id, _, start) = self.current.clone()?;
+        Some(Ended { id, dir: self.dir, start: TtiIndex(start), end, bytes: self.arrived })
     }
 
     /// Goes through a TTI: the application starts what it has planned, and the
@@ -252,6 +262,7 @@ impl Flow {
     fn begin(&mut self, now: i64) {
         let Some((id, bytes)) = self.planned.pop_front() else { return };
         self.current = Some((id, bytes, now));
+        self.arrived = 0;
         match self.dir {
             Direction::Ul => self.sender.unsent = bytes,
             Direction::Dl => {
@@ -277,6 +288,7 @@ impl Flow {
         match packet.kind {
             Kind::Request { bytes } => self.sender.unsent += bytes,
             Kind::Data { payload, sent, last } => {
+                self.arrived += payload;
                 self.acknowledge(dir, payload, sent, last);
                 if last && dir == Direction::Dl {
                     self.end(now);

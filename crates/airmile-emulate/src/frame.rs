@@ -12,6 +12,7 @@ pub(crate) struct Frame {
     numerology: u8,
     /// Which TTIs of ten carry downlink, and uplink data.
     pattern: Option<([bool; 10], [bool; 10])>,
+    first_tti: i64,
 }
 
 impl Frame {
@@ -23,7 +24,8 @@ impl Frame {
             };
             (is(b'D'), is(b'U'))
         });
-        Self { numerology: scenario.cell.numerology, pattern }
+        let first_tti = i64::from(scenario.first_tti);
+        Self { numerology: scenario.cell.numerology, pattern, first_tti }
     }
 
     /// TTIs in a millisecond (TS 38.211, table 4.3.2-1).
@@ -39,6 +41,11 @@ impl Frame {
     /// The millisecond that a TTI lies in.
     pub(crate) const fn ms(self, tti: i64) -> i64 {
         tti.div_euclid(self.slots_per_ms())
+    }
+
+    /// The millisecond of the run that a TTI lies in.
+    pub(crate) const fn run_ms(self, tti: i64) -> i64 {
+        (tti - self.first_tti).div_euclid(self.slots_per_ms())
     }
 
     pub(crate) const fn numerology(self) -> u8 {

@@ -11,8 +11,11 @@ use crate::scenario::{MeasurementConfig, Scenario};
 /// Offset of each receive antenna in dB (chosen here: they are never alike).
 const ANTENNA_OFFSETS_DB: [f64; 2] = [0.5, -1.5];
 
-/// Combining two antennas gains 3 dB: each alone has less than the link's SNR.
-const COMBINING_GAIN_DB: f64 = 3.0;
+/// What combining the antennas gains over one without offset: their SNRs add up
+/// to the link's.
+fn combining_gain_db() -> f64 {
+    db(ANTENNA_OFFSETS_DB.iter().map(|&offset_db| linear(offset_db)).sum())
+}
 
 /// Steps of the logs' fields.
 const POWER_STEP_DB: f64 = 0.0625;
@@ -32,7 +35,8 @@ pub(crate) struct Meter {
     n_tx: f64,
     data_to_reference_power: f64,
     rsrp_mean_dbm: f64,
-    snr_mean_db: f64,
+    /// Of an antenna without offset.
+    antenna_snr_mean_db: f64,
     earfcn: u32,
     pci: u16,
     config: MeasurementConfig,
@@ -58,7 +62,7 @@ impl Meter {
             n_tx: cell.n_tx_antennas.into(),
             data_to_reference_power: cell.data_to_reference_power,
             rsrp_mean_dbm: scenario.link.rsrp_mean_dbm,
-            snr_mean_db: scenario.link.snr_mean_db,
+            antenna_snr_mean_db: scenario.link.snr_mean_db - combining_gain_db(),
             earfcn: cell.earfcn,
             pci: cell.pci,
             period_ttis: i64::from(scenario.measurement.period_ms) * frame.slots_per_ms(),
@@ -117,7 +121,7 @@ impl Meter {
 
     fn read(&mut self, load: f64, fade_db: f64, noise_db: f64) -> Reading {
         let rsrp_dbm = self.rsrp_mean_dbm + fade_db;
-        let snr_db = self.snr_mean_db - COMBINING_GAIN_DB + fade_db - noise_db;
+        let snr_db = self.antenna_snr_mean_db + fade_db - noise_db;
         // Power of a symbol with reference signals, in RSRP per PRB: 2 reference
         // elements a port, data on the others, noise and interference on all 12.
         let n_ref = 2.0 * self.n_tx;
@@ -140,4 +144,23 @@ fn quantise_snr(snr_db: f64) -> f32 {
 
 fn quantise(value: f64, step: f64) -> f32 {
     ((value / step).round() * step) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn antennas_combine_to_the_snr_that_was_set() {
+        for snr_mean_db in [0.0, 14.0, 25.0] {
+            let mut scenario = Scenario::default();
+            scenario.link.snr_mean_db = snr_mean_db;
+            scenario.measurement.snr_error_sigma_db = 0.0;
+            let mut meter = Meter::new(&scenario, Frame::new(&scenario));
+            let position = Position::lte(40);
+            let read = meter.measure(position, 0.5, 0.0).snr_db().unwrap_or(f32::NAN);
+            // Each antenna is logged in steps of 0.1 dB.
+            assert!((f64::from(read) - snr_mean_db).abs() <= 0.1, "{read} {snr_mean_db}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The phones and servers of a scenario: who runs which application, and what
 //! the applications noted down.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_model::Direction;
@@ -12,7 +13,7 @@ use crate::random::Random;
 use crate::run::{AppNote, Timed};
 use crate::scenario::{AppConfig, Carrier, CoreConfig, LinkConfig, Scenario};
 use crate::simulation::User;
-use crate::workload::{AppEvent, AppEventKind, EndHost, Server};
+use crate::workload::{AppEvent, AppEventKind, EndHost, Server, UnderWay};
 
 /// The measured phone's address (RFC 1918); every user has it, on a network of
 /// its own.
@@ -51,6 +52,13 @@ impl Member {
         match self {
             Self::Tcp(host) => host.is_done(),
             Self::Quic(host) => host.is_done(),
+        }
+    }
+
+    fn under_way(&self) -> Vec<UnderWay> {
+        match self {
+            Self::Tcp(host) => host.under_way(),
+            Self::Quic(host) => host.under_way(),
         }
     }
 
@@ -118,6 +126,14 @@ impl Party {
     /// Whether all applications have done what they wanted.
     pub(crate) fn is_done(&self) -> bool {
         self.members().iter().all(Member::is_done)
+    }
+
+    /// Exchanges that have begun and not ended, by application.
+    pub(crate) fn under_way(&self) -> Vec<(usize, UnderWay)> {
+        let of = |(app, member): (usize, &Member)| {
+            member.under_way().into_iter().map(move |exchange| (app, exchange))
+        };
+        self.members().iter().enumerate().flat_map(of).collect()
     }
 
     /// What the applications noted down, by application.
@@ -244,12 +260,21 @@ struct Begun {
     upload_bytes: u64,
 }
 
+/// The name of an application's transfer.
+fn transfer_id(app: &str, transfer: u64) -> String {
+    format!("{app}-{}", transfer + 1)
+}
+
 /// Turns the applications' events into notes and transfers.
 #[derive(Debug, Default)]
 pub(crate) struct Notebook {
     begun: Vec<Begun>,
     pub(crate) notes: Vec<AppNote>,
     pub(crate) ended: Vec<Timed>,
+    /// Those that failed, or had not ended when the run was cut.
+    pub(crate) unfinished: Vec<Timed>,
+    /// Bitrates of segments, by application.
+    pub(crate) choices: BTreeMap<String, Vec<u64>>,
 }
 
 impl Notebook {
@@ -257,7 +282,7 @@ impl Notebook {
     pub(crate) fn take(&mut self, apps: &[AppConfig], app: usize, event: AppEvent) {
         let AppEvent { at_ns, kind } = event;
         let name = apps.get(app).map_or("app", |config| config.name.as_str());
-        let id_of = |transfer: u64| format!("{name}-{}", transfer + 1);
+        let id_of = |transfer: u64| transfer_id(name, transfer);
         let mut note = AppNote::new(at_ns, name);
         match kind {
             AppEventKind::RequestStarted { transfer, path, upload_bytes, .. } => {
@@ -278,6 +303,7 @@ impl Notebook {
                 self.end(app, transfer, bytes, failed, at_ns, id_of(transfer));
             }
             AppEventKind::SegmentChosen { segment, bitrate_bps, buffer_ns, .. } => {
+                self.choose(name, segment, bitrate_bps);
                 note.event = "segment_chosen";
                 note.what = Some(format!("segment {segment}, {} ms in store", buffer_ns / MS_NS));
                 note.value = Some(bitrate_bps as f64);
@@ -304,6 +330,13 @@ impl Notebook {
         self.notes.push(note);
     }
 
+    /// A segment's bitrate; one that is asked for again has its last.
+    fn choose(&mut self, app: &str, segment: u32, bitrate_bps: u64) {
+        let segments = self.choices.entry(app.to_owned()).or_default();
+        segments.truncate(segment as usize);
+        segments.push(bitrate_bps);
+    }
+
     fn end(
         &mut self,
         app: usize,
@@ -315,12 +348,42 @@ impl Notebook {
     ) {
         let found = self.begun.iter().position(|b| (b.app, b.transfer) == (app, transfer));
         let Some(begun) = found.map(|index| self.begun.swap_remove(index)) else { return };
-        if failed {
-            return;
-        }
         let uploads = begun.upload_bytes > bytes;
         let (dir, bytes) =
             if uploads { (Direction::Ul, begun.upload_bytes) } else { (Direction::Dl, bytes) };
-        self.ended.push(Timed { id, dir, start_ns: begun.start_ns, end_ns, bytes });
+        let start_ns = begun.start_ns;
+        let timed = Timed { id, dir, start_ns, end_ns, bytes, unfinished: failed };
+        if failed { self.unfinished.push(timed) } else { self.ended.push(timed) }
+    }
+
+    /// The run is over: what has begun stays unfinished. Of transfers that failed
+    /// those remain that were not asked for again.
+    pub(crate) fn cut(&mut self, apps: &[AppConfig], under_way: &[(usize, UnderWay)], end_ns: i64) {
+        let mut cut = Vec::new();
+        for begun in &self.begun {
+            let is_it = |(app, way): &&(usize, UnderWay)| {
+                (*app, way.transfer) == (begun.app, begun.transfer)
+            };
+            let found = under_way.iter().find(is_it).map(|(_, way)| *way);
+            let way = found.unwrap_or(UnderWay {
+                transfer: begun.transfer,
+                uploads: begun.upload_bytes > 0,
+                bytes: 0,
+            });
+            let dir = if way.uploads { Direction::Ul } else { Direction::Dl };
+            let name = apps.get(begun.app).map_or("app", |config| config.name.as_str());
+            let (id, start_ns) = (transfer_id(name, begun.transfer), begun.start_ns);
+            cut.push(Timed { id, dir, start_ns, end_ns, bytes: way.bytes, unfinished: true });
+        }
+        let again =
+            |failed: &Timed| self.ended.iter().chain(&cut).any(|other| other.id == failed.id);
+        let mut kept: Vec<Timed> = Vec::new();
+        for failed in self.unfinished.drain(..).rev().filter(|failed| !again(failed)) {
+            if !kept.iter().any(|later| later.id == failed.id) {
+                kept.push(failed);
+            }
+        }
+        kept.extend(cut);
+        self.unfinished = kept;
     }
 }

@@ -1,6 +1,6 @@
 //! A whole run in virtual time: cell, core network and transfers together.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use airmile_model::{Direction, Record, Stamp, Transfer, TransferTruth, TruthRun, TtiIndex};
 
@@ -131,10 +131,16 @@ pub struct Outcome {
     pub truth: CellTruth,
     /// Transfers of the measured phone that ended, by start.
     pub transfers: Vec<EmulatedTransfer>,
+    /// Those that had begun and not ended, with the bytes so far, by start: of
+    /// an upload, what the application had handed over.
+    pub unfinished: Vec<EmulatedTransfer>,
     /// Bytes of each user, downlink and uplink, by where they are at the end.
     pub totals: Vec<[Totals; 2]>,
     /// What the applications noted down, in time order.
     pub notes: Vec<AppNote>,
+    /// Bitrates that the measured phone's video players chose, by the
+    /// application's name and by segment.
+    pub choices: BTreeMap<String, Vec<u64>>,
 }
 
 /// Runs a scenario and keeps all of it.
@@ -279,24 +285,25 @@ impl Run {
         let totals = [Direction::Dl, Direction::Ul]
             .map(|dir| Totals::of(&self.cell, 0, dir, self.bytes[dir as usize]));
         let truth = self.cell.into_truth();
-        let ended = self.flows.into_iter().flat_map(Flow::into_ended);
         let ns = |tti: TtiIndex| EPOCH_NS + tti.0 * slot_ns;
-        let times = ended.map(|Ended { id, dir, start, end, bytes }| Timed {
-            id,
-            dir,
-            start_ns: ns(start),
-            end_ns: ns(end),
-            bytes,
-        });
-        let mut transfers: Vec<EmulatedTransfer> =
-            times.map(|timed| timed.describe(&truth, slot_ns)).collect();
-        transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
+        let timed = |unfinished: bool| {
+            move |Ended { id, dir, start, end, bytes }: Ended| {
+                let (start_ns, end_ns) = (ns(start), ns(end));
+                Timed { id, dir, start_ns, end_ns, bytes, unfinished }
+            }
+        };
+        let under_way = self.flows.iter().filter_map(|flow| flow.under_way(end));
+        let unfinished = describe(under_way.map(timed(true)).collect(), &truth, slot_ns);
+        let ended = self.flows.into_iter().flat_map(Flow::into_ended);
+        let transfers = describe(ended.map(timed(false)).collect(), &truth, slot_ns);
         Outcome {
             first_tti: self.first_tti,
             n_tti: end.since(self.first_tti) as u32,
             slot_ns,
-            notes: note_down(&transfers),
+            notes: note_down(&transfers, &unfinished),
+            choices: BTreeMap::new(),
             transfers,
+            unfinished,
             totals: vec![totals],
             truth,
         }
@@ -311,12 +318,21 @@ pub(crate) struct Timed {
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
     pub(crate) bytes: u64,
+    pub(crate) unfinished: bool,
+}
+
+/// Transfers with their truth, by start.
+fn describe(timed: Vec<Timed>, truth: &CellTruth, slot_ns: i64) -> Vec<EmulatedTransfer> {
+    let mut all: Vec<EmulatedTransfer> =
+        timed.into_iter().map(|timed| timed.describe(truth, slot_ns)).collect();
+    all.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
+    all
 }
 
 impl Timed {
     /// With what the queue of its direction did meanwhile.
     pub(crate) fn describe(self, truth: &CellTruth, slot_ns: i64) -> EmulatedTransfer {
-        let Self { id, dir, start_ns, end_ns, bytes } = self;
+        let Self { id, dir, start_ns, end_ns, bytes, unfinished } = self;
         let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };
         let start = TtiIndex((start_ns - EPOCH_NS).div_euclid(slot_ns));
         let end = TtiIndex((end_ns - EPOCH_NS + slot_ns - 1).div_euclid(slot_ns));
@@ -327,7 +343,7 @@ impl Timed {
         let truth = TransferTruth { id: id.clone(), throughput_time_ms, duration_ms };
         let tti = Some((start, end));
         EmulatedTransfer {
-            transfer: Transfer { id, time, tti, bytes: Some(bytes), dir: Some(dir) },
+            transfer: Transfer { id, time, tti, bytes: Some(bytes), dir: Some(dir), unfinished },
             dir,
             truth,
         }
@@ -335,7 +351,7 @@ impl Timed {
 }
 
 /// Requests and ends of transfers, as an application's log.
-fn note_down(transfers: &[EmulatedTransfer]) -> Vec<AppNote> {
+fn note_down(transfers: &[EmulatedTransfer], unfinished: &[EmulatedTransfer]) -> Vec<AppNote> {
     let of = |t: &EmulatedTransfer| {
         let (start, end) = t.transfer.time?;
         let note = |event, at_ns| AppNote {
@@ -344,9 +360,11 @@ fn note_down(transfers: &[EmulatedTransfer]) -> Vec<AppNote> {
             bytes: t.transfer.bytes,
             ..AppNote::new(at_ns, &t.transfer.id)
         };
-        Some([note("request", start.ns), note("end", end.ns)])
+        let ended = (!t.transfer.unfinished).then(|| note("end", end.ns));
+        Some([Some(note("request", start.ns)), ended].into_iter().flatten())
     };
-    let mut notes: Vec<AppNote> = transfers.iter().filter_map(of).flatten().collect();
+    let all = transfers.iter().chain(unfinished);
+    let mut notes: Vec<AppNote> = all.filter_map(of).flatten().collect();
     notes.sort_by_key(|note| note.at_ns);
     notes
 }
@@ -381,10 +399,12 @@ fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, Scenar
         }
     }
     let slot_ns = frame.slot_ns();
+    let end_ns = simulation.now_ns();
+    let under_way = simulation.phone(0).map(|phone| phone.under_way()).unwrap_or_default();
+    notebook.cut(&scenario.apps, &under_way, end_ns);
     let ended = simulation.finish();
-    let describe = |timed: Timed| timed.describe(&ended.truth, slot_ns);
-    let mut transfers: Vec<EmulatedTransfer> = notebook.ended.into_iter().map(describe).collect();
-    transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
+    let transfers = describe(notebook.ended, &ended.truth, slot_ns);
+    let unfinished = describe(notebook.unfinished, &ended.truth, slot_ns);
     notebook.notes.sort_by_key(|note| note.at_ns);
     Ok(Outcome {
         first_tti: ended.first_tti,
@@ -392,7 +412,9 @@ fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, Scenar
         slot_ns,
         truth: ended.truth,
         transfers,
+        unfinished,
         totals: ended.totals,
         notes: notebook.notes,
+        choices: notebook.choices,
     })
 }

@@ -58,7 +58,7 @@ pub(crate) struct Scheduler {
     rbg_prb: u16,
     /// Average bytes per TTI of each user.
     averages: Vec<f64>,
-    /// User whose turn is first (round robin).
+    /// User whose turn is first: in round robin, and among equals.
     turn: usize,
 }
 
@@ -98,21 +98,43 @@ impl Scheduler {
         }
     }
 
+    /// The candidate whose metric is highest; of equals, the one whose turn is
+    /// next after the last who was chosen, so that none is always behind.
+    fn best<'c, 'r>(
+        &self,
+        candidates: impl Iterator<Item = &'c Candidate<'r>>,
+        rate: impl Fn(&Candidate) -> f64,
+    ) -> Option<&'c Candidate<'r>>
+    where
+        'r: 'c,
+    {
+        let users = self.averages.len();
+        let waits = |c: &Candidate| (c.user + users - self.turn) % users.max(1);
+        let metric = |c: &Candidate| self.metric(c.user, rate(c));
+        candidates
+            .max_by(|a, b| metric(a).total_cmp(&metric(b)).then_with(|| waits(b).cmp(&waits(a))))
+    }
+
+    /// The turn passes to the user after this one.
+    fn pass_turn(&mut self, user: usize) {
+        self.turn = (user + 1) % self.averages.len().max(1);
+    }
+
     /// The user whose metric is highest has the TTI; what it does not need
     /// stays empty. Retransmissions go first.
-    fn whole_tti(&self, candidates: &[Candidate]) -> Option<Allocation> {
-        let metric = |c: &&Candidate| self.metric(c.user, c.rate_bytes);
-        let better = |a: &&Candidate, b: &&Candidate| metric(a).total_cmp(&metric(b));
+    fn whole_tti(&mut self, candidates: &[Candidate]) -> Option<Allocation> {
+        let rate = |c: &Candidate| c.rate_bytes;
         let waiting = candidates.iter().filter(|c| c.retx_prb.is_some());
-        if let Some(Candidate { user, retx_prb: Some(n_prb), .. }) = waiting.max_by(better) {
+        if let Some(Candidate { user, retx_prb: Some(n_prb), .. }) = self.best(waiting, rate) {
             return Some(Allocation::new(*user, *n_prb, true));
         }
-        let chosen = candidates.iter().filter(|c| c.need_prb > 0).max_by(better)?;
+        let chosen = self.best(candidates.iter().filter(|c| c.need_prb > 0), rate)?;
+        self.pass_turn(chosen.user);
         Some(Allocation::new(chosen.user, chosen.need_prb, false))
     }
 
-    /// Retransmissions, and the PRB pairs that they leave.
-    fn retransmissions(&self, candidates: &[Candidate]) -> (Vec<Allocation>, u16) {
+    /// Retransmissions, and the groups that they leave.
+    fn retransmissions(&self, candidates: &[Candidate]) -> (Vec<Allocation>, Groups) {
         let mut free = self.n_prb;
         let mut allocations = Vec::new();
         for c in candidates {
@@ -121,7 +143,7 @@ impl Scheduler {
                 allocations.push(Allocation::new(c.user, n_prb, true));
             }
         }
-        (allocations, free)
+        (allocations, Groups::of(free, self.n_prb, self.rbg_prb))
     }
 
     /// Equal shares; what one does not need passes to the next.
@@ -131,13 +153,13 @@ impl Scheduler {
             candidates.iter().filter(|c| c.retx_prb.is_none() && c.need_prb > 0).collect();
         let first = waiting.iter().position(|c| c.user >= self.turn).unwrap_or(0);
         waiting.rotate_left(first);
-        self.turn = waiting.first().map_or(0, |c| c.user + 1);
+        if let Some(c) = waiting.first() {
+            self.pass_turn(c.user);
+        }
         let mut left = waiting.len() as u16;
         for c in waiting {
-            let share = (free / left / self.rbg_prb).max(1) * self.rbg_prb;
-            let n_prb = c.need_prb.min(share).min(free);
+            let n_prb = free.take((free.count() / left).max(1), c.need_prb);
             left -= 1;
-            free -= n_prb;
             if n_prb > 0 {
                 allocations.push(Allocation::new(c.user, n_prb, false));
             }
@@ -147,39 +169,82 @@ impl Scheduler {
 
     /// Proportional fair in frequency: each resource block group goes to the
     /// user whose rate on it is highest over its average, until it has enough.
-    fn by_group(&self, candidates: &[Candidate]) -> Vec<Allocation> {
+    fn by_group(&mut self, candidates: &[Candidate]) -> Vec<Allocation> {
         let (mut allocations, free) = self.retransmissions(candidates);
-        // Where retransmissions lie does not matter: they take the last groups.
-        let groups = free / self.rbg_prb;
         let first_new = allocations.len();
         let mut waiting: Vec<_> =
             candidates.iter().filter(|c| c.retx_prb.is_none() && c.need_prb > 0).collect();
-        for group in 0..groups {
+        for (group, prb) in free.each(self.n_prb.div_ceil(self.rbg_prb)) {
             let rate = |c: &Candidate| {
                 c.group_rates.get(usize::from(group)).copied().unwrap_or(c.rate_bytes)
             };
-            let metric = |c: &&&Candidate| self.metric(c.user, rate(c));
-            let best = waiting.iter().max_by(|a, b| metric(a).total_cmp(&metric(b)));
-            let Some(&chosen) = best else { break };
+            let Some(chosen) = self.best(waiting.iter().copied(), rate) else { break };
+            let user = chosen.user;
             let new = &mut allocations[first_new..];
-            let n_prb = match new.iter_mut().find(|a| a.user == chosen.user) {
+            let n_prb = match new.iter_mut().find(|a| a.user == user) {
                 Some(has) => {
-                    has.n_prb += self.rbg_prb;
+                    has.n_prb += prb;
                     has.groups.push(group);
                     has.n_prb
                 }
                 None => {
-                    let mut first = Allocation::new(chosen.user, self.rbg_prb, false);
+                    let mut first = Allocation::new(user, prb, false);
                     first.groups.push(group);
                     allocations.push(first);
-                    self.rbg_prb
+                    prb
                 }
             };
             if n_prb >= chosen.need_prb {
-                waiting.retain(|c| c.user != chosen.user);
+                waiting.retain(|c| c.user != user);
             }
         }
+        if let Some(first) = allocations.get(first_new) {
+            self.pass_turn(first.user);
+        }
         allocations
+    }
+}
+
+/// Resource block groups that nobody has yet. Where retransmissions lie does not
+/// matter: they take whole groups from the end.
+#[derive(Debug, Clone, Copy)]
+struct Groups {
+    /// Groups of full size, and PRB pairs of one.
+    full: u16,
+    prb: u16,
+    /// PRB pairs of the cell's last group, where it is smaller and free (TS
+    /// 36.213, 7.1.6.1); 0 otherwise.
+    last_prb: u16,
+}
+
+impl Groups {
+    const fn of(free: u16, n_prb_cell: u16, prb: u16) -> Self {
+        let rest = n_prb_cell % prb;
+        // What retransmissions leave tells whether the last group is among it.
+        let last_prb = if free % prb == rest { rest } else { 0 };
+        Self { full: free / prb, prb, last_prb }
+    }
+
+    const fn count(self) -> u16 {
+        self.full + (self.last_prb > 0) as u16
+    }
+
+    /// Takes up to `groups` groups, no more than hold `need` PRB pairs; gives
+    /// their PRB pairs.
+    fn take(&mut self, groups: u16, need: u16) -> u16 {
+        let full = groups.min(self.full).min(need.div_ceil(self.prb));
+        self.full -= full;
+        let mut n_prb = full * self.prb;
+        if full < groups && n_prb < need {
+            n_prb += std::mem::take(&mut self.last_prb);
+        }
+        n_prb.min(need)
+    }
+
+    /// Index and PRB pairs of each, of a cell of `groups_cell` groups.
+    fn each(self, groups_cell: u16) -> impl Iterator<Item = (u16, u16)> {
+        let last = (self.last_prb > 0).then(|| (groups_cell.saturating_sub(1), self.last_prb));
+        (0..self.full).map(move |group| (group, self.prb)).chain(last)
     }
 }
 
@@ -216,19 +281,23 @@ mod tests {
     fn round_robin_hands_on_what_is_not_needed() {
         let kind = SchedulerKind::RoundRobin;
         let three = [candidate(0, None, 6), candidate(1, None, 50), candidate(2, None, 50)];
-        check(kind, &three, &[(0, 6, false), (1, 21, false), (2, 21, false)]);
+        // 17 groups: 2, then 7 of the 15 left, then 7 and the last one of 2 PRB pairs.
+        check(kind, &three, &[(0, 6, false), (1, 21, false), (2, 23, false)]);
         let retx = [candidate(0, Some(30), 50), candidate(1, None, 50)];
-        check(kind, &retx, &[(0, 30, true), (1, 18, false)]);
+        check(kind, &retx, &[(0, 30, true), (1, 20, false)]);
+        // A retransmission that has the last group leaves whole ones only.
+        let retx = [candidate(0, Some(20), 50), candidate(1, None, 50)];
+        check(kind, &retx, &[(0, 20, true), (1, 30, false)]);
     }
 
     #[test]
     fn groups_go_to_who_is_best_on_them() {
-        // 16 whole groups of 3 PRB pairs; user 1 is better on every second one.
+        // 16 groups of 3 PRB pairs and one of 2; user 1 is better on every second one.
         let rates: Vec<f64> = (0..17).map(|g| if g % 2 == 0 { 500.0 } else { 1_500.0 }).collect();
         let picky = Candidate { group_rates: &rates, ..candidate(1, None, 50) };
         let kind = SchedulerKind::PfFrequency;
-        check(kind, &[candidate(0, None, 50), picky], &[(0, 24, false), (1, 24, false)]);
-        check(kind, &[candidate(0, None, 6), picky], &[(0, 6, false), (1, 42, false)]);
+        check(kind, &[candidate(0, None, 50), picky], &[(0, 26, false), (1, 24, false)]);
+        check(kind, &[candidate(0, None, 6), picky], &[(0, 6, false), (1, 44, false)]);
         check(kind, &[candidate(0, Some(20), 50), picky], &[(0, 20, true), (1, 30, false)]);
     }
 
@@ -254,5 +323,49 @@ mod tests {
         near(turns(SchedulerKind::WholeTti), [500, 500]);
         near(turns(SchedulerKind::BlindEqual), [667, 333]);
         near(turns(SchedulerKind::MaxCi), [0, 1_000]);
+    }
+
+    /// PRB pairs that a TTI gives to some users who want the whole cell.
+    fn used(kind: SchedulerKind, n_prb: u16, users: usize) -> u16 {
+        let all: Vec<_> = (0..users).map(|user| candidate(user, None, n_prb)).collect();
+        let given = Scheduler::new(kind, n_prb, users).allocate(&all);
+        given.iter().map(|allocation| allocation.n_prb).sum()
+    }
+
+    #[test]
+    fn the_last_smaller_group_is_used() {
+        // TS 36.213, 7.1.6.1: the last group has what is left over.
+        for kind in [SchedulerKind::RoundRobin, SchedulerKind::PfFrequency] {
+            for n_prb in [6, 15, 25, 50, 75, 100] {
+                for users in 1..=3 {
+                    assert_eq!(used(kind, n_prb, users), n_prb, "{kind:?} {n_prb} {users}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equals_share_alike() {
+        // The metric of max C/I never tells equals apart; that of the others
+        // does after a TTI.
+        let four: Vec<_> = (0..4).map(|user| candidate(user, None, 50)).collect();
+        for kind in [
+            SchedulerKind::MaxCi,
+            SchedulerKind::WholeTti,
+            SchedulerKind::BlindEqual,
+            SchedulerKind::PfFrequency,
+            SchedulerKind::RoundRobin,
+        ] {
+            let mut scheduler = Scheduler::new(kind, 50, 4);
+            let mut prbs = [0_u32; 4];
+            for _ in 0..1_000 {
+                let given = scheduler.allocate(&four);
+                let served: Vec<_> =
+                    given.iter().map(|a| (a.user, 20 * u32::from(a.n_prb))).collect();
+                given.iter().for_each(|a| prbs[a.user] += u32::from(a.n_prb));
+                scheduler.account(&served);
+            }
+            assert!(prbs.iter().all(|n| n.abs_diff(12_500) <= 150), "{kind:?}: {prbs:?}");
+        }
     }
 }

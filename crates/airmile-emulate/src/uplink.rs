@@ -134,7 +134,8 @@ impl Uplink {
     fn mcs(&self, at: i64) -> Mcs {
         match &self.trace {
             Some(trace) => {
-                let bytes = trace.bytes_at(self.frame.ms(at)) / self.frame.slots_per_ms() as u32;
+                let bytes =
+                    trace.bytes_at(self.frame.run_ms(at)) / self.frame.slots_per_ms() as u32;
                 self.adaptation.replayed(bytes, self.config.max_prb)
             }
             None => self.adaptation.mcs(0.0),

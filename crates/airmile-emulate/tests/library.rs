@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, with a table to read")]
 
-use airmile_emulate::{Trace, library, named, run};
+use std::sync::Arc;
+
+use airmile_emulate::{
+    LinkConfig, LinkTrace, Scenario, Trace, Traffic, WindowConfig, library, named, run, run_into,
+};
 use airmile_model::{Direction, Grant, Record};
 
 fn trace(name: &str) -> Trace {
@@ -65,4 +69,95 @@ fn a_log_has_what_real_logs_have() {
     // Whole TTIs: an allocation is all of the cell, or trimmed to what is left.
     let full = first.iter().filter(|grant| grant.n_prb == Some(50)).count();
     assert!(full * 10 > first.len() * 5, "{full} of {}", first.len());
+}
+
+#[test]
+fn a_link_trace_begins_with_the_run() {
+    // Nothing crosses in the second half of each 2 s.
+    let text: String = (0..1_000).map(|ms| format!("{ms}\n{ms}\n")).collect::<String>() + "2000\n";
+    let trace = Some(Arc::new(LinkTrace::parse(&text).unwrap()));
+    let scenario = Scenario {
+        duration_ms: 6_000,
+        link: LinkConfig { dl_trace: trace, ..LinkConfig::default() },
+        traffic: vec![Traffic::Download {
+            id: "file".to_owned(),
+            start_ms: 0,
+            bytes: 100_000_000,
+            window: WindowConfig::default(),
+        }],
+        ..Scenario::default()
+    };
+    let trace = run(&scenario).unwrap();
+    let ms: Vec<i64> = grants(&trace, Direction::Dl)
+        .map(|grant| grant.position.tti.since(trace.first_tti))
+        .collect();
+    assert!(ms.iter().all(|ms| ms % 2_000 < 1_000), "{ms:?}");
+    assert!([0, 1, 2].iter().all(|round| ms.contains(&(round * 2_000 + 500))), "{ms:?}");
+}
+
+/// Durations in ms of a scenario's transfers.
+fn durations(scenario: &Scenario) -> Vec<f64> {
+    let outcome = run_into(scenario, &mut ()).unwrap();
+    outcome.transfers.iter().filter_map(|t| t.truth.duration_ms).collect()
+}
+
+#[test]
+fn with_drx_answers_wait_for_half_a_cycle() {
+    let scenario = named("drx").unwrap().scenario();
+    let mean = |ms: &[f64]| ms.iter().sum::<f64>() / ms.len() as f64;
+    let (with, without) = (durations(&scenario), durations(&scenario.without(0).unwrap()));
+    assert_eq!((with.len(), without.len()), (20, 20));
+    // A cycle of 320 ms with 10 ms to listen: 310 / 320 of the answers wait 155 ms
+    // on average, 150 ms over all.
+    let wait_ms = mean(&with) - mean(&without);
+    println!("{:.1} ms with DRX, {:.1} without", mean(&with), mean(&without));
+    assert!((110.0..190.0).contains(&wait_ms), "{wait_ms}");
+}
+
+#[test]
+fn the_same_choices_fetch_the_same_bytes() {
+    let scenario = named("busy-video").unwrap().scenario();
+    let with = run_into(&scenario, &mut ()).unwrap();
+    let other = scenario.without(0).unwrap();
+    let bytes = |scenario: &Scenario| -> (Vec<Option<u64>>, f64) {
+        let outcome = run_into(scenario, &mut ()).unwrap();
+        let all = outcome.transfers.iter().map(|t| t.transfer.bytes).collect();
+        (all, outcome.transfers.iter().filter_map(|t| t.truth.duration_ms).sum())
+    };
+    let (fetched, ms) = bytes(&scenario);
+    assert_ne!(bytes(&other).0, fetched);
+    let (held, without_ms) = bytes(&other.with_choices(&with.choices));
+    assert_eq!(held, fetched);
+    assert!(without_ms < 0.5 * ms, "{without_ms} {ms}");
+}
+
+#[test]
+fn what_had_not_ended_is_told_with_its_bytes() {
+    // 3 s of a fast cell and of a slow one: ended and cut.
+    let of = |bytes: u64, upload: bool| {
+        let kind = if upload { "upload" } else { "file" };
+        let text = format!(
+            "duration_ms = 3_000\napps = [{{ name = \"a\", workload = {{ kind = \"{kind}\", \
+             bytes = {bytes} }} }}]"
+        );
+        run_into(&Scenario::from_toml(&text).unwrap(), &mut ()).unwrap()
+    };
+    for upload in [false, true] {
+        let ended = of(100_000, upload);
+        assert_eq!((ended.transfers.len(), ended.unfinished.len()), (1, 0));
+        let cut = of(100_000_000, upload);
+        assert_eq!((cut.transfers.len(), cut.unfinished.len()), (0, 1));
+        let transfer = &cut.unfinished[0].transfer;
+        assert!(transfer.unfinished && transfer.id == "a-1");
+        assert_eq!(transfer.dir, Some(if upload { Direction::Ul } else { Direction::Dl }));
+        assert_eq!(transfer.tti.unwrap().1, cut.first_tti.plus(3_000));
+        let bytes = transfer.bytes.unwrap();
+        assert!((500_000..20_000_000).contains(&bytes), "{bytes}");
+    }
+    let mut windows = named("sample-download").unwrap().scenario();
+    windows.duration_ms = 2_000;
+    let cut = run_into(&windows, &mut ()).unwrap();
+    let bytes = cut.unfinished[0].transfer.bytes.unwrap();
+    assert!(cut.transfers.is_empty() && (500_000..6_000_000).contains(&bytes), "{bytes}");
+    assert!(cut.notes.iter().all(|note| note.event == "request"));
 }

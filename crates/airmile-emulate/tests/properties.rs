@@ -83,6 +83,7 @@ fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
             block_bytes: None
         }),
         (1u64..20_000).prop_map(|response_bytes| Workload::Interactive {
+            period_ms: None,
             request_bytes: 300,
             response_bytes,
             count: 10,
@@ -413,5 +414,8 @@ fn scenarios_are_data() {
     let names: BTreeSet<_> = trace.records.iter().map(Record::name).collect();
     assert!(names.contains("grant") && names.contains("rlc"));
     let broken = Scenario { cell: CellConfig { n_prb: 51, ..scenario.cell }, ..scenario };
-    assert_eq!(run(&broken).unwrap_err().to_string(), "cell.n_prb: a bandwidth of LTE");
+    assert_eq!(
+        run(&broken).unwrap_err().to_string(),
+        "cell.n_prb: must be 6, 15, 25, 50, 75 or 100"
+    );
 }

@@ -106,7 +106,14 @@ fn all_workloads_run() {
     check(Workload::SlowReader { bytes: 1_000_000, read_rate_bps: 2_000_000 }, 1, 1_000_000);
     let (request_bytes, response_bytes) = (200, 300);
     check(
-        Workload::Interactive { request_bytes, response_bytes, count: 5, gap_ms: 100, think_ms: 5 },
+        Workload::Interactive {
+            request_bytes,
+            response_bytes,
+            count: 5,
+            gap_ms: 100,
+            period_ms: None,
+            think_ms: 5,
+        },
         5,
         300,
     );

@@ -109,6 +109,7 @@ fn series_by_hand() {
     // Ten of 40 ms and 100 ms of thought, nine pauses, and the handshake: 9.18 s.
     let (request_bytes, response_bytes) = (200, 300);
     let interactive = Workload::Interactive {
+        period_ms: None,
         request_bytes,
         response_bytes,
         count: 10,

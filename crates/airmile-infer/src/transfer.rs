@@ -336,14 +336,14 @@ impl Timeline {
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
         let (mut verdict, mut confidence) =
             self.verdict(link_demand, unknown_ms / duration_ms, overlapped, thresholds, &mut notes);
-        if outside > 0 {
-            notes.push(format!(
-                "the log does not cover {:.0} of its {duration_ms:.0} ms: are its times on the \
-                 modem's clock?",
-                ms(outside)
-            ));
+        if transfer.unfinished {
+            notes.insert(0, "it had not ended: this is of its time and bytes so far".into());
         }
-        if let Some(seen) = self.misses_bytes(transfer.bytes, gauge) {
+        if let Some(note) = self.uncovered(start, end) {
+            notes.push(note);
+        }
+        let claimed = transfer.bytes.filter(|_| !transfer.unfinished);
+        if let Some(seen) = self.misses_bytes(claimed, gauge) {
             notes.push(format!(
                 "the modem saw {seen} bytes then, not {}: are its times on the modem's clock, or \
                  did it go by Wi-Fi?",
@@ -388,6 +388,32 @@ impl Timeline {
             overlapped,
             notes,
         }
+    }
+
+    /// What the log does not cover of a span. Where that is much of it, the
+    /// clocks may differ; a log of grants alone begins with the first one, and
+    /// so a little after a transfer's request.
+    fn uncovered(&self, start: i64, end: i64) -> Option<String> {
+        let (first, last) = self.covered?;
+        let ms = |ttis: i64| ttis as f64 * self.tti_ms();
+        let n_tti = (end - start).max(0);
+        let (before, after) = ((first - start).clamp(0, n_tti), (end - last).clamp(0, n_tti));
+        // A tenth: chosen here, far more than a request takes of a long transfer.
+        let of = match (before, after) {
+            (0, 0) => return None,
+            _ if before + after > n_tti / 10 => {
+                return Some(format!(
+                    "the log does not cover {:.0} of its {:.0} ms: are its times on the modem's \
+                     clock?",
+                    ms((before + after).min(n_tti)),
+                    ms(n_tti)
+                ));
+            }
+            (_, 0) => format!("begins {:.0} ms after it", ms(before)),
+            (0, _) => format!("ends {:.0} ms before it", ms(after)),
+            _ => format!("lacks its first {:.0} and last {:.0} ms", ms(before), ms(after)),
+        };
+        Some(format!("the log {of}: they are unknown"))
     }
 
     /// Bytes seen, where they are far fewer than a transfer claims.

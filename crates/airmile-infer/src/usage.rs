@@ -170,10 +170,7 @@ impl UsageBins {
         let bin = self.bin(m.position.tti);
         bin.rsrp.add(m.rsrp_dbm);
         bin.rsrq.add(m.rsrq_db);
-        bin.snr.add(match (m.snr_rx0_db, m.snr_rx1_db) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
-        });
+        bin.snr.add(m.snr_db());
     }
 
     /// Adds to a sum the bins of its span that end at or before a TTI.

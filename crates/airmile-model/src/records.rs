@@ -345,6 +345,20 @@ pub struct Measurement {
     pub snr_rx1_db: Option<f32>,
 }}
 
+impl Measurement {
+    /// SNR in dB of the antennas combined by their maximum ratio: their linear
+    /// SNRs add up (Brennan, Linear Diversity Combining Techniques, Proc. IRE
+    /// 47(6), 1959).
+    #[must_use]
+    pub fn snr_db(&self) -> Option<f32> {
+        let (Some(a), Some(b)) = (self.snr_rx0_db, self.snr_rx1_db) else {
+            return self.snr_rx0_db.or(self.snr_rx1_db);
+        };
+        let (strong, weak) = (a.max(b), a.min(b));
+        Some(strong + 10.0 * (1.0 + 10_f32.powf((weak - strong) / 10.0)).log10())
+    }
+}
+
 record! { "neighbour"
 /// A measurement of a cell on a frequency of the serving cells (0xB179, 0xB195).
 pub struct Neighbour {

@@ -18,6 +18,8 @@ pub struct Transfer {
     pub bytes: Option<u64>,
     /// Which way it went, where the user says so.
     pub dir: Option<Direction>,
+    /// Whether it had not ended: end and bytes are those so far.
+    pub unfinished: bool,
 }
 
 named_enum! {

@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use airmile::lab::run_scenario;
+use airmile::lab::{LabOptions, Scenario, run_scenario, run_scenario_with};
 use airmile::model::Verdict;
 use airmile::{Inputs, Progress, RadioOptions, diagnose};
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -36,7 +36,7 @@ fn a_directory_is_diagnosed_as_it_was_made() {
         let out = dir.path().join(name);
         let run = run_scenario(name, None, &out).unwrap();
         assert_eq!(judge(&out), expected, "{name}");
-        assert!(run.files.iter().all(|file| out.join(file).is_file()));
+        assert!(run.files.iter().all(|file| out.join(&file.name).is_file()));
         // Without its cause, the transfer takes less.
         let found = &run.counterfactuals[0];
         assert!(found.without_ms.unwrap() < 0.6 * found.duration_ms.unwrap(), "{found:?}");
@@ -46,12 +46,12 @@ fn a_directory_is_diagnosed_as_it_was_made() {
             assert!(n > 9_000 && sorted, "{name} {capture}: {n}");
         }
         // The scenario file runs again to the same log.
-        let again = dir.path().join("again");
+        let again = dir.path().join(format!("{name}-again"));
         let file = out.join("scenario.toml");
         run_scenario(file.to_str().unwrap(), None, &again).unwrap();
         let read = |dir: &Path, file: &str| fs::read(dir.join(file)).unwrap();
-        for file in ["modem.mi2log", "truth.csv", "app.jsonl"] {
-            assert!(read(&out, file) == read(&again, file), "{name} {file}");
+        for file in &run.files {
+            assert!(read(&out, &file.name) == read(&again, &file.name), "{name} {}", file.name);
         }
     }
 }
@@ -72,6 +72,16 @@ fn a_link_trace_is_read_beside_its_scenario() {
     let ms: f64 = table.lines().nth(1).unwrap().rsplit(',').next().unwrap().parse().unwrap();
     // 4 s at 12 Mbit/s, with headers and slow start a little more.
     assert!((4_100.0..4_800.0).contains(&ms), "{ms}");
+    // The run has the trace, wherever it is run again.
+    let moved = dir.path().join("moved");
+    fs::rename(&out, &moved).unwrap();
+    fs::remove_file(dir.path().join("flat.down")).unwrap();
+    let again = dir.path().join("again");
+    run_scenario(moved.join("scenario.toml").to_str().unwrap(), None, &again).unwrap();
+    for file in ["transfer_truth.csv", "link-down.trace", "phone.pcapng"] {
+        let read = |dir: &Path| fs::read(dir.join(file)).unwrap();
+        assert!(read(&moved) == read(&again), "{file}");
+    }
 }
 
 #[test]
@@ -79,7 +89,7 @@ fn errors_name_file_line_and_field() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("bad.toml");
     for (text, expected) in [
-        ("[cell]\nn_prb = 51\n", "bad.toml: line 2, column 9: cell.n_prb: a bandwidth of LTE"),
+        ("[cell]\nn_prb = 51\n", "bad.toml: line 2, column 9: cell.n_prb: must be 6, 15, 25"),
         ("seeds = 1\n", "bad.toml: line 1, column 1: unknown field `seeds`"),
     ] {
         fs::write(&file, text).unwrap();
@@ -87,5 +97,151 @@ fn errors_name_file_line_and_field() {
         assert!(error.to_string().contains(expected), "{error}");
     }
     let error = run_scenario("no-such", None, dir.path()).unwrap_err().to_string();
-    assert!(error.contains("no scenario `no-such`") && error.contains("busy-video"), "{error}");
+    assert!(error.contains("no-such: no scenario has this name"), "{error}");
+    assert!(error.contains("no such file") && error.contains("busy-video"), "{error}");
+    let error = run_scenario(dir.path().to_str().unwrap(), None, dir.path()).unwrap_err();
+    assert!(error.to_string().ends_with("is a directory: give a scenario file"), "{error}");
+}
+
+/// A scenario file with a text.
+fn scenario_file(dir: &Path, name: &str, text: &str) -> String {
+    let file = dir.join(name);
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+const FILE_APP: &str = "[[apps]]\nname = \"a\"\n[apps.workload]\nkind = \"file\"\nbytes =";
+
+#[test]
+fn a_former_run_is_replaced_only_when_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let traced = format!("link = {{ trace = {{ down = \"t\" }} }}\n{FILE_APP} 20_000\n");
+    fs::write(dir.path().join("t"), "1\n2\n").unwrap();
+    let traced = scenario_file(dir.path(), "traced.toml", &traced);
+    let plain = scenario_file(dir.path(), "plain.toml", &format!("{FILE_APP} 10_000\n"));
+    let out = dir.path().join("out");
+    let run = |file: &str, force: bool, out: &Path| {
+        run_scenario_with(file, LabOptions { seed: None, force }, out)
+    };
+    run(&traced, false, &out).unwrap();
+    fs::write(out.join("notes.txt"), "mine").unwrap();
+    let error = run(&plain, false, &out).unwrap_err().to_string();
+    assert!(error.contains("holds a former run") && error.contains("--force"), "{error}");
+    assert!(out.join("link-down.trace").is_file());
+    let again = run(&plain, true, &out).unwrap();
+    assert!(!out.join("link-down.trace").exists() && out.join("notes.txt").is_file());
+    assert!(again.files.iter().all(|file| file.name != "link-down.trace"));
+    // What is no run's is refused, forced or not.
+    let other = dir.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("truth.csv"), "mine").unwrap();
+    for force in [false, true] {
+        let error = run(&plain, force, &other).unwrap_err().to_string();
+        assert!(error.contains("is not empty and no former run's"), "{error}");
+    }
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
+}
+
+#[test]
+fn what_had_not_ended_is_told_and_judged_so_far() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("duration_ms = 4_000\n{FILE_APP} 50_000_000\n");
+    let file = scenario_file(dir.path(), "cut.toml", &text);
+    let out = dir.path().join("out");
+    let run = run_scenario(&file, None, &out).unwrap();
+    assert!(run.transfers[0].unfinished && run.transfers[0].bytes < Some(50_000_000));
+    assert!(run.warnings[0].contains("no transfer ended within 4000 ms: cut: a-1"));
+    let table = fs::read_to_string(out.join("transfers.csv")).unwrap();
+    assert!(table.lines().nth(1).unwrap().ends_with(",dl,true"), "{table}");
+    let inputs = Inputs { files: vec![out], ..Inputs::default() };
+    let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    assert_eq!(found.session.verdict, Verdict::Radio);
+    let told = serde_json::to_string(&found).unwrap();
+    assert!(told.contains("it had not ended"), "{told}");
+}
+
+#[test]
+fn a_run_of_nr_says_that_it_has_no_modem_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("[cell]\nnumerology = 1\n{FILE_APP} 4_000_000\n");
+    let file = scenario_file(dir.path(), "nr.toml", &text);
+    let out = dir.path().join("out");
+    let run = run_scenario(&file, None, &out).unwrap();
+    assert!(run.notes[0].contains("no modem log"), "{:?}", run.notes);
+    let manifest = fs::read_to_string(out.join("run.json")).unwrap();
+    assert!(manifest.contains("no modem log"), "{manifest}");
+    let inputs = Inputs { files: vec![out], ..Inputs::default() };
+    let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    let told = serde_json::to_string(&found).unwrap();
+    // Only the way of the first request is before the first grant.
+    assert!(!told.contains("modem's clock?") && told.contains("the log begins"), "{told}");
+}
+
+#[test]
+fn every_file_and_column_is_documented() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let (example, _) = docs.split_once("```toml\n").unwrap().1.split_once("```").unwrap();
+    Scenario::from_toml(example).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("t"), "1\n1\n2\n").unwrap();
+    let text = format!(
+        "duration_ms = 3_000\nlink = {{ trace = {{ down = \"t\", up = \"t\" }} }}\n\
+         [core.down]\nloss = 0.01\n[proxy]\n\
+         ports = [{{ port = 443, slow_start_after_idle = true }}]\n{FILE_APP} 1_000_000\n\
+         [[causes]]\nlabel = \"loss\"\nset = {{ core = {{ down = {{ loss = 0.0 }} }} }}\n"
+    );
+    let file = scenario_file(dir.path(), "all.toml", &text);
+    let out = dir.path().join("out");
+    let run = run_scenario(&file, None, &out).unwrap();
+    assert_eq!(run.files.len(), fs::read_dir(&out).unwrap().count());
+    assert_eq!(run.files.len(), 22);
+    for file in &run.files {
+        let name = format!("`{}`", file.name);
+        let mut sections = docs.split("\n### ").skip(1);
+        let section = sections.find(|section| section.lines().next().unwrap().contains(&name));
+        let section = section.unwrap_or_else(|| panic!("{name} is not in docs/lab.md"));
+        let text = String::from_utf8_lossy(&fs::read(out.join(&file.name)).unwrap()).into_owned();
+        let columns: Vec<String> = match file.name.rsplit_once('.').unwrap().1 {
+            "csv" => text.lines().next().unwrap().split(',').map(str::to_owned).collect(),
+            "jsonl" => {
+                assert!(!text.is_empty(), "{name}");
+                let keys = |line: &str| -> Vec<String> {
+                    let object: serde_json::Value = serde_json::from_str(line).unwrap();
+                    object.as_object().unwrap().keys().cloned().collect()
+                };
+                text.lines().flat_map(keys).collect()
+            }
+            _ => Vec::new(),
+        };
+        for column in columns {
+            assert!(section.contains(&format!("`{column}`")), "{name}: `{column}`");
+        }
+    }
+}
+
+#[test]
+fn counterfactuals_compare_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "
+        duration_ms = 40_000
+        [[apps]]
+        name = \"v\"
+        [apps.workload]
+        kind = \"video\"
+        duration_ms = 20_000
+        variation = 0.3
+        [core.down.limit]
+        rate_bps = 2_000_000
+        [[causes]]
+        label = \"wireline\"
+        remove = [\"core.down.limit\"]
+    ";
+    let file = scenario_file(dir.path(), "video.toml", text);
+    let run = run_scenario(&file, None, &dir.path().join("out")).unwrap();
+    assert_eq!(run.counterfactuals.len(), 5);
+    for found in &run.counterfactuals {
+        assert_eq!(found.bytes, found.without_bytes);
+        assert!(found.without_ms < found.duration_ms, "{found:?}");
+    }
 }

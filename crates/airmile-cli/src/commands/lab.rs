@@ -1,7 +1,7 @@
 //! `airmile lab`.
 
 use airmile::lab::reproduce::{Reproduction, Row, Size, experiments, reproduce, write_rows};
-use airmile::lab::{run_scenario, scenarios};
+use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -20,28 +20,76 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
             }
         }
         LabCommand::Run(args) => {
-            let run = run_scenario(&args.scenario, args.seed, &args.output)?;
+            let options = LabOptions { seed: args.seed, force: args.force };
+            let run = run_scenario_with(&args.scenario, options, &args.output)?;
+            run.warnings.iter().for_each(|warning| output::warn(global, warning));
             if global.json {
                 output::json("lab_run", &run)?;
             } else {
-                let rows = run
-                    .transfers
-                    .iter()
-                    .map(|t| vec![t.id.clone(), t.dir.to_string(), percent(t.link_demand)]);
-                let header = ["transfer", "dir", "true link demand"];
-                output::print(&format!(
-                    "{}, seed {}: {} in {}\n{}",
-                    run.scenario,
-                    run.seed,
-                    run.files.join(", "),
-                    run.dir.display(),
-                    table(&header, &[0, 1], rows.collect())
-                ))?;
+                output::print(&run_text(&run))?;
             }
         }
         LabCommand::Reproduce(args) => run_experiments(global, args)?,
     }
     Ok(Outcome::Done)
+}
+
+/// Files, transfers and causes of a run.
+fn run_text(run: &LabRun) -> String {
+    let mut out = format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, run.dir.display());
+    let files = run.files.iter();
+    let files = files.map(|f| vec![f.name.clone(), output::bytes(f.bytes), f.what.to_owned()]);
+    out.push_str(&table(&["file", "size", "what it holds"], &[0, 2], files.collect()));
+    for note in &run.notes {
+        out.push_str(&format!("\n{note}\n"));
+    }
+    let transfers = run.transfers.iter().map(|t| {
+        let ended = if t.unfinished { "had not ended" } else { "" };
+        vec![
+            t.id.clone(),
+            t.dir.to_string(),
+            output::or_dash(t.bytes, output::bytes),
+            output::or_dash(t.duration_ms, |ms| format!("{ms:.0}")),
+            percent(t.link_demand),
+            ended.to_owned(),
+        ]
+    });
+    let header = ["transfer", "dir", "bytes", "ms", "true link demand", ""];
+    out.push('\n');
+    out.push_str(&table(&header, &[0, 1, 5], transfers.collect()));
+    if !run.counterfactuals.is_empty() {
+        let header = ["injected cause", "transfers", "ms with it", "ms without it", "saved"];
+        out.push('\n');
+        out.push_str(&table(&header, &[0], causes(run)));
+    }
+    out
+}
+
+/// Each cause, with the durations of the transfers that ended with it and
+/// without it.
+fn causes(run: &LabRun) -> Vec<Vec<String>> {
+    let mut labels: Vec<&str> = Vec::new();
+    for found in &run.counterfactuals {
+        if !labels.contains(&found.label.as_str()) {
+            labels.push(&found.label);
+        }
+    }
+    let row = |label: &str| {
+        let of = run.counterfactuals.iter().filter(|found| found.label == label);
+        let both: Vec<(f64, f64)> =
+            of.filter_map(|found| found.duration_ms.zip(found.without_ms)).collect();
+        let sum = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>();
+        let (with, without) = (sum(|ms| ms.0), sum(|ms| ms.1));
+        let saved = (with > 0.0).then(|| 1.0 - without / with);
+        vec![
+            label.to_owned(),
+            both.len().to_string(),
+            format!("{with:.0}"),
+            format!("{without:.0}"),
+            output::or_dash(saved, percent),
+        ]
+    };
+    labels.into_iter().map(row).collect()
 }
 
 fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<()> {

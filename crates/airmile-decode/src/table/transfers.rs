@@ -9,7 +9,7 @@ use super::grants::text;
 use super::rows::{RowRef, Rows, TableError};
 
 /// Reads transfers: `id,start_us,end_us,bytes`, or `start_tti,end_tti`, or both;
-/// `dir` where it is known.
+/// `dir` where it is known, `unfinished` (1, true or yes) where it had not ended.
 /// `clock` is whose the times are.
 ///
 /// # Errors
@@ -28,9 +28,10 @@ pub fn read_transfers<R: Read>(
     }
     let bytes = rows.column("bytes");
     let dir = rows.column("dir");
+    let unfinished = rows.column("unfinished");
     let mut content = TableContent { rows: Vec::new(), problems: Vec::new() };
     while let Some(row) = rows.next() {
-        match row.and_then(|row| read_row(row, clock, id, (tti, us), bytes, dir)) {
+        match row.and_then(|row| read_row(row, clock, id, (tti, us), (bytes, dir, unfinished))) {
             Ok(transfer) => content.rows.push(transfer),
             Err(error) if error.is_fatal() => return Err(error),
             Err(error) => content.problems.push(error.to_problem()),
@@ -46,8 +47,7 @@ fn read_row(
     clock: Clock,
     id: usize,
     (tti, us): (Pair, Pair),
-    bytes: Option<usize>,
-    dir: Option<usize>,
+    (bytes, dir, unfinished): (Option<usize>, Option<usize>, Option<usize>),
 ) -> Result<Transfer, TableError> {
     let span_tti = match (row.tti(("start_tti", tti.0))?, row.tti(("end_tti", tti.1))?) {
         (Some(start), Some(end)) if start > end => {
@@ -75,7 +75,18 @@ fn read_row(
         tti: span_tti,
         bytes: row.int::<i64>(("bytes", bytes))?.and_then(|b| u64::try_from(b).ok()),
         dir: row.parsed(("dir", dir), "dl or ul", Direction::parse)?,
+        unfinished: row
+            .parsed(("unfinished", unfinished), "true or false", parse_flag)?
+            .unwrap_or(false),
     })
+}
+
+fn parse_flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" => Some(true),
+        "0" | "false" | "no" => Some(false),
+        _ => None,
+    }
 }
 
 /// Writes transfers.
@@ -87,7 +98,16 @@ pub fn write_transfers<'a, W: Write>(
     transfers: impl IntoIterator<Item = &'a Transfer>,
 ) -> csv::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(["id", "start_us", "end_us", "start_tti", "end_tti", "bytes", "dir"])?;
+    writer.write_record([
+        "id",
+        "start_us",
+        "end_us",
+        "start_tti",
+        "end_tti",
+        "bytes",
+        "dir",
+        "unfinished",
+    ])?;
     for transfer in transfers {
         writer.write_record([
             transfer.id.clone(),
@@ -97,6 +117,7 @@ pub fn write_transfers<'a, W: Write>(
             text(transfer.tti.map(|(_, end)| end)),
             text(transfer.bytes),
             text(transfer.dir),
+            transfer.unfinished.to_string(),
         ])?;
     }
     Ok(writer.flush()?)
@@ -115,6 +136,10 @@ mod tests {
         assert_eq!(content.rows.len(), 1);
         assert_eq!(content.rows[0].time.unwrap().0.clock, Clock::Player);
         assert_eq!(content.problems.len(), 2);
+        let text = "id,start_us,end_us,unfinished\na,1,2,\nb,1,2,yes\nc,1,2,False\nd,1,2,perhaps\n";
+        let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
+        let unfinished: Vec<_> = content.rows.iter().map(|row| row.unfinished).collect();
+        assert_eq!((unfinished, content.problems.len()), (vec![false, true, false], 1));
         let content = read_transfers("id,start_tti,end_tti\n0,1,4\n".as_bytes(), Clock::Modem);
         assert_eq!(content.unwrap().rows[0].tti, Some((TtiIndex(1), TtiIndex(4))));
     }
@@ -127,6 +152,7 @@ mod tests {
             tti: Some((TtiIndex(2), TtiIndex(9))),
             bytes: Some(77),
             dir: Some(Direction::Ul),
+            unfinished: true,
         };
         let mut out = Vec::new();
         write_transfers(&mut out, [&transfer]).unwrap();

@@ -18,7 +18,7 @@ use super::sockets::QuicSockets;
 use super::{QuicConfig, clock};
 use crate::net::{Host, Packet, Transport};
 use crate::random::Random;
-use crate::workload::{AppEvent, Application};
+use crate::workload::{AppEvent, Application, UnderWay};
 
 /// Bytes of connection IDs, as quinn's own.
 const CID_BYTES: usize = 8;
@@ -162,6 +162,12 @@ impl QuicHost {
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.application.is_done()
+    }
+
+    /// Exchanges of the application that have begun and not ended.
+    #[must_use]
+    pub fn under_way(&self) -> Vec<UnderWay> {
+        self.application.under_way()
     }
 
     fn packet(&mut self, destination: SocketAddr, payload: Vec<u8>) -> Option<Packet> {

@@ -62,14 +62,3 @@ impl Default for CoreConfig {
         }
     }
 }
-
-impl CoreConfig {
-    pub(super) fn is_possible(&self) -> bool {
-        [&self.down, &self.up].into_iter().all(|path| {
-            path.jitter_ms.is_finite()
-                && path.jitter_ms >= 0.0
-                && (0.0..=1.0).contains(&path.loss)
-                && path.limit.as_ref().is_none_or(|l| l.rate_bps > 0 && l.queue_bytes > 0)
-        })
-    }
-}

@@ -1,6 +1,7 @@
 //! Scenarios as files: TOML with positions in errors, and causes that can be
 //! taken out again.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Scenario, ScenarioError};
+use crate::workload::Workload;
 
 /// Something that a scenario does to its transfers on purpose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,10 +40,13 @@ impl Scenario {
     /// # Errors
     /// What is wrong, with its line and column.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text).map_err(|error| {
+        let mut scenario: Self = toml::from_str(text).map_err(|error| {
             let (line, column) = position(text, error.span().unwrap_or(0..0).start);
             ScenarioError::Syntax { line, column, what: error.message().to_owned() }
         })?;
+        if !is_written(text, "uplink.max_prb") {
+            scenario.narrow_uplink();
+        }
         scenario.validate().map_err(|error| locate(text, error))?;
         for n in 0..scenario.causes.len() {
             scenario.without(n).map_err(|error| locate(text, error))?;
@@ -72,11 +77,44 @@ impl Scenario {
         merge(&mut value, &Value::Object(cause.set.clone()));
         let mut without: Self = serde_json::from_value(value).map_err(|e| fail(e.to_string()))?;
         without.causes.remove(n);
+        if without.seed != self.seed {
+            return Err(fail("may not change the seed: only the cause is to differ".to_owned()));
+        }
+        let mut same = self.clone();
+        same.causes.remove(n);
+        (same.link.dl_trace, same.link.ul_trace) = (None, None);
+        if without == same {
+            return Err(fail("changes nothing: its `remove` and `set` leave all as is".to_owned()));
+        }
+        if without.cell.n_prb != self.cell.n_prb {
+            without.narrow_uplink();
+        }
         // What was read from files is no part of the text.
         without.link.dl_trace.clone_from(&self.link.dl_trace);
         without.link.ul_trace.clone_from(&self.link.ul_trace);
         without.validate()?;
         Ok(without)
+    }
+}
+
+impl Scenario {
+    /// Lets the default of the uplink's share follow a narrow carrier.
+    fn narrow_uplink(&mut self) {
+        self.uplink.max_prb = self.uplink.max_prb.min(self.cell.n_prb);
+    }
+
+    /// Lets the measured phone's video players choose as they did in a run of
+    /// it, so that another run fetches the same bytes.
+    #[must_use]
+    pub fn with_choices(mut self, choices: &BTreeMap<String, Vec<u64>>) -> Self {
+        for app in &mut self.apps {
+            if let Workload::Video(config) = &mut app.workload
+                && let Some(chosen) = choices.get(&app.name)
+            {
+                config.chosen_bps.clone_from(chosen);
+            }
+        }
+        self
     }
 }
 
@@ -124,25 +162,37 @@ fn position(text: &str, at: usize) -> (usize, usize) {
 /// Adds the position of the field that an error names.
 fn locate(text: &str, error: ScenarioError) -> ScenarioError {
     let ScenarioError::OutOfRange { field, .. } = &error else { return error };
-    let span = span_of(text, field);
+    let span = span_of(text, field).map(|(span, _)| span);
     let (line, column) = position(text, span.map_or(0, |span| span.start));
     ScenarioError::Syntax { line, column, what: error.to_string() }
 }
 
-/// Where the value of a dotted path stands, or of as much of it as there is.
-fn span_of(text: &str, path: &str) -> Option<Range<usize>> {
+/// Whether a file says the value of a dotted path.
+fn is_written(text: &str, path: &str) -> bool {
+    span_of(text, path).is_some_and(|(_, whole)| whole)
+}
+
+/// Where the value of a dotted path stands, or of as much of it as there is; and
+/// whether that is the whole path. A number is an index of a list.
+fn span_of(text: &str, path: &str) -> Option<(Range<usize>, bool)> {
+    use toml::de::DeValue;
     let root = toml::de::DeTable::parse(text).ok()?;
-    let mut table = root.get_ref();
     let mut span = None;
-    for name in path.split('.') {
-        let Some((_, value)) = table.iter().find(|(key, _)| key.get_ref() == name) else { break };
+    let mut names = path.split('.');
+    let first = names.next()?;
+    let mut at = root.get_ref().iter().find(|(key, _)| key.get_ref() == first).map(|(_, v)| v);
+    loop {
+        let Some(value) = at else { return span.map(|span| (span, false)) };
         span = Some(value.span());
-        match value.get_ref() {
-            toml::de::DeValue::Table(inner) => table = inner,
-            _ => break,
-        }
+        let Some(name) = names.next() else { return span.map(|span| (span, true)) };
+        at = match value.get_ref() {
+            DeValue::Table(table) => {
+                table.iter().find(|(key, _)| key.get_ref() == name).map(|(_, value)| value)
+            }
+            DeValue::Array(list) => name.parse().ok().and_then(|index: usize| list.get(index)),
+            _ => None,
+        };
     }
-    span
 }
 
 #[cfg(test)]
@@ -151,14 +201,65 @@ mod tests {
 
     #[test]
     fn errors_say_where() {
+        let app = "[[apps]]\nname = \"a\"\n[apps.workload]\nkind =";
+        let video = |field: &str| format!("{app} \"video\"\n{field}\n");
+        let cause = |rest: &str| format!("[[causes]]\nlabel = \"x\"\n{rest}\n");
         for (text, expected) in [
-            ("seed = 1\n[cell]\nn_prb = 51\n", "line 3, column 9: cell.n_prb: a bandwidth of LTE"),
+            (
+                "seed = 1\n[cell]\nn_prb = 60\n",
+                "line 3, column 9: cell.n_prb: must be 6, 15, 25, 50, 75 or 100",
+            ),
             ("seed = 1\n[cell]\nnprb = 50\n", "line 3, column 1: unknown field `nprb`"),
             ("seed = \"x\"\n", "line 1, column 8: invalid type"),
             ("seed 1\n", "line 1, column 6:"),
-            ("[core.down]\nloss = 2.0\n", "line 1, column 2: core: loss"),
+            ("[core.down]\nloss = 5.0\n", "line 2, column 8: core.down.loss: must be 0 to 1"),
+            ("[core.up]\njitter_ms = -5.0\n", "line 2, column 13: core.up.jitter_ms: must be 0 to"),
+            ("[core.up]\njitter_ms = inf\n", "line 2, column 13: core.up.jitter_ms: must be 0 to"),
+            ("[core.up]\njitter_ms = 1e9\n", "line 2, column 13: core.up.jitter_ms: must be 0 to"),
             (
-                "[[causes]]\nlabel = \"x\"\nremove = [\"core.down.limit\"]\n",
+                "[core.up.limit]\nrate_bps = 9\nfrom_ms = 5\nto_ms = 5\n",
+                "line 4, column 9: core.up.limit.to_ms: must be after from_ms",
+            ),
+            (
+                "[rrc]\ndrx = { on_ms = 50, cycle_ms = 40 }\n",
+                "line 2, column 17: rrc.drx.on_ms: must be 1 to cycle_ms, which is 40",
+            ),
+            ("duration_ms = 86_400_001\n", "line 1, column 15: duration_ms: must be 1 to 86400000"),
+            ("tail_ms = 86_400_001\n", "line 1, column 11: tail_ms: must be 0 to 86400000"),
+            ("[phone_tcp]\nmss_bytes = 87\n", "line 2, column 13: phone_tcp.mss_bytes: must be at"),
+            (
+                "[link]\nrsrp_mean_dbm = -43.0\n",
+                "line 2, column 17: link.rsrp_mean_dbm: must be -140",
+            ),
+            ("[cell]\nn_prb = 25\n[uplink]\nmax_prb = 26\n", "line 4, column 11: uplink.max_prb:"),
+            (
+                &video("bitrates_bps = []"),
+                "line 5, column 16: apps.0.workload.bitrates_bps: must be",
+            ),
+            (&video("bitrates_bps = [2, 1]"), "line 5, column 16: apps.0.workload.bitrates_bps: "),
+            (&video("segment_ms = 0"), "line 5, column 14: apps.0.workload.segment_ms: must be at"),
+            (&video("variation = 1.5"), "line 5, column 13: apps.0.workload.variation: must be 0"),
+            (
+                &format!("{app} \"paced\"\nbytes = 1\nrate_bps = 0\n"),
+                "line 6, column 12: apps.0.workload.rate_bps: must be at least 1",
+            ),
+            (
+                &format!("{0}\n{0}", video("segment_ms = 1").replace("\"a\"", "\"b\"")),
+                "line 8, column 8: apps.1.name: must be another than `b`",
+            ),
+            (
+                &video("").replace("\"a\"", "\"\""),
+                "line 2, column 8: apps.0.name: must be not empty",
+            ),
+            (
+                &cause("from_ms = 5\nto_ms = 4\nremove = [\"cell\"]"),
+                "line 4, column 9: causes.0.to_ms: must be after from_ms",
+            ),
+            (&cause("set = { seed = 9 }"), "cause `x`: may not change the seed"),
+            (&cause("set = { seed = 1 }"), "cause `x`: changes nothing"),
+            (&cause(""), "cause `x`: changes nothing"),
+            (
+                &cause("remove = [\"core.down.limit\"]"),
                 "cause `x`: there is no field `core.down.limit` to remove",
             ),
         ] {
@@ -184,5 +285,31 @@ mod tests {
         let without = scenario.without(0).unwrap();
         assert_eq!((without.core.down.limit, without.cell.n_prb), (None, 100));
         assert_eq!((without.seed, without.causes.len()), (7, 0));
+    }
+
+    #[test]
+    fn the_uplink_follows_a_narrow_carrier() {
+        for (n_prb, expected) in [(6, 6), (15, 15), (25, 20), (100, 20)] {
+            let scenario = Scenario::from_toml(&format!("[cell]\nn_prb = {n_prb}\n")).unwrap();
+            assert_eq!(scenario.uplink.max_prb, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_hardly_meant_is_told() {
+        let text = "
+            duration_ms = 1_000
+            [[apps]]
+            name = \"late\"
+            start_ms = 1_000
+            workload = { kind = \"file\", bytes = 1 }
+            [proxy]
+            ports = [{ port = 80, slow_start_after_idle = true }]
+        ";
+        let told = Scenario::from_toml(text).unwrap().warnings();
+        assert!(told[0].contains("no app uses port 80"), "{told:?}");
+        assert!(told[1].contains("`late` would begin at 1000 ms"), "{told:?}");
+        let nothing = Scenario::default().warnings();
+        assert!(nothing[0].contains("transfers nothing"), "{nothing:?}");
     }
 }

@@ -109,6 +109,22 @@ impl LinkTrace {
         Ok(Self { opportunities })
     }
 
+    /// The trace as a file. The first opportunity of a round stands at its end,
+    /// which gives the period.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        let mut line = |ms: usize| {
+            out.push_str(&ms.to_string());
+            out.push('\n');
+        };
+        for (ms, &count) in self.opportunities.iter().enumerate() {
+            (u16::from(ms == 0)..count).for_each(|_| line(ms));
+        }
+        line(self.opportunities.len());
+        out
+    }
+
     /// Bytes that can cross in a millisecond.
     #[must_use]
     pub fn bytes_at(&self, ms: i64) -> u32 {
@@ -183,6 +199,8 @@ mod tests {
         // Period 4 ms; the line at 4 ms is the next round's 0 ms.
         let bytes: Vec<u32> = (0..6).map(|ms| trace.bytes_at(ms)).collect();
         assert_eq!(bytes, [3_000, 3_000, 0, 0, 3_000, 3_000]);
+        assert_eq!(trace.to_text(), "0\n1\n1\n4\n");
+        assert_eq!(LinkTrace::parse(&trace.to_text()).unwrap(), trace);
         for (text, line) in [("", 1), ("3\n2\n", 2), ("1\nx\n", 2), ("99999999999\n", 1)] {
             assert_eq!(LinkTrace::parse(text).unwrap_err().line, line, "{text:?}");
         }

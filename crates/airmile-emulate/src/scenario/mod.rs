@@ -29,6 +29,9 @@ pub use self::traffic::{Competing, Traffic, WindowConfig};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
+    /// Its name, which a run's files bear; absent: that of its file.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// What it shows, in a line.
     pub about: String,
     /// Seed of every random process; the same scenario gives the same trace.
@@ -85,6 +88,7 @@ impl Default for Scenario {
     /// One phone alone in a 10 MHz cell, with nothing to transfer.
     fn default() -> Self {
         Self {
+            name: String::new(),
             about: String::new(),
             seed: 1,
             duration_ms: 30_000,
@@ -123,12 +127,12 @@ const fn default_first_tti() -> u16 {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
     /// A value outside of what the standard or the emulator can do.
-    #[error("{field}: {why}")]
+    #[error("{field}: must be {why}")]
     OutOfRange {
         /// Which field.
-        field: &'static str,
+        field: String,
         /// What it may be.
-        why: &'static str,
+        why: String,
     },
     /// A file that is no scenario.
     #[error("line {line}, column {column}: {what}")]

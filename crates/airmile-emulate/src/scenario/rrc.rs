@@ -49,12 +49,3 @@ impl Default for DrxConfig {
         Self { inactivity_ms: 100, on_ms: 10, cycle_ms: 160 }
     }
 }
-
-impl RrcConfig {
-    pub(super) fn is_possible(&self) -> bool {
-        let drx = self.drx.as_ref();
-        self.paging_ms > 0
-            && self.tail_ms > 0
-            && drx.is_none_or(|d| d.cycle_ms > 0 && d.on_ms > 0 && d.on_ms <= d.cycle_ms)
-    }
-}

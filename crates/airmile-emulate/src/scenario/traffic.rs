@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::flow::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
-
 /// Other users whose traffic is bytes that come and go. They have a queue and
 /// HARQ, no RLC and no uplink, so that a thousand of them are cheap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,14 +67,6 @@ impl Competing {
             | Self::Web { users, .. }
             | Self::Video { users, .. }
             | Self::OnOff { users, .. } => *users,
-        }
-    }
-
-    pub(super) const fn is_possible(&self) -> bool {
-        match *self {
-            Self::Web { objects, .. } => objects > 0,
-            Self::Video { segment_ms, .. } => segment_ms > 0,
-            Self::Sporadic { .. } | Self::FullBuffer { .. } | Self::OnOff { .. } => true,
         }
     }
 }
@@ -162,19 +152,25 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    pub(super) fn is_possible(&self) -> bool {
-        let opens = |window: &WindowConfig| {
-            u64::from(window.max_bytes) >= INITIAL_WINDOW_SEGMENTS * MSS_BYTES
-        };
+    /// Its name.
+    #[must_use]
+    pub fn id(&self) -> &str {
         match self {
-            Self::Download { bytes, window, .. } | Self::Upload { bytes, window, .. } => {
-                *bytes > 0 && opens(window)
-            }
-            Self::Paced { bytes, rate_bps, .. } => *bytes > 0 && *rate_bps > 0,
-            Self::Video { segments, segment_ms, bitrate_bps, window, .. } => {
-                let bits = bitrate_bps.checked_mul(u64::from(*segment_ms));
-                *segments > 0 && bits.is_some_and(|bits| bits >= 8_000) && opens(window)
-            }
+            Self::Download { id, .. }
+            | Self::Paced { id, .. }
+            | Self::Video { id, .. }
+            | Self::Upload { id, .. } => id,
+        }
+    }
+
+    /// Its start in ms of the run.
+    #[must_use]
+    pub const fn start_ms(&self) -> u32 {
+        match self {
+            Self::Download { start_ms, .. }
+            | Self::Paced { start_ms, .. }
+            | Self::Video { start_ms, .. }
+            | Self::Upload { start_ms, .. } => *start_ms,
         }
     }
 }

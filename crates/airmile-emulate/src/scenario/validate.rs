@@ -2,12 +2,70 @@
 
 use airmile_model::radio::LTE_BANDWIDTHS_PRB;
 
-use super::{Competing, RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic};
+use super::{
+    AppConfig, CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, PathConfig,
+    RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic, UplinkConfig, WindowConfig,
+};
+use crate::flow::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
+use crate::tcp::Config;
+use crate::workload::{Abr, VideoConfig, Workload};
 
-/// Whether a text is a TDD pattern that carries data both ways.
-fn is_tdd_pattern(text: &str) -> bool {
-    let known = text.bytes().all(|c| matches!(c, b'D' | b'S' | b'U'));
-    known && matches!(text.len(), 5 | 10) && text.contains('D') && text.contains('U')
+/// The longest run in ms (chosen here: a day, as of link traces).
+const DAY_MS: u32 = 86_400_000;
+
+/// The most jitter, in ms, that makes sense of a path (chosen here: a minute).
+const MOST_JITTER_MS: f64 = 60_000.0;
+
+/// The smallest segment that carries data beside the longest options (Linux:
+/// TCP_MIN_MSS).
+const LEAST_MSS_BYTES: u16 = 88;
+
+const BANDWIDTHS: &str = "6, 15, 25, 50, 75 or 100";
+
+/// The first field that is out of range.
+#[derive(Debug, Default)]
+struct Checks {
+    found: Option<ScenarioError>,
+}
+
+impl Checks {
+    /// Notes a field down that is not `fine`, with what it may be.
+    fn that(&mut self, fine: bool, field: impl Into<String>, why: impl Into<String>) {
+        if !fine && self.found.is_none() {
+            self.found = Some(ScenarioError::OutOfRange { field: field.into(), why: why.into() });
+        }
+    }
+
+    fn within(&mut self, value: f64, from: f64, to: f64, field: impl Into<String>) {
+        self.that((from..=to).contains(&value), field, format!("{from} to {to}"));
+    }
+
+    fn finite(&mut self, value: f64, field: impl Into<String>) {
+        self.that(value.is_finite(), field, "a finite number");
+    }
+
+    fn positive(&mut self, value: f64, field: impl Into<String>) {
+        self.that(value.is_finite() && value > 0.0, field, "above 0");
+    }
+
+    fn deviation(&mut self, value: f64, field: impl Into<String>) {
+        self.that(value.is_finite() && value >= 0.0, field, "0 or more");
+    }
+
+    fn at_least_1(&mut self, value: u64, field: impl Into<String>) {
+        self.that(value > 0, field, "at least 1");
+    }
+
+    /// Names that tell things apart.
+    fn names<'a>(&mut self, names: impl Iterator<Item = &'a str>, list: &str, key: &str) {
+        let mut seen: Vec<&str> = Vec::new();
+        for (n, name) in names.enumerate() {
+            let field = format!("{list}.{n}.{key}");
+            self.that(!name.trim().is_empty(), &field, "not empty");
+            self.that(!seen.contains(&name), &field, format!("another than `{name}`, once more"));
+            seen.push(name);
+        }
+    }
 }
 
 impl Scenario {
@@ -16,93 +74,74 @@ impl Scenario {
     /// # Errors
     /// The first field that is out of range.
     pub fn validate(&self) -> Result<(), ScenarioError> {
-        let link = &self.link;
-        let measurement = &self.measurement;
-        let rlc_timers = |rlc: &RlcConfig| rlc.t_poll_retransmit_ms > 0 && rlc.t_reordering_ms > 0;
-        let finite = [
-            link.shadowing_sigma_db,
-            link.subband_sigma_db,
-            link.snr_mean_db,
-            link.fading_sigma_db,
-            link.rsrp_mean_dbm,
-            link.ul_snr_mean_db,
-            self.cell.data_to_reference_power,
-            measurement.error_sigma_db,
-            measurement.snr_error_sigma_db,
-        ];
-        let checks = [
-            (self.duration_ms > 0, "duration_ms", "at least 1"),
-            (self.first_tti < 10_240, "first_tti", "below 10240"),
-            (LTE_BANDWIDTHS_PRB.contains(&self.cell.n_prb), "cell.n_prb", "a bandwidth of LTE"),
-            (self.cell.pci < 504, "cell.pci", "below 504"),
-            (matches!(self.cell.n_tx_antennas, 1 | 2), "cell.n_tx_antennas", "1 or 2"),
-            (finite.iter().all(|x| x.is_finite()), "link", "finite numbers"),
-            (link.fading_sigma_db >= 0.0, "link.fading_sigma_db", "0 or more"),
-            (link.fading_coherence_ms > 0.0, "link.fading_coherence_ms", "above 0"),
-            (link.shadowing_sigma_db >= 0.0, "link.shadowing_sigma_db", "0 or more"),
-            (link.shadowing_coherence_ms > 0.0, "link.shadowing_coherence_ms", "above 0"),
-            (link.subband_sigma_db >= 0.0, "link.subband_sigma_db", "0 or more"),
-            (
-                link.bler_target > 0.0 && link.bler_target < 0.5,
-                "link.bler_target",
-                "between 0 and 0.5",
-            ),
-            (self.cell.data_to_reference_power > 0.0, "cell.data_to_reference_power", "above 0"),
-            (measurement.period_ms > 0, "measurement.period_ms", "above 0"),
-            (
-                measurement.error_sigma_db >= 0.0 && measurement.snr_error_sigma_db >= 0.0,
-                "measurement",
-                "deviations of 0 or more",
-            ),
-            (
-                (0.0..=1.0).contains(&measurement.interference_share),
-                "measurement.interference_share",
-                "0 to 1",
-            ),
-            (
-                measurement.interference_load > 0.0 && measurement.interference_load <= 1.0,
-                "measurement.interference_load",
-                "above 0, up to 1",
-            ),
-            (rlc_timers(&self.dl_rlc), "dl_rlc", "timers above 0"),
-            (rlc_timers(&self.ul_rlc), "ul_rlc", "timers above 0"),
-            (
-                self.cell.secondary.as_ref().is_none_or(|s| LTE_BANDWIDTHS_PRB.contains(&s.n_prb)),
-                "cell.secondary.n_prb",
-                "a bandwidth of LTE",
-            ),
-            (self.cell.numerology <= 2, "cell.numerology", "0 to 2"),
-            (
-                self.cell.tdd.as_deref().is_none_or(is_tdd_pattern),
-                "cell.tdd",
-                "5 or 10 of D, S and U, with a D and a U",
-            ),
-            (self.cell.queue_bytes >= 10_000, "cell.queue_bytes", "at least 10000"),
-            (self.core.is_possible(), "core", "loss of 0 to 1, rates and queues above 0"),
-            (self.rrc.as_ref().is_none_or(RrcConfig::is_possible), "rrc", "times above 0"),
-            (
-                self.apps.is_empty() || self.traffic.is_empty(),
-                "traffic",
-                "not beside apps: either windows or transports",
-            ),
-            (self.apps.len() <= 200, "apps", "at most 200"),
-            (self.other_phones() <= 200, "others", "at most 200 phones"),
-            (self.uplink.max_prb >= 4, "uplink.max_prb", "at least 4"),
-            (self.uplink.max_prb <= self.cell.n_prb, "uplink.max_prb", "at most cell.n_prb"),
-            (self.uplink.sr_period_ms > 0, "uplink.sr_period_ms", "above 0"),
-            (self.uplink.grant_every_tti > 0, "uplink.grant_every_tti", "above 0"),
-            (self.competing_users() <= 2_000, "competing", "at most 2000 users"),
-            (self.competing.iter().all(Competing::is_possible), "competing", "means above 0"),
-            (
-                self.traffic.iter().all(Traffic::is_possible),
-                "traffic",
-                "sizes and rates above 0, windows of 10 segments or more",
-            ),
-        ];
-        match checks.into_iter().find(|(fine, ..)| !fine) {
-            Some((_, field, why)) => Err(ScenarioError::OutOfRange { field, why }),
-            None => Ok(()),
+        let mut checks = Checks::default();
+        let c = &mut checks;
+        c.that((1..=DAY_MS).contains(&self.duration_ms), "duration_ms", "1 to 86400000, a day");
+        c.that(self.tail_ms <= DAY_MS, "tail_ms", "0 to 86400000, a day");
+        c.that(self.first_tti < 10_240, "first_tti", "0 to 10239");
+        cell(c, &self.cell);
+        link(c, &self.link, "link");
+        measurement(c, &self.measurement);
+        rlc(c, &self.dl_rlc, "dl_rlc");
+        rlc(c, &self.ul_rlc, "ul_rlc");
+        uplink(c, &self.uplink, self.cell.n_prb);
+        core(c, &self.core, "core");
+        if let Some(config) = &self.rrc {
+            rrc(c, config);
         }
+        c.that(
+            self.apps.is_empty() || self.traffic.is_empty(),
+            "traffic",
+            "not beside apps: either windows or transports",
+        );
+        apps(c, &self.apps, "apps");
+        tcp(c, &self.phone_tcp, "phone_tcp");
+        tcp(c, &self.server_tcp, "server_tcp");
+        if let Some(proxy) = &self.proxy {
+            tcp(c, &proxy.tcp, "proxy.tcp");
+        }
+        c.that(self.other_phones() <= 200, "others", "at most 200 phones");
+        for (n, other) in self.others.iter().enumerate() {
+            if let Some(config) = &other.link {
+                link(c, config, &format!("others.{n}.link"));
+            }
+            core(c, &other.core, &format!("others.{n}.core"));
+            apps(c, &other.apps, &format!("others.{n}.apps"));
+        }
+        c.that(self.competing_users() <= 2_000, "competing", "at most 2000 users");
+        competing(c, &self.competing, "competing");
+        let ids = self.traffic.iter().map(Traffic::id);
+        c.names(ids, "traffic", "id");
+        for (n, entry) in self.traffic.iter().enumerate() {
+            traffic(c, entry, &format!("traffic.{n}"));
+        }
+        for (n, cause) in self.causes.iter().enumerate() {
+            c.that(!cause.label.trim().is_empty(), format!("causes.{n}.label"), "not empty");
+            let later = cause.to_ms.is_none_or(|to| to > cause.from_ms);
+            c.that(later, format!("causes.{n}.to_ms"), "after from_ms");
+        }
+        checks.found.map_or(Ok(()), Err)
+    }
+
+    /// What can be run but is hardly meant.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for port in self.proxy.iter().flat_map(|proxy| &proxy.ports).map(|port| port.port) {
+            if !self.apps.iter().any(|app| app.port == port) {
+                out.push(format!("proxy.ports: no app uses port {port}: nothing is split there"));
+            }
+        }
+        let starts = self.apps.iter().map(|app| (app.name.as_str(), app.start_ms));
+        for (name, start_ms) in starts.chain(self.traffic.iter().map(|t| (t.id(), t.start_ms()))) {
+            if start_ms >= self.duration_ms {
+                out.push(format!("`{name}` would begin at {start_ms} ms, after the run's end"));
+            }
+        }
+        if self.apps.is_empty() && self.traffic.is_empty() {
+            out.push("the phone transfers nothing: there are no apps and no traffic".to_owned());
+        }
+        out
     }
 
     /// Other phones with transports.
@@ -113,5 +152,189 @@ impl Scenario {
     /// Users with traffic of bytes.
     pub(crate) fn competing_users(&self) -> usize {
         self.competing.iter().map(|competing| usize::from(competing.users())).sum()
+    }
+}
+
+/// Whether a text is a TDD pattern that carries data both ways.
+fn is_tdd_pattern(text: &str) -> bool {
+    let known = text.bytes().all(|c| matches!(c, b'D' | b'S' | b'U'));
+    known && matches!(text.len(), 5 | 10) && text.contains('D') && text.contains('U')
+}
+
+fn cell(c: &mut Checks, cell: &CellConfig) {
+    c.that(LTE_BANDWIDTHS_PRB.contains(&cell.n_prb), "cell.n_prb", BANDWIDTHS);
+    c.that(cell.pci < 504, "cell.pci", "0 to 503");
+    c.that(matches!(cell.n_tx_antennas, 1 | 2), "cell.n_tx_antennas", "1 or 2");
+    c.positive(cell.data_to_reference_power, "cell.data_to_reference_power");
+    c.that(cell.queue_bytes >= 10_000, "cell.queue_bytes", "at least 10000");
+    c.that(cell.numerology <= 2, "cell.numerology", "0 to 2");
+    c.that(
+        cell.tdd.as_deref().is_none_or(is_tdd_pattern),
+        "cell.tdd",
+        "5 or 10 of D, S and U, with a D and a U",
+    );
+    if let Some(secondary) = &cell.secondary {
+        c.that(LTE_BANDWIDTHS_PRB.contains(&secondary.n_prb), "cell.secondary.n_prb", BANDWIDTHS);
+        c.that(secondary.pci < 504, "cell.secondary.pci", "0 to 503");
+        c.finite(secondary.snr_offset_db, "cell.secondary.snr_offset_db");
+        competing(c, &secondary.competing, "cell.secondary.competing");
+    }
+}
+
+fn link(c: &mut Checks, link: &LinkConfig, at: &str) {
+    let field = |name: &str| format!("{at}.{name}");
+    c.finite(link.snr_mean_db, field("snr_mean_db"));
+    c.finite(link.ul_snr_mean_db, field("ul_snr_mean_db"));
+    c.deviation(link.fading_sigma_db, field("fading_sigma_db"));
+    c.positive(link.fading_coherence_ms, field("fading_coherence_ms"));
+    c.deviation(link.shadowing_sigma_db, field("shadowing_sigma_db"));
+    c.positive(link.shadowing_coherence_ms, field("shadowing_coherence_ms"));
+    c.deviation(link.subband_sigma_db, field("subband_sigma_db"));
+    // What phones report: TS 36.133, 9.1.4.
+    c.within(link.rsrp_mean_dbm, -140.0, -44.0, field("rsrp_mean_dbm"));
+    let bler = link.bler_target > 0.0 && link.bler_target < 0.5;
+    c.that(bler, field("bler_target"), "above 0, below 0.5");
+}
+
+fn measurement(c: &mut Checks, measurement: &MeasurementConfig) {
+    c.at_least_1(measurement.period_ms.into(), "measurement.period_ms");
+    c.deviation(measurement.error_sigma_db, "measurement.error_sigma_db");
+    c.deviation(measurement.snr_error_sigma_db, "measurement.snr_error_sigma_db");
+    c.within(measurement.interference_share, 0.0, 1.0, "measurement.interference_share");
+    let load = measurement.interference_load > 0.0 && measurement.interference_load <= 1.0;
+    c.that(load, "measurement.interference_load", "above 0, up to 1");
+}
+
+fn rlc(c: &mut Checks, rlc: &RlcConfig, at: &str) {
+    c.at_least_1(rlc.t_poll_retransmit_ms.into(), format!("{at}.t_poll_retransmit_ms"));
+    c.at_least_1(rlc.t_reordering_ms.into(), format!("{at}.t_reordering_ms"));
+}
+
+fn uplink(c: &mut Checks, uplink: &UplinkConfig, n_prb: u16) {
+    let fits = (4..=n_prb).contains(&uplink.max_prb);
+    c.that(fits, "uplink.max_prb", format!("4 to cell.n_prb, which is {n_prb}"));
+    c.at_least_1(uplink.sr_period_ms.into(), "uplink.sr_period_ms");
+    c.at_least_1(uplink.grant_every_tti.into(), "uplink.grant_every_tti");
+}
+
+fn core(c: &mut Checks, core: &CoreConfig, at: &str) {
+    path(c, &core.down, &format!("{at}.down"));
+    path(c, &core.up, &format!("{at}.up"));
+}
+
+fn path(c: &mut Checks, path: &PathConfig, at: &str) {
+    c.within(path.jitter_ms, 0.0, MOST_JITTER_MS, format!("{at}.jitter_ms"));
+    c.within(path.loss, 0.0, 1.0, format!("{at}.loss"));
+    if let Some(limit) = &path.limit {
+        c.at_least_1(limit.rate_bps, format!("{at}.limit.rate_bps"));
+        c.at_least_1(limit.queue_bytes, format!("{at}.limit.queue_bytes"));
+        let later = limit.to_ms.is_none_or(|to| to > limit.from_ms);
+        c.that(later, format!("{at}.limit.to_ms"), "after from_ms");
+    }
+}
+
+fn rrc(c: &mut Checks, rrc: &RrcConfig) {
+    c.at_least_1(rrc.paging_ms.into(), "rrc.paging_ms");
+    c.at_least_1(rrc.tail_ms.into(), "rrc.tail_ms");
+    if let Some(drx) = &rrc.drx {
+        c.at_least_1(drx.cycle_ms.into(), "rrc.drx.cycle_ms");
+        let listens = (1..=drx.cycle_ms).contains(&drx.on_ms);
+        c.that(listens, "rrc.drx.on_ms", format!("1 to cycle_ms, which is {}", drx.cycle_ms));
+    }
+}
+
+fn tcp(c: &mut Checks, tcp: &Config, at: &str) {
+    let mss = tcp.mss_bytes >= LEAST_MSS_BYTES;
+    c.that(mss, format!("{at}.mss_bytes"), format!("at least {LEAST_MSS_BYTES}"));
+}
+
+fn apps(c: &mut Checks, apps: &[AppConfig], at: &str) {
+    c.that(apps.len() <= 200, at, "at most 200");
+    c.names(apps.iter().map(|app| app.name.as_str()), at, "name");
+    for (n, app) in apps.iter().enumerate() {
+        workload(c, &app.workload, &format!("{at}.{n}.workload"));
+    }
+}
+
+fn workload(c: &mut Checks, workload: &Workload, at: &str) {
+    let field = |name: &str| format!("{at}.{name}");
+    match *workload {
+        Workload::Video(ref config) => video(c, config, at),
+        Workload::Paced { rate_bps, block_bytes, .. } => {
+            c.at_least_1(rate_bps, field("rate_bps"));
+            c.at_least_1(block_bytes.unwrap_or(1), field("block_bytes"));
+        }
+        Workload::OnOff { on_ms, rate_bps, .. } => {
+            c.at_least_1(on_ms, field("on_ms"));
+            c.at_least_1(rate_bps.unwrap_or(1), field("rate_bps"));
+        }
+        Workload::SlowReader { read_rate_bps, .. } => {
+            c.at_least_1(read_rate_bps, field("read_rate_bps"));
+        }
+        Workload::Interactive { gap_ms, period_ms, .. } => {
+            let one = period_ms.is_none() || gap_ms == 0;
+            c.that(one, field("period_ms"), "not beside gap_ms");
+        }
+        Workload::File { .. }
+        | Workload::Web(_)
+        | Workload::Upload { .. }
+        | Workload::Periodic { .. } => {}
+    }
+}
+
+fn video(c: &mut Checks, config: &VideoConfig, at: &str) {
+    let field = |name: &str| format!("{at}.{name}");
+    let rates = &config.bitrates_bps;
+    c.that(!rates.is_empty(), field("bitrates_bps"), "at least one");
+    let ascending = rates.is_sorted_by(|a, b| a < b) && rates.first() != Some(&0);
+    c.that(ascending, field("bitrates_bps"), "above 0 and ascending");
+    c.that(!config.chosen_bps.contains(&0), field("chosen_bps"), "above 0");
+    c.at_least_1(config.segment_ms, field("segment_ms"));
+    c.at_least_1(config.duration_ms, field("duration_ms"));
+    c.within(config.variation, 0.0, 1.0, field("variation"));
+    if let Abr::Rate { safety } = config.abr {
+        c.positive(safety, field("abr.safety"));
+    }
+}
+
+fn competing(c: &mut Checks, competing: &[Competing], at: &str) {
+    for (n, kind) in competing.iter().enumerate() {
+        match *kind {
+            Competing::Web { objects, .. } => {
+                c.at_least_1(objects.into(), format!("{at}.{n}.objects"));
+            }
+            Competing::Video { segment_ms, .. } => {
+                c.at_least_1(segment_ms.into(), format!("{at}.{n}.segment_ms"));
+            }
+            Competing::Sporadic { .. } | Competing::FullBuffer { .. } | Competing::OnOff { .. } => {
+            }
+        }
+    }
+}
+
+fn traffic(c: &mut Checks, traffic: &Traffic, at: &str) {
+    let field = |name: &str| format!("{at}.{name}");
+    let opens = |c: &mut Checks, window: &WindowConfig| {
+        let least = INITIAL_WINDOW_SEGMENTS * MSS_BYTES;
+        let fine = u64::from(window.max_bytes) >= least;
+        c.that(fine, field("window.max_bytes"), format!("at least {least}, ten segments"));
+    };
+    match traffic {
+        Traffic::Download { bytes, window, .. } | Traffic::Upload { bytes, window, .. } => {
+            opens(c, window);
+            c.at_least_1(*bytes, field("bytes"));
+        }
+        Traffic::Paced { bytes, rate_bps, .. } => {
+            c.at_least_1(*bytes, field("bytes"));
+            c.at_least_1(*rate_bps, field("rate_bps"));
+        }
+        Traffic::Video { segments, segment_ms, bitrate_bps, window, .. } => {
+            opens(c, window);
+            c.at_least_1((*segments).into(), field("segments"));
+            c.at_least_1((*segment_ms).into(), field("segment_ms"));
+            let bits = bitrate_bps.checked_mul(u64::from(*segment_ms));
+            let fine = bits.is_some_and(|bits| bits >= 8_000);
+            c.that(fine, field("bitrate_bps"), "at least a byte a segment, within 64 bits");
+        }
     }
 }

@@ -213,7 +213,10 @@ impl<H: Host> Simulation<H> {
     /// A scenario that cannot be run, or no user.
     pub fn new(scenario: &Scenario, users: Vec<User<H>>) -> Result<Self, ScenarioError> {
         if users.is_empty() {
-            return Err(ScenarioError::OutOfRange { field: "users", why: "at least one" });
+            return Err(ScenarioError::OutOfRange {
+                field: "users".to_owned(),
+                why: "at least one".to_owned(),
+            });
         }
         let others: Vec<LinkConfig> = users.iter().skip(1).map(|user| user.link.clone()).collect();
         let cell = Cell::with_users(scenario, &others)?;

@@ -69,7 +69,12 @@ pub enum Workload {
         /// How many.
         count: u32,
         /// Pause after each.
+        #[serde(default)]
         gap_ms: u64,
+        /// From begin to begin, in place of the pause; later where the one
+        /// before is not done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period_ms: Option<u64>,
         /// How long the server thinks.
         #[serde(default)]
         think_ms: u64,
@@ -125,14 +130,22 @@ impl Workload {
                 let request = Request { upload_bytes: bytes, ..Request::get("/upload") };
                 series(request, count, Pause::after_ms(gap_ms), None)
             }
-            Self::Interactive { request_bytes, response_bytes, count, gap_ms, think_ms } => {
+            Self::Interactive {
+                request_bytes,
+                response_bytes,
+                count,
+                gap_ms,
+                period_ms,
+                think_ms,
+            } => {
                 let request = Request {
                     bytes: response_bytes,
                     upload_bytes: request_bytes,
                     think_ms: (think_ms > 0).then_some(think_ms),
                     ..Request::get("/interactive")
                 };
-                series(request, count, Pause::after_ms(gap_ms), None)
+                let pause = period_ms.map_or(Pause::after_ms(gap_ms), Pause::every_ms);
+                series(request, count, pause, None)
             }
             Self::SlowReader { bytes, read_rate_bps } => {
                 let request = Request { bytes, ..Request::get("/slowly-read") };
@@ -185,6 +198,10 @@ pub struct VideoConfig {
     pub abr: Abr,
     /// Sizes of segments vary by up to this share around bitrate times length.
     pub variation: f64,
+    /// Bitrates of the first segments, in order, in place of the player's own
+    /// choice: what it chose in another run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chosen_bps: Vec<u64>,
 }
 
 impl Default for VideoConfig {
@@ -202,6 +219,7 @@ impl Default for VideoConfig {
             start_ms: 4000,
             abr: Abr::Rate { safety: 0.85 },
             variation: 0.0,
+            chosen_bps: Vec::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One request and its response, from the client's side.
 
 use super::http::{Request, response_bytes};
-use super::{AppEvent, AppEventKind, Sockets, StreamId};
+use super::{AppEvent, AppEventKind, Sockets, StreamId, UnderWay};
 
 /// Where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,18 @@ impl Exchange {
     ) -> Self {
         let stream = sockets.open(now_ns, lane);
         Self { transfer, stream, request, step: Step::Head, started_ns: now_ns, read_bytes: 0 }
+    }
+
+    /// How far it is, once it has been asked for.
+    pub(crate) fn under_way(&self) -> Option<UnderWay> {
+        let written_bytes = match self.step {
+            Step::Head | Step::Done { .. } => return None,
+            Step::Upload { left_bytes } => self.request.upload_bytes - left_bytes,
+            Step::Wait | Step::Body { .. } => self.request.upload_bytes,
+        };
+        let uploads = self.request.upload_bytes > self.request.bytes;
+        let bytes = if uploads { written_bytes } else { self.read_bytes };
+        Some(UnderWay { transfer: self.transfer, uploads, bytes })
     }
 
     pub(crate) fn is_done(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use super::{AppEvent, Application, Sockets, StreamId};
+use super::{AppEvent, Application, Sockets, StreamId, UnderWay};
 use crate::net::{Host, Packet, Transport};
 use crate::tcp::{Config, Connection, ConnectionEvent, ConnectionId, Endpoint, Stats};
 
@@ -81,6 +81,12 @@ impl EndHost {
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.application.is_done()
+    }
+
+    /// Exchanges of the application that have begun and not ended.
+    #[must_use]
+    pub fn under_way(&self) -> Vec<UnderWay> {
+        self.application.under_way()
     }
 
     fn advance(&mut self, now_ns: i64) {

@@ -83,6 +83,22 @@ pub trait Application: std::fmt::Debug {
 
     /// All is done.
     fn is_done(&self) -> bool;
+
+    /// Exchanges that have begun and not ended.
+    fn under_way(&self) -> Vec<UnderWay> {
+        Vec::new()
+    }
+}
+
+/// An exchange that has begun and not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnderWay {
+    /// As in [`AppEventKind::RequestStarted`].
+    pub transfer: u64,
+    /// Whether its request is larger than its response.
+    pub uploads: bool,
+    /// Bytes so far: read, or, of an upload, handed to the transport.
+    pub bytes: u64,
 }
 
 /// An entry of an application's log.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::exchange::Exchange;
 use super::http::Request;
-use super::{AppEvent, AppEventKind, Application, Sockets};
+use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
 
 const MS: i64 = 1_000_000;
 
@@ -132,5 +132,9 @@ impl Application for Series {
 
     fn is_done(&self) -> bool {
         self.done
+    }
+
+    fn under_way(&self) -> Vec<UnderWay> {
+        self.current.iter().filter_map(Exchange::under_way).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::config::{Abr, VideoConfig};
 use super::exchange::Exchange;
 use super::http::Request;
-use super::{AppEvent, AppEventKind, Application, Sockets};
+use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
 use crate::random::Random;
 
 const MS: i64 = 1_000_000;
@@ -37,6 +37,9 @@ pub struct Player {
     updated_ns: i64,
     rates_bps: VecDeque<f64>,
     last_bitrate_bps: Option<u64>,
+    /// The segment whose size was drawn last, and by what it differs from the
+    /// mean: one that is asked for again has its size.
+    drawn: Option<(u32, f64)>,
     log: VecDeque<AppEvent>,
     done: bool,
 }
@@ -56,6 +59,7 @@ impl Player {
             updated_ns: start_ns,
             rates_bps: VecDeque::new(),
             last_bitrate_bps: None,
+            drawn: None,
             log: VecDeque::new(),
             done: false,
         }
@@ -125,6 +129,9 @@ impl Player {
     }
 
     fn choose(&self) -> u64 {
+        if let Some(&chosen) = self.config.chosen_bps.get(self.segment as usize) {
+            return chosen;
+        }
         let rates = &self.config.bitrates_bps;
         let lowest = rates.first().copied().unwrap_or(0);
         let highest = rates.last().copied().unwrap_or(0);
@@ -144,7 +151,11 @@ impl Player {
         let segment = self.segment;
         self.segment += 1;
         let mean = u128::from(bitrate_bps) * u128::from(self.config.segment_ms) / 8000;
-        let factor = 1.0 + self.config.variation * (2.0 * self.random.uniform() - 1.0);
+        let factor = match self.drawn {
+            Some((drawn, factor)) if drawn == segment => factor,
+            _ => 1.0 + self.config.variation * (2.0 * self.random.uniform() - 1.0),
+        };
+        self.drawn = Some((segment, factor));
         let bytes = ((mean as f64 * factor) as u64).max(1);
         self.note(
             now_ns,
@@ -229,5 +240,9 @@ impl Application for Player {
 
     fn is_done(&self) -> bool {
         self.done
+    }
+
+    fn under_way(&self) -> Vec<UnderWay> {
+        self.current.iter().filter_map(|(exchange, _)| exchange.under_way()).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::config::WebConfig;
 use super::exchange::Exchange;
 use super::http::Request;
-use super::{AppEvent, AppEventKind, Application, Sockets};
+use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
 use crate::random::Random;
 
 const MS: i64 = 1_000_000;
@@ -36,7 +36,6 @@ pub struct Browser {
     wanted: VecDeque<(i64, usize)>,
     lanes: Vec<Option<(usize, Exchange)>>,
     left: usize,
-    transfer: u64,
     log: VecDeque<AppEvent>,
     done: bool,
 }
@@ -56,7 +55,6 @@ impl Browser {
             wanted: VecDeque::new(),
             lanes: (0..lanes).map(|_| None).collect(),
             left: 0,
-            transfer: 0,
             log: VecDeque::new(),
             done: false,
         }
@@ -144,8 +142,9 @@ impl Browser {
                 think_ms: (self.config.think_ms > 0).then_some(self.config.think_ms),
                 ..Request::get(&format!("/page/{}/{index}", self.page))
             };
-            let transfer = self.transfer;
-            self.transfer += 1;
+            // By page and object, so that the same number is the same object in
+            // any run, in whichever order they are asked for.
+            let transfer = u64::from(self.page) * self.objects.len() as u64 + index as u64;
             let lane_number = u32::try_from(lane).unwrap_or(u32::MAX);
             let exchange = Exchange::begin(now_ns, transfer, lane_number, request, sockets);
             self.lanes[lane] = Some((index, exchange));
@@ -194,6 +193,10 @@ impl Application for Browser {
 
     fn is_done(&self) -> bool {
         self.done
+    }
+
+    fn under_way(&self) -> Vec<UnderWay> {
+        self.lanes.iter().flatten().filter_map(|(_, exchange)| exchange.under_way()).collect()
     }
 }
 

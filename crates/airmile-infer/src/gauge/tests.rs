@@ -78,6 +78,7 @@ proptest! {
                 tti: Some((TtiIndex(start), TtiIndex(start + n_tti))),
                 bytes: None,
                 dir: None,
+                unfinished: false,
             })
             .collect();
         let mut whole = timeline();

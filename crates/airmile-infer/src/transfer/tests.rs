@@ -36,6 +36,7 @@ fn transfer(id: &str, start: i64, end: i64) -> Transfer {
         tti: Some((TtiIndex(start), TtiIndex(end))),
         bytes: None,
         dir: None,
+        unfinished: false,
     }
 }
 
@@ -105,6 +106,26 @@ fn a_transfer_whose_bytes_were_not_seen_is_not_judged() {
     assert!(found[0].notes.iter().all(|n| !n.contains("bytes then")));
     assert_eq!(found[1].verdict, Verdict::Unknown);
     assert!(found[1].notes.iter().any(|n| n.contains("5000 bytes then, not 50000")));
+}
+
+#[test]
+fn one_that_had_not_ended_is_judged_so_far() {
+    // What the application handed over need not have crossed the air.
+    let cut = Transfer { unfinished: true, bytes: Some(50_000), ..transfer("a", 0, 100) };
+    let found = timeline().findings(&[cut], &VerdictThresholds::default());
+    assert_eq!(found[0].verdict, Verdict::Radio);
+    assert!(found[0].notes[0].contains("had not ended"), "{:?}", found[0].notes);
+}
+
+#[test]
+fn a_log_that_begins_within_a_transfer_leaves_the_clock_unasked() {
+    let mut timeline = timeline();
+    timeline.note(TtiIndex(6), None);
+    timeline.note(TtiIndex(299), None);
+    let thresholds = VerdictThresholds::default();
+    let found = timeline.findings(&[transfer("a", 0, 100), transfer("b", 280, 400)], &thresholds);
+    assert_eq!(found[0].notes.last().unwrap(), "the log begins 6 ms after it: they are unknown");
+    assert!(found[1].notes.iter().any(|n| n.contains("modem's clock?")), "{:?}", found[1].notes);
 }
 
 #[test]

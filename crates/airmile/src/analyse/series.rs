@@ -162,10 +162,7 @@ impl SeriesCollector {
             return;
         }
         self.signal_anchors.push(m.position, m.at);
-        let snr_db = match (m.snr_rx0_db, m.snr_rx1_db) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
-        };
+        let snr_db = m.snr_db();
         let point = SignalPoint { tti: m.position.tti.0, rsrp_dbm: m.rsrp_dbm, snr_db };
         if point.rsrp_dbm.is_some() || snr_db.is_some() {
             self.series.signal.push(point);

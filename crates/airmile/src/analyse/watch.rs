@@ -286,6 +286,7 @@ fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
         tti: Some((found.start_tti, found.end_tti)),
         bytes: Some(found.bytes),
         dir: Some(found.dir),
+        unfinished: false,
     }
 }
 

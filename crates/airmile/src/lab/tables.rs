@@ -194,7 +194,9 @@ pub(super) fn counterfactuals(
     out: &mut dyn Write,
     found: &[Counterfactual],
 ) -> std::io::Result<()> {
-    rows(out, ["id", "label", "duration_ms", "without_ms"], found.iter())
+    const HEADER: [&str; 6] =
+        ["id", "label", "duration_ms", "without_ms", "bytes", "without_bytes"];
+    rows(out, HEADER, found.iter())
 }
 
 /// The application's log: a JSON object a line.

@@ -380,10 +380,7 @@ impl Phone {
     ) -> io::Result<()> {
         let cell = m.position.cell;
         let ns = self.clock.ns(m.position.tti.0);
-        let snr_db = match (m.snr_rx0_db, m.snr_rx1_db) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
-        };
+        let snr_db = m.snr_db();
         for (shows, value) in [
             (Shows::Rsrp(cell), m.rsrp_dbm),
             (Shows::Rsrq(cell), m.rsrq_db),
