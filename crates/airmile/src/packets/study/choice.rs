@@ -90,7 +90,7 @@ pub struct FlowCounts {
 impl FlowCounts {
     fn add(&mut self, row: &FlowRow) {
         self.flows += 1;
-        self.with_retransmissions += u64::from(retx(row) > 0);
+        self.with_retransmissions += u64::from(row.dl_retx + row.ul_retx > 0);
         self.with_slow_starts += u64::from(row.slow_starts > 0);
         self.window_limited += u64::from(window_share(row) > WINDOW_SHARE);
     }
@@ -107,8 +107,14 @@ impl FlowCounts {
     }
 }
 
+/// Retransmissions in the direction that is drawn of a flow.
 const fn retx(row: &FlowRow) -> u64 {
-    row.dl_retx + row.ul_retx
+    if draws_downlink(row) { row.dl_retx } else { row.ul_retx }
+}
+
+/// The direction of most bytes is drawn.
+pub(super) const fn draws_downlink(row: &FlowRow) -> bool {
+    row.dl_bytes >= row.ul_bytes
 }
 
 /// Share of a flow's time that the client's window held it back.

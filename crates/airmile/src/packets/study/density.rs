@@ -27,7 +27,7 @@ pub struct Density {
     /// `[column by bytes in flight, row by RTT in microseconds, samples]`.
     pub cells: Vec<[u32; 3]>,
     /// `[column, median RTT in milliseconds]`, of columns with five samples or more.
-    pub medians_ms: Vec<(u32, f64)>,
+    pub medians_ms: Vec<[f64; 2]>,
 }
 
 /// Gathers samples.
@@ -41,8 +41,8 @@ pub(super) struct DensityBuilder {
 }
 
 /// The middle of a cell.
-pub(super) fn middle(cell: u32) -> f64 {
-    ((f64::from(cell) + 0.5) / PER_OCTAVE).exp2()
+pub(super) fn middle(cell: f64) -> f64 {
+    ((cell + 0.5) / PER_OCTAVE).exp2()
 }
 
 fn cell(value: f64) -> u32 {
@@ -74,7 +74,9 @@ impl DensityBuilder {
             alone: self.alone,
             most_bytes: self.most_bytes,
             cells: self.cells.into_iter().map(|((x, y), n)| [x, y, n]).collect(),
-            medians_ms: known.filter_map(|(x, of)| Some((*x, of.quantile(0.5)?))).collect(),
+            medians_ms: known
+                .filter_map(|(x, of)| Some([f64::from(*x), of.quantile(0.5)?]))
+                .collect(),
         }
     }
 }
@@ -99,7 +101,7 @@ mod tests {
         let density = builder.finish();
         assert_eq!((density.n, density.alone, density.most_bytes), (6, 1, 65_536));
         assert_eq!(density.cells, [[128, 120, 5]]);
-        assert_eq!(density.medians_ms, [(128, 33.0)]);
+        assert_eq!(density.medians_ms, [[128.0, 33.0]]);
     }
 
     #[test]

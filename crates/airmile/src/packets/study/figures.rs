@@ -36,9 +36,15 @@ pub struct Figure {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Plot {
     /// Cumulative distributions.
-    Cumulative(Cumulative),
+    Cumulative {
+        /// The curves.
+        of: Cumulative,
+    },
     /// Samples of two values, counted in cells.
-    Density(Density),
+    Density {
+        /// The cells.
+        of: Density,
+    },
     /// Available and used bandwidth over time.
     Bandwidth {
         /// A flow each.
@@ -57,7 +63,10 @@ pub enum Plot {
         ideal_bps: Option<f64>,
     },
     /// Periodic requests of a client, and what it received.
-    Requests(Requests),
+    Requests {
+        /// The transfers.
+        of: Requests,
+    },
 }
 
 /// Cumulative distributions on one axis.
@@ -168,13 +177,15 @@ impl Cdf<'_> {
         } else {
             format!("The capture has no values for: {}.", empty.join(", "))
         };
-        let plot = Plot::Cumulative(Cumulative {
-            axis: self.axis,
-            unit: self.unit,
-            log: self.log,
-            paper: paper.filter(|p| curves.iter().any(|c| c.curve == p.curve)).collect(),
-            curves,
-        });
+        let plot = Plot::Cumulative {
+            of: Cumulative {
+                axis: self.axis,
+                unit: self.unit,
+                log: self.log,
+                paper: paper.filter(|p| curves.iter().any(|c| c.curve == p.curve)).collect(),
+                curves,
+            },
+        };
         Figure::drawn(self.number, self.section, self.title, says, plot).with(all, self.key)
     }
 }

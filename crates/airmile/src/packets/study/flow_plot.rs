@@ -7,7 +7,7 @@ use airmile_model::flow::{FlowRow, RttSample, TcpEvent};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::choice::window_share;
+use super::choice::{draws_downlink, window_share};
 use super::line::{Line, Point};
 use super::words;
 
@@ -31,7 +31,7 @@ pub struct FlowPlot {
     /// Its first packet, in microseconds since the Unix epoch.
     pub start_us: i64,
     /// What is drawn of it, from and to, in milliseconds.
-    pub span_ms: (f64, f64),
+    pub span_ms: [f64; 2],
     /// Numbers of the flow.
     pub facts: FlowFacts,
     /// Data that passed for the first time.
@@ -66,7 +66,7 @@ pub struct FlowFacts {
     /// Share of the time that the receive window was full.
     pub window_full_share: f64,
     /// Least, mean and most RTT between monitor and client in milliseconds.
-    pub rtt_ms: Option<(f64, f64, f64)>,
+    pub rtt_ms: Option<[f64; 3]>,
     /// Available bandwidth in bit/s, mean.
     pub available_bps: Option<f64>,
     /// The server's congestion control, guessed.
@@ -219,7 +219,7 @@ pub(super) struct FlowPlotBuilder {
 impl FlowPlotBuilder {
     /// Of a whole flow, in the direction of most of its bytes.
     pub(super) fn whole(row: &FlowRow, why: Vec<String>) -> Self {
-        let dir = if row.ul_bytes > row.dl_bytes { "ul" } else { "dl" };
+        let dir = if draws_downlink(row) { "dl" } else { "ul" };
         Self::new(row, why, dir, (row.start_ns, row.start_ns + row.duration_ns))
     }
 
@@ -346,7 +346,7 @@ impl FlowPlotBuilder {
             why: self.why,
             dir: self.dir,
             start_us: start.div_euclid(1_000),
-            span_ms: (ms(self.span.0), ms(self.span.1)),
+            span_ms: [ms(self.span.0), ms(self.span.1)],
             facts,
             data: DataRuns {
                 bin_ms: self.data.bin_ms(),
@@ -412,7 +412,7 @@ fn facts(row: &FlowRow, dir: &'static str) -> FlowFacts {
         dup_acks: of(row.dl_dup_acks, row.ul_dup_acks),
         slow_starts: if down { row.slow_starts } else { 0 },
         window_full_share: if down { window_share(row) } else { 0.0 },
-        rtt_ms: rtt.map(|((least, mean), most)| (ms(least), ms(mean), ms(most))),
+        rtt_ms: rtt.map(|((least, mean), most)| [ms(least), ms(mean), ms(most)]),
         available_bps: if down { row.available_bps } else { row.ul_available_bps },
         congestion_control: if down { row.congestion_control } else { "unknown" },
         termination: row.termination,
@@ -437,23 +437,25 @@ fn says(facts: &FlowFacts, dir: &str) -> String {
         words::ms(facts.duration_ms),
     )];
     if seconds > 0.0 {
-        let rate = words::rate(facts.bytes as f64 * 8.0 / seconds);
-        parts.push(match facts.available_bps {
+        let used = facts.bytes as f64 * 8.0 / seconds;
+        let rate = words::rate(used);
+        // Less than what was used is no estimate to show.
+        parts.push(match facts.available_bps.filter(|available| *available > used) {
             Some(available) => format!("{rate} of {} available", words::rate(available)),
             None => rate,
         });
     }
-    if let Some((least, _, most)) = facts.rtt_ms {
+    if let Some([least, _, most]) = facts.rtt_ms {
         parts.push(format!("RTT to the client {} to {}", words::ms(least), words::ms(most)));
     }
     if facts.retx > 0 {
         parts.push(format!("{} of {} segments sent again", facts.retx, facts.segments));
     }
     if facts.dup_acks > 0 {
-        parts.push(format!("{} duplicate ACKs", facts.dup_acks));
+        parts.push(words::count(facts.dup_acks, "duplicate ACK"));
     }
     if facts.slow_starts > 0 {
-        parts.push(format!("{} undesired slow starts", facts.slow_starts));
+        parts.push(words::count(facts.slow_starts, "undesired slow start"));
     }
     if facts.window_full_share > 0.005 {
         let share = 100.0 * facts.window_full_share;

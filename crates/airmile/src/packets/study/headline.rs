@@ -45,6 +45,11 @@ const INFLATION: f64 = 3.0;
 const INFLATED_MS: f64 = 100.0;
 const LOW_USE: f64 = 0.5;
 const LATE_CLOSE: f64 = 0.2;
+/// A queue is told by flows that can fill one, whose RTTs are many and sure.
+const QUEUE_SAMPLES: u64 = 50;
+const QUEUE_BYTES: u64 = 100_000;
+/// More than this of what was available, and the estimate is wrong.
+const OVERUSE: f64 = 1.1;
 
 /// Downlink bytes of flows with a trait, and the flow with most of them.
 #[derive(Debug, Default)]
@@ -82,6 +87,8 @@ pub(super) struct Overview {
     rtt_ms: (f64, f64),
     slow_starts: Part,
     unused: Part,
+    /// Large flows that used more than the estimate of what they had.
+    overused: u64,
 }
 
 impl Overview {
@@ -96,13 +103,22 @@ impl Overview {
         if row.dl_retx > 0 {
             self.resent.add(row);
         }
-        if window_share(row) > WINDOW_SHARE {
+        let held_back = window_share(row) > WINDOW_SHARE;
+        if held_back {
             self.window.add(row);
         }
         if row.slow_starts > 0 {
             self.slow_starts.add(row);
         }
-        if let (Some(least), Some(mean)) = (row.rtt_min_ns, row.rtt_mean_ns) {
+        // What the window holds back builds no queue, and has its cause.
+        if held_back {
+            return;
+        }
+        if let (Some(least), Some(mean)) = (row.rtt_min_ns, row.rtt_mean_ns)
+            && row.rtt_samples >= QUEUE_SAMPLES
+            && row.dl_bytes >= QUEUE_BYTES
+            && row.dl_unseen_bytes * 100 < row.dl_bytes
+        {
             let (least, mean) = (least as f64 / 1e6, mean as f64 / 1e6);
             if mean > INFLATION * least && mean - least > INFLATED_MS {
                 self.queued.add(row);
@@ -110,19 +126,22 @@ impl Overview {
                 self.rtt_ms.1 += least * row.dl_bytes as f64;
             }
         }
-        if let Some(available) = row.available_bps
-            && row.dl_data_ns > 5_000_000_000
-            && row.dl_bytes > 1_000_000
-            && !row.shared
-            && (row.dl_bytes as f64 * 8e9 / row.duration_ns.max(1) as f64) < LOW_USE * available
-        {
+        if utilisation(row).is_some_and(|used| used < LOW_USE) {
             self.unused.add(row);
         }
+        self.overused += u64::from(utilisation(row).is_some_and(|used| used > OVERUSE));
     }
 
     fn share(&self, part: &Part) -> f64 {
         part.bytes as f64 / self.bytes.max(1) as f64
     }
+}
+
+/// Used over available bandwidth of a large flow (6.3).
+fn utilisation(row: &FlowRow) -> Option<f64> {
+    let large = row.dl_data_ns > 5_000_000_000 && row.dl_bytes > 1_000_000 && !row.shared;
+    let used = row.dl_bytes as f64 * 8e9 / row.duration_ns.max(1) as f64;
+    row.available_bps.filter(|_| large).map(|available| used / available)
 }
 
 pub(super) fn headline(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Headline {
@@ -140,7 +159,11 @@ pub(super) fn headline(s: &StudySummary, overview: &Overview, report: &PacketRep
     .flatten()
     .collect();
     findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    Headline { says: sentence(s, overview, &findings), findings, cautions: cautions(s, report) }
+    Headline {
+        says: sentence(s, overview, &findings),
+        findings,
+        cautions: cautions(s, overview, report),
+    }
 }
 
 fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> String {
@@ -179,7 +202,10 @@ fn lower_first(text: &str) -> String {
 fn window(o: &Overview) -> Option<Finding> {
     let share = o.share(&o.window);
     (o.window.flows > 0 && share > 0.05).then(|| Finding {
-        what: format!("The receive window held back {} of the bytes to clients", percent(share)),
+        what: format!(
+            "The receive window held back flows with {} of the bytes to clients",
+            percent(share)
+        ),
         evidence: format!(
             "In {} the client's window had less than a segment left for over {} of the time.",
             count(o.window.flows, "flow"),
@@ -322,7 +348,11 @@ fn far_server(s: &StudySummary) -> Option<Finding> {
     let (up, down) = (s.upstream_ms.quantile(0.5)?, s.downstream_ms.quantile(0.5)?);
     let enough = s.upstream_ms.n() >= 5;
     (enough && up > 3.0 * down && up > 50.0).then(|| Finding {
-        what: format!("Servers are further away ({}) than the radio ({})", ms(up), ms(down)),
+        what: format!(
+            "Servers are further from the monitor ({}) than clients ({})",
+            ms(up),
+            ms(down)
+        ),
         evidence: format!("Medians of {}.", count(s.upstream_ms.n(), "handshake")),
         next_step: "Latency is to be won beyond the monitor: servers nearer to the users, fewer \
                     round trips.",
@@ -332,7 +362,7 @@ fn far_server(s: &StudySummary) -> Option<Finding> {
     })
 }
 
-fn cautions(s: &StudySummary, report: &PacketReport) -> Vec<String> {
+fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec<String> {
     let q = &report.quality;
     let mut out = Vec::new();
     for file in report.files.iter().filter(|file| file.damaged) {
@@ -340,19 +370,26 @@ fn cautions(s: &StudySummary, report: &PacketReport) -> Vec<String> {
         let what = first.map_or_else(String::new, |p| format!(": {} (byte {})", p.what, p.offset));
         out.push(format!("{} is damaged{what}; what was readable is used.", file.path));
     }
-    let mut add = |n: u64, what: &str| {
+    let mut add = |n: u64, noun: &str, what: &str| {
         if n > 0 {
-            out.push(format!("{n} {what}"));
+            out.push(format!("{} {what}", count(n, noun)));
         }
     };
-    add(q.unseen_bytes, "bytes were acknowledged and never captured: the capture lost packets.");
-    add(q.mid_flow, "TCP flows had begun before the capture: no handshake, window scale unknown.");
-    add(q.copies, "packets were captured twice, and count once.");
-    add(q.super_segments, "segments were merged by offload: fewer and larger than on the wire.");
-    add(q.steps_back, "packets have a time before that of the one before.");
-    add(q.wild_sequences, "sequence numbers are far from all that may be sent.");
-    add(q.later_fragments, "IP fragments behind the first are left out.");
-    add(q.client_guessed, "flows: which end is the client was guessed (--client-net tells it).");
+    add(q.unseen_bytes, "byte", "acknowledged and never captured: the capture lost packets.");
+    let mid_flow = "begun before the capture: no handshake, and the window's scale is unknown.";
+    add(q.mid_flow, "TCP flow", mid_flow);
+    add(q.copies, "packet", "captured twice, counted once.");
+    add(q.super_segments, "segment", "merged by offload: fewer and larger than on the wire.");
+    add(q.steps_back, "packet", "with a time before that of the one before.");
+    add(q.wild_sequences, "sequence number", "far from all that may be sent.");
+    add(q.later_fragments, "IP fragment", "behind the first, left out.");
+    add(q.client_guessed, "flow", "whose client was guessed (--client-net tells it).");
+    add(
+        overview.overused,
+        "large flow",
+        "used more than the estimate of what was available, which is too low: sending faster \
+         than --send-rate was rare (`--send-rate auto` takes it from the queue).",
+    );
     if s.tcp.flows > 0 && s.tcp.flows < 20 {
         out.push(format!(
             "With {} distributions say little; look at the flows themselves.",

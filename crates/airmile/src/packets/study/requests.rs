@@ -40,7 +40,7 @@ pub struct Requests {
     pub bin_s: f64,
     /// `[start of a bin in seconds, IP bytes towards the client in it as bit/s]`;
     /// bins without any are left out.
-    pub received_bps: Vec<(f64, f64)>,
+    pub received_bps: Vec<[f64; 2]>,
 }
 
 /// Bytes from the server without a pause of a second.
@@ -158,7 +158,7 @@ impl RequestsBuilder {
         let s = |at: i64| words::rounded_ms(at - start) / 1e3;
         let bins = self.bins.as_ref();
         let bin_ns = bins.map_or(0.0, |b| b.bin_ms() * 1e6).max(BIN_NS as f64);
-        let rate = |bin: &Bin| (s(bin.at_ns), (bin.bytes as f64 * 8e9 / bin_ns).round());
+        let rate = |bin: &Bin| [s(bin.at_ns), (bin.bytes as f64 * 8e9 / bin_ns).round()];
         let transfers = self.ports.iter().flat_map(|(port, transfers)| {
             let port = *port;
             transfers.iter().map(move |&(from, to, bytes)| Transfer {

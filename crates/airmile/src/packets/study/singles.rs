@@ -81,11 +81,11 @@ fn scatter(density: Density) -> Figure {
                    be in the capture.";
         return Figure::missing(10, "4.3", TITLE, why);
     }
-    let said = |(column, rtt): &(u32, f64)| {
+    let said = |[column, rtt]: &[f64; 2]| {
         format!("{} with {} in flight", ms(*rtt), bytes(middle(*column)))
     };
     let says = match (density.medians_ms.first(), density.medians_ms.last()) {
-        (Some(first), Some(last)) if first.0 < last.0 => {
+        (Some(first), Some(last)) if first[0] < last[0] => {
             format!("The median RTT is {}, and {}.", said(first), said(last))
         }
         _ => String::new(),
@@ -94,7 +94,7 @@ fn scatter(density: Density) -> Figure {
     // "can be larger than 1200 KB" (4.3).
     let mut key = example("4.3", "most bytes in flight", "bytes", most, Some(1_200_000.0));
     key.n = Some(density.n);
-    let mut figure = Figure::drawn(10, "4.3", TITLE, says, Plot::Density(density));
+    let mut figure = Figure::drawn(10, "4.3", TITLE, says, Plot::Density { of: density });
     figure.key = vec![key];
     figure
 }
@@ -208,7 +208,7 @@ fn periodic(requests: Option<Requests>, missing: Option<&str>) -> Figure {
         percent(requests.idle_share)
     );
     let key = vec![example("7.2", "period", "s", Some(requests.period_s), Some(10.0))];
-    let mut figure = Figure::drawn(24, "7.2", TITLE, says, Plot::Requests(requests));
+    let mut figure = Figure::drawn(24, "7.2", TITLE, says, Plot::Requests { of: requests });
     figure.key = key;
     figure
 }
