@@ -1,7 +1,7 @@
 /** Cumulative distributions of a capture, with the points that the paper tells. */
 
 import type uPlot from "uplot";
-import { h } from "../dom";
+import { h, lineSwatch } from "../dom";
 import { bitrate, bytes, count, duration, percent } from "../format";
 import type { Cumulative } from "../generated/study";
 import { colour } from "../theme";
@@ -81,7 +81,7 @@ export function staircase(points: Points, left: number, right: number): { x: num
 
 /** Where the axis begins and ends: round values around all curves and points. */
 export function bounds(values: number[], log: boolean): [number, number] {
-  if (!log) return [0, Math.max(1, ...values) * 1.05];
+  if (!log) return [0, Math.max(1, ...values) * 1.1];
   const positive = values.filter((value) => value > 0);
   if (positive.length === 0) return [0.1, 10];
   const low = 10 ** Math.floor(Math.log10(Math.min(...positive)) - 1e-9);
@@ -102,7 +102,8 @@ export function curvesFigure(
     const quantiles =
       curve.n > 1 ? `5, 50, 95 %: ${label(p5)}, ${label(p50)}, ${label(p95)}` : label(p50);
     const text = `${curve.label} (n = ${count(curve.n)}; ${quantiles})`;
-    legend.append(h("li", {}, h("span", { class: `swatch curve-${i % STYLES.length}` }), text));
+    const style = styleOf(i);
+    legend.append(h("li", {}, lineSwatch(style.colour, style.dash), text));
   });
   if (of.paper.length > 0) {
     legend.append(
@@ -115,8 +116,13 @@ export function curvesFigure(
     const lines = all.map((points) => staircase(points, left, right));
     const axis = namedAxis(of.axis);
     axis.values = (_, splits) =>
-      splits.map((v) => (v === null || (of.log && !decade(v, left, right)) ? "" : tickLabel(v, of.unit)));
-    if (of.log) axis.splits = (_plot, _axis, min, max) => decades(min, max);
+      splits.map((v) => (of.log && !decade(v, left, right) ? "" : tickLabel(v, of.unit)));
+    if (of.log) {
+      axis.splits = (_plot, _axis, min, max) => decades(min, max);
+      axis.filter = (_, splits) => splits;
+    } else if (of.unit === "") {
+      axis.incrs = [1, 2, 5, 10];
+    }
     const options: uPlot.Options = {
       ...figureFrame(box),
       scales: {

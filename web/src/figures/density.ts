@@ -16,7 +16,7 @@ export function densityFigure(box: HTMLElement, of: Density): HTMLElement {
   const legend = h("ul", { class: "legend" });
   const item = (name: string, text: string): void =>
     legend.append(h("li", {}, h("span", { class: `swatch ${name}` }), text));
-  item("fill-burst", "samples: the darker, the more");
+  item("fill-burst", "samples: the stronger the colour, the more");
   if (of.medians_ms.length > 0) item("line-window", "median RTT");
   const alone = of.alone > 0 ? `; ${count(of.alone)} of them with nothing else in flight, not drawn` : "";
   legend.append(h("li", {}, `n = ${count(of.n)}${alone}`));
@@ -38,6 +38,8 @@ export function densityFigure(box: HTMLElement, of: Density): HTMLElement {
       const below = decades(min / 10, min).flatMap((ten) => [2 * ten, 5 * ten]);
       return [...below, ...out].filter((v) => v >= min && v <= max);
     };
+    const crowded = Math.log10(x[1] / x[0]) > 2.2;
+    const isDecade = (v: number): boolean => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9;
     const options: uPlot.Options = {
       ...figureFrame(box),
       scales: { x: scale(x), y: scale(y) },
@@ -45,12 +47,14 @@ export function densityFigure(box: HTMLElement, of: Density): HTMLElement {
         {
           ...namedAxis("bytes in flight"),
           splits: ticks,
-          values: (_, splits) => splits.map((v) => tickLabel(v, "bytes")),
+          filter: (_, splits) => splits,
+          values: (_, splits) => splits.map((v) => (crowded && !isDecade(v) ? "" : tickLabel(v, "bytes"))),
         },
         {
           ...plainAxis(),
           size: GUTTER + 6,
           splits: ticks,
+          filter: (_, splits) => splits,
           values: (_, splits) => splits.map((v) => tickLabel(v, "ms")),
         },
       ],

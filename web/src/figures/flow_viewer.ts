@@ -121,9 +121,10 @@ function draw(place: HTMLElement, flow: FlowPlot): Drawn {
     "aria-label": `Flow ${flow.flow} over time`,
     "aria-describedby": "flow-help flow-summary",
   });
-  const name = flow.server_name ? ` (${flow.server_name})` : "";
+  const known = flow.server_name && !flow.label.includes(flow.server_name);
+  const name = known ? ` (${flow.server_name})` : "";
   place.replaceChildren(
-    h("p", { class: "flow-says" }, h("strong", {}, flow.label, name), ` ${flow.says}`),
+    h("p", { class: "flow-says" }, h("strong", {}, flow.label, name), ` ${flow.why.join("; ")}`),
     facts(flow),
     h("div", { class: "controls" }, zoomButtons(view)),
     legend(flow),
@@ -140,17 +141,21 @@ function draw(place: HTMLElement, flow: FlowPlot): Drawn {
   if (list) place.append(list);
 
   const select = (a: number, b: number): void => view.set({ from: a, to: b });
-  const panel = (title: string): HTMLElement => {
+  const panel = (...title: (string | Node)[]): HTMLElement => {
     const box = h("div", { class: "panel", "aria-hidden": "true" });
-    plots.append(h("p", { class: "panel-title" }, title), box);
+    plots.append(h("p", { class: "panel-title" }, ...title), box);
     return box;
   };
   const end = flow.dir === "dl" ? "client" : "server";
   sequencePanel(panel("Sequence: bytes from the start of the stream"), flow, view, select);
   if (flow.rtt.n + flow.rtt_dup_ack.n > 0) {
-    const title = `RTT between monitor and ${end}, ms${flow.rtt_dup_ack.n > 0 ? "; of duplicate ACKs by SACK in another colour" : ""}`;
+    const title: (string | Node)[] = [`RTT between monitor and ${end}, ms`];
+    if (flow.rtt_dup_ack.n > 0) {
+      const sign = (name: string): HTMLElement => h("span", { class: `glyph ${name}` }, "■");
+      title.push(": ", sign("prb"), " by new ACKs, ", sign("sack"), " by the SACKs of duplicate ACKs");
+    }
     const lines = [measure(flow.rtt, "prb", true), measure(flow.rtt_dup_ack, "sack", true)];
-    rangePanel(panel(title), lines, view, (ms) => ms.toFixed(ms < 10 ? 1 : 0), select);
+    rangePanel(panel(...title), lines, view, (ms) => ms.toFixed(ms > 0 && ms < 10 ? 1 : 0), select);
   }
   const window = flow.acks.window_bytes;
   rangePanel(
@@ -187,7 +192,9 @@ function facts(flow: FlowPlot): HTMLElement {
     [flow.dir === "dl" ? "To the client" : "From the client", bytes(f.bytes)],
   ];
   if (seconds > 0) items.push(["Rate", bitrate((f.bytes * 8) / seconds)]);
-  if (typeof f.available_bps === "number") items.push(["Available, estimate", bitrate(f.available_bps)]);
+  // An estimate below what was used is none.
+  const { available_bps } = f;
+  if (typeof available_bps === "number" && available_bps * seconds >= f.bytes * 8) items.push(["Available, estimate", bitrate(available_bps)]);
   if (f.rtt_ms) items.push(["RTT least, mean, most", f.rtt_ms.map((ms) => duration(Math.round(ms))).join(", ")]);
   items.push(["Sent again", `${count(f.retx)} of ${count(f.segments)}`]);
   items.push(["Duplicate ACKs", count(f.dup_acks)]);
@@ -217,7 +224,7 @@ function legend(flow: FlowPlot): HTMLElement {
     list.append(h("li", {}, h("span", { class: `swatch line-${name}` }), text));
   line("data", "data");
   line("ack", "acknowledged");
-  if (flow.acks.window_bytes.some((w) => typeof w === "number")) line("window", "receive window's edge");
+  if (flow.acks.window_bytes.some((w) => typeof w === "number")) line("window", "receive window's edge, where it is not far above");
   for (const [name, style] of Object.entries(EVENTS)) {
     const found = flow.events.filter((each) => each.event === name);
     const n = found.reduce((sum, each) => sum + each.n.reduce((a, b) => a + b, 0), 0);
@@ -236,7 +243,7 @@ export function summary(flow: FlowPlot, view: View): string {
   const step = to - from < 1_000 ? 1 : to - from < 10_000 ? 10 : 1_000;
   const told = flow.events.flatMap((line) => {
     const n = countIn(line, from, to);
-    return n > 0 ? [`${count(n)} ${eventStyle(line.event).words}`] : [];
+    return n > 0 ? [`${eventStyle(line.event).words}: ${count(n)}`] : [];
   });
   const span = whole ? "All" : `From ${elapsed(from, step)} to ${elapsed(to, step)}`;
   const events = told.length > 0 ? told.join(", ") : "nothing out of the ordinary";

@@ -13,7 +13,8 @@ export function figureFrame(box: HTMLElement, height = FIGURE_HEIGHT): Frame {
   return {
     width: box.clientWidth,
     height,
-    padding: [8, MARGIN, 0, 0],
+    // Room for half a label at the right end of the axis.
+    padding: [8, MARGIN + 8, 0, 0],
     legend: { show: false },
     cursor: { show: false },
   };
@@ -24,6 +25,7 @@ export function panelFrame(box: HTMLElement, height: number): Frame {
   return {
     ...figureFrame(box, height),
     width: Math.max(200, Math.floor(box.clientWidth)),
+    padding: [8, MARGIN, 0, 0],
     cursor: {
       drag: { x: true, y: false, setScale: false },
       bind: { dblclick: () => null },
@@ -44,7 +46,7 @@ export function selection(onSelect: (from: number, to: number) => void): (plot: 
 
 /** An axis with a name below it. */
 export function namedAxis(label: string): uPlot.Axis {
-  return { ...plainAxis(), size: 46, label, labelSize: 18, labelFont: FONT };
+  return { ...plainAxis(), size: 30, label, labelSize: 18, labelFont: FONT };
 }
 
 /** The left axis of shares from nothing to all. */

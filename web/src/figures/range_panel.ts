@@ -34,7 +34,7 @@ export function rangePanel(
 ): void {
   const options: uPlot.Options = {
     ...panelFrame(box, HEIGHT),
-    scales: { x: { time: false, auto: false }, y: { auto: false } },
+    scales: { x: { time: false, auto: false }, y: { auto: false, range: (_, min, max) => [min, max] } },
     axes: [
       timeAxis(UNIT_MS, 0),
       { ...plainAxis(), size: GUTTER, values: (_, splits) => splits.map(label) },

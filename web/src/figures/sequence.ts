@@ -14,6 +14,8 @@ import { figureFrame, panelFrame, selection } from "./plot";
 
 const HEIGHT = 340;
 const EXCERPT_HEIGHT = 280;
+/** Events whose signs leave out neighbours that they would cover. */
+const CROWDS = new Set(["window_full", "zero_window", "window_probe", "ahead", "keep_alive"]);
 
 /** Bytes of an offset axis. */
 export function offsetLabel(n: number): string {
@@ -35,7 +37,7 @@ function options(
 ): uPlot.Options {
   return {
     ...frame,
-    scales: { x: { time: false, auto: false }, y: { auto: false } },
+    scales: { x: { time: false, auto: false }, y: { auto: false, range: (_, min, max) => [min, max] } },
     axes: [
       timeAxis(UNIT_MS, 0),
       { ...plainAxis(), size: GUTTER, values: (_, splits) => splits.map(offsetLabel) },
@@ -195,6 +197,7 @@ function marks(brush: Brush, line: FlowPlot["events"][number]): void {
   ctx.textBaseline = "middle";
   ctx.lineWidth = 1.5 * density;
   const last = firstAt(line.at_ms, brush.to + 1e-6);
+  let drawn = -Infinity;
   for (let i = firstAt(line.at_ms, brush.from); i < last; i++) {
     const px = x(line.at_ms[i] as number);
     const low = y(line.from_bytes[i] as number);
@@ -216,6 +219,11 @@ function marks(brush: Brush, line: FlowPlot["events"][number]): void {
         ctx.setLineDash([]);
         ctx.fillText(glyph, px + 7 * density, low - 14 * density);
         continue;
+    }
+    // Signs of what comes in crowds are not drawn over each other; all are counted.
+    if (CROWDS.has(line.event)) {
+      if (px - drawn < 7 * density) continue;
+      drawn = px;
     }
     if (high !== low) {
       ctx.beginPath();

@@ -1,7 +1,7 @@
 /** The paper's figures from this capture; or why it cannot give them. */
 
-import { append, h, section } from "../dom";
-import { bitrate, bytes, count, duration, orDash, percent } from "../format";
+import { append, h, prose, section } from "../dom";
+import { bitrate, bytes, count, duration, orDash, unbroken } from "../format";
 import type { Compared, Figure, StudyDocument } from "../generated/study";
 import { bandwidthFigure } from "./bandwidth";
 import { curvesFigure } from "./curves";
@@ -15,7 +15,7 @@ import { sequenceFigure } from "./sequence";
 export function value(of: number, unit: string): string {
   switch (unit) {
     case "share":
-      return of > 0 && of < 0.001 ? `${(of * 100).toFixed(2)} %` : percent(of, of < 0.1 || of % 0.01 > 1e-9 ? 1 : 0);
+      return shareText(of);
     case "bytes":
       return bytes(Math.round(of));
     case "bit/s":
@@ -35,6 +35,13 @@ export function value(of: number, unit: string): string {
   }
 }
 
+/** As many digits as the paper gives: one, two below a tenth of a percent, none that are zero. */
+function shareText(share: number): string {
+  const p = share * 100;
+  if (p > 0 && p < 0.1) return `${p.toFixed(2)} %`;
+  return `${p.toFixed(1).replace(/\.0$/, "")} %`;
+}
+
 export function figuresSection(document: StudyDocument, viewer: FlowViewer): HTMLElement {
   const drawn = document.figures.filter((figure) => figure.plot);
   const missing = document.figures.filter((figure) => !figure.plot);
@@ -42,20 +49,23 @@ export function figuresSection(document: StudyDocument, viewer: FlowViewer): HTM
   append(grid, drawn.map((figure) => card(figure, document, viewer)));
   const note =
     "As in Huang et al., SIGCOMM 2013, numbered as there; rhombs are the paper's values. " +
-    "Its figures 11, 12 and 18 to 20 need the truth at the phone: `airmile lab reproduce`.";
-  const box = section("figures", "The paper's figures from this capture", h("p", { class: "note" }, note), grid);
+    "Its figures 11, 12 and 18 to 20 need the truth at the phone: ";
+  const box = section("figures", "The paper's figures from this capture", h("p", { class: "note" }, note, h("code", {}, "airmile lab reproduce"), "."), grid);
   if (missing.length > 0) {
     const list = h("dl", { class: "missing" });
     for (const figure of missing) {
       append(list, [
         h("dt", { id: `figure-${figure.number}` }, `Figure ${figure.number}: ${figure.title}`),
-        h("dd", {}, figure.missing ?? ""),
+        h("dd", {}, ...prose(figure.missing ?? "")),
       ]);
     }
     box.append(h("h3", { class: "missing-title" }, "Not in this capture"), list);
   }
   return box;
 }
+
+/** Plots over time take all of the width. */
+const WIDE = new Set(["bandwidth", "excerpt", "flow", "requests"]);
 
 function card(figure: Figure, document: StudyDocument, viewer: FlowViewer): HTMLElement {
   const box = h("div", { class: "plot", "aria-hidden": "true" });
@@ -95,12 +105,12 @@ function card(figure: Figure, document: StudyDocument, viewer: FlowViewer): HTML
   }
   const element = h(
     "figure",
-    { class: "figure", id: `figure-${figure.number}` },
+    { class: plot && WIDE.has(plot.kind) ? "figure wide" : "figure", id: `figure-${figure.number}` },
     h("h3", {}, `${figure.number}. ${figure.title}`),
     box,
     ...extra,
   );
-  const caption = h("figcaption", {}, figure.says, " ", keyTable(figure.key));
+  const caption = h("figcaption", {}, ...prose(unbroken(figure.says)), " ", keyTable(figure.key));
   element.append(caption);
   return element;
 }
@@ -111,7 +121,7 @@ function lines(ideal: boolean): HTMLElement {
     list.append(h("li", {}, h("span", { class: `swatch line-${name}` }), text));
   item("data", "data");
   item("ack", "acknowledged");
-  item("window", "receive window's edge");
+  item("window", "receive window's edge, where it is not far above");
   if (ideal) item("ideal", "ideal: at the available bandwidth");
   return list;
 }

@@ -1,7 +1,7 @@
 /** The head of a study: what is notable; and its summary beside the paper's. */
 
-import { append, h, section } from "../dom";
-import { bytes, count, dateTime, DASH, duration, orDash, percent, plural } from "../format";
+import { append, h, prose, section } from "../dom";
+import { bytes, count, dateTime, DASH, duration, orDash, percent, plural, unbroken } from "../format";
 import type { StudyDocument, Table1Row } from "../generated/study";
 import type { FlowViewer } from "./flow_viewer";
 import { value } from "./study_figures";
@@ -33,7 +33,7 @@ export function headlineSection(document: StudyDocument, viewer: FlowViewer): HT
   const box = h(
     "section",
     { class: `verdict ${headline.findings.length > 0 ? "not_radio" : "radio"}`, id: "headline", "aria-label": "What is notable" },
-    h("p", { class: "says" }, headline.says),
+    h("p", { class: "says" }, unbroken(headline.says)),
     list,
   );
   const cards = h("div", { class: "cards" });
@@ -54,10 +54,10 @@ export function headlineSection(document: StudyDocument, viewer: FlowViewer): HT
       h(
         "article",
         { class: "card" },
-        h("h3", {}, finding.what),
-        h("p", {}, finding.evidence),
+        headline.findings.length > 1 && h("h3", {}, unbroken(finding.what)),
+        h("p", {}, unbroken(finding.evidence)),
         links,
-        h("p", { class: "next" }, h("strong", {}, "What to do: "), finding.next_step),
+        h("p", { class: "next" }, h("strong", {}, "What to do: "), ...prose(finding.next_step)),
       ),
     );
   }
@@ -65,7 +65,7 @@ export function headlineSection(document: StudyDocument, viewer: FlowViewer): HT
   if (headline.findings.length > 0) out.append(cards);
   if (headline.cautions.length > 0) {
     const cautions = h("ul", { class: "cautions" });
-    for (const text of headline.cautions) cautions.append(h("li", {}, text));
+    for (const text of headline.cautions) cautions.append(h("li", {}, ...prose(text)));
     out.append(section("cautions", "Know this before you trust the rest", cautions));
   }
   return out;
@@ -113,7 +113,7 @@ export function summarySection(document: StudyDocument): HTMLElement {
     h("p", { class: "note" }, "Paper: LTE, October 2012, one US metropolitan area, 47 million flows."),
     absent > 0 &&
       h("label", { class: "toggle", for: "show-absent" }, toggle, ` Show ${plural(absent, "row")} that the capture cannot give`),
-    h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Summary" }, table),
+    h("div", { class: "boxed" }, h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Summary" }, table)),
   ]);
   return box;
 }
@@ -152,7 +152,7 @@ export function tableOneSection(document: StudyDocument): HTMLElement {
     "table1",
     "Table 1: other studies",
     h("p", { class: "note" }, note),
-    h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Table 1" }, table),
+    h("div", { class: "boxed" }, h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Table 1" }, table)),
   );
 }
 

@@ -236,9 +236,8 @@ impl Candidates {
             "recovered" => 1,
             _ => return,
         };
-        // What R_ss can be told of shows best; a retransmission timer that
-        // expired leaves none.
-        let score = |e: &TcpEvent| (e.r_ss.is_some(), e.dup_acks.unwrap_or(0));
+        // Best is what went on in both windows of R_ss.
+        let score = |e: &TcpEvent| (e.r_ss.is_some_and(|r| r > 0.0), e.dup_acks.unwrap_or(0));
         let [slow, recovered] = &mut self.bursts;
         let best = if place == 0 { slow } else { recovered };
         if event.dir == "dl" && best.as_ref().is_none_or(|best| score(event) > score(&best.event)) {

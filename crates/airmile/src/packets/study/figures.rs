@@ -10,6 +10,7 @@ use super::bandwidth::BandwidthTimeline;
 use super::density::Density;
 use super::flow_plot::FlowPlot;
 use super::requests::Requests;
+use super::words::percent;
 use crate::packets::compare::Compared;
 
 /// A figure of the paper, drawn from this capture.
@@ -395,5 +396,19 @@ pub(super) fn distributions(s: &StudySummary, all: &[Compared]) -> Vec<Figure> {
     ]
     .iter()
     .map(|cdf| cdf.figure(all))
+    .map(|figure| overused(s, figure))
     .collect()
+}
+
+/// Says so where figure 21 shows more than was available.
+fn overused(s: &StudySummary, mut figure: Figure) -> Figure {
+    let over = s.utilisation.share_above(1.0).unwrap_or_default();
+    if figure.number == 21 && over > 0.0 && figure.plot.is_some() {
+        figure.says = format!(
+            "{} of them are above 100 %: there the available bandwidth is estimated too low, of \
+             few windows (`--send-rate auto` finds more).",
+            percent(over)
+        );
+    }
+    figure
 }
