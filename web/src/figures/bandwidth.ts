@@ -15,7 +15,7 @@ export function bandwidthFigure(box: HTMLElement, flows: BandwidthTimeline[]): H
     "ul",
     { class: "legend" },
     h("li", {}, h("span", { class: "swatch line-ack" }), "available: dots, joined where windows follow"),
-    h("li", {}, h("span", { class: "swatch line-used" }), "used"),
+    h("li", {}, h("span", { class: "swatch line-used" }), "passed the monitor for the first time"),
   );
   for (const flow of flows) {
     const place = h("div");

@@ -1,5 +1,9 @@
 /** How what is out of the ordinary in a flow is marked and named. */
 
+import { h } from "../dom";
+import { count } from "../format";
+import type { FlowPlot } from "../generated/study";
+
 export interface EventStyle {
   /** A sign of its own, so that colour is not needed. */
   glyph: string;
@@ -42,4 +46,23 @@ const UNKNOWN = style("·", "muted", "event");
 
 export function eventStyle(name: string): EventStyle {
   return EVENTS[name] ?? { ...UNKNOWN, words: name.replaceAll("_", " ") };
+}
+
+/** Lines and signs of a time-sequence graph, with how often each sign stands. */
+export function sequenceLegend(flow: FlowPlot, ideal = false): HTMLElement {
+  const list = h("ul", { class: "legend" });
+  const line = (name: string, text: string): void =>
+    list.append(h("li", {}, h("span", { class: `swatch line-${name}` }), text));
+  line("data", "data");
+  line("ack", "acknowledged");
+  if (flow.acks.window_bytes.some((w) => typeof w === "number")) line("window", "receive window's edge, where it is not far above");
+  if (ideal) line("ideal", "ideal: at the available bandwidth");
+  for (const [name, style] of Object.entries(EVENTS)) {
+    const found = flow.events.filter((each) => each.event === name);
+    const n = found.reduce((sum, each) => sum + each.n.reduce((a, b) => a + b, 0), 0);
+    if (n === 0) continue;
+    const glyph = h("span", { class: `glyph ${style.colour}`, "aria-hidden": "true" }, style.glyph);
+    list.append(h("li", {}, glyph, `${style.words} (${count(n)})`));
+  }
+  return list;
 }

@@ -5,7 +5,7 @@ import { countIn, firstAt, lastBefore, UNIT_MS, windowEdge } from "../data/seque
 import { append, h, section } from "../dom";
 import { bitrate, bytes, count, dateTime, duration, elapsed, percent, plural, words } from "../format";
 import type { FlowPlot, StudyDocument } from "../generated/study";
-import { EVENTS, eventStyle } from "./events";
+import { eventStyle, sequenceLegend } from "./events";
 import { HELP, interact, zoomButtons } from "./interact";
 import { measure, rangePanel } from "./range_panel";
 import { offsetLabel, sequencePanel } from "./sequence";
@@ -127,7 +127,7 @@ function draw(place: HTMLElement, flow: FlowPlot): Drawn {
     h("p", { class: "flow-says" }, h("strong", {}, flow.label, name), ` ${flow.why.join("; ")}`),
     facts(flow),
     h("div", { class: "controls" }, zoomButtons(view)),
-    legend(flow),
+    sequenceLegend(flow),
     plots,
     hover,
     status,
@@ -216,23 +216,6 @@ export function merged(flow: FlowPlot): string {
     `${plural(data.segments, "segment")} and ${plural(acks.acks, "ACK")} are merged into bins of up to ` +
     `${bin.toFixed(1)} ms, with least and most of each; events are kept. `
   );
-}
-
-function legend(flow: FlowPlot): HTMLElement {
-  const list = h("ul", { class: "legend" });
-  const line = (name: string, text: string): void =>
-    list.append(h("li", {}, h("span", { class: `swatch line-${name}` }), text));
-  line("data", "data");
-  line("ack", "acknowledged");
-  if (flow.acks.window_bytes.some((w) => typeof w === "number")) line("window", "receive window's edge, where it is not far above");
-  for (const [name, style] of Object.entries(EVENTS)) {
-    const found = flow.events.filter((each) => each.event === name);
-    const n = found.reduce((sum, each) => sum + each.n.reduce((a, b) => a + b, 0), 0);
-    if (n === 0) continue;
-    const glyph = h("span", { class: `glyph ${style.colour}`, "aria-hidden": "true" }, style.glyph);
-    list.append(h("li", {}, glyph, `${style.words} (${count(n)})`));
-  }
-  return list;
 }
 
 /** What is shown, in words. */

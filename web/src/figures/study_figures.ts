@@ -6,6 +6,7 @@ import type { Compared, Figure, StudyDocument } from "../generated/study";
 import { bandwidthFigure } from "./bandwidth";
 import { curvesFigure } from "./curves";
 import { densityFigure } from "./density";
+import { sequenceLegend } from "./events";
 import type { FlowViewer } from "./flow_viewer";
 import { whenShown } from "./plot";
 import { requestsFigure } from "./requests";
@@ -94,12 +95,13 @@ function card(figure: Figure, document: StudyDocument, viewer: FlowViewer): HTML
       break;
     case "excerpt":
       whenShown(box, () => sequenceFigure(box, plot.flow, null));
-      extra.push(lines(false), toFlow(plot.flow.flow, plot.flow.span_ms as [number, number]));
+      extra.push(sequenceLegend(plot.flow), toFlow(plot.flow.flow, plot.flow.span_ms as [number, number]));
       break;
     case "flow": {
       const flow = document.flows.find((each) => each.flow === plot.flow);
-      if (flow) whenShown(box, () => sequenceFigure(box, flow, plot.ideal_bps ?? null));
-      extra.push(lines(typeof plot.ideal_bps === "number"), toFlow(plot.flow));
+      if (!flow) break;
+      whenShown(box, () => sequenceFigure(box, flow, plot.ideal_bps ?? null));
+      extra.push(sequenceLegend(flow, typeof plot.ideal_bps === "number"), toFlow(plot.flow));
       break;
     }
   }
@@ -113,17 +115,6 @@ function card(figure: Figure, document: StudyDocument, viewer: FlowViewer): HTML
   const caption = h("figcaption", {}, ...prose(unbroken(figure.says)), " ", keyTable(figure.key));
   element.append(caption);
   return element;
-}
-
-function lines(ideal: boolean): HTMLElement {
-  const list = h("ul", { class: "legend" });
-  const item = (name: string, text: string): void =>
-    list.append(h("li", {}, h("span", { class: `swatch line-${name}` }), text));
-  item("data", "data");
-  item("ack", "acknowledged");
-  item("window", "receive window's edge, where it is not far above");
-  if (ideal) item("ideal", "ideal: at the available bandwidth");
-  return list;
 }
 
 /** A figure's numbers beside the paper's. */

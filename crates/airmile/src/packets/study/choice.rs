@@ -300,11 +300,15 @@ impl Candidates {
 }
 
 impl Chosen {
+    /// Whether a flow is drawn.
+    pub(super) fn draws(&self, row: &FlowRow) -> bool {
+        self.flows.iter().any(|(drawn, _)| drawn.flow == row.flow)
+    }
+
     /// Numbers of all flows whose packets are needed.
     pub(super) fn traced(&self, bursts: &[Option<Burst>; 2]) -> Vec<u64> {
         let mut all: BTreeSet<u64> = self.flows.iter().map(|(row, _)| row.flow).collect();
         all.extend(self.available.iter().map(|row| row.flow));
-        all.extend(self.window.iter().map(|row| row.flow));
         all.extend(bursts.iter().flatten().map(|burst| burst.event.flow));
         all.into_iter().collect()
     }

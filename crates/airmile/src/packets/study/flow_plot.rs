@@ -213,7 +213,6 @@ pub(super) struct FlowPlotBuilder {
     rtt_dup_ack: Line<Range>,
     events: BTreeMap<&'static str, Line<Run>>,
     sacked: [(i64, i64); 4],
-    window_zero: bool,
 }
 
 impl FlowPlotBuilder {
@@ -243,7 +242,6 @@ impl FlowPlotBuilder {
             rtt_dup_ack: Line::new(from, length),
             events: BTreeMap::new(),
             sacked: [(0, 0); 4],
-            window_zero: false,
         }
     }
 
@@ -295,11 +293,6 @@ impl FlowPlotBuilder {
             }
         }
         self.sacked = ack.sack;
-        let zero = window == Some(0);
-        if zero && !self.window_zero {
-            self.event("zero_window", at_ns, acked, acked);
-        }
-        self.window_zero = zero;
         self.in_flight(at_ns, ack.flight_bytes);
     }
 
@@ -320,10 +313,16 @@ impl FlowPlotBuilder {
 
     /// Takes a row of `tcp_events` of what no packet by itself tells.
     pub(super) fn finding(&mut self, row: &TcpEvent) {
-        let wanted = matches!(row.event, "window_full" | "slow_start" | "recovered");
-        if wanted && row.dir == self.dir && self.has(row.time_ns) {
-            self.event(row.event, row.time_ns, row.offset_bytes, row.offset_bytes);
+        if row.dir != self.dir || !self.has(row.time_ns) {
+            return;
         }
+        let offset = match row.event {
+            "window_full" | "slow_start" | "recovered" => row.offset_bytes,
+            // Of what was acknowledged with it.
+            "zero_window" => self.acks.points().last().map_or(0, |ack| ack.acked),
+            _ => return,
+        };
+        self.event(row.event, row.time_ns, offset, offset);
     }
 
     fn event(&mut self, event: &'static str, at: i64, from: i64, to: i64) {

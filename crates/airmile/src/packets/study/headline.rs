@@ -82,6 +82,9 @@ pub(super) struct Overview {
     timeouts: u64,
     resent: Part,
     window: Part,
+    /// Not held back for long, but the client's window closed.
+    closed: Part,
+    closed_times: u64,
     queued: Part,
     /// Mean and least RTT, weighted by bytes, of queued flows.
     rtt_ms: (f64, f64),
@@ -106,6 +109,9 @@ impl Overview {
         let held_back = window_share(row) > WINDOW_SHARE;
         if held_back {
             self.window.add(row);
+        } else if row.client_zero_windows > 0 {
+            self.closed.add(row);
+            self.closed_times += row.client_zero_windows;
         }
         if row.slow_starts > 0 {
             self.slow_starts.add(row);
@@ -147,6 +153,7 @@ fn utilisation(row: &FlowRow) -> Option<f64> {
 pub(super) fn headline(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Headline {
     let mut findings: Vec<Finding> = [
         window(overview),
+        closed(overview),
         queue(overview),
         slow_starts(s, overview),
         retransmissions(overview),
@@ -167,10 +174,13 @@ pub(super) fn headline(s: &StudySummary, overview: &Overview, report: &PacketRep
 }
 
 fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> String {
+    if s.tcp.flows + s.udp.flows == 0 {
+        return "No TCP or UDP flow: IP packets of other kinds alone.".into();
+    }
     if s.tcp.flows == 0 {
         return format!(
-            "No TCP flow: {} of UDP with {}.",
-            count(s.udp.flows, "flow"),
+            "No TCP flow: {} with {}.",
+            count(s.udp.flows, "UDP flow"),
             bytes(s.udp.bytes as f64)
         );
     }
@@ -192,7 +202,7 @@ fn lower_first(text: &str) -> String {
     // Names such as RTT keep their capitals.
     let mut letters = text.chars();
     match (letters.next(), letters.clone().next()) {
-        (Some(first), Some(second)) if first.is_uppercase() && second.is_lowercase() => {
+        (Some(first), Some(second)) if first.is_uppercase() && !second.is_uppercase() => {
             first.to_lowercase().chain(letters).collect()
         }
         _ => text.to_owned(),
@@ -216,6 +226,21 @@ fn window(o: &Overview) -> Option<Finding> {
         figure: Some(23),
         flow: o.window.flow(),
         weight: share,
+    })
+}
+
+fn closed(o: &Overview) -> Option<Finding> {
+    (o.closed.flows > 0).then(|| Finding {
+        what: format!("Clients closed their receive window in {}", count(o.closed.flows, "flow")),
+        evidence: format!(
+            "{} to zero; those flows carried {} of the bytes to clients.",
+            count(o.closed_times, "time"),
+            percent(o.share(&o.closed))
+        ),
+        next_step: "At the client: look for what keeps the application from reading.",
+        figure: None,
+        flow: o.closed.flow(),
+        weight: o.share(&o.closed) * 0.6,
     })
 }
 
@@ -387,8 +412,8 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
     add(
         overview.overused,
         "large flow",
-        "used more than the estimate of what was available, which is too low: sending faster \
-         than --send-rate was rare (`--send-rate auto` takes it from the queue).",
+        "used more than the estimate of what was available: that is too low, of too few windows \
+         (--send-rate says which count).",
     );
     if s.tcp.flows > 0 && s.tcp.flows < 20 {
         out.push(format!(

@@ -4,8 +4,9 @@
 /// Points of a line at most (chosen here: more than a screen has columns, so
 /// that some zooming shows more).
 pub(super) const MOST_POINTS: usize = 5_000;
-/// Bins that a line is first merged into.
-const FIRST_BINS: i64 = 2_500;
+/// Bins that a line is first merged into; most of a line in bursts stay empty
+/// (chosen here).
+const FIRST_BINS: i64 = 16_000;
 
 /// Something at a time that can take in what follows it.
 pub(super) trait Point {

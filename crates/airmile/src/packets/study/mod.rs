@@ -119,7 +119,7 @@ pub fn study(
         bursts,
         excerpts: second.excerpts.map(|graph| graph.map(FlowPlotBuilder::finish)),
         timelines: second.timelines.into_iter().map(TimelineBuilder::finish).collect(),
-        window: chosen.window.as_ref(),
+        window: chosen.window.as_ref().map(|row| (row, chosen.draws(row))),
         requests: second.requests.map(RequestsBuilder::finish),
         flows_missing: flows_missing.as_deref(),
     };
@@ -214,15 +214,8 @@ impl SecondPass {
             let why = format!("a burst of {dup_acks} duplicate ACKs");
             Some(FlowPlotBuilder::excerpt(burst.row.as_ref()?, why, span))
         };
-        let mut flows: Vec<FlowPlotBuilder> = chosen.flows.iter().map(whole).collect();
-        // Figure 23 leads to its flow.
-        if let Some(row) = &chosen.window
-            && flows.iter().all(|flow| flow.flow() != row.flow)
-        {
-            flows.push(FlowPlotBuilder::whole(row, vec!["figure 23".into()]));
-        }
         Self {
-            flows,
+            flows: chosen.flows.iter().map(whole).collect(),
             excerpts: [excerpt(&bursts[0]), excerpt(&bursts[1])],
             timelines: chosen.available.iter().map(TimelineBuilder::new).collect(),
             requests: RequestsBuilder::of(&summary.periodic),

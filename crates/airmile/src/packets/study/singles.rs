@@ -20,7 +20,8 @@ pub(super) struct Singles<'a> {
     /// Their graphs.
     pub(super) excerpts: [Option<FlowPlot>; 2],
     pub(super) timelines: Vec<BandwidthTimeline>,
-    pub(super) window: Option<&'a FlowRow>,
+    /// The flow that its window held back longest, and whether it is drawn.
+    pub(super) window: Option<(&'a FlowRow, bool)>,
     pub(super) requests: Option<Requests>,
     pub(super) flows_missing: Option<&'a str>,
 }
@@ -163,16 +164,23 @@ fn bandwidth(flows: Vec<BandwidthTimeline>, missing: Option<&str>) -> Figure {
     Figure::drawn(22, "6.3", TITLE, says, Plot::Bandwidth { flows })
 }
 
-fn window_limited(row: Option<&FlowRow>, all: &[Compared], missing: Option<&str>) -> Figure {
+fn window_limited(
+    flow: Option<(&FlowRow, bool)>,
+    all: &[Compared],
+    missing: Option<&str>,
+) -> Figure {
     const TITLE: &str = "A full receive window holds a download back";
     const KEYS: [&str; 2] =
         ["downlink flows with a full receive window", "of them, in the first tenth of the flow"];
-    let why = missing.or(row.is_none().then_some(
-        "No downlink flow had a full receive window for over 5 % of its time (flows without \
-         their SYNs do not tell their window's scale).",
-    ));
-    let (Some(row), None) = (row, why) else {
-        return Figure::missing(23, "7.2", TITLE, why.unwrap_or_default()).with(all, &KEYS);
+    let why = match (missing, flow) {
+        (Some(why), _) => why.to_owned(),
+        (None, Some((row, false))) => format!("Flow {0} shows it: --flow {0}.", row.flow),
+        (None, _) => "No downlink flow had a full receive window for over 5 % of its time (flows \
+                      without their SYNs do not tell their window's scale)."
+            .to_owned(),
+    };
+    let (Some((row, true)), None) = (flow, missing) else {
+        return Figure::missing(23, "7.2", TITLE, why).with(all, &KEYS);
     };
     let says = format!(
         "Flow {}: the window was full for {} of {}, first at {} of it; the smallest window was {}.",
