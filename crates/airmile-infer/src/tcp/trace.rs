@@ -56,8 +56,11 @@ pub(super) struct Before {
 
 impl Flow {
     pub(super) fn before(&self, sender: usize) -> Option<Before> {
+        if !self.traced {
+            return None;
+        }
         let acked = self.ends.get(1 - sender)?;
-        self.traced.then(|| Before { dup_acks: acked.stream.totals.dup_acks })
+        Some(Before { dup_acks: acked.stream.totals.dup_acks })
     }
 
     /// The packet as [`Flow::take`] left it.
