@@ -343,8 +343,8 @@ pub struct PacketsArgs {
     /// Write the study as a page that any browser opens, too: the paper's figures, flows as graphs
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Draw these flows instead of the most telling ones: numbers, or ends as A:PORT-B:PORT
-    #[arg(long, value_name = "FLOW", requires = "html", num_args = 1.., value_delimiter = ',')]
+    /// Draw these flows instead of the most telling ones: numbers, or ends as A:PORT-B:PORT (commas between; may be repeated)
+    #[arg(long, value_name = "FLOW", requires = "html", value_delimiter = ',')]
     pub flow: Vec<FlowName>,
     /// A network of the clients (may be repeated); without one clients are told by SYN, address and port
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = network)]

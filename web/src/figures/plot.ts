@@ -14,7 +14,7 @@ export function figureFrame(box: HTMLElement, height = FIGURE_HEIGHT): Frame {
     width: box.clientWidth,
     height,
     // Room for half a label at the right end of the axis.
-    padding: [8, MARGIN + 8, 0, 0],
+    padding: [8, MARGIN + 14, 0, 0],
     legend: { show: false },
     cursor: { show: false },
   };
