@@ -80,16 +80,16 @@ fn what_cannot_be_drawn_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let (sample, html) = (sample(), path(dir.path(), "study.html"));
     let capture = sample.to_str().unwrap();
-    for (args, status, words) in [
-        (&[capture, "--flow", "0"][..], 2, "--html"),
-        (&[capture, "--html", &html, "--flow", "10.0.0.1"], 2, "10.0.0.1:40000-192.0.2.1:443"),
-        (&[capture, "--html", &html, "--flow", "99"], 3, "--flow 99: no such flow"),
-        (&[capture, "--html", capture], 3, "is one of the files to read"),
-        (&[capture, "--html", "-"], 3, "name a file"),
+    for (args, words) in [
+        (&[capture, "--flow", "0"][..], "--html"),
+        (&[capture, "--html", &html, "--flow", "10.0.0.1"], "10.0.0.1:40000-192.0.2.1:443"),
+        (&[capture, "--html", &html, "--flow", "99"], "--flow 99: no such flow"),
+        (&[capture, "--html", capture], "is one of the files to read"),
+        (&[capture, "--html", "-"], "name a file"),
     ] {
         let out = airmile(args, Stdio::null());
         let said = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(status), "{args:?}: {said}");
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(words), "{args:?}: {said}");
     }
     assert!(!Path::new(&html).exists(), "nothing is left behind");
