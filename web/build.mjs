@@ -1,14 +1,16 @@
-// Builds dist/: script, style, and the policy that admits these two alone.
+// Builds dist/: of each page script, style, and the policy that admits these two alone.
 // `node build.mjs --check` builds in memory and compares with what is committed.
 import { createHash } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
+const PAGES = ["report", "study"];
 const here = fileURLToPath(new URL(".", import.meta.url));
 const result = await build({
   absWorkingDir: here,
-  entryPoints: ["src/report.ts"],
+  entryPoints: PAGES.map((page) => `src/${page}.ts`),
   outdir: "dist",
   bundle: true,
   minify: true,
@@ -22,13 +24,13 @@ const built = new Map();
 for (const file of result.outputFiles) {
   // Nothing inside may end the element that it is put into.
   const text = file.text.trim().replaceAll("</script", "<\\/script").replaceAll("</style", "<\\/style");
-  built.set(file.path.endsWith(".css") ? "report.css" : "report.js", text);
+  built.set(basename(file.path), text);
 }
 const hash = (text) => `'sha256-${createHash("sha256").update(text, "utf8").digest("base64")}'`;
-built.set(
-  "policy.txt",
-  `script-src ${hash(built.get("report.js"))}; style-src ${hash(built.get("report.css"))}\n`,
-);
+for (const page of PAGES) {
+  const [script, style] = [hash(built.get(`${page}.js`)), hash(built.get(`${page}.css`))];
+  built.set(`${page}.policy.txt`, `script-src ${script}; style-src ${style}\n`);
+}
 
 let behind = false;
 await mkdir(new URL("dist", import.meta.url), { recursive: true });

@@ -24,8 +24,33 @@ export function append(element: Element, children: Child[]): void {
   }
 }
 
+/** Text in which `backticks` mark what is typed. */
+export function prose(text: string): Node[] {
+  const parts = text.split("`");
+  return parts.map((part, i) =>
+    i % 2 === 1 && i < parts.length - 1 ? h("code", {}, part) : document.createTextNode(part),
+  );
+}
+
 /** A titled part of the page. */
 export function section(id: string, title: string, ...children: Child[]): HTMLElement {
   const heading = h("h2", { id: `${id}-title` }, title);
   return h("section", { id, "aria-labelledby": `${id}-title` }, heading, ...children);
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A piece of a line for a legend, in a colour of the style sheet (class `stroke-...`). */
+export function lineSwatch(colour: string, dash: number[]): SVGElement {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", `line-swatch stroke-${colour}`);
+  svg.setAttribute("viewBox", "0 0 26 4");
+  svg.setAttribute("aria-hidden", "true");
+  const line = document.createElementNS(SVG, "line");
+  for (const [name, value] of [["x1", "0"], ["x2", "26"], ["y1", "2"], ["y2", "2"]] as const) {
+    line.setAttribute(name, value);
+  }
+  if (dash.length > 0) line.setAttribute("stroke-dasharray", dash.join(" "));
+  svg.append(line);
+  return svg;
 }

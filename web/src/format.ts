@@ -24,6 +24,7 @@ export function bytes(n: number): string {
 }
 
 export function bitrate(bps: number): string {
+  if (bps < 1e3) return `${bps.toFixed(0)} bit/s`;
   return bps < 1e6 ? `${(bps / 1e3).toFixed(0)} kbit/s` : `${(bps / 1e6).toFixed(2)} Mbit/s`;
 }
 
@@ -71,4 +72,9 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 /** A name of a closed list as words. */
 export function words(name: string): string {
   return name.replaceAll("_", " ");
+}
+
+/** Numbers in a sentence kept on one line with their units. */
+export function unbroken(text: string): string {
+  return text.replace(/(\d) (?=(?:ms|s|min|h|[kMG]?B|%|[kM]?bit\/s)(?![A-Za-z]))/g, `$1${NBSP}`);
 }

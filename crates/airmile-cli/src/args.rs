@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
 use airmile::{
-    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, PacketOptions,
+    BurstOptions, DetectOptions, EvidenceChoice, Exports, FlowName, Inputs, Limits, PacketOptions,
     RadioOptions, TableFormat, TimePoint,
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -88,6 +88,8 @@ pub enum Command {
   airmile packets capture.pcap
   airmile packets day1.pcap.gz day2.pcap.zst --json
   airmile packets capture.pcapng --out tables --table-format csv
+  airmile packets capture.pcap --html study.html
+  airmile packets capture.pcap --html flow.html --flow 10.0.0.1:40000-192.0.2.1:443
   tcpdump -w - -s 96 | airmile packets -")]
     Packets(PacketsArgs),
     /// As it happens: bursts and verdicts from a modem's port or a growing log
@@ -338,6 +340,12 @@ pub struct PacketsArgs {
     /// What kind of files they become
     #[arg(long, value_enum, default_value_t = TableKind::Parquet)]
     pub table_format: TableKind,
+    /// Write the study as a page that any browser opens, too: the paper's figures, flows as graphs
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Draw these flows instead of the most telling ones: numbers, or ends as A:PORT-B:PORT (commas between; may be repeated)
+    #[arg(long, value_name = "FLOW", requires = "html", value_delimiter = ',')]
+    pub flow: Vec<FlowName>,
     /// A network of the clients (may be repeated); without one clients are told by SYN, address and port
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = network)]
     pub client_net: Vec<(std::net::IpAddr, u8)>,

@@ -41,6 +41,7 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         ("diagnose", of(schemars::schema_for!(Document<Diagnosis>))),
         ("scenario", of(schemars::schema_for!(crate::lab::Scenario))),
         ("packets", of(schemars::schema_for!(Document<PacketReport>))),
+        ("study", of(schemars::schema_for!(Document<crate::packets::Study>))),
         ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
         ("lab_reproduce", of(schemars::schema_for!(Document<Reproduction>))),
     ]

@@ -50,7 +50,8 @@ pub use error::{Error, Result};
 pub use input::{Compression, Input, Progress};
 pub use limits::{Limits, TimePoint, format_utc};
 pub use packets::{
-    Compared, PacketOptions, PacketReport, Table1Row, TableFormat, packet_tables, read_capture,
+    Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row, TableFormat, packet_tables,
+    read_capture, study, study_page,
 };
 pub use recognise::{Foreign, Kind};
 pub use session::{FileReport, Inputs, Loaded, MessageRow, read_inputs};

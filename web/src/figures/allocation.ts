@@ -10,7 +10,8 @@ import { bucketWidth } from "../data/pyramid";
 import type { Series } from "../series";
 import { colour, onTheme } from "../theme";
 import type { View } from "../view";
-import { GUTTER, keepWidth, MARGIN, plainAxis, timeAxis } from "./axes";
+import { GUTTER, keepWidth, MARGIN, timeAxis } from "./axes";
+import { panelFrame, selection, shareAxis } from "./plot";
 
 const HEIGHT = 220;
 /** More bursts than this are drawn as coverage. */
@@ -33,25 +34,11 @@ export function allocationPanel(
   const paths = stepped ? { paths: stepped } : {};
   const points = { show: false };
   const options: uPlot.Options = {
-    width: Math.max(200, Math.floor(box.clientWidth)),
-    height: HEIGHT,
-    padding: [8, MARGIN, 0, 0],
-    legend: { show: false },
-    cursor: {
-      drag: { x: true, y: false, setScale: false },
-      bind: { dblclick: () => null },
-      points: { show: false },
-      y: false,
-    },
+    ...panelFrame(box, HEIGHT),
     scales: { x: { time: false, auto: false }, y: { auto: false, range: [0, 1.02] } },
     axes: [
       timeAxis(series.head.tti_ms, view.full.from),
-      {
-        ...plainAxis(),
-        size: GUTTER,
-        splits: () => [0, 0.25, 0.5, 0.75, 1],
-        values: (_, splits) => splits.map((v) => `${Math.round(v * 100)} %`),
-      },
+      shareAxis(),
     ],
     series: [
       {},
@@ -70,13 +57,7 @@ export function allocationPanel(
     hooks: {
       drawClear: [(plot) => drawBursts(plot, series, dir, view)],
       draw: [(plot) => drawMark(plot, view)],
-      setSelect: [
-        (plot) => {
-          const { left, width } = plot.select;
-          if (width > 4) onSelect(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
-          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-        },
-      ],
+      setSelect: [selection(onSelect)],
     },
   };
   const plot = new uPlot(options, [[], [], [], []], box);

@@ -3,16 +3,14 @@
  * scheduled TTIs, where bursts begin, and where they end.
  */
 
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import type { Direction } from "../generated/diagnose";
 import { cumulative, type Distribution, distributions, quantile } from "../data/distribution";
 import { h } from "../dom";
 import { count, percent } from "../format";
 import type { Series } from "../series";
-import { colour, onTheme } from "../theme";
-import { keepWidth, plainAxis } from "./axes";
-
-const HEIGHT = 260;
+import { colour } from "../theme";
+import { draw, figureFrame, namedAxis, shareAxis } from "./plot";
 
 const CURVES = [
   { key: "all", label: "all scheduled TTIs", colour: "prb", dash: [] as number[] },
@@ -33,24 +31,13 @@ export function cdfFigure(series: Series, dir: Direction): HTMLElement | null {
   const link = dir === "dl" ? "downlink" : "uplink";
   const title = h("h3", {}, `Share of the cell per scheduled TTI, ${link}`);
   const figure = h("figure", { class: "figure" }, title, box, legend, caption);
-  whenShown(box, () => {
+  draw(box, () => {
     const n = found.all.counts.length;
     const x = Array.from({ length: n }, (_, i) => (100 * i) / (n - 1));
     const options: uPlot.Options = {
-      width: box.clientWidth,
-      height: HEIGHT,
-      padding: [8, 12, 0, 0],
-      legend: { show: false },
-      cursor: { show: false },
+      ...figureFrame(box),
       scales: { x: { time: false, range: [0, 100] }, y: { range: [0, 1] } },
-      axes: [
-        { ...plainAxis(), size: 46, label: "share of the cell's PRBs, %", labelSize: 18, labelFont: "12px system-ui" },
-        {
-          ...plainAxis(),
-          size: 52,
-          values: (_, splits) => splits.map((v) => `${Math.round(v * 100)} %`),
-        },
-      ],
+      axes: [namedAxis("share of the cell's PRBs, %"), shareAxis()],
       series: [
         {},
         ...curves.map(
@@ -63,9 +50,7 @@ export function cdfFigure(series: Series, dir: Direction): HTMLElement | null {
         ),
       ],
     };
-    const plot = new uPlot(options, [x, ...curves.map((c) => cumulative(found[c.key]))], box);
-    keepWidth(plot, box);
-    onTheme(() => plot.redraw(false));
+    return [options, [x, ...curves.map((c) => cumulative(found[c.key]))]];
   });
   return figure;
 }
@@ -77,14 +62,4 @@ function summary(all: Distribution, first: Distribution, last: Distribution): st
   if (first.n > 0) parts.push(`where bursts begin: ${quarter(first)}`);
   if (last.n > 0) parts.push(`where the queue empties: ${quarter(last)}`);
   return `${parts.join("; ")}.`;
-}
-
-/** Runs once the box has a width. */
-export function whenShown(box: HTMLElement, run: () => void): void {
-  const observer = new ResizeObserver(() => {
-    if (box.clientWidth === 0) return;
-    observer.disconnect();
-    run();
-  });
-  observer.observe(box);
 }

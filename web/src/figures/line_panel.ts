@@ -6,6 +6,7 @@ import type { Line, Series } from "../series";
 import { colour, onTheme } from "../theme";
 import type { View } from "../view";
 import { GUTTER, keepWidth, MARGIN, plainAxis, timeAxis } from "./axes";
+import { panelFrame, selection } from "./plot";
 
 const HEIGHT = 130;
 /** A pause of this many TTIs breaks a line. */
@@ -44,17 +45,8 @@ export function linePanel(
   const scale = (of: LineOf | undefined): uPlot.Scale =>
     of?.range ? { auto: false, range: of.range } : { range: padded };
   const options: uPlot.Options = {
-    width: Math.max(200, Math.floor(box.clientWidth)),
-    height: HEIGHT,
     // The right axis lies in the margin of the other panels: over the plot.
-    padding: [8, MARGIN, 0, 0],
-    legend: { show: false },
-    cursor: {
-      drag: { x: true, y: false, setScale: false },
-      bind: { dblclick: () => null },
-      points: { show: false },
-      y: false,
-    },
+    ...panelFrame(box, HEIGHT),
     scales: { x: { time: false, auto: false }, left: scale(left), right: scale(right) },
     axes: [timeAxis(series.head.tti_ms, view.full.from), axis(left, 3, "left")],
     series: [
@@ -73,13 +65,7 @@ export function linePanel(
     ],
     hooks: {
       draw: [(plot) => rightLabels(plot, right)],
-      setSelect: [
-        (plot) => {
-          const { left: from, width } = plot.select;
-          if (width > 4) onSelect(plot.posToVal(from, "x"), plot.posToVal(from + width, "x"));
-          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-        },
-      ],
+      setSelect: [selection(onSelect)],
     },
   };
   const plot = new uPlot(options, [[], ...lines.map(() => [])], box);

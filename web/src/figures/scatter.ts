@@ -1,15 +1,13 @@
 /** Link demand against link throughput, a point a transfer (BurstTracker, figure 6). */
 
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import type { DiagnoseDocument, TransferDiagnosis } from "../generated/diagnose";
 import { h } from "../dom";
 import { bitrate, percent, plural } from "../format";
-import { colour, onTheme } from "../theme";
-import { keepWidth, plainAxis } from "./axes";
-import { whenShown } from "./cdf";
+import { colour } from "../theme";
+import { draw, figureFrame, namedAxis, shareAxis } from "./plot";
 import { VERDICT_WORDS, type Verdict } from "./verdict";
 
-const HEIGHT = 260;
 const RADIUS = 5;
 
 interface Point {
@@ -47,34 +45,19 @@ export function scatterFigure(document: DiagnoseDocument): HTMLElement | null {
     "All values are in the transfers table.";
   const title = h("h3", {}, "Link demand against link throughput");
   const figure = h("figure", { class: "figure" }, title, box, legend, h("figcaption", {}, text));
-  whenShown(box, () => {
+  draw(box, () => {
     const most = all.at(-1)?.mbps ?? 1;
     const options: uPlot.Options = {
-      width: box.clientWidth,
-      height: HEIGHT,
-      padding: [8, 12, 0, 0],
-      legend: { show: false },
-      cursor: { show: false },
+      ...figureFrame(box),
       scales: {
         x: { time: false, range: [0, most > 0 ? most * 1.1 : 1] },
         y: { range: [0, 1.05] },
       },
-      axes: [
-        { ...plainAxis(), size: 46, label: "link throughput, Mbit/s", labelSize: 18, labelFont: "12px system-ui" },
-        {
-          ...plainAxis(),
-          size: 52,
-          splits: () => [0, 0.25, 0.5, 0.75, 1],
-          values: (_, splits) => splits.map((v) => `${Math.round(v * 100)} %`),
-        },
-      ],
+      axes: [namedAxis("link throughput, Mbit/s"), shareAxis()],
       series: [{}, { show: true, paths: () => null, points: { show: false } }],
       hooks: { draw: [(plot) => all.forEach((p) => drawPoint(plot, p))] },
     };
-    const data: uPlot.AlignedData = [all.map((p) => p.mbps), all.map((p) => p.demand)];
-    const plot = new uPlot(options, data, box);
-    keepWidth(plot, box);
-    onTheme(() => plot.redraw(false));
+    return [options, [all.map((p) => p.mbps), all.map((p) => p.demand)]];
   });
   return figure;
 }

@@ -7,13 +7,9 @@ import { meanShare } from "../data/pyramid";
 import type { Series } from "../series";
 import { View } from "../view";
 import { allocationPanel } from "./allocation";
-import { GUTTER, MARGIN } from "./axes";
+import { HELP, interact, zoomButtons } from "./interact";
 import { lanes } from "./lanes";
 import { linePanel } from "./line_panel";
-
-const HELP =
-  "Drag to zoom, wheel or pinch to zoom, shift and wheel or arrow keys to move, " +
-  "plus and minus to zoom, 0 or double click for all.";
 
 export interface Timeline {
   element: HTMLElement;
@@ -61,21 +57,11 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
   const describe = (): void => {
     status.textContent = summary(document, series, dir, view);
   };
-  const button = (name: string, label: string, act: () => void): HTMLElement =>
-    h("button", { type: "button", "aria-label": label, title: label, click: act }, name);
   const controls = h(
     "div",
     { class: "controls" },
     directions.length > 1 && choose,
-    h(
-      "div",
-      { class: "buttons" },
-      button("‹", "Earlier", () => view.pan(-0.25)),
-      button("›", "Later", () => view.pan(0.25)),
-      button("−", "Zoom out", () => view.zoom(2)),
-      button("+", "Zoom in", () => view.zoom(0.5)),
-      button("All", "Show all", () => view.reset()),
-    ),
+    zoomButtons(view),
   );
   const box = section(
     "timeline",
@@ -243,104 +229,4 @@ function readout(
   const inside = document.transfers.filter((t) => t.start_tti <= first && first < t.end_tti);
   if (inside.length > 0) parts.push(`transfer ${inside.slice(0, 3).map((t) => t.id).join(", ")}`);
   return parts.join(" · ");
-}
-
-/** Wheel, pinch, touch and keys; dragging with a mouse is the plots' own. */
-function interact(plots: HTMLElement, view: View, hover: (tti: number | null) => void): void {
-  const placeOf = (clientX: number): number => {
-    const box = plots.getBoundingClientRect();
-    const share = (clientX - box.left - GUTTER) / Math.max(1, box.width - GUTTER - MARGIN);
-    const { from, to } = view.range;
-    return from + Math.min(1, Math.max(0, share)) * (to - from);
-  };
-  plots.addEventListener(
-    "wheel",
-    (event) => {
-      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
-      event.preventDefault();
-      const by = event.deltaMode === 1 ? 30 : 1;
-      if (sideways) {
-        const delta = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.deltaY;
-        view.pan((delta * by) / 600);
-      } else {
-        const factor = Math.exp(Math.min(1, Math.max(-1, (event.deltaY * by) / 300)));
-        view.zoom(factor, placeOf(event.clientX));
-      }
-    },
-    { passive: false },
-  );
-  plots.addEventListener("dblclick", () => view.reset());
-  plots.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = KEYS[event.key];
-    if (!act) return;
-    event.preventDefault();
-    act(view);
-  });
-  let pointer: number | null = null;
-  let frame = 0;
-  const tell = (): void => {
-    cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => hover(pointer === null ? null : placeOf(pointer)));
-  };
-  plots.addEventListener("pointermove", (event) => {
-    pointer = event.clientX;
-    tell();
-  });
-  plots.addEventListener("pointerleave", () => {
-    pointer = null;
-    tell();
-  });
-  view.onChange(tell);
-  touches(plots, view, placeOf);
-}
-
-const KEYS: Record<string, (view: View) => void> = {
-  ArrowLeft: (view) => view.pan(-0.2),
-  ArrowRight: (view) => view.pan(0.2),
-  PageUp: (view) => view.pan(-0.9),
-  PageDown: (view) => view.pan(0.9),
-  Home: (view) => view.set({ from: view.full.from, to: view.full.from + span(view) }),
-  End: (view) => view.set({ from: view.full.to - span(view), to: view.full.to }),
-  "+": (view) => view.zoom(0.5),
-  "=": (view) => view.zoom(0.5),
-  "-": (view) => view.zoom(2),
-  "0": (view) => view.reset(),
-  Escape: (view) => {
-    view.mark = null;
-    view.changed();
-  },
-};
-
-function span(view: View): number {
-  return view.range.to - view.range.from;
-}
-
-/** One finger moves along, two fingers zoom; up and down stays the page's. */
-function touches(plots: HTMLElement, view: View, placeOf: (x: number) => number): void {
-  let last: { x: number; apart: number } | null = null;
-  const state = (list: TouchList): { x: number; apart: number } => {
-    const a = list[0]?.clientX ?? 0;
-    const b = list[1]?.clientX ?? a;
-    return { x: (a + b) / 2, apart: Math.abs(a - b) };
-  };
-  plots.addEventListener("touchstart", (event) => (last = state(event.touches)), { passive: true });
-  plots.addEventListener("touchend", (event) => {
-    last = event.touches.length > 0 ? state(event.touches) : null;
-  });
-  plots.addEventListener(
-    "touchmove",
-    (event) => {
-      const now = state(event.touches);
-      if (last && event.touches.length === 2 && last.apart > 10 && now.apart > 10) {
-        event.preventDefault();
-        view.zoom(last.apart / now.apart, placeOf(now.x));
-      } else if (last && event.touches.length === 1) {
-        const width = Math.max(1, plots.clientWidth - GUTTER - MARGIN);
-        view.pan((last.x - now.x) / width);
-      }
-      last = now;
-    },
-    { passive: false },
-  );
 }

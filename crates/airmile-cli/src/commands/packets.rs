@@ -1,6 +1,6 @@
 //! `airmile packets`.
 
-use airmile::{Inputs, PacketReport, packets};
+use airmile::{Inputs, PacketReport, packets, study_page};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -9,10 +9,19 @@ use crate::output::{self, bytes, or_dash, table};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
-    let inputs = Inputs { files: args.files.clone(), ..Inputs::default() };
-    let shown = Shown::start(global, &inputs);
-    let (report, written) = packets::packets(&args.files, &args.options(), &shown.progress)?;
-    drop(shown);
+    let (report, written) = match &args.html {
+        None => {
+            let shown = Shown::start(global, &reading(args, 1));
+            packets::packets(&args.files, &args.options(), &shown.progress)?
+        }
+        Some(html) => {
+            // Read once for the sums, once for the flows.
+            let shown = Shown::start(global, &reading(args, 2));
+            let (options, flows) = (args.options(), &args.flow);
+            let (study, written) = study_page(&args.files, &options, flows, html, &shown.progress)?;
+            (study.packets, written)
+        }
+    };
     for (path, rows) in written {
         output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
     }
@@ -24,6 +33,12 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
         output::problems(global, &report.files);
     }
     Ok(Outcome::of(damaged))
+}
+
+/// What is read, as often as it is read.
+fn reading(args: &PacketsArgs, times: usize) -> Inputs {
+    let files = args.files.iter().cycle().take(args.files.len() * times);
+    Inputs { files: files.cloned().collect(), ..Inputs::default() }
 }
 
 /// The answer as the command prints it; `all` shows figures without a value, too.

@@ -252,6 +252,8 @@ pub(super) struct Flow {
     pub(super) shared: bool,
     /// Whether rows of `tcp_events` are wanted.
     pub(super) wants_events: bool,
+    /// Whether its packets are wanted one by one.
+    pub(super) traced: bool,
     /// G of the client's device, where the flow itself was too short for it.
     pub(super) device_tick_ns: Option<f64>,
     pub(super) app: AppState,
@@ -291,6 +293,7 @@ impl Flow {
             active_second: i64::MIN,
             shared: false,
             wants_events: false,
+            traced: false,
             device_tick_ns: None,
             app: AppState::default(),
             udp: [UdpTotals::default(); 2],

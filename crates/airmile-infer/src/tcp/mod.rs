@@ -31,6 +31,7 @@ mod sender;
 mod stream;
 mod study;
 mod summary;
+mod trace;
 mod user;
 mod window;
 
@@ -42,7 +43,8 @@ pub use options::{StudyOptions, Tables};
 pub use periodic::Periodic;
 pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
 pub use study::PacketStudy;
-pub use summary::{PeriodicRequests, Quality, Share, StudySummary};
+pub use summary::{PeriodicRequests, Quality, RATE_SIZES_BYTES, Share, StudySummary};
+pub use trace::{TracedAck, TracedPacket};
 
 #[cfg(test)]
 mod tests;

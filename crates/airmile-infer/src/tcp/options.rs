@@ -75,6 +75,9 @@ pub struct StudyOptions {
     pub radio: RadioModel,
     /// Tables to write.
     pub tables: Tables,
+    /// Numbers of the flows whose packets are wanted one by one
+    /// ([`PacketStudy::poll_trace`](super::PacketStudy::poll_trace)), ascending.
+    pub traced_flows: Vec<u64>,
 }
 
 impl Default for StudyOptions {
@@ -90,6 +93,7 @@ impl Default for StudyOptions {
             send_rate_bar: SendRateBar::Fixed(30e6),
             radio: RadioModel::default(),
             tables: Tables::NONE,
+            traced_flows: Vec::new(),
         }
     }
 }

@@ -20,6 +20,25 @@ pub(super) const fn direction(end: usize) -> &'static str {
     if end == 0 { "ul" } else { "dl" }
 }
 
+/// What `tcp_events` calls a segment, if it is out of the ordinary.
+pub(super) const fn event_of(kind: Kind) -> Option<&'static str> {
+    Some(match kind {
+        Kind::Bare | Kind::New { ahead: false } => return None,
+        Kind::New { ahead: true } => "ahead",
+        Kind::Reordered => "reordered",
+        Kind::Retransmission(Why::Fast) => "retx_fast",
+        Kind::Retransmission(Why::Timeout) => "retx_timeout",
+        Kind::Retransmission(Why::TailLossProbe) => "retx_probe",
+        Kind::Retransmission(Why::Spurious) => "retx_spurious",
+        Kind::Retransmission(Why::Unknown) => "retx_other",
+        Kind::KeepAlive => "keep_alive",
+        Kind::WindowProbe => "window_probe",
+        Kind::HandshakeAgain => "syn_again",
+        Kind::CloseAgain => "fin_again",
+        Kind::Wild => "wild_sequence",
+    })
+}
+
 impl PacketStudy {
     pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, at: u32, upwards: bool) {
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
@@ -29,7 +48,11 @@ impl PacketStudy {
             self.quality.copies += 1;
         } else {
             let mut rows = std::mem::take(&mut self.scratch);
+            let before = flow.before(sender);
             let seen = flow.take(packet, tcp, sender, &self.options, &mut rows);
+            if let Some(before) = before {
+                self.trace.push_back(flow.traced(packet, tcp, sender, seen, before));
+            }
             self.quality.wild_sequences += u64::from(seen.kind == Kind::Wild);
             self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);
             self.take_rows(&mut rows);
@@ -177,27 +200,9 @@ impl Flow {
         seen: Seen,
         rows: &mut Vec<PacketRow>,
     ) {
-        let name = match seen.kind {
-            Kind::Bare | Kind::New { ahead: false } => return,
-            Kind::New { ahead: true } => "ahead",
-            Kind::Reordered => "reordered",
-            Kind::Retransmission(Why::Fast) => "retx_fast",
-            Kind::Retransmission(Why::Timeout) => "retx_timeout",
-            Kind::Retransmission(Why::TailLossProbe) => "retx_probe",
-            Kind::Retransmission(Why::Spurious) => "retx_spurious",
-            Kind::Retransmission(Why::Unknown) => "retx_other",
-            Kind::KeepAlive => {
-                self.keep_alives += 1;
-                "keep_alive"
-            }
-            Kind::WindowProbe => {
-                self.window_probes += 1;
-                "window_probe"
-            }
-            Kind::HandshakeAgain => "syn_again",
-            Kind::CloseAgain => "fin_again",
-            Kind::Wild => "wild_sequence",
-        };
+        let Some(name) = event_of(seen.kind) else { return };
+        self.keep_alives += u64::from(seen.kind == Kind::KeepAlive);
+        self.window_probes += u64::from(seen.kind == Kind::WindowProbe);
         if matches!(
             seen.kind,
             Kind::New { ahead: true } | Kind::Reordered | Kind::Retransmission(_) | Kind::Wild

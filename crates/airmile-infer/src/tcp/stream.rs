@@ -250,7 +250,7 @@ impl Stream {
         self.base.is_none_or(|base| base == seq)
     }
 
-    fn offset_of(&self, seq: SeqNum, near: i64) -> Option<i64> {
+    pub(super) fn offset_of(&self, seq: SeqNum, near: i64) -> Option<i64> {
         let near_seq = SeqNum(self.base?.0.wrapping_add(near as u32));
         Some(near + i64::from(seq.since(near_seq)))
     }

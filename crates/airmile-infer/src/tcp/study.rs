@@ -10,6 +10,7 @@ use super::copies::Recent;
 use super::flow::{Closing, Flow, FlowKey, client_is_source};
 use super::options::StudyOptions;
 use super::summary::{Gathered, Quality, StudySummary};
+use super::trace::TracedPacket;
 use super::user::{RadioPacket, User};
 use crate::app::Place;
 
@@ -37,6 +38,7 @@ pub struct PacketStudy {
     last_sweep_ns: i64,
     pub(super) rows: VecDeque<PacketRow>,
     pub(super) scratch: Vec<PacketRow>,
+    pub(super) trace: VecDeque<TracedPacket>,
     pub(super) quality: Quality,
     pub(super) gathered: Gathered,
 }
@@ -61,6 +63,7 @@ impl PacketStudy {
             last_sweep_ns: i64::MIN,
             rows: VecDeque::new(),
             scratch: Vec::new(),
+            trace: VecDeque::new(),
             quality: Quality::default(),
             gathered: Gathered::default(),
         }
@@ -87,6 +90,11 @@ impl PacketStudy {
     /// The next row of the tables that were asked for.
     pub fn poll(&mut self) -> Option<PacketRow> {
         self.rows.pop_front()
+    }
+
+    /// The next packet of the flows that were to be traced.
+    pub fn poll_trace(&mut self) -> Option<TracedPacket> {
+        self.trace.pop_front()
     }
 
     /// What is known of the capture so far.
@@ -195,6 +203,7 @@ impl PacketStudy {
         self.next_flow += 1;
         flow.mid_flow = packet.tcp().is_some_and(|tcp| !tcp.flags.has(TcpFlags::SYN));
         flow.wants_events = self.options.tables.tcp_events;
+        flow.traced = self.options.traced_flows.binary_search(&flow.number).is_ok();
         flow.user = self.user_of(flow.client().0, packet.at_ns);
         let at = match self.free_flows.pop() {
             Some(at) => at,

@@ -14,6 +14,9 @@ use crate::distribution::{Correlation, Distribution};
 
 /// Rhythms that a summary lists at most (chosen here).
 const MAX_PERIODIC: usize = 100;
+/// Sizes that figure 5 draws rates for, over all flows' (the paper's text does
+/// not name its classes: a decade each, chosen here).
+pub const RATE_SIZES_BYTES: [u64; 3] = [10_000, 100_000, 1_000_000];
 
 /// What has to be known of a capture to trust the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -139,8 +142,12 @@ pub struct StudySummary {
     pub dl_correlations: [Correlation; 3],
     /// The same: up.
     pub ul_correlations: [Correlation; 3],
+    /// Rates towards clients in bit/s, of flows over [`RATE_SIZES_BYTES`].
+    pub dl_rate_by_size_bps: [Distribution; 3],
     /// Seconds of users with one flow that receives, and with more.
     pub seconds: [u64; 2],
+    /// Flows that receive in a second of a user, of seconds with any.
+    pub concurrency: Distribution,
     /// SYN to SYN-ACK in milliseconds, not through the proxy.
     pub upstream_ms: Distribution,
     /// The same through the proxy.
@@ -237,6 +244,9 @@ impl Gathered {
         sums.users += 1;
         sums.seconds[0] += row.seconds_one_flow;
         sums.seconds[1] += row.seconds_more_flows;
+        for (flows, seconds) in user.concurrency() {
+            sums.concurrency.push_n(flows as f64, seconds);
+        }
         sums.radio_ns[0] += row.radio_on_ns;
         sums.radio_ns[1] += row.radio_tail_ns;
         let parts = [row.energy_late_close_mj, row.energy_periodic_mj, row.energy_low_use_mj];
@@ -323,6 +333,12 @@ impl StudySummary {
         self.ul_bytes.push(row.ul_bytes as f64);
         if let Some(ns) = row.payload_to_end_ns {
             self.payload_to_end_s.push(ns as f64 / S);
+        }
+        if row.dl_bytes > 0 && seconds > 0.0 {
+            let sizes = RATE_SIZES_BYTES.iter().zip(&mut self.dl_rate_by_size_bps);
+            for (_, rates) in sizes.filter(|(size, _)| row.dl_bytes > **size) {
+                rates.push(row.dl_bytes as f64 * 8.0 / seconds);
+            }
         }
         let directions = [
             (row.dl_bytes, &mut self.dl_rate_bps, &mut self.dl_correlations),

@@ -352,3 +352,47 @@ proptest! {
         run(&packets);
     }
 }
+
+/// Three segments of which the middle one is lost behind the monitor; its
+/// retransmission repairs it.
+#[test]
+fn a_trace_is_what_passed() {
+    let lost = [
+        p(100, false, ACK, 1000, 200, 1000),
+        p(101, false, ACK, 2000, 200, 1000),
+        p(102, false, ACK, 3000, 200, 1000),
+        p(140, true, ACK, 200, 2000, 0),
+        p(142, true, ACK, 200, 2000, 0).sack(3000, 4000),
+        p(150, false, ACK, 2000, 200, 1000),
+        p(190, true, ACK, 200, 4000, 0).window(0),
+    ];
+    let packets = [opening().as_slice(), &lost].concat();
+    let trace_of = |traced_flows: Vec<u64>| {
+        let mut study = PacketStudy::new(StudyOptions { traced_flows, ..StudyOptions::default() });
+        packets.iter().for_each(|p| study.push(&p.packet()));
+        std::iter::from_fn(move || study.poll_trace()).collect::<Vec<_>>()
+    };
+    assert!(trace_of(vec![]).is_empty() && trace_of(vec![1]).is_empty(), "flow 0 was not chosen");
+    let trace = trace_of(vec![0]);
+    assert_eq!(trace.len(), packets.len());
+    // Data of the server: offset 0 is the SYN's, so the first byte is at 1.
+    let data = trace.iter().filter(|t| t.dir == "dl" && t.payload_bytes > 0);
+    let data: Vec<_> = data.map(|t| (t.at_ns / MS, t.event, t.offset_bytes, t.new_bytes)).collect();
+    let expected = [
+        (100, None, 1, 1000),
+        (101, None, 1001, 1000),
+        (102, None, 2001, 1000),
+        (150, Some("retx_fast"), 1001, 0),
+    ];
+    assert_eq!(data, expected);
+    let acks = trace.iter().skip(8).filter(|t| t.dir == "ul").filter_map(|t| t.ack);
+    let acks: Vec<_> = acks
+        .map(|a| (a.offset_bytes, a.duplicate, a.sack[0], a.flight_bytes, a.rwnd_bytes))
+        .collect();
+    let expected = [
+        (1001, false, (0, 0), 2000, Some(16_000)),
+        (1001, true, (2001, 3001), 2000, Some(16_000)),
+        (3001, false, (0, 0), 0, Some(0)),
+    ];
+    assert_eq!(acks, expected);
+}

@@ -6,6 +6,10 @@ use airmile_model::packet::Address;
 use super::energy::{RadioModel, RadioUse};
 use super::periodic::Rhythms;
 
+/// Flows that receive in one second are told apart up to this many (chosen here:
+/// the paper's figure 6 ends below it).
+const MOST_CONCURRENT: usize = 16;
+
 /// A user session.
 #[derive(Debug)]
 pub(super) struct User {
@@ -23,7 +27,8 @@ pub(super) struct User {
     in_second: u32,
     /// Flow that was the first to receive in this second.
     pub(super) first_in_second: Option<u32>,
-    seconds: [u64; 2],
+    /// Seconds by the flows that received in them: 1, 2, ..., and the last or more.
+    seconds: [u64; MOST_CONCURRENT],
     radio: RadioUse,
     radio_prompt_close: RadioUse,
     radio_aperiodic: RadioUse,
@@ -58,7 +63,7 @@ impl User {
             second: i64::MIN,
             in_second: 0,
             first_in_second: None,
-            seconds: [0; 2],
+            seconds: [0; MOST_CONCURRENT],
             radio: RadioUse::default(),
             radio_prompt_close: RadioUse::default(),
             radio_aperiodic: RadioUse::default(),
@@ -96,11 +101,17 @@ impl User {
     }
 
     fn end_second(&mut self) {
-        match std::mem::take(&mut self.in_second) {
-            0 => {}
-            1 => self.seconds[0] += 1,
-            _ => self.seconds[1] += 1,
+        let flows = std::mem::take(&mut self.in_second) as usize;
+        let place = flows.min(MOST_CONCURRENT).checked_sub(1);
+        if let Some(seconds) = place.and_then(|place| self.seconds.get_mut(place)) {
+            *seconds += 1;
         }
+    }
+
+    /// How many flows received in a second, and in how many seconds, once
+    /// [`row`](Self::row) has ended the last.
+    pub(super) fn concurrency(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.seconds.iter().enumerate().map(|(place, &seconds)| (place + 1, seconds))
     }
 
     /// Takes G of a flow that was watched for `span_ns`.
@@ -130,7 +141,7 @@ impl User {
             ul_ip_bytes: self.bytes[1],
             tick_ns: self.tick_ns(),
             seconds_one_flow: self.seconds[0],
-            seconds_more_flows: self.seconds[1],
+            seconds_more_flows: self.seconds.iter().skip(1).sum(),
             promotions: radio.promotions,
             radio_on_ns: radio.on_ns(),
             radio_tail_ns: radio.tail_ns,

@@ -72,7 +72,7 @@ pub fn export(
 
 impl Exports {
     /// Nothing is written over what is to be read, nor over one another.
-    fn check(&self, inputs: &Inputs) -> Result<()> {
+    pub(crate) fn check(&self, inputs: &Inputs) -> Result<()> {
         let read: Vec<PathBuf> =
             inputs.files.iter().chain(&inputs.transfers).map(|path| whole(path)).collect();
         for (option, path) in [("--html", &self.html), ("--perfetto", &self.perfetto)] {

@@ -2,13 +2,14 @@
 
 mod compare;
 mod report;
+mod study;
 mod tables;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{CaptureReader, Captured, Unread, dissect};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
+use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 
@@ -20,6 +21,11 @@ use crate::table::ArrowTable;
 
 pub use compare::{Compared, Table1Row};
 pub use report::PacketReport;
+pub use study::{
+    AckLine, BandwidthTimeline, Cumulative, Curve, DataRuns, Density, EventLine, Figure, Finding,
+    FlowCounts, FlowFacts, FlowName, FlowPlot, Headline, PaperPoint, Plot, RangeLine, Requests,
+    Study, Transfer, study, study_page,
+};
 pub use tables::TableFormat;
 
 use tables::{MemoryTables, TableSink};
@@ -45,14 +51,9 @@ pub fn packets(
     options: &PacketOptions,
     progress: &Progress,
 ) -> Result<(PacketReport, Vec<(PathBuf, u64)>)> {
-    let sink = match &options.output {
-        Some((dir, format)) => Some(TableSink::create(dir, *format)?),
-        None => None,
-    };
-    let wanted = if sink.is_some() { Tables::ALL } else { Tables::NONE };
-    let mut rows = Rows { sink, failed: None };
-    let study = StudyOptions { tables: wanted, ..options.study.clone() };
-    let report = run(files, study, progress, &mut |row| rows.push(&row))?;
+    let mut rows = Rows::create(options)?;
+    let study = StudyOptions { tables: rows.wanted(), ..options.study.clone() };
+    let (report, _) = study_files(files, study, progress, &mut |row| rows.push(&row))?;
     let written = rows.finish()?;
     Ok((report, written))
 }
@@ -69,7 +70,7 @@ pub fn packet_tables(
     let mut tables = MemoryTables::new();
     let study = StudyOptions { tables: Tables::ALL, ..options.clone() };
     let mut failed = None;
-    let report = run(files, study, progress, &mut |row| {
+    let (report, _) = study_files(files, study, progress, &mut |row| {
         if failed.is_none() {
             failed = tables.push(&row).err();
         }
@@ -86,6 +87,18 @@ struct Rows {
 }
 
 impl Rows {
+    fn create(options: &PacketOptions) -> Result<Self> {
+        let sink = match &options.output {
+            Some((dir, format)) => Some(TableSink::create(dir, *format)?),
+            None => None,
+        };
+        Ok(Self { sink, failed: None })
+    }
+
+    const fn wanted(&self) -> Tables {
+        if self.sink.is_some() { Tables::ALL } else { Tables::NONE }
+    }
+
     fn push(&mut self, row: &airmile_model::flow::PacketRow) {
         if let (Some(sink), None) = (&mut self.sink, &self.failed) {
             self.failed = sink.push(row).err();
@@ -101,12 +114,12 @@ impl Rows {
     }
 }
 
-fn run(
+fn study_files(
     files: &[PathBuf],
     options: StudyOptions,
     progress: &Progress,
     sink: &mut dyn FnMut(airmile_model::flow::PacketRow),
-) -> Result<PacketReport> {
+) -> Result<(PacketReport, StudySummary)> {
     let mut study = PacketStudy::new(options.clone());
     let mut reports = Vec::new();
     for path in files {
@@ -124,7 +137,7 @@ fn run(
         let what = format!("{}: no IP packets", names.join(", "));
         return Err(Error::NothingToAnalyse(what));
     }
-    Ok(PacketReport::new(reports, &summary, &options))
+    Ok((PacketReport::new(reports, &summary, &options), summary))
 }
 
 /// Reads a capture's packets in order.

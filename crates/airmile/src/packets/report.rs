@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{Compared, Table1Row, class, compare, table1};
+use super::study::more_curves;
 use crate::session::FileReport;
 
 /// A study of packet captures, each figure beside the paper's.
@@ -100,7 +101,7 @@ fn says(s: &StudySummary) -> String {
 }
 
 fn curves(s: &StudySummary) -> BTreeMap<&'static str, Vec<(f64, f64)>> {
-    BTreeMap::from([
+    let mut curves = BTreeMap::from([
         ("dl_bytes", s.dl_bytes.cdf()),
         ("ul_bytes", s.ul_bytes.cdf()),
         ("duration_s", s.duration_s.cdf()),
@@ -120,5 +121,7 @@ fn curves(s: &StudySummary) -> BTreeMap<&'static str, Vec<(f64, f64)>> {
         ("dup_ack_ratio", s.dup_ack_ratio.cdf()),
         ("available_bps", s.available_bps.cdf()),
         ("utilisation", s.utilisation.cdf()),
-    ])
+    ]);
+    curves.extend(more_curves(s).map(|(name, of)| (name, of.cdf())));
+    curves
 }

@@ -3,7 +3,9 @@
 
 pub(crate) mod csv;
 pub mod modem_log;
+mod page;
 pub mod parquet;
 pub(crate) mod perfetto;
 mod replacement;
 pub mod report;
+pub mod study;

@@ -9,8 +9,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use airmile_model::{Bound, Burst, Direction};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Map, Value, json};
 
 use crate::analyse::radio::CellLoad;
@@ -18,12 +16,14 @@ use crate::analyse::report::Report;
 use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS, Series};
 use crate::document::Document;
 use crate::error::Result;
+use crate::write::page::{Page, write_json, write_packed};
 use crate::write::replacement::Replacement;
 
-const SCRIPT: &str = include_str!("../../../../web/dist/report.js");
-const STYLE: &str = include_str!("../../../../web/dist/report.css");
-/// `script-src` and `style-src` of the two, by their hashes.
-const POLICY: &str = include_str!("../../../../web/dist/policy.txt");
+const PAGE: Page = Page {
+    script: include_str!("../../../../web/dist/report.js"),
+    style: include_str!("../../../../web/dist/report.css"),
+    policy: include_str!("../../../../web/dist/report.policy.txt"),
+};
 
 /// No measurement of this kind at this point.
 const NO_SIGNAL: i16 = i16::MIN;
@@ -44,40 +44,17 @@ pub fn write_file(path: &Path, report: &Report) -> Result<()> {
 /// # Errors
 /// The writer refuses.
 pub fn write_html(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    let title = report.radio.files.first().map_or("", |file| file.path.as_str());
-    let title = escape(title.rsplit(['/', '\\']).next().unwrap_or_default());
-    let policy = POLICY.trim();
-    write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {policy}; \
-         base-uri 'none'; form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title} - airmile</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <main id=\"report\"></main>\n<noscript><p>{}</p></noscript>\n",
-        escape(&report.diagnosis.session.says)
-    )?;
+    let file = report.radio.files.first().map_or("", |file| file.path.as_str());
+    PAGE.begin(out, file, &report.diagnosis.session.says)?;
     let document = Document::new("diagnose", &report.diagnosis);
     write_json(out, "airmile-document", &serde_json::to_value(document)?)?;
     let mut arrays = Arrays::default();
     let series = series_head(report, &mut arrays);
     write_json(out, "airmile-series", &series)?;
     for (name, bytes) in arrays.done {
-        write!(out, "<script type=\"text/plain\" id=\"array-{name}\">")?;
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(&bytes)?;
-        write_base64(out, &gzip.finish()?)?;
-        out.write_all(b"</script>\n")?;
+        write_packed(out, &format!("array-{name}"), &bytes)?;
     }
-    write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n")
-}
-
-/// JSON inside a script element: `<` occurs in strings only, and there it can
-/// be written so that nothing ends the element.
-fn write_json(out: &mut dyn Write, id: &str, value: &Value) -> io::Result<()> {
-    let text = serde_json::to_string(value)?.replace('<', "\\u003c");
-    writeln!(out, "<script type=\"application/json\" id=\"{id}\">{text}</script>")
+    PAGE.end(out)
 }
 
 /// What the page needs to read the arrays.
@@ -224,60 +201,5 @@ impl Arrays {
 
     fn u32(&mut self, name: &str, values: impl Iterator<Item = u32>) {
         self.add(name, "u32", 4, values.flat_map(u32::to_le_bytes).collect());
-    }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-/// Base64 (RFC 4648, section 4), padded.
-fn write_base64(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = Vec::with_capacity(4 * 1_024);
-    for part in bytes.chunks(3 * 1_024) {
-        text.clear();
-        for three in part.chunks(3) {
-            let byte = |i: usize| u32::from(three.get(i).copied().unwrap_or_default());
-            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-            for i in 0..4 {
-                let six = (bits >> (18 - 6 * i)) & 0x3f;
-                let digit = ALPHABET.get(six as usize).copied().unwrap_or(b'=');
-                text.push(if i > three.len() { b'=' } else { digit });
-            }
-        }
-        out.write_all(&text)?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn base64(text: &str) -> String {
-        let mut out = Vec::new();
-        write_base64(&mut out, text.as_bytes()).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
-    /// RFC 4648, section 10.
-    #[test]
-    fn base64_as_in_the_standard() {
-        for (plain, coded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(plain), coded);
-        }
-    }
-
-    #[test]
-    fn no_string_ends_a_script_element() {
-        let mut out = Vec::new();
-        write_json(&mut out, "x", &json!({"path": "</script><b>"})).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        assert_eq!(text.matches("</").count(), 1);
-        let inner = text.split_once('>').unwrap().1.rsplit_once("</").unwrap().0;
-        assert_eq!(serde_json::from_str::<Value>(inner).unwrap()["path"], "</script><b>");
     }
 }

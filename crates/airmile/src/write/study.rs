@@ -1,0 +1,40 @@
+//! The page of a packet study: as the [report](super::report), one file that
+//! asks nothing of a network. The whole `study` document is in it, packed.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::document::Document;
+use crate::error::Result;
+use crate::packets::Study;
+use crate::write::page::{Page, write_packed};
+use crate::write::replacement::Replacement;
+
+const PAGE: Page = Page {
+    script: include_str!("../../../../web/dist/study.js"),
+    style: include_str!("../../../../web/dist/study.css"),
+    policy: include_str!("../../../../web/dist/study.policy.txt"),
+};
+
+/// Writes a study's page to a file.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_file(path: &Path, study: &Study) -> Result<()> {
+    let (replacement, file) = Replacement::begin(path)?;
+    let mut out = BufWriter::new(file);
+    write_html(&mut out, study).and_then(|()| out.flush()).map_err(|e| replacement.failed(e))?;
+    replacement.done()
+}
+
+/// Writes a study's page.
+///
+/// # Errors
+/// The writer refuses.
+pub fn write_html(out: &mut dyn Write, study: &Study) -> io::Result<()> {
+    let file = study.packets.files.first().map_or("", |file| file.path.as_str());
+    PAGE.begin(out, file, &study.headline.says)?;
+    let document = serde_json::to_vec(&Document::new("study", study))?;
+    write_packed(out, "airmile-study", &document)?;
+    PAGE.end(out)
+}

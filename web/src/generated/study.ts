@@ -1,0 +1,1060 @@
+// Made by `npm run types` from docs/schema/study.json. Do not edit.
+
+/**
+ * What a figure draws.
+ */
+export type Plot =
+  | {
+      kind: "cumulative";
+      of: Cumulative;
+    }
+  | {
+      kind: "density";
+      of: Density;
+    }
+  | {
+      kind: "bandwidth";
+      /**
+       * A flow each.
+       */
+      flows: BandwidthTimeline[];
+    }
+  | {
+      kind: "excerpt";
+      flow: FlowPlot;
+    }
+  | {
+      kind: "flow";
+      /**
+       * Number of the flow.
+       */
+      flow: number;
+      /**
+       * Bandwidth that was available in bit/s, for the ideal case.
+       */
+      ideal_bps?: number | null;
+    }
+  | {
+      kind: "requests";
+      of: Requests;
+    };
+
+/**
+ * A document as it goes out.
+ */
+export interface StudyDocument {
+  /**
+   * Which document: the command's name.
+   */
+  document: string;
+  /**
+   * Its version.
+   */
+  version: number;
+  /**
+   * The program and version that made it.
+   */
+  made_by: string;
+  headline: Headline;
+  packets: PacketReport;
+  /**
+   * The paper's figures 2, 3, 5 to 8, 10, 13 to 16 and 21 to 24.
+   */
+  figures: Figure[];
+  /**
+   * Flows as graphs.
+   */
+  flows: FlowPlot1[];
+  left_out: FlowCounts;
+  /**
+   * Why there are no flows; null where there are.
+   */
+  flows_missing?: string | null;
+}
+/**
+ * What is notable, and what to do.
+ */
+export interface Headline {
+  /**
+   * In one sentence.
+   */
+  says: string;
+  /**
+   * What is notable, the weightiest first.
+   */
+  findings: Finding[];
+  /**
+   * What limits the trust in the rest.
+   */
+  cautions: string[];
+}
+/**
+ * Something notable.
+ */
+export interface Finding {
+  /**
+   * What it is, in a few words.
+   */
+  what: string;
+  /**
+   * What it is seen by.
+   */
+  evidence: string;
+  /**
+   * What to do.
+   */
+  next_step: string;
+  /**
+   * The paper's figure that shows it.
+   */
+  figure?: number | null;
+  /**
+   * The flow that shows it best.
+   */
+  flow?: number | null;
+  /**
+   * Rank: the share of the capture that it touches, 0 to 1.
+   */
+  weight: number;
+}
+/**
+ * The answer of `airmile packets`.
+ */
+export interface PacketReport {
+  /**
+   * The captures.
+   */
+  files: FileReport[];
+  /**
+   * In words, what the capture is.
+   */
+  says: string;
+  quality: Quality;
+  /**
+   * First packet of a flow, in microseconds since the Unix epoch.
+   */
+  start_us?: number | null;
+  /**
+   * Last packet of a flow.
+   */
+  end_us?: number | null;
+  /**
+   * User sessions.
+   */
+  users: number;
+  /**
+   * TCP flows.
+   */
+  tcp_flows: number;
+  /**
+   * UDP flows.
+   */
+  udp_flows: number;
+  /**
+   * Large flows: over 1 MB down in over 5 s.
+   */
+  large_flows: number;
+  /**
+   * How the clients were told: flows by rule.
+   */
+  client_by: {
+    [k: string]: number;
+  };
+  /**
+   * TCP flows by how they ended.
+   */
+  terminations: {
+    [k: string]: number;
+  };
+  /**
+   * Flows and bytes by application, where it was told.
+   */
+  applications: {
+    [k: string]: Share;
+  };
+  /**
+   * Bytes of HTTP responses by the paper's classes.
+   */
+  http_bytes: {
+    [k: string]: number;
+  };
+  /**
+   * Large flows' congestion control, guessed.
+   */
+  congestion_controls: {
+    [k: string]: number;
+  };
+  /**
+   * Requests that come again and again.
+   */
+  periodic: PeriodicRequests[];
+  /**
+   * Figures beside the paper's.
+   */
+  figures: Compared[];
+  /**
+   * Table 1 of the paper, with this capture.
+   */
+  table1: Table1Row[];
+  /**
+   * Curves of the paper's figures from this capture: points of value and share.
+   */
+  curves: {
+    [k: string]: [unknown, unknown][];
+  };
+  /**
+   * From which rate of sending a window shows the bandwidth, in bit/s; null: `auto`.
+   */
+  send_rate_bar_bps?: number | null;
+}
+/**
+ * What a file held, as `inspect` gives it.
+ */
+export interface FileReport {
+  /**
+   * The name it was opened by.
+   */
+  path: string;
+  /**
+   * What it is.
+   */
+  kind: string;
+  /**
+   * How it was compressed.
+   */
+  compression: "none" | "gzip" | "zstd";
+  /**
+   * Bytes, decompressed.
+   */
+  bytes: number;
+  /**
+   * First time in it, in microseconds since the Unix epoch.
+   */
+  start_us?: number | null;
+  /**
+   * Last time in it, in microseconds since the Unix epoch.
+   */
+  end_us?: number | null;
+  /**
+   * Rows of a table, frames of a log.
+   */
+  items: number;
+  /**
+   * Frames with a bad CRC or length, rows that could not be read.
+   */
+  bad_items: number;
+  /**
+   * Records that came out of it, by type.
+   */
+  records: {
+    [k: string]: number;
+  };
+  /**
+   * Messages of a log, by code and version.
+   */
+  messages: MessageRow[];
+  /**
+   * User downlink grants per subscription of a multi-SIM phone.
+   */
+  subscriptions: {
+    /**
+     * This interface was referenced by `undefined`'s JSON-Schema definition
+     * via the `patternProperty` "^\d+$".
+     */
+    [k: string]: number;
+  };
+  /**
+   * Records that came after their time had been judged; left out of bursts.
+   */
+  late_records: number;
+  /**
+   * What was wrong, the first ones in words.
+   */
+  problems: Problem[];
+  /**
+   * Problems beyond those.
+   */
+  more_problems: number;
+  /**
+   * Whether bytes or rows were lost to damage.
+   */
+  damaged: boolean;
+}
+/**
+ * Count of a message in a log.
+ */
+export interface MessageRow {
+  /**
+   * Log code, as in `0xB173`.
+   */
+  code: string;
+  /**
+   * Name.
+   */
+  name: string;
+  /**
+   * Version: the first payload byte.
+   */
+  version?: number | null;
+  /**
+   * Version of its first subpacket, where it has subpackets.
+   */
+  subpacket_version?: number | null;
+  /**
+   * How many.
+   */
+  count: number;
+  /**
+   * How many of them were decoded.
+   */
+  decoded: number;
+}
+/**
+ * Something wrong in an input, with its place.
+ */
+export interface Problem {
+  /**
+   * Byte offset in the (uncompressed) input.
+   */
+  offset: number;
+  /**
+   * How much it matters.
+   */
+  severity: "normal" | "warning" | "damage";
+  /**
+   * What it is, with the field where one is known.
+   */
+  what: string;
+}
+/**
+ * What has to be known of the capture to trust the rest.
+ */
+export interface Quality {
+  /**
+   * IP packets.
+   */
+  packets: number;
+  /**
+   * Of them, TCP.
+   */
+  tcp_packets: number;
+  /**
+   * Of them, UDP.
+   */
+  udp_packets: number;
+  /**
+   * IP bytes.
+   */
+  ip_bytes: number;
+  /**
+   * Packets out of GTP-U tunnels.
+   */
+  tunnelled: number;
+  /**
+   * Packets of which the capture holds less than the payload.
+   */
+  payload_cut: number;
+  /**
+   * Packets whose TCP options were cut.
+   */
+  options_cut: number;
+  /**
+   * Packets that the capture holds twice, left out of everything else.
+   */
+  copies: number;
+  /**
+   * Packets with a time before that of the packet before.
+   */
+  steps_back: number;
+  /**
+   * The largest such step in nanoseconds.
+   */
+  largest_step_back_ns: number;
+  /**
+   * TCP flows that had begun before the capture.
+   */
+  mid_flow: number;
+  /**
+   * Segments larger than the receiver's MSS: merged by offload (TSO, GRO).
+   */
+  super_segments: number;
+  /**
+   * Sequence or acknowledgement numbers far from all that may be sent.
+   */
+  wild_sequences: number;
+  /**
+   * First fragments of IP packets.
+   */
+  first_fragments: number;
+  /**
+   * Other fragments, whose bytes belong to no flow here.
+   */
+  later_fragments: number;
+  /**
+   * Bytes that were acknowledged and never captured.
+   */
+  unseen_bytes: number;
+  /**
+   * Flows whose client was told by the ports or by the first packet alone.
+   */
+  client_guessed: number;
+}
+/**
+ * Counts of flows and bytes of a protocol or port.
+ */
+export interface Share {
+  /**
+   * Flows.
+   */
+  flows: number;
+  /**
+   * Payload bytes, both ways.
+   */
+  bytes: number;
+}
+/**
+ * Requests of one client to one server that come again and again.
+ */
+export interface PeriodicRequests {
+  /**
+   * The client's address.
+   */
+  client: string;
+  /**
+   * The server's address.
+   */
+  server: string;
+  /**
+   * Mean interval in seconds.
+   */
+  period_s: number;
+  /**
+   * Requests.
+   */
+  requests: number;
+  /**
+   * Payload bytes, both ways.
+   */
+  bytes: number;
+  /**
+   * Share of the time between the first and the last of them without traffic.
+   */
+  idle_share: number;
+}
+/**
+ * One figure of this capture, and the paper's.
+ */
+export interface Compared {
+  /**
+   * Section of the paper.
+   */
+  section: string;
+  /**
+   * What it is.
+   */
+  name: string;
+  /**
+   * Unit; `share` is 0 to 1.
+   */
+  unit: string;
+  /**
+   * In this capture; null where it has nothing of the kind.
+   */
+  value?: number | null;
+  /**
+   * In the paper (LTE, October 2012).
+   */
+  paper?: number | null;
+  /**
+   * How many values it is from, where that can be told.
+   */
+  n?: number | null;
+}
+/**
+ * A row of table 1: percentiles of one measure.
+ */
+export interface Table1Row {
+  /**
+   * `dl_kbps`, `ul_kbps` or `handshake_rtt_ms`.
+   */
+  measure: string;
+  /**
+   * Percentile.
+   */
+  percentile: number;
+  /**
+   * In this capture.
+   */
+  value?: number | null;
+  /**
+   * The paper's own LTE data.
+   */
+  paper: number;
+  /**
+   * 3GTest, worst and best of four carriers (2009).
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  three_g_test: [number, number];
+  /**
+   * 4GTest over LTE (2011).
+   */
+  four_g_test_lte: number;
+  /**
+   * 4GTest over WiMAX (2011).
+   */
+  four_g_test_wimax: number;
+  /**
+   * SpeedTest (2011), cellular and WiFi: New York City, Madison, Manchester.
+   *
+   * @minItems 3
+   * @maxItems 3
+   */
+  speed_test: [[number, number], [number, number], [number, number]];
+}
+/**
+ * A figure of the paper, drawn from this capture.
+ */
+export interface Figure {
+  /**
+   * Its number in the paper.
+   */
+  number: number;
+  /**
+   * Section of the paper.
+   */
+  section: string;
+  /**
+   * What it shows.
+   */
+  title: string;
+  /**
+   * What it says of this capture, in words.
+   */
+  says: string;
+  /**
+   * Its numbers beside the paper's.
+   */
+  key: Compared[];
+  /**
+   * Why the capture cannot give it; null where it is drawn.
+   */
+  missing?: string | null;
+  /**
+   * What is drawn; null where the capture cannot give it.
+   */
+  plot?: Plot | null;
+}
+/**
+ * The curves.
+ */
+export interface Cumulative {
+  /**
+   * Name of the axis.
+   */
+  axis: string;
+  /**
+   * Unit: `bytes`, `s`, `ms`, `bit/s`, `share` or empty.
+   */
+  unit: string;
+  /**
+   * Whether the axis is logarithmic.
+   */
+  log: boolean;
+  /**
+   * The curves, by name of the document's `curves`.
+   */
+  curves: Curve[];
+  /**
+   * Points that the paper tells.
+   */
+  paper: PaperPoint[];
+}
+/**
+ * One curve of a figure.
+ */
+export interface Curve {
+  /**
+   * Name in `packets.curves`.
+   */
+  curve: string;
+  /**
+   * What it is.
+   */
+  label: string;
+  /**
+   * Values behind it.
+   */
+  n: number;
+  /**
+   * Their 5th, 50th and 95th percentile.
+   *
+   * @minItems 3
+   * @maxItems 3
+   */
+  percentiles: [number, number, number];
+}
+/**
+ * A point of a curve that the paper tells.
+ */
+export interface PaperPoint {
+  /**
+   * The curve of this document that it is of.
+   */
+  curve: string;
+  /**
+   * Value.
+   */
+  x: number;
+  /**
+   * Share of values that are not above it.
+   */
+  y: number;
+}
+/**
+ * The cells.
+ */
+export interface Density {
+  /**
+   * Samples in all.
+   */
+  n: number;
+  /**
+   * Of them, with nothing else in flight: not in a cell.
+   */
+  alone: number;
+  /**
+   * Most bytes in flight of a sample.
+   */
+  most_bytes: number;
+  /**
+   * `[column by bytes in flight, row by RTT in microseconds, samples]`.
+   */
+  cells: [number, number, number][];
+  /**
+   * `[column, median RTT in milliseconds]`, of columns with five samples or more.
+   */
+  medians_ms: [number, number][];
+}
+/**
+ * Bandwidth of one flow, in windows from its first packet.
+ */
+export interface BandwidthTimeline {
+  /**
+   * Number of the flow.
+   */
+  flow: number;
+  /**
+   * Its ends.
+   */
+  label: string;
+  /**
+   * Length of a window in seconds.
+   */
+  window_s: number;
+  /**
+   * Mean of the estimates in a window, in bit/s; null where it has none.
+   */
+  available_bps: (number | null)[];
+  /**
+   * Payload that passed for the first time, in bit/s.
+   */
+  used_bps: number[];
+  /**
+   * Estimates in all.
+   */
+  n: number;
+}
+/**
+ * The part.
+ */
+export interface FlowPlot {
+  /**
+   * Number of the flow.
+   */
+  flow: number;
+  /**
+   * Its ends, the client first.
+   */
+  label: string;
+  /**
+   * Name of the server, where it was told.
+   */
+  server_name?: string | null;
+  /**
+   * Why it is drawn.
+   */
+  why: string[];
+  /**
+   * What it is, in words.
+   */
+  says: string;
+  /**
+   * Direction of the data that is drawn: `dl` or `ul`.
+   */
+  dir: string;
+  /**
+   * Its first packet, in microseconds since the Unix epoch.
+   */
+  start_us: number;
+  /**
+   * What is drawn of it, from and to, in milliseconds.
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  span_ms: [number, number];
+  facts: FlowFacts;
+  data: DataRuns;
+  acks: AckLine;
+  flight: RangeLine;
+  rtt: RangeLine1;
+  rtt_dup_ack: RangeLine2;
+  /**
+   * What was out of the ordinary.
+   */
+  events: EventLine[];
+}
+/**
+ * Numbers of the flow.
+ */
+export interface FlowFacts {
+  /**
+   * Payload in the direction drawn, in bytes.
+   */
+  bytes: number;
+  /**
+   * First packet to last in milliseconds.
+   */
+  duration_ms: number;
+  /**
+   * Segments with payload.
+   */
+  segments: number;
+  /**
+   * Of them, retransmitted.
+   */
+  retx: number;
+  /**
+   * Duplicate ACKs.
+   */
+  dup_acks: number;
+  /**
+   * Bursts of them that a slow start followed.
+   */
+  slow_starts: number;
+  /**
+   * Share of the time that the receive window was full.
+   */
+  window_full_share: number;
+  /**
+   * Least, mean and most RTT between monitor and client in milliseconds.
+   *
+   * @minItems 3
+   * @maxItems 3
+   */
+  rtt_ms?: [number, number, number] | null;
+  /**
+   * Available bandwidth in bit/s, mean.
+   */
+  available_bps?: number | null;
+  /**
+   * The server's congestion control, guessed.
+   */
+  congestion_control: string;
+  /**
+   * How it ended.
+   */
+  termination: string;
+}
+/**
+ * Data that passed for the first time.
+ */
+export interface DataRuns {
+  /**
+   * Length of a bin; 0: each segment by itself.
+   */
+  bin_ms: number;
+  /**
+   * First segment of the run.
+   */
+  from_ms: number[];
+  /**
+   * Last segment of the run.
+   */
+  to_ms: number[];
+  /**
+   * First byte.
+   */
+  from_bytes: number[];
+  /**
+   * Behind the last byte.
+   */
+  to_bytes: number[];
+  /**
+   * Segments in all.
+   */
+  segments: number;
+}
+/**
+ * Acknowledgements of it.
+ */
+export interface AckLine {
+  /**
+   * Length of a bin, whose last acknowledgement stands for it; 0: each by itself.
+   */
+  bin_ms: number;
+  /**
+   * When it passed.
+   */
+  at_ms: number[];
+  /**
+   * Behind the last byte acknowledged.
+   */
+  acked_bytes: number[];
+  /**
+   * The least receive window of the bin, in bytes.
+   */
+  window_bytes: (number | null)[];
+  /**
+   * Acknowledgements in all.
+   */
+  acks: number;
+}
+/**
+ * Bytes in flight.
+ */
+export interface RangeLine {
+  /**
+   * Length of a bin; 0: each sample by itself.
+   */
+  bin_ms: number;
+  /**
+   * When the (first) sample was.
+   */
+  at_ms: number[];
+  /**
+   * Least of the bin.
+   */
+  least: number[];
+  /**
+   * Most of the bin.
+   */
+  most: number[];
+  /**
+   * Samples in all.
+   */
+  n: number;
+}
+/**
+ * RTTs from acknowledgements in milliseconds.
+ */
+export interface RangeLine1 {
+  /**
+   * Length of a bin; 0: each sample by itself.
+   */
+  bin_ms: number;
+  /**
+   * When the (first) sample was.
+   */
+  at_ms: number[];
+  /**
+   * Least of the bin.
+   */
+  least: number[];
+  /**
+   * Most of the bin.
+   */
+  most: number[];
+  /**
+   * Samples in all.
+   */
+  n: number;
+}
+/**
+ * RTTs from the SACKs of duplicate ACKs in milliseconds.
+ */
+export interface RangeLine2 {
+  /**
+   * Length of a bin; 0: each sample by itself.
+   */
+  bin_ms: number;
+  /**
+   * When the (first) sample was.
+   */
+  at_ms: number[];
+  /**
+   * Least of the bin.
+   */
+  least: number[];
+  /**
+   * Most of the bin.
+   */
+  most: number[];
+  /**
+   * Samples in all.
+   */
+  n: number;
+}
+/**
+ * Events of one kind.
+ */
+export interface EventLine {
+  /**
+   * Kind: as in `tcp_events`, or `sack`: a block that was told for the first time.
+   */
+  event: string;
+  /**
+   * Length of a bin, whose events are one mark; 0: a mark each.
+   */
+  bin_ms: number;
+  /**
+   * When.
+   */
+  at_ms: number[];
+  /**
+   * First byte it is about.
+   */
+  from_bytes: number[];
+  /**
+   * Behind the last.
+   */
+  to_bytes: number[];
+  /**
+   * Events of the mark.
+   */
+  n: number[];
+}
+/**
+ * The transfers.
+ */
+export interface Requests {
+  /**
+   * The client's address.
+   */
+  client: string;
+  /**
+   * The server's address.
+   */
+  server: string;
+  /**
+   * Mean interval in seconds.
+   */
+  period_s: number;
+  /**
+   * Share of the time without traffic to or from the server.
+   */
+  idle_share: number;
+  /**
+   * Transfers from the server, by the client's ports.
+   */
+  transfers: Transfer[];
+  /**
+   * Packets with payload that no transfer here holds: of too many ports or transfers.
+   */
+  packets_left_out: number;
+  /**
+   * Length of a bin of `received_bps` in seconds.
+   */
+  bin_s: number;
+  /**
+   * `[start of a bin in seconds, IP bytes towards the client in it as bit/s]`;
+   * bins without any are left out.
+   */
+  received_bps: [number, number][];
+}
+/**
+ * Bytes from the server without a pause of a second.
+ */
+export interface Transfer {
+  /**
+   * The client's port.
+   */
+  port: number;
+  /**
+   * First packet.
+   */
+  from_s: number;
+  /**
+   * Last packet.
+   */
+  to_s: number;
+  /**
+   * Payload in bytes.
+   */
+  bytes: number;
+}
+/**
+ * One direction of a flow over time. Times are in milliseconds from its first
+ * packet, offsets in bytes from the first sequence number seen. A line with
+ * too many points is merged into bins; each tells how long those are.
+ */
+export interface FlowPlot1 {
+  /**
+   * Number of the flow.
+   */
+  flow: number;
+  /**
+   * Its ends, the client first.
+   */
+  label: string;
+  /**
+   * Name of the server, where it was told.
+   */
+  server_name?: string | null;
+  /**
+   * Why it is drawn.
+   */
+  why: string[];
+  /**
+   * What it is, in words.
+   */
+  says: string;
+  /**
+   * Direction of the data that is drawn: `dl` or `ul`.
+   */
+  dir: string;
+  /**
+   * Its first packet, in microseconds since the Unix epoch.
+   */
+  start_us: number;
+  /**
+   * What is drawn of it, from and to, in milliseconds.
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  span_ms: [number, number];
+  facts: FlowFacts;
+  data: DataRuns;
+  acks: AckLine;
+  flight: RangeLine;
+  rtt: RangeLine1;
+  rtt_dup_ack: RangeLine2;
+  /**
+   * What was out of the ordinary.
+   */
+  events: EventLine[];
+}
+/**
+ * Flows with data that are not among them.
+ */
+export interface FlowCounts {
+  /**
+   * TCP flows with payload.
+   */
+  flows: number;
+  /**
+   * Of them, with a retransmission.
+   */
+  with_retransmissions: number;
+  /**
+   * Of them, with an undesired slow start.
+   */
+  with_slow_starts: number;
+  /**
+   * Of them, held back by the receive window for over 5 % of their time.
+   */
+  window_limited: number;
+}
