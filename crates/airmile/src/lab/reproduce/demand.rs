@@ -4,8 +4,9 @@ use airmile_emulate::{Competing, Scenario, run};
 use airmile_infer::burst::BurstOptions;
 
 use super::estimate::mean;
-use super::runs::{cannot, downlink, estimate, for_each, only, read, truth};
-use super::{Experiment, Row, Size, table1};
+use super::figure::{Axis, Figure, Series};
+use super::runs::{Work, cannot, downlink, estimate, only, read, truth};
+use super::{Experiment, Found, Row, Size, table1};
 use crate::error::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -36,9 +37,18 @@ fn point(scenario: &Scenario) -> Result<Point> {
     Ok(Point { demand: 100.0 * throughput_ms / duration_ms, mbps })
 }
 
-fn run_all(size: Size) -> Result<Vec<Row>> {
+fn run_all(work: &Work<'_>) -> Result<Found> {
     let base = read(SCENARIO)?;
     let mut rows = Vec::new();
+    let mut figure = Figure::new(
+        "demand",
+        "Link demand against link throughput",
+        Axis::new("link throughput (Mbit/s)"),
+        Axis::new("link demand (%)").from(0.0, 102.0),
+    )
+    .paper_y("files, mean 95 %", 95.0)
+    .paper_y("video, mean 65 to 70 %", 67.5);
+    let mut counts = Vec::new();
     for (app, paper, note) in [
         ("file", 95.0, "a transfer begins with its request: a round trip and the slow start"),
         (
@@ -49,17 +59,20 @@ fn run_all(size: Size) -> Result<Vec<Row>> {
         ),
     ] {
         let mut scenarios = Vec::new();
-        for seed in 0..size.of(2, 16, 64) {
+        for seed in 0..work.size.of(2, 16, 64) {
             let mut scenario = only(&base, app);
             scenario.seed = 46_000 + seed;
             let users = u16::try_from(seed % OTHERS).unwrap_or(0);
             scenario.competing = vec![Competing::FullBuffer { users }];
-            if size == Size::Quick {
+            if work.size == Size::Quick {
                 table1::shorten(&mut scenario);
             }
             scenarios.push(scenario);
         }
-        let points = for_each(&scenarios, point)?;
+        let points = work.for_each(&scenarios, point)?;
+        let drawn = points.iter().map(|p| (p.mbps, p.demand)).collect();
+        figure = figure.with(Series::scatter(app, drawn));
+        counts.push(format!("{} {app}", points.len()));
         let all: Vec<f64> = points.iter().map(|p| p.demand).collect();
         let what = format!("{app}: mean link demand");
         rows.push(Row::new(what, "%", mean(&all)).paper(paper).note(note));
@@ -74,5 +87,7 @@ fn run_all(size: Size) -> Result<Vec<Row>> {
             rows.push(Row::new(what, "%", mean(&within)));
         }
     }
-    Ok(rows)
+    figure =
+        figure.caption(format!("n = {} runs, each beside 0 to 7 full queues.", counts.join(", ")));
+    Ok(Found { rows, figures: vec![figure] })
 }

@@ -4,9 +4,10 @@ use airmile_infer::tcp::StudyOptions;
 use airmile_model::flow::{PacketRow, RttSample};
 
 use super::estimate::{mean, part, quantile};
+use super::figure::{Axis, Figure, Series};
 use super::monitor::{Seen, watch};
-use super::runs::{for_each, read};
-use super::{Experiment, Row, Size};
+use super::runs::{Work, read};
+use super::{Experiment, Found, Row};
 use crate::error::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -39,10 +40,10 @@ fn downlink(seen: &Seen) -> Vec<&RttSample> {
         .collect()
 }
 
-fn run_all(size: Size) -> Result<Vec<Row>> {
+fn run_all(work: &Work<'_>) -> Result<Found> {
     let base = read(SCENARIO)?;
-    let seeds: Vec<u64> = (0..size.of(1, 6, 30)).map(|n| 51_000 + n).collect();
-    let runs = for_each(&seeds, |seed| {
+    let seeds: Vec<u64> = (0..work.size.of(1, 6, 30)).map(|n| 51_000 + n).collect();
+    let runs = work.for_each(&seeds, |seed| {
         let scenario = airmile_emulate::Scenario { seed: *seed, ..base.clone() };
         watch(&scenario, &StudyOptions::default())
     })?;
@@ -86,5 +87,29 @@ fn run_all(size: Size) -> Result<Vec<Row>> {
             .paper(1_200.0)
             .note("the paper: can be larger than that; a bound by queue and receive window"),
     );
-    Ok(rows)
+    let points = samples.iter().map(|s| (s.flight_bytes as f64 / 1e3, s.rtt_ns as f64 / 1e6));
+    let scatter = Figure::new(
+        "rtt",
+        "Bytes in flight and downstream RTT, large flows",
+        Axis::new("downlink bytes in flight (kB)"),
+        Axis::new("downstream RTT (ms)"),
+    )
+    .with(Series::scatter("samples", points.collect()))
+    .caption(format!(
+        "n = {} samples of {} flows at the gateway, evenly drawn from; figures 10 to 12 show the \
+         trend without numbers.",
+        samples.len(),
+        runs.len()
+    ));
+    let kb: Vec<f64> = flights.iter().map(|bytes| *bytes as f64 / 1e3).collect();
+    let distribution = Figure::new(
+        "flight",
+        "Downlink bytes in flight, large flows",
+        Axis::new("downlink bytes in flight (kB)"),
+        Axis::cdf("segments up to this (%)"),
+    )
+    .with(Series::cdf("files alone", &kb))
+    .paper_point("10 % have over 200 kB, a carrier's traffic", 200.0, 90.0)
+    .caption(format!("n = {} segments of {} flows.", kb.len(), runs.len()));
+    Ok(Found { rows, figures: vec![scatter, distribution] })
 }

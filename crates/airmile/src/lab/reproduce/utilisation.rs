@@ -6,9 +6,10 @@ use airmile_emulate::{LinkTrace, Scenario};
 use airmile_infer::tcp::StudyOptions;
 
 use super::estimate::mean;
+use super::figure::{Axis, Figure, Series};
 use super::monitor::watch;
-use super::runs::{cannot, for_each, read};
-use super::{Experiment, Row, Size};
+use super::runs::{Work, cannot, read};
+use super::{Experiment, Found, Row, Size};
 use crate::error::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -75,16 +76,16 @@ fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
     Ok(100.0 * bytes as f64 / offered as f64)
 }
 
-fn run_all(size: Size) -> Result<Vec<Row>> {
+fn run_all(work: &Work<'_>) -> Result<Found> {
     let base = read(SCENARIO)?;
     let mut cases = Vec::new();
     for variation in VARIATIONS {
         for rtt_ms in RTTS_MS {
-            for n in 0..size.of(1, 3, 10) {
+            for n in 0..work.size.of(1, 3, 10) {
                 let seed = 54_000 + n;
                 let mut scenario = Scenario { seed, ..base.clone() };
                 scenario.core.rtt_ms = rtt_ms;
-                if size == Size::Quick {
+                if work.size == Size::Quick {
                     scenario.duration_ms = 8_000;
                 }
                 let trace = Arc::new(link(seed, variation, u64::from(base.duration_ms))?);
@@ -93,16 +94,27 @@ fn run_all(size: Size) -> Result<Vec<Row>> {
             }
         }
     }
-    let found = for_each(&cases, |(variation, rtt_ms, scenario, trace)| {
+    let found = work.for_each(&cases, |(variation, rtt_ms, scenario, trace)| {
         Ok((*variation, *rtt_ms, utilisation(scenario, trace)?))
     })?;
     let mut rows = Vec::new();
+    let mut figure = Figure::new(
+        "utilisation",
+        "Utilisation of a bandwidth that changes every 500 ms",
+        Axis::new("round trip (ms)"),
+        Axis::new("utilisation (%)").from(0.0, 102.0),
+    )
+    .paper_point("over 95 % under small round trips", 50.0, 95.0)
+    .paper_point("below 50 % beyond 400 ms", 400.0, 50.0)
+    .caption(format!("n = {} runs for each point; means.", work.size.of(1, 3, 10)));
     for variation in VARIATIONS {
+        let mut curve = Vec::new();
         for rtt_ms in RTTS_MS {
             let own = found.iter().filter(|(v, rtt, _)| (*v, *rtt) == (variation, rtt_ms));
             let values: Vec<f64> = own.map(|(.., value)| *value).collect();
             let percent = 100.0 * variation;
             let what = format!("utilisation, RTT {rtt_ms} ms, bandwidth +-{percent:.0} %");
+            curve.push((f64::from(rtt_ms), mean(&values).value));
             let row = Row::new(what, "%", mean(&values));
             rows.push(match rtt_ms {
                 ..=50 => row.paper(95.0).note("the paper: over 95 % under small RTTs"),
@@ -114,6 +126,8 @@ fn run_all(size: Size) -> Result<Vec<Row>> {
                 _ => row,
             });
         }
+        let name = format!("bandwidth +-{:.0} %", 100.0 * variation);
+        figure = figure.with(Series::curve(name, curve));
     }
-    Ok(rows)
+    Ok(Found { rows, figures: vec![figure] })
 }
