@@ -34,6 +34,9 @@ const COLOURS: [RGBColor; 7] = [
 ];
 const INK: RGBColor = RGBColor(34, 34, 34);
 const GREY: RGBColor = RGBColor(222, 222, 222);
+/// Half the size of a point of the paper: the first of its series are crosses,
+/// others rings.
+const CROSS: i32 = 5;
 /// The paper's values.
 const PAPER: RGBColor = RGBColor(0, 0, 0);
 
@@ -146,11 +149,17 @@ where
             }
         }
     }
+    let mut crosses: Option<&str> = None;
     for reference in &figure.paper {
         let line = match (reference.x, reference.y) {
             (Some(x), Some(y)) => {
-                let cross = Cross::new((x, y), 6, PAPER.stroke_width(2));
-                chart.draw_series([cross]).map_err(failed)?;
+                if *crosses.get_or_insert(reference.name) == reference.name {
+                    let cross = Cross::new((x, y), CROSS, PAPER.stroke_width(2));
+                    chart.draw_series([cross]).map_err(failed)?;
+                } else {
+                    let ring = Circle::new((x, y), CROSS, PAPER.stroke_width(2));
+                    chart.draw_series([ring]).map_err(failed)?;
+                }
                 continue;
             }
             (Some(x), None) => [(x, ys.0), (x, ys.1)],
@@ -194,14 +203,22 @@ fn legend(area: &Area<'_>, figure: &Figure) -> Drawn<()> {
         return Ok(());
     }
     y += 8;
+    let mut named: Vec<&str> = Vec::new();
+    let mut crosses: Option<&str> = None;
     for reference in &figure.paper {
-        if reference.x.is_some() && reference.y.is_some() {
-            area.draw(&Cross::new((12, y), 5, PAPER.stroke_width(2))).map_err(failed)?;
-        } else {
+        if named.contains(&reference.name) {
+            continue;
+        }
+        named.push(reference.name);
+        if reference.x.is_none() || reference.y.is_none() {
             for from in [2, 10, 18] {
                 let dash = PathElement::new([(from, y), (from + 4, y)], PAPER.stroke_width(1));
                 area.draw(&dash).map_err(failed)?;
             }
+        } else if *crosses.get_or_insert(reference.name) == reference.name {
+            area.draw(&Cross::new((12, y), CROSS, PAPER.stroke_width(2))).map_err(failed)?;
+        } else {
+            area.draw(&Circle::new((12, y), CROSS, PAPER.stroke_width(2))).map_err(failed)?;
         }
         y = words(area, &format!("paper: {}", reference.name), y)?;
     }

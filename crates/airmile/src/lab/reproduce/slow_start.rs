@@ -159,6 +159,10 @@ fn distribution(without: &[f64], with: &[f64]) -> Figure {
     ))
 }
 
+/// Figure 16 has about so much in flight before the first duplicate ACK: of our
+/// bursts the nearest to it are drawn.
+const FLIGHT_BYTES: u64 = 500_000;
+
 /// A burst of each kind over time, as figures 15 and 16 have them.
 fn examples(runs: &[(usize, &Seen)]) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -166,12 +170,10 @@ fn examples(runs: &[(usize, &Seen)]) -> Vec<Figure> {
         ("example-15", "Duplicate ACKs without a slow start", false),
         ("example-16", "Duplicate ACKs and an undesired slow start", true),
     ] {
-        let found = runs.iter().find_map(|(_, seen)| {
-            let wanted = |b: &Burst<'_>| {
-                b.timeout_ns.is_some() == timeout && b.event.dup_acks.is_some_and(|n| n >= 20)
-            };
-            bursts(seen).into_iter().find(wanted).map(|burst| (*seen, burst.event.clone()))
-        });
+        let all = runs.iter().flat_map(|(_, seen)| bursts(seen).into_iter().map(|b| (*seen, b)));
+        let wanted = all.filter(|(_, b)| b.timeout_ns.is_some() == timeout);
+        let found = wanted.min_by_key(|(_, b)| b.event.flight_bytes.abs_diff(FLIGHT_BYTES));
+        let found = found.map(|(seen, burst)| (seen, burst.event.clone()));
         figures.extend(found.map(|(seen, event)| example(name, title, seen, &event)));
     }
     figures
