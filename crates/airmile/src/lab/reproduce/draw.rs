@@ -136,6 +136,7 @@ where
         .axis_desc_style(("sans-serif", 13, &INK))
         .draw()
         .map_err(failed)?;
+    let logs = (figure.x.log, figure.y.log);
     for (series, colour) in figure.series.iter().zip(COLOURS.iter().cycle()) {
         match series.kind {
             Kind::Scatter => {
@@ -145,7 +146,7 @@ where
             }
             Kind::Curve | Kind::Cdf => {
                 let style = colour.stroke_width(2);
-                chart.draw_series(LineSeries::new(path(series), style)).map_err(failed)?;
+                chart.draw_series(LineSeries::new(path(series, logs), style)).map_err(failed)?;
             }
         }
     }
@@ -172,10 +173,12 @@ where
     Ok(())
 }
 
-/// The points of a line; a distribution goes up in steps.
-fn path(series: &Series) -> Vec<(f64, f64)> {
+/// The points of a line; a distribution goes up in steps. A logarithmic axis has
+/// no place for zero.
+fn path(series: &Series, logs: (bool, bool)) -> Vec<(f64, f64)> {
     if series.kind != Kind::Cdf {
-        return series.points.clone();
+        let drawn = series.points.iter().copied();
+        return drawn.filter(|(x, y)| (!logs.0 || *x > 0.0) && (!logs.1 || *y > 0.0)).collect();
     }
     let mut below = 0.0;
     let steps = series.points.iter().flat_map(|&(x, y)| {

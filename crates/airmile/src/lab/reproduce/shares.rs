@@ -155,8 +155,8 @@ fn figure_4(work: &Work<'_>) -> Result<Found> {
     let [(n, most, few, shares), (small_n, small_most, small_few, small_shares)] =
         [0, 1].map(|at| fractions(traces.get(at), scenario.cell.n_prb));
     const SMALL: &str = "an arm added after the first results, to see what the note before says";
-    const MIX: &str = "the traffic of the paper's cell is not known. Here each object fills TTIs but for its \
-     last: small shares come from small objects, of which its cell had more";
+    const MIX: &str = "the traffic of the paper's cell is not known. Here each object fills TTIs but for its last: small \
+    shares come from small objects, of which its cell had more (rows of objects a tenth as large)";
     let figure = Figure::new(
         "shares",
         "Shares of the resource blocks that users have, a busy cell",
@@ -217,8 +217,8 @@ fn figure_5(work: &Work<'_>) -> Result<Found> {
         let trace = run(&scenario).map_err(cannot)?;
         Ok((*cell, *app, own_shares(&trace, scenario.cell.n_prb)))
     })?;
-    const WRITTEN: &str = "iperf hands TCP 128 kB at a time, as the paper's: what is written at \
-                           once is sent at once";
+    const WRITTEN: &str = "the paper: more than 50 %, so no more than a least value. iperf hands TCP 128 kB at a time: what is \
+    written at once is sent at once";
     const DATAGRAMS: &str = "packets that come one by one leave one by one, in small blocks: our \
                              base station serves a queue at once and trims the block to it; those \
                              that the paper measured seem to wait until there is more, which it \

@@ -205,13 +205,13 @@ fn throughput_time(shares: &[(&Application, Vec<f64>)]) -> Figure {
     figure.caption(format!("n = {}, by the emulator's truth.", n.join(" and ")))
 }
 
-const SHARE: &str = "the shares are higher than the paper's: a player that fills the link with segments of \
-     4 s spends most of each in bursts, and a restart costs it a few round trips; the paper's \
-     segments were shorter (figure 7: 0.7 s), and its mix of conditions is not known";
+const SHARE: &str = "the shares are higher than the paper's: a player that fills the link with segments of 4 s spends \
+    most of each in bursts; segments of 1 s have less (rows below, and figure 6 by arms). The paper's \
+    round trips, segment lengths and mix of conditions are not known";
 /// An arm: the player's buffer is full, so that it pauses before each segment.
 const PAUSING: &str = "video, segments of 1 s, buffer full";
-const PAUSES: &str = "an arm added after the first results, set from figures 7 and 8 before its own \
-                      were seen";
+const PAUSES: &str =
+    "an arm added after the first results, set from figures 7 and 8 before its own were seen";
 const RULE: &str = "the rule was made for cells that give a user whole TTIs: of our five \
                     schedulers two split TTIs among users, and there it fails (rows by scheduler)";
 const MAX_CI: &str = "beside five full downloads the phone is not served for seconds; a queue that is \

@@ -93,7 +93,7 @@ fn shares_of_ttis() {
     assert_eq!(ours(&fig3, "whole TTIs: busy TTIs that one user has"), 100.0);
     assert!(ours(&fig3, "round robin: busy TTIs that one user has") < 50.0);
     let fig4 = rows("bursttracker-fig4");
-    let sum: f64 = fig4.iter().filter_map(|row| row.ours).sum();
+    let sum: f64 = fig4.iter().take(3).filter_map(|row| row.ours).sum();
     assert!((sum - 100.0).abs() < 1e-9, "{sum}");
     let fig5 = rows("bursttracker-fig5");
     let of = |what: &str| ours(&fig5, &format!("{what}: median share when scheduled"));
@@ -104,7 +104,7 @@ fn shares_of_ttis() {
 fn demand_of_files_and_video() {
     let rows = rows("bursttracker-fig6");
     assert!(ours(&rows, "file: mean link demand") > 0.0);
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 24);
 }
 
 #[test]

@@ -146,5 +146,5 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
 }
 
 const DEEP: &str = "the paper: below 50 % beyond 400 ms. What is left hangs on the queue, which it does not \
-                    give: a deep one carries over the time that TCP needs";
+                    give: a deep one carries over the time that TCP needs (rows of 50 packets)";
 const SHALLOW: &str = "an arm added after the first results, to see what the queue does";
