@@ -109,15 +109,15 @@ fn figure_3(work: &Work<'_>) -> Result<Found> {
         }
     }
     figures.push(shares);
-    let row = |(name, (n, one), ..): &(&str, (u64, u64), [Vec<(f64, f64)>; 2], Vec<f64>)| {
+    let rows = runs.iter().map(|(name, (n, one), ..)| {
         let row = Row::new(format!("{name}: busy TTIs that one user has"), "%", part(*one, *n));
         if *name == "whole TTIs" {
             row.paper(100.0).note("the figure shows it, without a number")
         } else {
             row.note("not the habit of the carriers that the paper measured")
         }
-    };
-    Ok(Found { rows: runs.iter().map(row).collect(), figures })
+    });
+    Ok(Found { rows: rows.collect(), figures })
 }
 
 /// By how much less an object has in the arm of small ones.
