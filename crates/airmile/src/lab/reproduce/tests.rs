@@ -124,7 +124,7 @@ fn flight_and_round_trip() {
 
 #[test]
 fn slow_starts() {
-    assert_eq!(rows("huang-fig15-16").len(), 7);
+    assert_eq!(rows("huang-fig15-16").len(), 10);
 }
 
 #[test]
