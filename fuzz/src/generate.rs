@@ -1,6 +1,11 @@
 //! Inputs: payloads of every message and version, and files of them.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+
 use airmile_decode::diag::{Message, dlf, frame, hdlc, msg};
+use airmile_emulate::net::{Packet, Transport};
+use airmile_emulate::tcp::{Flags, Literal, SackBlock, Segment};
 use rand::{Rng, RngExt};
 
 /// How the payload of a message begins, for each message and version.
@@ -201,4 +206,42 @@ timestamp,system_frame_index,slot_index,rnti,dci_format,frequency_length,transpo
 pub fn texts(rng: &mut impl Rng) -> [&'static str; 2] {
     let tables = [FALCON, NG_SCOPE, NR_SCOPE];
     [[QCAT_TEXT, QXDM_TEXT][rng.random_range(0..2)], tables[rng.random_range(0..3)]]
+}
+
+/// Packets of the emulator by name: a SYN with every option that one has, data
+/// behind a hole, a datagram.
+#[must_use]
+pub fn packets() -> [(&'static str, Vec<u8>); 3] {
+    let syn = Segment {
+        seq: 7,
+        flags: Flags { syn: true, ..Flags::default() },
+        window: 65_535,
+        mss_bytes: Some(1_460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        timestamps: Some((1, 0)),
+        ..Segment::default()
+    };
+    let blocks = [(2_000, 3_000), (5_000, 6_000)];
+    let blocks = blocks.map(|(start_seq, end_seq)| SackBlock { start_seq, end_seq });
+    let data = Segment {
+        seq: 8,
+        ack: 1_000,
+        flags: Flags { ack: true, psh: true, ..Flags::default() },
+        window: 500,
+        timestamps: Some((9, 4)),
+        sack: blocks.into_iter().collect(),
+        payload: 0..5,
+        literals: vec![Literal { offset: 0, bytes: Arc::from(&b"hello"[..]) }],
+        ..Segment::default()
+    };
+    let of = |transport| {
+        let end = |last, port| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), port);
+        Packet { src: end(1, 40_000), dst: end(2, 443), ip_id: 3, transport }.emit()
+    };
+    [
+        ("syn", of(Transport::Tcp(syn))),
+        ("sack", of(Transport::Tcp(data))),
+        ("datagram", of(Transport::Udp(b"hello".to_vec()))),
+    ]
 }

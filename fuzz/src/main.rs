@@ -208,6 +208,9 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("diag_packet", "log", &generate::packet(&logs[0]))?;
     write("mac_header", "sdu_and_padding", &[0x2c, 0x07, 0x67, 0, 0x23, 0x86, 0xc1, 0x1f])?;
     write("rlc_header", "status_with_nacks", &[0x02, 0x87, 0x26, 0x40])?;
+    for (name, packet) in generate::packets() {
+        write("emulated_packet", name, &packet)?;
+    }
     let families: [(&str, &[u16]); 9] = [
         ("pdsch", &[0xB126, 0xB132, 0xB173]),
         ("pdcch", &[0xB130]),

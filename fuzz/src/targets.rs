@@ -7,6 +7,7 @@ use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdl
 use airmile_decode::packet::{CaptureReader, Captured, Frame, dissect, link};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
+use airmile_emulate::{WireError, net};
 use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
 use airmile_model::{Direction, Record, Severity};
 
@@ -33,6 +34,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("sniffer", sniffer),
     ("capture", capture),
     ("packet", packet),
+    ("emulated_packet", emulated_packet),
 ];
 
 /// What a deframed stream held, for comparison.
@@ -352,4 +354,66 @@ pub fn packet(data: &[u8]) {
         assert!(packet.payload.len() <= data.len());
         assert!(packet.payload.len() as u64 <= u64::from(packet.payload_bytes));
     }
+}
+
+/// A packet of the emulator, as it is and with its lengths and checksums
+/// mended, without which little is reached; what was read is written again.
+pub fn emulated_packet(data: &[u8]) {
+    for bytes in [data.to_vec(), mended(data)] {
+        match net::Packet::parse(&bytes) {
+            Ok(packet) => {
+                let written = packet.emit();
+                assert_eq!(packet.ip_bytes() as usize, written.len());
+                assert!(written.len() <= bytes.len());
+                assert_eq!(net::Packet::parse(&written).as_ref(), Ok(&packet));
+            }
+            Err(WireError::Short { wanted, present, .. }) => assert!(present < wanted),
+            Err(WireError::Value { offset, .. } | WireError::Checksum { offset, .. }) => {
+                assert!(offset < bytes.len())
+            }
+        }
+    }
+}
+
+/// The bytes with version, lengths and checksums as they must be (RFC 791,
+/// 9293, 768), if there is room for them.
+fn mended(data: &[u8]) -> Vec<u8> {
+    const HEADER: usize = 20;
+    let mut bytes = data.to_vec();
+    bytes.truncate(usize::from(u16::MAX));
+    let length = bytes.len() as u16;
+    let tcp = bytes.get(9).is_some_and(|protocol| protocol % 2 == 0);
+    let (protocol, at) = if tcp { (6, HEADER + 16) } else { (17, HEADER + 6) };
+    if bytes.len() < at + 2 {
+        return bytes;
+    }
+    bytes[0] = 0x45;
+    bytes[2..4].copy_from_slice(&length.to_be_bytes());
+    bytes[9] = protocol;
+    bytes[10..12].fill(0);
+    let sum = ones_complement(&bytes[..HEADER], 0);
+    bytes[10..12].copy_from_slice(&sum);
+    if !tcp {
+        bytes[HEADER + 4..HEADER + 6].copy_from_slice(&(length - HEADER as u16).to_be_bytes());
+    }
+    bytes[at..at + 2].fill(0);
+    let mut pseudo = bytes[12..HEADER].to_vec();
+    pseudo.extend([0, protocol]);
+    pseudo.extend((length - HEADER as u16).to_be_bytes());
+    let start = u32::from(u16::from_be_bytes(ones_complement(&pseudo, 0)) ^ 0xffff);
+    let sum = ones_complement(&bytes[HEADER..], start);
+    bytes[at..at + 2].copy_from_slice(&sum);
+    bytes
+}
+
+/// RFC 1071, on top of `start`.
+fn ones_complement(bytes: &[u8], start: u32) -> [u8; 2] {
+    let mut sum = start;
+    for pair in bytes.chunks(2) {
+        sum += u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (!(sum as u16)).to_be_bytes()
 }

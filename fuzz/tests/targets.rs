@@ -54,4 +54,5 @@ bolero_targets!(
     sniffer,
     capture,
     packet,
+    emulated_packet,
 );

@@ -487,7 +487,8 @@ pub struct LabReproduceArgs {
     /// As little as runs everything: tells that it works, nothing more
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
-    /// Leave the rows there, as CSV and as the document
+    /// Leave rows (Parquet, CSV, JSON) and figures (SVG, their points as Parquet)
+    /// there, after each experiment
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }

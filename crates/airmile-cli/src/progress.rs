@@ -1,10 +1,11 @@
 //! Progress on standard error, once a command has run for two seconds.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use airmile::lab::reproduce::RunCount;
 use airmile::{Inputs, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -14,30 +15,24 @@ use crate::args::Global;
 const PATIENCE: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(100);
 
-/// Shows how far reading is until it is dropped.
-pub struct Shown {
-    /// What the facade counts in.
-    pub progress: Progress,
+/// A thread that draws until it is dropped.
+struct Drawer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Shown {
-    /// Starts to watch the reading of `inputs`.
-    pub fn start(global: &Global, inputs: &Inputs) -> Self {
-        let progress = Progress::default();
+impl Drawer {
+    fn start(global: &Global, draw: impl FnOnce(&AtomicBool) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let sizes = inputs.files.iter().chain(&inputs.transfers).map(std::fs::metadata);
-        let total: u64 = sizes.filter_map(|m| m.ok().map(|m| m.len())).sum();
         let thread = (!global.quiet).then(|| {
-            let (progress, stop) = (progress.clone(), stop.clone());
-            std::thread::spawn(move || watch(&progress, &stop, total))
+            let stop = stop.clone();
+            std::thread::spawn(move || draw(&stop))
         });
-        Self { progress, stop, thread }
+        Self { stop, thread }
     }
 }
 
-impl Drop for Shown {
+impl Drop for Drawer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -46,6 +41,79 @@ impl Drop for Shown {
             let _ = thread.join();
         }
     }
+}
+
+/// Shows how far reading is until it is dropped.
+pub struct Shown {
+    /// What the facade counts in.
+    pub progress: Progress,
+    _drawer: Drawer,
+}
+
+impl Shown {
+    /// Starts to watch the reading of `inputs`.
+    pub fn start(global: &Global, inputs: &Inputs) -> Self {
+        let progress = Progress::default();
+        let sizes = inputs.files.iter().chain(&inputs.transfers).map(std::fs::metadata);
+        let total: u64 = sizes.filter_map(|m| m.ok().map(|m| m.len())).sum();
+        let counted = progress.clone();
+        let drawer = Drawer::start(global, move |stop| watch(&counted, stop, total));
+        Self { progress, _drawer: drawer }
+    }
+}
+
+/// Shows how many runs of an experiment are done until it is dropped.
+pub struct Runs {
+    /// What the facade counts in.
+    pub count: RunCount,
+    experiment: Arc<Mutex<String>>,
+    _drawer: Drawer,
+}
+
+impl Runs {
+    /// Starts to watch.
+    pub fn start(global: &Global) -> Self {
+        let (count, experiment) = (RunCount::default(), Arc::new(Mutex::new(String::new())));
+        let (counted, named) = (count.clone(), Arc::clone(&experiment));
+        let drawer = Drawer::start(global, move |stop| watch_runs(&counted, &named, stop));
+        Self { count, experiment, _drawer: drawer }
+    }
+
+    /// An experiment begins.
+    pub fn begin(&self, experiment: String) {
+        *self.experiment.lock().unwrap_or_else(PoisonError::into_inner) = experiment;
+    }
+}
+
+/// Draws each experiment that has run for longer than the patience.
+fn watch_runs(count: &RunCount, experiment: &Mutex<String>, stop: &AtomicBool) {
+    let (mut name, mut waited) = (String::new(), Duration::ZERO);
+    let mut bar: Option<ProgressBar> = None;
+    while !stop.load(Ordering::Relaxed) {
+        let now = experiment.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if now != name {
+            bar.take().inspect(ProgressBar::finish_and_clear);
+            (name, waited) = (now, Duration::ZERO);
+        }
+        waited += STEP;
+        if waited > PATIENCE {
+            let bar = bar.get_or_insert_with(|| runs_bar(&name));
+            bar.set_length(count.of() as u64);
+            bar.set_position(count.done() as u64);
+        }
+        std::thread::park_timeout(STEP);
+    }
+    bar.take().inspect(ProgressBar::finish_and_clear);
+}
+
+fn runs_bar(experiment: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    let style = "{spinner} {msg}: {pos} of {len} runs [{bar:30}]";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar.set_message(experiment.to_owned());
+    bar
 }
 
 fn watch(progress: &Progress, stop: &AtomicBool, total: u64) {

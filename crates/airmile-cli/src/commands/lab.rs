@@ -1,12 +1,17 @@
 //! `airmile lab`.
 
-use airmile::lab::reproduce::{Reproduction, Row, Size, experiments, reproduce, write_rows};
+use std::path::Path;
+
+use airmile::lab::reproduce::{
+    Experiment, Follower, Reproduction, Row, Size, experiments, reproduce, write_files,
+};
 use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;
 
 use crate::Outcome;
 use crate::args::{Global, LabCommand, LabReproduceArgs};
 use crate::output::{self, percent, table};
+use crate::progress::Runs;
 
 pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
     match command {
@@ -98,9 +103,7 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<()> {
         if global.json {
             return output::json("lab_experiments", serde_json::json!({ "experiments": list }));
         }
-        let row = |e: &airmile::lab::reproduce::Experiment| {
-            vec![e.name.to_owned(), e.source.to_owned(), e.what.to_owned()]
-        };
+        let row = |e: &Experiment| vec![e.name.to_owned(), e.source.to_owned(), e.what.to_owned()];
         let header = ["experiment", "from", "what it shows"];
         return output::print(&table(&header, &[0, 1, 2], list.iter().map(row).collect()));
     }
@@ -109,16 +112,28 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<()> {
         (_, true) => Size::Full,
         _ => Size::Default,
     };
-    let told = &mut |experiment: &airmile::lab::reproduce::Experiment| {
-        if global.verbose > 0 {
-            output::warn(global, &format!("running {}", experiment.name));
-        }
-    };
-    let done = reproduce(&args.names, size, told)?;
-    if let Some(dir) = &args.output {
-        write_rows(&done, dir)?;
-    }
+    let shown = Runs::start(global);
+    let mut following = Following { shown: &shown, dir: args.output.as_deref() };
+    let done = reproduce(&args.names, size, &shown.count, &mut following)?;
+    drop(shown);
     if global.json { output::json("lab_reproduce", &done) } else { output::print(&text(&done)) }
+}
+
+/// Shows where it is, and leaves the files after each experiment: who interrupts
+/// keeps those that had ended.
+struct Following<'a> {
+    shown: &'a Runs,
+    dir: Option<&'a Path>,
+}
+
+impl Follower for Following<'_> {
+    fn begins(&mut self, experiment: &Experiment, at: usize, of: usize) {
+        self.shown.begin(format!("{} ({at} of {of})", experiment.name));
+    }
+
+    fn ended(&mut self, so_far: &Reproduction) -> airmile::Result<()> {
+        self.dir.map_or(Ok(()), |dir| write_files(so_far, dir).map(|_| ()))
+    }
 }
 
 /// A value with about three digits.

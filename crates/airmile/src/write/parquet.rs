@@ -13,7 +13,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
-use crate::table::{BATCH_ROWS, RecordColumns, TableRow, arrow_schema};
+use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, TableRow, arrow_schema};
 
 /// Name, documentation and columns of a table.
 type TableOf = (&'static str, &'static str, Vec<Column>);
@@ -77,6 +77,21 @@ fn empty_schema() -> SchemaRef {
     Arc::new(Schema::empty())
 }
 
+/// A table as the bytes of a Parquet file; `path` is for an error's words.
+pub(crate) fn write_table(path: &Path, table: &ArrowTable) -> Result<Vec<u8>> {
+    let refused = |e| refused(path, &e);
+    let mut writer = ArrowWriter::try_new(Vec::new(), table.schema.clone(), Some(properties()))
+        .map_err(refused)?;
+    for batch in &table.batches {
+        writer.write(batch).map_err(refused)?;
+    }
+    writer.into_inner().map_err(refused)
+}
+
+fn properties() -> WriterProperties {
+    WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build()
+}
+
 struct Table {
     path: PathBuf,
     columns: RecordColumns,
@@ -87,10 +102,7 @@ struct Table {
 impl Table {
     fn create(path: PathBuf, schema: SchemaRef) -> Result<Self> {
         let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .build();
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties()))
             .map_err(|e| refused(&path, &e))?;
         Ok(Self { path, columns: RecordColumns::new(schema), rows: 0, writer })
     }

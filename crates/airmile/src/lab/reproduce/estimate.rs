@@ -12,12 +12,18 @@ pub(super) struct Estimate {
     pub(super) interval: Option<(f64, f64)>,
 }
 
+/// Finite values in order.
+pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
 /// The value below which a share `p` of the values lies, interpolated. Its
 /// interval is free of a distribution: the order statistics that enclose it by
 /// the binomial's normal approximation; with few values, the least and the most.
 pub(super) fn quantile(values: &[f64], p: f64) -> Estimate {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = sorted(values);
     let n = sorted.len() as u64;
     let Some(last) = sorted.len().checked_sub(1) else {
         return Estimate { value: f64::NAN, n, interval: None };

@@ -6,7 +6,10 @@
 //! function that runs them and gives rows.
 
 mod demand;
+mod draw;
 mod estimate;
+mod figure;
+mod follow;
 mod in_flight;
 mod monitor;
 mod players;
@@ -25,8 +28,11 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use estimate::Estimate;
+use runs::Work;
 
-pub use write::write_rows;
+pub use figure::{Axis, Figure, Kind, MAX_POINTS, Reference, Series};
+pub use follow::{Follower, RunCount};
+pub use write::write_files;
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -61,7 +67,13 @@ pub struct Experiment {
     /// What it shows.
     pub what: &'static str,
     #[serde(skip)]
-    run: fn(Size) -> Result<Vec<Row>>,
+    run: fn(&Work<'_>) -> Result<Found>,
+}
+
+/// What an experiment gives.
+struct Found {
+    rows: Vec<Row>,
+    figures: Vec<Figure>,
 }
 
 /// What an experiment gave for one value of a paper.
@@ -119,6 +131,9 @@ pub struct Reproduced {
     pub what: &'static str,
     /// Its rows.
     pub rows: Vec<Row>,
+    /// Its figures: drawn and written as points, no part of the document.
+    #[serde(skip)]
+    pub figures: Vec<Figure>,
 }
 
 /// What was run, and what it gave.
@@ -152,14 +167,15 @@ const EXPERIMENTS: &[Experiment] = &[
     players::FIGURE_24,
 ];
 
-/// Runs experiments by their names, or all; each is told before it begins.
+/// Runs experiments by their names, or all, counting their runs in `runs`.
 ///
 /// # Errors
-/// No such experiment, or one that cannot be run.
+/// No such experiment, one that cannot be run, or what the follower says.
 pub fn reproduce(
     names: &[String],
     size: Size,
-    told: &mut dyn FnMut(&Experiment),
+    runs: &RunCount,
+    follower: &mut dyn Follower,
 ) -> Result<Reproduction> {
     let all = names.is_empty() || names.iter().any(|name| name == "all");
     let unknown = |name: &&String| {
@@ -171,14 +187,17 @@ pub fn reproduce(
         return Err(Error::Option(format!("no experiment `{name}`; there are {known}")));
     }
     let wanted = EXPERIMENTS.iter().filter(|e| all || names.iter().any(|name| name == e.name));
-    let mut experiments = Vec::new();
-    for experiment in wanted {
-        told(experiment);
-        let rows = (experiment.run)(size)?;
-        let Experiment { name, source, what, .. } = *experiment;
-        experiments.push(Reproduced { name, source, what, rows });
+    let wanted: Vec<&Experiment> = wanted.collect();
+    let mut done = Reproduction { size, experiments: Vec::new() };
+    for (at, experiment) in wanted.iter().enumerate() {
+        runs.begin();
+        follower.begins(experiment, at + 1, wanted.len());
+        let Found { rows, figures } = (experiment.run)(&Work { size, runs })?;
+        let Experiment { name, source, what, .. } = **experiment;
+        done.experiments.push(Reproduced { name, source, what, rows, figures });
+        follower.ended(&done)?;
     }
-    Ok(Reproduction { size, experiments })
+    Ok(done)
 }
 
 #[cfg(test)]

@@ -23,6 +23,12 @@ pub(super) struct Seen {
     pub(super) arrived_ip_bytes: Vec<(i64, u32)>,
     /// Time stamps from the phone at the monitor: when, and TSval.
     pub(super) stamps: Vec<(i64, u32)>,
+    /// The same where they leave the phone: no uplink is between.
+    pub(super) phone_stamps: Vec<(i64, u32)>,
+    /// Data for the phone at the monitor: when, sequence number, bytes.
+    pub(super) data: Vec<(i64, u32, u32)>,
+    /// What the phone acknowledges at the monitor: when, up to which number.
+    pub(super) acks: Vec<(i64, u32)>,
 }
 
 struct Monitor {
@@ -32,6 +38,9 @@ struct Monitor {
     arrivals: Vec<(i64, u32)>,
     arrived_ip_bytes: Vec<(i64, u32)>,
     stamps: Vec<(i64, u32)>,
+    phone_stamps: Vec<(i64, u32)>,
+    data: Vec<(i64, u32, u32)>,
+    acks: Vec<(i64, u32)>,
 }
 
 impl Monitor {
@@ -59,11 +68,21 @@ impl Sink for Monitor {
                 if let (false, Some((ts_val, _))) = (to_phone, segment.timestamps) {
                     self.stamps.push((at_ns, ts_val));
                 }
+                if !to_phone && segment.flags.ack {
+                    self.acks.push((at_ns, segment.ack));
+                } else if to_phone && segment.payload_bytes() > 0 {
+                    self.data.push((at_ns, segment.seq, segment.payload_bytes()));
+                }
                 self.study(at_ns, packet);
             }
             CapturePoint::Phone if to_phone && segment.payload_bytes() > 0 => {
                 self.arrivals.push((at_ns, segment.payload_bytes()));
                 self.arrived_ip_bytes.push((at_ns, packet.ip_bytes()));
+            }
+            CapturePoint::Phone if !to_phone => {
+                if let Some((ts_val, _)) = segment.timestamps {
+                    self.phone_stamps.push((at_ns, ts_val));
+                }
             }
             _ => {}
         }
@@ -74,11 +93,30 @@ impl Sink for Monitor {
 /// that the scenario has there.
 pub(super) fn watch(scenario: &Scenario, options: &StudyOptions) -> Result<Seen> {
     let study = PacketStudy::new(StudyOptions { tables: Tables::ALL, ..options.clone() });
-    let (rows, stamps) = (Vec::new(), Vec::new());
-    let (arrivals, arrived_ip_bytes) = (Vec::new(), Vec::new());
-    let mut monitor = Monitor { study, rows, offset: 0, arrivals, arrived_ip_bytes, stamps };
+    let mut monitor = Monitor {
+        study,
+        rows: Vec::new(),
+        offset: 0,
+        arrivals: Vec::new(),
+        arrived_ip_bytes: Vec::new(),
+        stamps: Vec::new(),
+        phone_stamps: Vec::new(),
+        data: Vec::new(),
+        acks: Vec::new(),
+    };
     let outcome = run_into(scenario, &mut monitor).map_err(cannot)?;
-    let Monitor { study, mut rows, arrivals, arrived_ip_bytes, stamps, .. } = monitor;
+    let Monitor { study, mut rows, arrivals, arrived_ip_bytes, stamps, phone_stamps, .. } = monitor;
+    let (data, acks) = (monitor.data, monitor.acks);
     let summary = study.finish_with(&mut |row| rows.push(row));
-    Ok(Seen { outcome, rows, summary, arrivals, arrived_ip_bytes, stamps })
+    Ok(Seen {
+        outcome,
+        rows,
+        summary,
+        arrivals,
+        arrived_ip_bytes,
+        stamps,
+        phone_stamps,
+        data,
+        acks,
+    })
 }

@@ -8,6 +8,8 @@ use airmile_infer::burst::BurstOptions;
 use airmile_infer::transfer::Timeline;
 use airmile_model::{Direction, Record, Transfer, VerdictThresholds};
 
+use super::Size;
+use super::follow::RunCount;
 use crate::error::{Error, Result};
 
 /// Every scheduler of the emulator.
@@ -36,32 +38,43 @@ pub(super) fn cannot(error: impl std::fmt::Display) -> Error {
     Error::Option(format!("an experiment cannot be run: {error}"))
 }
 
-/// Does a piece of work for each item on all cores; results in the items' order.
-pub(super) fn for_each<T: Sync, R: Send>(
-    items: &[T],
-    work: impl Fn(&T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let take = || {
-        while let Some((at, item)) = {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            items.get(at).map(|item| (at, item))
-        } {
-            let result = work(item);
-            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            done.push((at, result));
-        }
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores.min(items.len()) {
-            scope.spawn(take);
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
+/// How much an experiment runs, and where it tells how far it is.
+pub(super) struct Work<'a> {
+    pub(super) size: Size,
+    pub(super) runs: &'a RunCount,
+}
+
+impl Work<'_> {
+    /// Does a piece of work for each item on all cores; results in the items' order.
+    pub(super) fn for_each<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        work: impl Fn(&T) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        self.runs.expect(items.len());
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        let take = || {
+            while let Some((at, item)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                items.get(at).map(|item| (at, item))
+            } {
+                let result = work(item);
+                self.runs.ended();
+                let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                done.push((at, result));
+            }
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..cores.min(items.len()) {
+                scope.spawn(take);
+            }
+        });
+        let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        done.sort_by_key(|(at, _)| *at);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
 }
 
 /// Throughput time and Active time in ms of a run's downlink transfers, summed,

@@ -1,13 +1,15 @@
 use super::*;
 
 /// Rows of an experiment, as little as it can run.
-fn rows(name: &str) -> Vec<Row> {
+fn rows(name: &'static str) -> Vec<Row> {
     let names = [name.to_owned()];
-    let mut told = Vec::new();
-    let done = reproduce(&names, Size::Quick, &mut |e| told.push(e.name)).unwrap();
-    assert_eq!(told, [name]);
+    let (runs, mut told) = (RunCount::default(), Told::default());
+    let done = reproduce(&names, Size::Quick, &runs, &mut told).unwrap();
+    assert_eq!(told, Told { begun: vec![(name, 1, 1)], ended: 1 });
+    assert!(runs.done() > 0 && runs.done() == runs.of(), "{} of {}", runs.done(), runs.of());
     assert_eq!(done.experiments.len(), 1);
-    let rows = done.experiments.into_iter().next().unwrap().rows;
+    let Reproduced { rows, figures, .. } = done.experiments.into_iter().next().unwrap();
+    check_figures(name, &figures);
     for row in &rows {
         assert!(row.ours.is_none_or(f64::is_finite), "{name}: {row:?}");
         assert_eq!(row.ratio.is_some(), row.paper.is_some() && row.ours.is_some(), "{row:?}");
@@ -18,6 +20,45 @@ fn rows(name: &str) -> Vec<Row> {
     rows
 }
 
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    begun: Vec<(&'static str, usize, usize)>,
+    ended: usize,
+}
+
+impl Follower for Told {
+    fn begins(&mut self, experiment: &Experiment, at: usize, of: usize) {
+        self.begun.push((experiment.name, at, of));
+    }
+
+    fn ended(&mut self, so_far: &Reproduction) -> Result<()> {
+        self.ended = so_far.experiments.len();
+        Ok(())
+    }
+}
+
+/// Figures have names of their own, units, points within bounds, and are drawn.
+fn check_figures(experiment: &str, figures: &[Figure]) {
+    assert!(!figures.is_empty(), "{experiment}");
+    let names: std::collections::HashSet<&str> = figures.iter().map(|f| f.name).collect();
+    assert_eq!(names.len(), figures.len(), "{experiment}");
+    for figure in figures {
+        let name = format!("{experiment}-{}", figure.name);
+        assert!(figure.series.iter().any(|s| !s.points.is_empty()), "{name} is empty");
+        assert!(figure.series.iter().all(|s| s.points.len() <= MAX_POINTS), "{name}");
+        for axis in [&figure.x, &figure.y] {
+            assert!(axis.label.contains('(') || axis.label.contains("R_ss"), "{name}: {axis:?}");
+        }
+        assert!(!figure.caption.is_empty(), "{name}");
+        let drawn = draw::svg(figure).unwrap();
+        assert!(drawn.contains(figure.x.label), "{name}");
+        if let Ok(dir) = std::env::var("AIRMILE_FIGURES") {
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(format!("{dir}/{name}.svg"), drawn).unwrap();
+        }
+    }
+}
+
 fn ours(rows: &[Row], what: &str) -> f64 {
     let found = rows.iter().find(|row| row.what == what);
     found.and_then(|row| row.ours).unwrap_or_else(|| panic!("no `{what}` in {rows:#?}"))
@@ -25,7 +66,8 @@ fn ours(rows: &[Row], what: &str) -> f64 {
 
 #[test]
 fn names_are_checked_and_scenarios_read() {
-    let error = reproduce(&["fig99".to_owned()], Size::Quick, &mut |_| {}).unwrap_err();
+    let names = ["fig99".to_owned()];
+    let error = reproduce(&names, Size::Quick, &RunCount::default(), &mut ()).unwrap_err();
     assert!(error.to_string().contains("bursttracker-table1"), "{error}");
 }
 
@@ -51,7 +93,7 @@ fn shares_of_ttis() {
     assert_eq!(ours(&fig3, "whole TTIs: busy TTIs that one user has"), 100.0);
     assert!(ours(&fig3, "round robin: busy TTIs that one user has") < 50.0);
     let fig4 = rows("bursttracker-fig4");
-    let sum: f64 = fig4.iter().filter_map(|row| row.ours).sum();
+    let sum: f64 = fig4.iter().take(3).filter_map(|row| row.ours).sum();
     assert!((sum - 100.0).abs() < 1e-9, "{sum}");
     let fig5 = rows("bursttracker-fig5");
     let of = |what: &str| ours(&fig5, &format!("{what}: median share when scheduled"));
@@ -62,7 +104,7 @@ fn shares_of_ttis() {
 fn demand_of_files_and_video() {
     let rows = rows("bursttracker-fig6");
     assert!(ours(&rows, "file: mean link demand") > 0.0);
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 24);
 }
 
 #[test]
@@ -82,7 +124,7 @@ fn flight_and_round_trip() {
 
 #[test]
 fn slow_starts() {
-    assert_eq!(rows("huang-fig15-16").len(), 7);
+    assert_eq!(rows("huang-fig15-16").len(), 10);
 }
 
 #[test]
@@ -116,11 +158,45 @@ fn rows_become_files() {
     let dir = tempfile::tempdir().unwrap();
     let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 3.0], 0.5)).paper(4.0);
     let rows = vec![row];
-    let one = Reproduced { name: "x", source: "y", what: "z", rows };
+    let axes = (Axis::new("time (ms)"), Axis::new("share (%)"));
+    let figure = Figure::new("f", "a figure", axes.0, axes.1)
+        .with(Series::curve("ours", vec![(1.0, 2.0), (3.0, 4.0)]))
+        .paper_x("its value", 5.0);
+    let one = Reproduced { name: "x", source: "y", what: "z", rows, figures: vec![figure] };
     let done = Reproduction { size: Size::Quick, experiments: vec![one] };
-    let files = write_rows(&done, dir.path()).unwrap();
+    let files = write_files(&done, dir.path()).unwrap();
+    let names: Vec<_> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
+    let expected = [
+        "reproduce.csv",
+        "reproduce.json",
+        "reproduce.parquet",
+        "reproduce_series.parquet",
+        "x-f.svg",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), files.len(), "no part is left");
+    check_parquet(&files[2], 1, 12, "ratio", "`ours` / `paper`.");
+    check_parquet(
+        &files[3],
+        3,
+        9,
+        "x",
+        "Place along the bottom axis; null: a value of the paper for any x.",
+    );
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let expected = "experiment,source,what,unit,paper,ours,ratio,n,low,high,note,size\n\
-                    x,y,a thing,ms,4,2,0.5,2,1,3,,quick\n";
+                    x,y,a thing,ms,4.0,2.0,0.5,2,1.0,3.0,,quick\n";
     assert_eq!(text, expected);
+}
+
+fn check_parquet(path: &std::path::Path, rows: usize, columns: usize, name: &str, doc: &str) {
+    let file = std::fs::File::open(path).unwrap();
+    let builder = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
+    let builder = builder.unwrap();
+    let schema = builder.schema().clone();
+    let batches = builder.build().unwrap().map(std::result::Result::unwrap);
+    assert_eq!(batches.map(|batch| batch.num_rows()).sum::<usize>(), rows);
+    assert_eq!(schema.fields().len(), columns);
+    assert!(schema.fields().iter().all(|field| field.metadata().contains_key("doc")), "{schema}");
+    assert_eq!(schema.field_with_name(name).unwrap().metadata()["doc"], doc);
 }

@@ -4,8 +4,9 @@ use airmile_emulate::run;
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 
 use super::estimate::{Estimate, quantile};
-use super::runs::{cannot, error_percent, estimate, for_each, truth};
-use super::{Experiment, Row, Size, table1};
+use super::figure::{Axis, Figure, Series};
+use super::runs::{Work, cannot, error_percent, estimate, truth};
+use super::{Experiment, Found, Row, table1};
 use crate::error::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -30,16 +31,24 @@ const THRESHOLDS: [(f64, f64); 9] = [
 
 const NOTE: &str = "the paper says that its rule is not sensitive, and gives no numbers";
 
-fn run_all(size: Size) -> Result<Vec<Row>> {
+fn run_all(work: &Work<'_>) -> Result<Found> {
     let mut rows = Vec::new();
+    let mut figure = Figure::new(
+        "error",
+        "The paper's rule under other thresholds",
+        Axis::new("threshold (% of the resource blocks)").from(0.0, 100.0),
+        Axis::new("median error of throughput time (%)"),
+    );
+    let mut runs = 0;
     for application in ["file", "video"] {
         // Other seeds than table 1 has.
-        let mut cases = table1::cases(application, size.of(1, 4, 20), size)?;
+        let mut cases = table1::cases(application, work.size.of(1, 4, 20), work.size)?;
         cases.retain(|case| case.scheduler == "whole TTIs");
         for case in &mut cases {
             case.scenario.seed += 1_000;
         }
-        let errors = for_each(&cases, |case| {
+        runs = cases.len();
+        let errors = work.for_each(&cases, |case| {
             let trace = run(&case.scenario).map_err(cannot)?;
             let (true_ms, _) = truth(&trace.transfers);
             Ok(THRESHOLDS.map(|(start_threshold, end_threshold)| {
@@ -63,6 +72,22 @@ fn run_all(size: Size) -> Result<Vec<Row>> {
                 format!("{application}: median error, over {start:.0} % to under {end:.0} %");
             rows.push(Row::new(what, "%", *median).note(NOTE));
         }
+        let curve = |of: fn(&(f64, f64)) -> Option<f64>| {
+            let both = THRESHOLDS.iter().zip(&medians);
+            let points = both.filter_map(|(t, median)| Some((100.0 * of(t)?, median.value)));
+            let mut points: Vec<_> = points.collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            points
+        };
+        let ends = curve(|(start, end)| (*start == 0.9).then_some(*end));
+        let starts = curve(|(start, end)| (*end == 0.4).then_some(*start));
+        figure = figure
+            .with(Series::curve(format!("{application}: end threshold, start at 90 %"), ends))
+            .with(Series::curve(format!("{application}: start threshold, end at 40 %"), starts));
     }
-    Ok(rows)
+    figure = figure
+        .paper_x("its end threshold", 40.0)
+        .paper_x("its start threshold", 90.0)
+        .caption(format!("n = {runs} runs of each application, in cells that give whole TTIs."));
+    Ok(Found { rows, figures: vec![figure] })
 }

@@ -6,9 +6,10 @@ use airmile_emulate::{LinkTrace, Scenario};
 use airmile_infer::tcp::StudyOptions;
 
 use super::estimate::mean;
+use super::figure::{Axis, Figure, Series};
 use super::monitor::watch;
-use super::runs::{cannot, for_each, read};
-use super::{Experiment, Row, Size};
+use super::runs::{Work, cannot, read};
+use super::{Experiment, Found, Row, Size};
 use crate::error::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -75,45 +76,75 @@ fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
     Ok(100.0 * bytes as f64 / offered as f64)
 }
 
-fn run_all(size: Size) -> Result<Vec<Row>> {
+/// Queues in bytes: the scenario's, and one of an arm added after the first
+/// results, 50 packets, about the bandwidth times 60 ms.
+const QUEUES: [(&str, Option<u64>); 2] = [("", None), (", queue of 50 packets", Some(75_000))];
+
+/// A point of the figure.
+#[derive(Clone, Copy, PartialEq)]
+struct Point {
+    queue: usize,
+    variation: f64,
+    rtt_ms: u32,
+}
+
+fn run_all(work: &Work<'_>) -> Result<Found> {
     let base = read(SCENARIO)?;
-    let mut cases = Vec::new();
-    for variation in VARIATIONS {
-        for rtt_ms in RTTS_MS {
-            for n in 0..size.of(1, 3, 10) {
-                let seed = 54_000 + n;
-                let mut scenario = Scenario { seed, ..base.clone() };
-                scenario.core.rtt_ms = rtt_ms;
-                if size == Size::Quick {
-                    scenario.duration_ms = 8_000;
-                }
-                let trace = Arc::new(link(seed, variation, u64::from(base.duration_ms))?);
-                scenario.link.dl_trace = Some(Arc::clone(&trace));
-                cases.push((variation, rtt_ms, scenario, trace));
-            }
+    let mut points = Vec::new();
+    for queue in 0..QUEUES.len() {
+        for variation in VARIATIONS {
+            points.extend(RTTS_MS.map(|rtt_ms| Point { queue, variation, rtt_ms }));
         }
     }
-    let found = for_each(&cases, |(variation, rtt_ms, scenario, trace)| {
-        Ok((*variation, *rtt_ms, utilisation(scenario, trace)?))
-    })?;
+    let mut cases = Vec::new();
+    for point in &points {
+        for n in 0..work.size.of(1, 3, 10) {
+            let seed = 54_000 + n;
+            let mut scenario = Scenario { seed, ..base.clone() };
+            scenario.core.rtt_ms = point.rtt_ms;
+            if let Some(bytes) = QUEUES[point.queue].1 {
+                scenario.cell.queue_bytes = bytes;
+            }
+            if work.size == Size::Quick {
+                scenario.duration_ms = 8_000;
+            }
+            let trace = Arc::new(link(seed, point.variation, u64::from(base.duration_ms))?);
+            scenario.link.dl_trace = Some(Arc::clone(&trace));
+            cases.push((*point, scenario, trace));
+        }
+    }
+    let found = work
+        .for_each(&cases, |(point, scenario, trace)| Ok((*point, utilisation(scenario, trace)?)))?;
     let mut rows = Vec::new();
-    for variation in VARIATIONS {
-        for rtt_ms in RTTS_MS {
-            let own = found.iter().filter(|(v, rtt, _)| (*v, *rtt) == (variation, rtt_ms));
-            let values: Vec<f64> = own.map(|(.., value)| *value).collect();
-            let percent = 100.0 * variation;
-            let what = format!("utilisation, RTT {rtt_ms} ms, bandwidth +-{percent:.0} %");
-            let row = Row::new(what, "%", mean(&values));
+    let mut figure = Figure::new(
+        "utilisation",
+        "Utilisation of a bandwidth that changes every 500 ms",
+        Axis::new("round trip (ms)"),
+        Axis::new("utilisation (%)").from(0.0, 102.0),
+    )
+    .paper_point("over 95 % under small round trips", 50.0, 95.0)
+    .paper_point("below 50 % beyond 400 ms", 400.0, 50.0)
+    .caption(format!("n = {} runs for each point; means.", work.size.of(1, 3, 10)));
+    for curve in points.chunk_by(|a, b| (a.queue, a.variation) == (b.queue, b.variation)) {
+        let mut drawn = Vec::new();
+        let Some(Point { queue, variation, .. }) = curve.first().copied() else { continue };
+        let name = format!("bandwidth +-{:.0} %{}", 100.0 * variation, QUEUES[queue].0);
+        for point in curve {
+            let values: Vec<f64> = found.iter().filter(|(p, _)| p == point).map(|f| f.1).collect();
+            let rtt_ms = point.rtt_ms;
+            drawn.push((f64::from(rtt_ms), mean(&values).value));
+            let row = Row::new(format!("utilisation, RTT {rtt_ms} ms, {name}"), "%", mean(&values));
             rows.push(match rtt_ms {
                 ..=50 => row.paper(95.0).note("the paper: over 95 % under small RTTs"),
-                401.. => row.paper(50.0).note(
-                    "the paper: below 50 % beyond 400 ms. What is left hangs on the queue, which \
-                     it does not give: a deep one carries over the time that TCP needs; and on \
-                     the delay that it varies by packet, which may reorder: ours does not",
-                ),
+                401.. => row.paper(50.0).note(if queue == 0 { DEEP } else { SHALLOW }),
                 _ => row,
             });
         }
+        figure = figure.with(Series::curve(name, drawn));
     }
-    Ok(rows)
+    Ok(Found { rows, figures: vec![figure] })
 }
+
+const DEEP: &str = "the paper: below 50 % beyond 400 ms. What is left hangs on the queue, which it does not \
+                    give: a deep one carries over the time that TCP needs (rows of 50 packets)";
+const SHALLOW: &str = "an arm added after the first results, to see what the queue does";
