@@ -2,7 +2,12 @@
 
 use airmile_model::radio::LTE_BANDWIDTHS_PRB;
 
-use super::{Competing, RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic};
+use super::{Competing, PathConfig, RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic};
+use crate::quic::QuicConfig;
+use crate::tcp::Config;
+
+/// Whether something is fine; the field, and what it may be.
+type Check = (bool, &'static str, &'static str);
 
 /// Whether a text is a TDD pattern that carries data both ways.
 fn is_tdd_pattern(text: &str) -> bool {
@@ -99,10 +104,34 @@ impl Scenario {
                 "sizes and rates above 0, windows of 10 segments or more",
             ),
         ];
-        match checks.into_iter().find(|(fine, ..)| !fine) {
+        match checks.into_iter().chain(self.traffic_checks()).find(|(fine, ..)| !fine) {
             Some((_, field, why)) => Err(ScenarioError::OutOfRange { field, why }),
             None => Ok(()),
         }
+    }
+
+    /// What window senders do without: beside them it is refused, not ignored.
+    fn traffic_checks(&self) -> [Check; 6] {
+        let alone = self.traffic.is_empty();
+        let plain = |path: &PathConfig| alone || *path == PathConfig::default();
+        let why = "not beside traffic: window senders know no loss, jitter or rate limit";
+        [
+            (plain(&self.core.down), "core.down", why),
+            (plain(&self.core.up), "core.up", why),
+            (alone || self.proxy.is_none(), "proxy", "not beside traffic: use apps"),
+            (alone || self.others.is_empty(), "others", "not beside traffic: use apps"),
+            (alone || self.cell.numerology == 0, "cell.numerology", "0 beside traffic: use apps"),
+            (
+                alone || !self.has_transport_settings(),
+                "phone_tcp, server_tcp or quic",
+                "not beside traffic: window senders are no transport",
+            ),
+        ]
+    }
+
+    fn has_transport_settings(&self) -> bool {
+        let tcp = Config::default();
+        self.phone_tcp != tcp || self.server_tcp != tcp || self.quic != QuicConfig::default()
     }
 
     /// Other phones with transports.
