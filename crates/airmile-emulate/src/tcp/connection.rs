@@ -267,6 +267,7 @@ impl Connection {
         self.take_ack(now_ns, segment, 0, 1);
         self.state = State::Established;
         self.receiver.acks.now = true;
+        self.sender.on_established();
         self.sender.event(now_ns, EventKind::Established);
     }
 
@@ -307,6 +308,7 @@ impl Connection {
         self.take_ack(now_ns, segment, start, ack);
         if self.state == State::SynReceived && self.sender.una > 0 {
             self.state = State::Established;
+            self.sender.on_established();
             self.sender.event(now_ns, EventKind::Established);
         }
         if length > 0 {
