@@ -66,3 +66,21 @@ fn what_window_senders_do_not_honour_is_refused() {
     check(&|s| s.cell.numerology = 1, "cell.numerology:");
     check(&|s| s.server_tcp.sack = false, "phone_tcp, server_tcp or quic:");
 }
+
+#[test]
+fn what_lies_deeper_is_checked_too() {
+    let check = |toml: &str, field: &str| {
+        let error = Scenario::from_toml(toml).and_then(|s| s.validate()).unwrap_err().to_string();
+        assert!(error.contains(field), "{toml}: {error}");
+    };
+    let other = |link: &str| format!("[[others]]\napps = []\n{link}");
+    check(&other("link = { snr_mean_db = nan }"), "others.link: snr_mean_db");
+    check(&other("link = { fading_coherence_ms = 0.0 }"), "others.link: fading_coherence_ms");
+    check(&other("link = { bler_target = 7.0 }"), "others.link: bler_target");
+    check(&other("core = { down = { loss = 7.0 } }"), "others.core");
+    check("[cell.secondary]\nn_prb = 7", "cell.secondary.n_prb");
+    check("[cell.secondary]\npci = 504", "cell.secondary.pci");
+    check("[cell.secondary]\nsnr_offset_db = nan", "cell.secondary.snr_offset_db");
+    check("[server_tcp]\nmss_bytes = 65535", "server_tcp.mss_bytes");
+    check("[phone_tcp]\nmss_bytes = 0", "phone_tcp.mss_bytes");
+}

@@ -2,12 +2,37 @@
 
 use airmile_model::radio::LTE_BANDWIDTHS_PRB;
 
-use super::{Competing, PathConfig, RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic};
+use super::{
+    Competing, LinkConfig, PathConfig, RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic,
+};
 use crate::quic::QuicConfig;
 use crate::tcp::Config;
 
 /// Whether something is fine; the field, and what it may be.
 type Check = (bool, &'static str, &'static str);
+
+/// An IPv4 packet has 65,535 bytes at most (RFC 791), 20 of them its header and
+/// up to 60 TCP's.
+const MAX_MSS_BYTES: u16 = 65_535 - 20 - 60;
+
+/// The first field of a link that is out of range, and what it may be.
+fn link_fault(link: &LinkConfig) -> Option<&'static str> {
+    let finite = f64::is_finite;
+    let spread = |sigma_db: f64| sigma_db.is_finite() && sigma_db >= 0.0;
+    let positive = |ms: f64| ms.is_finite() && ms > 0.0;
+    let checks = [
+        (finite(link.snr_mean_db), "snr_mean_db: a finite number"),
+        (finite(link.ul_snr_mean_db), "ul_snr_mean_db: a finite number"),
+        (finite(link.rsrp_mean_dbm), "rsrp_mean_dbm: a finite number"),
+        (spread(link.fading_sigma_db), "fading_sigma_db: 0 or more"),
+        (spread(link.shadowing_sigma_db), "shadowing_sigma_db: 0 or more"),
+        (spread(link.subband_sigma_db), "subband_sigma_db: 0 or more"),
+        (positive(link.fading_coherence_ms), "fading_coherence_ms: above 0"),
+        (positive(link.shadowing_coherence_ms), "shadowing_coherence_ms: above 0"),
+        (link.bler_target > 0.0 && link.bler_target < 0.5, "bler_target: between 0 and 0.5"),
+    ];
+    checks.into_iter().find(|(fine, _)| !fine).map(|(_, why)| why)
+}
 
 /// Whether a text is a TDD pattern that carries data both ways.
 fn is_tdd_pattern(text: &str) -> bool {
@@ -104,7 +129,12 @@ impl Scenario {
                 "sizes and rates above 0, windows of 10 segments or more",
             ),
         ];
-        match checks.into_iter().chain(self.traffic_checks()).find(|(fine, ..)| !fine) {
+        match checks
+            .into_iter()
+            .chain(self.traffic_checks())
+            .chain(self.nested_checks())
+            .find(|(fine, ..)| !fine)
+        {
             Some((_, field, why)) => Err(ScenarioError::OutOfRange { field, why }),
             None => Ok(()),
         }
@@ -127,6 +157,35 @@ impl Scenario {
                 "not beside traffic: window senders are no transport",
             ),
         ]
+    }
+
+    /// The same of what lies deeper: other phones, the secondary carrier, TCP.
+    fn nested_checks(&self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        for other in &self.others {
+            let fault = other.link.as_ref().and_then(link_fault);
+            checks.push((fault.is_none(), "others.link", fault.unwrap_or("possible")));
+            let why = "loss of 0 to 1, rates and queues above 0";
+            checks.push((other.core.is_possible(), "others.core", why));
+            checks.push((other.apps.len() <= 200, "others.apps", "at most 200"));
+        }
+        if let Some(second) = &self.cell.secondary {
+            let users: usize = second.competing.iter().map(|c| usize::from(c.users())).sum();
+            let offset_db = second.snr_offset_db;
+            let possible = second.competing.iter().all(Competing::is_possible);
+            checks.extend([
+                (second.pci < 504, "cell.secondary.pci", "below 504"),
+                (offset_db.is_finite(), "cell.secondary.snr_offset_db", "a finite number"),
+                (possible, "cell.secondary.competing", "means above 0"),
+                (users <= 2_000, "cell.secondary.competing", "at most 2000 users"),
+            ]);
+        }
+        let fits = |config: &Config| (1..=MAX_MSS_BYTES).contains(&config.mss_bytes);
+        checks.extend([
+            (fits(&self.phone_tcp), "phone_tcp.mss_bytes", "1 to 65455"),
+            (fits(&self.server_tcp), "server_tcp.mss_bytes", "1 to 65455"),
+        ]);
+        checks
     }
 
     fn has_transport_settings(&self) -> bool {
