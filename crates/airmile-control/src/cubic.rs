@@ -167,6 +167,11 @@ impl Controller for Cubic {
         self.w_max = 0.0;
     }
 
+    fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
+        self.on_rto(now_ns, flight_size_bytes, false);
+        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
+    }
+
     fn on_spurious(&mut self, _now_ns: i64) {
         if self.window.undo()
             && let Some((w_max, cwnd_prior, epoch)) = self.before.take()
