@@ -5,7 +5,7 @@ mod support;
 use airmile_control::ControllerKind;
 use airmile_emulate::tcp::{
     Config, Connection, Event, EventKind, LossDetection, ReceiveConfig, Retransmission, RtoConfig,
-    RttSource, State,
+    RttSource, Segment, State,
 };
 use proptest::prelude::*;
 use support::{LinkConfig, MS, Pair};
@@ -586,4 +586,40 @@ fn after_a_lost_syn_sending_begins_with_one_segment_and_3_s() {
     check(1, 0, (1, 3 * SECOND), (10, 200 * MS));
     // The client's timer expires, too, when the answer is lost.
     check(0, 1, (1, 3 * SECOND), (1, 3 * SECOND));
+}
+
+#[test]
+fn only_the_next_number_resets_and_only_the_window_tells_the_time() {
+    let (mut client, mut server, now_ns) = opened(&config(RENO), 0, 0);
+    server.write(100);
+    let data = server.poll_transmit(now_ns).unwrap();
+    // Beyond the window, with a timestamp of a day ahead: answered, not believed.
+    let (val, ecr) = data.timestamps.unwrap();
+    let stray = Segment {
+        seq: data.seq.wrapping_add(1 << 26),
+        timestamps: Some((val.wrapping_add(86_400_000), ecr)),
+        ..data.clone()
+    };
+    // Before the window: an old copy with such a timestamp.
+    let old = Segment { seq: data.seq.wrapping_sub(50), payload: 0..10, ..stray.clone() };
+    for segment in [stray, old] {
+        client.handle_segment(now_ns, &segment);
+        assert!(client.poll_transmit(now_ns).is_some());
+    }
+    client.handle_segment(now_ns, &data);
+    assert_eq!(client.readable_bytes(), 100, "it is not older than the stray one");
+    // A reset within the window, but not at its begin: a challenge ACK.
+    let reset = |ahead: u32| Segment {
+        seq: data.seq.wrapping_add(100 + ahead),
+        flags: airmile_emulate::tcp::Flags { rst: true, ..Default::default() },
+        payload: 0..0,
+        literals: Vec::new(),
+        ..data.clone()
+    };
+    while client.poll_transmit(now_ns).is_some() {}
+    client.handle_segment(now_ns, &reset(1));
+    let challenge = client.poll_transmit(now_ns).unwrap();
+    assert_eq!((client.state(), challenge.ack), (State::Established, data.seq + 100));
+    client.handle_segment(now_ns, &reset(0));
+    assert_eq!(client.state(), State::Closed);
 }
