@@ -72,7 +72,10 @@ impl Cubic {
     fn avoid(&mut self, now_ns: i64, ack: &Ack, acked_bytes: u64) {
         let cwnd = self.cwnd_segments();
         let fresh = self.begin_epoch(now_ns);
-        let epoch = self.epoch.get_or_insert(fresh);
+        let epoch = self.epoch.get_or_insert_with(|| {
+            self.w_max = fresh.w_max;
+            fresh
+        });
         let acked = acked_bytes as f64 / self.window.mss_bytes as f64;
         let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
         epoch.w_est += alpha * acked / cwnd;
@@ -158,8 +161,15 @@ impl Controller for Cubic {
             let reduced = self.reduced(flight_size_bytes);
             self.window.reduce(reduced, self.window.mss_bytes);
         }
-        // RFC 9438, 4.8: a new epoch begins after the slow start.
+        // RFC 9438, 4.8: the epoch after the slow start begins at its plateau,
+        // K = 0 and W_max = cwnd, wherever the window was before the timeout.
         self.epoch = None;
+        self.w_max = 0.0;
+    }
+
+    fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
+        self.on_rto(now_ns, flight_size_bytes, false);
+        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
     }
 
     fn on_spurious(&mut self, _now_ns: i64) {
@@ -275,6 +285,24 @@ mod tests {
         cubic.on_spurious(0);
         assert_eq!(cubic.cwnd_bytes(), 70 * MSS);
         assert!((cubic.w_max - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn after_a_timeout_the_epoch_begins_at_its_plateau() {
+        // W_max 100, ssthresh 70: slow start ends at 70 segments, far below.
+        let mut cubic = Cubic::new(MSS, 100 * MSS, false);
+        cubic.on_rto(0, 100 * MSS, false);
+        cubic.on_rto(0, 100 * MSS, true);
+        cubic.on_ack(0, &ack(69));
+        assert_eq!(cubic.cwnd_bytes(), 70 * MSS);
+        cubic.on_ack(0, &ack(1));
+        let epoch = cubic.epoch.unwrap();
+        assert_eq!((epoch.k, epoch.w_max, epoch.w_est.round()), (0.0, 70.0, 70.0));
+        // 4.7 looks back at this epoch's W_max, not at the one before.
+        assert_eq!(cubic.w_max, 70.0);
+        // 4.9: a timeout for nothing gives the old plateau back.
+        cubic.on_spurious(0);
+        assert_eq!((cubic.w_max, cubic.cwnd_bytes()), (0.0, 100 * MSS));
     }
 
     #[test]

@@ -93,6 +93,10 @@ pub trait Controller: std::fmt::Debug + Send + Sync {
     /// same data before (RFC 5681, 3.1: `ssthresh` is then held).
     fn on_rto(&mut self, now_ns: i64, flight_size_bytes: u64, again: bool);
 
+    /// All was lost for a long time: as after a timeout, but the window is QUIC's
+    /// least, two datagrams (RFC 9002, 7.6.2).
+    fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64);
+
     /// The last [`on_congestion`](Self::on_congestion) or [`on_rto`](Self::on_rto)
     /// was for nothing: all had arrived (RFC 4015).
     fn on_spurious(&mut self, now_ns: i64);

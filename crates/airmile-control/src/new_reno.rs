@@ -18,9 +18,11 @@ impl NewReno {
         Self { window: Window::new(mss_bytes, initial_window_bytes), acked_bytes: 0 }
     }
 
-    /// RFC 5681 (4): half of what was in flight, two segments at least.
+    /// RFC 5681 (4): half of what was in flight, two segments at least. Not of
+    /// more than the window: what was lost before a timeout still counts as
+    /// flight (2), though the network holds it no more.
     fn half(&self, flight_size_bytes: u64) -> u64 {
-        (flight_size_bytes / 2).max(2 * self.window.mss_bytes)
+        (flight_size_bytes.min(self.window.cwnd_bytes) / 2).max(2 * self.window.mss_bytes)
     }
 }
 
@@ -59,6 +61,11 @@ impl Controller for NewReno {
             self.window.reduce(self.half(flight_size_bytes), self.window.mss_bytes);
         }
         self.acked_bytes = 0;
+    }
+
+    fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
+        self.on_rto(now_ns, flight_size_bytes, false);
+        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
     }
 
     fn on_spurious(&mut self, _now_ns: i64) {
@@ -127,6 +134,19 @@ mod tests {
         assert_eq!(reno.ssthresh_bytes(), 5_500, "held when the timer expires again");
         reno.on_ack(0, &ack(1));
         assert_eq!(reno.cwnd_bytes(), 2 * MSS);
+    }
+
+    #[test]
+    fn a_timeout_halves_the_window_at_most_and_persistent_congestion_leaves_two() {
+        // 100 segments lost, the window 4 since: ssthresh is 2 segments, not 50.
+        let mut reno = NewReno::new(MSS, 4 * MSS);
+        reno.on_rto(0, 100 * MSS, false);
+        assert_eq!((reno.cwnd_bytes(), reno.ssthresh_bytes()), (MSS, 2 * MSS));
+        for kind in [crate::ControllerKind::NewReno, crate::ControllerKind::default()] {
+            let mut control = kind.build(MSS, 20 * MSS);
+            control.on_persistent_congestion(0, 20 * MSS);
+            assert_eq!(control.cwnd_bytes(), 2 * MSS, "{kind:?}");
+        }
     }
 
     #[test]

@@ -140,6 +140,11 @@ impl Downlink {
         self.n_prb
     }
 
+    /// How many of its users, the first ones, have bearers.
+    pub(crate) const fn bearers(&self) -> usize {
+        self.bearers
+    }
+
     /// Goes through a TTI; gives the blocks sent.
     pub(crate) fn step(&mut self, tti: i64, bearers: &mut [Bearer]) -> Vec<Sent> {
         let reports = is_cqi_occasion(tti);
@@ -306,7 +311,7 @@ impl User {
             (None, Some(bearer)) => {
                 let end = &mut bearer.enb;
                 let (receiver, sender) = (&mut end.receiver, &mut end.sender);
-                MacPdu::fill(tbs_bytes, control.to_vec(), receiver, sender, tti)
+                MacPdu::fill(tbs_bytes, control.to_vec(), receiver, sender, tti, false)
             }
             (None, None) => return None,
         };

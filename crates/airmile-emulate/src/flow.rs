@@ -1,6 +1,8 @@
 //! Transfers: a phone that asks, a server that sends, and the other way round
-//! for an upload. Simple and deterministic: nothing is lost on the way, so there
-//! is no loss recovery and no congestion avoidance. It is no TCP.
+//! for an upload. Simple and deterministic: the core network loses nothing, so
+//! there is no loss recovery and no congestion avoidance. It is no TCP: what a
+//! full queue drops is missing for good, and a transfer that misses a byte does
+//! not end.
 
 use std::collections::VecDeque;
 
@@ -39,7 +41,7 @@ enum Kind {
     /// Application data; `last` of its transfer.
     Data { payload: u64, sent: i64, last: bool },
     /// Acknowledges data of which the last packet was sent in a TTI.
-    Ack { payload: u64, sent: i64, last: bool },
+    Ack { payload: u64, sent: i64 },
 }
 
 /// When data may be sent.
@@ -162,6 +164,9 @@ pub(crate) struct Flow {
     unacknowledged: (u64, u32),
     /// Bytes of the current transfer that have arrived.
     arrived: u64,
+    /// Application bytes of the current transfer that its receiver has, as far
+    /// as the phone knows.
+    received: u64,
     ended: Vec<Ended>,
     from_phone: VecDeque<Packet>,
     from_server: VecDeque<Packet>,
@@ -216,6 +221,7 @@ impl Flow {
             sender: DataSender { pace, unsent: 0 },
             unacknowledged: (0, 0),
             arrived: 0,
+            received: 0,
             ended: Vec::new(),
             from_phone: VecDeque::new(),
             from_server: VecDeque::new(),
@@ -263,6 +269,7 @@ impl Flow {
         let Some((id, bytes)) = self.planned.pop_front() else { return };
         self.current = Some((id, bytes, now));
         self.arrived = 0;
+        self.received = 0;
         match self.dir {
             Direction::Ul => self.sender.unsent = bytes,
             Direction::Dl => {
@@ -290,16 +297,24 @@ impl Flow {
             Kind::Data { payload, sent, last } => {
                 self.arrived += payload;
                 self.acknowledge(dir, payload, sent, last);
-                if last && dir == Direction::Dl {
-                    self.end(now);
-                }
+                self.count(dir, payload, now);
             }
-            Kind::Ack { payload, sent, last } => {
+            Kind::Ack { payload, sent } => {
                 self.sender.on_ack(payload, sent, now);
-                if last && dir == Direction::Dl {
-                    self.end(now);
-                }
+                self.count(dir, payload, now);
             }
+        }
+    }
+
+    /// The phone gets data, or learns that the server has: with the last byte
+    /// the transfer ends.
+    fn count(&mut self, dir: Direction, payload: u64, now: i64) {
+        if dir != Direction::Dl {
+            return;
+        }
+        self.received += payload;
+        if self.current.as_ref().is_some_and(|(_, bytes, _)| self.received >= *bytes) {
+            self.end(now);
         }
     }
 
@@ -308,7 +323,7 @@ impl Flow {
         let (bytes, packets) = self.unacknowledged;
         self.unacknowledged = (bytes + payload, packets + 1);
         if last || self.unacknowledged.1 >= 2 {
-            let kind = Kind::Ack { payload: self.unacknowledged.0, sent, last };
+            let kind = Kind::Ack { payload: self.unacknowledged.0, sent };
             let ack = Packet { flow: self.index, bytes: HEADER_BYTES, kind };
             match dir {
                 Direction::Dl => self.from_phone.push_back(ack),

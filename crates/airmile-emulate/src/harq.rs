@@ -131,11 +131,6 @@ impl<B> Harq<B> {
         let transmission = Transmission { harq_id, ndi: process.ndi, rv, mcs, retx, crc_ok };
         Some((transmission, if gone { process.block.take() } else { None }))
     }
-
-    /// Whether no block waits for a retransmission.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.processes.iter().all(|process| process.block.is_none())
-    }
 }
 
 #[cfg(test)]

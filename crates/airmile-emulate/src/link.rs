@@ -1,6 +1,8 @@
 //! A radio link: fading, channel quality reports, the choice of MCS, and
 //! whether a block is received.
 
+use std::collections::VecDeque;
+
 use airmile_model::Modulation;
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 
@@ -237,7 +239,8 @@ pub(crate) struct LinkAdaptation {
     bler_target: f64,
     outer_loop_db: f64,
     reported_snr_db: f64,
-    in_flight: Option<(i64, f64)>,
+    /// Reports on their way, by TTI of use.
+    in_flight: VecDeque<(i64, f64)>,
     /// SNRs in dB from which each CQI is reported.
     cqi_floors_db: [f64; 15],
 }
@@ -252,7 +255,7 @@ impl LinkAdaptation {
             bler_target,
             outer_loop_db: 0.0,
             reported_snr_db,
-            in_flight: None,
+            in_flight: VecDeque::new(),
             cqi_floors_db,
         }
     }
@@ -260,15 +263,15 @@ impl LinkAdaptation {
     /// Takes the channel of a TTI: every few, the phone reports it, and some
     /// TTIs later the base station uses the report.
     pub(crate) fn observe(&mut self, tti: i64, snr_db: f64) {
-        if let Some((due, reported)) = self.in_flight
+        while let Some(&(due, reported)) = self.in_flight.front()
             && due <= tti
         {
             self.reported_snr_db = reported;
-            self.in_flight = None;
+            self.in_flight.pop_front();
         }
-        if is_cqi_occasion(tti) && self.in_flight.is_none() {
+        if is_cqi_occasion(tti) {
             let reported = quantise_cqi(&self.cqi_floors_db, snr_db);
-            self.in_flight = Some((tti + CQI_DELAY_TTIS, reported));
+            self.in_flight.push_back((tti + CQI_DELAY_TTIS, reported));
         }
     }
 
@@ -338,6 +341,22 @@ mod tests {
             let bler = first_bler(mean_db);
             assert!((bler - 0.1).abs() < 0.02, "{mean_db} dB: {bler}");
         }
+    }
+
+    #[test]
+    fn every_report_is_used_six_ttis_later() {
+        let mut link = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, 1.0);
+        let mut used = Vec::new();
+        // Each report tells another CQI: 1, 4, 7, ... dB.
+        for tti in 0..40 {
+            let before = link.reported_snr_db;
+            link.observe(tti, 1.0 + 3.0 * tti.div_euclid(5) as f64);
+            if link.reported_snr_db != before {
+                used.push(tti);
+            }
+        }
+        // The first one tells the CQI of the start again.
+        assert_eq!(used, [11, 16, 21, 26, 31, 36]);
     }
 
     #[test]

@@ -9,6 +9,11 @@ pub(crate) const DATA_LCID: u8 = 3;
 pub(crate) const TIMING_ADVANCE: u8 = 29;
 /// Short BSR (table 6.2.1-2).
 pub(crate) const SHORT_BSR: u8 = 29;
+/// Long BSR (table 6.2.1-2).
+pub(crate) const LONG_BSR: u8 = 30;
+/// Bytes of a short BSR, and of a long one, with their subheaders (6.1.3.1).
+pub(crate) const SHORT_BSR_BYTES: u32 = 2;
+const LONG_BSR_BYTES: u32 = 4;
 /// Padding (tables 6.2.1-1 and 6.2.1-2).
 const PADDING: u8 = 31;
 
@@ -19,7 +24,8 @@ pub(crate) const LEAST_BLOCK_BYTES: u32 = 12;
 /// A MAC PDU: what a transport block carries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MacPdu {
-    /// Control elements, by LCID. All used here have one byte.
+    /// Control elements, by LCID. All used here have one byte, but for the long
+    /// BSR, which has three.
     pub(crate) control: Vec<u8>,
     pub(crate) pdus: Vec<Pdu>,
     /// Padding bytes, its subheader apart.
@@ -31,13 +37,15 @@ pub(crate) struct MacPdu {
 }
 
 impl MacPdu {
-    /// Fills a block: control elements, a STATUS PDU, then data.
+    /// Fills a block: control elements, a STATUS PDU, then data. What is left
+    /// takes a padding BSR if the phone sends it (`uplink`) and it has none.
     pub(crate) fn fill(
         tbs_bytes: u32,
         control: Vec<u8>,
         receiver: &mut AmReceiver,
         sender: &mut AmSender,
         tti: i64,
+        uplink: bool,
     ) -> Self {
         let mut block = Self::default();
         // A control element is a subheader of one byte and one byte.
@@ -55,6 +63,9 @@ impl MacPdu {
             left -= last_bytes.map_or(0, length_field_bytes) + 1 + pdu.size_bytes();
             last_bytes = Some(pdu.size_bytes());
             block.pdus.push(pdu);
+        }
+        if uplink && !block.has_bsr() {
+            left -= block.add_padding_bsr(left);
         }
         block.pad(left, last_bytes);
         block
@@ -88,14 +99,22 @@ impl MacPdu {
         }
     }
 
-    /// Puts a short BSR into padding, if there is room (5.4.5, Padding BSR).
-    pub(crate) fn add_padding_bsr(&mut self) -> bool {
-        let fits = self.padding_bytes >= 2 && !self.control.contains(&SHORT_BSR);
-        if fits {
-            self.padding_bytes -= 2;
-            self.control.push(SHORT_BSR);
-        }
-        fits
+    /// Puts a BSR where `left` bytes would be padding: the long one where it
+    /// fits, else the short one; gives its bytes (5.4.5, Padding BSR; one logical
+    /// channel group has data).
+    fn add_padding_bsr(&mut self, left: u32) -> u32 {
+        let (lcid, bytes) = match left {
+            LONG_BSR_BYTES.. => (LONG_BSR, LONG_BSR_BYTES),
+            SHORT_BSR_BYTES.. => (SHORT_BSR, SHORT_BSR_BYTES),
+            _ => return 0,
+        };
+        self.control.push(lcid);
+        bytes
+    }
+
+    /// Whether a block of the phone's has a BSR.
+    pub(crate) fn has_bsr(&self) -> bool {
+        self.control.iter().any(|lcid| matches!(*lcid, SHORT_BSR | LONG_BSR))
     }
 
     /// Bytes of MAC SDUs: all belong to the data bearer.
@@ -140,13 +159,19 @@ mod tests {
     use crate::rlc::Sdu;
     use crate::scenario::RlcConfig;
 
-    /// Fills a block from a queue of one SDU; gives padding and subheaders.
     fn fill(sdu_bytes: u32, tbs_bytes: u32, control: &[u8]) -> (u32, String) {
+        fill_way(sdu_bytes, tbs_bytes, control, false)
+    }
+
+    /// Fills a block from a queue of one SDU; gives padding and subheaders.
+    fn fill_way(sdu_bytes: u32, tbs_bytes: u32, control: &[u8], uplink: bool) -> (u32, String) {
         let mut receiver = AmReceiver::new(RlcConfig::default());
         let mut sender = AmSender::new(RlcConfig::default());
         sender.push(Sdu { id: 0, bytes: sdu_bytes });
-        let block = MacPdu::fill(tbs_bytes, control.to_vec(), &mut receiver, &mut sender, 0);
-        let control_bytes = 2 * block.control.len() as u32;
+        let block =
+            MacPdu::fill(tbs_bytes, control.to_vec(), &mut receiver, &mut sender, 0, uplink);
+        let long = if block.control.contains(&LONG_BSR) { 2 } else { 0 };
+        let control_bytes = 2 * block.control.len() as u32 + long;
         let lengths = if block.tail_padding { length_field_bytes(block.sdu_bytes()) } else { 0 };
         let subheaders = block.front_padding + 1 + lengths + u32::from(block.tail_padding);
         let total = control_bytes + subheaders + block.sdu_bytes() + block.padding_bytes;
@@ -165,5 +190,20 @@ mod tests {
         assert_eq!(fill(200, 206, &[]), (0, "3:202 31".into()));
         assert_eq!(fill(1_000, 200, &[]), (0, "3:199".into()));
         assert_eq!(fill(1_000, 200, &[TIMING_ADVANCE]), (0, "29 3:197".into()));
+    }
+
+    #[test]
+    fn padding_of_the_phone_holds_the_bsr_that_fits() {
+        let fill = |tbs_bytes, control: &[u8]| fill_way(100, tbs_bytes, control, true);
+        assert_eq!(fill(103, &[]), (0, "3:102".into()));
+        assert_eq!(fill(104, &[]), (0, "31 3:102".into()));
+        // Two spare bytes are a short BSR, four a long one.
+        assert_eq!(fill(105, &[]), (0, "29 3:102".into()));
+        assert_eq!(fill(106, &[]), (0, "31 29 3:102".into()));
+        assert_eq!(fill(107, &[]), (0, "30 3:102".into()));
+        assert_eq!(fill(109, &[]), (0, "31 31 30 3:102".into()));
+        assert_eq!(fill(110, &[]), (1, "30 3:102 31".into()));
+        // One that is there already is enough.
+        assert_eq!(fill(110, &[SHORT_BSR]), (3, "29 3:102 31".into()));
     }
 }

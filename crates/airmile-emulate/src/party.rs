@@ -20,7 +20,7 @@ use crate::workload::{AppEvent, AppEventKind, EndHost, Server, UnderWay};
 pub(crate) const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 /// The servers' network (TEST-NET-3, RFC 5737); each application has its own.
-const fn server_address(app: usize) -> Ipv4Addr {
+pub(crate) const fn server_address(app: usize) -> Ipv4Addr {
     Ipv4Addr::new(203, 0, 113, (app % 254) as u8 + 1)
 }
 

@@ -1,17 +1,19 @@
 //! A whole run in virtual time: cell, core network and transfers together.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddrV4;
 
 use airmile_model::{Direction, Record, Stamp, Transfer, TransferTruth, TruthRun, TtiIndex};
 
 use crate::cell::{Cell, CellTruth, EPOCH_NS};
 use crate::flow::{Ended, Flow, Packet};
 use crate::frame::Frame;
+use crate::net;
 use crate::party::{self, Notebook};
 use crate::rlc::Sdu;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::senders::Senders;
-use crate::simulation::{Simulation, Sink};
+use crate::simulation::{DropPoint, PDCP_HEADER_BYTES, Simulation, Sink};
 use crate::truth::{CellUse, throughput_time_ms};
 
 /// What a run leaves.
@@ -250,11 +252,11 @@ impl Run {
                 self.to_enb.push(now, packet);
             }
             while let Some(packet) = self.flows[n].poll_phone() {
-                self.transmit(Direction::Ul, packet);
+                self.transmit(Direction::Ul, packet, sink);
             }
         }
         while let Some(packet) = self.to_enb.pop(now) {
-            self.transmit(Direction::Dl, packet);
+            self.transmit(Direction::Dl, packet, sink);
         }
         self.cell.step();
         while let Some(record) = self.cell.poll_record() {
@@ -270,13 +272,21 @@ impl Run {
         }
     }
 
-    /// Puts a packet into the queue before the air.
-    fn transmit(&mut self, dir: Direction, packet: Packet) {
+    /// Puts a packet into the queue before the air. One that finds no room is
+    /// told and gone: its sender has no loss recovery, its transfer no end.
+    fn transmit(&mut self, dir: Direction, packet: Packet, sink: &mut impl Sink) {
         let sdu = Sdu { id: self.next_id, bytes: packet.bytes };
         self.next_id += 1;
-        self.on_air.insert(sdu.id, packet);
         self.bytes[dir as usize].0 += u64::from(sdu.bytes);
-        self.cell.push(0, dir, sdu);
+        if self.cell.push(0, dir, sdu) {
+            self.on_air.insert(sdu.id, packet);
+        } else {
+            let point = match dir {
+                Direction::Dl => DropPoint::BaseStation,
+                Direction::Ul => DropPoint::Phone,
+            };
+            sink.dropped(self.cell.now_ns(), 0, point, &stand_in(dir, &packet, sdu.id));
+        }
     }
 
     fn finish(self) -> Outcome {
@@ -308,6 +318,20 @@ impl Run {
             truth,
         }
     }
+}
+
+/// A packet without a transport, as the IP packet of its size that a sink is
+/// shown: flow `n` of the scenario has port `443 + n` at the server.
+fn stand_in(dir: Direction, packet: &Packet, number: u64) -> net::Packet {
+    let server_port = u16::try_from(packet.flow).unwrap_or(0).wrapping_add(443);
+    let phone = SocketAddrV4::new(party::PHONE, 40_000);
+    let server = SocketAddrV4::new(party::server_address(packet.flow), server_port);
+    let (src, dst) = if dir == Direction::Dl { (server, phone) } else { (phone, server) };
+    let headers = PDCP_HEADER_BYTES + net::IPV4_HEADER_BYTES + net::UDP_HEADER_BYTES;
+    let payload = vec![0; packet.bytes.saturating_sub(headers) as usize];
+    // Sixteen bits, as the field has.
+    let ip_id = (number % 0x1_0000) as u16;
+    net::Packet { src, dst, ip_id, transport: net::Transport::Udp(payload) }
 }
 
 /// A transfer as its application timed it.

@@ -32,6 +32,9 @@ impl QueueTruth {
             (_, _, true) => TtiState::Active,
             (_, _, false) => TtiState::Contention,
         };
+        if state == TtiState::Underflow && self.departed {
+            self.end_burst();
+        }
         self.departed = (self.departed || leaves) && state != TtiState::Underflow;
         let before_first_tx = Some(state == TtiState::Contention && !self.departed);
         if state == TtiState::LastActive {
@@ -48,6 +51,25 @@ impl QueueTruth {
             }
             _ => self.runs.push(run),
         }
+    }
+
+    /// The queue was emptied by an acknowledgement of what was to be sent again:
+    /// the burst has ended with its last departure.
+    fn end_burst(&mut self) {
+        let last = self.runs.iter().rposition(|run| run.state == TtiState::Active);
+        let Some(last) = last else { return };
+        for run in &mut self.runs[last + 1..] {
+            run.before_first_tx = Some(true);
+        }
+        let run = &mut self.runs[last];
+        if run.n_tti == 1 {
+            run.state = TtiState::LastActive;
+            return;
+        }
+        run.n_tti -= 1;
+        let tti = run.tti.plus(run.n_tti.into());
+        let end = TruthRun { tti, n_tti: 1, state: TtiState::LastActive, ..run.clone() };
+        self.runs.insert(last + 1, end);
     }
 
     pub(crate) fn into_runs(self) -> Vec<TruthRun> {
@@ -108,5 +130,25 @@ mod tests {
         assert_eq!(runs[3].before_first_tx, Some(false));
         assert_eq!(throughput_time_ms(&runs, TtiIndex(0), TtiIndex(8)), 3.0);
         assert_eq!(throughput_time_ms(&runs, TtiIndex(3), TtiIndex(4)), 1.0);
+    }
+
+    #[test]
+    fn a_burst_that_an_acknowledgement_empties_ends_with_its_last_departure() {
+        let mut truth = QueueTruth::default();
+        let ttis = [(9, 5, true), (9, 5, true), (5, 5, false), (0, 0, false)];
+        for (tti, (before, after, leaves)) in ttis.into_iter().enumerate() {
+            truth.observe(tti as i64, before, after, leaves);
+        }
+        let runs = truth.into_runs();
+        let got: Vec<_> =
+            runs.iter().map(|r| (r.tti.0, r.n_tti, r.state.as_str(), r.before_first_tx)).collect();
+        let expected = [
+            (0, 1, "ACTIVE", Some(false)),
+            (1, 1, "LAST_ACTIVE", Some(false)),
+            (2, 1, "CONTENTION", Some(true)),
+            (3, 1, "UNDERFLOW", Some(false)),
+        ];
+        assert_eq!(got, expected);
+        assert_eq!(throughput_time_ms(&runs, TtiIndex(0), TtiIndex(4)), 1.0);
     }
 }

@@ -10,14 +10,14 @@ use crate::cell::RlcEnd;
 use crate::frame::Frame;
 use crate::harq::{Harq, Transmission};
 use crate::link::{Fading, LinkAdaptation, Mcs, linear};
-use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR};
+use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR, SHORT_BSR_BYTES};
 use crate::random::Random;
 use crate::scenario::{LinkConfig, LinkTrace, Scenario, UplinkConfig};
 use std::sync::Arc;
 
-/// TTIs from a grant to its transmission, and from a transmission to when the
-/// base station can act on it (TS 36.213, 8).
-const GRANT_TTIS: i64 = 4;
+/// TTIs from a transmission to when the base station can act on it (chosen here:
+/// as from a grant to its transmission, TS 36.213, 8).
+const NOTICE_TTIS: i64 = 4;
 
 /// Bytes granted on a scheduling request, whose sender's need is unknown
 /// (chosen here: holds a buffer status report and a TCP acknowledgement).
@@ -26,11 +26,14 @@ const SR_GRANT_BYTES: u64 = 80;
 /// periodicBSR-Timer (TS 36.331, MAC-MainConfig; chosen here: sf5).
 const BSR_PERIOD_TTIS: i64 = 5;
 
+/// retxBSR-Timer (TS 36.331, MAC-MainConfig: the least, sf320).
+const BSR_RETX_TTIS: i64 = 320;
+
 /// What the base station is to learn of the phone's buffer.
 #[derive(Debug, Clone, Copy)]
 enum Notice {
-    /// A scheduling request.
-    Request,
+    /// A scheduling request, sent in a TTI.
+    Request { sent: i64 },
     /// A BSR of this many bytes, sent in a TTI.
     Report { bytes: u64, sent: i64 },
 }
@@ -78,11 +81,66 @@ pub(crate) struct Uplink {
     grants: VecDeque<(i64, Assigned)>,
     /// Bytes of recent grants by TTI of transmission.
     granted: VecDeque<(i64, u64)>,
-    last_grant: i64,
+    /// Last TTI that was granted.
+    last_granted: i64,
     /// What the base station believes to be waiting.
     believed_bytes: u64,
     notices: VecDeque<(i64, Notice)>,
-    last_bsr: i64,
+    bsr: BsrState,
+}
+
+/// The phone's side of buffer status reporting (TS 36.321, 5.4.5).
+#[derive(Debug, Clone)]
+struct BsrState {
+    /// A BSR is triggered and not cancelled.
+    triggered: bool,
+    /// A scheduling request is pending (5.4.4): a regular BSR had no grant.
+    request: bool,
+    /// Data was there when a TTI ended.
+    had_data: bool,
+    /// When periodicBSR-Timer and retxBSR-Timer run out.
+    periodic_due: Option<i64>,
+    retx_due: Option<i64>,
+}
+
+impl BsrState {
+    const fn new() -> Self {
+        Self {
+            triggered: false,
+            request: false,
+            had_data: false,
+            periodic_due: None,
+            retx_due: None,
+        }
+    }
+
+    /// Begins a TTI with data waiting or not, and with a grant or not.
+    fn tick(&mut self, tti: i64, has_data: bool, granted: bool) {
+        let due = |timer: Option<i64>| timer.is_some_and(|due| due <= tti);
+        if due(self.periodic_due) {
+            self.periodic_due = None;
+            self.triggered = true;
+        }
+        // Regular: data for an empty buffer, or no grant came for a long time.
+        if has_data && (!self.had_data || due(self.retx_due)) {
+            self.triggered = true;
+            self.request |= !granted;
+        }
+        if due(self.retx_due) {
+            self.retx_due = None;
+        }
+    }
+
+    /// A block for new data is built, with a BSR in it, or with all that waits.
+    const fn on_block(&mut self, tti: i64, reported: bool, emptied: bool) {
+        if reported {
+            self.periodic_due = Some(tti + BSR_PERIOD_TTIS);
+        }
+        if reported || emptied {
+            self.triggered = false;
+            self.request = false;
+        }
+    }
 }
 
 impl Uplink {
@@ -104,10 +162,10 @@ impl Uplink {
             dice: Random::new(scenario.seed, stream + 1),
             grants: VecDeque::new(),
             granted: VecDeque::new(),
-            last_grant: first_tti - i64::from(scenario.uplink.grant_every_tti),
+            last_granted: first_tti - i64::from(scenario.uplink.grant_every_tti),
             believed_bytes: 0,
             notices: VecDeque::new(),
-            last_bsr: first_tti - BSR_PERIOD_TTIS,
+            bsr: BsrState::new(),
             frame,
         }
     }
@@ -118,16 +176,26 @@ impl Uplink {
         self.fading.advance(tti);
         self.adaptation.observe(tti, self.fading.snr_db());
         self.take_notices(tti);
-        if !self.frame.is_uplink(tti) {
-            return None;
-        }
-        self.request(tti, phone);
-        self.transmit(tti, phone)
+        let granted = self.grants.front().is_some_and(|(at, _)| *at <= tti);
+        self.bsr.tick(tti, buffer_bytes(phone, tti) > 0, granted);
+        let sent = if self.frame.is_uplink(tti) {
+            self.request(tti);
+            self.transmit(tti, phone)
+        } else {
+            None
+        };
+        self.bsr.had_data = buffer_bytes(phone, tti) > 0;
+        sent
     }
 
-    /// PRB pairs that are taken already in the TTI which a grant now is for.
-    pub(crate) fn taken_prb(&self, tti: i64) -> u16 {
-        self.harq.retx_prb_at(tti + GRANT_TTIS)
+    /// Whether a scheduling request is pending.
+    pub(crate) const fn requests(&self) -> bool {
+        self.bsr.request
+    }
+
+    /// PRB pairs that a retransmission has in a TTI.
+    pub(crate) fn taken_prb(&self, at: i64) -> u16 {
+        self.harq.retx_prb_at(at)
     }
 
     /// What a block of the phone can be in a TTI.
@@ -149,7 +217,11 @@ impl Uplink {
         {
             self.notices.pop_front();
             self.believed_bytes = match notice {
-                Notice::Request => self.believed_bytes.max(SR_GRANT_BYTES),
+                // Whoever is granted a TTI since has room for a BSR there.
+                Notice::Request { sent } if self.granted.iter().any(|(at, _)| *at > sent) => {
+                    self.believed_bytes
+                }
+                Notice::Request { .. } => self.believed_bytes.max(SR_GRANT_BYTES),
                 Notice::Report { bytes, sent } => {
                     let since = self.granted.iter().filter(|(at, _)| *at > sent);
                     bytes.saturating_sub(since.map(|(_, bytes)| bytes).sum())
@@ -159,15 +231,11 @@ impl Uplink {
         self.granted.retain(|(at, _)| *at > tti - 2 * self.frame.harq_round_trip_ttis());
     }
 
-    /// The phone asks for a grant when data waits and none is coming (TS
-    /// 36.321, 5.4.4).
-    fn request(&mut self, tti: i64, phone: &RlcEnd) {
-        let waits = buffer_bytes(phone, tti) > 0;
-        let nothing_comes =
-            self.grants.is_empty() && self.notices.is_empty() && self.believed_bytes == 0;
-        let occasion = self.is_sr_occasion(tti);
-        if waits && nothing_comes && occasion && self.harq.is_idle() {
-            self.notices.push_back((tti + GRANT_TTIS, Notice::Request));
+    /// The phone asks for a grant for as long as a request is pending (TS 36.321,
+    /// 5.4.4; sr-ProhibitTimer 0).
+    fn request(&mut self, tti: i64) {
+        if self.bsr.request && self.is_sr_occasion(tti) {
+            self.notices.push_back((tti + NOTICE_TTIS, Notice::Request { sent: tti }));
         }
     }
 
@@ -178,12 +246,11 @@ impl Uplink {
         !(tti - since..tti).any(|earlier| self.frame.is_uplink(earlier))
     }
 
-    /// The base station grants a later TTI, `free_prb` PRB pairs at most; gives
-    /// the PRB pairs granted. Uplink HARQ is synchronous: the TTI
-    /// gives the process, and a retransmission has priority (TS 36.213, 8).
-    pub(crate) fn grant(&mut self, tti: i64, free_prb: u16) -> u16 {
-        let at = tti + GRANT_TTIS;
-        let spaced = tti - self.last_grant >= i64::from(self.config.grant_every_tti);
+    /// The base station grants the TTI `at`, `free_prb` PRB pairs at most; gives
+    /// the PRB pairs granted. Uplink HARQ is synchronous: the TTI gives the
+    /// process, and a retransmission has priority (TS 36.213, 8).
+    pub(crate) fn grant(&mut self, tti: i64, at: i64, free_prb: u16) -> u16 {
+        let spaced = at - self.last_granted >= i64::from(self.config.grant_every_tti);
         let most = self.config.max_prb.min(free_prb);
         let process = self.harq.of_tti(at);
         if self.believed_bytes == 0
@@ -209,7 +276,9 @@ impl Uplink {
         }
         self.grants.push_back((at, Assigned { n_prb, mcs }));
         self.granted.push_back((at, tbs_bytes.into()));
-        self.last_grant = tti;
+        self.last_granted = at;
+        // Heard by the phone: it starts retxBSR-Timer (TS 36.321, 5.4.5).
+        self.bsr.retx_due = Some(tti + BSR_RETX_TTIS);
         self.believed_bytes = self.believed_bytes.saturating_sub(tbs_bytes.into());
         n_prb
     }
@@ -236,7 +305,7 @@ impl Uplink {
         if let Some((sent, index)) = received.as_ref().and_then(|carried| carried.bsr) {
             // More than 150000: taken as the table's last bound.
             let bytes = bsr_upper_bound_bytes(index).unwrap_or(150_000).into();
-            self.notices.push_back((tti + GRANT_TTIS, Notice::Report { bytes, sent }));
+            self.notices.push_back((tti + NOTICE_TTIS, Notice::Report { bytes, sent }));
         }
         let built = sent.take();
         Some(Sent {
@@ -251,8 +320,9 @@ impl Uplink {
         })
     }
 
-    /// The phone fills a granted block: a periodic BSR if data will be left, a
-    /// padding BSR if there is room (TS 36.321, 5.4.5).
+    /// The phone fills a granted block: a BSR that is triggered, unless all data
+    /// fits and the BSR beside it does not; else a padding BSR if there is room
+    /// (TS 36.321, 5.4.5).
     fn start(
         &mut self,
         id: usize,
@@ -262,14 +332,16 @@ impl Uplink {
     ) -> Carried {
         let tbs_bytes = mcs.tbs_bytes(n_prb);
         let RlcEnd { sender, receiver } = phone;
-        let more = sender.wanted_bytes() + 8 > u64::from(tbs_bytes);
-        let report = more && tti - self.last_bsr >= BSR_PERIOD_TTIS;
+        let wanted_bytes = sender.wanted_bytes() + u64::from(receiver.status_bytes(tti));
+        let fits = |control_bytes: u32| wanted_bytes + u64::from(control_bytes) <= tbs_bytes.into();
+        let report = self.bsr.triggered && (fits(SHORT_BSR_BYTES) || !fits(0));
         let control = if report { vec![SHORT_BSR] } else { Vec::new() };
-        let mut pdu = MacPdu::fill(tbs_bytes, control, receiver, sender, tti);
-        let mut bsr = None;
-        if report || pdu.add_padding_bsr() {
-            self.last_bsr = tti;
-            bsr = Some((tti, bsr_index(buffer_bytes(phone, tti))));
+        let pdu = MacPdu::fill(tbs_bytes, control, receiver, sender, tti, true);
+        let left_bytes = buffer_bytes(phone, tti);
+        let bsr = pdu.has_bsr().then(|| (tti, bsr_index(left_bytes)));
+        self.bsr.on_block(tti, bsr.is_some(), left_bytes == 0);
+        if bsr.is_some() {
+            self.bsr.retx_due = Some(tti + BSR_RETX_TTIS);
         }
         let carried = Carried { pdu, bsr };
         self.harq.load(id, carried.clone(), mcs, n_prb);
@@ -307,6 +379,31 @@ fn transform_size(n_prb: u16, most: u16) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bsrs_are_triggered_as_5_4_5_says() {
+        let mut bsr = BsrState::new();
+        let state = |bsr: &BsrState| (bsr.triggered, bsr.request);
+        bsr.tick(0, false, false);
+        assert_eq!(state(&bsr), (false, false));
+        // Data for an empty buffer, without a grant: a request, until a BSR goes.
+        bsr.tick(1, true, false);
+        assert_eq!(state(&bsr), (true, true));
+        bsr.had_data = true;
+        bsr.on_block(9, true, false);
+        bsr.retx_due = Some(9 + BSR_RETX_TTIS);
+        // More data for a buffer that is not empty triggers nothing.
+        bsr.tick(10, true, false);
+        assert_eq!(state(&bsr), (false, false));
+        // The periodic one asks for no grant.
+        bsr.tick(14, true, false);
+        assert_eq!(state(&bsr), (true, false));
+        bsr.on_block(14, false, true);
+        assert_eq!(state(&bsr), (false, false));
+        // The grants have ceased.
+        bsr.tick(9 + BSR_RETX_TTIS, true, false);
+        assert_eq!(state(&bsr), (true, true));
+    }
 
     #[test]
     fn sizes_and_indexes() {

@@ -62,7 +62,7 @@ impl Packet {
         let mut bytes = Vec::with_capacity(self.ip_bytes() as usize);
         // Version 4, five words of header, no type of service.
         bytes.extend([0x45, 0]);
-        bytes.extend((self.ip_bytes() as u16).to_be_bytes());
+        bytes.extend(u16_of(self.ip_bytes()).to_be_bytes());
         bytes.extend(self.ip_id.to_be_bytes());
         // Don't fragment; checksum to come.
         bytes.extend([0x40, 0, TTL, protocol, 0, 0]);
@@ -80,7 +80,7 @@ impl Packet {
                 start + 16
             }
             Transport::Udp(payload) => {
-                bytes.extend((self.ip_bytes() as u16 - IPV4_HEADER_BYTES as u16).to_be_bytes());
+                bytes.extend(u16_of(self.ip_bytes() - IPV4_HEADER_BYTES).to_be_bytes());
                 bytes.extend([0, 0]);
                 bytes.extend(payload);
                 start + 6
@@ -140,6 +140,12 @@ impl Packet {
         };
         Ok(Self { src, dst, ip_id: at.u16(4, "IPv4 identification")?, transport })
     }
+}
+
+/// A length field. What is longer than it can say is told as its most: scenarios
+/// refuse the segment sizes that would come to it.
+fn u16_of(bytes: u32) -> u16 {
+    u16::try_from(bytes).unwrap_or(u16::MAX)
 }
 
 struct Reader<'a> {

@@ -11,6 +11,7 @@ use airmile_model::{Direction, Record, TruthRun, TtiIndex};
 
 use crate::downlink::{Downlink, Setup};
 use crate::frame::Frame;
+use crate::harq::Transmission;
 use crate::mac::MacPdu;
 use crate::measure::Meter;
 use crate::rlc::{Pdu, Sdu};
@@ -224,12 +225,19 @@ impl Cell {
                 observe_cell(&mut self.cell_use, self.tti, n_prb, out.len() as u16);
             }
             for sent in out {
+                // A carrier counts its own users: those without a bearer come after.
+                if sent.user >= self.carriers[n].bearers() {
+                    continue;
+                }
                 let Some(bearer) = self.bearers.get_mut(sent.user) else { continue };
+                let Transmission { retx, crc_ok, harq_id, .. } = sent.transmission;
                 if sent.departed_bytes > 0 {
                     bearer.rrc.on_data(self.tti);
-                } else {
+                }
+                if !retx {
                     bearer.rrc.on_assignment(self.tti);
                 }
+                bearer.rrc.on_downlink(self.tti, (carrier, harq_id), crc_ok);
                 if sent.user == 0 {
                     leaves |= sent.departed_bytes > 0;
                     self.record_downlink(carrier, &sent);
@@ -271,6 +279,7 @@ impl Cell {
             if sent.is_some() || before > 0 {
                 rrc.on_data(self.tti);
             }
+            rrc.set_request(uplink.requests());
             if user == 0 {
                 let leaves = sent.as_ref().is_some_and(|sent| sent.departed_bytes > 0);
                 self.ul_truth.observe(self.tti, before, phone.sender.queue_bytes(), leaves);
@@ -286,16 +295,31 @@ impl Cell {
         self.grant_uplinks();
     }
 
-    /// Grants a later TTI to those who need it, in turns, up to its PRB pairs.
+    /// Grants the TTIs that this one can grant to those who need it, in turns, up
+    /// to the PRB pairs of each. Who sleeps (DRX) hears no grant.
     fn grant_uplinks(&mut self) {
-        let taken: u16 = self.bearers.iter().map(|b| b.uplink.taken_prb(self.tti)).sum();
-        let mut free = self.carriers[0].n_prb().saturating_sub(taken);
         let users = self.bearers.len();
-        for n in 0..users {
-            let user = (self.ul_turn + n) % users;
-            free -= self.bearers[user].uplink.grant(self.tti, free);
+        for at in self.frame.granted_from(self.tti) {
+            let taken: u16 = self.bearers.iter().map(|b| b.uplink.taken_prb(at)).sum();
+            let mut free = self.carriers[0].n_prb().saturating_sub(taken);
+            for n in 0..users {
+                let Bearer { uplink, rrc, .. } = &mut self.bearers[(self.ul_turn + n) % users];
+                let waits = uplink.taken_prb(at) > 0;
+                if waits {
+                    // A grant of a retransmission may come (TS 36.321, 5.7).
+                    rrc.on_grant_awaited(self.tti);
+                }
+                if !rrc.hears(self.tti) {
+                    continue;
+                }
+                let n_prb = uplink.grant(self.tti, at, free);
+                if n_prb > 0 {
+                    rrc.on_assignment(self.tti);
+                }
+                free -= n_prb;
+            }
+            self.ul_turn = (self.ul_turn + 1) % users;
         }
-        self.ul_turn = (self.ul_turn + 1) % users;
     }
 
     /// Hands the PDUs of a received block to RLC.
@@ -314,5 +338,35 @@ impl Cell {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{CellConfig, Competing, DrxConfig, RrcConfig, SecondaryConfig};
+
+    /// Whether phones without traffic, at TTI 300 of a run, hear anything, beside
+    /// full buffers on a secondary carrier.
+    fn heard(full_buffers: u16) -> Vec<bool> {
+        let competing = vec![Competing::FullBuffer { users: full_buffers }];
+        let secondary = Some(SecondaryConfig { competing, ..SecondaryConfig::default() });
+        let drx = Some(DrxConfig { inactivity_ms: 10, ..DrxConfig::default() });
+        let scenario = Scenario {
+            first_tti: 0,
+            cell: CellConfig { secondary, ..CellConfig::default() },
+            rrc: Some(RrcConfig { starts_idle: false, drx, ..RrcConfig::default() }),
+            ..Scenario::default()
+        };
+        let links = [scenario.link.clone(), scenario.link.clone()];
+        let mut cell = Cell::with_users(&scenario, &links).unwrap();
+        (0..300).for_each(|_| cell.step());
+        cell.bearers.iter().map(|bearer| bearer.rrc.hears(cell.tti)).collect()
+    }
+
+    #[test]
+    fn users_of_another_carrier_wake_no_phone() {
+        assert_eq!(heard(0), [false; 3]);
+        assert_eq!(heard(3), [false; 3]);
     }
 }

@@ -6,7 +6,7 @@ use airmile_model::{
 };
 
 use super::Cell;
-use crate::mac::{DATA_LCID, MacPdu};
+use crate::mac::{DATA_LCID, LONG_BSR, MacPdu};
 use crate::rlc::{Pdu, wire_sn};
 use crate::scenario::Scenario;
 use crate::{downlink, uplink};
@@ -106,10 +106,15 @@ impl Cell {
             self.record_block(0, Direction::Ul, how.harq_id, sent.tbs_bytes, block);
         }
         if let Some(index) = sent.bsr_index {
-            let upper_bound_bytes = airmile_model::tables::bsr_upper_bound_bytes(index);
             let (at, position) = (self.at(), self.position());
-            let report = BsrReport { at, position, lcg: DATA_LCG, index, upper_bound_bytes };
-            self.records.push_back(report.into());
+            // A long BSR tells of all groups: the others are empty.
+            let is_long = built.is_some_and(|block| block.control.contains(&LONG_BSR));
+            for lcg in if is_long { 0..=DATA_LCG } else { DATA_LCG..=DATA_LCG } {
+                let index = if lcg == DATA_LCG { index } else { 0 };
+                let upper_bound_bytes = airmile_model::tables::bsr_upper_bound_bytes(index);
+                let report = BsrReport { at, position, lcg, index, upper_bound_bytes };
+                self.records.push_back(report.into());
+            }
         }
     }
 

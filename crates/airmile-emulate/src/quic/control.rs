@@ -106,7 +106,7 @@ impl Controller for Adapter {
         let now_ns = clock::ns_of(now);
         let flight_size_bytes = self.flight_bytes + self.batch.acked_bytes;
         if is_persistent_congestion {
-            self.ours.on_rto(now_ns, flight_size_bytes, false);
+            self.ours.on_persistent_congestion(now_ns, flight_size_bytes);
             return;
         }
         let kind = if lost_bytes == 0 { CongestionKind::Ecn } else { CongestionKind::Loss };

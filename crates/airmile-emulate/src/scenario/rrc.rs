@@ -41,11 +41,13 @@ pub struct DrxConfig {
     pub on_ms: u32,
     /// longDRX-Cycle in ms.
     pub cycle_ms: u32,
+    /// drx-RetransmissionTimer in TTIs.
+    pub retransmission_ttis: u32,
 }
 
 impl Default for DrxConfig {
     fn default() -> Self {
         // Values that networks signal (chosen here).
-        Self { inactivity_ms: 100, on_ms: 10, cycle_ms: 160 }
+        Self { inactivity_ms: 100, on_ms: 10, cycle_ms: 160, retransmission_ttis: 8 }
     }
 }

@@ -7,6 +7,7 @@ use super::{
     RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic, UplinkConfig, WindowConfig,
 };
 use crate::flow::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
+use crate::quic::QuicConfig;
 use crate::tcp::Config;
 use crate::workload::{Abr, VideoConfig, Workload};
 
@@ -15,6 +16,10 @@ const DAY_MS: u32 = 86_400_000;
 
 /// The most jitter, in ms, that makes sense of a path (chosen here: a minute).
 const MOST_JITTER_MS: f64 = 60_000.0;
+
+/// An IPv4 packet has 65,535 bytes at most (RFC 791), 20 of them its header and
+/// up to 60 TCP's.
+const MOST_MSS_BYTES: u16 = 65_535 - 20 - 60;
 
 /// The smallest segment that carries data beside the longest options (Linux:
 /// TCP_MIN_MSS).
@@ -94,6 +99,7 @@ impl Scenario {
             "traffic",
             "not beside apps: either windows or transports",
         );
+        self.beside_traffic(c);
         apps(c, &self.apps, "apps");
         tcp(c, &self.phone_tcp, "phone_tcp");
         tcp(c, &self.server_tcp, "server_tcp");
@@ -121,6 +127,29 @@ impl Scenario {
             c.that(later, format!("causes.{n}.to_ms"), "after from_ms");
         }
         checks.found.map_or(Ok(()), Err)
+    }
+
+    /// What window senders do without: beside them it is refused, not ignored.
+    fn beside_traffic(&self, c: &mut Checks) {
+        if self.traffic.is_empty() {
+            return;
+        }
+        let paths = [(&self.core.down, "core.down"), (&self.core.up, "core.up")];
+        for (path, field) in paths {
+            let plain = *path == PathConfig::default();
+            let why = "not beside traffic: window senders know no loss, jitter or rate limit";
+            c.that(plain, field, why);
+        }
+        c.that(self.proxy.is_none(), "proxy", "not beside traffic: use apps");
+        c.that(self.others.is_empty(), "others", "not beside traffic: use apps");
+        c.that(self.cell.numerology == 0, "cell.numerology", "0 beside traffic: use apps");
+        let default = Config::default();
+        let plain = self.phone_tcp == default && self.server_tcp == default;
+        c.that(
+            plain && self.quic == QuicConfig::default(),
+            "phone_tcp, server_tcp or quic",
+            "not beside traffic: window senders are no transport",
+        );
     }
 
     /// What can be run but is hardly meant.
@@ -244,8 +273,8 @@ fn rrc(c: &mut Checks, rrc: &RrcConfig) {
 }
 
 fn tcp(c: &mut Checks, tcp: &Config, at: &str) {
-    let mss = tcp.mss_bytes >= LEAST_MSS_BYTES;
-    c.that(mss, format!("{at}.mss_bytes"), format!("at least {LEAST_MSS_BYTES}"));
+    let mss = (LEAST_MSS_BYTES..=MOST_MSS_BYTES).contains(&tcp.mss_bytes);
+    c.that(mss, format!("{at}.mss_bytes"), format!("{LEAST_MSS_BYTES} to {MOST_MSS_BYTES}"));
 }
 
 fn apps(c: &mut Checks, apps: &[AppConfig], at: &str) {

@@ -27,7 +27,7 @@ use crate::tcp::ConnectionEvent;
 use path::{Carried, MS_NS, Path};
 
 /// Bytes of a PDCP header with a 12-bit SN (TS 36.323, 6.2.3).
-const PDCP_HEADER_BYTES: u32 = 2;
+pub(crate) const PDCP_HEADER_BYTES: u32 = 2;
 
 /// Where packets are seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -267,6 +267,7 @@ impl Connection {
         self.take_ack(now_ns, segment, 0, 1);
         self.state = State::Established;
         self.receiver.acks.now = true;
+        self.sender.on_established();
         self.sender.event(now_ns, EventKind::Established);
     }
 
@@ -288,8 +289,14 @@ impl Connection {
             return;
         }
         if segment.flags.rst {
-            self.sender.event(now_ns, EventKind::Reset);
-            self.close(now_ns);
+            // Second: only the very next number resets; others in the window
+            // are answered, as they may be forged (RFC 5961, 3.2).
+            if start == self.receiver.next {
+                self.sender.event(now_ns, EventKind::Reset);
+                self.close(now_ns);
+            } else {
+                self.receiver.acks.now = true;
+            }
             return;
         }
         // A SYN again: RFC 9293, 3.10.7.4, fourth: a challenge ACK.
@@ -297,7 +304,10 @@ impl Connection {
             self.receiver.acks.now = true;
             return;
         }
-        self.note_timestamp(segment, start);
+        // RFC 7323, 5.3 (R1) and (R3): not of what is outside the window.
+        if acceptable {
+            self.note_timestamp(segment, start);
+        }
         // What is outside the window still acknowledges, as duplicates do.
         let Some(ack) = position(segment.ack, self.iss, self.sender.una) else { return };
         if ack > self.sender.next {
@@ -307,6 +317,7 @@ impl Connection {
         self.take_ack(now_ns, segment, start, ack);
         if self.state == State::SynReceived && self.sender.una > 0 {
             self.state = State::Established;
+            self.sender.on_established();
             self.sender.event(now_ns, EventKind::Established);
         }
         if length > 0 {

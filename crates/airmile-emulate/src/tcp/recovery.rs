@@ -225,12 +225,19 @@ impl Sender {
         if self.uses_rack() {
             return self.find_lost_by_time(now_ns);
         }
-        self.board.find_lost_by_sack(self.mss_bytes)
+        let lost_bytes = self.board.find_lost_by_sack(self.mss_bytes);
+        // RFC 6675, 5 (2): IsLost counts full segments; small ones are known to
+        // be lost by the number of duplicate ACKs alone.
+        let by_number = self.dup_acks >= DUP_THRESH as u32 && matches!(self.phase, Phase::Open);
+        if by_number && self.board.lost_bytes() == 0 {
+            return self.board.lose_first();
+        }
+        lost_bytes
     }
 
     /// RFC 8985, 6.2 steps 4 and 5.
     pub(super) fn find_lost_by_time(&mut self, now_ns: i64) -> u64 {
-        let settled = self.in_recovery() || self.board.sacked_dup_thresh(self.mss_bytes);
+        let settled = self.in_recovery() || self.board.sacked_dup_thresh();
         let window_ns = if settled && !self.reordering_seen {
             0
         } else {
@@ -391,6 +398,8 @@ impl Sender {
         }
         if self.una > 0 {
             self.control.on_rto(now_ns, self.flight_size_bytes(), again);
+        } else {
+            self.syn_lost = true;
         }
         if !again {
             self.undo = Some(Undo::default());
@@ -403,6 +412,16 @@ impl Sender {
         self.phase = Phase::Loss { recover: self.next };
         self.timers.rto_ns = Some(now_ns + self.rtt.rto_ns());
         true
+    }
+
+    /// The handshake is done. If its SYN had to be sent again, the window begins
+    /// at one segment (RFC 5681, 3.1), the timeout at 3 s (RFC 6298, 5.7).
+    pub(crate) fn on_established(&mut self) {
+        if !std::mem::take(&mut self.syn_lost) {
+            return;
+        }
+        self.control = self.config.control.build(self.mss_bytes, self.mss_bytes);
+        self.rtt.fall_back();
     }
 
     /// RFC 6298 (5.2) and (5.3); with `rtt_from_sack` also on SACK of what was

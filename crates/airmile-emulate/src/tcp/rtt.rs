@@ -2,6 +2,9 @@
 
 use super::config::RtoConfig;
 
+/// The timeout after a SYN was lost (RFC 6298, 5.7).
+const FALLBACK_NS: i64 = 3_000_000_000;
+
 /// The estimator of one connection.
 #[derive(Debug, Clone)]
 pub(crate) struct RttEstimator {
@@ -14,6 +17,8 @@ pub(crate) struct RttEstimator {
     pub(crate) latest_ns: Option<i64>,
     /// Timeouts in a row.
     pub(crate) backoff: u32,
+    /// Least timeout until data is measured.
+    fallback_ns: i64,
 }
 
 impl RttEstimator {
@@ -26,7 +31,14 @@ impl RttEstimator {
             min_rtt_ns: None,
             latest_ns: None,
             backoff: 0,
+            fallback_ns: 0,
         }
+    }
+
+    /// The handshake is done, and its SYN had been lost: (5.7).
+    pub(crate) const fn fall_back(&mut self) {
+        self.backoff = 0;
+        self.fallback_ns = FALLBACK_NS;
     }
 
     /// A measurement: (2.2) and (2.3). It ends the backing off (Karn's rule).
@@ -45,10 +57,15 @@ impl RttEstimator {
             }
         }
         self.backoff = 0;
+        self.fallback_ns = 0;
     }
 
     /// Without the backing off.
     fn base_ns(&self) -> i64 {
+        self.measured_ns().max(self.fallback_ns)
+    }
+
+    fn measured_ns(&self) -> i64 {
         let Some(srtt_ns) = self.srtt_ns else {
             return self.config.initial_ns;
         };

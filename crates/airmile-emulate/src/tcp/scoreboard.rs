@@ -81,6 +81,7 @@ pub(crate) struct Scoreboard {
     sacked: RangeSet,
     pipe_bytes: u64,
     sacked_bytes: u64,
+    sacked_segments: usize,
     /// Bytes taken for lost that have not arrived since.
     lost_bytes: u64,
     /// Bytes that wait to be sent again, and where the first may be.
@@ -257,6 +258,7 @@ impl Scoreboard {
                         acked.sack_last_ns = Some(last.max(sent.sent_ns));
                     }
                     self.sacked_bytes += sent.bytes();
+                    self.sacked_segments += 1;
                     self.note_delivered(index, acked);
                     self.note_latest(now_ns, index, min_rtt_ns);
                     self.change(index, |sent| sent.sacked = true);
@@ -288,6 +290,7 @@ impl Scoreboard {
             }
             if sent.sacked {
                 self.sacked_bytes -= sent.bytes();
+                self.sacked_segments -= 1;
             } else {
                 self.note_delivered(0, acked);
                 self.note_latest(now_ns, 0, min_rtt_ns);
@@ -432,10 +435,10 @@ impl Scoreboard {
         (lost_bytes, None)
     }
 
-    /// Whether what SACK reported makes DupThresh segments.
-    pub(crate) fn sacked_dup_thresh(&self, mss_bytes: u64) -> bool {
-        self.sacked_bytes > (DUP_THRESH as u64 - 1) * mss_bytes
-            || self.sacked.ranges().len() >= DUP_THRESH
+    /// Whether what SACK reported makes DupThresh segments, of whatever size
+    /// (RFC 8985, 6.2 step 4).
+    pub(crate) const fn sacked_dup_thresh(&self) -> bool {
+        self.sacked_segments >= DUP_THRESH
     }
 
     #[cfg(test)]
@@ -445,8 +448,9 @@ impl Scoreboard {
         assert_eq!(self.waiting_bytes, waiting.sum::<u64>());
         let lost = self.sent.iter().filter(|s| s.is_lost()).map(Sent::bytes);
         assert_eq!(self.lost_bytes, lost.sum::<u64>());
-        let sacked = self.sent.iter().filter(|s| s.sacked).map(Sent::bytes);
-        assert_eq!(self.sacked_bytes, sacked.sum::<u64>());
+        let sacked = || self.sent.iter().filter(|s| s.sacked).map(Sent::bytes);
+        assert_eq!(self.sacked_bytes, sacked().sum::<u64>());
+        assert_eq!(self.sacked_segments, sacked().count());
     }
 }
 
@@ -491,6 +495,19 @@ mod tests {
         check(&[(1, 2), (3, 4), (5, 6)], 1, 6);
         check(&[(2, 3), (4, 7)], 3, 3);
         check(&[(3, 10)], 3, 0);
+    }
+
+    #[test]
+    fn dup_thresh_counts_segments_of_any_size() {
+        let mut board = Scoreboard::default();
+        (0..6).for_each(|i| board.on_sent(0, i * 100..(i + 1) * 100, true));
+        for (end, expected) in [(200, false), (300, false), (400, true)] {
+            board.on_sack(1, 100..end, None, &mut Acked::default());
+            assert_eq!(board.sacked_dup_thresh(), expected, "{end}");
+        }
+        board.on_ack(2, 300, None, &mut Acked::default());
+        assert!(!board.sacked_dup_thresh());
+        board.check();
     }
 
     #[test]

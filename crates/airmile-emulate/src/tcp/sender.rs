@@ -39,6 +39,8 @@ pub(crate) struct Sender {
     pub(super) phase: Phase,
     pub(super) undo: Option<Undo>,
     pub(super) dup_acks: u32,
+    /// The timer has expired for the SYN.
+    pub(super) syn_lost: bool,
     /// Bytes that duplicate ACKs stand for, without SACK.
     pub(super) reno_sacked_bytes: u64,
     pub(super) reordering_seen: bool,
@@ -108,6 +110,7 @@ impl Sender {
             phase: Phase::Open,
             undo: None,
             dup_acks: 0,
+            syn_lost: false,
             reno_sacked_bytes: 0,
             reordering_seen: false,
             reorder_steps: 1,

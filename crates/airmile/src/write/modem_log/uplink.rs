@@ -15,10 +15,13 @@ use super::{Cell, Versions, Written, byte};
 
 /// Short BSR (TS 36.321, table 6.2.1-2).
 const SHORT_BSR: u8 = 29;
+/// Long BSR.
+const LONG_BSR: u8 = 30;
 
 /// Codes of 0xB064: a BSR of the periodic timer, and one in padding.
 const EVENT_PERIODIC: u8 = 1;
 const TRIGGER_SHORT: u8 = 3;
+const TRIGGER_PAD_LONG: u8 = 4;
 const TRIGGER_PAD_SHORT: u8 = 5;
 
 /// Transmit power field (chosen here: about 10 dBm where it is in dBm).
@@ -62,7 +65,7 @@ pub(super) fn statistics(version: u8, items: &[(i64, Statistics)]) -> Message {
         version,
         sub_id: Some(0),
         n_tti: 100,
-        padding_bsr: count(TRIGGER_PAD_SHORT),
+        padding_bsr: count(TRIGGER_PAD_LONG).saturating_add(count(TRIGGER_PAD_SHORT)),
         regular_bsr: 0,
         periodic_bsr: count(TRIGGER_SHORT),
         cancelled_bsr: 0,
@@ -162,14 +165,21 @@ impl Uplink {
         let tti = block.position.tti;
         let (lcg, index) = self.reports.get(&tti).copied().unwrap_or((0, 0));
         let report = BsrElement::Short { lcg, index, truncated: false };
-        let header = header(block, |lcid| (lcid == SHORT_BSR).then(|| report.emit().1));
+        let indices = std::array::from_fn(|of| if of == usize::from(lcg) { index } else { 0 });
+        let header = header(block, |lcid| match lcid {
+            SHORT_BSR => Some(report.emit().1),
+            LONG_BSR => Some(BsrElement::Long { indices }.emit().1),
+            _ => None,
+        });
         let subheaders: Vec<&str> = block.lcids.split_whitespace().collect();
-        let has_report = subheaders.contains(&SHORT_BSR.to_string().as_str());
+        let has = |lcid: u8| subheaders.contains(&lcid.to_string().as_str());
         let has_padding = subheaders.last() == Some(&"31");
-        let (bsr_event, bsr_trigger) = match (has_report, has_padding) {
-            (false, _) => (0, 0),
-            (true, false) => (EVENT_PERIODIC, TRIGGER_SHORT),
-            (true, true) => (0, TRIGGER_PAD_SHORT),
+        // One group has data: only padding holds a long BSR.
+        let (bsr_event, bsr_trigger) = match (has(LONG_BSR), has(SHORT_BSR), has_padding) {
+            (true, ..) => (0, TRIGGER_PAD_LONG),
+            (false, false, _) => (0, 0),
+            (false, true, false) => (EVENT_PERIODIC, TRIGGER_SHORT),
+            (false, true, true) => (0, TRIGGER_PAD_SHORT),
         };
         let item = MacUlBlock {
             sub_id: Some(0),
