@@ -30,6 +30,8 @@ pub(super) mod ether_type {
     pub(crate) const QINQ_OLD: u16 = 0x9100;
     pub(crate) const PPPOE: u16 = 0x8864;
     pub(crate) const MPLS: u16 = 0x8847;
+    pub(crate) const ARP: u16 = 0x0806;
+    pub(crate) const RARP: u16 = 0x8035;
 }
 
 /// VLAN tags and MPLS labels one frame may have (chosen here).

@@ -5,16 +5,51 @@ use airmile_model::packet::{Address, Packet, TcpHeader, Transport};
 use super::dissect::{Unread, u16_at};
 use super::{tcp, tunnel};
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+pub(super) const ICMP: u8 = 1;
+pub(super) const ICMPV6: u8 = 58;
 
 /// Tunnels within tunnels that are followed (chosen here).
-const MAX_TUNNELS: u8 = 3;
+pub(super) const MAX_TUNNELS: u8 = 3;
 
 /// Extension headers that are followed (chosen here; RFC 8200 names six).
-const MAX_EXTENSIONS: usize = 10;
+pub(super) const MAX_EXTENSIONS: usize = 10;
+
+/// An IPv6 header that another one follows (RFC 8200, 4; RFC 4302; RFC 6275).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extension {
+    /// Hop-by-hop or destination options.
+    Options,
+    Routing,
+    Fragment,
+    Authentication,
+    Mobility,
+}
+
+impl Extension {
+    #[inline]
+    pub(super) const fn of(protocol: u8) -> Option<Self> {
+        match protocol {
+            0 | 60 => Some(Self::Options),
+            43 => Some(Self::Routing),
+            44 => Some(Self::Fragment),
+            51 => Some(Self::Authentication),
+            135 => Some(Self::Mobility),
+            _ => None,
+        }
+    }
+
+    /// Its length in bytes by its second byte.
+    #[inline]
+    pub(super) const fn bytes(self, length: u8) -> usize {
+        match self {
+            Self::Fragment => 8,
+            Self::Authentication => 8 + length as usize * 4,
+            Self::Options | Self::Routing | Self::Mobility => 8 + length as usize * 8,
+        }
+    }
+}
 
 /// Where the IP header ends, and what is known by then.
 struct Network {
@@ -137,12 +172,6 @@ fn v4(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
 }
 
 fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
-    const HOP_BY_HOP: u8 = 0;
-    const ROUTING: u8 = 43;
-    const FRAGMENT: u8 = 44;
-    const AUTHENTICATION: u8 = 51;
-    const DESTINATION: u8 = 60;
-    const MOBILITY: u8 = 135;
     let header = data.first_chunk::<40>().ok_or(Unread::Cut("IPv6"))?;
     let address = |at: usize| header.get(at..).and_then(|rest| rest.first_chunk::<16>());
     let (Some(src), Some(dst)) = (address(8), address(24)) else { return Err(Unread::Cut("IPv6")) };
@@ -161,21 +190,16 @@ fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
         later: false,
     };
     for _ in 0..MAX_EXTENSIONS {
+        let Some(extension) = Extension::of(network.protocol) else { return Ok(network) };
         let at = network.header_bytes;
-        let extension = || data.get(at..at + 8).ok_or(Unread::Cut("IPv6 extension header"));
-        let length = match network.protocol {
-            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => 8 + usize::from(extension()?[1]) * 8,
-            AUTHENTICATION => 8 + usize::from(extension()?[1]) * 4,
-            FRAGMENT => {
-                let field = u16_at(extension()?, 2).unwrap_or(0);
-                network.later = field & 0xfff8 != 0;
-                network.first = field & 0xfff9 == 1;
-                8
-            }
-            _ => return Ok(network),
-        };
-        network.protocol = extension()?[0];
-        network.header_bytes += length;
+        let header = data.get(at..at + 8).ok_or(Unread::Cut("IPv6 extension header"))?;
+        if extension == Extension::Fragment {
+            let field = u16_at(header, 2).unwrap_or(0);
+            network.later = field & 0xfff8 != 0;
+            network.first = field & 0xfff9 == 1;
+        }
+        network.protocol = header[0];
+        network.header_bytes += extension.bytes(header[1]);
         if network.later {
             return Ok(network);
         }

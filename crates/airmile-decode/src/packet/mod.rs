@@ -9,6 +9,7 @@ mod dissect;
 mod ip;
 mod pcap;
 mod pcapng;
+pub mod scrub;
 mod tcp;
 mod tunnel;
 
