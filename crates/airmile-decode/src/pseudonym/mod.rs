@@ -6,9 +6,11 @@
 //! their own range ([`Permutation`]).
 
 mod addresses;
+mod changes;
 mod crypto_pan;
 mod permutation;
 
+pub use changes::Changes;
 pub use crypto_pan::CryptoPan;
 pub use permutation::Permutation;
 

@@ -2,11 +2,10 @@
 
 use airmile_model::Problem;
 
-use super::Changes;
 use super::frame::Scrubbing;
 use crate::packet::capture::{CaptureFormat, CaptureReader, Captured, Frame};
 use crate::packet::pcap::Magic;
-use crate::pseudonym::Pseudonyms;
+use crate::pseudonym::{Changes, Pseudonyms};
 
 /// Bytes of a pcap file's header.
 const PCAP_HEADER: usize = 24;

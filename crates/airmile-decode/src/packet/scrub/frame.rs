@@ -1,11 +1,10 @@
 //! Link layers, as [`dissect`](crate::packet::dissect) reads them: each gives
 //! how many bytes of the frame stay.
 
-use super::Changes;
 use crate::packet::capture::Frame;
 use crate::packet::dissect::{ether_type, u16_at};
 use crate::packet::link;
-use crate::pseudonym::{Identity, Pseudonyms};
+use crate::pseudonym::{Changes, Identity, Pseudonyms};
 
 /// VLAN tags and MPLS labels one frame may have (as in the dissector).
 const MAX_TAGS: usize = 8;
