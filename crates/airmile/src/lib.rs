@@ -21,6 +21,7 @@ mod limits;
 pub mod live;
 pub mod packets;
 mod recognise;
+mod scrub;
 mod session;
 mod table;
 pub mod write;
@@ -53,5 +54,6 @@ pub use packets::{
     Compared, PacketOptions, PacketReport, Table1Row, TableFormat, packet_tables, read_capture,
 };
 pub use recognise::{Foreign, Kind};
+pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use session::{FileReport, Inputs, Loaded, MessageRow, read_inputs};
 pub use table::{ArrowTable, arrow_schema};
