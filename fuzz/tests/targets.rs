@@ -54,4 +54,6 @@ bolero_targets!(
     sniffer,
     capture,
     packet,
+    scrub_capture,
+    scrub_log,
 );

@@ -52,9 +52,10 @@ impl CryptoPan {
             block.0 = (address & prefix | self.pad & !prefix).to_be_bytes();
         }
         self.cipher.encrypt_blocks(blocks);
-        blocks.iter().enumerate().fold(0, |flips, (i, block)| {
-            flips | u128::from(block.0[0] >> 7) << (127 - i)
-        })
+        blocks
+            .iter()
+            .enumerate()
+            .fold(0, |flips, (i, block)| flips | u128::from(block.0[0] >> 7) << (127 - i))
     }
 }
 

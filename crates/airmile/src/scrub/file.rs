@@ -186,7 +186,11 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) fn create(path: &Path, compression: Compression, created: &mut Created) -> Result<Self> {
+    pub(super) fn create(
+        path: &Path,
+        compression: Compression,
+        created: &mut Created,
+    ) -> Result<Self> {
         let file = Hashed::new(BufWriter::new(created.create(path, false)?));
         let encoder = match compression {
             Compression::None => Encoder::Plain(file),

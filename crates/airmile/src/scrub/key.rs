@@ -28,7 +28,10 @@ impl Key {
     }
 
     /// From its file, or a new one there; and whether it is new.
-    pub(super) fn read_or_make(path: &Path, created: &mut Created) -> Result<(Self, PathBuf, bool)> {
+    pub(super) fn read_or_make(
+        path: &Path,
+        created: &mut Created,
+    ) -> Result<(Self, PathBuf, bool)> {
         if !path.exists() {
             return Self::make(path, created);
         }

@@ -116,7 +116,11 @@ const KEPT_OF_LOGS: &[&str] = &[
 /// # Errors
 /// An input is neither, something cannot be read or written, or an output is
 /// there already. Then no file that this call made is left.
-pub fn scrub(files: &[PathBuf], options: &ScrubOptions, progress: &Progress) -> Result<ScrubReport> {
+pub fn scrub(
+    files: &[PathBuf],
+    options: &ScrubOptions,
+    progress: &Progress,
+) -> Result<ScrubReport> {
     let place = Place::of(files, &options.output)?;
     let mut created = Created::default();
     if let Place::Directory(dir) = &place {
@@ -243,7 +247,11 @@ impl Scrubber {
         }
     }
 
-    fn finish(mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) -> (Changes, Pseudonyms) {
+    fn finish(
+        mut self,
+        out: &mut Vec<u8>,
+        problem: &mut dyn FnMut(Problem),
+    ) -> (Changes, Pseudonyms) {
         match &mut self {
             Self::Capture(scrubber) => scrubber.finish(out, problem),
             Self::Log(scrubber) => scrubber.finish(out, problem),

@@ -177,7 +177,10 @@ fn containers_stay() {
         for (n, payload) in packets.iter().chain(&packets).enumerate() {
             let ts_raw = 0x00f1_2345_0000_0000 + ((n as u64) << 16);
             let at = crate::diag::time::stamp(ts_raw);
-            emit(&LogPacket { offset: 0, subscription: 0, code: 0xb0c2, ts_raw, at, payload }, &mut out);
+            emit(
+                &LogPacket { offset: 0, subscription: 0, code: 0xb0c2, ts_raw, at, payload },
+                &mut out,
+            );
         }
         out
     };

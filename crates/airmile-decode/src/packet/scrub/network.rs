@@ -100,7 +100,8 @@ impl Scrubbing<'_> {
                 let bytes = total.saturating_sub(at);
                 return at + self.transport(above, Below { protocol, bytes, addresses, depth });
             };
-            let Some(&[next, length, ..]) = data.get(at..).and_then(|d| d.first_chunk::<8>()) else {
+            let Some(&[next, length, ..]) = data.get(at..).and_then(|d| d.first_chunk::<8>())
+            else {
                 return at;
             };
             let behind = at + extension.bytes(length);

@@ -14,8 +14,7 @@ fn frame(link: u32, data: &[u8]) -> Frame<'_> {
 }
 
 fn scrub(frame: &Frame<'_>) -> (Vec<u8>, Changes) {
-    let (mut names, mut changes, mut out) =
-        (Pseudonyms::new(&KEY), Changes::default(), Vec::new());
+    let (mut names, mut changes, mut out) = (Pseudonyms::new(&KEY), Changes::default(), Vec::new());
     Scrubbing { names: &mut names, changes: &mut changes }.frame(frame, &mut out);
     (out, changes)
 }
