@@ -58,7 +58,7 @@ pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
 
 /// A packet of which nothing was read yet.
 #[inline]
-fn empty<'a>(frame: &Frame<'a>) -> Packet<'a> {
+pub(super) fn empty<'a>(frame: &Frame<'_>) -> Packet<'a> {
     let nowhere = Address::v4([0; 4]);
     Packet {
         at_ns: frame.at_ns,
@@ -80,7 +80,7 @@ fn empty<'a>(frame: &Frame<'a>) -> Packet<'a> {
 
 /// The EtherType of what the frame carries, and where that begins.
 #[inline]
-fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize), Unread> {
+pub(super) fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize), Unread> {
     match link_type {
         link::ETHERNET => tagged(data, 12),
         link::RAW | link::RAW_12 | link::RAW_14 | link::IPV4 | link::IPV6 => by_version(data, 0),
