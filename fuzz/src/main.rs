@@ -179,6 +179,7 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
             damage(&mut file, &other, rng);
         }
         targets::deframe(&file);
+        targets::scrub_log(&file);
         totals.add(&targets::summarise(&file, usize::MAX));
     }
 }
@@ -199,6 +200,8 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("deframe", "qmdl2", &generate::qmdl2_file(&logs, &mut rng))?;
     write("deframe", "hdf", &generate::hdf_file(&logs, &mut ChaCha8Rng::seed_from_u64(8)))?;
     write("deframe", "torn", &generate::hdlc_file(&logs)[9..])?;
+    write("scrub_log", "hdlc", &generate::hdlc_file(&logs))?;
+    write("scrub_log", "dlf", &generate::dlf_file(&logs))?;
     write("log_text", "qcat", generate::QCAT_TEXT.as_bytes())?;
     write("log_text", "qxdm", generate::QXDM_TEXT.as_bytes())?;
     write("sniffer", "falcon", generate::FALCON.as_bytes())?;

@@ -3,8 +3,11 @@
 use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
+use airmile_decode::diag::scrub::LogScrubber;
 use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdlc, time};
+use airmile_decode::packet::scrub::CaptureScrubber;
 use airmile_decode::packet::{CaptureReader, Captured, Frame, dissect, link};
+use airmile_decode::pseudonym::{KEY_BYTES, Pseudonyms};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
 use airmile_emulate::{WireError, net};
@@ -35,6 +38,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("capture", capture),
     ("packet", packet),
     ("emulated_packet", emulated_packet),
+    ("scrub_capture", scrub_capture),
+    ("scrub_log", scrub_log),
 ];
 
 /// What a deframed stream held, for comparison.
@@ -416,4 +421,67 @@ fn ones_complement(bytes: &[u8], start: u32) -> [u8; 2] {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     (!(sum as u16)).to_be_bytes()
+}
+
+const SCRUB_KEY: [u8; KEY_BYTES] = [0x77; KEY_BYTES];
+
+/// Scrubs any bytes as a capture: the copy is a whole capture with as many
+/// frames, none of them longer, and any cut of the input gives the same.
+pub fn scrub_capture(data: &[u8]) {
+    let run = |piece: usize| {
+        let mut scrubber = CaptureScrubber::new(Pseudonyms::new(&SCRUB_KEY));
+        let mut out = Vec::new();
+        data.chunks(piece).for_each(|piece| scrubber.push(piece, &mut out, &mut |_| ()));
+        scrubber.finish(&mut out, &mut |_| ());
+        out
+    };
+    let out = run(data.len().max(1));
+    assert_eq!(out, run(97), "depends on the pieces");
+    let (before, _) = lengths(data);
+    let (after, problems) = lengths(&out);
+    assert_eq!(before.len(), after.len());
+    assert!(before.iter().zip(&after).all(|(before, after)| after <= before));
+    assert!(out.is_empty() || problems == 0, "the copy is damaged");
+}
+
+/// Captured lengths of a capture's frames, and how many problems it has.
+fn lengths(data: &[u8]) -> (Vec<usize>, u64) {
+    let (mut lengths, mut problems) = (Vec::new(), 0);
+    let mut take = |captured: Captured<'_>| match captured {
+        Captured::Frame(frame) => lengths.push(frame.data.len()),
+        Captured::Problem(_) => problems += 1,
+    };
+    let mut reader = CaptureReader::new();
+    reader.push(data, &mut take);
+    reader.finish(&mut take);
+    (lengths, problems)
+}
+
+/// Scrubs any bytes as a modem log: the copy holds as many log packets, of the
+/// same codes and times.
+pub fn scrub_log(data: &[u8]) {
+    let mut scrubber = LogScrubber::new(Pseudonyms::new(&SCRUB_KEY));
+    let mut out = Vec::new();
+    scrubber.push(data, &mut out, &mut |_| ());
+    scrubber.finish(&mut out, &mut |_| ());
+    let (container, logs) = log_heads(data);
+    assert_eq!(scrubber.changes().of("messages"), logs.len() as u64);
+    // Records without marks may be guessed to be something else.
+    if matches!(container, Some(Container::Hdlc | Container::Qmdl2)) && logs.len() >= 2 {
+        assert_eq!(logs, log_heads(&out).1);
+    }
+}
+
+/// Container of a log, codes and times of its packets.
+fn log_heads(data: &[u8]) -> (Option<Container>, Vec<(u16, u64)>) {
+    let mut deframer = Deframer::new();
+    deframer.push(data);
+    deframer.finish();
+    let mut heads = Vec::new();
+    while let Some(event) = deframer.poll() {
+        if let Event::Log(log) = event {
+            heads.push((log.code, log.ts_raw));
+        }
+    }
+    (deframer.container(), heads)
 }

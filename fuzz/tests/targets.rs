@@ -55,4 +55,6 @@ bolero_targets!(
     capture,
     packet,
     emulated_packet,
+    scrub_capture,
+    scrub_log,
 );

@@ -92,6 +92,16 @@ pub enum Command {
   airmile packets capture.pcap --html flow.html --flow 10.0.0.1:40000-192.0.2.1:443
   tcpdump -w - -s 96 | airmile packets -")]
     Packets(PacketsArgs),
+    /// A copy that can be shared: payload cut, addresses and identities under pseudonyms
+    #[command(after_help = "Examples:
+  airmile scrub capture.pcap -o shared.pcap
+  airmile scrub log.mi2log capture.pcapng.gz -o shared/ --key my.key
+  airmile scrub log.qmdl -o shared.qmdl --json | jq .files[].changes
+
+The key makes pseudonyms the same in all copies that it is used for. Keep it, and
+do not share it: who has it can find out who is behind a pseudonym.
+Beside the copy comes a manifest of what was changed and what was not.")]
+    Scrub(ScrubArgs),
     /// As it happens: bursts and verdicts from a modem's port or a growing log
     #[command(after_help = "Examples:
   airmile live --port /dev/ttyUSB0
@@ -364,6 +374,20 @@ pub struct PacketsArgs {
     /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
     #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate)]
     pub send_rate: SendRateBar,
+}
+
+/// Arguments of `scrub`.
+#[derive(Debug, Clone, Args)]
+pub struct ScrubArgs {
+    /// Captures (pcap, pcapng) and modem logs (.mi2log, .qmdl, .dlf, .hdf), compressed or not; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The copy; of several files, or where it ends in /, a directory of copies
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// The key's file, made where there is none [default: OUT.key, which must not be there]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
 }
 
 fn network(text: &str) -> Result<(std::net::IpAddr, u8), String> {

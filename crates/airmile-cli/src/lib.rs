@@ -50,6 +50,7 @@ fn run_parsed(cli: &Cli) -> u8 {
         Command::Radio(args) => commands::radio::run(&cli.global, args),
         Command::Diagnose(args) => commands::diagnose::run(&cli.global, args),
         Command::Packets(args) => commands::packets::run(&cli.global, args),
+        Command::Scrub(args) => commands::scrub::run(&cli.global, args),
         Command::Live(args) => commands::live::run(&cli.global, args),
         Command::Lab(args) => commands::lab::run(&cli.global, args),
     };

@@ -58,6 +58,8 @@ fn every_command_has_help_with_examples() {
         &["decode", "--help"],
         &["radio", "--help"],
         &["diagnose", "--help"],
+        &["packets", "--help"],
+        &["scrub", "--help"],
         &["lab", "run", "--help"],
         &["lab", "reproduce", "--help"],
     ] {
@@ -438,4 +440,32 @@ fn live_tells_each_burst_and_transfer_of_standard_input() {
     assert_eq!(status(&["live", "--listen", "0.0.0.0:0"]), 3);
     assert_eq!(status(&["live", "--transfers", "x.csv"]), 2);
     assert_eq!(status(&["live", "--port", "a", "--follow", "b"]), 2);
+}
+
+#[test]
+fn a_scrubbed_copy_comes_with_a_manifest_and_is_never_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture/http.pcap");
+    let copy = path(dir.path(), "copy.pcap");
+    let args = ["scrub", capture.to_str().unwrap(), "-o", &copy];
+    let report = document("scrub", &args);
+    assert_eq!(report["files"][0]["output"], "copy.pcap");
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(format!("{copy}.manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest, report);
+    assert!(fs::read_to_string(format!("{copy}.key")).unwrap().starts_with("airmile-scrub-key-1 "));
+    // The copy answers.
+    assert_eq!(document("packets", &["packets", &copy])["tcp_flows"], 1);
+    let again = airmile(&args);
+    assert_eq!(again.status.code(), Some(3));
+    assert!(text(&again.stderr).contains("is there already"));
+    // Damage is told by the status.
+    let torn = path(dir.path(), "torn.pcap");
+    let whole = fs::read(&capture).unwrap();
+    fs::write(&torn, &whole[..whole.len() - 3]).unwrap();
+    let out = path(dir.path(), "torn-copy.pcap");
+    let key = format!("{copy}.key");
+    assert_eq!(status(&["scrub", &torn, "-o", &out, "--key", &key]), 4);
+    assert_eq!(status(&["scrub", &torn, "-o", "-"]), 2);
 }

@@ -5,6 +5,7 @@
 
 pub mod diag;
 pub mod packet;
+pub mod pseudonym;
 pub mod sniffer;
 pub mod table;
 pub mod text;

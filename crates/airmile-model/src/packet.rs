@@ -224,7 +224,7 @@ pub struct Packet<'a> {
     pub payload_bytes: u32,
     /// The payload's captured part.
     pub payload: &'a [u8],
-    /// True: a first fragment; what follows is in other packets.
+    /// True: it came in fragments, or is the first of them.
     pub fragmented: bool,
     /// True: it came out of a GTP-U tunnel.
     pub tunnelled: bool,

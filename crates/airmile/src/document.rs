@@ -33,7 +33,7 @@ impl<T> Document<T> {
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
     use crate::lab::reproduce::Reproduction;
-    use crate::{Diagnosis, InspectReport, PacketReport, RadioReport};
+    use crate::{Diagnosis, InspectReport, PacketReport, RadioReport, ScrubReport};
     let of = |schema: schemars::Schema| schema.to_value();
     vec![
         ("inspect", of(schemars::schema_for!(Document<InspectReport>))),
@@ -42,6 +42,7 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         ("scenario", of(schemars::schema_for!(crate::lab::Scenario))),
         ("packets", of(schemars::schema_for!(Document<PacketReport>))),
         ("study", of(schemars::schema_for!(Document<crate::packets::Study>))),
+        ("scrub", of(schemars::schema_for!(Document<ScrubReport>))),
         ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
         ("lab_reproduce", of(schemars::schema_for!(Document<Reproduction>))),
     ]

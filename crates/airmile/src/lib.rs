@@ -21,6 +21,7 @@ mod limits;
 pub mod live;
 pub mod packets;
 mod recognise;
+mod scrub;
 mod session;
 mod table;
 pub mod write;
@@ -54,5 +55,6 @@ pub use packets::{
     read_capture, study, study_page,
 };
 pub use recognise::{Foreign, Kind};
+pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use session::{FileReport, Inputs, Loaded, MessageRow, read_inputs};
 pub use table::{ArrowTable, arrow_schema};

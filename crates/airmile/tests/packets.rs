@@ -104,3 +104,44 @@ fn files_hold_the_rows_of_the_tables() {
     assert!(flows.starts_with("flow,user,protocol,ip_version,client,client_port,server"));
     assert!(flows.lines().nth(1).unwrap().contains("10.0.0.1,40000,192.0.2.1,80,syn"));
 }
+
+#[test]
+fn a_fragmented_datagram_counts_whole() {
+    // UDP with 3000 bytes of payload in three fragments, headers captured alone.
+    let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    bytes.extend(64_u32.to_le_bytes());
+    bytes.extend(101_u32.to_le_bytes());
+    for (n, (offset, length, more)) in
+        [(185_u16, 1480_u16, true), (0, 1480, true), (370, 48, false)].into_iter().enumerate()
+    {
+        let field = offset | if more { 0x2000 } else { 0 };
+        let mut packet = vec![0x45, 0];
+        packet.extend((20 + length).to_be_bytes());
+        packet.extend([0, 7]);
+        packet.extend(field.to_be_bytes());
+        packet.extend([64, 17, 0, 0, 192, 0, 2, 1, 10, 0, 0, 1]);
+        packet.extend([443_u16, 50_000, 3008, 0].map(u16::to_be_bytes).concat());
+        bytes.extend(1_700_000_000_u32.to_le_bytes());
+        bytes.extend((n as u32).to_le_bytes());
+        bytes.extend((packet.len() as u32).to_le_bytes());
+        bytes.extend(u32::from(20 + length).to_le_bytes());
+        bytes.extend(packet);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fragments.pcap");
+    fs::write(&path, bytes).unwrap();
+    let options = PacketOptions {
+        output: Some((dir.path().join("tables"), TableFormat::Csv)),
+        ..PacketOptions::default()
+    };
+    let (report, _) = packets::packets(&[path], &options, &Progress::default()).unwrap();
+    let q = report.quality;
+    assert_eq!((report.udp_flows, q.packets, q.reassembled), (1, 3, 1));
+    assert_eq!((q.later_fragments, q.incomplete_datagrams, q.overlapping_fragments), (0, 0, 0));
+    assert_eq!(q.ip_bytes, 3068);
+    let flows = fs::read_to_string(dir.path().join("tables/flows.csv")).unwrap();
+    let mut lines = flows.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (names, row) = (lines.next().unwrap(), lines.next().unwrap());
+    let of = |name: &str| row[names.iter().position(|n| *n == name).unwrap()];
+    assert_eq!((of("dl_bytes"), of("dl_ip_bytes"), of("dl_packets")), ("3000", "3068", "1"));
+}

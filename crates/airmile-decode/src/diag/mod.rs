@@ -16,6 +16,7 @@ pub mod log_config;
 pub mod msg;
 pub mod names;
 pub mod reader;
+pub mod scrub;
 pub mod stream;
 pub mod time;
 

@@ -228,11 +228,13 @@ impl LogReader {
     }
 }
 
+/// Messages that are made of subpackets.
+pub(super) const WITH_SUBPACKETS: [u16; 10] =
+    [0xB063, 0xB064, 0xB066, 0xB067, 0xB082, 0xB092, 0xB0A3, 0xB0B3, 0xB193, 0xB195];
+
 /// Version of a message's first subpacket: of the messages that have them, it
 /// tells the layout.
 fn sub_version(packet: &LogPacket<'_>) -> Option<u8> {
-    const WITH_SUBPACKETS: [u16; 10] =
-        [0xB063, 0xB064, 0xB066, 0xB067, 0xB082, 0xB092, 0xB0A3, 0xB0B3, 0xB193, 0xB195];
     // u8 version, u8 subpackets, 2 bytes; u8 id, u8 version.
     let at = packet.payload.get(5).copied();
     at.filter(|_| WITH_SUBPACKETS.contains(&packet.code))

@@ -227,6 +227,11 @@ impl Deframer {
         self.container
     }
 
+    /// As [`Self::container`], looked for in the bytes so far.
+    pub fn find_container(&mut self) -> Option<Container> {
+        self.container.or_else(|| self.recognise())
+    }
+
     /// What the stream held so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
@@ -268,10 +273,7 @@ impl Deframer {
         if let Some(problem) = self.problems.pop_front() {
             return Some(Event::Problem(problem));
         }
-        let container = match self.container {
-            Some(container) => container,
-            None => self.recognise()?,
-        };
+        let container = self.find_container()?;
         let found = match container {
             Container::Hdlc | Container::Qmdl2 => self.next_frame(),
             Container::Dlf => self.next_record(),

@@ -111,6 +111,16 @@ impl CaptureReader {
         self.offset
     }
 
+    /// Blocks of a pcapng that were passed over since they hold no packet, by
+    /// type: name resolution, statistics, secrets, those of vendors.
+    pub fn passed_blocks(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let passed = match &self.format {
+            Format::PcapNg(pcapng) => Some(&pcapng.passed),
+            _ => None,
+        };
+        passed.into_iter().flatten().map(|(&kind, &n)| (kind, n))
+    }
+
     /// Takes the next piece; what is whole goes to `sink`.
     pub fn push(&mut self, mut piece: &[u8], sink: &mut impl FnMut(Captured<'_>)) {
         while !self.torn.is_empty() && !piece.is_empty() {

@@ -30,6 +30,8 @@ pub(super) mod ether_type {
     pub(crate) const QINQ_OLD: u16 = 0x9100;
     pub(crate) const PPPOE: u16 = 0x8864;
     pub(crate) const MPLS: u16 = 0x8847;
+    pub(crate) const ARP: u16 = 0x0806;
+    pub(crate) const RARP: u16 = 0x8035;
 }
 
 /// VLAN tags and MPLS labels one frame may have (chosen here).
@@ -56,7 +58,7 @@ pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
 
 /// A packet of which nothing was read yet.
 #[inline]
-fn empty<'a>(frame: &Frame<'a>) -> Packet<'a> {
+pub(super) fn empty<'a>(frame: &Frame<'_>) -> Packet<'a> {
     let nowhere = Address::v4([0; 4]);
     Packet {
         at_ns: frame.at_ns,
@@ -78,7 +80,7 @@ fn empty<'a>(frame: &Frame<'a>) -> Packet<'a> {
 
 /// The EtherType of what the frame carries, and where that begins.
 #[inline]
-fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize), Unread> {
+pub(super) fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize), Unread> {
     match link_type {
         link::ETHERNET => tagged(data, 12),
         link::RAW | link::RAW_12 | link::RAW_14 | link::IPV4 | link::IPV6 => by_version(data, 0),

@@ -2,22 +2,57 @@
 
 use airmile_model::packet::{Address, Packet, TcpHeader, Transport};
 
-use super::dissect::{Unread, u16_at};
+use super::dissect::{Unread, u16_at, u32_at};
 use super::{tcp, tunnel};
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+pub(super) const ICMP: u8 = 1;
+pub(super) const ICMPV6: u8 = 58;
 
 /// Tunnels within tunnels that are followed (chosen here).
-const MAX_TUNNELS: u8 = 3;
+pub(super) const MAX_TUNNELS: u8 = 3;
 
 /// Extension headers that are followed (chosen here; RFC 8200 names six).
-const MAX_EXTENSIONS: usize = 10;
+pub(super) const MAX_EXTENSIONS: usize = 10;
+
+/// An IPv6 header that another one follows (RFC 8200, 4; RFC 4302; RFC 6275).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extension {
+    /// Hop-by-hop or destination options.
+    Options,
+    Routing,
+    Fragment,
+    Authentication,
+    Mobility,
+}
+
+impl Extension {
+    #[inline]
+    pub(super) const fn of(protocol: u8) -> Option<Self> {
+        match protocol {
+            0 | 60 => Some(Self::Options),
+            43 => Some(Self::Routing),
+            44 => Some(Self::Fragment),
+            51 => Some(Self::Authentication),
+            135 => Some(Self::Mobility),
+            _ => None,
+        }
+    }
+
+    /// Its length in bytes by its second byte.
+    #[inline]
+    pub(super) const fn bytes(self, length: u8) -> usize {
+        match self {
+            Self::Fragment => 8,
+            Self::Authentication => 8 + length as usize * 4,
+            Self::Options | Self::Routing | Self::Mobility => 8 + length as usize * 8,
+        }
+    }
+}
 
 /// Where the IP header ends, and what is known by then.
-struct Network {
+pub(super) struct Network {
     src: Address,
     dst: Address,
     protocol: u8,
@@ -26,10 +61,23 @@ struct Network {
     ip_bytes: u32,
     /// Where the transport header begins.
     header_bytes: usize,
-    /// First of several fragments.
-    first: bool,
-    /// A later fragment.
-    later: bool,
+    /// `None`: the packet is whole.
+    pub(super) fragment: Option<FragmentOf>,
+}
+
+/// Which part of which datagram a fragment is (RFC 791, 3.1; RFC 8200, 4.5).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FragmentOf {
+    /// Identification.
+    pub(super) id: u32,
+    /// What the whole datagram's data begins with.
+    pub(super) protocol: u8,
+    /// Where its data begins in the datagram's.
+    pub(super) offset_bytes: u32,
+    /// Whether others follow it.
+    pub(super) more: bool,
+    /// Where its data begins in the packet.
+    pub(super) at: usize,
 }
 
 /// Reads an IP packet into `packet`, through tunnels.
@@ -57,31 +105,65 @@ pub(super) fn read<'a>(
 /// Reads one IP packet and its transport header.
 #[inline]
 fn one<'a>(data: &'a [u8], wire_bytes: u32, packet: &mut Packet<'a>) -> Result<(), Unread> {
-    let first = *data.first().ok_or(Unread::Cut("IP"))?;
-    let network = match first >> 4 {
-        4 => v4(data, wire_bytes)?,
-        6 => v6(data, wire_bytes)?,
-        _ => return Err(Unread::Bad("IP version")),
-    };
-    // What is behind the packet is padding of the link.
-    let end = data.len().min(network.ip_bytes as usize);
-    let above = data.get(network.header_bytes..end).unwrap_or_default();
-    let above_bytes = network.ip_bytes.saturating_sub(length_u32(network.header_bytes));
-    packet.src = network.src;
-    packet.dst = network.dst;
-    (packet.src_port, packet.dst_port) = (0, 0);
-    packet.protocol = network.protocol;
-    packet.transport = Transport::Other;
-    packet.ip_id = network.ip_id;
-    packet.ip_bytes = network.ip_bytes;
+    let network = network(data, wire_bytes)?;
+    let (above, above_bytes) = network.behind(data, network.header_bytes);
+    network.describe(packet);
     packet.payload_bytes = above_bytes;
     packet.payload = above;
-    packet.fragmented = network.first;
-    if network.later {
-        packet.transport = Transport::Fragment;
-        return Ok(());
+    match network.fragment {
+        Some(fragment) if fragment.offset_bytes > 0 => packet.transport = Transport::Fragment,
+        _ => transport(above, above_bytes, packet)?,
     }
-    match network.protocol {
+    Ok(())
+}
+
+/// The IP header, of either version.
+#[inline]
+pub(super) fn network(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
+    match *data.first().ok_or(Unread::Cut("IP"))? >> 4 {
+        4 => v4(data, wire_bytes),
+        6 => v6(data, wire_bytes),
+        _ => Err(Unread::Bad("IP version")),
+    }
+}
+
+impl Network {
+    /// Where the transport header begins.
+    pub(super) const fn header_bytes(&self) -> usize {
+        self.header_bytes
+    }
+
+    /// What was captured behind a place in the packet, and its bytes on the
+    /// wire. What is behind the packet is padding of the link.
+    #[inline]
+    pub(super) fn behind<'a>(&self, data: &'a [u8], at: usize) -> (&'a [u8], u32) {
+        let end = data.len().min(self.ip_bytes as usize);
+        let above = data.get(at..end).unwrap_or_default();
+        (above, self.ip_bytes.saturating_sub(length_u32(at)))
+    }
+
+    /// Fills in what the header says.
+    #[inline]
+    pub(super) fn describe(&self, packet: &mut Packet<'_>) {
+        packet.src = self.src;
+        packet.dst = self.dst;
+        (packet.src_port, packet.dst_port) = (0, 0);
+        packet.protocol = self.protocol;
+        packet.transport = Transport::Other;
+        packet.ip_id = self.ip_id;
+        packet.ip_bytes = self.ip_bytes;
+        packet.fragmented |= self.fragment.is_some_and(|fragment| fragment.offset_bytes == 0);
+    }
+}
+
+/// Reads the header above IP, of `packet.protocol`.
+#[inline]
+pub(super) fn transport<'a>(
+    above: &'a [u8],
+    above_bytes: u32,
+    packet: &mut Packet<'a>,
+) -> Result<(), Unread> {
+    match packet.protocol {
         TCP => {
             let mut header = TcpHeader::default();
             let header_bytes = tcp::read(above, &mut header)?;
@@ -123,26 +205,27 @@ fn v4(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
         total if usize::from(total) < header_bytes => return Err(Unread::Bad("IPv4 total length")),
         total => u32::from(total),
     };
-    let fragment = u16::from_be_bytes([header[6], header[7]]);
+    let field = u16::from_be_bytes([header[6], header[7]]);
+    let id = u16::from_be_bytes([header[4], header[5]]);
+    let fragment = (field & 0x3fff != 0).then(|| FragmentOf {
+        id: id.into(),
+        protocol: header[9],
+        offset_bytes: u32::from(field & 0x1fff) * 8,
+        more: field & 0x2000 != 0,
+        at: header_bytes,
+    });
     Ok(Network {
         src: Address::v4([header[12], header[13], header[14], header[15]]),
         dst: Address::v4([header[16], header[17], header[18], header[19]]),
         protocol: header[9],
-        ip_id: Some(u16::from_be_bytes([header[4], header[5]])),
+        ip_id: Some(id),
         ip_bytes,
         header_bytes,
-        first: fragment & 0x3fff == 0x2000,
-        later: fragment & 0x1fff != 0,
+        fragment,
     })
 }
 
 fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
-    const HOP_BY_HOP: u8 = 0;
-    const ROUTING: u8 = 43;
-    const FRAGMENT: u8 = 44;
-    const AUTHENTICATION: u8 = 51;
-    const DESTINATION: u8 = 60;
-    const MOBILITY: u8 = 135;
     let header = data.first_chunk::<40>().ok_or(Unread::Cut("IPv6"))?;
     let address = |at: usize| header.get(at..).and_then(|rest| rest.first_chunk::<16>());
     let (Some(src), Some(dst)) = (address(8), address(24)) else { return Err(Unread::Cut("IPv6")) };
@@ -157,32 +240,32 @@ fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
             payload => 40 + u32::from(payload),
         },
         header_bytes: 40,
-        first: false,
-        later: false,
+        fragment: None,
     };
     for _ in 0..MAX_EXTENSIONS {
+        let Some(extension) = Extension::of(network.protocol) else { return Ok(network) };
         let at = network.header_bytes;
-        let extension = || data.get(at..at + 8).ok_or(Unread::Cut("IPv6 extension header"));
-        let length = match network.protocol {
-            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => 8 + usize::from(extension()?[1]) * 8,
-            AUTHENTICATION => 8 + usize::from(extension()?[1]) * 4,
-            FRAGMENT => {
-                let field = u16_at(extension()?, 2).unwrap_or(0);
-                network.later = field & 0xfff8 != 0;
-                network.first = field & 0xfff9 == 1;
-                8
+        let header = data.get(at..at + 8).ok_or(Unread::Cut("IPv6 extension header"))?;
+        network.protocol = header[0];
+        network.header_bytes += extension.bytes(header[1]);
+        if extension == Extension::Fragment {
+            let field = u16_at(header, 2).unwrap_or(0);
+            // Without an offset or more to come it is whole (RFC 8200, 4.5).
+            network.fragment = (field & 0xfff9 != 0).then(|| FragmentOf {
+                id: u32_at(header, 4).unwrap_or(0),
+                protocol: header[0],
+                offset_bytes: u32::from(field & 0xfff8),
+                more: field & 1 != 0,
+                at: network.header_bytes,
+            });
+            if field & 0xfff8 != 0 {
+                return Ok(network);
             }
-            _ => return Ok(network),
-        };
-        network.protocol = extension()?[0];
-        network.header_bytes += length;
-        if network.later {
-            return Ok(network);
         }
     }
     Err(Unread::Bad("number of IPv6 extension headers"))
 }
 
-fn length_u32(bytes: usize) -> u32 {
+pub(super) fn length_u32(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }

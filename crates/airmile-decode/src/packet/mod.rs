@@ -9,11 +9,14 @@ mod dissect;
 mod ip;
 mod pcap;
 mod pcapng;
+mod reassembly;
+pub mod scrub;
 mod tcp;
 mod tunnel;
 
 pub use capture::{CaptureFormat, CaptureReader, Captured, Frame};
 pub use dissect::{Unread, dissect};
+pub use reassembly::{Dissector, FragmentCounts};
 
 /// Link types that are read (the IANA/tcpdump registry of LINKTYPE values).
 pub mod link {

@@ -13,8 +13,8 @@ const BELIEVABLE_STEP_S: u32 = 86_400;
 /// Byte order and resolution, by the first four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Magic {
-    order: ByteOrder,
-    nanoseconds: bool,
+    pub(super) order: ByteOrder,
+    pub(super) nanoseconds: bool,
     /// The patched format of old Linux kernels has eight more bytes a record.
     extra: usize,
 }

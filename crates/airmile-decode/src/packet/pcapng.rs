@@ -1,5 +1,7 @@
 //! The pcapng container (draft-ietf-opsawg-pcapng).
 
+use std::collections::BTreeMap;
+
 use airmile_model::{Problem, Severity};
 
 use super::capture::{ByteOrder, Frame, MAX_BLOCK_BYTES, Step};
@@ -34,6 +36,8 @@ pub(super) struct PcapNg {
     before: u32,
     last_ns: i64,
     searching: bool,
+    /// Blocks that hold no packet, by their type.
+    pub(super) passed: BTreeMap<u32, u64>,
 }
 
 impl Default for PcapNg {
@@ -44,6 +48,7 @@ impl Default for PcapNg {
             before: 0,
             last_ns: 0,
             searching: false,
+            passed: BTreeMap::new(),
         }
     }
 }
@@ -98,7 +103,10 @@ impl PcapNg {
                 self.packet(kind, body, offset).ok_or("packet block")
             }
             SIMPLE_PACKET => self.simple(body, offset).ok_or("simple packet block"),
-            _ => return Step::Skip(end),
+            other => {
+                *self.passed.entry(other).or_default() += 1;
+                return Step::Skip(end);
+            }
         };
         match read {
             Ok(frame) => Step::Frame(frame, end),

@@ -5,7 +5,7 @@ use airmile_model::packet::Packet;
 use super::dissect::u16_at;
 
 /// TS 29.281, 4.4.2.
-const PORT: u16 = 2152;
+pub(super) const PORT: u16 = 2152;
 /// Message type of a user packet (TS 29.281, 6.1).
 const G_PDU: u8 = 255;
 
@@ -14,7 +14,11 @@ pub(super) fn gtp_user<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
     if packet.dst_port != PORT && packet.src_port != PORT {
         return None;
     }
-    let data = packet.payload;
+    packet.payload.get(inner_at(packet.payload)?..)
+}
+
+/// Where the user packet begins in the payload of a datagram of GTP-U.
+pub(super) fn inner_at(data: &[u8]) -> Option<usize> {
     let [flags, kind, ..] = *data.first_chunk::<8>()?;
     // Version 1, protocol type GTP.
     if flags >> 4 != 0b0011 || kind != G_PDU {
@@ -37,5 +41,5 @@ pub(super) fn gtp_user<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
     }
     let inner = data.get(at..)?;
     matches!(inner.first()? >> 4, 4 | 6).then_some(())?;
-    u16_at(inner, 2).map(|_| inner)
+    u16_at(inner, 2).map(|_| at)
 }

@@ -71,7 +71,7 @@ impl PacketStudy {
 
     /// Takes the next packet of the capture.
     pub fn push(&mut self, packet: &Packet<'_>) {
-        self.clock(packet.at_ns);
+        self.clock(packet);
         self.quality.packet(packet);
         match packet.transport {
             Transport::Tcp(ref tcp) => {
@@ -146,8 +146,10 @@ impl PacketStudy {
         self.gathered.summary(self.quality)
     }
 
-    fn clock(&mut self, at_ns: i64) {
-        if at_ns < self.last_ns {
+    fn clock(&mut self, packet: &Packet<'_>) {
+        let at_ns = packet.at_ns;
+        // What waited in vain for a fragment comes late, and says so.
+        if at_ns < self.last_ns && !packet.fragmented {
             self.quality.steps_back += 1;
             self.quality.largest_step_back_ns =
                 self.quality.largest_step_back_ns.max(self.last_ns - at_ns);

@@ -51,6 +51,12 @@ pub struct Quality {
     pub first_fragments: u64,
     /// Other fragments, whose bytes belong to no flow here.
     pub later_fragments: u64,
+    /// Datagrams that were put together from fragments.
+    pub reassembled: u64,
+    /// Datagrams of which a fragment never came, counted as far as they came.
+    pub incomplete_datagrams: u64,
+    /// Fragments that hold what another one held before; the first one counts.
+    pub overlapping_fragments: u64,
     /// Bytes that were acknowledged and never captured.
     pub unseen_bytes: u64,
     /// Flows whose client was told by the ports or by the first packet alone.

@@ -8,8 +8,8 @@ mod tables;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use airmile_decode::packet::{CaptureReader, Captured, Unread, dissect};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
+use airmile_decode::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
+use airmile_infer::tcp::{PacketStudy, Quality, StudyOptions, StudySummary, Tables};
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 
@@ -122,16 +122,20 @@ fn study_files(
 ) -> Result<(PacketReport, StudySummary)> {
     let mut study = PacketStudy::new(options.clone());
     let mut reports = Vec::new();
+    // A datagram's fragments may be in two files.
+    let mut dissector = Dissector::new();
+    let mut take = |packet: &Packet<'_>| {
+        study.push(packet);
+        while let Some(row) = study.poll() {
+            sink(row);
+        }
+    };
     for path in files {
-        let report = read_capture(path, progress, &mut |packet| {
-            study.push(packet);
-            while let Some(row) = study.poll() {
-                sink(row);
-            }
-        })?;
-        reports.push(report);
+        reports.push(read(path, progress, &mut dissector, &mut take)?);
     }
-    let summary = study.finish_with(sink);
+    dissector.finish(&mut |packet| packet.map_or((), &mut take));
+    let mut summary = study.finish_with(sink);
+    count_fragments(&mut summary.quality, dissector.counts());
     if summary.quality.packets == 0 {
         let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
         let what = format!("{}: no IP packets", names.join(", "));
@@ -140,13 +144,36 @@ fn study_files(
     Ok((PacketReport::new(reports, &summary, &options), summary))
 }
 
-/// Reads a capture's packets in order.
+/// Packets are those of the wire, where the study saw datagrams.
+fn count_fragments(quality: &mut Quality, counts: FragmentCounts) {
+    quality.packets += counts.fragments.saturating_sub(counts.datagrams + counts.incomplete);
+    quality.ip_bytes += counts.left_out_bytes;
+    quality.later_fragments = counts.left_out;
+    quality.reassembled = counts.datagrams;
+    quality.incomplete_datagrams = counts.incomplete;
+    quality.overlapping_fragments = counts.overlapping;
+}
+
+/// Reads a capture's packets in order, datagrams put together from fragments.
 ///
 /// # Errors
 /// The file cannot be opened, or is no capture. Damage is in the report.
 pub fn read_capture(
     path: &Path,
     progress: &Progress,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
+    let mut dissector = Dissector::new();
+    let report = read(path, progress, &mut dissector, sink)?;
+    dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
+    Ok(report)
+}
+
+/// As [`read_capture`]; what waits for its fragments stays in the dissector.
+fn read(
+    path: &Path,
+    progress: &Progress,
+    dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
     let mut input = Input::open(path, progress)?;
@@ -171,13 +198,18 @@ pub fn read_capture(
         };
         file.bytes += n as u64;
         let piece = buffer.get(..n).unwrap_or_default();
-        reader.push(piece, &mut |captured| take(&mut file, captured, sink));
+        reader.push(piece, &mut |captured| take(&mut file, captured, dissector, sink));
     }
-    reader.finish(&mut |captured| take(&mut file, captured, sink));
+    reader.finish(&mut |captured| take(&mut file, captured, dissector, sink));
     Ok(file)
 }
 
-fn take(file: &mut FileReport, captured: Captured<'_>, sink: &mut dyn FnMut(&Packet<'_>)) {
+fn take(
+    file: &mut FileReport,
+    captured: Captured<'_>,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) {
     let frame = match captured {
         Captured::Frame(frame) => frame,
         Captured::Problem(problem) => return file.problem(problem),
@@ -186,8 +218,8 @@ fn take(file: &mut FileReport, captured: Captured<'_>, sink: &mut dyn FnMut(&Pac
     let at_us = frame.at_ns.div_euclid(1_000);
     file.start_us = Some(file.start_us.map_or(at_us, |start| start.min(at_us)));
     file.end_us = Some(file.end_us.map_or(at_us, |end| end.max(at_us)));
-    match dissect(&frame) {
-        Ok(packet) => sink(&packet),
+    dissector.push(&frame, &mut |read| match read {
+        Ok(packet) => sink(packet),
         Err(unread) => {
             let name = match unread {
                 Unread::NotIp(_) => "not_ip",
@@ -203,7 +235,7 @@ fn take(file: &mut FileReport, captured: Captured<'_>, sink: &mut dyn FnMut(&Pac
                 file.problem(problem);
             }
         }
-    }
+    });
 }
 
 /// In words, for the first frame of its kind.

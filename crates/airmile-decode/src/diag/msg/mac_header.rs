@@ -180,6 +180,33 @@ impl MacHeader {
         header
     }
 
+    /// Blanks what names a user among the control elements of a header: the
+    /// identity that resolves contention and the C-RNTI (6.1.3.2, 6.1.3.4); and
+    /// bytes behind them, which are no header. Gives how many were blanked.
+    pub fn blank_identities(direction: Direction, header: &mut [u8]) -> u64 {
+        let length = header.len();
+        let (raw, rest, _) = raw_subheaders(direction, header);
+        let mut at = length - rest.len();
+        let mut blanked = 0;
+        for RawSubheader { lcid, kind, len } in raw {
+            let size = match kind {
+                Kind::Fixed(size) => size,
+                Kind::Variable => len.map_or(length - at, |len| len as usize),
+                Kind::Sdu | Kind::Padding => 0,
+            };
+            let end = (at + size).min(length);
+            if matches!((direction, lcid), (Direction::Dl, 28) | (Direction::Ul, 27)) {
+                header[at..end].fill(0);
+                blanked += u64::from(end > at);
+            }
+            at = end;
+        }
+        let behind = &mut header[at..];
+        blanked += u64::from(behind.iter().any(|&byte| byte != 0));
+        behind.fill(0);
+        blanked
+    }
+
     /// The buffer status report, if the block carries one. Uplink only.
     #[must_use]
     pub fn bsr(&self) -> Option<BsrElement> {

@@ -1,0 +1,62 @@
+//! `airmile scrub`.
+
+use airmile::{Inputs, ScrubOptions, ScrubReport, model::Severity, scrub};
+use anyhow::Result;
+
+use crate::Outcome;
+use crate::args::{Global, ScrubArgs};
+use crate::output::{self, bytes, table};
+use crate::progress::Shown;
+
+pub fn run(global: &Global, args: &ScrubArgs) -> Result<Outcome> {
+    let inputs = Inputs { files: args.files.clone(), ..Inputs::default() };
+    let shown = Shown::start(global, &inputs);
+    let options = ScrubOptions { output: args.output.clone(), key: args.key.clone() };
+    let report = scrub(&args.files, &options, &shown.progress)?;
+    drop(shown);
+    if report.key_made {
+        let key = report.key_file.display();
+        output::warn(global, &format!("made the key {key}: keep it, and do not share it"));
+    }
+    output::warn(global, &format!("wrote {}", report.manifest.display()));
+    for (path, file) in args.files.iter().zip(&report.files) {
+        let worth = |p: &&airmile::model::Problem| p.severity != Severity::Normal;
+        for problem in file.problems.iter().filter(worth) {
+            output::warn(global, &format!("{}: {problem}", path.display()));
+        }
+        if file.more_problems > 0 {
+            let more = file.more_problems;
+            output::warn(global, &format!("{}: {more} more problems", path.display()));
+        }
+    }
+    let damaged = report.damaged();
+    if global.json {
+        output::json("scrub", &report)?;
+    } else {
+        output::print(&text(args, &report))?;
+    }
+    Ok(Outcome::of(damaged))
+}
+
+fn text(args: &ScrubArgs, report: &ScrubReport) -> String {
+    let mut out = String::new();
+    for (path, file) in args.files.iter().zip(&report.files) {
+        let sizes = (bytes(file.input_bytes), bytes(file.output_bytes));
+        out.push_str(&format!(
+            "{} ({}) became {} ({})\n",
+            path.display(),
+            sizes.0,
+            file.output,
+            sizes.1
+        ));
+        let rows = file.changes.iter();
+        let rows = rows.map(|(what, n)| vec![what.replace('_', " "), n.to_string()]).collect();
+        out.push_str(&table(&["changed, cut or counted", "n"], &[0], rows));
+    }
+    out.push_str("\nLeft as it was:\n");
+    for kept in &report.kept {
+        out.push_str(&format!("  - {kept}\n"));
+    }
+    out.push_str(&format!("Key fingerprint {}\n", report.key_fingerprint));
+    out
+}

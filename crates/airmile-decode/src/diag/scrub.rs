@@ -1,0 +1,279 @@
+//! Modem logs that can be shared.
+//!
+//! A message that is decoded is written again from its fields
+//! ([`Message::emit`]): bytes that no field explains become zeros, and cipher
+//! keys and logged payload never were fields. Fields that name a cell or a user
+//! get pseudonyms; the network becomes the test network 001-01. Of a message
+//! that is not decoded only code, time and version stay, so that the log is
+//! as dense as it was (holes in it mean something). Packets that are no log
+//! messages (debug text, events, responses) and a `.qmdl2`'s leading section
+//! are left out.
+//!
+//! EARFCN, band, bandwidth and times stay as they are: they tell the operator's
+//! spectrum, perhaps the operator, and nobody who uses it.
+
+use airmile_model::{Direction, Problem, RntiType};
+
+use super::frame::{self, LogPacket};
+use super::msg::{LoggedPdu, MacHeader, Message, RlcHeader};
+use super::reader::WITH_SUBPACKETS;
+use super::stream::{Container, Deframer, Event};
+use crate::pseudonym::{Changes, Identity, Pseudonyms};
+
+/// MCC 001, MNC 01 (TS 23.003, 2.2; ITU-T E.212, annex A: test networks).
+const TEST_NETWORK: (u16, u8, u16) = (1, 2, 1);
+
+/// Scrubs a modem log.
+///
+/// Call order: [`push`](Self::push) its bytes, then [`finish`](Self::finish).
+/// The container stays, but for a `.qmdl2`, which becomes plain HDLC frames.
+pub struct LogScrubber {
+    names: Pseudonyms,
+    deframer: Deframer,
+    changes: Changes,
+}
+
+impl LogScrubber {
+    /// At the start of a log.
+    #[must_use]
+    pub fn new(names: Pseudonyms) -> Self {
+        Self { names, deframer: Deframer::new(), changes: Changes::default() }
+    }
+
+    /// Takes the next bytes; scrubbed ones are appended to `out`.
+    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
+        self.deframer.push(piece);
+        self.drain(out, problem);
+    }
+
+    /// The end of the log; another part of it may be another file.
+    pub fn finish(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
+        self.deframer.finish();
+        self.drain(out, problem);
+    }
+
+    /// What was changed and cut so far.
+    #[must_use]
+    pub const fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// The pseudonyms, for the next log.
+    #[must_use]
+    pub fn into_pseudonyms(self) -> Pseudonyms {
+        self.names
+    }
+
+    fn drain(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
+        let Self { names, deframer, changes } = self;
+        loop {
+            let container = deframer.find_container();
+            let log = match deframer.poll() {
+                Some(Event::Log(log)) => log,
+                Some(Event::Other(_)) => {
+                    changes.add("packets_that_are_no_messages", 1);
+                    continue;
+                }
+                Some(Event::Problem(what)) => {
+                    problem(what);
+                    continue;
+                }
+                None => return,
+            };
+            changes.add("messages", 1);
+            let payload = scrubbed(&log, names, changes);
+            changes.add("bytes_cut", log.payload.len().saturating_sub(payload.len()) as u64);
+            let log = LogPacket { payload: &payload, ..log };
+            match container {
+                Some(Container::Dlf) => log.emit_dlf(out),
+                Some(Container::Hdf) => {
+                    frame::emit_log(log.subscription, log.code, log.ts_raw, log.payload, out);
+                }
+                Some(Container::Hdlc | Container::Qmdl2) | None => log.emit_hdlc(out),
+            }
+        }
+    }
+}
+
+/// A payload as it can be shared.
+fn scrubbed(log: &LogPacket<'_>, names: &Pseudonyms, changes: &mut Changes) -> Vec<u8> {
+    match Message::parse(log.code, log.payload) {
+        Ok(Some(parsed)) => {
+            changes.add("messages_cut_where_they_broke_off", u64::from(parsed.problem.is_some()));
+            let mut message = parsed.message;
+            blank(&mut message, names, changes);
+            message.emit()
+        }
+        Ok(None) => {
+            changes.add("undecoded_messages_emptied", 1);
+            versions_of(log)
+        }
+        Err(_) => {
+            changes.add("broken_messages_emptied", 1);
+            log.payload.iter().copied().take(1).collect()
+        }
+    }
+}
+
+/// The version of a message that is not decoded, and of its first subpacket,
+/// which is left empty.
+fn versions_of(log: &LogPacket<'_>) -> Vec<u8> {
+    match log.payload {
+        &[version, _, _, _, id, sub_version, ..] if WITH_SUBPACKETS.contains(&log.code) => {
+            vec![version, 1, 0, 0, id, sub_version, 4, 0]
+        }
+        payload => payload.iter().copied().take(1).collect(),
+    }
+}
+
+/// Gives pseudonyms to what names a cell or a user.
+fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
+    let mut blanking = Blanking { names, changes };
+    match message {
+        Message::MacDl(m) => {
+            for block in m.subpackets.iter_mut().flat_map(|s| &mut s.blocks) {
+                blanking.mac_header(Direction::Dl, block.rnti_type, &mut block.header);
+            }
+        }
+        Message::MacUl(m) => {
+            for block in m.subpackets.iter_mut().flat_map(|s| &mut s.blocks) {
+                blanking.mac_header(Direction::Ul, block.rnti_type, &mut block.header);
+            }
+        }
+        Message::RlcDl(m) => {
+            for s in &mut m.subpackets {
+                s.pdus.iter_mut().for_each(|pdu| blanking.pdu(pdu, s.sn_bits));
+            }
+        }
+        Message::RlcUl(m) => {
+            for s in &mut m.subpackets {
+                s.pdus.iter_mut().for_each(|pdu| blanking.pdu(pdu, s.sn_bits));
+            }
+        }
+        Message::PdcpDl(m) => blanking.keys(m.subpackets.len()),
+        Message::PdcpUl(m) => blanking.keys(m.subpackets.len()),
+        Message::RrcOta(m) => {
+            blanking.pci(&mut m.pci);
+            blanking.signalling(m.channel(), &mut m.message);
+        }
+        Message::RrcMib(m) => blanking.pci(&mut m.pci),
+        Message::RrcServCell(m) => {
+            blanking.pci(&mut m.pci);
+            blanking.number(Identity::Cell, &mut m.cell_identity, "cell_identities");
+            blanking.number(Identity::TrackingArea, &mut m.tac, "tracking_areas");
+            (m.mcc, m.mnc_digits, m.mnc) = TEST_NETWORK;
+            blanking.changes.add("networks", 1);
+        }
+        Message::PdschPacket(m) => {
+            blanking.pci(&mut m.pci);
+            m.strong_interferer_pci.iter_mut().for_each(|pci| blanking.pci(pci));
+            blanking.rnti(m.rnti_type, &mut m.rnti);
+        }
+        Message::PdschDecoding(m) => {
+            blanking.pci(&mut m.pci);
+            m.records.iter_mut().for_each(|r| blanking.rnti(r.rnti_type, &mut r.rnti));
+        }
+        Message::PuschTx(m) => blanking.pci(&mut m.pci),
+        Message::IntraFreqMeas(m) => {
+            blanking.pci(&mut m.pci);
+            m.neighbours.iter_mut().for_each(|n| blanking.pci(&mut n.pci));
+        }
+        Message::ServCellMeas(m) => {
+            m.subpackets.iter_mut().for_each(|s| blanking.pci(&mut s.pci));
+        }
+        Message::NeighbourMeas(m) => {
+            for cell in m.subpackets.iter_mut().flat_map(|s| &mut s.cells) {
+                blanking.pci(&mut cell.pci);
+            }
+        }
+        // Counters, allocations and control information name nobody.
+        Message::UlBufferStatus(_)
+        | Message::UlTxStatistics(_)
+        | Message::RlcDlStats(_)
+        | Message::RlcUlStats(_)
+        | Message::PdcchDecoding(_)
+        | Message::PdschStat(_)
+        | Message::RlmReport(_)
+        | Message::NrPdschStats(_) => {}
+    }
+}
+
+struct Blanking<'a> {
+    names: &'a Pseudonyms,
+    changes: &'a mut Changes,
+}
+
+impl Blanking<'_> {
+    fn number<T>(&mut self, identity: Identity, value: &mut T, what: &'static str)
+    where
+        T: Copy + Into<u64> + TryFrom<u64>,
+    {
+        if let Ok(number) = T::try_from(self.names.number(identity, (*value).into())) {
+            *value = number;
+            self.changes.add(what, 1);
+        }
+    }
+
+    fn pci(&mut self, pci: &mut u16) {
+        self.number(Identity::PhysicalCell, pci, "physical_cell_identities");
+    }
+
+    /// Only an RNTI that the cell gave to one user names anybody.
+    fn rnti(&mut self, kind: RntiType, rnti: &mut u16) {
+        if kind.is_user() || kind == RntiType::TempC {
+            self.number(Identity::Rnti, rnti, "rntis");
+        }
+    }
+
+    /// Cipher keys and logged payload are not fields, so they are gone already.
+    fn keys(&mut self, subpackets: usize) {
+        self.changes.add("cipher_keys", subpackets as u64);
+    }
+
+    /// A header to a user stays but for the identities in it; others (random
+    /// access, paging, system information) become zeros.
+    fn mac_header(&mut self, dir: Direction, kind: RntiType, header: &mut [u8]) {
+        if dir == Direction::Ul || kind.is_user() || kind == RntiType::TempC {
+            self.changes.add("mac_identities", MacHeader::blank_identities(dir, header));
+        } else if header.iter().any(|&byte| byte != 0) {
+            header.fill(0);
+            self.changes.add("mac_headers_of_others", 1);
+        }
+    }
+
+    /// The first bytes of a PDU, as far as they are its header.
+    fn pdu(&mut self, pdu: &mut LoggedPdu, sn_bits: u8) {
+        let header = match pdu.header(sn_bits) {
+            // A list that was cut must not be made to look whole.
+            Some(RlcHeader::Status { complete: false, .. }) => return,
+            Some(header) => header.emit(sn_bits),
+            None => Vec::new(),
+        };
+        if header.len() < pdu.head.len() {
+            self.changes.add("rlc_payload_bytes", (pdu.head.len() - header.len()) as u64);
+            pdu.head = header;
+        } else {
+            // Bits behind the header in its last byte.
+            let length = pdu.head.len();
+            pdu.head.copy_from_slice(header.get(..length).unwrap_or_default());
+        }
+    }
+
+    /// A message of RRC may hold an IMSI or a TMSI, and NAS within it an IMEI:
+    /// of all its bits those two stay that tell a handover (TS 36.331,
+    /// DL-DCCH-Message: message type, and mobilityControlInfo).
+    fn signalling(&mut self, channel: Option<&str>, message: &mut [u8]) {
+        let head = match (channel, &*message) {
+            (Some("DL-DCCH"), &[first, second, ..]) => [first & 0xf9, second & 0xe8],
+            _ => [0, 0],
+        };
+        message.fill(0);
+        if head == [0x20, 0x08] {
+            message.iter_mut().zip(head).for_each(|(byte, bits)| *byte = bits);
+        }
+        self.changes.add("signalling_messages_emptied", u64::from(!message.is_empty()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

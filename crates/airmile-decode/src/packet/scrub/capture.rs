@@ -1,0 +1,198 @@
+//! A capture in pieces to a scrubbed capture, in the same container.
+
+use airmile_model::Problem;
+
+use super::frame::Scrubbing;
+use crate::packet::capture::{CaptureFormat, CaptureReader, Captured, Frame};
+use crate::packet::pcap::Magic;
+use crate::pseudonym::{Changes, Pseudonyms};
+
+/// Bytes of a pcap file's header.
+const PCAP_HEADER: usize = 24;
+
+/// Interfaces that are described at most; a capture of more is damaged or made
+/// to be (chosen here).
+const MAX_INTERFACES: u32 = 1 << 16;
+
+/// Scrubs a capture.
+///
+/// Call order: [`push`](Self::push) its bytes, then [`finish`](Self::finish).
+/// A pcap stays one, with its resolution; a pcapng stays one, with nanoseconds
+/// as its resolution. Both become little-endian.
+pub struct CaptureScrubber {
+    names: Pseudonyms,
+    reader: CaptureReader,
+    /// The capture's first bytes, until the container's header is written.
+    head: Vec<u8>,
+    writer: Option<Writer>,
+    changes: Changes,
+    scratch: Vec<u8>,
+}
+
+impl CaptureScrubber {
+    /// At the start of a capture.
+    #[must_use]
+    pub fn new(names: Pseudonyms) -> Self {
+        Self {
+            names,
+            reader: CaptureReader::new(),
+            head: Vec::new(),
+            writer: None,
+            changes: Changes::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Takes the next bytes; scrubbed ones are appended to `out`.
+    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
+        if self.writer.is_none() {
+            let missing = PCAP_HEADER.saturating_sub(self.head.len());
+            self.head.extend_from_slice(piece.get(..missing).unwrap_or(piece));
+            self.writer = Writer::begin(&self.head, out);
+        }
+        self.each(out, problem, |reader, mut sink| reader.push(piece, &mut sink));
+    }
+
+    /// The end of the capture.
+    pub fn finish(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
+        self.each(out, problem, |reader, mut sink| reader.finish(&mut sink));
+        for (kind, n) in self.reader.passed_blocks() {
+            self.changes.add(block_name(kind), n);
+        }
+    }
+
+    /// What was changed and cut so far.
+    #[must_use]
+    pub const fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// The pseudonyms, for the next capture.
+    #[must_use]
+    pub fn into_pseudonyms(self) -> Pseudonyms {
+        self.names
+    }
+
+    fn each(
+        &mut self,
+        out: &mut Vec<u8>,
+        problem: &mut dyn FnMut(Problem),
+        read: impl FnOnce(&mut CaptureReader, &mut dyn FnMut(Captured<'_>)),
+    ) {
+        let Self { names, reader, writer, changes, scratch, .. } = self;
+        read(reader, &mut |captured| match captured {
+            Captured::Problem(what) => problem(what),
+            Captured::Frame(frame) => {
+                let Some(writer) = writer else { return };
+                changes.add("frames", 1);
+                Scrubbing { names, changes }.frame(&frame, scratch);
+                writer.frame(&frame, scratch, out);
+            }
+        });
+    }
+}
+
+/// What a block of pcapng that is left out is called in the list of changes.
+const fn block_name(kind: u32) -> &'static str {
+    match kind {
+        4 => "name_resolution_blocks",
+        5 => "interface_statistics_blocks",
+        0x0a => "decryption_secrets_blocks",
+        0xbad | 0x4000_0bad => "custom_blocks",
+        _ => "other_blocks",
+    }
+}
+
+enum Writer {
+    Pcap {
+        nanoseconds: bool,
+    },
+    PcapNg {
+        /// Interfaces described so far.
+        interfaces: u32,
+    },
+}
+
+impl Writer {
+    /// Begins the file, once its first bytes tell which; `None` until then.
+    fn begin(head: &[u8], out: &mut Vec<u8>) -> Option<Self> {
+        match CaptureReader::recognise(head)? {
+            CaptureFormat::Pcap => {
+                let magic = Magic::of(*head.first_chunk()?)?;
+                let header = head.first_chunk::<PCAP_HEADER>()?;
+                let (snap, link) = (magic.order.u32(header, 16)?, magic.order.u32(header, 20)?);
+                let nanoseconds = magic.nanoseconds;
+                let number: u32 = if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
+                out.extend(number.to_le_bytes());
+                // Version 2.4; time zone and accuracy, which nobody fills in.
+                out.extend([2, 0, 4, 0]);
+                out.extend([0; 8]);
+                out.extend(snap.to_le_bytes());
+                // Without what is said of a frame check sequence, which is cut.
+                out.extend((link & 0x0fff_ffff).to_le_bytes());
+                Some(Self::Pcap { nanoseconds })
+            }
+            CaptureFormat::PcapNg => {
+                // A section of unknown length, version 1.0.
+                let mut body = vec![0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+                body.extend([0xff; 8]);
+                block(0x0a0d_0d0a, &[&body], out);
+                Some(Self::PcapNg { interfaces: 0 })
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, data: &[u8], out: &mut Vec<u8>) {
+        let captured = u32::try_from(data.len()).unwrap_or(u32::MAX).to_le_bytes();
+        let wire = frame.wire_bytes.to_le_bytes();
+        match self {
+            Self::Pcap { nanoseconds } => {
+                let unit = if *nanoseconds { 1 } else { 1_000 };
+                let seconds = frame.at_ns.div_euclid(1_000_000_000) as u32;
+                let fraction = (frame.at_ns.rem_euclid(1_000_000_000) / unit) as u32;
+                out.extend(seconds.to_le_bytes());
+                out.extend(fraction.to_le_bytes());
+                out.extend(captured);
+                out.extend(wire);
+                out.extend_from_slice(data);
+            }
+            Self::PcapNg { interfaces } => {
+                // Interfaces that came before and have no frame yet are
+                // described like this one, so that the numbers stay.
+                while *interfaces <= frame.interface.min(MAX_INTERFACES) {
+                    interface(frame.link, out);
+                    *interfaces += 1;
+                }
+                let ticks = u64::try_from(frame.at_ns).unwrap_or(0);
+                let mut head = [0; 20];
+                let id = frame.interface.min(MAX_INTERFACES);
+                head[..4].copy_from_slice(&id.to_le_bytes());
+                head[4..8].copy_from_slice(&((ticks >> 32) as u32).to_le_bytes());
+                head[8..12].copy_from_slice(&(ticks as u32).to_le_bytes());
+                head[12..16].copy_from_slice(&captured);
+                head[16..].copy_from_slice(&wire);
+                block(6, &[&head, data], out);
+            }
+        }
+    }
+}
+
+/// An interface description: the link type, no snap length, nanoseconds.
+fn interface(link: u32, out: &mut Vec<u8>) {
+    let [low, high, ..] = link.to_le_bytes();
+    let head = [low, high, 0, 0, 0, 0, 0, 0];
+    // if_tsresol (9), one byte: 10^-9 s; then the end of the options.
+    block(1, &[&head, &[9, 0, 1, 0, 9, 0, 0, 0], &[0, 0, 0, 0]], out);
+}
+
+/// A block of pcapng: type, length, body to the next multiple of four, length.
+fn block(kind: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
+    let body: usize = parts.iter().map(|part| part.len()).sum();
+    let padding = body.next_multiple_of(4) - body;
+    let total = u32::try_from(body + padding + 12).unwrap_or(u32::MAX).to_le_bytes();
+    out.extend(kind.to_le_bytes());
+    out.extend(total);
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    out.extend(&[0; 4][..padding]);
+    out.extend(total);
+}

@@ -1,0 +1,63 @@
+//! Permutations of numbers under a key: a balanced Feistel network with AES as
+//! round function (Luby and Rackoff 1988), walked until it is back within the
+//! range (Black and Rogaway: "Ciphers with Arbitrary Finite Domains", 2002,
+//! section 4).
+
+use aes::Aes128;
+use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+
+use super::crypto_pan::halves;
+use super::{Identity, KEY_BYTES};
+
+/// Rounds (NIST SP 800-38G asks for ten of FF1).
+const ROUNDS: u8 = 10;
+
+/// What the permutations' own key is made from; chosen here.
+const KEY_OF: [u8; 16] = *b"airmile feistel1";
+
+/// Permutations of every kind of identity.
+#[derive(Clone)]
+pub struct Permutation {
+    cipher: Aes128,
+}
+
+impl Permutation {
+    /// Under the same key as the addresses; the cipher's own key is derived from it.
+    #[must_use]
+    pub fn new(key: &[u8; KEY_BYTES]) -> Self {
+        let cipher = Aes128::new(&Array(halves(key).0));
+        let mut own = Array(KEY_OF);
+        cipher.encrypt_block(&mut own);
+        Self { cipher: Aes128::new(&own) }
+    }
+
+    /// The number that a number becomes; one beyond the kind's range stays.
+    #[must_use]
+    pub fn of(&self, identity: Identity, value: u64) -> u64 {
+        let limit = identity.limit();
+        if value >= limit {
+            return value;
+        }
+        let half = (64 - (limit - 1).leading_zeros()).div_ceil(2);
+        // The range is at least a quarter of what the network permutes, and a
+        // permutation comes back to where it began.
+        let mut walked = self.network(identity, half, value);
+        while walked >= limit {
+            walked = self.network(identity, half, walked);
+        }
+        walked
+    }
+
+    fn network(&self, identity: Identity, half: u32, value: u64) -> u64 {
+        let mask = (1 << half) - 1;
+        let (mut left, mut right) = (value >> half, value & mask);
+        for round in 0..ROUNDS {
+            let input = u128::from(identity as u8) << 120 | u128::from(round) << 112;
+            let mut block = Array((input | u128::from(right)).to_be_bytes());
+            self.cipher.encrypt_block(&mut block);
+            let output = u128::from_be_bytes(block.0) as u64 & mask;
+            (left, right) = (right, left ^ output);
+        }
+        left << half | right
+    }
+}

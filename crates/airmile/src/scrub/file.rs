@@ -1,0 +1,228 @@
+//! Files in and out: both are hashed as they are stored, and none that was
+//! there is written over.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use airmile_model::row::hex;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::input::{Compression, Input, Progress};
+
+/// What this run made; taken away again unless it is kept.
+#[derive(Default)]
+pub(super) struct Created {
+    files: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
+    keep: bool,
+}
+
+impl Created {
+    fn create(&mut self, path: &Path, private: bool) -> Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if private {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        #[cfg(not(unix))]
+        let _ = private;
+        let file = options.open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                let what = "is there already, and is not written over".to_owned();
+                Error::Unusable { path: path.to_owned(), what }
+            }
+            _ => Error::write(path, error),
+        })?;
+        self.files.push(path.to_owned());
+        Ok(file)
+    }
+
+    /// A directory, if it is not there.
+    pub(super) fn directory(&mut self, path: &Path) -> Result<()> {
+        if !path.is_dir() {
+            std::fs::create_dir_all(path).map_err(|e| Error::write(path, e))?;
+            self.directories.push(path.to_owned());
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        self.create(path, false)?.write_all(bytes).map_err(|e| Error::write(path, e))
+    }
+
+    /// As [`Self::write`]; only the owner reads it.
+    pub(super) fn write_private(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        self.create(path, true)?.write_all(bytes).map_err(|e| Error::write(path, e))
+    }
+
+    pub(super) fn keep(mut self) {
+        self.keep = true;
+    }
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        if self.keep {
+            return;
+        }
+        // That one cannot be taken away is not worth a word beside the error
+        // that led here.
+        self.files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+        self.directories.iter().for_each(|dir| drop(std::fs::remove_dir(dir)));
+    }
+}
+
+/// Bytes that went by, and their digest.
+struct Hashed<T> {
+    inner: T,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl<T> Hashed<T> {
+    fn new(inner: T) -> Self {
+        Self { inner, hash: Sha256::new(), bytes: 0 }
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    fn digest(&self) -> (String, u64) {
+        (hex(&self.hash.clone().finalize()), self.bytes)
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.count(buf.get(..n).unwrap_or_default());
+        Ok(n)
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(buf)?;
+        self.count(buf.get(..n).unwrap_or_default());
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// The stored bytes, shared by the input that decompresses them and by whoever
+/// asks for their digest.
+#[derive(Clone)]
+struct Stored(Arc<Mutex<Hashed<Box<dyn Read + Send>>>>);
+
+impl Stored {
+    fn lock(&self) -> MutexGuard<'_, Hashed<Box<dyn Read + Send>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Read for Stored {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.lock().read(buf)
+    }
+}
+
+/// An input.
+pub(super) struct Source {
+    path: PathBuf,
+    stored: Stored,
+    pub(super) input: Input,
+}
+
+impl Source {
+    pub(super) fn open(path: &Path, progress: &Progress) -> Result<Self> {
+        let fail = |error| Error::read(path, error);
+        let (size, reader): (_, Box<dyn Read + Send>) = if path == Path::new("-") {
+            (None, Box::new(io::stdin()))
+        } else {
+            let file = File::open(path).map_err(fail)?;
+            let meta = file.metadata().map_err(fail)?;
+            if meta.is_dir() {
+                let what = "is a directory; name the files in it".into();
+                return Err(Error::Unusable { path: path.to_owned(), what });
+            }
+            (Some(meta.len()), Box::new(file))
+        };
+        let stored = Stored(Arc::new(Mutex::new(Hashed::new(reader))));
+        let input = Input::from_reader(path, size, stored.clone(), progress).map_err(fail)?;
+        Ok(Self { path: path.to_owned(), stored, input })
+    }
+
+    /// SHA-256 and number of all stored bytes, also of those that could not be
+    /// decompressed.
+    pub(super) fn finish(self) -> Result<(String, u64)> {
+        let Self { path, mut stored, input } = self;
+        drop(input);
+        io::copy(&mut stored, &mut io::sink()).map_err(|e| Error::read(path, e))?;
+        Ok(stored.lock().digest())
+    }
+}
+
+type Stream = Hashed<BufWriter<File>>;
+
+enum Encoder {
+    Plain(Stream),
+    Gzip(flate2::write::GzEncoder<Stream>),
+    Zstd(zstd::stream::write::Encoder<'static, Stream>),
+}
+
+/// A copy, compressed as its input is.
+pub(super) struct Output {
+    path: PathBuf,
+    encoder: Encoder,
+}
+
+impl Output {
+    pub(super) fn create(
+        path: &Path,
+        compression: Compression,
+        created: &mut Created,
+    ) -> Result<Self> {
+        let file = Hashed::new(BufWriter::new(created.create(path, false)?));
+        let encoder = match compression {
+            Compression::None => Encoder::Plain(file),
+            Compression::Gzip => {
+                Encoder::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default()))
+            }
+            Compression::Zstd => {
+                let encoder = zstd::stream::write::Encoder::new(file, 0);
+                Encoder::Zstd(encoder.map_err(|e| Error::write(path, e))?)
+            }
+        };
+        Ok(Self { path: path.to_owned(), encoder })
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = match &mut self.encoder {
+            Encoder::Plain(file) => file.write_all(bytes),
+            Encoder::Gzip(encoder) => encoder.write_all(bytes),
+            Encoder::Zstd(encoder) => encoder.write_all(bytes),
+        };
+        written.map_err(|e| Error::write(&self.path, e))
+    }
+
+    /// SHA-256 and number of the bytes as stored.
+    pub(super) fn finish(self) -> Result<(String, u64)> {
+        let path = self.path;
+        let file = match self.encoder {
+            Encoder::Plain(file) => Ok(file),
+            Encoder::Gzip(encoder) => encoder.finish(),
+            Encoder::Zstd(encoder) => encoder.finish(),
+        };
+        let finished = file.and_then(|mut file| file.flush().map(|()| file.digest()));
+        finished.map_err(|e| Error::write(path, e))
+    }
+}
