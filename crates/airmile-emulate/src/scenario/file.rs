@@ -226,7 +226,7 @@ mod tests {
             ),
             ("duration_ms = 86_400_001\n", "line 1, column 15: duration_ms: must be 1 to 86400000"),
             ("tail_ms = 86_400_001\n", "line 1, column 11: tail_ms: must be 0 to 86400000"),
-            ("[phone_tcp]\nmss_bytes = 87\n", "line 2, column 13: phone_tcp.mss_bytes: must be at"),
+            ("[phone_tcp]\nmss_bytes = 87\n", "line 2, column 13: phone_tcp.mss_bytes: must be 88"),
             (
                 "[link]\nrsrp_mean_dbm = -43.0\n",
                 "line 2, column 17: link.rsrp_mean_dbm: must be -140",
