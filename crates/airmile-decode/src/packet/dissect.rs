@@ -6,7 +6,7 @@
 use airmile_model::packet::{Address, Packet, Transport};
 
 use super::capture::Frame;
-use super::{ip, link};
+use super::{common, ip, link};
 
 /// Why a frame holds no packet that can be analysed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,6 +41,16 @@ const MAX_TAGS: usize = 8;
 /// Where the frame holds no IP packet, or its IP header cannot be read.
 #[inline]
 pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
+    if frame.link == link::ETHERNET
+        && let Some(packet) = common::read(frame)
+    {
+        return Ok(packet);
+    }
+    any(frame)
+}
+
+/// Any frame, header by header.
+pub(super) fn any<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     let (protocol, at) = network_layer(frame.link, frame.data)?;
     let data = frame.data.get(at..).unwrap_or_default();
     let wire_bytes = frame.wire_bytes.saturating_sub(u32::try_from(at).unwrap_or(u32::MAX));

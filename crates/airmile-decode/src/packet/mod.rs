@@ -5,6 +5,7 @@
 //! borrow from what they are given, and neither allocates per packet.
 
 mod capture;
+mod common;
 mod dissect;
 mod ip;
 mod pcap;
