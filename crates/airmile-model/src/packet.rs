@@ -25,6 +25,18 @@ impl Address {
         Self(u128::from_be_bytes(bytes))
     }
 
+    /// The upper 64 bits.
+    #[must_use]
+    pub const fn high(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    /// The lower 64 bits.
+    #[must_use]
+    pub const fn low(self) -> u64 {
+        self.0 as u64
+    }
+
     /// Whether it is an IPv4 address.
     #[must_use]
     pub const fn is_v4(self) -> bool {

@@ -105,9 +105,10 @@ impl Bandwidth {
         (self.samples > 0).then(|| self.sum_bps / self.samples as f64)
     }
 
-    /// Gives back the room of ACKs that were forgotten.
+    /// Gives back the room of ACKs, once all are too old for another window.
     pub(super) fn rest(&mut self) {
-        self.points.shrink_to_fit();
+        self.settle();
+        self.points = VecDeque::new();
     }
 
     /// Takes an ACK that advanced.
@@ -150,18 +151,22 @@ impl Bandwidth {
         if self.points.len() < 2 {
             return;
         }
+        let Some(first_ns) = self.points.front().map(|p| p.at_ns) else { return };
         let rtts = self.least_rtt.unwrap_or(0).max(MIN_TICKS_NS);
         let from = self.points.len().saturating_sub(TRIED_ENDS);
         for end in (from..self.points.len()).rev() {
+            let Some(last) = self.points.get(end).copied().filter(|p| !p.delayed) else { continue };
             for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
-                self.consider(end, length);
+                // Most flows are too young for the longer ones.
+                if first_ns <= last.at_ns - length {
+                    self.consider(&last, length);
+                }
             }
         }
     }
 
-    /// Tries the window that ends with the ACK `end` and is about `length` long.
-    fn consider(&mut self, end: usize, length: i64) {
-        let Some(last) = self.points.get(end).copied().filter(|p| !p.delayed) else { return };
+    /// Tries the window that ends with the ACK `last` and is about `length` long.
+    fn consider(&mut self, last: &Point, length: i64) {
         let before = self.points.partition_point(|p| p.at_ns <= last.at_ns - length);
         let Some(first) = before.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
             return;

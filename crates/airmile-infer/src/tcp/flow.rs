@@ -6,6 +6,8 @@ use super::bandwidth::Bandwidth;
 use super::clock::TickClock;
 use super::episode::Episodes;
 use super::flight::FlightCounts;
+use super::mix::mix;
+use super::route::NewFlow;
 use super::sender::SenderWindow;
 use super::stream::Stream;
 use super::window::WindowFull;
@@ -13,7 +15,7 @@ use crate::app::AppState;
 
 /// Both ends, the lower first, and the protocol. Addresses and ports apart, so
 /// that an entry of the table is one cache line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlowKey {
     addresses: [Address; 2],
     ports: [u16; 2],
@@ -22,6 +24,7 @@ pub(super) struct FlowKey {
 
 impl FlowKey {
     /// The key, and whether the packet goes from the lower end to the higher.
+    #[inline]
     pub(super) fn of(packet: &Packet<'_>) -> (Self, bool) {
         let src = (packet.src, packet.src_port);
         let dst = (packet.dst, packet.dst_port);
@@ -31,6 +34,19 @@ impl FlowKey {
             Self { addresses: [low.0, high.0], ports: [low.1, high.1], protocol: packet.protocol },
             upwards,
         )
+    }
+
+    /// Well-spread bits of it.
+    #[inline]
+    pub(super) const fn hash(&self) -> u64 {
+        let [low, high] = self.addresses;
+        let [low_port, high_port] = self.ports;
+        let rest = (low_port as u64) << 24 | (high_port as u64) << 8 | self.protocol as u64;
+        if low.is_v4() && high.is_v4() {
+            return mix(low.low() << 32 | high.low() & 0xffff_ffff, rest);
+        }
+        let prefixes = mix(low.high(), high.high());
+        mix(mix(low.low(), high.low()) ^ prefixes, rest)
     }
 
     pub(super) const fn ends(&self) -> [(Address, u16); 2] {
@@ -266,13 +282,14 @@ pub(super) struct UdpTotals {
 }
 
 impl Flow {
-    pub(super) fn new(number: u64, key: FlowKey, client: usize, by: ClientBy, now: i64) -> Self {
+    pub(super) fn new(new: &NewFlow) -> Self {
+        let NewFlow { number, key, client, client_by, user, now, mid_flow } = *new;
         Self {
             number,
             key,
             client,
-            client_by: by,
-            user: 0,
+            client_by,
+            user,
             start_ns: now,
             last_ns: now,
             max_gap_ns: 0,
@@ -280,7 +297,7 @@ impl Flow {
             last_close_ns: None,
             closing: Closing::Open,
             only_syns: true,
-            mid_flow: false,
+            mid_flow,
             handshake: Handshake::default(),
             ends: [End::default(), End::default()],
             keep_alives: 0,

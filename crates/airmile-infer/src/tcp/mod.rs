@@ -21,12 +21,15 @@ mod episode;
 mod finish;
 mod flight;
 mod flow;
+mod mix;
 mod options;
 mod periodic;
 mod ranges;
+mod route;
 mod rto;
 mod segments;
 mod sender;
+mod shard;
 mod stream;
 mod study;
 mod summary;
@@ -39,8 +42,10 @@ pub use energy::{RadioModel, RadioUse};
 pub use episode::R_SS_BAR;
 pub use options::{StudyOptions, Tables};
 pub use periodic::Periodic;
+pub use route::{Change, LANES, PacketRouter, Route};
 pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
-pub use study::PacketStudy;
+pub use shard::{Finding, PacketShard, ShardCounts};
+pub use study::{Collector, PacketStudy};
 pub use summary::{PeriodicRequests, Quality, Share, StudySummary};
 
 #[cfg(test)]

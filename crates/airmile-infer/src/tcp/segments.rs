@@ -7,9 +7,10 @@ use super::bandwidth::{Bandwidth, Window};
 use super::episode::{DupAck, Episode, MIN_RTO_NS};
 use super::flow::{Closing, Flow};
 use super::options::StudyOptions;
+use super::route::Route;
 use super::sender::SendState;
+use super::shard::PacketShard;
 use super::stream::{AckKind, Kind, Seen, Why};
-use super::study::PacketStudy;
 
 /// One second, for concurrency (paper 4.1).
 const SECOND_NS: i64 = 1_000_000_000;
@@ -19,19 +20,24 @@ pub(super) const fn direction(end: usize) -> &'static str {
     if end == 0 { "ul" } else { "dl" }
 }
 
-impl PacketStudy {
-    pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, at: u32, upwards: bool) {
+impl PacketShard {
+    pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, route: Route) {
+        let at = route.flow;
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
-        let sender = usize::from(usize::from(!upwards) != flow.client);
+        let sender = usize::from(route.sender);
         let stream = flow.number << 1 | sender as u64;
-        if self.recent.is_copy(stream, packet, tcp, &mut flow.ends[sender].sure_copies) {
-            self.quality.copies += 1;
+        let sure = &mut flow.ends[sender].sure_copies;
+        let lane = self.recent.get_mut(usize::from(route.lane));
+        if lane.is_some_and(|recent| recent.is_copy(stream, packet, tcp, sure)) {
+            self.counts.copies += 1;
         } else {
             let mut rows = std::mem::take(&mut self.scratch);
             let seen = flow.take(packet, tcp, sender, &self.options, &mut rows);
-            self.quality.wild_sequences += u64::from(seen.kind == Kind::Wild);
+            self.counts.wild_sequences += u64::from(seen.kind == Kind::Wild);
             self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);
-            self.take_rows(&mut rows);
+            if !rows.is_empty() {
+                self.take_rows(&mut rows);
+            }
             self.scratch = rows;
         }
         if let Some(slot) = self.flows.get_mut(at as usize) {
@@ -54,7 +60,7 @@ impl PacketStudy {
         if let Some(mss) = flow.ends[1 - sender].offer.mss_bytes
             && packet.payload_bytes > u32::from(mss)
         {
-            self.quality.super_segments += 1;
+            self.counts.super_segments += 1;
         }
         if up
             && tcp.flags.has(TcpFlags::SYN)
@@ -92,7 +98,8 @@ impl PacketStudy {
             flow.shared = true;
             let first = user.first_in_second;
             let other = first.and_then(|first| self.flows.get_mut(first as usize)?.as_mut());
-            if let Some(other) = other {
+            // The place may be another user's by now.
+            if let Some(other) = other.filter(|other| other.user == flow.user) {
                 other.shared = true;
             }
         }

@@ -82,10 +82,21 @@ pub(super) enum AckKind {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start: i64,
-    end: i64,
     sent_ns: i64,
+    bytes: u32,
     times: u16,
     sacked: bool,
+}
+
+impl Segment {
+    fn new(start: i64, end: i64, sent_ns: i64) -> Self {
+        let bytes = u32::try_from(end - start).unwrap_or(u32::MAX);
+        Self { start, sent_ns, bytes, times: 1, sacked: false }
+    }
+
+    const fn end(&self) -> i64 {
+        self.start + self.bytes as i64
+    }
 }
 
 /// Segments that a stream keeps room for when none is outstanding (chosen here).
@@ -238,11 +249,6 @@ impl Stream {
         self.fin_at.is_some()
     }
 
-    /// Whether the stream began at this sequence number.
-    pub(super) fn began_at(&self, seq: SeqNum) -> bool {
-        self.base.is_none_or(|base| base == seq)
-    }
-
     fn offset_of(&self, seq: SeqNum, near: i64) -> Option<i64> {
         let near_seq = SeqNum(self.base?.0.wrapping_add(near as u32));
         Some(near + i64::from(seq.since(near_seq)))
@@ -310,9 +316,7 @@ impl Stream {
             return Kind::HandshakeAgain;
         }
         if self.acked < start {
-            let syn =
-                Segment { start: start - 1, end: start, sent_ns: now, times: 1, sacked: false };
-            self.remember(syn);
+            self.remember(Segment::new(start - 1, start, now));
         }
         Kind::Bare
     }
@@ -415,7 +419,7 @@ impl Stream {
             self.open_hole(packet, tcp, start);
         }
         self.max = end;
-        self.remember(Segment { start, end, sent_ns: packet.at_ns, times: 1, sacked: false });
+        self.remember(Segment::new(start, end, packet.at_ns));
         let new_bytes = u64::try_from(end - start).unwrap_or(0);
         Seen { kind: Kind::New { ahead }, start, new_bytes }
     }
@@ -490,10 +494,14 @@ impl Stream {
             if segment.start >= edge {
                 break;
             }
-            if segment.end > edge {
+            if segment.end() > edge {
                 // Part of it: a super-segment, or a middlebox cut it anew.
                 if let Some(front) = self.segments.front_mut() {
-                    front.start = edge;
+                    *front = Segment {
+                        times: segment.times,
+                        sacked: segment.sacked,
+                        ..Segment::new(edge, segment.end(), segment.sent_ns)
+                    };
                 }
                 again |= segment.times > 1;
                 last = None;
@@ -554,9 +562,9 @@ impl Stream {
     /// Marks segments as received; gives the RTT of the last one, where the
     /// block grew by one or two (more: ACKs were lost, and it is ambiguous).
     fn mark_sacked(&mut self, now: i64, from: i64, to: i64) -> Option<i64> {
-        let first = self.segments.partition_point(|s| s.end <= from);
+        let first = self.segments.partition_point(|s| s.end() <= from);
         let (mut count, mut last) = (0, None);
-        for segment in self.segments.iter_mut().skip(first).take_while(|s| s.end <= to) {
+        for segment in self.segments.iter_mut().skip(first).take_while(|s| s.end() <= to) {
             segment.sacked = true;
             count += 1;
             last = Some(*segment);

@@ -8,12 +8,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::finish::{is_large, utilisation};
-use super::flow::Flow;
+use super::flight::FlightCounts;
+use super::shard::ShardCounts;
 use super::user::User;
 use crate::distribution::{Correlation, Distribution};
 
 /// Rhythms that a summary lists at most (chosen here).
 const MAX_PERIODIC: usize = 100;
+/// Bytes in flight are told of flows with more than this towards the client (4.3).
+pub(super) const COUNTED_BYTES: u64 = 1_000_000;
 
 /// What has to be known of a capture to trust the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -55,6 +58,13 @@ pub struct Quality {
 }
 
 impl Quality {
+    /// With what shards counted.
+    pub(super) fn with(self, counts: ShardCounts) -> Self {
+        let ShardCounts { copies, super_segments, wild_sequences } = counts;
+        Self { copies, super_segments, wild_sequences, ..self }
+    }
+
+    #[inline]
     pub(super) fn packet(&mut self, packet: &Packet<'_>) {
         use airmile_model::packet::Transport;
         self.packets += 1;
@@ -72,6 +82,20 @@ impl Quality {
             Transport::Icmp | Transport::Other => {}
         }
     }
+}
+
+/// What comes again and again of a user.
+pub(super) fn periodic_requests(row: &UserRow, user: &User) -> Vec<PeriodicRequests> {
+    let found = user.rhythms.found().take(MAX_PERIODIC);
+    let requests = found.map(|(rhythm, found)| PeriodicRequests {
+        client: row.client.clone(),
+        server: rhythm.server.to_string(),
+        period_s: found.period_ns as f64 / S,
+        requests: found.requests,
+        bytes: rhythm.bytes,
+        idle_share: found.idle_share,
+    });
+    requests.collect()
 }
 
 /// Requests of one client to one server that come again and again.
@@ -232,7 +256,7 @@ impl Gathered {
         sums
     }
 
-    pub(super) fn user(&mut self, row: &UserRow, user: &User) {
+    pub(super) fn user(&mut self, row: &UserRow, periodic: Vec<PeriodicRequests>) {
         let sums = &mut self.sums;
         sums.users += 1;
         sums.seconds[0] += row.seconds_one_flow;
@@ -245,16 +269,7 @@ impl Gathered {
             *sum += part;
         }
         let room = MAX_PERIODIC.saturating_sub(sums.periodic.len());
-        sums.periodic.extend(user.rhythms.found().take(room).map(|(rhythm, found)| {
-            PeriodicRequests {
-                client: row.client.clone(),
-                server: rhythm.server.to_string(),
-                period_s: found.period_ns as f64 / S,
-                requests: found.requests,
-                bytes: rhythm.bytes,
-                idle_share: found.idle_share,
-            }
-        }));
+        sums.periodic.extend(periodic.into_iter().take(room));
     }
 
     /// Rows other than flows and users.
@@ -279,7 +294,7 @@ impl Gathered {
         }
     }
 
-    pub(super) fn flow(&mut self, row: &FlowRow, flow: &Flow) {
+    pub(super) fn flow(&mut self, row: &FlowRow, flights: Option<&FlightCounts>) {
         let sums = &mut self.sums;
         let end_ns = row.start_ns + row.duration_ns;
         sums.start_ns = Some(sums.start_ns.map_or(row.start_ns, |at| at.min(row.start_ns)));
@@ -301,7 +316,7 @@ impl Gathered {
         count(sums.tcp_ports.entry(row.server_port).or_default(), bytes);
         sums.sizes(row);
         sums.latency(row);
-        sums.trouble(row, flow);
+        sums.trouble(row, flights);
         sums.application(row);
     }
 }
@@ -376,13 +391,13 @@ impl StudySummary {
     }
 
     /// Sections 4.3, 5 and 6.
-    fn trouble(&mut self, row: &FlowRow, flow: &Flow) {
+    fn trouble(&mut self, row: &FlowRow, flights: Option<&FlightCounts>) {
         self.with_timestamps += u64::from(row.timestamps == Some(true));
         if row.dl_segments > 0 {
             self.retx_share.push(row.dl_retx as f64 / row.dl_segments as f64);
         }
-        if row.dl_bytes > 1_000_000 {
-            flow.ends[1].flight_counts.add_to(&mut self.flight_bytes);
+        if let Some(flights) = flights {
+            flights.add_to(&mut self.flight_bytes);
         }
         if row.congestion_control != "unknown" {
             *self.congestion_controls.entry(row.congestion_control).or_default() += 1;

@@ -27,7 +27,7 @@ impl Stream {
             && self.was_overtaken(&hole, packet, tcp)
         {
             self.totals.reordered += 1;
-            self.remember(Segment { start, end, sent_ns: now, times: 1, sacked: false });
+            self.remember(Segment::new(start, end, now));
             return Seen { kind: Kind::Reordered, start, new_bytes };
         }
         let why = self.why_again(now, start, end, beyond_ns);
@@ -90,7 +90,7 @@ impl Stream {
         let asked = self.dup_acks >= 3
             || self.sacked.bytes() >= 3 * i64::from(self.largest_segment.max(1))
             || self.recovery_until.is_some_and(|until| start < until);
-        let first = self.segments.partition_point(|s| s.end <= start);
+        let first = self.segments.partition_point(|s| s.end() <= start);
         let earlier = self.segments.get(first);
         let last_sent = earlier.map_or(self.last_sent_ns, |s| s.sent_ns);
         let times = earlier.map_or(1, |s| s.times);
@@ -119,16 +119,16 @@ impl Stream {
     }
 
     pub(super) fn send_again(&mut self, now: i64, start: i64, end: i64) {
-        let first = self.segments.partition_point(|s| s.end <= start);
+        let first = self.segments.partition_point(|s| s.end() <= start);
         let mut known_to = start;
         for segment in self.segments.iter_mut().skip(first).take_while(|s| s.start < end) {
             segment.sent_ns = now;
             segment.times = segment.times.saturating_add(1);
-            known_to = segment.end;
+            known_to = segment.end();
         }
         if known_to < end && end > self.acked {
             let start = known_to.max(start);
-            self.remember(Segment { start, end, sent_ns: now, times: 2, sacked: false });
+            self.remember(Segment { times: 2, ..Segment::new(start, end, now) });
         }
     }
 }
