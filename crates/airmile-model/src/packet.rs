@@ -25,16 +25,16 @@ impl Address {
         Self(u128::from_be_bytes(bytes))
     }
 
-    /// The upper 64 bits.
+    /// The upper 64 bits and the lower.
     #[must_use]
-    pub const fn high(self) -> u64 {
-        (self.0 >> 64) as u64
+    pub const fn words(self) -> [u64; 2] {
+        [(self.0 >> 64) as u64, self.0 as u64]
     }
 
-    /// The lower 64 bits.
+    /// From the upper 64 bits and the lower.
     #[must_use]
-    pub const fn low(self) -> u64 {
-        self.0 as u64
+    pub const fn from_words([high, low]: [u64; 2]) -> Self {
+        Self((high as u128) << 64 | low as u128)
     }
 
     /// Whether it is an IPv4 address.

@@ -13,7 +13,8 @@ const IP: usize = 14;
 const TCP: usize = 34;
 
 /// The packet, or `None` where the frame is of another kind.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "the packet is made where it is used, not copied there")]
 pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<Packet<'a>> {
     let data = frame.data;
     let head = data.first_chunk::<HEADERS>()?;

@@ -39,7 +39,8 @@ const MAX_TAGS: usize = 8;
 ///
 /// # Errors
 /// Where the frame holds no IP packet, or its IP header cannot be read.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "the packet is made where it is used, not copied there")]
 pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     if frame.link == link::ETHERNET
         && let Some(packet) = common::read(frame)

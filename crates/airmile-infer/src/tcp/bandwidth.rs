@@ -7,6 +7,8 @@ pub const BIN_NS: i64 = 250_000_000;
 /// ACKs that are remembered; at 200 Mbit/s and an ACK for two segments a second
 /// of them is 8,600 (chosen here).
 const MAX_POINTS: usize = 16_384;
+/// ACKs that there is room for at first (chosen here: 1 KB).
+const FIRST_ROOM: usize = 32;
 /// How long ACKs are remembered: the longest window (chosen here: a few RTTs of
 /// a loaded link).
 const MEMORY_NS: i64 = 1_500_000_000;
@@ -141,6 +143,9 @@ impl Bandwidth {
         }
         if self.points.len() >= MAX_POINTS {
             self.points.pop_front();
+        }
+        if self.points.capacity() == 0 {
+            self.points.reserve_exact(FIRST_ROOM);
         }
         self.points.push_back(Point { at_ns, ticks, acked, sent_ns, delayed: segments < 2 });
     }

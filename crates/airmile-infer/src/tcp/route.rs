@@ -80,16 +80,15 @@ pub(super) struct NewFlow {
     pub(super) mid_flow: bool,
 }
 
-/// What decides how long a flow lasts.
+/// What decides how long a flow lasts. A cache line, with room for nothing more.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 struct Entry {
     key: FlowKey,
-    hash: u64,
     last_ns: i64,
-    number: u64,
-    user: u32,
     /// First sequence number of either end, the lower first.
     first_seq: [u32; 2],
+    user: u32,
     lane: u8,
     state: u8,
 }
@@ -161,6 +160,8 @@ pub struct PacketRouter {
     options: StudyOptions,
     index: HashTable<u32>,
     flows: Vec<Entry>,
+    /// Their numbers.
+    numbers: Vec<u64>,
     free_flows: Vec<u32>,
     addresses: HashMap<Address, u32, FixedState>,
     users: Vec<Option<UserEntry>>,
@@ -182,6 +183,7 @@ impl PacketRouter {
             options,
             index: HashTable::new(),
             flows: Vec::new(),
+            numbers: Vec::new(),
             free_flows: Vec::new(),
             addresses: HashMap::default(),
             users: Vec::new(),
@@ -249,7 +251,8 @@ impl PacketRouter {
     /// The end of the capture: all flows and users end.
     pub fn finish(&mut self, changes: &mut Vec<Change>) {
         let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(Entry::LIVE));
-        let mut open: Vec<(u64, u32)> = live.map(|(at, flow)| (flow.number, at as u32)).collect();
+        let number = |at: usize| self.numbers.get(at).copied().unwrap_or(0);
+        let mut open: Vec<(u64, u32)> = live.map(|(at, _)| (number(at), at as u32)).collect();
         open.sort_unstable();
         for (_, at) in open {
             self.end_flow(at, "capture_end", changes);
@@ -321,7 +324,7 @@ impl PacketRouter {
         state |= if client == 1 { Entry::CLIENT_HIGH } else { 0 };
         state |= if mid_flow { Entry::ESTABLISHED } else { 0 };
         let first_seq = [0; 2];
-        let mut entry = Entry { key, hash, last_ns: now, number, user, first_seq, lane, state };
+        let mut entry = Entry { key, last_ns: now, first_seq, user, lane, state };
         if let Some(tcp) = packet.tcp() {
             entry.tcp(tcp, from);
         }
@@ -329,12 +332,15 @@ impl PacketRouter {
             Some(at) => at,
             None => {
                 self.flows.push(entry);
+                self.numbers.push(number);
                 u32::try_from(self.flows.len() - 1).ok()?
             }
         };
         *self.flows.get_mut(at as usize)? = entry;
+        *self.numbers.get_mut(at as usize)? = number;
         let flows = &self.flows;
-        self.index.insert_unique(hash, at, |at| flows.get(*at as usize).map_or(0, |f| f.hash));
+        let rehash = |at: &u32| flows.get(*at as usize).map_or(0, |flow| flow.key.hash());
+        self.index.insert_unique(hash, at, rehash);
         let flow = NewFlow { number, key, client, client_by, user, now, mid_flow };
         changes.push(Change { lane: Some(lane), what: What::FlowBegins { at, flow } });
         Some(Route { lane, flow: at, sender: u8::from(client != from) })
@@ -352,7 +358,7 @@ impl PacketRouter {
                 _ => self.end_user(at, changes),
             }
         }
-        let lane = (mix(address.high(), address.low()) as usize % LANES) as u8;
+        let lane = (mix(address.words()[0], address.words()[1]) as usize % LANES) as u8;
         let number = self.next_user;
         self.next_user += 1;
         let user = UserEntry { number, address, last_ns: now, open_flows: 1, lane };
@@ -381,8 +387,8 @@ impl PacketRouter {
             return;
         };
         flow.state = 0;
-        let Entry { hash, last_ns, user, lane, .. } = *flow;
-        if let Ok(entry) = self.index.find_entry(hash, |other| *other == at) {
+        let Entry { key, last_ns, user, lane, .. } = *flow;
+        if let Ok(entry) = self.index.find_entry(key.hash(), |other| *other == at) {
             entry.remove();
         }
         self.free_flows.push(at);

@@ -26,9 +26,11 @@ impl PacketShard {
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
         let sender = usize::from(route.sender);
         let stream = flow.number << 1 | sender as u64;
+        let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
+            || flow.ends[1 - sender].stream.is_advanced_by(tcp);
         let sure = &mut flow.ends[sender].sure_copies;
         let lane = self.recent.get_mut(usize::from(route.lane));
-        if lane.is_some_and(|recent| recent.is_copy(stream, packet, tcp, sure)) {
+        if lane.is_some_and(|recent| recent.is_copy(stream, packet, tcp, fresh, sure)) {
             self.counts.copies += 1;
         } else {
             let mut rows = std::mem::take(&mut self.scratch);
@@ -79,7 +81,9 @@ impl PacketShard {
             let place = flow.place(number, up);
             flow.app.push(place, packet, rows);
         }
-        flow.bandwidth_rows(number, sender, false, rows);
+        if flow.ends[1 - sender].bandwidth.as_ref().is_some_and(|b| b.has_waiting()) {
+            flow.bandwidth_rows(number, sender, false, rows);
+        }
         let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
         self.radio(flow, packet, up, closing);
     }

@@ -99,8 +99,9 @@ impl Segment {
     }
 }
 
-/// Segments that a stream keeps room for when none is outstanding (chosen here).
-const ROOM_SEGMENTS: usize = 4;
+/// Segments that a stream has room for at first (chosen here: 384 bytes; an
+/// initial window is 10, RFC 6928).
+const FIRST_ROOM: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Hole {
@@ -249,6 +250,28 @@ impl Stream {
         self.fin_at.is_some()
     }
 
+    /// Whether a segment goes on beyond all that passed, not far away.
+    #[inline]
+    pub(super) fn is_beyond(&self, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
+        let ahead = |start: i64| (self.max..self.max + JUMP_BYTES).contains(&start);
+        packet.payload_bytes > 1
+            && self.max > 0
+            && !tcp.flags.has(TcpFlags::SYN)
+            && self.offset_of(tcp.seq, self.max).is_some_and(ahead)
+    }
+
+    /// Whether an ACK goes beyond all before it, within what passed.
+    #[inline]
+    pub(super) fn is_advanced_by(&self, tcp: &TcpHeader) -> bool {
+        tcp.flags.has(TcpFlags::ACK)
+            && !tcp.flags.has(TcpFlags::RST)
+            && self.heard_back
+            && self
+                .offset_of(tcp.ack, self.acked)
+                .is_some_and(|edge| edge > self.acked && edge <= self.max)
+    }
+
+    #[inline]
     fn offset_of(&self, seq: SeqNum, near: i64) -> Option<i64> {
         let near_seq = SeqNum(self.base?.0.wrapping_add(near as u32));
         Some(near + i64::from(seq.since(near_seq)))
@@ -397,6 +420,9 @@ impl Stream {
     }
 
     fn remember(&mut self, segment: Segment) {
+        if self.segments.capacity() == 0 {
+            self.segments.reserve_exact(FIRST_ROOM);
+        }
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
         if self.segments.len() >= most {
             self.segments.pop_front();
@@ -439,7 +465,7 @@ impl Stream {
 
     /// Gives back the room of segments that were acknowledged.
     pub(super) fn rest(&mut self) {
-        self.segments.shrink_to(ROOM_SEGMENTS);
+        self.segments.shrink_to_fit();
     }
 
     /// Takes an acknowledgement of this stream, from a packet of the other side.

@@ -24,8 +24,8 @@ pub use tables::TableFormat;
 
 use tables::{MemoryTables, TableSink};
 
-/// Bytes read at a time.
-const CHUNK_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes read at a time: what a core's second cache holds beside flows.
+const CHUNK_BYTES: usize = 256 * 1024;
 
 /// What is studied, and where its tables go.
 #[derive(Debug, Clone, Default)]
