@@ -245,6 +245,28 @@ pub struct Packet<'a> {
 }
 
 impl Packet<'_> {
+    /// The packet with another payload in memory; what it was on the wire stays.
+    #[inline]
+    #[must_use]
+    pub const fn with_payload<'b>(&self, payload: &'b [u8]) -> Packet<'b> {
+        Packet {
+            at_ns: self.at_ns,
+            src: self.src,
+            dst: self.dst,
+            src_port: self.src_port,
+            dst_port: self.dst_port,
+            protocol: self.protocol,
+            transport: self.transport,
+            ip_id: self.ip_id,
+            ip_bytes: self.ip_bytes,
+            payload_bytes: self.payload_bytes,
+            payload,
+            fragmented: self.fragmented,
+            tunnelled: self.tunnelled,
+            interface: self.interface,
+        }
+    }
+
     /// The TCP header, where it is one.
     #[must_use]
     pub const fn tcp(&self) -> Option<&TcpHeader> {

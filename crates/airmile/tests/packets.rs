@@ -104,3 +104,38 @@ fn files_hold_the_rows_of_the_tables() {
     assert!(flows.starts_with("flow,user,protocol,ip_version,client,client_port,server"));
     assert!(flows.lines().nth(1).unwrap().contains("10.0.0.1,40000,192.0.2.1,80,syn"));
 }
+
+/// Rows and figures are the same on any number of threads, in the same order:
+/// over all captures of the corpus one after the other, and those of others.
+#[test]
+fn any_number_of_threads_finds_the_same() {
+    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture");
+    let shared = std::env::var_os("AIRMILE_SHARED").map_or("../../../shared".into(), PathBuf::from);
+    let captures = shared.join("data/pcap");
+    let mut files = vec![sample(), corpus.join("http.pcap")];
+    if captures.is_dir() {
+        let names = ["emu-lte_mixed.mon.pcap.gz", "ndpi-netflix.pcap", "drv-mirrored-twice.pcap"];
+        files.extend(names.iter().map(|name| captures.join(name)));
+    } else {
+        println!("SKIPPED: no captures at {}", captures.display());
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let found = |threads: usize| {
+        let into = dir.path().join(threads.to_string());
+        let output = Some((into, TableFormat::Csv));
+        let options = PacketOptions { output, threads, ..PacketOptions::default() };
+        let (report, written) = packets::packets(&files, &options, &Progress::default()).unwrap();
+        let texts: Vec<String> =
+            written.iter().map(|(path, _)| fs::read_to_string(path).unwrap()).collect();
+        (texts, serde_json::to_string(&report).unwrap())
+    };
+    let alone = found(1);
+    assert!(alone.0.len() >= 4);
+    for threads in [2, 3, 4] {
+        let together = found(threads);
+        for (table, expected) in together.0.iter().zip(&alone.0) {
+            assert!(table == expected, "{threads} threads: {}", table.lines().next().unwrap());
+        }
+        assert_eq!(together, alone, "{threads} threads");
+    }
+}

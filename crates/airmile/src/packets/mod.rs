@@ -3,12 +3,14 @@
 mod compare;
 mod report;
 mod tables;
+mod threads;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{CaptureReader, Captured, Unread, dissect};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
+use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
+use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 
@@ -34,6 +36,9 @@ pub struct PacketOptions {
     pub study: StudyOptions,
     /// Write a file per table into this directory.
     pub output: Option<(PathBuf, TableFormat)>,
+    /// Threads that analyse, beside one that reads; 1: all in one, 0: one for
+    /// each core. The result is the same.
+    pub threads: usize,
 }
 
 /// Studies captures, one after the other as one.
@@ -52,7 +57,7 @@ pub fn packets(
     let wanted = if sink.is_some() { Tables::ALL } else { Tables::NONE };
     let mut rows = Rows { sink, failed: None };
     let study = StudyOptions { tables: wanted, ..options.study.clone() };
-    let report = run(files, study, progress, &mut |row| rows.push(&row))?;
+    let report = run(files, study, options.threads, progress, &mut |row| rows.push(&row))?;
     let written = rows.finish()?;
     Ok((report, written))
 }
@@ -69,7 +74,7 @@ pub fn packet_tables(
     let mut tables = MemoryTables::new();
     let study = StudyOptions { tables: Tables::ALL, ..options.clone() };
     let mut failed = None;
-    let report = run(files, study, progress, &mut |row| {
+    let report = run(files, study, 0, progress, &mut |row| {
         if failed.is_none() {
             failed = tables.push(&row).err();
         }
@@ -86,7 +91,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn push(&mut self, row: &airmile_model::flow::PacketRow) {
+    fn push(&mut self, row: &PacketRow) {
         if let (Some(sink), None) = (&mut self.sink, &self.failed) {
             self.failed = sink.push(row).err();
         }
@@ -104,27 +109,42 @@ impl Rows {
 fn run(
     files: &[PathBuf],
     options: StudyOptions,
+    threads: usize,
     progress: &Progress,
-    sink: &mut dyn FnMut(airmile_model::flow::PacketRow),
+    sink: &mut dyn FnMut(PacketRow),
 ) -> Result<PacketReport> {
-    let mut study = PacketStudy::new(options.clone());
-    let mut reports = Vec::new();
-    for path in files {
-        let report = read_capture(path, progress, &mut |packet| {
-            study.push(packet);
-            while let Some(row) = study.poll() {
-                sink(row);
-            }
-        })?;
-        reports.push(report);
-    }
-    let summary = study.finish_with(sink);
+    let threads = threads::count(threads);
+    let (reports, summary) = if threads == 1 {
+        run_alone(files, &options, progress, sink)?
+    } else {
+        threads::run(files, &options, threads, progress, sink)?
+    };
     if summary.quality.packets == 0 {
         let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
         let what = format!("{}: no IP packets", names.join(", "));
         return Err(Error::NothingToAnalyse(what));
     }
     Ok(PacketReport::new(reports, &summary, &options))
+}
+
+/// All in one thread.
+fn run_alone(
+    files: &[PathBuf],
+    options: &StudyOptions,
+    progress: &Progress,
+    sink: &mut dyn FnMut(PacketRow),
+) -> Result<(Vec<FileReport>, StudySummary)> {
+    let mut study = PacketStudy::new(options.clone());
+    let mut reports = Vec::new();
+    for path in files {
+        reports.push(read_capture(path, progress, &mut |packet| {
+            study.push(packet);
+            while let Some(row) = study.poll() {
+                sink(row);
+            }
+        })?);
+    }
+    Ok((reports, study.finish_with(sink)))
 }
 
 /// Reads a capture's packets in order.
