@@ -12,58 +12,76 @@ const HEADERS: usize = 54;
 const IP: usize = 14;
 const TCP: usize = 34;
 
-/// The packet, or `None` where the frame is of another kind.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "the packet is made where it is used, not copied there")]
-pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<Packet<'a>> {
-    let data = frame.data;
-    let head = data.first_chunk::<HEADERS>()?;
-    let u16_at = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let u32_at =
-        |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let total = usize::from(u16_at(IP + 2));
-    let header_bytes = usize::from(head[TCP + 12] >> 4) * 4;
-    // EtherType; version and header length; neither offset nor more fragments; TCP.
-    let usual = u16_at(12) == 0x0800
-        && head[IP] == 0x45
-        && u16_at(IP + 6) & 0x3fff == 0
-        && head[IP + 9] == 6
-        && header_bytes >= 20
-        && total >= 20 + header_bytes;
-    if !usual {
-        return None;
+/// A frame of the usual kind.
+pub(super) struct Usual<'a> {
+    head: &'a [u8; HEADERS],
+    data: &'a [u8],
+    /// Total length by the IP header.
+    total: usize,
+    /// Length of the TCP header.
+    header_bytes: usize,
+}
+
+impl<'a> Usual<'a> {
+    /// `None` where the frame is of another kind.
+    #[inline]
+    pub(super) fn of(data: &'a [u8]) -> Option<Self> {
+        let head = data.first_chunk::<HEADERS>()?;
+        let total = usize::from(u16::from_be_bytes([head[IP + 2], head[IP + 3]]));
+        let header_bytes = usize::from(head[TCP + 12] >> 4) * 4;
+        // EtherType; version and header length; neither offset nor more fragments; TCP.
+        let usual = head[12] == 8
+            && head[13] == 0
+            && head[IP] == 0x45
+            && head[IP + 6] & 0x3f == 0
+            && head[IP + 7] == 0
+            && head[IP + 9] == 6
+            && header_bytes >= 20
+            && total >= 20 + header_bytes;
+        usual.then_some(Self { head, data, total, header_bytes })
     }
-    // What is behind the packet is padding of the link.
-    let end = data.len().min(IP + total);
-    let mut header = TcpHeader {
-        seq: SeqNum(u32_at(TCP + 4)),
-        ack: SeqNum(u32_at(TCP + 8)),
-        flags: TcpFlags(head[TCP + 13]),
-        window: u16_at(TCP + 14),
-        checksum: u16_at(TCP + 16),
-        options_cut: end < TCP + header_bytes,
-        ..TcpHeader::default()
-    };
-    if header_bytes > 20 {
-        let options = data.get(HEADERS..end.min(TCP + header_bytes))?;
-        tcp::read_options(&mut header, options);
+
+    /// Its packet.
+    #[inline]
+    pub(super) fn packet(&self, frame: &Frame<'a>) -> Packet<'a> {
+        let Self { head, data, total, header_bytes } = *self;
+        let u16_at = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+        let u32_at =
+            |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        // What is behind the packet is padding of the link.
+        let end = data.len().min(IP + total);
+        let mut packet = Packet {
+            at_ns: frame.at_ns,
+            src: Address::v4([head[IP + 12], head[IP + 13], head[IP + 14], head[IP + 15]]),
+            dst: Address::v4([head[IP + 16], head[IP + 17], head[IP + 18], head[IP + 19]]),
+            src_port: u16_at(TCP),
+            dst_port: u16_at(TCP + 2),
+            protocol: 6,
+            transport: Transport::Tcp(TcpHeader {
+                seq: SeqNum(u32_at(TCP + 4)),
+                ack: SeqNum(u32_at(TCP + 8)),
+                flags: TcpFlags(head[TCP + 13]),
+                window: u16_at(TCP + 14),
+                checksum: u16_at(TCP + 16),
+                options_cut: end < TCP + header_bytes,
+                ..TcpHeader::default()
+            }),
+            ip_id: Some(u16_at(IP + 4)),
+            ip_bytes: total as u32,
+            payload_bytes: (total - 20 - header_bytes) as u32,
+            payload: data.get(TCP + header_bytes..end).unwrap_or_default(),
+            fragmented: false,
+            tunnelled: false,
+            interface: frame.interface,
+        };
+        if header_bytes > 20
+            && let Transport::Tcp(header) = &mut packet.transport
+        {
+            let options = data.get(HEADERS..end.min(TCP + header_bytes)).unwrap_or_default();
+            tcp::read_options(header, options);
+        }
+        packet
     }
-    Some(Packet {
-        at_ns: frame.at_ns,
-        src: Address::v4([head[IP + 12], head[IP + 13], head[IP + 14], head[IP + 15]]),
-        dst: Address::v4([head[IP + 16], head[IP + 17], head[IP + 18], head[IP + 19]]),
-        src_port: u16_at(TCP),
-        dst_port: u16_at(TCP + 2),
-        protocol: 6,
-        transport: Transport::Tcp(header),
-        ip_id: Some(u16_at(IP + 4)),
-        ip_bytes: total as u32,
-        payload_bytes: (total - 20 - header_bytes) as u32,
-        payload: data.get(TCP + header_bytes..end).unwrap_or_default(),
-        fragmented: false,
-        tunnelled: false,
-        interface: frame.interface,
-    })
 }
 
 #[cfg(test)]
@@ -126,8 +144,8 @@ mod tests {
         fn the_same_as_the_long_way(data in frame_bytes(), wire_bytes in 0_u32..200) {
             let link = link::ETHERNET;
             let frame = Frame { offset: 0, at_ns: 7, interface: 1, link, wire_bytes, data: &data };
-            if let Some(packet) = read(&frame) {
-                prop_assert_eq!(Ok(packet), long_way(&frame));
+            if let Some(usual) = Usual::of(&data) {
+                prop_assert_eq!(Ok(usual.packet(&frame)), long_way(&frame));
             }
         }
 
@@ -140,7 +158,7 @@ mod tests {
             data.extend(tail);
             let link = link::ETHERNET;
             let frame = Frame { offset: 0, at_ns: 7, interface: 1, link, wire_bytes: 134, data: &data };
-            let packet = read(&frame);
+            let packet = Usual::of(&data).map(|usual| usual.packet(&frame));
             prop_assert!(packet.is_some_and(|p| p.tcp().is_some_and(|t| t.timestamps.is_some())));
             prop_assert_eq!(packet.ok_or(Unread::Cut("")), long_way(&frame));
         }

@@ -6,7 +6,8 @@
 use airmile_model::packet::{Address, Packet, Transport};
 
 use super::capture::Frame;
-use super::{common, ip, link};
+use super::common::Usual;
+use super::{ip, link};
 
 /// Why a frame holds no packet that can be analysed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,15 +40,32 @@ const MAX_TAGS: usize = 8;
 ///
 /// # Errors
 /// Where the frame holds no IP packet, or its IP header cannot be read.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "the packet is made where it is used, not copied there")]
+#[inline]
 pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
-    if frame.link == link::ETHERNET
-        && let Some(packet) = common::read(frame)
-    {
-        return Ok(packet);
+    match usual(frame) {
+        Some(usual) => Ok(usual.packet(frame)),
+        None => any(frame),
     }
-    any(frame)
+}
+
+/// As [`dissect`], for who takes the packet where it is: moving one costs as much
+/// as reading it.
+#[inline]
+pub fn dissect_with<'a, R>(
+    frame: &Frame<'a>,
+    take: impl FnOnce(Result<&Packet<'a>, Unread>) -> R,
+) -> R {
+    if let Some(usual) = usual(frame) {
+        let packet = usual.packet(frame);
+        return take(Ok(&packet));
+    }
+    let packet = any(frame);
+    take(packet.as_ref().map_err(|unread| *unread))
+}
+
+#[inline]
+fn usual<'a>(frame: &Frame<'a>) -> Option<Usual<'a>> {
+    if frame.link == link::ETHERNET { Usual::of(frame.data) } else { None }
 }
 
 /// Any frame, header by header.

@@ -14,7 +14,7 @@ mod tcp;
 mod tunnel;
 
 pub use capture::{CaptureFormat, CaptureReader, Captured, Frame};
-pub use dissect::{Unread, dissect};
+pub use dissect::{Unread, dissect, dissect_with};
 
 /// Link types that are read (the IANA/tcpdump registry of LINKTYPE values).
 pub mod link {

@@ -272,7 +272,11 @@ pub(super) struct Flow {
     /// G of the client's device, where the flow itself was too short for it.
     pub(super) device_tick_ns: Option<f64>,
     pub(super) app: AppState,
-    pub(super) udp: [UdpTotals; 2],
+    pub(super) udp: Option<Box<[UdpTotals; 2]>>,
+    /// The server's address.
+    pub(super) server: Address,
+    /// The part of either end's RTT on its own side of the monitor.
+    pub(super) beyond_ns: [i64; 2],
 }
 
 /// Totals of one direction of a UDP flow.
@@ -311,7 +315,9 @@ impl Flow {
             wants_events: false,
             device_tick_ns: None,
             app: AppState::default(),
-            udp: [UdpTotals::default(); 2],
+            udp: None,
+            server: key.ends()[1 - client].0,
+            beyond_ns: [0; 2],
         }
     }
 
@@ -327,9 +333,15 @@ impl Flow {
         self.key.ends()[1 - self.client]
     }
 
-    /// Upstream part of the RTT, beyond the monitor, where the handshake told it.
-    pub(super) fn upstream_ns(&self) -> i64 {
-        self.handshake.upstream_ns().unwrap_or(0)
+    /// Takes a packet of the handshake, or of what could be one.
+    #[inline]
+    pub(super) fn greet(&mut self, now: i64, tcp: &TcpHeader, up: bool) {
+        let open = up && self.handshake.ack_ns.is_none();
+        if open || tcp.flags.has(TcpFlags::SYN) {
+            self.handshake.push(now, tcp, up);
+            let beyond = [self.handshake.downstream_ns(), self.handshake.upstream_ns()];
+            self.beyond_ns = beyond.map(Option::unwrap_or_default);
+        }
     }
 
     /// The window of an end's segment in bytes, where its scale is known

@@ -58,7 +58,6 @@ impl PacketShard {
         rows: &mut Vec<PacketRow>,
     ) {
         let up = sender == 0;
-        let number = self.user_number(flow.user);
         if let Some(mss) = flow.ends[1 - sender].offer.mss_bytes
             && packet.payload_bytes > u32::from(mss)
         {
@@ -77,11 +76,12 @@ impl PacketShard {
         if is_data && !up {
             self.concurrency(flow, at, packet.at_ns);
         }
-        if is_data && packet.payload_bytes > 0 {
-            let place = flow.place(number, up);
+        if is_data && packet.payload_bytes > 0 && flow.app.looks() {
+            let place = flow.place(self.user_number(flow.user), up);
             flow.app.push(place, packet, rows);
         }
         if flow.ends[1 - sender].bandwidth.as_ref().is_some_and(|b| b.has_waiting()) {
+            let number = self.user_number(flow.user);
             flow.bandwidth_rows(number, sender, false, rows);
         }
         let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
@@ -122,7 +122,7 @@ impl Flow {
     ) -> Seen {
         let now = packet.at_ns;
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
-        self.handshake.push(now, tcp, sender == 0);
+        self.greet(now, tcp, sender == 0);
         self.only_syns &= syn && !ack;
         if syn {
             self.ends[sender].offered(tcp);
@@ -131,7 +131,7 @@ impl Flow {
         if let Some((value, _)) = tcp.timestamps.filter(|_| !syn) {
             self.ends[sender].clock.push(now, value);
         }
-        let beyond = self.beyond_ns(sender);
+        let beyond = self.beyond_ns[sender];
         let was_idle = self.ends[sender].stream.flight() == 0
             && now - self.ends[sender].stream.last_sent_ns() > SECOND_NS;
         let seen = self.ends[sender].stream.segment(packet, tcp, beyond);
@@ -162,14 +162,6 @@ impl Flow {
             self.last_close_ns = Some(now);
         }
         seen
-    }
-
-    /// The part of an end's RTT on its own side of the monitor.
-    fn beyond_ns(&self, sender: usize) -> i64 {
-        match sender {
-            0 => self.handshake.downstream_ns().unwrap_or(0),
-            _ => self.upstream_ns(),
-        }
     }
 
     /// Rows and counters of what a segment is.
@@ -309,7 +301,7 @@ impl Flow {
         rows: &mut Vec<PacketRow>,
     ) {
         let number = self.number;
-        let beyond = self.beyond_ns(data);
+        let beyond = self.beyond_ns[data];
         let end = &mut self.ends[data];
         match kind {
             AckKind::Advance { segments, rtt_ns, sent_ns, .. } => {

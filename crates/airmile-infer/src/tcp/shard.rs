@@ -156,7 +156,7 @@ impl PacketShard {
             return;
         };
         let up = route.sender == 0;
-        let totals = &mut flow.udp[usize::from(!up)];
+        let totals = &mut flow.udp.get_or_insert_default()[usize::from(!up)];
         totals.packets += 1;
         totals.bytes += u64::from(packet.payload_bytes);
         totals.ip_bytes += u64::from(packet.ip_bytes);
@@ -164,8 +164,7 @@ impl PacketShard {
         totals.last_ns = Some(packet.at_ns);
         flow.touch(packet, false);
         let mut rows = std::mem::take(&mut self.scratch);
-        let place = flow.place(self.user_number(flow.user), up);
-        let spin = flow.app.push(place, packet, &mut rows);
+        let spin = flow.app.push(flow.place(self.user_number(flow.user), up), packet, &mut rows);
         if let Some(rtt_ns) = spin {
             flow.spin_rtt(packet.at_ns, rtt_ns, &mut rows);
         }
@@ -193,7 +192,7 @@ impl PacketShard {
             payload_bytes: packet.payload_bytes,
             up,
             closing,
-            server: flow.server().0,
+            server: flow.server,
         };
         user.push(&self.options.radio, radio);
     }

@@ -119,6 +119,13 @@ pub(super) struct Totals {
     pub(super) ip_bytes: u64,
     pub(super) segments: u64,
     pub(super) bytes: u64,
+    pub(super) unseen_bytes: u64,
+    pub(super) max_flight: i64,
+}
+
+/// Totals that a direction without loss has none of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Trouble {
     pub(super) retx: u64,
     pub(super) retx_bytes: u64,
     pub(super) retx_fast: u64,
@@ -129,9 +136,7 @@ pub(super) struct Totals {
     pub(super) out_of_order: u64,
     pub(super) dup_acks: u64,
     pub(super) d_sacks: u64,
-    pub(super) unseen_bytes: u64,
     pub(super) wild: u64,
-    pub(super) max_flight: i64,
 }
 
 /// RTTs of a direction.
@@ -205,6 +210,7 @@ pub(super) struct Stream {
     pub(super) rtt: RttTotals,
     pub(super) rto: RtoEstimator,
     pub(super) totals: Totals,
+    trouble: Option<Box<Trouble>>,
     pub(super) first_data_ns: Option<i64>,
     pub(super) last_data_ns: Option<i64>,
     last_sent_ns: i64,
@@ -220,6 +226,15 @@ pub(super) struct Seen {
 }
 
 impl Stream {
+    /// Totals of trouble so far.
+    pub(super) fn trouble(&self) -> Trouble {
+        self.trouble.as_deref().copied().unwrap_or_default()
+    }
+
+    fn troubled(&mut self) -> &mut Trouble {
+        self.trouble.get_or_insert_default()
+    }
+
     /// Bytes in flight.
     pub(super) fn flight(&self) -> i64 {
         (self.max - self.acked).max(0)
@@ -384,7 +399,7 @@ impl Stream {
 
     /// A jump is believed when the next segment goes on behind it.
     fn wild(&mut self, start: i64, end: i64, length: i64) -> Seen {
-        self.totals.wild += 1;
+        self.troubled().wild += 1;
         let new_bytes = u64::try_from(length).unwrap_or(0);
         self.totals.bytes += new_bytes;
         if self.jump.is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
@@ -488,7 +503,7 @@ impl Stream {
         }
         let Some(edge) = self.offset_of(tcp.ack, self.acked) else { return AckKind::Same };
         if edge > self.max + JUMP_BYTES + 2 * self.largest_rwnd {
-            self.totals.wild += 1;
+            self.troubled().wild += 1;
             return AckKind::Same;
         }
         let fin = i64::from(self.fin_at == Some(self.max));
@@ -507,7 +522,7 @@ impl Stream {
         let outstanding = self.max > self.acked;
         if bare && outstanding && (window_same || sack.is_new) {
             self.dup_acks += 1;
-            self.totals.dup_acks += 1;
+            self.troubled().dup_acks += 1;
             return AckKind::Duplicate { sack_rtt_ns: sack.rtt_ns };
         }
         if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
@@ -569,7 +584,7 @@ impl Stream {
             if right <= edge {
                 // RFC 2883, 4: a duplicate was received.
                 if index == 0 {
-                    self.totals.d_sacks += 1;
+                    self.troubled().d_sacks += 1;
                 }
                 continue;
             }

@@ -74,6 +74,21 @@ impl User {
         self.bytes[usize::from(up)] += u64::from(ip_bytes);
         let periodic = packet.payload_bytes > 0
             && self.rhythms.push(packet.server, at_ns, packet.payload_bytes);
+        let as_usual = !packet.closing
+            && !periodic
+            && self.radio_prompt_close.follows()
+            && self.radio_aperiodic.follows();
+        if as_usual {
+            self.radio.push(model, at_ns, ip_bytes, up);
+        } else {
+            self.push_apart(model, packet, periodic);
+        }
+    }
+
+    /// A packet that some radio does not take, or that one takes apart.
+    #[cold]
+    fn push_apart(&mut self, model: &RadioModel, packet: RadioPacket, periodic: bool) {
+        let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
         let before = self.radio;
         self.radio.push(model, at_ns, ip_bytes, up);
         for (other, skips) in

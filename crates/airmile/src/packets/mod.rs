@@ -8,7 +8,7 @@ mod threads;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use airmile_decode::packet::{CaptureReader, Captured, Unread, dissect};
+use airmile_decode::packet::{CaptureReader, Captured, Unread, dissect_with};
 use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
@@ -193,8 +193,8 @@ fn take(file: &mut FileReport, captured: Captured<'_>, sink: &mut dyn FnMut(&Pac
     let at_us = frame.at_ns.div_euclid(1_000);
     file.start_us = Some(file.start_us.map_or(at_us, |start| start.min(at_us)));
     file.end_us = Some(file.end_us.map_or(at_us, |end| end.max(at_us)));
-    match dissect(&frame) {
-        Ok(packet) => sink(&packet),
+    dissect_with(&frame, |packet| match packet {
+        Ok(packet) => sink(packet),
         Err(unread) => {
             let name = match unread {
                 Unread::NotIp(_) => "not_ip",
@@ -210,7 +210,7 @@ fn take(file: &mut FileReport, captured: Captured<'_>, sink: &mut dyn FnMut(&Pac
                 file.problem(problem);
             }
         }
-    }
+    });
 }
 
 /// In words, for the first frame of its kind.

@@ -16,7 +16,7 @@ impl Stream {
         beyond_ns: i64,
     ) -> Seen {
         let now = packet.at_ns;
-        self.totals.out_of_order += 1;
+        self.troubled().out_of_order += 1;
         let filled = self.fill(start, end);
         let above = (end - self.max).max(0);
         let fresh = filled.as_ref().map_or(0, |f| f.1) + above;
@@ -26,18 +26,18 @@ impl Stream {
             && bytes == end - start
             && self.was_overtaken(&hole, packet, tcp)
         {
-            self.totals.reordered += 1;
+            self.troubled().reordered += 1;
             self.remember(Segment::new(start, end, now));
             return Seen { kind: Kind::Reordered, start, new_bytes };
         }
         let why = self.why_again(now, start, end, beyond_ns);
-        self.totals.retx += 1;
-        self.totals.retx_bytes += u64::try_from(again).unwrap_or(0);
+        self.troubled().retx += 1;
+        self.troubled().retx_bytes += u64::try_from(again).unwrap_or(0);
         match why {
-            Why::Fast => self.totals.retx_fast += 1,
-            Why::Timeout => self.totals.retx_timeout += 1,
-            Why::TailLossProbe => self.totals.retx_probe += 1,
-            Why::Spurious => self.totals.retx_spurious += 1,
+            Why::Fast => self.troubled().retx_fast += 1,
+            Why::Timeout => self.troubled().retx_timeout += 1,
+            Why::TailLossProbe => self.troubled().retx_probe += 1,
+            Why::Spurious => self.troubled().retx_spurious += 1,
             Why::Unknown => {}
         }
         self.send_again(now, start, end);
