@@ -109,8 +109,14 @@ impl Bandwidth {
 
     /// Gives back the room of ACKs, once all are too old for another window.
     pub(super) fn rest(&mut self) {
-        self.settle();
-        self.points = VecDeque::new();
+        if self.bar == Some(SendRateBar::Auto) {
+            // A queue that ran empty still asks for them.
+            self.points.shrink_to_fit();
+        } else {
+            self.settle();
+            self.points = VecDeque::new();
+        }
+        self.waiting.shrink_to_fit();
     }
 
     /// Takes an ACK that advanced.

@@ -267,6 +267,8 @@ pub(super) struct Flow {
     /// Second in which it last received data, for concurrency.
     pub(super) active_second: i64,
     pub(super) shared: bool,
+    /// Listed among those that may have memory to give back.
+    pub(super) awake: bool,
     /// Whether rows of `tcp_events` are wanted.
     pub(super) wants_events: bool,
     /// G of the client's device, where the flow itself was too short for it.
@@ -312,6 +314,7 @@ impl Flow {
             window_probes: 0,
             active_second: i64::MIN,
             shared: false,
+            awake: false,
             wants_events: false,
             device_tick_ns: None,
             app: AppState::default(),

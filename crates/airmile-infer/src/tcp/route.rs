@@ -18,6 +18,9 @@ use super::summary::Quality;
 
 /// How often flows that are over are looked for, in time of the capture.
 const SWEEP_NS: i64 = 10_000_000_000;
+/// How often flows without traffic are asked for memory, in time of the capture
+/// (chosen here).
+const REST_EVERY_NS: i64 = 1_000_000_000;
 
 /// Users are dealt to so many lanes, and lanes to shards: what a lane remembers
 /// is the same however many shards there are. One router feeds no more than
@@ -172,6 +175,7 @@ pub struct PacketRouter {
     now_ns: i64,
     last_ns: i64,
     next_sweep_ns: i64,
+    next_rest_ns: i64,
     quality: Quality,
 }
 
@@ -193,6 +197,7 @@ impl PacketRouter {
             now_ns: i64::MIN,
             last_ns: i64::MIN,
             next_sweep_ns: i64::MIN,
+            next_rest_ns: i64::MIN,
             quality: Quality::default(),
         }
     }
@@ -274,6 +279,10 @@ impl PacketRouter {
         }
         self.last_ns = at_ns;
         self.now_ns = self.now_ns.max(at_ns);
+        if self.now_ns < self.next_rest_ns {
+            return;
+        }
+        changes.push(Change { lane: None, what: What::Rest { now: self.now_ns } });
         if self.now_ns >= self.next_sweep_ns {
             let first = self.next_sweep_ns == i64::MIN;
             self.next_sweep_ns = self.now_ns.saturating_add(SWEEP_NS);
@@ -281,6 +290,7 @@ impl PacketRouter {
                 self.sweep(changes);
             }
         }
+        self.next_rest_ns = self.now_ns.saturating_add(REST_EVERY_NS).min(self.next_sweep_ns);
     }
 
     /// Ends flows and users that are over.
@@ -301,7 +311,6 @@ impl PacketRouter {
                 self.end_user(at as u32, changes);
             }
         }
-        changes.push(Change { lane: None, what: What::Rest { now: self.now_ns } });
     }
 
     /// A flow begins with its first packet.

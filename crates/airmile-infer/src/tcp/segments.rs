@@ -24,6 +24,10 @@ impl PacketShard {
     pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, route: Route) {
         let at = route.flow;
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
+        if !flow.awake {
+            flow.awake = true;
+            self.awake.push(at);
+        }
         let sender = usize::from(route.sender);
         let stream = flow.number << 1 | sender as u64;
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)

@@ -48,6 +48,8 @@ impl ShardCounts {
 pub struct PacketShard {
     pub(super) options: StudyOptions,
     pub(super) flows: Vec<Option<Box<Flow>>>,
+    /// Flows with traffic since they last rested.
+    pub(super) awake: Vec<u32>,
     pub(super) users: Vec<Option<Box<User>>>,
     pub(super) recent: [Recent; LANES],
     pub(super) scratch: Vec<PacketRow>,
@@ -62,6 +64,7 @@ impl PacketShard {
         Self {
             options,
             flows: Vec::new(),
+            awake: Vec::new(),
             users: Vec::new(),
             recent: Default::default(),
             scratch: Vec::new(),
@@ -88,11 +91,16 @@ impl PacketShard {
             What::FlowEnds { at, why } => self.end_flow(at, why),
             What::UserEnds { at } => self.end_user(at),
             What::Rest { now } => {
-                for flow in self.flows.iter_mut().flatten() {
-                    if now - flow.last_ns > REST_NS {
+                let flows = &mut self.flows;
+                self.awake.retain(|at| match flows.get_mut(*at as usize) {
+                    Some(Some(flow)) if now - flow.last_ns > REST_NS => {
                         flow.rest();
+                        flow.awake = false;
+                        false
                     }
-                }
+                    Some(Some(_)) => true,
+                    _ => false,
+                });
             }
         }
     }
