@@ -141,7 +141,7 @@ fn documents_have_what_the_contract_says() {
     for field in ["dir", "start_tti", "end_tti", "bytes", "opened_by", "closed_by"] {
         assert!(burst.contains_key(field), "{field}");
     }
-    document("lab_run", &["lab", "run", "sample-video", "-o", run.to_str().unwrap()]);
+    document("lab_run", &["lab", "run", "sample-video", "--force", "-o", run.to_str().unwrap()]);
     let rows = document("lab_reproduce", &["lab", "reproduce", "huang-fig23", "--quick"]);
     assert_eq!(rows["experiments"][0]["rows"][3]["paper"], 9.0);
 }

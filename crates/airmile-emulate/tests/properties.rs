@@ -95,7 +95,24 @@ fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
     let app = (0u32..500, transport, workload).prop_map(|(start_ms, transport, workload)| {
         AppConfig { name: "app".to_owned(), start_ms, port: 443, transport, workload }
     });
-    prop::collection::vec(app, 1..3)
+    prop::collection::vec(app, 1..3).prop_map(|mut apps| {
+        for (n, app) in apps.iter_mut().enumerate() {
+            app.name = format!("app{n}");
+        }
+        apps
+    })
+}
+
+/// Their ids told apart.
+fn numbered(mut traffic: Vec<Traffic>) -> Vec<Traffic> {
+    for (n, entry) in traffic.iter_mut().enumerate() {
+        let (Traffic::Download { id, .. }
+        | Traffic::Paced { id, .. }
+        | Traffic::Video { id, .. }
+        | Traffic::Upload { id, .. }) = entry;
+        *id = format!("{id}{n}");
+    }
+    traffic
 }
 
 prop_compose! {
@@ -113,7 +130,7 @@ prop_compose! {
         (grant_every_tti, sr_period_ms, rtt_ms) in (1u32..4, 5u32..40, 0u32..100),
         (dl_rlc, ul_rlc) in (rlc(), rlc()),
         competing in competing(),
-        traffic in prop::collection::vec(traffic(), 1..3),
+        traffic in prop::collection::vec(traffic(), 1..3).prop_map(numbered),
         apps in prop::option::of(apps()),
     ) -> Scenario {
         Scenario {

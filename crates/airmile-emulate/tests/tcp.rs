@@ -1,5 +1,7 @@
 //! TCP over a link in virtual time.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
 mod support;
 
 use airmile_control::ControllerKind;

@@ -298,7 +298,8 @@ fn a_run_of_the_lab_answers_as_before() {
     let (dir, key) = workplace();
     let run = dir.path().join("run");
     let left = lab::run_scenario("wireline-limited", None, &run).unwrap();
-    let captures: Vec<&String> = left.files.iter().filter(|f| f.ends_with(".pcapng")).collect();
+    let names = left.files.iter().map(|file| &file.name);
+    let captures: Vec<&String> = names.filter(|name| name.ends_with(".pcapng")).collect();
     assert!(captures.len() >= 2, "{:?}", left.files);
     for capture in captures {
         let report = check_capture(&run.join(capture), &dir.path().join(capture), &key);

@@ -391,6 +391,18 @@ export interface Quality {
    */
   later_fragments: number;
   /**
+   * Datagrams that were put together from fragments.
+   */
+  reassembled: number;
+  /**
+   * Datagrams of which a fragment never came, counted as far as they came.
+   */
+  incomplete_datagrams: number;
+  /**
+   * Fragments that hold what another one held before; the first one counts.
+   */
+  overlapping_fragments: number;
+  /**
    * Bytes that were acknowledged and never captured.
    */
   unseen_bytes: number;

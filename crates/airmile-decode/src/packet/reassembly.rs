@@ -214,7 +214,8 @@ impl Dissector {
         let from = fragment.offset_bytes;
         let to = from.saturating_add(bytes);
         // All but the last one have a multiple of eight bytes.
-        let sound = to <= MAX_DATAGRAM_BYTES && (!fragment.more || bytes % 8 == 0) && bytes > 0;
+        let sound =
+            to <= MAX_DATAGRAM_BYTES && (!fragment.more || bytes.is_multiple_of(8)) && bytes > 0;
         if !sound {
             self.leave_out(1, packet.ip_bytes);
             return None;
@@ -263,7 +264,7 @@ impl Dissector {
 
     /// Gives a datagram, as far as it goes from its beginning.
     fn datagram(&mut self, datagram: Datagram, sink: Taker<'_>) -> Result<(), Unread> {
-        let (bytes, data) = datagram.from_beginning();
+        let (bytes, data) = datagram.beginning();
         let mut packet = Packet { ip_bytes: datagram.ip_bytes, ..datagram.packet };
         let (mut data, mut bytes) = (&data[..], bytes);
         // Options for the destination may be within (RFC 8200, 4.5).
@@ -360,7 +361,7 @@ impl Datagram {
 
     /// Bytes from the beginning to the first hole or the end, and what was
     /// captured of them without one.
-    fn from_beginning(&self) -> (u32, Vec<u8>) {
+    fn beginning(&self) -> (u32, Vec<u8>) {
         let reached = self.reached().min(self.total_bytes.unwrap_or(u32::MAX));
         let mut data = Vec::new();
         for part in &self.parts {
