@@ -143,7 +143,8 @@ fn documents_have_what_the_contract_says() {
     }
     document("lab_run", &["lab", "run", "sample-video", "--force", "-o", run.to_str().unwrap()]);
     let rows = document("lab_reproduce", &["lab", "reproduce", "huang-fig23", "--quick"]);
-    assert_eq!(rows["experiments"][0]["rows"][3]["paper"], 9.0);
+    let rows = rows["experiments"][0]["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["paper"] == 9.0), "{rows:?}");
 }
 
 #[test]

@@ -120,7 +120,8 @@ impl Downlink {
             }
         }
         let bearers = setup.links.len();
-        let scheduler = Scheduler::new(setup.scheduler, setup.n_prb, users.len());
+        let scheduler =
+            Scheduler::new(setup.scheduler, setup.n_prb, users.len(), setup.frame.slots_per_ms());
         Self {
             frame: setup.frame,
             n_prb: setup.n_prb,
@@ -181,8 +182,9 @@ impl Downlink {
             }
             out.push(sent);
         }
-        let served: Vec<(usize, u32)> =
-            out.iter().map(|sent| (sent.user, sent.tbs_bytes)).collect();
+        // What arrives counts, once: failed transmissions give nothing.
+        let arrived = out.iter().filter(|sent| sent.transmission.crc_ok);
+        let served: Vec<(usize, u32)> = arrived.map(|sent| (sent.user, sent.tbs_bytes)).collect();
         self.scheduler.account(&served);
         out
     }

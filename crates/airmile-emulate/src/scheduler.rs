@@ -35,8 +35,8 @@ impl Allocation {
     }
 }
 
-/// Weight of a TTI in the average throughput of proportional fairness (chosen
-/// here: a memory of 100 ms).
+/// Weight of a millisecond in the average throughput of proportional fairness
+/// (chosen here: a memory of 100 ms).
 const AVERAGE_WEIGHT: f64 = 0.01;
 
 /// PRB pairs of a resource block group: what an allocation of type 0 is made of
@@ -58,13 +58,16 @@ pub(crate) struct Scheduler {
     rbg_prb: u16,
     /// Average bytes per TTI of each user.
     averages: Vec<f64>,
+    /// Weight of a TTI in them.
+    weight: f64,
     /// User whose turn is first: in round robin, and among equals.
     turn: usize,
 }
 
 impl Scheduler {
-    pub(crate) fn new(kind: SchedulerKind, n_prb: u16, users: usize) -> Self {
-        Self { kind, n_prb, rbg_prb: rbg_prb(n_prb), averages: vec![1.0; users], turn: 0 }
+    pub(crate) fn new(kind: SchedulerKind, n_prb: u16, users: usize, slots_per_ms: i64) -> Self {
+        let weight = AVERAGE_WEIGHT / slots_per_ms as f64;
+        Self { kind, n_prb, rbg_prb: rbg_prb(n_prb), averages: vec![1.0; users], weight, turn: 0 }
     }
 
     /// Shares a TTI among the candidates, in order of user.
@@ -81,10 +84,10 @@ impl Scheduler {
     /// Tells the bytes that each user got in the TTI.
     pub(crate) fn account(&mut self, served: &[(usize, u32)]) {
         for average in &mut self.averages {
-            *average -= AVERAGE_WEIGHT * *average;
+            *average -= self.weight * *average;
         }
         for &(user, bytes) in served {
-            self.averages[user] += AVERAGE_WEIGHT * f64::from(bytes);
+            self.averages[user] += self.weight * f64::from(bytes);
         }
     }
 
@@ -257,7 +260,7 @@ mod tests {
     }
 
     fn check(kind: SchedulerKind, candidates: &[Candidate], expected: &[(usize, u16, bool)]) {
-        let mut scheduler = Scheduler::new(kind, 50, 4);
+        let mut scheduler = Scheduler::new(kind, 50, 4, 1);
         let got: Vec<_> =
             scheduler.allocate(candidates).iter().map(|a| (a.user, a.n_prb, a.retx)).collect();
         assert_eq!(got, expected);
@@ -303,7 +306,7 @@ mod tests {
 
     /// Turns of two users of unequal rates within 1000 TTIs.
     fn turns(kind: SchedulerKind) -> [usize; 2] {
-        let mut scheduler = Scheduler::new(kind, 50, 2);
+        let mut scheduler = Scheduler::new(kind, 50, 2, 1);
         let weak = Candidate { rate_bytes: 500.0, ..candidate(0, None, 50) };
         let both = [weak, candidate(1, None, 50)];
         let mut turns = [0; 2];
@@ -328,7 +331,7 @@ mod tests {
     /// PRB pairs that a TTI gives to some users who want the whole cell.
     fn used(kind: SchedulerKind, n_prb: u16, users: usize) -> u16 {
         let all: Vec<_> = (0..users).map(|user| candidate(user, None, n_prb)).collect();
-        let given = Scheduler::new(kind, n_prb, users).allocate(&all);
+        let given = Scheduler::new(kind, n_prb, users, 1).allocate(&all);
         given.iter().map(|allocation| allocation.n_prb).sum()
     }
 
@@ -356,7 +359,7 @@ mod tests {
             SchedulerKind::PfFrequency,
             SchedulerKind::RoundRobin,
         ] {
-            let mut scheduler = Scheduler::new(kind, 50, 4);
+            let mut scheduler = Scheduler::new(kind, 50, 4, 1);
             let mut prbs = [0_u32; 4];
             for _ in 0..1_000 {
                 let given = scheduler.allocate(&four);

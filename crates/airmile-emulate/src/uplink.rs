@@ -302,10 +302,19 @@ impl Uplink {
             self.adaptation.learn(transmission.crc_ok);
         }
         let received = gone.filter(|_| transmission.crc_ok).map(|block| block.body);
-        if let Some((sent, index)) = received.as_ref().and_then(|carried| carried.bsr) {
-            // More than 150000: taken as the table's last bound.
-            let bytes = bsr_upper_bound_bytes(index).unwrap_or(150_000).into();
-            self.notices.push_back((tti + NOTICE_TTIS, Notice::Report { bytes, sent }));
+        match received.as_ref().map(|carried| carried.bsr) {
+            Some(Some((sent, index))) => {
+                // More than 150000: taken as the table's last bound.
+                let bytes = bsr_upper_bound_bytes(index).unwrap_or(150_000).into();
+                self.notices.push_back((tti + NOTICE_TTIS, Notice::Report { bytes, sent }));
+            }
+            // A full block without a report may have left data behind: without
+            // another small grant the phone would wait for retxBSR-Timer (what
+            // base stations do about it is theirs; chosen here).
+            Some(None) => {
+                self.notices.push_back((tti + NOTICE_TTIS, Notice::Request { sent: tti }));
+            }
+            None => {}
         }
         let built = sent.take();
         Some(Sent {

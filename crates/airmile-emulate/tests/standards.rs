@@ -74,10 +74,10 @@ fn what_lies_deeper_is_checked_too() {
         assert!(error.contains(field), "{toml}: {error}");
     };
     let other = |link: &str| format!("[[others]]\napps = []\n{link}");
-    check(&other("link = { snr_mean_db = nan }"), "others.link: snr_mean_db");
-    check(&other("link = { fading_coherence_ms = 0.0 }"), "others.link: fading_coherence_ms");
-    check(&other("link = { bler_target = 7.0 }"), "others.link: bler_target");
-    check(&other("core = { down = { loss = 7.0 } }"), "others.core");
+    check(&other("link = { snr_mean_db = nan }"), "others.0.link.snr_mean_db");
+    check(&other("link = { fading_coherence_ms = 0.0 }"), "others.0.link.fading_coherence_ms");
+    check(&other("link = { bler_target = 7.0 }"), "others.0.link.bler_target");
+    check(&other("core = { down = { loss = 7.0 } }"), "others.0.core.down.loss");
     check("[cell.secondary]\nn_prb = 7", "cell.secondary.n_prb");
     check("[cell.secondary]\npci = 504", "cell.secondary.pci");
     check("[cell.secondary]\nsnr_offset_db = nan", "cell.secondary.snr_offset_db");

@@ -1,6 +1,6 @@
 //! The receiving side of an AM RLC entity (TS 36.322, 5.1.3.2 and 5.2.3).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{AmdPdu, Element, Nack, Sdu, Status, WINDOW};
@@ -33,14 +33,11 @@ impl Arrived {
         self.parts == [(0, self.field_bytes)]
     }
 
-    /// The first part that is missing.
-    fn missing(&self) -> (u32, u32) {
-        match *self.parts.as_slice() {
-            [(0, to), (next, _), ..] => (to, next),
-            [(0, to)] => (to, self.field_bytes),
-            [(from, _), ..] => (0, from),
-            [] => (0, self.field_bytes),
-        }
+    /// The parts that are missing, in order.
+    fn missing(&self) -> impl Iterator<Item = (u32, u32)> {
+        let starts = std::iter::once(0).chain(self.parts.iter().map(|part| part.1));
+        let ends = self.parts.iter().map(|part| part.0).chain([self.field_bytes]);
+        starts.zip(ends).filter(|(from, to)| from < to)
     }
 }
 
@@ -60,8 +57,8 @@ pub(crate) struct AmReceiver {
     status_owed: bool,
     /// Bytes in sequence of an SDU that is not complete.
     partial_bytes: u64,
-    /// SN of a poll that waits for VR(MS) to pass it (5.2.3).
-    delayed_poll: Option<u64>,
+    /// SNs of polls that wait for VR(MS) to pass them (5.2.3).
+    delayed_polls: BTreeSet<u64>,
 }
 
 impl AmReceiver {
@@ -77,7 +74,7 @@ impl AmReceiver {
             status_allowed: i64::MIN,
             status_owed: false,
             partial_bytes: 0,
-            delayed_poll: None,
+            delayed_polls: BTreeSet::new(),
         }
     }
 
@@ -90,7 +87,7 @@ impl AmReceiver {
             if discarded || x < self.vr_ms {
                 self.status_owed = true;
             } else {
-                self.delayed_poll = Some(x);
+                self.delayed_polls.insert(x);
             }
         }
         let mut delivered = Vec::new();
@@ -167,10 +164,9 @@ impl AmReceiver {
     }
 
     fn release_poll(&mut self) {
-        if self.delayed_poll.is_some_and(|sn| sn < self.vr_ms) {
-            self.delayed_poll = None;
-            self.status_owed = true;
-        }
+        let waiting = self.delayed_polls.split_off(&self.vr_ms);
+        self.status_owed |= !self.delayed_polls.is_empty();
+        self.delayed_polls = waiting;
     }
 
     /// Lets t-Reordering run out (5.1.3.2.4).
@@ -192,25 +188,35 @@ impl AmReceiver {
         if self.status_owed && tti >= self.status_allowed { self.status().size_bytes() } else { 0 }
     }
 
-    /// The STATUS PDU that is due, if it fits.
+    /// The STATUS PDU that is due, cut to fit: ACK_SN is then the first SN that
+    /// is missing and not named (5.2.3). `None` where not even that fits.
     pub(crate) fn take_status(&mut self, room: u32, tti: i64) -> Option<Status> {
-        let bytes = self.status_bytes(tti);
-        if bytes == 0 || bytes > room {
+        if self.status_bytes(tti) == 0 {
             return None;
+        }
+        let mut status = self.status();
+        while status.size_bytes() > room {
+            let last = status.nacks.last()?.sn;
+            status.nacks.retain(|nack| nack.sn < last);
+            status.ack_sn = last;
         }
         self.status_owed = false;
         self.status_allowed = tti + i64::from(self.config.t_status_prohibit_ms);
-        Some(self.status())
+        Some(status)
     }
 
     /// 6.2.1.6: what is missing below VR(MS).
     fn status(&self) -> Status {
-        let nack = |sn: u64| match self.arrived.get(&sn) {
-            Some(arrived) if arrived.is_whole() => None,
-            Some(arrived) => Some(Nack { sn, part: Some(arrived.missing()) }),
-            None => Some(Nack { sn, part: None }),
-        };
-        Status { ack_sn: self.vr_ms, nacks: (self.vr_r..self.vr_ms).filter_map(nack).collect() }
+        let mut nacks = Vec::new();
+        for sn in self.vr_r..self.vr_ms {
+            match self.arrived.get(&sn) {
+                Some(arrived) => {
+                    nacks.extend(arrived.missing().map(|part| Nack { sn, part: Some(part) }));
+                }
+                None => nacks.push(Nack { sn, part: None }),
+            }
+        }
+        Status { ack_sn: self.vr_ms, nacks }
     }
 }
 
@@ -247,6 +253,41 @@ mod tests {
         // t-StatusProhibit holds the answer back.
         assert_eq!(receiver.status_bytes(60), 0);
         assert_eq!(receiver.take_status(100, 61), Some(Status { ack_sn: 3, nacks: vec![] }));
+    }
+
+    #[test]
+    fn every_missing_part_is_named_and_a_status_is_cut_to_its_room() {
+        let mut receiver = AmReceiver::new(RlcConfig::default());
+        for part in [(20, 40), (60, 80)] {
+            receiver.receive(&pdu(0, false, part), 0);
+        }
+        receiver.receive(&pdu(2, false, (0, 100)), 0);
+        receiver.receive(&pdu(4, true, (0, 100)), 0);
+        receiver.tick(100);
+        let part = |from, to| Nack { sn: 0, part: Some((from, to)) };
+        let whole = |sn| Nack { sn, part: None };
+        let parts = [part(0, 20), part(40, 60), part(80, 100)];
+        let all = [&parts[..], &[whole(1), whole(3)]].concat();
+        assert_eq!(receiver.status(), Status { ack_sn: 5, nacks: all });
+        let cut = |room| receiver.clone().take_status(room, 100);
+        // 15 bits, three NACKs of 42 and one of 12.
+        let three = [&parts[..], &[whole(1)]].concat();
+        assert_eq!(cut(20), Some(Status { ack_sn: 3, nacks: three }));
+        // A PDU is named with all its parts, or not at all.
+        assert_eq!(cut(17), Some(Status { ack_sn: 0, nacks: vec![] }));
+        assert_eq!(cut(1), None);
+    }
+
+    #[test]
+    fn a_later_poll_does_not_hide_one_that_waits() {
+        let mut receiver = AmReceiver::new(RlcConfig::default());
+        receiver.receive(&pdu(1, true, (0, 100)), 0);
+        receiver.receive(&pdu(3, true, (0, 100)), 0);
+        assert_eq!(receiver.status_bytes(0), 0);
+        // VR(MS) passes the first poll, the second still waits.
+        receiver.receive(&pdu(0, false, (0, 100)), 1);
+        assert_eq!(receiver.take_status(100, 1), Some(Status { ack_sn: 2, nacks: vec![] }));
+        assert_eq!(receiver.delayed_polls, [3].into());
     }
 
     #[test]

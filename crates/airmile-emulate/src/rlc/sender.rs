@@ -1,6 +1,6 @@
 //! The transmitting side of an AM RLC entity (TS 36.322, 5.1.3.1, 5.2.1, 5.2.2).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::{AmdPdu, Element, Nack, Sdu, Status, WINDOW, header_bytes};
@@ -221,10 +221,12 @@ impl AmSender {
         self.unacknowledged.retain(|&sn, _| sn >= status.ack_sn || nacked(sn));
         let unacknowledged = &self.unacknowledged;
         self.retransmission_buffer.retain(|due| unacknowledged.contains_key(&due.sn));
-        for &Nack { sn, part } in &status.nacks {
+        // Several parts of a PDU may be missing; one that is due already stands.
+        let due_before: BTreeSet<u64> = self.retransmission_buffer.iter().map(|d| d.sn).collect();
+        for &Nack { sn, part } in status.nacks.iter().filter(|n| !due_before.contains(&n.sn)) {
             let whole = self.unacknowledged.get(&sn).map(|sent| (0, sent.field_bytes));
             if let Some(part) = part.or(whole).filter(|_| whole.is_some()) {
-                self.consider(Due { sn, part });
+                self.retransmission_buffer.push_back(Due { sn, part });
             }
         }
         if self.poll_sn < status.ack_sn {

@@ -17,6 +17,9 @@ const FIRST_PORT: u16 = 49_152;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
+/// Events kept for who asks seldom or never; the oldest go first (chosen here).
+const MAX_EVENTS: usize = 65_536;
+
 /// Something that happened to a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionEvent {
@@ -268,6 +271,9 @@ impl Endpoint {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let (local, remote) = (connection.local(), connection.remote());
         for event in connection.take_events() {
+            if self.events.len() >= MAX_EVENTS {
+                self.events.pop_front();
+            }
             self.events.push_back(ConnectionEvent { connection: id, local, remote, event });
         }
         let timeout_ns = connection.poll_timeout();
