@@ -46,9 +46,9 @@ struct Args {
     /// Used by itself: diagnose this log and print the peak memory
     #[arg(long, hide = true)]
     peak: Option<PathBuf>,
-    /// Used by itself: study this many flows of so many segments, and print how
-    /// much memory they took
-    #[arg(long, hide = true, value_delimiter = ',', num_args = 2)]
+    /// Used by itself: study this many flows of so many segments, and so many
+    /// outstanding, and print how much memory they took
+    #[arg(long, hide = true, num_args = 3)]
     open_flows: Vec<u32>,
 }
 
@@ -66,8 +66,8 @@ fn main() -> Result<()> {
     if let Some(log) = &args.peak {
         return peak(log);
     }
-    if let [flows, segments] = args.open_flows[..] {
-        return packets::open_flows(flows, segments);
+    if let [flows, segments, outstanding] = args.open_flows[..] {
+        return packets::open_flows(flows, segments, outstanding);
     }
     let dir = tempfile::tempdir()?;
     let mut met = true;

@@ -1,50 +1,143 @@
-//! The yardstick: walks the records, reads the headers with the time stamp
-//! option, looks the flow up and counts its packets. Nothing is checked beyond
-//! what that needs.
+//! The yardstick: reads a capture in large blocks, walks its records, parses
+//! Ethernet, IP, and TCP or UDP with the checks that keep a parser from reading
+//! nonsense, looks the flow up by its 5-tuple, either way round, and counts.
+//! No tunnels, no other link types, no analysis.
 
 use std::collections::HashMap;
+use std::io::Read;
 
 use foldhash::fast::FixedState;
 
+/// As much is read at a time as `airmile packets` reads.
+const BLOCK_BYTES: usize = 2 * 1024 * 1024;
+
+/// A 5-tuple: the lower end first.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    ends: [(u128, u16); 2],
+    protocol: u8,
+}
+
 #[derive(Default)]
 struct Counts {
-    packets: u64,
-    bytes: u64,
-    last_seq: u32,
-    last_ticks: u32,
+    packets: [u64; 2],
+    bytes: [u64; 2],
+    first_ns: u64,
+    last_ns: u64,
+    last_seq: [u32; 2],
+    last_ticks: [u32; 2],
+    flags: u8,
 }
 
-/// Packets of the flows found in a little-endian pcap file of Ethernet and IPv4.
-pub fn packets(capture: &[u8]) -> u64 {
-    let mut flows: HashMap<(u64, u64), Counts, FixedState> = HashMap::default();
-    let mut at = 24;
-    while let Some(head) = capture.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
-        let captured = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-        let Some(frame) = capture.get(at + 16..at + 16 + captured) else { break };
-        at += 16 + captured;
-        one(frame, &mut flows);
+type Flows = HashMap<Key, Counts, FixedState>;
+
+/// Packets of the flows found in a little-endian pcap file of Ethernet.
+pub fn packets(mut capture: impl Read) -> std::io::Result<u64> {
+    let mut flows = Flows::default();
+    let mut block = vec![0; BLOCK_BYTES];
+    let (mut filled, mut at) = (0, 24);
+    loop {
+        let n = capture.read(block.get_mut(filled..).unwrap_or_default())?;
+        if n == 0 {
+            break;
+        }
+        filled += n;
+        while let Some((record, frame)) = next(&block[..filled], at) {
+            at += 16 + frame.len();
+            one(record, frame, &mut flows);
+        }
+        block.copy_within(at..filled, 0);
+        filled -= at;
+        at = 0;
     }
-    flows.values().map(|counts| counts.packets).sum()
+    Ok(flows.values().map(|counts| counts.packets.iter().sum::<u64>()).sum())
 }
 
-fn one(frame: &[u8], flows: &mut HashMap<(u64, u64), Counts, FixedState>) -> Option<()> {
-    let ip = frame.get(14..)?.first_chunk::<20>()?;
-    if frame.get(12..14)? != [8, 0] || ip[9] != 6 {
+/// Time and frame of the record there.
+fn next(block: &[u8], at: usize) -> Option<(u64, &[u8])> {
+    let head = block.get(at..)?.first_chunk::<16>()?;
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let frame = block.get(at + 16..at + 16 + word(8) as usize)?;
+    Some((u64::from(word(0)) * 1_000_000_000 + u64::from(word(4)), frame))
+}
+
+/// What IP says: both addresses, protocol, payload, and its length on the wire.
+struct Ip<'a> {
+    src: u128,
+    dst: u128,
+    protocol: u8,
+    bytes: usize,
+    above: &'a [u8],
+}
+
+fn one(at_ns: u64, frame: &[u8], flows: &mut Flows) -> Option<()> {
+    let ip = match frame.get(12..14)? {
+        [0x08, 0x00] => v4(frame.get(14..)?)?,
+        [0x86, 0xdd] => v6(frame.get(14..)?)?,
+        _ => return None,
+    };
+    let ports = ip.above.first_chunk::<4>()?;
+    let src = (ip.src, u16::from_be_bytes([ports[0], ports[1]]));
+    let dst = (ip.dst, u16::from_be_bytes([ports[2], ports[3]]));
+    let (header, seq, flags, ticks) = match ip.protocol {
+        6 => tcp(ip.above)?,
+        17 => (8, 0, 0, None),
+        _ => return None,
+    };
+    let up = src <= dst;
+    let ends = if up { [src, dst] } else { [dst, src] };
+    let counts = flows.entry(Key { ends, protocol: ip.protocol }).or_default();
+    let way = usize::from(up);
+    if counts.first_ns == 0 {
+        counts.first_ns = at_ns;
+    }
+    counts.last_ns = at_ns;
+    counts.packets[way] += 1;
+    counts.bytes[way] += ip.bytes.checked_sub(header)? as u64;
+    counts.last_seq[way] = seq;
+    counts.last_ticks[way] = ticks.unwrap_or(counts.last_ticks[way]);
+    counts.flags |= flags;
+    Some(())
+}
+
+fn v4(data: &[u8]) -> Option<Ip<'_>> {
+    let fixed = data.first_chunk::<20>()?;
+    let header = usize::from(fixed[0] & 15) * 4;
+    let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+    let later_fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x1fff != 0;
+    if fixed[0] >> 4 != 4 || header < 20 || total < header || later_fragment {
         return None;
     }
-    let header = usize::from(ip[0] & 15) * 4;
-    let tcp = frame.get(14 + header..)?;
-    let fixed = tcp.first_chunk::<20>()?;
-    let word = |at: usize| u32::from_be_bytes([ip[at], ip[at + 1], ip[at + 2], ip[at + 3]]);
-    let src = u64::from(word(12)) << 16 | u64::from(u16::from_be_bytes([fixed[0], fixed[1]]));
-    let dst = u64::from(word(16)) << 16 | u64::from(u16::from_be_bytes([fixed[2], fixed[3]]));
-    let counts = flows.entry((src.min(dst), src.max(dst))).or_default();
-    let options = usize::from(fixed[12] >> 4) * 4;
-    counts.packets += 1;
-    counts.bytes += u64::from(u16::from_be_bytes([ip[2], ip[3]])) - (header + options) as u64;
-    counts.last_seq = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
-    counts.last_ticks = ticks(tcp.get(20..options)?).unwrap_or(counts.last_ticks);
-    Some(())
+    let address = |at: usize| {
+        u128::from(u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]))
+    };
+    Some(Ip {
+        src: address(12) | 0xffff_0000_0000,
+        dst: address(16) | 0xffff_0000_0000,
+        protocol: fixed[9],
+        bytes: total - header,
+        above: data.get(header..data.len().min(total))?,
+    })
+}
+
+fn v6(data: &[u8]) -> Option<Ip<'_>> {
+    let fixed = data.first_chunk::<40>()?;
+    let address = |at: usize| Some(u128::from_be_bytes(*fixed.get(at..)?.first_chunk::<16>()?));
+    let bytes = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+    let above = data.get(40..data.len().min(40 + bytes))?;
+    Some(Ip { src: address(8)?, dst: address(24)?, protocol: fixed[6], bytes, above })
+}
+
+/// Header length, sequence number, flags and TSval.
+fn tcp(above: &[u8]) -> Option<(usize, u32, u8, Option<u32>)> {
+    let fixed = above.first_chunk::<20>()?;
+    let header = usize::from(fixed[12] >> 4) * 4;
+    if header < 20 {
+        return None;
+    }
+    let seq = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
+    let options = above.get(20..header.min(above.len()))?;
+    Some((header, seq, fixed[13], ticks(options)))
 }
 
 /// TSval (RFC 7323, 3.2).

@@ -22,6 +22,8 @@ pub struct Shape {
     pub span_ns: u64,
     /// Whether flows end with FINs, or stay open.
     pub closes: bool,
+    /// Segments at the end of each flow that are not acknowledged.
+    pub outstanding: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -111,6 +113,10 @@ fn flow_packets(flow: u32, begin: u64, shape: Shape, out: &mut Vec<Sent>) {
             window = (window + window / 2).min(40);
         }
         next = end;
+    }
+    for n in 0..shape.outstanding {
+        let at = now + u64::from(n) * SPACE_NS;
+        out.push(packet(at, true, ACK, seq_of(next + n), asked, MSS));
     }
     if shape.closes {
         let last = seq_of(next);

@@ -374,6 +374,9 @@ pub struct PacketsArgs {
     /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
     #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate)]
     pub send_rate: SendRateBar,
+    /// Threads that analyse; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u16>)]
+    pub threads: u16,
 }
 
 /// Arguments of `scrub`.
@@ -429,6 +432,7 @@ impl PacketsArgs {
                 ..defaults
             },
             output: self.out.clone().map(|dir| (dir, format)),
+            threads: self.threads.into(),
         }
     }
 }

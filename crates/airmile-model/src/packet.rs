@@ -25,6 +25,18 @@ impl Address {
         Self(u128::from_be_bytes(bytes))
     }
 
+    /// The upper 64 bits and the lower.
+    #[must_use]
+    pub const fn words(self) -> [u64; 2] {
+        [(self.0 >> 64) as u64, self.0 as u64]
+    }
+
+    /// From the upper 64 bits and the lower.
+    #[must_use]
+    pub const fn from_words([high, low]: [u64; 2]) -> Self {
+        Self((high as u128) << 64 | low as u128)
+    }
+
     /// Whether it is an IPv4 address.
     #[must_use]
     pub const fn is_v4(self) -> bool {
@@ -233,6 +245,28 @@ pub struct Packet<'a> {
 }
 
 impl Packet<'_> {
+    /// The packet with another payload in memory; what it was on the wire stays.
+    #[inline]
+    #[must_use]
+    pub const fn with_payload<'b>(&self, payload: &'b [u8]) -> Packet<'b> {
+        Packet {
+            at_ns: self.at_ns,
+            src: self.src,
+            dst: self.dst,
+            src_port: self.src_port,
+            dst_port: self.dst_port,
+            protocol: self.protocol,
+            transport: self.transport,
+            ip_id: self.ip_id,
+            ip_bytes: self.ip_bytes,
+            payload_bytes: self.payload_bytes,
+            payload,
+            fragmented: self.fragmented,
+            tunnelled: self.tunnelled,
+            interface: self.interface,
+        }
+    }
+
     /// The TCP header, where it is one.
     #[must_use]
     pub const fn tcp(&self) -> Option<&TcpHeader> {

@@ -105,15 +105,18 @@ fn files_hold_the_rows_of_the_tables() {
     assert!(flows.lines().nth(1).unwrap().contains("10.0.0.1,40000,192.0.2.1,80,syn"));
 }
 
-#[test]
-fn a_fragmented_datagram_counts_whole() {
-    // UDP with 3000 bytes of payload in three fragments, headers captured alone.
+/// A fragment: offset in eight bytes, bytes of data, whether more follow.
+type Fragment = (u16, u16, bool);
+
+/// UDP with 3000 bytes of payload in three fragments, the second ahead.
+const FRAGMENTS: [Fragment; 3] = [(185, 1480, true), (0, 1480, true), (370, 48, false)];
+
+/// A capture of fragments of one datagram, of their headers alone.
+fn fragments(of: &[Fragment]) -> Vec<u8> {
     let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes.extend(64_u32.to_le_bytes());
     bytes.extend(101_u32.to_le_bytes());
-    for (n, (offset, length, more)) in
-        [(185_u16, 1480_u16, true), (0, 1480, true), (370, 48, false)].into_iter().enumerate()
-    {
+    for (n, &(offset, length, more)) in of.iter().enumerate() {
         let field = offset | if more { 0x2000 } else { 0 };
         let mut packet = vec![0x45, 0];
         packet.extend((20 + length).to_be_bytes());
@@ -127,9 +130,14 @@ fn a_fragmented_datagram_counts_whole() {
         bytes.extend(u32::from(20 + length).to_le_bytes());
         bytes.extend(packet);
     }
+    bytes
+}
+
+#[test]
+fn a_fragmented_datagram_counts_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fragments.pcap");
-    fs::write(&path, bytes).unwrap();
+    fs::write(&path, fragments(&FRAGMENTS)).unwrap();
     let options = PacketOptions {
         output: Some((dir.path().join("tables"), TableFormat::Csv)),
         ..PacketOptions::default()
@@ -144,4 +152,47 @@ fn a_fragmented_datagram_counts_whole() {
     let (names, row) = (lines.next().unwrap(), lines.next().unwrap());
     let of = |name: &str| row[names.iter().position(|n| *n == name).unwrap()];
     assert_eq!((of("dl_bytes"), of("dl_ip_bytes"), of("dl_packets")), ("3000", "3068", "1"));
+}
+
+/// Rows and figures are the same on any number of threads, in the same order:
+/// over captures of the corpus one after the other, one datagram in two files and
+/// one without its end, and captures of others.
+#[test]
+fn any_number_of_threads_finds_the_same() {
+    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture");
+    let shared = std::env::var_os("AIRMILE_SHARED").map_or("../../../shared".into(), PathBuf::from);
+    let captures = shared.join("data/pcap");
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = vec![sample(), corpus.join("http.pcap")];
+    for (n, part) in [&FRAGMENTS[..2], &FRAGMENTS[2..], &FRAGMENTS[..2]].into_iter().enumerate() {
+        let path = dir.path().join(format!("fragments-{n}.pcap"));
+        fs::write(&path, fragments(part)).unwrap();
+        files.push(path);
+    }
+    if captures.is_dir() {
+        let names = ["emu-lte_mixed.mon.pcap.gz", "ndpi-netflix.pcap", "drv-mirrored-twice.pcap"];
+        files.extend(names.iter().map(|name| captures.join(name)));
+    } else {
+        println!("SKIPPED: no captures at {}", captures.display());
+    }
+    let found = |threads: usize| {
+        let into = dir.path().join(threads.to_string());
+        let output = Some((into, TableFormat::Csv));
+        let options = PacketOptions { output, threads, ..PacketOptions::default() };
+        let (report, written) = packets::packets(&files, &options, &Progress::default()).unwrap();
+        let texts: Vec<String> =
+            written.iter().map(|(path, _)| fs::read_to_string(path).unwrap()).collect();
+        let quality = &report.quality;
+        assert!(quality.reassembled >= 1 && quality.incomplete_datagrams >= 1, "{quality:?}");
+        (texts, serde_json::to_string(&report).unwrap())
+    };
+    let alone = found(1);
+    assert!(alone.0.len() >= 4);
+    for threads in [2, 3, 4] {
+        let together = found(threads);
+        for (table, expected) in together.0.iter().zip(&alone.0) {
+            assert!(table == expected, "{threads} threads: {}", table.lines().next().unwrap());
+        }
+        assert_eq!(together, alone, "{threads} threads");
+    }
 }

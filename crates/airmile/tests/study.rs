@@ -12,11 +12,12 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 const FIN: u8 = 1;
 
-/// A packet between 10.0.0.1:`port` and 192.0.2.1:443, as raw IP in a pcap.
+/// A packet between 10.0.0.`host`:`port` and 192.0.2.1:443, as raw IP in a pcap.
 #[derive(Clone, Copy)]
 struct P {
     us: u32,
     up: bool,
+    host: u8,
     port: u16,
     flags: u8,
     seq: u32,
@@ -26,13 +27,13 @@ struct P {
 }
 
 const fn p(ms: u32, up: bool, flags: u8, seq: u32, ack: u32, bytes: u16) -> P {
-    P { us: ms * 1_000, up, port: 40_000, flags, seq, ack, bytes, window: 60_000 }
+    P { us: ms * 1_000, up, host: 1, port: 40_000, flags, seq, ack, bytes, window: 60_000 }
 }
 
 impl P {
     /// Headers alone are captured, as with a snaplen.
     fn record(self) -> Vec<u8> {
-        let (client, server) = ([10, 0, 0, 1], [192, 0, 2, 1]);
+        let (client, server) = ([10, 0, 0, self.host], [192, 0, 2, 1]);
         let (src, dst) = if self.up { (client, server) } else { (server, client) };
         let (from, to) = if self.up { (self.port, 443) } else { (443, self.port) };
         let total = 40 + self.bytes;
@@ -165,6 +166,29 @@ fn flows_that_are_asked_for() {
     check("192.0.2.1:443-10.0.0.1:40000", &[0]);
     let error = run(&path, &["9".parse().unwrap()]).unwrap_err().to_string();
     assert!(error.contains("--flow 9: no such flow"), "{error}");
+}
+
+/// Six users, who are of several threads.
+#[test]
+fn any_number_of_threads_draws_the_same() {
+    let mut all = Vec::new();
+    for host in 1..=6 {
+        let late = u32::from(host) * 30_000;
+        all.extend(lossy().into_iter().map(|p| P { us: p.us + late, host, ..p }));
+    }
+    all.sort_by_key(|p| p.us);
+    let dir = tempfile::tempdir().unwrap();
+    let files = [capture(dir.path(), &all)];
+    let found = |threads: usize| {
+        let options = PacketOptions { threads, ..PacketOptions::default() };
+        let (study, _) = study(&files, &options, &[], &Progress::default()).unwrap();
+        assert!(study.flows.iter().any(|flow| !flow.data.from_ms.is_empty()));
+        serde_json::to_string(&study).unwrap()
+    };
+    let alone = found(1);
+    for threads in [2, 4] {
+        assert!(found(threads) == alone, "{threads} threads");
+    }
 }
 
 /// 60,000 segments: as many points as a screen can use, and none uncounted.

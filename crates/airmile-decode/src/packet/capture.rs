@@ -186,7 +186,15 @@ impl CaptureReader {
                 return at;
             }
             let step = match &mut self.format {
-                Format::Pcap(pcap) => pcap.step(rest, self.offset),
+                Format::Pcap(pcap) => {
+                    let whole = pcap.records(rest, self.offset, self.damaged_from.is_some(), sink);
+                    if whole > 0 {
+                        at += whole;
+                        self.offset += whole as u64;
+                        continue;
+                    }
+                    pcap.step(rest, self.offset)
+                }
                 Format::PcapNg(pcapng) => pcapng.step(rest, self.offset),
                 Format::Foreign => Step::Skip(rest.len()),
                 Format::Unknown => self.begin(rest),

@@ -6,6 +6,7 @@
 use airmile_model::packet::{Address, Packet, Transport};
 
 use super::capture::Frame;
+use super::common::Usual;
 use super::{ip, link};
 
 /// Why a frame holds no packet that can be analysed.
@@ -43,6 +44,34 @@ const MAX_TAGS: usize = 8;
 /// Where the frame holds no IP packet, or its IP header cannot be read.
 #[inline]
 pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
+    match usual(frame) {
+        Some(usual) => Ok(usual.packet(frame)),
+        None => any(frame),
+    }
+}
+
+/// As [`dissect`], for who takes the packet where it is: moving one costs as much
+/// as reading it.
+#[inline]
+pub fn dissect_with<'a, R>(
+    frame: &Frame<'a>,
+    take: impl FnOnce(Result<&Packet<'a>, Unread>) -> R,
+) -> R {
+    if let Some(usual) = usual(frame) {
+        let packet = usual.packet(frame);
+        return take(Ok(&packet));
+    }
+    let packet = any(frame);
+    take(packet.as_ref().map_err(|unread| *unread))
+}
+
+#[inline]
+fn usual<'a>(frame: &Frame<'a>) -> Option<Usual<'a>> {
+    if frame.link == link::ETHERNET { Usual::of(frame.data) } else { None }
+}
+
+/// Any frame, header by header.
+pub(super) fn any<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     let (protocol, at) = network_layer(frame.link, frame.data)?;
     let data = frame.data.get(at..).unwrap_or_default();
     let wire_bytes = frame.wire_bytes.saturating_sub(u32::try_from(at).unwrap_or(u32::MAX));

@@ -5,6 +5,7 @@
 //! borrow from what they are given, and neither allocates per packet.
 
 mod capture;
+mod common;
 mod dissect;
 mod ip;
 mod pcap;
@@ -15,7 +16,7 @@ mod tcp;
 mod tunnel;
 
 pub use capture::{CaptureFormat, CaptureReader, Captured, Frame};
-pub use dissect::{Unread, dissect};
+pub use dissect::{Unread, dissect, dissect_with};
 pub use reassembly::{Dissector, FragmentCounts};
 
 /// Link types that are read (the IANA/tcpdump registry of LINKTYPE values).

@@ -2,7 +2,7 @@
 
 use airmile_model::{Problem, Severity};
 
-use super::capture::{ByteOrder, Frame, MAX_RECORD_BYTES, Step};
+use super::capture::{ByteOrder, Captured, Frame, MAX_RECORD_BYTES, Step};
 
 const RECORD_HEADER_BYTES: usize = 16;
 
@@ -60,6 +60,7 @@ impl Pcap {
         Self { magic, link, snap_bytes, last_s: None, searching: false }
     }
 
+    #[inline]
     fn header(&self, bytes: &[u8]) -> Option<Header> {
         let order = self.magic.order;
         let header = bytes.first_chunk::<RECORD_HEADER_BYTES>()?;
@@ -72,6 +73,7 @@ impl Pcap {
     }
 
     /// What speaks against a record header, if anything.
+    #[inline]
     const fn doubt(&self, header: Header) -> Option<&'static str> {
         let most = if self.magic.nanoseconds { 1_000_000_000 } else { 1_000_000 };
         if header.captured > MAX_RECORD_BYTES {
@@ -100,6 +102,47 @@ impl Pcap {
         self.searching = true;
     }
 
+    /// Hands out the whole records in good order that `bytes` begins with, in one
+    /// loop; gives their length. What is left is for [`step`](Self::step).
+    #[inline]
+    pub(super) fn records(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+        damaged: bool,
+        sink: &mut impl FnMut(Captured<'_>),
+    ) -> usize {
+        if self.searching || damaged {
+            return 0;
+        }
+        let head = RECORD_HEADER_BYTES + self.magic.extra;
+        let unit = self.unit_ns();
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..)
+            && let Some(header) = self.header(rest)
+            && self.doubt(header).is_none()
+            && let Some(data) = rest.get(head..head + header.captured as usize)
+        {
+            self.last_s = Some(header.seconds);
+            let frame = self.frame(header, unit, offset + at as u64, data);
+            at += head + data.len();
+            sink(Captured::Frame(frame));
+        }
+        at
+    }
+
+    const fn unit_ns(&self) -> i64 {
+        if self.magic.nanoseconds { 1 } else { 1_000 }
+    }
+
+    #[inline]
+    fn frame<'a>(&self, header: Header, unit: i64, offset: u64, data: &'a [u8]) -> Frame<'a> {
+        let at_ns = i64::from(header.seconds) * 1_000_000_000 + i64::from(header.fraction) * unit;
+        // Some tools write the captured length only.
+        let wire_bytes = header.wire.max(header.captured);
+        Frame { offset, at_ns, interface: 0, link: self.link, wire_bytes, data }
+    }
+
     pub(super) fn step<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
         if self.searching {
             return self.search(bytes, offset);
@@ -116,11 +159,7 @@ impl Pcap {
         let end = head + header.captured as usize;
         let Some(data) = bytes.get(head..end) else { return Step::Need(end) };
         self.last_s = Some(header.seconds);
-        let unit = if self.magic.nanoseconds { 1 } else { 1_000 };
-        let at_ns = i64::from(header.seconds) * 1_000_000_000 + i64::from(header.fraction) * unit;
-        // Some tools write the captured length only.
-        let wire_bytes = header.wire.max(header.captured);
-        Step::Frame(Frame { offset, at_ns, interface: 0, link: self.link, wire_bytes, data }, end)
+        Step::Frame(self.frame(header, self.unit_ns(), offset, data), end)
     }
 
     /// Looks for a record header behind which another one stands.

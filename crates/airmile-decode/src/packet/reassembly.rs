@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use airmile_model::packet::{Address, Packet, Transport};
 
 use super::capture::Frame;
-use super::dissect::{Unread, dissect, empty, ether_type, network_layer};
+use super::dissect::{Unread, dissect_with, empty, ether_type, network_layer};
 use super::ip::{self, Extension, FragmentOf, MAX_EXTENSIONS, MAX_TUNNELS, length_u32};
 use super::tunnel;
 
@@ -84,7 +84,7 @@ struct Datagram {
 ///
 /// Call [`push`](Self::push) with each frame in the capture's order, and
 /// [`finish`](Self::finish) at its end. Memory is bounded; frames without
-/// fragments cost what [`dissect`] does.
+/// fragments cost what [`dissect`](super::dissect) does.
 #[derive(Debug, Default)]
 pub struct Dissector {
     waiting: HashMap<Key, Datagram>,
@@ -117,13 +117,13 @@ impl Dissector {
         if self.expiry_ns.is_some_and(|expiry_ns| frame.at_ns > expiry_ns) {
             self.expire(frame.at_ns, sink);
         }
-        match dissect(frame) {
+        dissect_with(frame, |read| match read {
             Ok(packet) if !packet.fragmented && packet.transport != Transport::Fragment => {
-                sink(Ok(&packet));
+                sink(Ok(packet));
             }
             Err(unread @ (Unread::NotIp(_) | Unread::Link(_))) => sink(Err(unread)),
             Ok(_) | Err(_) => self.fragment(frame, sink),
-        }
+        });
     }
 
     /// The end of the capture: what waits is given as far as it came.

@@ -23,7 +23,9 @@ pub(super) fn read(data: &[u8], header: &mut TcpHeader) -> Result<usize, Unread>
     Ok(header_bytes)
 }
 
-fn read_options(header: &mut TcpHeader, mut options: &[u8]) {
+/// Reads options into a header.
+#[inline]
+pub(super) fn read_options(header: &mut TcpHeader, mut options: &[u8]) {
     // What nearly every segment has: two no-operations, then time stamps.
     if let [1, 1, 8, 10, stamps @ ..] = options
         && let Some(stamps) = stamps.first_chunk::<8>()
@@ -31,6 +33,12 @@ fn read_options(header: &mut TcpHeader, mut options: &[u8]) {
         header.timestamps = u32_at(stamps, 0).zip(u32_at(stamps, 4));
         options = options.get(12..).unwrap_or_default();
     }
+    if !options.is_empty() {
+        read_more(header, options);
+    }
+}
+
+fn read_more(header: &mut TcpHeader, mut options: &[u8]) {
     while let [kind, rest @ ..] = options {
         match kind {
             0 => return,

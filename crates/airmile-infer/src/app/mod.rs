@@ -48,6 +48,12 @@ pub(crate) struct Place {
 }
 
 impl AppState {
+    /// Whether more payload could tell more.
+    #[inline]
+    pub(crate) const fn looks(&self) -> bool {
+        !matches!(self.kind, Kind::Tls | Kind::Other)
+    }
+
     /// Takes payload that had not passed before, in order. Gives the time of a
     /// downstream RTT where QUIC's spin bit shows one.
     pub(crate) fn push(

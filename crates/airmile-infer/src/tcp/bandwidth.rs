@@ -7,6 +7,8 @@ pub const BIN_NS: i64 = 250_000_000;
 /// ACKs that are remembered; at 200 Mbit/s and an ACK for two segments a second
 /// of them is 8,600 (chosen here).
 const MAX_POINTS: usize = 16_384;
+/// ACKs that there is room for at first (chosen here: 1 KB).
+const FIRST_ROOM: usize = 32;
 /// How long ACKs are remembered: the longest window (chosen here: a few RTTs of
 /// a loaded link).
 const MEMORY_NS: i64 = 1_500_000_000;
@@ -105,9 +107,16 @@ impl Bandwidth {
         (self.samples > 0).then(|| self.sum_bps / self.samples as f64)
     }
 
-    /// Gives back the room of ACKs that were forgotten.
+    /// Gives back the room of ACKs, once all are too old for another window.
     pub(super) fn rest(&mut self) {
-        self.points.shrink_to_fit();
+        if self.bar == Some(SendRateBar::Auto) {
+            // A queue that ran empty still asks for them.
+            self.points.shrink_to_fit();
+        } else {
+            self.settle();
+            self.points = VecDeque::new();
+        }
+        self.waiting.shrink_to_fit();
     }
 
     /// Takes an ACK that advanced.
@@ -141,6 +150,9 @@ impl Bandwidth {
         if self.points.len() >= MAX_POINTS {
             self.points.pop_front();
         }
+        if self.points.capacity() == 0 {
+            self.points.reserve_exact(FIRST_ROOM);
+        }
         self.points.push_back(Point { at_ns, ticks, acked, sent_ns, delayed: segments < 2 });
     }
 
@@ -150,18 +162,22 @@ impl Bandwidth {
         if self.points.len() < 2 {
             return;
         }
+        let Some(first_ns) = self.points.front().map(|p| p.at_ns) else { return };
         let rtts = self.least_rtt.unwrap_or(0).max(MIN_TICKS_NS);
         let from = self.points.len().saturating_sub(TRIED_ENDS);
         for end in (from..self.points.len()).rev() {
+            let Some(last) = self.points.get(end).copied().filter(|p| !p.delayed) else { continue };
             for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
-                self.consider(end, length);
+                // Most flows are too young for the longer ones.
+                if first_ns <= last.at_ns - length {
+                    self.consider(&last, length);
+                }
             }
         }
     }
 
-    /// Tries the window that ends with the ACK `end` and is about `length` long.
-    fn consider(&mut self, end: usize, length: i64) {
-        let Some(last) = self.points.get(end).copied().filter(|p| !p.delayed) else { return };
+    /// Tries the window that ends with the ACK `last` and is about `length` long.
+    fn consider(&mut self, last: &Point, length: i64) {
         let before = self.points.partition_point(|p| p.at_ns <= last.at_ns - length);
         let Some(first) = before.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
             return;

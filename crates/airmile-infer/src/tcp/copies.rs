@@ -1,9 +1,8 @@
 //! Copies that the capture made: mirrored ports, two taps on one path.
 
-use std::hash::{BuildHasher, Hasher};
-
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
-use foldhash::fast::FixedState;
+
+use super::mix::mix;
 
 /// Packets of all flows that are remembered: so many sets by their hash, of so
 /// many each (chosen here: 8192 packets in 5 ms are 1.6 million a second, and
@@ -23,18 +22,22 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Whether the packet is a copy of one just before. A retransmission has
-    /// another IP identification; without one (IPv6, 0), bare ACKs
-    /// count only where sure copies were seen.
+    /// Notes a packet, and tells whether it is a copy of one just before. A
+    /// retransmission has another IP identification; without one (IPv6, 0), bare
+    /// ACKs count only where sure copies were seen.
     ///
     /// `stream` tells the direction of a flow from all others; `sure` is kept
     /// with it: copies were seen of packets that cannot be sent twice alike,
-    /// with payload or an IP identification.
+    /// with payload or an IP identification. What is `fresh` went beyond all that
+    /// the stream had shown, so it has no original: it is noted without a look at
+    /// the others, which are seldom in the cache.
+    #[inline]
     pub(super) fn is_copy(
         &mut self,
         stream: u64,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
+        fresh: bool,
         sure: &mut bool,
     ) -> bool {
         let mark = fingerprint(stream, packet, tcp);
@@ -44,9 +47,7 @@ impl Recent {
             return false;
         };
         let high = (mark >> 32) as u32;
-        let near =
-            |at_us: u32| now_us.wrapping_sub(at_us).cast_signed().unsigned_abs() <= WITHIN_US;
-        if !set.iter().any(|&(other, at_us)| other == high && near(at_us)) {
+        if fresh || !holds(set, high, now_us) {
             set[usize::from(*next) % WAYS] = (high, now_us);
             *next = next.wrapping_add(1);
             return false;
@@ -59,6 +60,11 @@ impl Recent {
     }
 }
 
+fn holds(set: &[(u32, u32); WAYS], high: u32, now_us: u32) -> bool {
+    let near = |at_us: u32| now_us.wrapping_sub(at_us).cast_signed().unsigned_abs() <= WITHIN_US;
+    set.iter().any(|&(other, at_us)| other == high && near(at_us))
+}
+
 impl Default for Recent {
     fn default() -> Self {
         Self { seen: vec![[(0, 0); WAYS]; SETS], next: vec![0; SETS] }
@@ -66,18 +72,20 @@ impl Default for Recent {
 }
 
 /// All that a router between two taps leaves as it is.
+#[inline]
 fn fingerprint(stream: u64, packet: &Packet<'_>, tcp: &TcpHeader) -> u64 {
-    let mut hasher = FixedState::default().build_hasher();
-    hasher.write_u64(stream);
     let (value, echo) = tcp.timestamps.unwrap_or((0, 0));
-    hasher.write_u64(u64::from(tcp.seq.0) << 32 | u64::from(tcp.ack.0));
-    hasher.write_u64(u64::from(value) << 32 | u64::from(echo));
     let id = u64::from(packet.ip_id.unwrap_or(0));
     let bits = u64::from(tcp.flags.0) << 32 | u64::from(tcp.window) << 16 | u64::from(tcp.checksum);
-    hasher.write_u64(id << 48 | bits);
-    hasher.write_u32(packet.payload_bytes);
+    let numbers = mix(pair(tcp.seq.0, tcp.ack.0), pair(value, echo));
+    let rest = mix(id << 48 | bits, stream << 24 ^ u64::from(packet.payload_bytes));
+    let mut mark = mix(numbers, rest);
     for (left, right) in tcp.sack.as_slice() {
-        hasher.write_u64(u64::from(left.0) << 32 | u64::from(right.0));
+        mark = mix(mark, pair(left.0, right.0));
     }
-    hasher.finish() | 1 << 32
+    mark | 1 << 32
+}
+
+const fn pair(high: u32, low: u32) -> u64 {
+    (high as u64) << 32 | low as u64
 }

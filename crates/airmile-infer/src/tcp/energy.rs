@@ -47,8 +47,8 @@ pub struct RadioUse {
     pub active_ns: i64,
     /// Time in tails in nanoseconds.
     pub tail_ns: i64,
-    /// Energy of bytes in millijoule.
-    bytes_mj: f64,
+    /// IP bytes towards the phone and from it.
+    bytes: [u64; 2],
 }
 
 impl RadioUse {
@@ -69,8 +69,23 @@ impl RadioUse {
             }
         }
         self.last_ns = Some(self.last_ns.map_or(at_ns, |last| last.max(at_ns)));
-        let per_mbit = if up { model.ul_mw_per_mbps } else { model.dl_mw_per_mbps };
-        self.bytes_mj += f64::from(ip_bytes) * 8e-6 * per_mbit;
+        self.bytes[usize::from(up)] += u64::from(ip_bytes);
+    }
+
+    /// Whether the next packet finds both in the same state.
+    fn is_abreast(&self, other: &Self) -> bool {
+        self.last_ns == other.last_ns
+    }
+
+    /// What this did beyond another one.
+    fn beyond(&self, other: &Self) -> Self {
+        Self {
+            last_ns: self.last_ns,
+            promotions: self.promotions.wrapping_sub(other.promotions),
+            active_ns: self.active_ns - other.active_ns,
+            tail_ns: self.tail_ns - other.tail_ns,
+            bytes: [0, 1].map(|way| self.bytes[way].wrapping_sub(other.bytes[way])),
+        }
     }
 
     /// As it is once the last tail is over.
@@ -94,7 +109,54 @@ impl RadioUse {
         let promotions = self.promotions as f64 * model.promotion_ns as f64 * model.promotion_mw;
         let active = self.active_ns as f64 * model.connected_mw;
         let tail = self.tail_ns as f64 * model.tail_mw;
-        (promotions + active + tail) / 1e9 + self.bytes_mj
+        let [down, up] = self.bytes.map(|bytes| bytes as f64 * 8e-6);
+        (promotions + active + tail) / 1e9 + down * model.dl_mw_per_mbps + up * model.ul_mw_per_mbps
+    }
+}
+
+/// A radio without some of the packets. Most of the time it does what the radio
+/// with all of them does, so what is kept then is how far it is behind.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Without {
+    Behind(RadioUse),
+    Apart(RadioUse),
+}
+
+impl Default for Without {
+    fn default() -> Self {
+        Self::Behind(RadioUse::default())
+    }
+}
+
+impl Without {
+    /// The radio itself, beside the one with `all` packets.
+    pub(super) fn radio(&self, all: &RadioUse) -> RadioUse {
+        match self {
+            Self::Behind(less) => all.beyond(less),
+            Self::Apart(radio) => *radio,
+        }
+    }
+
+    /// Whether a packet that this one takes, too, changes nothing here.
+    #[inline]
+    pub(super) const fn follows(&self) -> bool {
+        matches!(self, Self::Behind(_))
+    }
+
+    /// `all` went on from `before` with a packet, which this one took or not.
+    pub(super) fn push(
+        &mut self,
+        before: &RadioUse,
+        all: &RadioUse,
+        took: impl FnOnce(&mut RadioUse),
+    ) {
+        let mut radio = self.radio(before);
+        took(&mut radio);
+        *self = if radio.is_abreast(all) {
+            Self::Behind(all.beyond(&radio))
+        } else {
+            Self::Apart(radio)
+        };
     }
 }
 
@@ -117,12 +179,35 @@ mod tests {
         assert!((ended.energy_mj(&model) - expected).abs() < 1e-6);
     }
 
+    /// Kept as a difference or by itself, it is the radio that took every third
+    /// packet less.
+    #[test]
+    fn a_radio_without_some_packets() {
+        let model = RadioModel::default();
+        let (mut all, mut plain, mut without) = Default::default();
+        for (n, gap) in [0, 50, 3, 700, 90, 12_000, 40, 40, 9_000, 15_000].into_iter().enumerate() {
+            let at = (0..=n as i64).sum::<i64>() * 1_000_000 + gap * 1_000_000;
+            let before: RadioUse = all;
+            all.push(&model, at, 100 + n as u32, n % 2 == 0);
+            let take = |radio: &mut RadioUse| {
+                if n % 3 != 2 {
+                    radio.push(&model, at, 100 + n as u32, n % 2 == 0);
+                }
+            };
+            take(&mut plain);
+            Without::push(&mut without, &before, &all, take);
+            let radio = without.radio(&all);
+            assert_eq!((radio.promotions, radio.on_ns()), (plain.promotions, plain.on_ns()));
+            assert!((radio.energy_mj(&model) - plain.energy_mj(&model)).abs() < 1e-9, "{n}");
+        }
+    }
+
     #[test]
     fn bytes_cost_by_their_direction() {
         let model = RadioModel::default();
         let mut radio = RadioUse::default();
         radio.push(&model, 0, 125_000, true);
-        let without = RadioUse { bytes_mj: 0.0, ..radio };
+        let without = RadioUse { bytes: [0; 2], ..radio };
         let more = radio.energy_mj(&model) - without.energy_mj(&model);
         assert!((more - 438.39).abs() < 1e-9, "{more}: 1 Mbit costs one second at 1 Mbit/s");
     }

@@ -2,7 +2,7 @@
 
 use airmile_model::flow::{FlowRow, PacketRow};
 
-use super::flow::{Closing, End, Flow};
+use super::flow::{Closing, End, Flow, UdpTotals};
 use super::options::StudyOptions;
 use super::user::User;
 
@@ -78,6 +78,7 @@ impl Flow {
         let (congestion_control, confidence) = server.sender.guess();
         let duration_ns = self.last_ns - self.start_ns;
         let rtt = server.stream.rtt;
+        let [client_trouble, server_trouble] = [client, server].map(|end| end.stream.trouble());
         FlowRow {
             flow: self.number,
             user,
@@ -129,18 +130,18 @@ impl Flow {
                 .map(|at| (at - self.start_ns) as f64 / duration_ns as f64),
             dl_segments: server.stream.totals.segments,
             ul_segments: client.stream.totals.segments,
-            dl_retx: server.stream.totals.retx,
-            ul_retx: client.stream.totals.retx,
-            dl_retx_bytes: server.stream.totals.retx_bytes,
-            ul_retx_bytes: client.stream.totals.retx_bytes,
-            dl_retx_fast: server.stream.totals.retx_fast,
-            dl_retx_timeout: server.stream.totals.retx_timeout,
-            dl_retx_probe: server.stream.totals.retx_probe,
-            dl_retx_spurious: server.stream.totals.retx_spurious,
-            dl_reordered: server.stream.totals.reordered,
-            dl_out_of_order: server.stream.totals.out_of_order,
-            dl_dup_acks: server.stream.totals.dup_acks,
-            ul_dup_acks: client.stream.totals.dup_acks,
+            dl_retx: server_trouble.retx,
+            ul_retx: client_trouble.retx,
+            dl_retx_bytes: server_trouble.retx_bytes,
+            ul_retx_bytes: client_trouble.retx_bytes,
+            dl_retx_fast: server_trouble.retx_fast,
+            dl_retx_timeout: server_trouble.retx_timeout,
+            dl_retx_probe: server_trouble.retx_probe,
+            dl_retx_spurious: server_trouble.retx_spurious,
+            dl_reordered: server_trouble.reordered,
+            dl_out_of_order: server_trouble.out_of_order,
+            dl_dup_acks: server_trouble.dup_acks,
+            ul_dup_acks: client_trouble.dup_acks,
             keep_alives: self.keep_alives,
             window_probes: self.window_probes,
             dl_unseen_bytes: server.stream.totals.unseen_bytes,
@@ -172,7 +173,7 @@ impl Flow {
             let (packets, bytes, ip_bytes) = (totals.packets, totals.bytes, totals.ip_bytes);
             return Directed { packets, bytes, ip_bytes, data_ns };
         }
-        let udp = self.udp[end];
+        let udp = self.udp.as_ref().map_or_else(UdpTotals::default, |udp| udp[end]);
         let data_ns = span(udp.first_ns, udp.last_ns);
         Directed { packets: udp.packets, bytes: udp.bytes, ip_bytes: udp.ip_bytes, data_ns }
     }

@@ -6,6 +6,9 @@ use crate::distribution::Distribution;
 const BUCKETS: usize = 64;
 const FIRST_BYTES: f64 = 1024.0;
 
+/// Buckets that room is made for at a time: two octaves.
+const STEP: usize = 8;
+
 /// Counts of samples by size, up to the largest bucket that has any.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlightCounts(Vec<u32>);
@@ -23,8 +26,9 @@ impl FlightCounts {
         };
         let bucket = bucket.min(BUCKETS - 1);
         if bucket >= self.0.len() {
-            self.0.reserve_exact(bucket + 1 - self.0.len());
-            self.0.resize(bucket + 1, 0);
+            let buckets = (bucket + 1).next_multiple_of(STEP);
+            self.0.reserve_exact(buckets - self.0.len());
+            self.0.resize(buckets, 0);
         }
         if let Some(count) = self.0.get_mut(bucket) {
             *count = count.saturating_add(1);

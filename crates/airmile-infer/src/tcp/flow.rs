@@ -7,36 +7,56 @@ use super::clock::TickClock;
 use super::cwnd::OwnFlight;
 use super::episode::Episodes;
 use super::flight::FlightCounts;
+use super::mix::mix;
+use super::route::NewFlow;
 use super::sender::SenderWindow;
 use super::stream::Stream;
 use super::window::WindowFull;
 use crate::app::AppState;
 
-/// Both ends, the lower first, and the protocol. Addresses and ports apart, so
-/// that an entry of the table is one cache line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Both ends, the lower first, and the protocol, in 40 bytes: words of 64 bits
+/// instead of addresses, so that an entry of the router's table is one cache line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlowKey {
-    addresses: [Address; 2],
+    addresses: [[u64; 2]; 2],
     ports: [u16; 2],
-    protocol: u8,
+    pub(super) protocol: u8,
 }
 
 impl FlowKey {
     /// The key, and whether the packet goes from the lower end to the higher.
+    #[inline]
     pub(super) fn of(packet: &Packet<'_>) -> (Self, bool) {
         let src = (packet.src, packet.src_port);
         let dst = (packet.dst, packet.dst_port);
         let upwards = src <= dst;
         let (low, high) = if upwards { (src, dst) } else { (dst, src) };
         (
-            Self { addresses: [low.0, high.0], ports: [low.1, high.1], protocol: packet.protocol },
+            Self {
+                addresses: [low.0.words(), high.0.words()],
+                ports: [low.1, high.1],
+                protocol: packet.protocol,
+            },
             upwards,
         )
     }
 
+    /// Well-spread bits of it.
+    #[inline]
+    pub(super) const fn hash(&self) -> u64 {
+        let [low, high] = self.addresses;
+        let [low_port, high_port] = self.ports;
+        let rest = (low_port as u64) << 24 | (high_port as u64) << 8 | self.protocol as u64;
+        if low[0] == 0 && high[0] == 0 {
+            // IPv4: the lower halves tell all.
+            return mix(low[1] << 32 | high[1] & 0xffff_ffff, rest);
+        }
+        mix(mix(low[1], high[1]) ^ mix(low[0], high[0]), rest)
+    }
+
     pub(super) const fn ends(&self) -> [(Address, u16); 2] {
         let ([low, high], [low_port, high_port]) = (self.addresses, self.ports);
-        [(low, low_port), (high, high_port)]
+        [(Address::from_words(low), low_port), (Address::from_words(high), high_port)]
     }
 }
 
@@ -250,6 +270,8 @@ pub(super) struct Flow {
     /// Second in which it last received data, for concurrency.
     pub(super) active_second: i64,
     pub(super) shared: bool,
+    /// Listed among those that may have memory to give back.
+    pub(super) awake: bool,
     /// Whether rows of `tcp_events` are wanted.
     pub(super) wants_events: bool,
     /// Whether its packets are wanted one by one.
@@ -257,7 +279,11 @@ pub(super) struct Flow {
     /// G of the client's device, where the flow itself was too short for it.
     pub(super) device_tick_ns: Option<f64>,
     pub(super) app: AppState,
-    pub(super) udp: [UdpTotals; 2],
+    pub(super) udp: Option<Box<[UdpTotals; 2]>>,
+    /// The server's address.
+    pub(super) server: Address,
+    /// The part of either end's RTT on its own side of the monitor.
+    pub(super) beyond_ns: [i64; 2],
 }
 
 /// Totals of one direction of a UDP flow.
@@ -271,13 +297,14 @@ pub(super) struct UdpTotals {
 }
 
 impl Flow {
-    pub(super) fn new(number: u64, key: FlowKey, client: usize, by: ClientBy, now: i64) -> Self {
+    pub(super) fn new(new: &NewFlow) -> Self {
+        let NewFlow { number, key, client, client_by, user, now, mid_flow } = *new;
         Self {
             number,
             key,
             client,
-            client_by: by,
-            user: 0,
+            client_by,
+            user,
             start_ns: now,
             last_ns: now,
             max_gap_ns: 0,
@@ -285,18 +312,21 @@ impl Flow {
             last_close_ns: None,
             closing: Closing::Open,
             only_syns: true,
-            mid_flow: false,
+            mid_flow,
             handshake: Handshake::default(),
             ends: [End::default(), End::default()],
             keep_alives: 0,
             window_probes: 0,
             active_second: i64::MIN,
             shared: false,
+            awake: false,
             wants_events: false,
             traced: false,
             device_tick_ns: None,
             app: AppState::default(),
-            udp: [UdpTotals::default(); 2],
+            udp: None,
+            server: key.ends()[1 - client].0,
+            beyond_ns: [0; 2],
         }
     }
 
@@ -312,9 +342,15 @@ impl Flow {
         self.key.ends()[1 - self.client]
     }
 
-    /// Upstream part of the RTT, beyond the monitor, where the handshake told it.
-    pub(super) fn upstream_ns(&self) -> i64 {
-        self.handshake.upstream_ns().unwrap_or(0)
+    /// Takes a packet of the handshake, or of what could be one.
+    #[inline]
+    pub(super) fn greet(&mut self, now: i64, tcp: &TcpHeader, up: bool) {
+        let open = up && self.handshake.ack_ns.is_none();
+        if open || tcp.flags.has(TcpFlags::SYN) {
+            self.handshake.push(now, tcp, up);
+            let beyond = [self.handshake.downstream_ns(), self.handshake.upstream_ns()];
+            self.beyond_ns = beyond.map(Option::unwrap_or_default);
+        }
     }
 
     /// The window of an end's segment in bytes, where its scale is known

@@ -60,20 +60,28 @@ impl Rhythm {
 
 /// The servers of one user.
 #[derive(Debug, Default)]
-pub(super) struct Rhythms(Vec<Rhythm>);
+pub(super) struct Rhythms {
+    found: Vec<Rhythm>,
+    /// Where the last packet's is.
+    latest: usize,
+}
 
 impl Rhythms {
     /// Takes a packet with payload; true where it belongs to a rhythm.
     pub(super) fn push(&mut self, server: Address, now: i64, bytes: u32) -> bool {
-        let at = self.0.iter().position(|r| r.server == server);
-        let Some(rhythm) = at.and_then(|at| self.0.get_mut(at)) else {
-            if self.0.len() >= MAX_SERVERS {
-                let oldest = self.0.iter().enumerate().min_by_key(|(_, r)| r.last_ns);
+        if self.found.get(self.latest).is_none_or(|r| r.server != server) {
+            let at = self.found.iter().position(|r| r.server == server);
+            self.latest = at.unwrap_or(usize::MAX);
+        }
+        let Some(rhythm) = self.found.get_mut(self.latest) else {
+            if self.found.len() >= MAX_SERVERS {
+                let oldest = self.found.iter().enumerate().min_by_key(|(_, r)| r.last_ns);
                 if let Some((at, _)) = oldest {
-                    self.0.swap_remove(at);
+                    self.found.swap_remove(at);
                 }
             }
-            self.0.push(Rhythm {
+            self.latest = self.found.len();
+            self.found.push(Rhythm {
                 server,
                 last_ns: now,
                 last_start_ns: now,
@@ -106,7 +114,7 @@ impl Rhythms {
     }
 
     pub(super) fn found(&self) -> impl Iterator<Item = (&Rhythm, Periodic)> {
-        self.0.iter().filter_map(|r| Some((r, r.found()?)))
+        self.found.iter().filter_map(|r| Some((r, r.found()?)))
     }
 }
 

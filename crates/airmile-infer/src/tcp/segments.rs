@@ -8,9 +8,10 @@ use super::cwnd::{OwnFlight, SentSegment};
 use super::episode::{DupAck, Episode, MIN_RTO_NS};
 use super::flow::{Closing, Flow};
 use super::options::StudyOptions;
+use super::route::Route;
 use super::sender::SendState;
+use super::shard::PacketShard;
 use super::stream::{AckKind, Kind, Seen, Why};
-use super::study::PacketStudy;
 
 /// One second, for concurrency (paper 4.1).
 const SECOND_NS: i64 = 1_000_000_000;
@@ -39,13 +40,22 @@ pub(super) const fn event_of(kind: Kind) -> Option<&'static str> {
     })
 }
 
-impl PacketStudy {
-    pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, at: u32, upwards: bool) {
+impl PacketShard {
+    pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, route: Route) {
+        let at = route.flow;
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
-        let sender = usize::from(usize::from(!upwards) != flow.client);
+        if !flow.awake {
+            flow.awake = true;
+            self.awake.push(at);
+        }
+        let sender = usize::from(route.sender);
         let stream = flow.number << 1 | sender as u64;
-        if self.recent.is_copy(stream, packet, tcp, &mut flow.ends[sender].sure_copies) {
-            self.quality.copies += 1;
+        let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
+            || flow.ends[1 - sender].stream.is_advanced_by(tcp);
+        let sure = &mut flow.ends[sender].sure_copies;
+        let lane = self.recent.get_mut(usize::from(route.lane));
+        if lane.is_some_and(|recent| recent.is_copy(stream, packet, tcp, fresh, sure)) {
+            self.counts.copies += 1;
         } else {
             let mut rows = std::mem::take(&mut self.scratch);
             let before = flow.before(sender);
@@ -53,9 +63,11 @@ impl PacketStudy {
             if let Some(before) = before {
                 self.trace.push_back(flow.traced(packet, tcp, sender, seen, before));
             }
-            self.quality.wild_sequences += u64::from(seen.kind == Kind::Wild);
+            self.counts.wild_sequences += u64::from(seen.kind == Kind::Wild);
             self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);
-            self.take_rows(&mut rows);
+            if !rows.is_empty() {
+                self.take_rows(&mut rows);
+            }
             self.scratch = rows;
         }
         if let Some(slot) = self.flows.get_mut(at as usize) {
@@ -74,11 +86,10 @@ impl PacketStudy {
         rows: &mut Vec<PacketRow>,
     ) {
         let up = sender == 0;
-        let number = self.user_number(flow.user);
         if let Some(mss) = flow.ends[1 - sender].offer.mss_bytes
             && packet.payload_bytes > u32::from(mss)
         {
-            self.quality.super_segments += 1;
+            self.counts.super_segments += 1;
         }
         if up
             && tcp.flags.has(TcpFlags::SYN)
@@ -93,11 +104,14 @@ impl PacketStudy {
         if is_data && !up {
             self.concurrency(flow, at, packet.at_ns);
         }
-        if is_data && packet.payload_bytes > 0 {
-            let place = flow.place(number, up);
+        if is_data && packet.payload_bytes > 0 && flow.app.looks() {
+            let place = flow.place(self.user_number(flow.user), up);
             flow.app.push(place, packet, rows);
         }
-        flow.bandwidth_rows(number, sender, false, rows);
+        if flow.ends[1 - sender].bandwidth.as_ref().is_some_and(|b| b.has_waiting()) {
+            let number = self.user_number(flow.user);
+            flow.bandwidth_rows(number, sender, false, rows);
+        }
         let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
         self.radio(flow, packet, up, closing);
     }
@@ -116,7 +130,8 @@ impl PacketStudy {
             flow.shared = true;
             let first = user.first_in_second;
             let other = first.and_then(|first| self.flows.get_mut(first as usize)?.as_mut());
-            if let Some(other) = other {
+            // The place may be another user's by now.
+            if let Some(other) = other.filter(|other| other.user == flow.user) {
                 other.shared = true;
             }
         }
@@ -135,7 +150,7 @@ impl Flow {
     ) -> Seen {
         let now = packet.at_ns;
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
-        self.handshake.push(now, tcp, sender == 0);
+        self.greet(now, tcp, sender == 0);
         self.only_syns &= syn && !ack;
         if syn {
             self.ends[sender].offered(tcp);
@@ -144,7 +159,7 @@ impl Flow {
         if let Some((value, _)) = tcp.timestamps.filter(|_| !syn) {
             self.ends[sender].clock.push(now, value);
         }
-        let beyond = self.beyond_ns(sender);
+        let beyond = self.beyond_ns[sender];
         let was_idle = self.ends[sender].stream.flight() == 0
             && now - self.ends[sender].stream.last_sent_ns() > SECOND_NS;
         let in_timeout = self.ends[sender].stream.after_timeout();
@@ -181,14 +196,6 @@ impl Flow {
             self.last_close_ns = Some(now);
         }
         seen
-    }
-
-    /// The part of an end's RTT on its own side of the monitor.
-    fn beyond_ns(&self, sender: usize) -> i64 {
-        match sender {
-            0 => self.handshake.downstream_ns().unwrap_or(0),
-            _ => self.upstream_ns(),
-        }
     }
 
     /// Rows and counters of what a segment is.
@@ -257,7 +264,7 @@ impl Flow {
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) {
-        let upstream_ns = self.beyond_ns(sender);
+        let upstream_ns = self.beyond_ns[sender];
         let end = &mut self.ends[sender];
         let flight = end.stream.flight();
         let phase = end.sender.push(&SendState {
@@ -326,7 +333,7 @@ impl Flow {
         rows: &mut Vec<PacketRow>,
     ) {
         let number = self.number;
-        let beyond = self.beyond_ns(data);
+        let beyond = self.beyond_ns[data];
         let end = &mut self.ends[data];
         if let Some(twice) = end.stream.d_sack {
             end.episodes.came_twice(twice);

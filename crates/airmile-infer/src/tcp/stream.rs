@@ -2,6 +2,7 @@
 //! passed, which again, which are in flight, and how long ACKs took.
 
 mod again;
+mod sack;
 
 use std::collections::VecDeque;
 
@@ -82,14 +83,26 @@ pub(super) enum AckKind {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start: i64,
-    end: i64,
     sent_ns: i64,
+    bytes: u32,
     times: u16,
     sacked: bool,
 }
 
-/// Segments that a stream keeps room for when none is outstanding (chosen here).
-const ROOM_SEGMENTS: usize = 4;
+impl Segment {
+    fn new(start: i64, end: i64, sent_ns: i64) -> Self {
+        let bytes = u32::try_from(end - start).unwrap_or(u32::MAX);
+        Self { start, sent_ns, bytes, times: 1, sacked: false }
+    }
+
+    const fn end(&self) -> i64 {
+        self.start + self.bytes as i64
+    }
+}
+
+/// Segments that a stream has room for at first (chosen here: 384 bytes; an
+/// initial window is 10, RFC 6928).
+const FIRST_ROOM: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Hole {
@@ -107,6 +120,13 @@ pub(super) struct Totals {
     pub(super) ip_bytes: u64,
     pub(super) segments: u64,
     pub(super) bytes: u64,
+    pub(super) unseen_bytes: u64,
+    pub(super) max_flight: i64,
+}
+
+/// Totals that a direction without loss has none of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Trouble {
     pub(super) retx: u64,
     pub(super) retx_bytes: u64,
     pub(super) retx_fast: u64,
@@ -117,9 +137,7 @@ pub(super) struct Totals {
     pub(super) out_of_order: u64,
     pub(super) dup_acks: u64,
     pub(super) d_sacks: u64,
-    pub(super) unseen_bytes: u64,
     pub(super) wild: u64,
-    pub(super) max_flight: i64,
 }
 
 /// RTTs of a direction.
@@ -195,6 +213,7 @@ pub(super) struct Stream {
     pub(super) rtt: RttTotals,
     pub(super) rto: RtoEstimator,
     pub(super) totals: Totals,
+    trouble: Option<Box<Trouble>>,
     pub(super) first_data_ns: Option<i64>,
     pub(super) last_data_ns: Option<i64>,
     last_sent_ns: i64,
@@ -210,6 +229,15 @@ pub(super) struct Seen {
 }
 
 impl Stream {
+    /// Totals of trouble so far.
+    pub(super) fn trouble(&self) -> Trouble {
+        self.trouble.as_deref().copied().unwrap_or_default()
+    }
+
+    fn troubled(&mut self) -> &mut Trouble {
+        self.trouble.get_or_insert_default()
+    }
+
     /// Bytes in flight.
     pub(super) fn flight(&self) -> i64 {
         (self.max - self.acked).max(0)
@@ -245,11 +273,28 @@ impl Stream {
         self.fin_at.is_some()
     }
 
-    /// Whether the stream began at this sequence number.
-    pub(super) fn began_at(&self, seq: SeqNum) -> bool {
-        self.base.is_none_or(|base| base == seq)
+    /// Whether a segment goes on beyond all that passed, not far away.
+    #[inline]
+    pub(super) fn is_beyond(&self, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
+        let ahead = |start: i64| (self.max..self.max + JUMP_BYTES).contains(&start);
+        packet.payload_bytes > 1
+            && self.max > 0
+            && !tcp.flags.has(TcpFlags::SYN)
+            && self.offset_of(tcp.seq, self.max).is_some_and(ahead)
     }
 
+    /// Whether an ACK goes beyond all before it, within what passed.
+    #[inline]
+    pub(super) fn is_advanced_by(&self, tcp: &TcpHeader) -> bool {
+        tcp.flags.has(TcpFlags::ACK)
+            && !tcp.flags.has(TcpFlags::RST)
+            && self.heard_back
+            && self
+                .offset_of(tcp.ack, self.acked)
+                .is_some_and(|edge| edge > self.acked && edge <= self.max)
+    }
+
+    #[inline]
     pub(super) fn offset_of(&self, seq: SeqNum, near: i64) -> Option<i64> {
         let near_seq = SeqNum(self.base?.0.wrapping_add(near as u32));
         Some(near + i64::from(seq.since(near_seq)))
@@ -317,9 +362,7 @@ impl Stream {
             return Kind::HandshakeAgain;
         }
         if self.acked < start {
-            let syn =
-                Segment { start: start - 1, end: start, sent_ns: now, times: 1, sacked: false };
-            self.remember(syn);
+            self.remember(Segment::new(start - 1, start, now));
         }
         Kind::Bare
     }
@@ -364,7 +407,7 @@ impl Stream {
 
     /// A jump is believed when the next segment goes on behind it.
     fn wild(&mut self, start: i64, end: i64, length: i64) -> Seen {
-        self.totals.wild += 1;
+        self.troubled().wild += 1;
         let new_bytes = u64::try_from(length).unwrap_or(0);
         self.totals.bytes += new_bytes;
         if self.jump.is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
@@ -400,6 +443,9 @@ impl Stream {
     }
 
     fn remember(&mut self, segment: Segment) {
+        if self.segments.capacity() == 0 {
+            self.segments.reserve_exact(FIRST_ROOM);
+        }
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
         if self.segments.len() >= most {
             self.segments.pop_front();
@@ -422,7 +468,7 @@ impl Stream {
             self.open_hole(packet, tcp, start);
         }
         self.max = end;
-        self.remember(Segment { start, end, sent_ns: packet.at_ns, times: 1, sacked: false });
+        self.remember(Segment::new(start, end, packet.at_ns));
         let new_bytes = u64::try_from(end - start).unwrap_or(0);
         Seen { kind: Kind::New { ahead }, start, new_bytes }
     }
@@ -442,7 +488,7 @@ impl Stream {
 
     /// Gives back the room of segments that were acknowledged.
     pub(super) fn rest(&mut self) {
-        self.segments.shrink_to(ROOM_SEGMENTS);
+        self.segments.shrink_to_fit();
     }
 
     /// Takes an acknowledgement of this stream, from a packet of the other side.
@@ -466,7 +512,7 @@ impl Stream {
         }
         let Some(edge) = self.offset_of(tcp.ack, self.acked) else { return AckKind::Same };
         if edge > self.max + JUMP_BYTES + 2 * self.largest_rwnd {
-            self.totals.wild += 1;
+            self.troubled().wild += 1;
             return AckKind::Same;
         }
         let fin = i64::from(self.fin_at == Some(self.max));
@@ -485,7 +531,7 @@ impl Stream {
         let outstanding = self.max > self.acked;
         if bare && outstanding && (window_same || sack.is_new) {
             self.dup_acks += 1;
-            self.totals.dup_acks += 1;
+            self.troubled().dup_acks += 1;
             return AckKind::Duplicate { sack_rtt_ns: sack.rtt_ns };
         }
         if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
@@ -498,10 +544,14 @@ impl Stream {
             if segment.start >= edge {
                 break;
             }
-            if segment.end > edge {
+            if segment.end() > edge {
                 // Part of it: a super-segment, or a middlebox cut it anew.
                 if let Some(front) = self.segments.front_mut() {
-                    front.start = edge;
+                    *front = Segment {
+                        times: segment.times,
+                        sacked: segment.sacked,
+                        ..Segment::new(edge, segment.end(), segment.sent_ns)
+                    };
                 }
                 again |= segment.times > 1;
                 last = None;
@@ -534,48 +584,4 @@ impl Stream {
         }
         AckKind::Advance { bytes, segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns) }
     }
-
-    fn take_sack(&mut self, now: i64, tcp: &TcpHeader, edge: i64) -> Sacked {
-        let mut found = Sacked::default();
-        for (index, &(left, right)) in tcp.sack.as_slice().iter().enumerate() {
-            let offsets = self.offset_of(left, edge).zip(self.offset_of(right, edge));
-            let Some((left, right)) = offsets.filter(|(l, r)| l < r) else { continue };
-            if right <= edge {
-                // RFC 2883, 4: a duplicate was received.
-                if index == 0 {
-                    self.totals.d_sacks += 1;
-                    self.d_sack = Some((left, right));
-                }
-                continue;
-            }
-            let (left, right) = (left.max(edge), right.min(self.max));
-            if let Some((from, to)) = self.sacked.insert(left, right) {
-                found.is_new = true;
-                let rtt = self.mark_sacked(now, from, to);
-                if index == 0 {
-                    found.rtt_ns = rtt;
-                }
-            }
-        }
-        found
-    }
-
-    /// Marks segments as received; gives the RTT of the last one, where the
-    /// block grew by one or two (more: ACKs were lost, and it is ambiguous).
-    fn mark_sacked(&mut self, now: i64, from: i64, to: i64) -> Option<i64> {
-        let first = self.segments.partition_point(|s| s.end <= from);
-        let (mut count, mut last) = (0, None);
-        for segment in self.segments.iter_mut().skip(first).take_while(|s| s.end <= to) {
-            segment.sacked = true;
-            count += 1;
-            last = Some(*segment);
-        }
-        last.filter(|s| count <= 2 && s.times == 1).map(|s| (now - s.sent_ns).max(0))
-    }
-}
-
-#[derive(Default)]
-struct Sacked {
-    is_new: bool,
-    rtt_ns: Option<i64>,
 }

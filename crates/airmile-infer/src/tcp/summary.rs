@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::finish::{is_large, utilisation};
-use super::flow::Flow;
+use super::flight::FlightCounts;
+use super::shard::ShardCounts;
 use super::user::User;
 use crate::distribution::{Correlation, Distribution};
 
@@ -17,6 +18,8 @@ const MAX_PERIODIC: usize = 100;
 /// Sizes that figure 5 draws rates for, over all flows' (the paper's text does
 /// not name its classes: a decade each, chosen here).
 pub const RATE_SIZES_BYTES: [u64; 3] = [10_000, 100_000, 1_000_000];
+/// Bytes in flight are told of flows with more than this towards the client (4.3).
+pub(super) const COUNTED_BYTES: u64 = 1_000_000;
 
 /// What has to be known of a capture to trust the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -64,6 +67,13 @@ pub struct Quality {
 }
 
 impl Quality {
+    /// With what shards counted.
+    pub(super) fn with(self, counts: ShardCounts) -> Self {
+        let ShardCounts { copies, super_segments, wild_sequences } = counts;
+        Self { copies, super_segments, wild_sequences, ..self }
+    }
+
+    #[inline]
     pub(super) fn packet(&mut self, packet: &Packet<'_>) {
         use airmile_model::packet::Transport;
         self.packets += 1;
@@ -80,6 +90,32 @@ impl Quality {
             Transport::Fragment => self.later_fragments += 1,
             Transport::Icmp | Transport::Other => {}
         }
+    }
+}
+
+/// What a summary needs of a user beside its row.
+#[derive(Debug)]
+pub(super) struct UserSums {
+    /// What comes again and again.
+    periodic: Vec<PeriodicRequests>,
+    /// Flows that received in a second, and in how many seconds.
+    concurrency: Vec<(usize, u64)>,
+}
+
+impl UserSums {
+    /// Of a user whose row this is.
+    pub(super) fn of(row: &UserRow, user: &User) -> Self {
+        let found = user.rhythms.found().take(MAX_PERIODIC);
+        let periodic = found.map(|(rhythm, found)| PeriodicRequests {
+            client: row.client.clone(),
+            server: rhythm.server.to_string(),
+            period_s: found.period_ns as f64 / S,
+            requests: found.requests,
+            bytes: rhythm.bytes,
+            idle_share: found.idle_share,
+        });
+        let seconds = user.concurrency().filter(|(_, seconds)| *seconds > 0);
+        Self { periodic: periodic.collect(), concurrency: seconds.collect() }
     }
 }
 
@@ -245,12 +281,12 @@ impl Gathered {
         sums
     }
 
-    pub(super) fn user(&mut self, row: &UserRow, user: &User) {
+    pub(super) fn user(&mut self, row: &UserRow, user: UserSums) {
         let sums = &mut self.sums;
         sums.users += 1;
         sums.seconds[0] += row.seconds_one_flow;
         sums.seconds[1] += row.seconds_more_flows;
-        for (flows, seconds) in user.concurrency() {
+        for (flows, seconds) in user.concurrency {
             sums.concurrency.push_n(flows as f64, seconds);
         }
         sums.radio_ns[0] += row.radio_on_ns;
@@ -261,16 +297,7 @@ impl Gathered {
             *sum += part;
         }
         let room = MAX_PERIODIC.saturating_sub(sums.periodic.len());
-        sums.periodic.extend(user.rhythms.found().take(room).map(|(rhythm, found)| {
-            PeriodicRequests {
-                client: row.client.clone(),
-                server: rhythm.server.to_string(),
-                period_s: found.period_ns as f64 / S,
-                requests: found.requests,
-                bytes: rhythm.bytes,
-                idle_share: found.idle_share,
-            }
-        }));
+        sums.periodic.extend(user.periodic.into_iter().take(room));
     }
 
     /// Rows other than flows and users.
@@ -295,7 +322,7 @@ impl Gathered {
         }
     }
 
-    pub(super) fn flow(&mut self, row: &FlowRow, flow: &Flow) {
+    pub(super) fn flow(&mut self, row: &FlowRow, flights: Option<&FlightCounts>) {
         let sums = &mut self.sums;
         let end_ns = row.start_ns + row.duration_ns;
         sums.start_ns = Some(sums.start_ns.map_or(row.start_ns, |at| at.min(row.start_ns)));
@@ -317,7 +344,7 @@ impl Gathered {
         count(sums.tcp_ports.entry(row.server_port).or_default(), bytes);
         sums.sizes(row);
         sums.latency(row);
-        sums.trouble(row, flow);
+        sums.trouble(row, flights);
         sums.application(row);
     }
 }
@@ -398,13 +425,13 @@ impl StudySummary {
     }
 
     /// Sections 4.3, 5 and 6.
-    fn trouble(&mut self, row: &FlowRow, flow: &Flow) {
+    fn trouble(&mut self, row: &FlowRow, flights: Option<&FlightCounts>) {
         self.with_timestamps += u64::from(row.timestamps == Some(true));
         if row.dl_segments > 0 {
             self.retx_share.push(row.dl_retx as f64 / row.dl_segments as f64);
         }
-        if row.dl_bytes > 1_000_000 {
-            flow.ends[1].flight_counts.add_to(&mut self.flight_bytes);
+        if let Some(flights) = flights {
+            flights.add_to(&mut self.flight_bytes);
         }
         if row.congestion_control != "unknown" {
             *self.congestion_controls.entry(row.congestion_control).or_default() += 1;

@@ -60,7 +60,7 @@ impl Flow {
             return None;
         }
         let acked = self.ends.get(1 - sender)?;
-        Some(Before { dup_acks: acked.stream.totals.dup_acks })
+        Some(Before { dup_acks: acked.stream.trouble().dup_acks })
     }
 
     /// The packet as [`Flow::take`] left it.
@@ -87,7 +87,7 @@ impl Flow {
             ack: acks.then(|| TracedAck {
                 offset_bytes: other.acked(),
                 rwnd_bytes: other.rwnd,
-                duplicate: other.totals.dup_acks > before.dup_acks,
+                duplicate: other.trouble().dup_acks > before.dup_acks,
                 flight_bytes: other.flight().unsigned_abs(),
                 sack: other.sack_offsets(tcp),
             }),

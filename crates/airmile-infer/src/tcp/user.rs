@@ -3,7 +3,7 @@
 use airmile_model::flow::UserRow;
 use airmile_model::packet::Address;
 
-use super::energy::{RadioModel, RadioUse};
+use super::energy::{RadioModel, RadioUse, Without};
 use super::periodic::Rhythms;
 
 /// Flows that receive in one second are told apart up to this many (chosen here:
@@ -30,8 +30,8 @@ pub(super) struct User {
     /// Seconds by the flows that received in them: 1, 2, ..., and the last or more.
     seconds: [u64; MOST_CONCURRENT],
     radio: RadioUse,
-    radio_prompt_close: RadioUse,
-    radio_aperiodic: RadioUse,
+    radio_prompt_close: Without,
+    radio_aperiodic: Without,
     pub(super) low_use_ns: f64,
     pub(super) rhythms: Rhythms,
 }
@@ -65,8 +65,8 @@ impl User {
             first_in_second: None,
             seconds: [0; MOST_CONCURRENT],
             radio: RadioUse::default(),
-            radio_prompt_close: RadioUse::default(),
-            radio_aperiodic: RadioUse::default(),
+            radio_prompt_close: Without::default(),
+            radio_aperiodic: Without::default(),
             low_use_ns: 0.0,
             rhythms: Rhythms::default(),
         }
@@ -77,14 +77,35 @@ impl User {
         let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
         self.last_ns = self.last_ns.max(at_ns);
         self.bytes[usize::from(up)] += u64::from(ip_bytes);
-        self.radio.push(model, at_ns, ip_bytes, up);
-        if !packet.closing {
-            self.radio_prompt_close.push(model, at_ns, ip_bytes, up);
-        }
         let periodic = packet.payload_bytes > 0
             && self.rhythms.push(packet.server, at_ns, packet.payload_bytes);
-        if !periodic {
-            self.radio_aperiodic.push(model, at_ns, ip_bytes, up);
+        let as_usual = !packet.closing
+            && !periodic
+            && self.radio_prompt_close.follows()
+            && self.radio_aperiodic.follows();
+        if as_usual {
+            self.radio.push(model, at_ns, ip_bytes, up);
+        } else {
+            self.push_apart(model, packet, periodic);
+        }
+    }
+
+    /// A packet that some radio does not take, or that one takes apart.
+    #[cold]
+    fn push_apart(&mut self, model: &RadioModel, packet: RadioPacket, periodic: bool) {
+        let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
+        let before = self.radio;
+        self.radio.push(model, at_ns, ip_bytes, up);
+        for (other, skips) in
+            [(&mut self.radio_prompt_close, packet.closing), (&mut self.radio_aperiodic, periodic)]
+        {
+            if skips || !other.follows() {
+                other.push(&before, &self.radio, |radio| {
+                    if !skips {
+                        radio.push(model, at_ns, ip_bytes, up);
+                    }
+                });
+            }
         }
     }
 
@@ -130,7 +151,9 @@ impl User {
         self.end_second();
         let radio = self.radio.ended(model);
         let energy_mj = radio.energy_mj(model);
-        let without = |other: RadioUse| (energy_mj - other.ended(model).energy_mj(model)).max(0.0);
+        let all = self.radio;
+        let without =
+            |other: Without| (energy_mj - other.radio(&all).ended(model).energy_mj(model)).max(0.0);
         UserRow {
             user: self.number,
             client: self.address.to_string(),

@@ -4,12 +4,14 @@ mod compare;
 mod report;
 mod study;
 mod tables;
+mod threads;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
 use airmile_infer::tcp::{PacketStudy, Quality, StudyOptions, StudySummary, Tables};
+use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 
@@ -30,8 +32,8 @@ pub use tables::TableFormat;
 
 use tables::{MemoryTables, TableSink};
 
-/// Bytes read at a time.
-const CHUNK_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes read at a time: what a core's second cache holds beside flows.
+const CHUNK_BYTES: usize = 256 * 1024;
 
 /// What is studied, and where its tables go.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +42,9 @@ pub struct PacketOptions {
     pub study: StudyOptions,
     /// Write a file per table into this directory.
     pub output: Option<(PathBuf, TableFormat)>,
+    /// Threads that analyse, beside one that reads; 1: all in one, 0: one for
+    /// each core. The result is the same.
+    pub threads: usize,
 }
 
 /// Studies captures, one after the other as one.
@@ -53,7 +58,8 @@ pub fn packets(
 ) -> Result<(PacketReport, Vec<(PathBuf, u64)>)> {
     let mut rows = Rows::create(options)?;
     let study = StudyOptions { tables: rows.wanted(), ..options.study.clone() };
-    let (report, _) = study_files(files, study, progress, &mut |row| rows.push(&row))?;
+    let mut push = |row| rows.push(&row);
+    let (report, _) = study_files(files, study, options.threads, progress, &mut push)?;
     let written = rows.finish()?;
     Ok((report, written))
 }
@@ -70,7 +76,7 @@ pub fn packet_tables(
     let mut tables = MemoryTables::new();
     let study = StudyOptions { tables: Tables::ALL, ..options.clone() };
     let mut failed = None;
-    let (report, _) = study_files(files, study, progress, &mut |row| {
+    let (report, _) = study_files(files, study, 0, progress, &mut |row| {
         if failed.is_none() {
             failed = tables.push(&row).err();
         }
@@ -99,7 +105,7 @@ impl Rows {
         if self.sink.is_some() { Tables::ALL } else { Tables::NONE }
     }
 
-    fn push(&mut self, row: &airmile_model::flow::PacketRow) {
+    fn push(&mut self, row: &PacketRow) {
         if let (Some(sink), None) = (&mut self.sink, &self.failed) {
             self.failed = sink.push(row).err();
         }
@@ -117,31 +123,43 @@ impl Rows {
 fn study_files(
     files: &[PathBuf],
     options: StudyOptions,
+    threads: usize,
     progress: &Progress,
-    sink: &mut dyn FnMut(airmile_model::flow::PacketRow),
+    sink: &mut dyn FnMut(PacketRow),
 ) -> Result<(PacketReport, StudySummary)> {
-    let mut study = PacketStudy::new(options.clone());
-    let mut reports = Vec::new();
-    // A datagram's fragments may be in two files.
-    let mut dissector = Dissector::new();
-    let mut take = |packet: &Packet<'_>| {
-        study.push(packet);
-        while let Some(row) = study.poll() {
-            sink(row);
-        }
+    // Rows alone go to the sink.
+    let options = StudyOptions { traced_flows: Vec::new(), ..options };
+    let threads = threads::count(threads);
+    let (reports, summary) = if threads == 1 {
+        run_alone(files, &options, progress, sink)?
+    } else {
+        threads::run(files, &options, threads, progress, sink)?
     };
-    for path in files {
-        reports.push(read(path, progress, &mut dissector, &mut take)?);
-    }
-    dissector.finish(&mut |packet| packet.map_or((), &mut take));
-    let mut summary = study.finish_with(sink);
-    count_fragments(&mut summary.quality, dissector.counts());
     if summary.quality.packets == 0 {
         let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
         let what = format!("{}: no IP packets", names.join(", "));
         return Err(Error::NothingToAnalyse(what));
     }
     Ok((PacketReport::new(reports, &summary, &options), summary))
+}
+
+/// All in one thread.
+fn run_alone(
+    files: &[PathBuf],
+    options: &StudyOptions,
+    progress: &Progress,
+    sink: &mut dyn FnMut(PacketRow),
+) -> Result<(Vec<FileReport>, StudySummary)> {
+    let mut study = PacketStudy::new(options.clone());
+    let (reports, counts) = read_captures(files, progress, &mut |packet| {
+        study.push(packet);
+        while let Some(row) = study.poll() {
+            sink(row);
+        }
+    })?;
+    let mut summary = study.finish_with(sink);
+    count_fragments(&mut summary.quality, counts);
+    Ok((reports, summary))
 }
 
 /// Packets are those of the wire, where the study saw datagrams.
@@ -152,6 +170,22 @@ fn count_fragments(quality: &mut Quality, counts: FragmentCounts) {
     quality.reassembled = counts.datagrams;
     quality.incomplete_datagrams = counts.incomplete;
     quality.overlapping_fragments = counts.overlapping;
+}
+
+/// Reads the packets of captures one after the other as one: a datagram's
+/// fragments may be in two files.
+fn read_captures(
+    files: &[PathBuf],
+    progress: &Progress,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<(Vec<FileReport>, FragmentCounts)> {
+    let mut dissector = Dissector::new();
+    let mut reports = Vec::new();
+    for path in files {
+        reports.push(read(path, progress, &mut dissector, sink)?);
+    }
+    dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
+    Ok((reports, dissector.counts()))
 }
 
 /// Reads a capture's packets in order, datagrams put together from fragments.

@@ -16,7 +16,7 @@ impl Stream {
         beyond_ns: i64,
     ) -> Seen {
         let now = packet.at_ns;
-        self.totals.out_of_order += 1;
+        self.troubled().out_of_order += 1;
         let filled = self.fill(start, end);
         let above = (end - self.max).max(0);
         let fresh = filled.as_ref().map_or(0, |f| f.1) + above;
@@ -26,18 +26,18 @@ impl Stream {
             && bytes == end - start
             && self.was_overtaken(&hole, packet, tcp)
         {
-            self.totals.reordered += 1;
-            self.remember(Segment { start, end, sent_ns: now, times: 1, sacked: false });
+            self.troubled().reordered += 1;
+            self.remember(Segment::new(start, end, now));
             return Seen { kind: Kind::Reordered, start, new_bytes };
         }
         let why = self.why_again(now, start, end, beyond_ns);
-        self.totals.retx += 1;
-        self.totals.retx_bytes += u64::try_from(again).unwrap_or(0);
+        self.troubled().retx += 1;
+        self.troubled().retx_bytes += u64::try_from(again).unwrap_or(0);
         match why {
-            Why::Fast => self.totals.retx_fast += 1,
-            Why::Timeout => self.totals.retx_timeout += 1,
-            Why::TailLossProbe => self.totals.retx_probe += 1,
-            Why::Spurious => self.totals.retx_spurious += 1,
+            Why::Fast => self.troubled().retx_fast += 1,
+            Why::Timeout => self.troubled().retx_timeout += 1,
+            Why::TailLossProbe => self.troubled().retx_probe += 1,
+            Why::Spurious => self.troubled().retx_spurious += 1,
             Why::Unknown => {}
         }
         self.send_again(now, start, end);
@@ -90,7 +90,7 @@ impl Stream {
         let asked = self.dup_acks >= 3
             || self.sacked.bytes() >= 3 * i64::from(self.largest_segment.max(1))
             || self.recovery_until.is_some_and(|until| start < until);
-        let first = self.segments.partition_point(|s| s.end <= start);
+        let first = self.segments.partition_point(|s| s.end() <= start);
         let earlier = self.segments.get(first);
         let last_sent = earlier.map_or(self.last_sent_ns, |s| s.sent_ns);
         let times = earlier.map_or(1, |s| s.times);
@@ -119,16 +119,16 @@ impl Stream {
     }
 
     pub(super) fn send_again(&mut self, now: i64, start: i64, end: i64) {
-        let first = self.segments.partition_point(|s| s.end <= start);
+        let first = self.segments.partition_point(|s| s.end() <= start);
         let mut known_to = start;
         for segment in self.segments.iter_mut().skip(first).take_while(|s| s.start < end) {
             segment.sent_ns = now;
             segment.times = segment.times.saturating_add(1);
-            known_to = segment.end;
+            known_to = segment.end();
         }
         if known_to < end && end > self.acked {
             let start = known_to.max(start);
-            self.remember(Segment { start, end, sent_ns: now, times: 2, sacked: false });
+            self.remember(Segment { times: 2, ..Segment::new(start, end, now) });
         }
     }
 }

@@ -24,7 +24,7 @@ use airmile_model::flow::PacketRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{PacketOptions, PacketReport, Rows, read_capture, study_files};
+use super::{PacketOptions, PacketReport, Rows, read_captures, study_files};
 use crate::analyse::export::Exports;
 use crate::error::Result;
 use crate::input::Progress;
@@ -85,7 +85,7 @@ pub fn study(
     let mut rows = Rows::create(options)?;
     let mut first = FirstPass::new(asked, rows.wanted());
     let study = StudyOptions { tables: first.tables(), ..options.study.clone() };
-    let (report, summary) = study_files(files, study, progress, &mut |row| {
+    let (report, summary) = study_files(files, study, options.threads, progress, &mut |row| {
         first.row(&row);
         rows.push(&row);
     })?;
@@ -235,15 +235,13 @@ impl SecondPass {
         let tables =
             Tables { rtt_samples: true, tcp_events: true, bandwidth_samples: true, ..Tables::NONE };
         let mut study = PacketStudy::new(StudyOptions { tables, ..options });
-        for path in files {
-            read_capture(path, progress, &mut |packet| {
-                study.push(packet);
-                self.take(&mut study);
-                if let Some(requests) = &mut self.requests {
-                    requests.packet(packet);
-                }
-            })?;
-        }
+        read_captures(files, progress, &mut |packet| {
+            study.push(packet);
+            self.take(&mut study);
+            if let Some(requests) = &mut self.requests {
+                requests.packet(packet);
+            }
+        })?;
         let _ = study.finish_with(&mut |row| self.row(&row));
         Ok(())
     }

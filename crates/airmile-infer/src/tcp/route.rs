@@ -1,0 +1,412 @@
+//! Which flow and user a packet is of, and when those begin and end.
+//!
+//! A [`PacketRouter`] sees every packet and decides what needs all of them; a
+//! [`PacketShard`](super::PacketShard) analyses the flows of some users. Both in
+//! turn are a [`PacketStudy`](super::PacketStudy); with several shards each may
+//! be on a core of its own, and finds what one alone would.
+
+use std::collections::HashMap;
+
+use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::flow::{ClientBy, FlowKey, client_is_source};
+use super::mix::mix;
+use super::options::StudyOptions;
+use super::summary::Quality;
+
+/// How often flows that are over are looked for, in time of the capture.
+const SWEEP_NS: i64 = 10_000_000_000;
+/// How often flows without traffic are asked for memory, in time of the capture
+/// (chosen here).
+const REST_EVERY_NS: i64 = 1_000_000_000;
+
+/// Users are dealt to so many lanes, and lanes to shards: what a lane remembers
+/// is the same however many shards there are. One router feeds no more than
+/// some three shards (chosen here).
+pub const LANES: usize = 4;
+
+/// Where a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// Lane of the flow's user, under [`LANES`].
+    pub lane: u8,
+    /// The flow's place.
+    pub(super) flow: u32,
+    /// From the client (0) or the server (1).
+    pub(super) sender: u8,
+}
+
+/// A flow or user begins or ends, ahead of the packet that was pushed.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    /// Lane that it concerns; `None`: all.
+    pub lane: Option<u8>,
+    pub(super) what: What,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    UserBegins {
+        at: u32,
+        number: u64,
+        address: Address,
+        now: i64,
+    },
+    FlowBegins {
+        at: u32,
+        flow: NewFlow,
+    },
+    FlowEnds {
+        at: u32,
+        why: &'static str,
+    },
+    UserEnds {
+        at: u32,
+    },
+    /// Time to give back memory.
+    Rest {
+        now: i64,
+    },
+}
+
+/// What a flow is from its first packet on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewFlow {
+    pub(super) number: u64,
+    pub(super) key: FlowKey,
+    pub(super) client: usize,
+    pub(super) client_by: ClientBy,
+    pub(super) user: u32,
+    pub(super) now: i64,
+    pub(super) mid_flow: bool,
+}
+
+/// What decides how long a flow lasts. A cache line, with room for nothing more.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Entry {
+    key: FlowKey,
+    last_ns: i64,
+    /// First sequence number of either end, the lower first.
+    first_seq: [u32; 2],
+    user: u32,
+    lane: u8,
+    state: u8,
+}
+
+impl Entry {
+    const LIVE: u8 = 1;
+    /// The client is the higher end.
+    const CLIENT_HIGH: u8 = 1 << 1;
+    const SYN_ACK: u8 = 1 << 2;
+    /// The handshake is over, or was before the capture.
+    const ESTABLISHED: u8 = 1 << 3;
+    const CLOSED: u8 = 1 << 4;
+    /// Either end's first sequence number is known.
+    const FIRST_SEQ: [u8; 2] = [1 << 5, 1 << 6];
+
+    const fn is(&self, bit: u8) -> bool {
+        self.state & bit != 0
+    }
+
+    const fn client(&self) -> usize {
+        self.is(Self::CLIENT_HIGH) as usize
+    }
+
+    /// Notes a segment of the end `from` (0: the lower).
+    fn tcp(&mut self, tcp: &TcpHeader, from: usize) {
+        let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
+        let rst = tcp.flags.has(TcpFlags::RST);
+        self.begins_at(from, tcp.seq);
+        if ack && !rst {
+            self.begins_at(1 - from, tcp.ack);
+        }
+        if rst || tcp.flags.has(TcpFlags::FIN) {
+            self.state |= Self::CLOSED;
+        }
+        let up = from == self.client();
+        if syn && ack && !up {
+            self.state |= Self::SYN_ACK;
+        } else if !syn && ack && up && self.is(Self::SYN_ACK) {
+            self.state |= Self::ESTABLISHED;
+        }
+    }
+
+    const fn begins_at(&mut self, end: usize, seq: SeqNum) {
+        if !self.is(Self::FIRST_SEQ[end]) {
+            self.state |= Self::FIRST_SEQ[end];
+            self.first_seq[end] = seq.0;
+        }
+    }
+
+    /// Whether a SYN of the end `from` begins another connection on the same ports.
+    const fn is_replaced_by(&self, tcp: &TcpHeader, from: usize) -> bool {
+        let same = !self.is(Self::FIRST_SEQ[from]) || self.first_seq[from] == tcp.seq.0;
+        !same && (self.is(Self::CLOSED) || self.is(Self::ESTABLISHED))
+    }
+}
+
+#[derive(Debug)]
+struct UserEntry {
+    number: u64,
+    address: Address,
+    last_ns: i64,
+    open_flows: u32,
+    lane: u8,
+}
+
+/// Tells flows and users apart.
+#[derive(Debug)]
+pub struct PacketRouter {
+    options: StudyOptions,
+    index: HashTable<u32>,
+    flows: Vec<Entry>,
+    /// Their numbers.
+    numbers: Vec<u64>,
+    free_flows: Vec<u32>,
+    addresses: HashMap<Address, u32, FixedState>,
+    users: Vec<Option<UserEntry>>,
+    free_users: Vec<u32>,
+    next_flow: u64,
+    next_user: u64,
+    /// Latest time that was seen.
+    now_ns: i64,
+    last_ns: i64,
+    next_sweep_ns: i64,
+    next_rest_ns: i64,
+    quality: Quality,
+}
+
+impl PacketRouter {
+    /// A router without packets yet.
+    #[must_use]
+    pub fn new(options: StudyOptions) -> Self {
+        Self {
+            options,
+            index: HashTable::new(),
+            flows: Vec::new(),
+            numbers: Vec::new(),
+            free_flows: Vec::new(),
+            addresses: HashMap::default(),
+            users: Vec::new(),
+            free_users: Vec::new(),
+            next_flow: 0,
+            next_user: 0,
+            now_ns: i64::MIN,
+            last_ns: i64::MIN,
+            next_sweep_ns: i64::MIN,
+            next_rest_ns: i64::MIN,
+            quality: Quality::default(),
+        }
+    }
+
+    /// Takes the next packet of the capture. What begins or ends ahead of it is
+    /// added to `changes`, in order. `None`: it is of no flow.
+    #[inline]
+    pub fn push(&mut self, packet: &Packet<'_>, changes: &mut Vec<Change>) -> Option<Route> {
+        self.clock(packet, changes);
+        self.quality.packet(packet);
+        match packet.transport {
+            Transport::Tcp(_) | Transport::Udp => {}
+            Transport::Icmp | Transport::Fragment | Transport::Other => return None,
+        }
+        let (key, upwards) = FlowKey::of(packet);
+        let hash = key.hash();
+        let flows = &self.flows;
+        let is_it = |at: &u32| flows.get(*at as usize).is_some_and(|flow| flow.key == key);
+        let found = self.index.find(hash, is_it).copied();
+        let from = usize::from(!upwards);
+        if let Some(at) = found
+            && let Some(flow) = self.flows.get_mut(at as usize)
+        {
+            let over = packet.at_ns - flow.last_ns > self.options.idle_ns;
+            let tcp = packet.tcp();
+            let replaced = |tcp: &TcpHeader| {
+                tcp.flags.has(TcpFlags::SYN)
+                    && !tcp.flags.has(TcpFlags::ACK)
+                    && flow.is_replaced_by(tcp, from)
+            };
+            if !(over || tcp.is_some_and(replaced)) {
+                flow.last_ns = flow.last_ns.max(packet.at_ns);
+                if let Some(tcp) = tcp {
+                    flow.tcp(tcp, from);
+                }
+                let sender = u8::from(flow.client() != from);
+                return Some(Route { lane: flow.lane, flow: at, sender });
+            }
+            self.end_flow(at, "idle", changes);
+        }
+        self.begin(packet, key, hash, from, changes)
+    }
+
+    /// What is known of the capture so far, but for what shards count.
+    #[must_use]
+    pub const fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    /// How many flows are open.
+    #[must_use]
+    pub fn open_flows(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The end of the capture: all flows and users end.
+    pub fn finish(&mut self, changes: &mut Vec<Change>) {
+        let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(Entry::LIVE));
+        let number = |at: usize| self.numbers.get(at).copied().unwrap_or(0);
+        let mut open: Vec<(u64, u32)> = live.map(|(at, _)| (number(at), at as u32)).collect();
+        open.sort_unstable();
+        for (_, at) in open {
+            self.end_flow(at, "capture_end", changes);
+        }
+        let number = |at: &u32| Some((self.users.get(*at as usize)?.as_ref()?.number, *at));
+        let mut users: Vec<(u64, u32)> = self.addresses.values().filter_map(number).collect();
+        users.sort_unstable();
+        for (_, at) in users {
+            self.end_user(at, changes);
+        }
+    }
+
+    #[inline]
+    fn clock(&mut self, packet: &Packet<'_>, changes: &mut Vec<Change>) {
+        let at_ns = packet.at_ns;
+        // What waited in vain for a fragment comes late, and says so.
+        if at_ns < self.last_ns && !packet.fragmented {
+            self.quality.steps_back += 1;
+            self.quality.largest_step_back_ns =
+                self.quality.largest_step_back_ns.max(self.last_ns - at_ns);
+        }
+        self.last_ns = at_ns;
+        self.now_ns = self.now_ns.max(at_ns);
+        if self.now_ns < self.next_rest_ns {
+            return;
+        }
+        changes.push(Change { lane: None, what: What::Rest { now: self.now_ns } });
+        if self.now_ns >= self.next_sweep_ns {
+            let first = self.next_sweep_ns == i64::MIN;
+            self.next_sweep_ns = self.now_ns.saturating_add(SWEEP_NS);
+            if !first {
+                self.sweep(changes);
+            }
+        }
+        self.next_rest_ns = self.now_ns.saturating_add(REST_EVERY_NS).min(self.next_sweep_ns);
+    }
+
+    /// Ends flows and users that are over.
+    fn sweep(&mut self, changes: &mut Vec<Change>) {
+        for at in 0..self.flows.len() {
+            let Some(flow) = self.flows.get(at).filter(|flow| flow.is(Entry::LIVE)) else {
+                continue;
+            };
+            let closed = flow.is(Entry::CLOSED);
+            let most = if closed { self.options.linger_ns } else { self.options.idle_ns };
+            if self.now_ns - flow.last_ns > most {
+                self.end_flow(at as u32, "idle", changes);
+            }
+        }
+        for at in 0..self.users.len() {
+            let Some(user) = self.users.get(at).and_then(Option::as_ref) else { continue };
+            if user.open_flows == 0 && self.now_ns - user.last_ns > self.options.user_gap_ns {
+                self.end_user(at as u32, changes);
+            }
+        }
+    }
+
+    /// A flow begins with its first packet.
+    fn begin(
+        &mut self,
+        packet: &Packet<'_>,
+        key: FlowKey,
+        hash: u64,
+        from: usize,
+        changes: &mut Vec<Change>,
+    ) -> Option<Route> {
+        let now = packet.at_ns;
+        let (client_is_source, client_by) = client_is_source(packet, &self.options.client_networks);
+        let client = if client_is_source { from } else { 1 - from };
+        let (user, lane) = self.user_of(key.ends()[client].0, now, changes);
+        let mid_flow = packet.tcp().is_some_and(|tcp| !tcp.flags.has(TcpFlags::SYN));
+        let number = self.next_flow;
+        self.next_flow += 1;
+        let mut state = Entry::LIVE;
+        state |= if client == 1 { Entry::CLIENT_HIGH } else { 0 };
+        state |= if mid_flow { Entry::ESTABLISHED } else { 0 };
+        let first_seq = [0; 2];
+        let mut entry = Entry { key, last_ns: now, first_seq, user, lane, state };
+        if let Some(tcp) = packet.tcp() {
+            entry.tcp(tcp, from);
+        }
+        let at = match self.free_flows.pop() {
+            Some(at) => at,
+            None => {
+                self.flows.push(entry);
+                self.numbers.push(number);
+                u32::try_from(self.flows.len() - 1).ok()?
+            }
+        };
+        *self.flows.get_mut(at as usize)? = entry;
+        *self.numbers.get_mut(at as usize)? = number;
+        let flows = &self.flows;
+        let rehash = |at: &u32| flows.get(*at as usize).map_or(0, |flow| flow.key.hash());
+        self.index.insert_unique(hash, at, rehash);
+        let flow = NewFlow { number, key, client, client_by, user, now, mid_flow };
+        changes.push(Change { lane: Some(lane), what: What::FlowBegins { at, flow } });
+        Some(Route { lane, flow: at, sender: u8::from(client != from) })
+    }
+
+    /// The user at an address, for one more flow.
+    fn user_of(&mut self, address: Address, now: i64, changes: &mut Vec<Change>) -> (u32, u8) {
+        if let Some(&at) = self.addresses.get(&address) {
+            let gap_ns = self.options.user_gap_ns;
+            match self.users.get_mut(at as usize).and_then(Option::as_mut) {
+                Some(user) if user.open_flows > 0 || now - user.last_ns <= gap_ns => {
+                    user.open_flows += 1;
+                    return (at, user.lane);
+                }
+                _ => self.end_user(at, changes),
+            }
+        }
+        let lane = (mix(address.words()[0], address.words()[1]) as usize % LANES) as u8;
+        let number = self.next_user;
+        self.next_user += 1;
+        let user = UserEntry { number, address, last_ns: now, open_flows: 1, lane };
+        let at = self.free_users.pop().unwrap_or_else(|| {
+            self.users.push(None);
+            u32::try_from(self.users.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(slot) = self.users.get_mut(at as usize) {
+            *slot = Some(user);
+        }
+        self.addresses.insert(address, at);
+        changes
+            .push(Change { lane: Some(lane), what: What::UserBegins { at, number, address, now } });
+        (at, lane)
+    }
+
+    fn end_user(&mut self, at: u32, changes: &mut Vec<Change>) {
+        let Some(user) = self.users.get_mut(at as usize).and_then(Option::take) else { return };
+        self.addresses.remove(&user.address);
+        self.free_users.push(at);
+        changes.push(Change { lane: Some(user.lane), what: What::UserEnds { at } });
+    }
+
+    fn end_flow(&mut self, at: u32, why: &'static str, changes: &mut Vec<Change>) {
+        let Some(flow) = self.flows.get_mut(at as usize).filter(|f| f.is(Entry::LIVE)) else {
+            return;
+        };
+        flow.state = 0;
+        let Entry { key, last_ns, user, lane, .. } = *flow;
+        if let Ok(entry) = self.index.find_entry(key.hash(), |other| *other == at) {
+            entry.remove();
+        }
+        self.free_flows.push(at);
+        if let Some(user) = self.users.get_mut(user as usize).and_then(Option::as_mut) {
+            user.open_flows = user.open_flows.saturating_sub(1);
+            user.last_ns = user.last_ns.max(last_ns);
+        }
+        changes.push(Change { lane: Some(lane), what: What::FlowEnds { at, why } });
+    }
+}

@@ -1,0 +1,240 @@
+//! The flows and users of some lanes: packets in, findings out.
+
+use std::collections::VecDeque;
+
+use airmile_model::flow::{FlowRow, PacketRow, UserRow};
+use airmile_model::packet::{Packet, Transport};
+
+use super::copies::Recent;
+use super::flight::FlightCounts;
+use super::flow::Flow;
+use super::options::StudyOptions;
+use super::route::{Change, LANES, Route, What};
+use super::summary::UserSums;
+use super::trace::TracedPacket;
+use super::user::{RadioPacket, User};
+
+/// A flow that was silent for this long keeps no spare memory: longer than what
+/// a flow with traffic looks back (chosen here).
+const REST_NS: i64 = 2_000_000_000;
+
+/// A row, and what only the summary needs of it.
+#[derive(Debug)]
+pub struct Finding(pub(super) Found);
+
+#[derive(Debug)]
+pub(super) enum Found {
+    Row(PacketRow),
+    Flow(Box<FlowRow>, Option<FlightCounts>),
+    User(Box<UserRow>, Box<UserSums>),
+}
+
+/// What shards count of a capture's quality.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ShardCounts {
+    pub(super) copies: u64,
+    pub(super) super_segments: u64,
+    pub(super) wild_sequences: u64,
+}
+
+impl ShardCounts {
+    /// Adds another shard's.
+    pub const fn add(&mut self, other: Self) {
+        self.copies += other.copies;
+        self.super_segments += other.super_segments;
+        self.wild_sequences += other.wild_sequences;
+    }
+}
+
+/// Analyses the flows of the users of one or more lanes.
+#[derive(Debug)]
+pub struct PacketShard {
+    pub(super) options: StudyOptions,
+    pub(super) flows: Vec<Option<Box<Flow>>>,
+    /// Flows with traffic since they last rested.
+    pub(super) awake: Vec<u32>,
+    pub(super) users: Vec<Option<Box<User>>>,
+    pub(super) recent: [Recent; LANES],
+    pub(super) scratch: Vec<PacketRow>,
+    pub(super) counts: ShardCounts,
+    pub(super) found: Vec<Finding>,
+    pub(super) trace: VecDeque<TracedPacket>,
+}
+
+impl PacketShard {
+    /// A shard without packets yet.
+    #[must_use]
+    pub fn new(options: StudyOptions) -> Self {
+        Self {
+            options,
+            flows: Vec::new(),
+            awake: Vec::new(),
+            users: Vec::new(),
+            recent: Default::default(),
+            scratch: Vec::new(),
+            counts: ShardCounts::default(),
+            found: Vec::new(),
+            trace: VecDeque::new(),
+        }
+    }
+
+    /// Takes what begins or ends, in the router's order.
+    pub fn change(&mut self, change: &Change) {
+        match change.what {
+            What::UserBegins { at, number, address, now } => {
+                put(&mut self.users, at, Box::new(User::new(number, address, now)));
+            }
+            What::FlowBegins { at, flow } => {
+                let mut begun = Box::new(Flow::new(&flow));
+                begun.wants_events = self.options.tables.tcp_events;
+                begun.traced = self.options.traced_flows.binary_search(&flow.number).is_ok();
+                if let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut)
+                {
+                    user.flows += 1;
+                }
+                put(&mut self.flows, at, begun);
+            }
+            What::FlowEnds { at, why } => self.end_flow(at, why),
+            What::UserEnds { at } => self.end_user(at),
+            What::Rest { now } => {
+                let flows = &mut self.flows;
+                self.awake.retain(|at| match flows.get_mut(*at as usize) {
+                    Some(Some(flow)) if now - flow.last_ns > REST_NS => {
+                        flow.rest();
+                        flow.awake = false;
+                        false
+                    }
+                    Some(Some(_)) => true,
+                    _ => false,
+                });
+            }
+        }
+    }
+
+    /// Takes a packet, to where the router told.
+    #[inline]
+    pub fn push(&mut self, route: Route, packet: &Packet<'_>) {
+        match packet.transport {
+            Transport::Tcp(ref tcp) => self.tcp(packet, tcp, route),
+            Transport::Udp => self.udp(packet, route),
+            Transport::Icmp | Transport::Fragment | Transport::Other => {}
+        }
+    }
+
+    /// What was found since the last call, in order.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Finding> {
+        self.found.drain(..)
+    }
+
+    /// Whether anything was found since the last [`drain`](Self::drain).
+    #[must_use]
+    pub const fn has_found(&self) -> bool {
+        !self.found.is_empty()
+    }
+
+    /// The next packet of the flows that were to be traced.
+    pub fn poll_trace(&mut self) -> Option<TracedPacket> {
+        self.trace.pop_front()
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn counts(&self) -> ShardCounts {
+        self.counts
+    }
+
+    fn end_user(&mut self, at: u32) {
+        let Some(mut user) = self.users.get_mut(at as usize).and_then(Option::take) else { return };
+        let row = user.row(&self.options.radio);
+        let sums = Box::new(UserSums::of(&row, &user));
+        self.found.push(Finding(Found::User(Box::new(row), sums)));
+    }
+
+    fn end_flow(&mut self, at: u32, why: &'static str) {
+        let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
+        let mut rows = std::mem::take(&mut self.scratch);
+        let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
+        let number = user.as_ref().map_or(0, |user| user.number);
+        let place = flow.place(number, false);
+        flow.app.finish(place, &mut rows);
+        let row = flow.end(why, user.map(AsMut::as_mut), &self.options, &mut rows);
+        self.take_rows(&mut rows);
+        self.scratch = rows;
+        let [_, server] = &mut flow.ends;
+        let flights = std::mem::take(&mut server.flight_counts);
+        let counted = (row.dl_bytes > super::summary::COUNTED_BYTES).then_some(flights);
+        self.found.push(Finding(Found::Flow(Box::new(row), counted)));
+    }
+
+    pub(super) fn take_rows(&mut self, rows: &mut Vec<PacketRow>) {
+        self.found.extend(rows.drain(..).map(|row| Finding(Found::Row(row))));
+    }
+
+    fn udp(&mut self, packet: &Packet<'_>, route: Route) {
+        let Some(mut flow) = self.flows.get_mut(route.flow as usize).and_then(Option::take) else {
+            return;
+        };
+        let up = route.sender == 0;
+        let totals = &mut flow.udp.get_or_insert_default()[usize::from(!up)];
+        totals.packets += 1;
+        totals.bytes += u64::from(packet.payload_bytes);
+        totals.ip_bytes += u64::from(packet.ip_bytes);
+        totals.first_ns.get_or_insert(packet.at_ns);
+        totals.last_ns = Some(packet.at_ns);
+        flow.touch(packet, false);
+        let mut rows = std::mem::take(&mut self.scratch);
+        let spin = flow.app.push(flow.place(self.user_number(flow.user), up), packet, &mut rows);
+        if let Some(rtt_ns) = spin {
+            flow.spin_rtt(packet.at_ns, rtt_ns, &mut rows);
+        }
+        self.take_rows(&mut rows);
+        self.scratch = rows;
+        self.radio(&flow, packet, up, false);
+        if let Some(slot) = self.flows.get_mut(route.flow as usize) {
+            *slot = Some(flow);
+        }
+    }
+
+    pub(super) fn user_number(&self, at: u32) -> u64 {
+        self.users.get(at as usize).and_then(Option::as_ref).map_or(0, |user| user.number)
+    }
+
+    /// Tells the user's radio of a packet.
+    #[inline]
+    pub(super) fn radio(&mut self, flow: &Flow, packet: &Packet<'_>, up: bool, closing: bool) {
+        let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        let radio = RadioPacket {
+            at_ns: packet.at_ns,
+            ip_bytes: packet.ip_bytes,
+            payload_bytes: packet.payload_bytes,
+            up,
+            closing,
+            server: flow.server,
+        };
+        user.push(&self.options.radio, radio);
+    }
+}
+
+fn put<T>(slots: &mut Vec<Option<T>>, at: u32, value: T) {
+    let at = at as usize;
+    if at >= slots.len() {
+        slots.resize_with(at + 1, || None);
+    }
+    if let Some(slot) = slots.get_mut(at) {
+        *slot = Some(value);
+    }
+}
+
+impl Flow {
+    /// Gives back memory that only a flow with traffic needs.
+    fn rest(&mut self) {
+        for end in &mut self.ends {
+            end.stream.rest();
+            if let Some(bandwidth) = &mut end.bandwidth {
+                bandwidth.rest();
+            }
+        }
+    }
+}

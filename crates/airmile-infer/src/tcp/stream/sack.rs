@@ -1,0 +1,55 @@
+//! Selective acknowledgements (RFC 2018), and of duplicates (RFC 2883).
+
+use airmile_model::packet::TcpHeader;
+
+use super::Stream;
+
+/// What SACK blocks told.
+#[derive(Default)]
+pub(super) struct Sacked {
+    /// Whether any byte was not known to be there.
+    pub(super) is_new: bool,
+    /// RTT of the segment that the first block tells of.
+    pub(super) rtt_ns: Option<i64>,
+}
+
+impl Stream {
+    /// Takes the SACK blocks of an ACK up to `edge`.
+    pub(super) fn take_sack(&mut self, now: i64, tcp: &TcpHeader, edge: i64) -> Sacked {
+        let mut found = Sacked::default();
+        for (index, &(left, right)) in tcp.sack.as_slice().iter().enumerate() {
+            let offsets = self.offset_of(left, edge).zip(self.offset_of(right, edge));
+            let Some((left, right)) = offsets.filter(|(l, r)| l < r) else { continue };
+            if right <= edge {
+                // RFC 2883, 4: a duplicate was received.
+                if index == 0 {
+                    self.troubled().d_sacks += 1;
+                    self.d_sack = Some((left, right));
+                }
+                continue;
+            }
+            let (left, right) = (left.max(edge), right.min(self.max));
+            if let Some((from, to)) = self.sacked.insert(left, right) {
+                found.is_new = true;
+                let rtt = self.mark_sacked(now, from, to);
+                if index == 0 {
+                    found.rtt_ns = rtt;
+                }
+            }
+        }
+        found
+    }
+
+    /// Marks segments as received; gives the RTT of the last one, where the
+    /// block grew by one or two (more: ACKs were lost, and it is ambiguous).
+    fn mark_sacked(&mut self, now: i64, from: i64, to: i64) -> Option<i64> {
+        let first = self.segments.partition_point(|s| s.end() <= from);
+        let (mut count, mut last) = (0, None);
+        for segment in self.segments.iter_mut().skip(first).take_while(|s| s.end() <= to) {
+            segment.sacked = true;
+            count += 1;
+            last = Some(*segment);
+        }
+        last.filter(|s| count <= 2 && s.times == 1).map(|s| (now - s.sent_ns).max(0))
+    }
+}
