@@ -10,6 +10,8 @@ const SUBFRAMES: i64 = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame {
     numerology: u8,
+    /// When TTI index 0 began.
+    epoch_ns: i64,
     /// Which TTIs of ten carry downlink, and uplink data.
     pattern: Option<([bool; 10], [bool; 10])>,
 }
@@ -23,7 +25,7 @@ impl Frame {
             };
             (is(b'D'), is(b'U'))
         });
-        Self { numerology: scenario.cell.numerology, pattern }
+        Self { numerology: scenario.cell.numerology, epoch_ns: scenario.epoch_ns, pattern }
     }
 
     /// TTIs in a millisecond (TS 38.211, table 4.3.2-1).
@@ -34,6 +36,22 @@ impl Frame {
     /// Nanoseconds of a TTI.
     pub(crate) const fn slot_ns(self) -> i64 {
         1_000_000 >> self.numerology
+    }
+
+    /// Start of a TTI in ns since the Unix epoch.
+    pub(crate) const fn start_ns(self, tti: i64) -> i64 {
+        self.epoch_ns + tti * self.slot_ns()
+    }
+
+    /// The TTI that a time lies in, and the first that begins no earlier.
+    pub(crate) const fn ttis_at(self, at_ns: i64) -> (i64, i64) {
+        let since = at_ns - self.epoch_ns;
+        let slot_ns = self.slot_ns();
+        (since.div_euclid(slot_ns), (since + slot_ns - 1).div_euclid(slot_ns))
+    }
+
+    pub(crate) const fn epoch_ns(self) -> i64 {
+        self.epoch_ns
     }
 
     /// The millisecond that a TTI lies in.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use airmile_model::{Direction, Record, Stamp, Transfer, TransferTruth, TruthRun, TtiIndex};
 
-use crate::cell::{Cell, CellTruth, EPOCH_NS};
+use crate::cell::{Cell, CellTruth};
 use crate::flow::{Ended, Flow, Packet};
 use crate::frame::Frame;
 use crate::party::{self, Notebook};
@@ -124,6 +124,8 @@ pub struct Outcome {
     pub first_tti: TtiIndex,
     /// TTIs.
     pub n_tti: u32,
+    /// Time of TTI index 0 in ns since the Unix epoch.
+    pub epoch_ns: i64,
     /// Length of a TTI in ns.
     pub slot_ns: i64,
     /// What only the base station knows.
@@ -204,6 +206,7 @@ impl Pipe {
 
 struct Run {
     cell: Cell,
+    frame: Frame,
     first_tti: TtiIndex,
     flows: Vec<Flow>,
     to_enb: Pipe,
@@ -222,6 +225,7 @@ impl Run {
         let rtt = i64::from(scenario.core.rtt_ms);
         Ok(Self {
             cell,
+            frame: Frame::new(scenario),
             first_tti,
             flows: scenario.traffic.iter().enumerate().map(flow).collect(),
             to_enb: Pipe { delay: rtt / 2, ..Pipe::default() },
@@ -274,12 +278,12 @@ impl Run {
 
     fn finish(self) -> Outcome {
         let end = self.cell.tti();
-        let slot_ns = self.cell.slot_ns();
+        let frame = self.frame;
         let totals = [Direction::Dl, Direction::Ul]
             .map(|dir| Totals::of(&self.cell, 0, dir, self.bytes[dir as usize]));
         let truth = self.cell.into_truth();
         let ended = self.flows.into_iter().flat_map(Flow::into_ended);
-        let ns = |tti: TtiIndex| EPOCH_NS + tti.0 * slot_ns;
+        let ns = |tti: TtiIndex| frame.start_ns(tti.0);
         let times = ended.map(|Ended { id, dir, start, end, bytes }| Timed {
             id,
             dir,
@@ -288,12 +292,13 @@ impl Run {
             bytes,
         });
         let mut transfers: Vec<EmulatedTransfer> =
-            times.map(|timed| timed.describe(&truth, slot_ns)).collect();
+            times.map(|timed| timed.describe(&truth, frame)).collect();
         transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
         Outcome {
             first_tti: self.first_tti,
             n_tti: end.since(self.first_tti) as u32,
-            slot_ns,
+            epoch_ns: frame.epoch_ns(),
+            slot_ns: frame.slot_ns(),
             notes: note_down(&transfers),
             transfers,
             totals: vec![totals],
@@ -314,12 +319,12 @@ pub(crate) struct Timed {
 
 impl Timed {
     /// With what the queue of its direction did meanwhile.
-    pub(crate) fn describe(self, truth: &CellTruth, slot_ns: i64) -> EmulatedTransfer {
+    pub(crate) fn describe(self, truth: &CellTruth, frame: Frame) -> EmulatedTransfer {
         let Self { id, dir, start_ns, end_ns, bytes } = self;
         let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };
-        let start = TtiIndex((start_ns - EPOCH_NS).div_euclid(slot_ns));
-        let end = TtiIndex((end_ns - EPOCH_NS + slot_ns - 1).div_euclid(slot_ns));
-        let slot_ms = slot_ns as f64 / 1e6;
+        let start = TtiIndex(frame.ttis_at(start_ns).0);
+        let end = TtiIndex(frame.ttis_at(end_ns).1);
+        let slot_ms = frame.slot_ns() as f64 / 1e6;
         let throughput_time_ms = throughput_time_ms(runs, start, end) * slot_ms;
         let duration_ms = Some(end.since(start) as f64 * slot_ms);
         let time = Some((Stamp::modem(start_ns), Stamp::modem(end_ns)));
@@ -354,7 +359,7 @@ fn note_down(transfers: &[EmulatedTransfer]) -> Vec<AppNote> {
 fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
     scenario.validate()?;
     let frame = Frame::new(scenario);
-    let start_ns = EPOCH_NS + i64::from(scenario.first_tti) * frame.slot_ns();
+    let start_ns = frame.start_ns(scenario.first_tti.into());
     let mut simulation = Simulation::new(scenario, party::users(scenario, start_ns))?;
     let mut notebook = Notebook::default();
     let slots_per_ms = frame.slots_per_ms();
@@ -375,19 +380,30 @@ fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, Scenar
             break;
         }
     }
-    let slot_ns = frame.slot_ns();
-    let ended = simulation.finish();
-    let describe = |timed: Timed| timed.describe(&ended.truth, slot_ns);
-    let mut transfers: Vec<EmulatedTransfer> = notebook.ended.into_iter().map(describe).collect();
-    transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
-    notebook.notes.sort_by_key(|note| note.at_ns);
-    Ok(Outcome {
-        first_tti: ended.first_tti,
-        n_tti: ended.n_tti,
-        slot_ns,
-        truth: ended.truth,
-        transfers,
-        totals: ended.totals,
-        notes: notebook.notes,
-    })
+    Ok(Outcome::of(simulation.finish(), frame, notebook))
+}
+
+impl Outcome {
+    /// Of a run that has ended, with what its applications noted down.
+    pub(crate) fn of<H>(
+        ended: crate::simulation::Ended<H>,
+        frame: Frame,
+        mut notebook: Notebook,
+    ) -> Self {
+        let describe = |timed: Timed| timed.describe(&ended.truth, frame);
+        let mut transfers: Vec<EmulatedTransfer> =
+            notebook.ended.into_iter().map(describe).collect();
+        transfers.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
+        notebook.notes.sort_by_key(|note| note.at_ns);
+        Self {
+            first_tti: ended.first_tti,
+            n_tti: ended.n_tti,
+            epoch_ns: frame.epoch_ns(),
+            slot_ns: frame.slot_ns(),
+            truth: ended.truth,
+            transfers,
+            totals: ended.totals,
+            notes: notebook.notes,
+        }
+    }
 }

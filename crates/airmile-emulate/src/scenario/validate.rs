@@ -35,6 +35,12 @@ impl Scenario {
             (self.first_tti < 10_240, "first_tti", "below 10240"),
             (LTE_BANDWIDTHS_PRB.contains(&self.cell.n_prb), "cell.n_prb", "a bandwidth of LTE"),
             (self.cell.pci < 504, "cell.pci", "below 504"),
+            // A modem's clock counts from 1980 on.
+            (
+                (315_964_800..4_102_444_800).contains(&(self.epoch_ns / 1_000_000_000)),
+                "epoch_ns",
+                "a time between 1980 and 2100",
+            ),
             (matches!(self.cell.n_tx_antennas, 1 | 2), "cell.n_tx_antennas", "1 or 2"),
             (finite.iter().all(|x| x.is_finite()), "link", "finite numbers"),
             (link.fading_sigma_db >= 0.0, "link.fading_sigma_db", "0 or more"),

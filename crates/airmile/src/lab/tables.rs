@@ -93,8 +93,7 @@ pub(super) fn causes<'s>(
         to_us: i64,
         what: &'a str,
     }
-    let start_us =
-        airmile_emulate::EPOCH_NS / 1_000 + outcome.first_tti.0 * outcome.slot_ns / 1_000;
+    let start_us = (outcome.epoch_ns + outcome.first_tti.0 * outcome.slot_ns) / 1_000;
     let end_us = start_us + i64::from(outcome.n_tti) * outcome.slot_ns / 1_000;
     let at = |ms: u32| (start_us + i64::from(ms) * 1_000).min(end_us);
     let row = |cause: &'s Cause| {
