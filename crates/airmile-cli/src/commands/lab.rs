@@ -39,6 +39,8 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
                 ))?;
             }
         }
+        LabCommand::Shell(args) => return super::shell::run(global, args),
+        LabCommand::Inside(args) => return super::shell::inside(args),
         LabCommand::Reproduce(args) => run_experiments(global, args)?,
     }
     Ok(Outcome::Done)

@@ -7,6 +7,7 @@ pub mod lab;
 pub mod live;
 pub mod packets;
 pub mod radio;
+pub mod shell;
 
 use airmile::{Budget, format_utc};
 use anyhow::Result;

@@ -2,6 +2,7 @@
 //! would have captured, with the truth beside it.
 
 mod capture;
+mod manifest;
 pub mod reproduce;
 mod tables;
 
@@ -14,7 +15,10 @@ use airmile_decode::table::{
     write_grants, write_rlc, write_transfer_truth, write_transfers, write_truth,
 };
 pub use airmile_emulate::Scenario;
-use airmile_emulate::{LinkTrace, Outcome, library, named, run_into};
+use airmile_emulate::net::Packet;
+use airmile_emulate::{
+    CapturePoint, DropPoint, LinkTrace, Outcome, Sink, library, named, run_into,
+};
 use airmile_model::{Direction, Record};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
 use crate::write::modem_log;
 use capture::Recorder;
+pub use manifest::{Clock, Lateness, Manifest, RealTime};
 
 /// A scenario that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -139,40 +144,92 @@ fn unknown(name: &str) -> Error {
 /// It cannot be run, or its files cannot be written.
 pub fn leave(name: &str, scenario: &Scenario, dir: &Path) -> Result<LabRun> {
     let cannot = |e| Error::Option(format!("scenario {name}: {e}"));
-    std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))?;
     let about = format!("airmile lab run {name} --seed {}", scenario.seed);
-    let mut recorder = Recorder::new(dir, about);
-    let outcome = run_into(scenario, &mut recorder).map_err(cannot)?;
-    let captures = recorder.finish()?;
+    let mut writer = RunWriter::create(dir, about)?;
+    let outcome = run_into(scenario, &mut writer).map_err(cannot)?;
     let mut counterfactuals = Vec::new();
     for n in 0..scenario.causes.len() {
         let without = scenario.without(n).map_err(cannot)?;
         let other = run_into(&without, &mut ()).map_err(cannot)?;
         counterfactuals.extend(compare(&scenario.causes[n].label, &outcome, &other));
     }
-    let text = scenario.to_toml().map_err(cannot)?;
-    let mut files = Files { dir, names: Vec::new() };
-    write_records(&mut files, scenario, &recorder.records)?;
-    write_truth_tables(&mut files, scenario, &outcome, &recorder)?;
-    files.write("counterfactuals.csv", &|out| tables::counterfactuals(out, &counterfactuals))?;
-    files.write("app.jsonl", &|out| tables::app_log(out, &outcome.notes))?;
-    files.write("scenario.toml", &|out| out.write_all(text.as_bytes()))?;
-    files.names.extend(captures);
-    let transfers = outcome.transfers.iter().map(|t| LabTransfer {
-        id: t.transfer.id.clone(),
-        dir: t.dir,
-        link_demand: t.link_demand(),
-    });
-    let transfers = transfers.collect();
-    let (dir, files) = (dir.to_owned(), files.names);
-    Ok(LabRun {
-        scenario: name.to_owned(),
-        seed: scenario.seed,
-        dir,
-        files,
-        transfers,
-        counterfactuals,
-    })
+    writer.finish(name, scenario, &outcome, counterfactuals, Clock::Virtual)
+}
+
+/// Takes what a run leaves while it runs, and leaves its files at the end.
+pub struct RunWriter {
+    dir: PathBuf,
+    about: String,
+    recorder: Recorder,
+}
+
+impl RunWriter {
+    /// Into a directory, which is made if need be; `about` tells the command
+    /// that made it.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn create(dir: &Path, about: String) -> Result<Self> {
+        std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))?;
+        let recorder = Recorder::new(dir, about.clone());
+        Ok(Self { dir: dir.to_owned(), about, recorder })
+    }
+
+    /// Writes what is known at the end.
+    ///
+    /// # Errors
+    /// A file, or a capture on the way, could not be written.
+    pub fn finish(
+        mut self,
+        name: &str,
+        scenario: &Scenario,
+        outcome: &Outcome,
+        counterfactuals: Vec<Counterfactual>,
+        clock: Clock,
+    ) -> Result<LabRun> {
+        let cannot = |e| Error::Option(format!("scenario {name}: {e}"));
+        let text = scenario.to_toml().map_err(cannot)?;
+        let captures = self.recorder.finish()?;
+        let mut files = Files { dir: &self.dir, names: Vec::new() };
+        write_records(&mut files, scenario, &self.recorder.records)?;
+        write_truth_tables(&mut files, scenario, outcome, &self.recorder)?;
+        files
+            .write("counterfactuals.csv", &|out| tables::counterfactuals(out, &counterfactuals))?;
+        files.write("app.jsonl", &|out| tables::app_log(out, &outcome.notes))?;
+        files.write("scenario.toml", &|out| out.write_all(text.as_bytes()))?;
+        files.names.extend(captures);
+        let manifest = Manifest::new(self.about, name, scenario, outcome, clock);
+        files.write("manifest.json", &|out| manifest.write(out))?;
+        let transfers = outcome.transfers.iter().map(|t| LabTransfer {
+            id: t.transfer.id.clone(),
+            dir: t.dir,
+            link_demand: t.link_demand(),
+        });
+        let transfers = transfers.collect();
+        let files = files.names;
+        Ok(LabRun {
+            scenario: name.to_owned(),
+            seed: scenario.seed,
+            dir: self.dir,
+            files,
+            transfers,
+            counterfactuals,
+        })
+    }
+}
+
+impl Sink for RunWriter {
+    fn record(&mut self, record: Record) {
+        self.recorder.record(record);
+    }
+
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+        self.recorder.packet(at_ns, point, packet);
+    }
+
+    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+        self.recorder.dropped(at_ns, user, point, packet);
+    }
 }
 
 /// Each transfer with and without a cause.
