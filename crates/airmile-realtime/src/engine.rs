@@ -9,6 +9,10 @@ use std::time::Duration;
 use airmile_emulate::{Bridge, CapturePoint, Outcome, Scenario, ScenarioError};
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
+use thread_priority::{
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
 use tun_rs::SyncDevice;
 
 use crate::lateness::Punctuality;
@@ -21,8 +25,9 @@ const MOST_PACKETS: usize = 1_000;
 /// Bytes of the largest packet of IP.
 const MOST_BYTES: usize = 65_535;
 
-/// The nice value that the loop asks for; root gets it.
-const NICE: i32 = -20;
+/// The priority that the loop asks for, the least of the real-time ones: it goes
+/// before all that is not.
+const PRIORITY: u8 = 1;
 
 /// A device of a host.
 pub(crate) struct Port {
@@ -157,10 +162,18 @@ fn port_at(packet: &[u8], offset: usize) -> u16 {
     }
 }
 
-/// Asks for wake-ups on time. What is refused is measured as lateness.
+/// Asks for wake-ups on time: no slack, and real-time scheduling, which root
+/// gets, and who has a limit that allows it (`RLIMIT_RTPRIO`). What is refused
+/// is measured as lateness.
 fn prefer_this_thread() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
-    let _ = rustix::process::setpriority_process(None, NICE);
+    if let Ok(priority) = PRIORITY.try_into() {
+        let _ = set_thread_priority_and_policy(
+            thread_native_id(),
+            ThreadPriority::Crossplatform(priority),
+            ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo),
+        );
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,10 @@ use crate::run::{AppNote, Timed};
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
 
+/// What carries less is noted down, and no transfer: control messages, single
+/// bytes (chosen here: less than a full segment).
+const LEAST_BYTES: u64 = 1_460;
+
 /// A connection's two ends, the phone's first.
 type Ends = (u8, SocketAddrV4, SocketAddrV4);
 
@@ -105,8 +109,10 @@ impl Exchange {
         });
         notebook.notes.extend(self.first_dl_ns.map(|at_ns| note("first_byte", at_ns)));
         notebook.notes.push(AppNote { bytes: Some(bytes), ..note("end", self.last_ns) });
-        let (start_ns, end_ns) = (self.start_ns, self.last_ns);
-        notebook.ended.push(Timed { id, dir, start_ns, end_ns, bytes });
+        if bytes >= LEAST_BYTES {
+            let (start_ns, end_ns) = (self.start_ns, self.last_ns);
+            notebook.ended.push(Timed { id, dir, start_ns, end_ns, bytes });
+        }
     }
 }
 

@@ -132,7 +132,7 @@ fn time_begins_where_the_scenario_says() {
     let mut bridge = Bridge::new(&moved).unwrap();
     let start_ns = epoch_ns + i64::from(moved.first_tti) * MS_NS;
     assert_eq!(bridge.now_ns(), start_ns);
-    bridge.push(CapturePoint::Phone, datagram(false, 1, 100)).unwrap();
+    bridge.push(CapturePoint::Phone, datagram(false, 1, 1_488)).unwrap();
     let mut seen = Seen::default();
     for _ in 0..200 {
         bridge.step(&mut seen);
