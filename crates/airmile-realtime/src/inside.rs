@@ -42,7 +42,9 @@ pub fn inside(words: &[OsString], lingers: bool) -> u8 {
     let mut status = None;
     for signal in signals.forever() {
         if signal != SIGCHLD {
-            let _ = kill(child, Signal::SIGTERM);
+            // To one's own, or to all that there are but us (kill(2)): who lingers
+            // may have left its parent long ago.
+            let _ = kill(if lingers { Pid::from_raw(-1) } else { child }, Signal::SIGTERM);
             continue;
         }
         loop {

@@ -81,7 +81,8 @@ mod on_linux {
             let (p99, limit) = (ms(late.p99_us), ms(late.limit_us));
             // Not for --quiet to hide.
             output::tell(&format!(
-                "airmile: INVALID: TTIs were late: 99th percentile {p99} ms, limit {limit} ms"
+                "airmile: INVALID: TTIs were late: 99th percentile {p99} ms, limit {limit} ms; \
+                 an idle machine, root or `ulimit -r 1` help"
             ));
         }
         Ok(Outcome::Status(match ended.exit_status {
