@@ -42,6 +42,7 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         ("scenario", of(schemars::schema_for!(crate::lab::Scenario))),
         ("packets", of(schemars::schema_for!(Document<PacketReport>))),
         ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
+        ("lab_manifest", of(schemars::schema_for!(crate::lab::Manifest))),
         ("lab_reproduce", of(schemars::schema_for!(Document<Reproduction>))),
     ]
 }
