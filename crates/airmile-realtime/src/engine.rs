@@ -99,12 +99,13 @@ impl Engine {
                 sleep_until(due_ns);
             }
             let began_ns = monotonic_ns();
+            let tti = bridge.tti();
             not_ipv4 += self.take(&mut bridge, &mut buffer);
             bridge.step(&mut self.feed);
             self.hand_out(&mut bridge);
             self.feed.flush();
             let work = duration(monotonic_ns() - began_ns);
-            self.punctuality.push(duration(began_ns - due_ns), work);
+            self.punctuality.push(tti, duration(began_ns - due_ns), work);
             left_ttis = match left_ttis {
                 None if self.stop.load(Ordering::Relaxed) => Some(tail_ttis),
                 Some(left) => Some(left - 1),

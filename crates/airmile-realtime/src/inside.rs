@@ -25,6 +25,11 @@ const NOT_FOUND: u8 = 127;
 /// stays until all processes have ended.
 #[must_use]
 pub fn inside(words: &[OsString], lingers: bool) -> u8 {
+    // Elsewhere it would end processes that are not its own.
+    if std::process::id() != 1 {
+        let _ = writeln!(io::stderr(), "airmile: this is for the first process of a namespace");
+        return NOT_RUN;
+    }
     // Who made us may be killed; then everything here is to go.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let Ok(mut signals) = Signals::new([SIGTERM, SIGHUP, SIGCHLD]) else { return NOT_RUN };

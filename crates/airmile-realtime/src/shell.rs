@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use airmile::lab::{Clock, LabRun, Lateness, RealTime, RunWriter, Scenario};
+use airmile::lab::{Clock, LabRun, RealTime, RunWriter, Scenario};
 use airmile_emulate::{Bridge, PHONE_ADDRESS, SERVER_ADDRESS, ScenarioError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -399,7 +399,7 @@ impl Ends {
         self.stop.store(true, Ordering::Relaxed);
         let left = self.engine.join().map_err(|_| Error::Thread("the engine"))?;
         let left = left.map_err(unusable)?;
-        let lateness: Lateness = left.punctuality.finish(options.late_limit);
+        let (lateness, late_ttis) = left.punctuality.finish(options.late_limit);
         let real_time = RealTime {
             command: options.command.iter().map(|word| word.display().to_string()).collect(),
             server: options.server,
@@ -408,6 +408,7 @@ impl Ends {
             server_exit_status,
             valid: lateness.is_valid(),
             lateness,
+            late_ttis,
             load_average: load_average(),
             not_ipv4: left.not_ipv4,
             lost_at_device: self.network.lost_packets()?,

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use airmile_emulate::{Outcome, Scenario};
+use airmile_model::TtiIndex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -59,6 +60,10 @@ pub struct RealTime {
     pub valid: bool,
     /// How late TTIs were.
     pub lateness: Lateness,
+    /// Those that were later than a TTI is long, with how late in us; they are a
+    /// table beside the manifest.
+    #[serde(skip)]
+    pub late_ttis: Vec<(TtiIndex, u64)>,
     /// Load averages of the machine over 1, 5 and 15 minutes, at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_average: Option<[f64; 3]>,

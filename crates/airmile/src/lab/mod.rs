@@ -198,6 +198,9 @@ impl RunWriter {
         files.write("app.jsonl", &|out| tables::app_log(out, &outcome.notes))?;
         files.write("scenario.toml", &|out| out.write_all(text.as_bytes()))?;
         files.names.extend(captures);
+        if let Clock::Real(real_time) = &clock {
+            files.write("late_ttis.csv", &|out| tables::late_ttis(out, &real_time.late_ttis))?;
+        }
         let manifest = Manifest::new(self.about, name, scenario, outcome, clock);
         files.write("manifest.json", &|out| manifest.write(out))?;
         let transfers = outcome.transfers.iter().map(|t| LabTransfer {

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use airmile_emulate::{AppNote, Cause, DropPoint, Outcome, RrcState, Scenario};
+use airmile_model::TtiIndex;
 use serde::Serialize;
 
 use super::Counterfactual;
@@ -101,6 +102,11 @@ pub(super) fn causes<'s>(
         Row { label, from_us: at(*from_ms), to_us: to_ms.map_or(end_us, at), what }
     };
     rows(out, ["label", "from_us", "to_us", "what"], scenario.causes.iter().map(row))
+}
+
+/// TTIs that began late in real time.
+pub(super) fn late_ttis(out: &mut dyn Write, late: &[(TtiIndex, u64)]) -> std::io::Result<()> {
+    rows(out, ["tti", "late_us"], late.iter().map(|(tti, late_us)| (tti.0, late_us)))
 }
 
 /// Durations with and without each cause.
