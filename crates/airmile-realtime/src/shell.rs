@@ -415,7 +415,7 @@ impl Ends {
         };
         let run = match self.recording {
             Some(recording) => {
-                let clock = Clock::Real(real_time.clone());
+                let clock = Clock::Real(Box::new(real_time.clone()));
                 let writer = recording.finish()?;
                 let name = &options.scenario;
                 Some(writer.finish(name, scenario, &left.outcome, Vec::new(), clock)?)

@@ -1,6 +1,7 @@
 use std::net::SocketAddrV4;
 
 use airmile_model::{Direction, Record};
+use proptest::prelude::*;
 
 use super::{Bridge, NoPacket, PHONE_ADDRESS, SERVER_ADDRESS, read};
 use crate::net::{Packet, Transport};
@@ -188,4 +189,30 @@ fn what_is_no_packet_is_told() {
         assert_eq!(read(bytes), Err(error));
     }
     assert_eq!(read(good).unwrap().dst.port(), 40_000);
+}
+
+proptest! {
+    /// Packets of any protocol and options, and what is none: nothing panics, and
+    /// what is taken comes out as it was.
+    #[test]
+    fn what_is_taken_arrives_as_it_was(
+        mut packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..20),
+        good in any::<bool>(),
+    ) {
+        let mut bridge = Bridge::new(&scenario(false)).unwrap();
+        let mut taken = Vec::new();
+        for packet in &mut packets {
+            if good && packet.len() >= 20 {
+                packet[0] = 0x40 | packet[0] & 0xf;
+                packet[2] = 0;
+                packet[3] = packet.len() as u8;
+            }
+            if bridge.push(CapturePoint::Server, packet.clone()).is_ok() {
+                taken.push(packet.clone());
+            }
+        }
+        (0..300).for_each(|_| bridge.step(&mut ()));
+        let arrived: Vec<Vec<u8>> = std::iter::from_fn(|| bridge.poll()).map(|(_, b)| b).collect();
+        prop_assert_eq!(arrived, taken);
+    }
 }

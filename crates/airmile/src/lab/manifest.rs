@@ -37,7 +37,7 @@ pub enum Clock {
     /// Virtual time: the same scenario and seed give the same files.
     Virtual,
     /// Real time, with real hosts.
-    Real(RealTime),
+    Real(Box<RealTime>),
 }
 
 /// A run in real time.
