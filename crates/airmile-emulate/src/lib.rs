@@ -56,6 +56,7 @@ mod rlc;
 mod run;
 mod scenario;
 mod scheduler;
+mod senders;
 mod simulation;
 pub mod tcp;
 mod truth;
@@ -74,6 +75,7 @@ pub use scenario::{
     Scenario, ScenarioError, SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig,
     WindowConfig,
 };
+pub use senders::{SenderPlace, SenderState};
 pub use simulation::{CapturePoint, DropPoint, Ended, Node, Simulation, Sink, User};
 pub use truth::{CellUse, throughput_time_ms};
 pub use wire::WireError;

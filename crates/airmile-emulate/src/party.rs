@@ -109,6 +109,22 @@ impl Party {
         }
     }
 
+    /// Its hosts that speak TCP; the box's connections are its own.
+    pub(crate) fn tcp_hosts(&self) -> impl Iterator<Item = &EndHost> {
+        self.members().iter().filter_map(|member| match member {
+            Member::Tcp(host) => Some(host.as_ref()),
+            Member::Quic(_) => None,
+        })
+    }
+
+    /// The same, to take events from.
+    pub(crate) fn tcp_hosts_mut(&mut self) -> impl Iterator<Item = &mut EndHost> {
+        self.members_mut().iter_mut().filter_map(|member| match member {
+            Member::Tcp(host) => Some(host.as_mut()),
+            Member::Quic(_) => None,
+        })
+    }
+
     /// Whether all applications have done what they wanted.
     pub(crate) fn is_done(&self) -> bool {
         self.members().iter().all(Member::is_done)

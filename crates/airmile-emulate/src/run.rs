@@ -10,6 +10,7 @@ use crate::frame::Frame;
 use crate::party::{self, Notebook};
 use crate::rlc::Sdu;
 use crate::scenario::{Scenario, ScenarioError};
+use crate::senders::Senders;
 use crate::simulation::{Simulation, Sink};
 use crate::truth::{CellUse, throughput_time_ms};
 
@@ -363,12 +364,16 @@ fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, Scenar
     let mut simulation = Simulation::new(scenario, party::users(scenario, start_ns))?;
     let mut notebook = Notebook::default();
     let slots_per_ms = frame.slots_per_ms();
+    let mut senders = sink.wants_senders().then(Senders::default);
     let mut idle = 0;
     for tti in 0..i64::from(scenario.duration_ms) * slots_per_ms {
         simulation.step(sink);
         // Once a ms is enough to see the end.
         if tti % slots_per_ms != 0 {
             continue;
+        }
+        if let Some(senders) = &mut senders {
+            senders.look(&mut simulation, sink);
         }
         let Some(phone) = simulation.phone(0) else { break };
         for (app, event) in phone.events() {

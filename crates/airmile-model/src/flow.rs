@@ -140,6 +140,8 @@ pub struct FlowRow {
     pub max_flight_bytes: u64,
     /// Bursts of duplicate ACKs that were followed by a slow start (paper 5, R_ss).
     pub slow_starts: u64,
+    /// Bursts of duplicate ACKs in which the sender's timer went off too soon: the retransmission was on its way.
+    pub timers_too_soon: u64,
     /// Mean of the available downlink bandwidth in bit/s (paper 6.1, equation 2).
     pub available_bps: Option<f64>,
     /// Mean of the available uplink bandwidth in bit/s.
@@ -187,6 +189,8 @@ pub struct TcpEvent {
     pub rto_with_dup_acks_ns: Option<i64>,
     /// Whether those samples would have kept the timer from going off (minimum 200 ms).
     pub avoided: Option<bool>,
+    /// `slow_start`, `recovered`: whether the sender's timer went off although the fast retransmission was on its way and arrived: an undesired slow start by its cause, not by R_ss.
+    pub timer_too_soon: Option<bool>,
 }}
 
 record! { "rtt_samples"
@@ -215,8 +219,12 @@ pub struct InflightSample {
     pub time_ns: i64,
     /// Direction of the data: `dl` or `ul`.
     pub dir: &'static str,
-    /// Bytes in flight, the segment included.
+    /// Bytes in flight at the monitor, the segment included.
     pub flight_bytes: u64,
+    /// Bytes in flight at the sender: ACKs that were on their way to it are not counted.
+    pub sender_flight_bytes: u64,
+    /// Congestion window of the sender in bytes, where neither the application nor the receive window held it back and no loss is made up for.
+    pub cwnd_bytes: Option<u64>,
     /// Window of the receiver in bytes, where its scale is known.
     pub rwnd_bytes: Option<u64>,
     /// What the sender is in: `slow_start`, `congestion_avoidance`, `recovery`, `after_timeout` or `after_idle`.

@@ -8,7 +8,7 @@
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
 //! transfers, for looking into errors; `--load` measures the cell load alone,
-//! `--packets` the packet study, `--peers` that study beside tshark and tcptrace.
+//! `--packets` the packet study, `--senders` what it tells of senders, `--peers` that study beside tshark and tcptrace.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
@@ -20,6 +20,7 @@ mod packets;
 mod peers;
 mod run;
 mod score;
+mod senders;
 mod uplink;
 
 use std::path::{Path, PathBuf};
@@ -48,17 +49,22 @@ fn main() -> anyhow::Result<ExitCode> {
             let met = packets::measure(&shared())? != Some(false);
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        [flag] if flag == "--senders" => {
+            let met = senders::measure()?;
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         [flag] if flag == "--peers" => {
             let met = peers::measure(&shared())? != Some(false);
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        _ => bail!("no arguments, --load, --packets, --peers, or --series N"),
+        _ => bail!("no arguments, --load, --packets, --senders, --peers, or --series N"),
     }
     let met = [
         emulated_cells()?,
         simulated_cells()?,
         load::measure(&shared())?,
         packets::measure(&shared())?,
+        Some(senders::measure()?),
     ];
     let all = met.iter().all(|met| met.unwrap_or(true));
     println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });

@@ -22,6 +22,8 @@ use crate::random::Random;
 use crate::rlc::Sdu;
 use crate::run::Totals;
 use crate::scenario::{CoreConfig, LinkConfig, Scenario, ScenarioError};
+use crate::senders::{SenderPlace, SenderState};
+use crate::tcp::ConnectionEvent;
 use path::{Carried, MS_NS, Path};
 
 /// Bytes of a PDCP header with a 12-bit SN (TS 36.323, 6.2.3).
@@ -68,6 +70,21 @@ pub trait Sink {
     /// A packet of a user is dropped.
     fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
         let _ = (at_ns, user, point, packet);
+    }
+
+    /// Whether the two below are wanted.
+    fn wants_senders(&self) -> bool {
+        false
+    }
+
+    /// A TCP sender of the measured phone's traffic, once a ms where it changed.
+    fn sender_state(&mut self, state: &SenderState) {
+        let _ = state;
+    }
+
+    /// Something happened to such a sender, told at the end of its ms.
+    fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
+        let _ = (place, event);
     }
 }
 
@@ -279,7 +296,7 @@ impl<H: Host> Simulation<H> {
         self.users.get_mut(user).map(|place| &mut place.server)
     }
 
-    /// A user's box, if it has one.
+    /// A user's box, where there is one.
     pub fn proxy(&mut self, user: usize) -> Option<&mut H> {
         self.users.get_mut(user).and_then(|place| place.proxy.as_mut())
     }

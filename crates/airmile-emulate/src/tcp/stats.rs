@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 /// Why a segment was sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Retransmission {
     /// Duplicate ACKs, SACK or RACK said that it was lost.
     Fast,
@@ -15,16 +16,19 @@ pub enum Retransmission {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Event {
     /// When.
+    #[serde(rename = "time_ns")]
     pub at_ns: i64,
     /// What.
+    #[serde(flatten)]
     pub kind: EventKind,
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
     /// The handshake is done.
     Established,
@@ -84,7 +88,8 @@ pub enum EventKind {
 }
 
 /// What holds the sender up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// Nothing is in flight and nothing to send.
     #[default]

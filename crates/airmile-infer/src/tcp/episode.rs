@@ -1,11 +1,15 @@
 //! Bursts of duplicate ACKs, and whether a slow start followed (paper 5).
 
 use super::rto::{LINUX_MIN_RTO_NS, RtoEstimator};
+use super::stream::Why;
 
 /// R_ss above this: a slow start followed (paper 5).
 pub const R_SS_BAR: f64 = 1.5;
 /// theta's window in nanoseconds (paper 5).
 const THETA_NS: i64 = 100_000_000;
+/// What a timer sent again comes twice within this, or did not (chosen here:
+/// above what queues of mobile networks hold).
+const TWICE_WITHIN_NS: i64 = 3_000_000_000;
 /// Fewer duplicate ACKs are no burst: RFC 5681's threshold.
 const MIN_DUP_ACKS: u32 = 3;
 
@@ -23,9 +27,34 @@ pub(super) struct Episode {
     rto_before: RtoEstimator,
     rto_with: RtoEstimator,
     beyond_ns: i64,
+    /// When the first missing segment was sent again, and when by the timer.
+    resent_ns: Option<i64>,
+    timeout_ns: Option<i64>,
+    /// All before this had been sent when the timer's passed.
+    sent_before_timeout: i64,
+    /// When it was acknowledged, and up to where the receiver had anything.
+    repaired: Option<(i64, i64)>,
+    least_rtt_ns: i64,
+    /// The receiver told that it has the first missing segment twice.
+    came_twice: bool,
+    /// The timer went off twice: which copy came twice cannot be told.
+    timed_out_again: bool,
 }
 
 impl Episode {
+    /// Whether the timer went off although what it sent again was on its way. The
+    /// ACK came too soon for an answer to the timer's (as the Eifel detection of
+    /// RFC 3522 has it, without options), or before data that had passed ahead of
+    /// the timer's; or the receiver had both (RFC 3708).
+    pub(super) fn timer_too_soon(&self) -> bool {
+        let Some(timeout) = self.timeout_ns else { return false };
+        let first = |(repaired, received_to): (i64, i64)| {
+            repaired < timeout + self.least_rtt_ns || received_to < self.sent_before_timeout
+        };
+        let twice = self.resent_ns.is_some_and(|resent| resent < timeout);
+        self.came_twice && !self.timed_out_again || twice && self.repaired.is_some_and(first)
+    }
+
     /// theta[100, 200] / theta[0, 100]; `None` where nothing passed in the first.
     pub(super) fn r_ss(&self) -> Option<f64> {
         (self.bytes[0] > 0).then(|| self.bytes[1] as f64 / self.bytes[0] as f64)
@@ -58,7 +87,10 @@ impl Episode {
 #[derive(Debug, Default)]
 pub(super) struct Episodes {
     open: Option<Box<Episode>>,
+    /// Over, but for whether its timer's segment comes twice.
+    waiting: Option<Box<Episode>>,
     pub(super) slow_starts: u64,
+    pub(super) timers_too_soon: u64,
 }
 
 /// What is known when a duplicate ACK passes.
@@ -96,6 +128,13 @@ impl Episodes {
                 rto_before: dup.rto,
                 rto_with: dup.rto,
                 beyond_ns: dup.beyond_ns,
+                resent_ns: None,
+                timeout_ns: None,
+                sent_before_timeout: 0,
+                repaired: None,
+                least_rtt_ns: 0,
+                came_twice: false,
+                timed_out_again: false,
             })
         });
         open.last_dup_ns = dup.at_ns;
@@ -108,36 +147,117 @@ impl Episodes {
         over
     }
 
-    /// Takes the ACK that ended the burst: the RTT of the retransmission.
-    pub(super) fn repaired(&mut self, rtt_ns: Option<i64>) {
-        if let Some(open) = &mut self.open
-            && open.rtt_retx_ns.is_none()
-        {
-            open.rtt_retx_ns = rtt_ns;
+    /// Takes a retransmission of what begins at `start`; all before `next` had
+    /// been sent; `in_timeout`: a timer had gone off before it, and
+    /// it is of what follows that.
+    pub(super) fn sent_again(
+        &mut self,
+        at_ns: i64,
+        (start, next): (i64, i64),
+        (why, in_timeout): (Why, bool),
+        beyond_ns: i64,
+    ) {
+        let Some(open) = self.open.as_mut().filter(|open| open.offset == start) else { return };
+        // Behind its own ACK here: the sender had not heard of that yet.
+        let crossed = |(repaired, _): (i64, i64)| at_ns - repaired <= beyond_ns + beyond_ns / 8;
+        match (why, open.resent_ns) {
+            (Why::Timeout, _) if open.timeout_ns.is_some() => open.timed_out_again = true,
+            (Why::Timeout, _) if !in_timeout => {
+                open.timeout_ns = Some(at_ns);
+                open.sent_before_timeout = next;
+            }
+            (Why::Spurious, Some(_)) if open.repaired.is_some_and(crossed) && !in_timeout => {
+                _ = open.timeout_ns.get_or_insert(at_ns);
+            }
+            (_, None) => open.resent_ns = Some(at_ns),
+            _ => {}
         }
+    }
+
+    /// Takes the ACK that ended the burst: when, up to where the receiver
+    /// had anything then, and the RTT of the retransmission.
+    pub(super) fn repaired(
+        &mut self,
+        at: (i64, i64),
+        rtt_ns: Option<i64>,
+        least_rtt_ns: Option<i64>,
+    ) {
+        if let Some(open) = &mut self.open {
+            if open.rtt_retx_ns.is_none() {
+                open.rtt_retx_ns = rtt_ns;
+            }
+            if open.repaired.is_none() {
+                open.repaired = Some(at);
+                open.least_rtt_ns = least_rtt_ns.unwrap_or(0);
+            }
+        }
+    }
+
+    /// Takes what the receiver says it has twice (RFC 2883).
+    pub(super) fn came_twice(&mut self, (start, end): (i64, i64)) {
+        for episode in self.open.iter_mut().chain(&mut self.waiting) {
+            episode.came_twice |= episode.timeout_ns.is_some()
+                && episode.repaired.is_some()
+                && (start..end).contains(&episode.offset);
+        }
+    }
+
+    /// A burst that need not wait any more.
+    fn waited(&mut self, at_ns: i64) -> Option<Episode> {
+        let over = |w: &mut Box<Episode>| {
+            let since = at_ns - w.repaired.map_or(w.last_dup_ns, |(at_ns, _)| at_ns);
+            w.came_twice || since > TWICE_WITHIN_NS
+        };
+        let waiting = self.waiting.take_if(over)?;
+        Some(self.count(*waiting))
+    }
+
+    fn count(&mut self, over: Episode) -> Episode {
+        self.slow_starts += u64::from(over.is_slow_start());
+        self.timers_too_soon += u64::from(over.timer_too_soon());
+        over
     }
 
     /// Takes data of the stream; gives a burst that is over.
     pub(super) fn data(&mut self, at_ns: i64, bytes: i64) -> Option<Episode> {
-        let open = self.open.as_mut()?;
+        if let Some(over) = self.waited(at_ns) {
+            self.watch(at_ns, bytes);
+            return Some(over);
+        }
+        if self.watch(at_ns, bytes) { self.close() } else { None }
+    }
+
+    /// Counts data behind the last duplicate ACK; whether the burst is over.
+    fn watch(&mut self, at_ns: i64, bytes: i64) -> bool {
+        let Some(open) = self.open.as_mut() else { return false };
         let since = at_ns - open.last_dup_ns;
         match since.div_euclid(THETA_NS) {
             0 => open.bytes[0] += bytes,
             1 => open.bytes[1] += bytes,
-            _ if open.rtt_retx_ns.is_some() || since > 10 * THETA_NS => return self.close(),
+            _ if open.rtt_retx_ns.is_some() => return true,
+            _ if since > 10 * THETA_NS && open.timeout_ns.is_none() => return true,
             _ => {}
         }
-        None
+        false
     }
 
-    /// Ends the burst.
-    pub(super) fn close(&mut self) -> Option<Episode> {
-        let over = *self.open.take()?;
-        if over.dup_acks < MIN_DUP_ACKS {
-            return None;
+    /// Ends the burst; gives one that is over.
+    fn close(&mut self) -> Option<Episode> {
+        let over = self.open.take_if(|open| open.dup_acks >= MIN_DUP_ACKS);
+        self.open = None;
+        let over = over?;
+        if over.timeout_ns.is_some() && !over.timer_too_soon() {
+            let before = self.waiting.replace(over)?;
+            return Some(self.count(*before));
         }
-        self.slow_starts += u64::from(over.is_slow_start());
-        Some(over)
+        Some(self.count(*over))
+    }
+
+    /// Ends what is there with the stream.
+    pub(super) fn finish(&mut self) -> impl Iterator<Item = Episode> + use<> {
+        let over = self.close();
+        let waiting = self.waiting.take().map(|waiting| self.count(*waiting));
+        over.into_iter().chain(waiting)
     }
 }
 
@@ -164,7 +284,7 @@ mod tests {
         for n in 0..20 {
             assert_eq!(episodes.dup_ack(&dup(n * 10, 262 + 5 * n, rto), Some(262 * MS)), None);
         }
-        episodes.repaired(Some(356 * MS));
+        episodes.repaired((190 * MS, 0), Some(356 * MS), None);
         let last = 190;
         episodes.data((last + 50) * MS, 1000);
         episodes.data((last + 150) * MS, 3700);
@@ -175,10 +295,42 @@ mod tests {
         assert_eq!(episodes.slow_starts, 1);
     }
 
+    /// Duplicate ACKs, a fast retransmission at 40 ms, the timer's at 300 ms with
+    /// 900 kB sent before it, and an ACK at `repaired_ms` when the receiver has
+    /// something up to `received_to`.
+    #[track_caller]
+    fn check_timer(repaired_ms: i64, received_to: i64, twice: bool, expected: bool) {
+        let mut episodes = Episodes::default();
+        for n in 0..20 {
+            episodes.dup_ack(&dup(n * 10, 262, RtoEstimator::default()), Some(262 * MS));
+        }
+        episodes.sent_again(40 * MS, (7, 900_000), (Why::Fast, false), 50 * MS);
+        episodes.sent_again(300 * MS, (7, 900_000), (Why::Timeout, false), 50 * MS);
+        episodes.repaired((repaired_ms * MS, received_to), Some(30 * MS), Some(25 * MS));
+        if twice {
+            episodes.came_twice((7, 1455));
+        }
+        let told: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
+        assert_eq!(told, [expected]);
+        assert_eq!(episodes.timers_too_soon, u64::from(expected));
+    }
+
+    #[test]
+    fn a_timer_too_soon_and_one_in_time() {
+        // Sooner than any round trip.
+        check_timer(320, 900_000, false, true);
+        // Late, but data from before the timer's segment is still under way.
+        check_timer(600, 500_000, false, true);
+        // All before it had arrived: the repair can be its work, until the
+        // receiver says that it has both.
+        check_timer(600, 900_000, false, false);
+        check_timer(600, 900_000, true, true);
+    }
+
     #[test]
     fn few_duplicate_acks_are_no_burst() {
         let mut episodes = Episodes::default();
         episodes.dup_ack(&dup(0, 10, RtoEstimator::default()), None);
-        assert_eq!(episodes.close(), None);
+        assert_eq!(episodes.finish().count(), 0);
     }
 }

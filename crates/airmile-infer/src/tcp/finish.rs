@@ -27,7 +27,7 @@ impl Flow {
         self.learn_clocks(user.as_deref_mut());
         for data in [0, 1] {
             self.ends[data].full.end(self.last_ns);
-            if let Some(over) = self.ends[data].episodes.close() {
+            for over in self.ends[data].episodes.finish() {
                 self.episode_row(data, &over, rows);
             }
             self.bandwidth_rows(number, 1 - data, true, rows);
@@ -151,6 +151,7 @@ impl Flow {
             rtt_max_ns: (rtt.n > 0).then_some(rtt.max),
             max_flight_bytes: server.stream.totals.max_flight.unsigned_abs(),
             slow_starts: server.episodes.slow_starts,
+            timers_too_soon: server.episodes.timers_too_soon,
             available_bps: server.bandwidth.as_ref().and_then(|b| b.mean_bps()),
             ul_available_bps: client.bandwidth.as_ref().and_then(|b| b.mean_bps()),
             shared: self.shared,

@@ -4,6 +4,7 @@ use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader};
 
 use super::bandwidth::Bandwidth;
 use super::clock::TickClock;
+use super::cwnd::OwnFlight;
 use super::episode::Episodes;
 use super::flight::FlightCounts;
 use super::sender::SenderWindow;
@@ -184,6 +185,8 @@ pub(super) struct End {
     pub(super) bandwidth: Option<Box<Bandwidth>>,
     pub(super) episodes: Episodes,
     pub(super) sender: SenderWindow,
+    /// Where samples of the window are wanted.
+    pub(super) own_flight: Option<Box<OwnFlight>>,
     pub(super) flight_counts: FlightCounts,
     /// Flow control by the other end.
     pub(super) full: WindowFull,

@@ -16,6 +16,7 @@
 mod bandwidth;
 mod clock;
 mod copies;
+mod cwnd;
 mod energy;
 mod episode;
 mod finish;

@@ -12,6 +12,11 @@ impl Ranges {
         self.0.is_empty()
     }
 
+    /// The highest end.
+    pub(super) fn end(&self) -> Option<i64> {
+        self.0.last().map(|range| range.1)
+    }
+
     /// Bytes in all.
     pub(super) fn bytes(&self) -> i64 {
         self.0.iter().map(|(start, end)| end - start).sum()

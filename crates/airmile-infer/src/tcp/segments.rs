@@ -4,6 +4,7 @@ use airmile_model::flow::{BandwidthSample, InflightSample, PacketRow, RttSample,
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
 use super::bandwidth::{Bandwidth, Window};
+use super::cwnd::{OwnFlight, SentSegment};
 use super::episode::{DupAck, Episode, MIN_RTO_NS};
 use super::flow::{Closing, Flow};
 use super::options::StudyOptions;
@@ -123,10 +124,16 @@ impl Flow {
         let beyond = self.beyond_ns(sender);
         let was_idle = self.ends[sender].stream.flight() == 0
             && now - self.ends[sender].stream.last_sent_ns() > SECOND_NS;
+        let in_timeout = self.ends[sender].stream.after_timeout();
         let seen = self.ends[sender].stream.segment(packet, tcp, beyond);
         let probe = matches!(seen.kind, Kind::KeepAlive | Kind::WindowProbe);
         self.touch(packet, probe);
         self.note(now, packet, sender, seen, rows);
+        if let Kind::Retransmission(why) = seen.kind {
+            let end = &mut self.ends[sender];
+            let place = (seen.start, end.stream.next());
+            end.episodes.sent_again(now, place, (why, in_timeout), beyond);
+        }
         if seen.new_bytes > 0 || matches!(seen.kind, Kind::Retransmission(_)) {
             self.sent(now, packet, sender, was_idle, options, rows);
         }
@@ -231,6 +238,7 @@ impl Flow {
             rto_ns: None,
             rto_with_dup_acks_ns: None,
             avoided: None,
+            timer_too_soon: None,
         })));
     }
 
@@ -244,6 +252,7 @@ impl Flow {
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) {
+        let upstream_ns = self.beyond_ns(sender);
         let end = &mut self.ends[sender];
         let flight = end.stream.flight();
         let phase = end.sender.push(&SendState {
@@ -256,11 +265,25 @@ impl Flow {
         });
         end.flight_counts.push(flight);
         if options.tables.inflight_samples {
+            let largest = end.stream.largest_segment;
+            let own =
+                end.own_flight.get_or_insert_with(Box::<OwnFlight>::default).sent(&SentSegment {
+                    at_ns: now,
+                    ts_ecr: packet.tcp().and_then(|tcp| tcp.timestamps).map(|(_, echo)| echo),
+                    upstream_ns,
+                    next: end.stream.next(),
+                    mss: largest.into(),
+                    is_full: packet.payload_bytes >= largest,
+                    rwnd: end.stream.rwnd,
+                    phase,
+                });
             rows.push(PacketRow::Inflight(InflightSample {
                 flow: self.number,
                 time_ns: now,
                 dir: direction(sender),
                 flight_bytes: flight.unsigned_abs(),
+                sender_flight_bytes: own.flight.unsigned_abs(),
+                cwnd_bytes: own.cwnd.map(i64::unsigned_abs),
                 rwnd_bytes: end.stream.rwnd,
                 phase: phase.as_str(),
             }));
@@ -300,6 +323,9 @@ impl Flow {
         let number = self.number;
         let beyond = self.beyond_ns(data);
         let end = &mut self.ends[data];
+        if let Some(twice) = end.stream.d_sack {
+            end.episodes.came_twice(twice);
+        }
         match kind {
             AckKind::Advance { segments, rtt_ns, sent_ns, .. } => {
                 if let Some(rtt_ns) = rtt_ns
@@ -314,8 +340,19 @@ impl Flow {
                         by: "ack",
                     }));
                 }
+                if let Some(own) = &mut end.own_flight {
+                    own.acknowledged(
+                        now,
+                        end.stream.acked(),
+                        tcp.timestamps.map(|(value, _)| value),
+                    );
+                }
                 if end.episodes.is_open() {
-                    end.episodes.repaired(sent_ns.map(|sent| now - sent));
+                    end.episodes.repaired(
+                        (now, end.stream.received_to()),
+                        sent_ns.map(|sent| now - sent),
+                        end.stream.rtt.least(),
+                    );
                 }
                 if let (Some(sent), Some((value, _))) = (sent_ns, tcp.timestamps)
                     && rtt_ns.is_some()
@@ -374,6 +411,7 @@ impl Flow {
             rto_ns: over.rto_ns(),
             rto_with_dup_acks_ns: over.rto_with_ns(),
             avoided: over.avoided(MIN_RTO_NS),
+            timer_too_soon: Some(over.timer_too_soon()),
         })));
     }
 

@@ -175,6 +175,8 @@ pub(super) struct Stream {
     heard_back: bool,
     /// Duplicate ACKs since the last advance.
     pub(super) dup_acks: u32,
+    /// What the last ACK said is there twice (RFC 2883).
+    pub(super) d_sack: Option<(i64, i64)>,
     last_advance_ns: i64,
     /// Recovery lasts until this is acknowledged (RFC 6582).
     recovery_until: Option<i64>,
@@ -215,6 +217,11 @@ impl Stream {
 
     pub(super) const fn acked(&self) -> i64 {
         self.acked
+    }
+
+    /// Behind the last byte that the receiver is known to have.
+    pub(super) fn received_to(&self) -> i64 {
+        self.sacked.end().map_or(self.acked, |end| end.max(self.acked))
     }
 
     pub(super) const fn next(&self) -> i64 {
@@ -447,6 +454,7 @@ impl Stream {
         window: Option<u64>,
     ) -> AckKind {
         self.heard_back = true;
+        self.d_sack = None;
         let window_same = tcp.window == self.rwnd_raw;
         self.rwnd_raw = tcp.window;
         self.rwnd = window;
@@ -536,6 +544,7 @@ impl Stream {
                 // RFC 2883, 4: a duplicate was received.
                 if index == 0 {
                     self.totals.d_sacks += 1;
+                    self.d_sack = Some((left, right));
                 }
                 continue;
             }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airmile_emulate::net::Packet;
-use airmile_emulate::{CapturePoint, DropPoint, Sink};
+use airmile_emulate::tcp::ConnectionEvent;
+use airmile_emulate::{CapturePoint, DropPoint, SenderPlace, SenderState, Sink};
 use airmile_model::Record;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -46,14 +47,16 @@ struct Capture {
     packets: u64,
 }
 
-/// What a run leaves while it runs: captures go to files, records and drops
-/// are kept.
+/// What a run leaves while it runs: captures go to files, all else is
+/// kept.
 pub(super) struct Recorder {
     dir: PathBuf,
     about: String,
     captures: [Option<Capture>; 3],
     pub(super) records: Vec<Record>,
     pub(super) drops: Vec<Drop>,
+    pub(super) senders: Vec<SenderState>,
+    pub(super) sender_events: Vec<(SenderPlace, ConnectionEvent)>,
     failed: Option<Error>,
 }
 
@@ -83,6 +86,8 @@ impl Recorder {
             captures: [None, None, None],
             records: Vec::new(),
             drops: Vec::new(),
+            senders: Vec::new(),
+            sender_events: Vec::new(),
             failed: None,
         }
     }
@@ -182,6 +187,18 @@ impl Sink for Recorder {
     fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
         let bytes = packet.ip_bytes();
         self.drops.push(Drop { at_ns, user, point, bytes });
+    }
+
+    fn wants_senders(&self) -> bool {
+        true
+    }
+
+    fn sender_state(&mut self, state: &SenderState) {
+        self.senders.push(*state);
+    }
+
+    fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
+        self.sender_events.push((place, event.clone()));
     }
 }
 

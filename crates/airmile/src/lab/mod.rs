@@ -16,8 +16,10 @@ use airmile_decode::table::{
 };
 pub use airmile_emulate::Scenario;
 use airmile_emulate::net::Packet;
+use airmile_emulate::tcp::ConnectionEvent;
 use airmile_emulate::{
-    CapturePoint, DropPoint, LinkTrace, Outcome, Sink, library, named, run_into,
+    CapturePoint, DropPoint, LinkTrace, Outcome, SenderPlace, SenderState, Sink, library, named,
+    run_into,
 };
 use airmile_model::{Direction, Record};
 use schemars::JsonSchema;
@@ -233,6 +235,18 @@ impl Sink for RunWriter {
     fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
         self.recorder.dropped(at_ns, user, point, packet);
     }
+
+    fn wants_senders(&self) -> bool {
+        self.recorder.wants_senders()
+    }
+
+    fn sender_state(&mut self, state: &SenderState) {
+        self.recorder.sender_state(state);
+    }
+
+    fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
+        self.recorder.sender_event(place, event);
+    }
 }
 
 /// Each transfer with and without a cause.
@@ -306,6 +320,9 @@ fn write_truth_tables(
     files.write("cell_use.csv", &|out| tables::cell_use(out, outcome))?;
     files.write("rrc.csv", &|out| tables::rrc(out, outcome))?;
     files.write("drops.csv", &|out| tables::drops(out, &recorder.drops))?;
+    files.write("senders.csv", &|out| tables::senders(out, &recorder.senders))?;
+    files
+        .write("sender_events.jsonl", &|out| tables::sender_events(out, &recorder.sender_events))?;
     files.write("causes.csv", &|out| tables::causes(out, scenario, outcome))
 }
 

@@ -1,8 +1,12 @@
 //! Tables of a run that are only the lab's: what no phone and no server knows.
 
 use std::io::Write;
+use std::net::SocketAddrV4;
 
-use airmile_emulate::{AppNote, Cause, DropPoint, Outcome, RrcState, Scenario};
+use airmile_emulate::tcp::{ConnectionEvent, Event, Limit};
+use airmile_emulate::{
+    AppNote, Cause, DropPoint, Outcome, RrcState, Scenario, SenderPlace, SenderState,
+};
 use airmile_model::TtiIndex;
 use serde::Serialize;
 
@@ -79,6 +83,87 @@ pub(super) fn drops(out: &mut dyn Write, drops: &[Drop]) -> std::io::Result<()> 
         ip_bytes: drop.bytes,
     };
     rows(out, ["time_ns", "user", "place", "ip_bytes"], drops.iter().map(row))
+}
+
+/// What the TCP senders of the measured phone's traffic knew of themselves.
+pub(super) fn senders(out: &mut dyn Write, states: &[SenderState]) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Row {
+        time_ns: i64,
+        place: SenderPlace,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+        cwnd_bytes: u64,
+        ssthresh_bytes: u64,
+        flight_size_bytes: u64,
+        pipe_bytes: u64,
+        rwnd_bytes: u64,
+        srtt_ns: Option<i64>,
+        rttvar_ns: i64,
+        rto_ns: i64,
+        limit: Limit,
+        in_recovery: bool,
+        acked_bytes: u64,
+    }
+    const HEADER: [&str; 15] = [
+        "time_ns",
+        "place",
+        "local",
+        "remote",
+        "cwnd_bytes",
+        "ssthresh_bytes",
+        "flight_size_bytes",
+        "pipe_bytes",
+        "rwnd_bytes",
+        "srtt_ns",
+        "rttvar_ns",
+        "rto_ns",
+        "limit",
+        "in_recovery",
+        "acked_bytes",
+    ];
+    let row = |state: &SenderState| {
+        let SenderState { at_ns, place, local, remote, snapshot } = *state;
+        Row {
+            time_ns: at_ns,
+            place,
+            local,
+            remote,
+            cwnd_bytes: snapshot.cwnd_bytes,
+            ssthresh_bytes: snapshot.ssthresh_bytes,
+            flight_size_bytes: snapshot.flight_size_bytes,
+            pipe_bytes: snapshot.pipe_bytes,
+            rwnd_bytes: snapshot.rwnd_bytes,
+            srtt_ns: snapshot.srtt_ns,
+            rttvar_ns: snapshot.rttvar_ns,
+            rto_ns: snapshot.rto_ns,
+            limit: snapshot.limit,
+            in_recovery: snapshot.in_recovery,
+            acked_bytes: snapshot.acked_bytes,
+        }
+    };
+    rows(out, HEADER, states.iter().map(row))
+}
+
+/// What happened to those senders: a JSON object a line.
+pub(super) fn sender_events(
+    out: &mut dyn Write,
+    events: &[(SenderPlace, ConnectionEvent)],
+) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        place: SenderPlace,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+        #[serde(flatten)]
+        event: &'a Event,
+    }
+    for (place, ConnectionEvent { local, remote, event, .. }) in events {
+        let line = Line { place: *place, local: *local, remote: *remote, event };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
 }
 
 /// Injected causes with their time range.

@@ -1,0 +1,103 @@
+//! What the TCP senders know of themselves, as ground truth: windows, limits,
+//! and what happened to them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+
+use crate::party::Party;
+use crate::simulation::{Simulation, Sink};
+use crate::tcp::{Connection, ConnectionEvent, Snapshot};
+
+/// Which of the measured phone's senders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SenderPlace {
+    /// The phone.
+    Phone,
+    /// The box, towards the phone.
+    ProxyToPhone,
+    /// The box, towards the server.
+    ProxyToServer,
+    /// The server.
+    Server,
+}
+
+/// A sender's state at the end of a millisecond in which it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderState {
+    /// When, in ns since the Unix epoch.
+    pub at_ns: i64,
+    /// Which host.
+    pub place: SenderPlace,
+    /// Its address.
+    pub local: SocketAddrV4,
+    /// Its peer's.
+    pub remote: SocketAddrV4,
+    /// The state.
+    pub snapshot: Snapshot,
+}
+
+/// Looks at the senders once a millisecond.
+#[derive(Debug, Default)]
+pub(crate) struct Senders {
+    last: BTreeMap<(SenderPlace, SocketAddrV4, SocketAddrV4), Snapshot>,
+}
+
+impl Senders {
+    /// Tells what changed since the last look.
+    pub(crate) fn look(&mut self, simulation: &mut Simulation<Party>, sink: &mut impl Sink) {
+        let at_ns = simulation.now_ns();
+        for at in [SenderPlace::Phone, SenderPlace::Server, SenderPlace::ProxyToPhone] {
+            let host = match at {
+                SenderPlace::Phone => simulation.phone(0),
+                SenderPlace::Server => simulation.server(0),
+                _ => simulation.proxy(0),
+            };
+            let Some(host) = host else { continue };
+            while let Some((place, event)) = host.poll_sender_event(at) {
+                sink.sender_event(place, &event);
+            }
+            host.senders(at, &mut |place, connection| {
+                self.take(at_ns, place, connection, sink);
+            });
+        }
+    }
+
+    fn take(
+        &mut self,
+        at_ns: i64,
+        place: SenderPlace,
+        connection: &Connection,
+        sink: &mut impl Sink,
+    ) {
+        let (local, remote) = (connection.local(), connection.remote());
+        let snapshot = connection.snapshot();
+        if self.last.insert((place, local, remote), snapshot) != Some(snapshot) {
+            sink.sender_state(&SenderState { at_ns, place, local, remote, snapshot });
+        }
+    }
+}
+
+impl Party {
+    /// Shows each TCP connection of a host that is at `at`.
+    fn senders(&self, at: SenderPlace, show: &mut dyn FnMut(SenderPlace, &Connection)) {
+        if let Self::Proxy(proxy) = self {
+            use crate::proxy::Side::{Client, Server};
+            proxy.connections(Client).for_each(|(_, c)| show(SenderPlace::ProxyToPhone, c));
+            proxy.connections(Server).for_each(|(_, c)| show(SenderPlace::ProxyToServer, c));
+        }
+        for host in self.tcp_hosts() {
+            host.connections().for_each(|(_, connection)| show(at, connection));
+        }
+    }
+
+    fn poll_sender_event(&mut self, at: SenderPlace) -> Option<(SenderPlace, ConnectionEvent)> {
+        if let Self::Proxy(proxy) = self {
+            return proxy.poll_connection_event().map(|(side, event)| match side {
+                crate::proxy::Side::Client => (SenderPlace::ProxyToPhone, event),
+                crate::proxy::Side::Server => (SenderPlace::ProxyToServer, event),
+            });
+        }
+        self.tcp_hosts_mut().find_map(|host| host.poll_connection_event()).map(|e| (at, e))
+    }
+}

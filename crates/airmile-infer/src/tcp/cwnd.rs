@@ -1,0 +1,196 @@
+//! The sender's window as its own flight shows it: what it had sent and not yet
+//! heard of when it sent. The time stamp that a segment echoes names the ACK that
+//! its sender had heard, however long the queue before the monitor.
+
+use std::collections::VecDeque;
+
+use super::sender::Phase;
+
+/// ACKs remembered on their way to the sender (chosen here: with one a
+/// millisecond, a quarter of a second of distance).
+const MAX_ACKS: usize = 256;
+/// Nothing was to be sent where an ACK had no answer so long before the next:
+/// at least this, or a part of the distance, for the path between varies (both
+/// chosen here).
+const UNANSWERED_NS: i64 = 5_000_000;
+const UNANSWERED_PART: i64 = 8;
+
+/// A segment as it was sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SentSegment {
+    /// When it passed the monitor.
+    pub(super) at_ns: i64,
+    /// TSecr: the sender had heard the ACK with that TSval (RFC 7323, 4.3).
+    pub(super) ts_ecr: Option<u32>,
+    /// From the monitor to the sender and back, by the handshake: used without
+    /// time stamps.
+    pub(super) upstream_ns: i64,
+    /// End of all that was sent, by this segment included.
+    pub(super) next: i64,
+    pub(super) mss: i64,
+    /// It is as large as segments get.
+    pub(super) is_full: bool,
+    pub(super) rwnd: Option<u64>,
+    pub(super) phase: Phase,
+}
+
+/// An ACK on its way from the monitor to the sender.
+#[derive(Debug, Clone, Copy)]
+struct Ack {
+    at_ns: i64,
+    edge: i64,
+    ts_val: Option<u32>,
+}
+
+/// Follows one sender.
+#[derive(Debug, Default)]
+pub(super) struct OwnFlight {
+    acks: VecDeque<Ack>,
+    /// The edge that the sender knows of.
+    acked: i64,
+    /// Most in flight since the last ACK it answered, and before that.
+    burst: i64,
+    before: i64,
+    /// It had nothing more to send up to here; the window shows again behind it.
+    idle_until: i64,
+}
+
+/// What a segment tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Bytes in flight at the sender.
+    pub(super) flight: i64,
+    /// Its congestion window; `None` where something else held it back.
+    pub(super) cwnd: Option<i64>,
+}
+
+impl OwnFlight {
+    /// Takes an ACK that moved the edge.
+    pub(super) fn acknowledged(&mut self, at_ns: i64, edge: i64, ts_val: Option<u32>) {
+        if self.acks.len() >= MAX_ACKS {
+            // The newest counts for both.
+            self.acks.pop_back();
+        }
+        self.acks.push_back(Ack { at_ns, edge, ts_val });
+    }
+
+    /// Takes the ACKs that the sender had heard when it sent a segment; gives
+    /// the bytes of those that it let pass without an answer.
+    fn hear(&mut self, segment: &SentSegment) -> i64 {
+        let heard = |ack: &&Ack| match (ack.ts_val, segment.ts_ecr) {
+            (Some(value), Some(echo)) => value.wrapping_sub(echo).cast_signed() <= 0,
+            _ => ack.at_ns <= segment.at_ns - segment.upstream_ns,
+        };
+        let known = self.acked;
+        let n_heard = self.acks.iter().take_while(heard).count();
+        let Some(last) = n_heard.checked_sub(1).and_then(|last| self.acks.get(last).copied())
+        else {
+            return 0;
+        };
+        let patience = UNANSWERED_NS.max((segment.at_ns - last.at_ns) / UNANSWERED_PART);
+        let mut unanswered = 0;
+        for ack in self.acks.drain(..n_heard) {
+            self.acked = self.acked.max(ack.edge);
+            if last.at_ns - ack.at_ns > patience {
+                unanswered = self.acked - known;
+            }
+        }
+        if self.acked > known {
+            (self.before, self.burst) = (self.burst, 0);
+        }
+        unanswered
+    }
+
+    /// Takes a segment with new data.
+    pub(super) fn sent(&mut self, segment: &SentSegment) -> Told {
+        let unanswered = self.hear(segment);
+        let flight = (segment.next - self.acked).max(0);
+        self.burst = self.burst.max(flight);
+        let by_receiver =
+            segment.rwnd.is_some_and(|rwnd| rwnd.cast_signed() - flight < segment.mss);
+        if unanswered >= 2 * segment.mss || !segment.is_full || by_receiver {
+            self.idle_until = segment.next;
+        }
+        if matches!(segment.phase, Phase::Recovery | Phase::AfterTimeout) {
+            (self.before, self.burst) = (0, 0);
+        }
+        // One burst must be over before its largest flight is known.
+        let by_window = self.before > 0 && self.acked >= self.idle_until;
+        let cwnd = by_window.then(|| self.before.max(self.burst));
+        Told { flight, cwnd }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn segment(at_ms: i64, next: i64, ts_ecr: Option<u32>) -> SentSegment {
+        SentSegment {
+            at_ns: at_ms * MS,
+            ts_ecr,
+            upstream_ns: 40 * MS,
+            next,
+            mss: 1000,
+            is_full: true,
+            rwnd: Some(1 << 20),
+            phase: Phase::CongestionAvoidance,
+        }
+    }
+
+    /// Ten segments at once; ACKs of two pass before their answers.
+    fn begun(ts_val: [Option<u32>; 2]) -> OwnFlight {
+        let mut own = OwnFlight::default();
+        (1..=10).for_each(|n| _ = own.sent(&segment(0, n * 1000, Some(1))));
+        own.acknowledged(30 * MS, 2000, ts_val[0]);
+        own.acknowledged(50 * MS, 4000, ts_val[1]);
+        own
+    }
+
+    fn told(flight: i64, cwnd: i64) -> Told {
+        Told { flight, cwnd: Some(cwnd) }
+    }
+
+    #[test]
+    fn the_distance_to_the_sender_is_taken_off() {
+        let mut own = begun([None, None]);
+        // At the monitor 7 are in flight; the sender has heard of two.
+        assert_eq!(own.sent(&segment(70, 11_000, None)), told(9000, 10_000));
+        assert_eq!(own.sent(&segment(70, 12_000, None)), told(10_000, 10_000));
+        assert_eq!(own.sent(&segment(90, 13_000, None)), told(9000, 10_000));
+    }
+
+    #[test]
+    fn a_queue_before_the_monitor_is_seen_by_the_time_stamps() {
+        let mut own = begun([Some(31), Some(51)]);
+        // 200 ms late, and still sent when only the first ACK was there.
+        assert_eq!(own.sent(&segment(270, 11_000, Some(31))), told(9000, 10_000));
+        assert_eq!(own.sent(&segment(270, 12_000, Some(31))), told(10_000, 10_000));
+        assert_eq!(own.sent(&segment(290, 13_000, Some(51))), told(9000, 10_000));
+    }
+
+    #[test]
+    fn nothing_to_send_is_no_window() {
+        let mut own = begun([Some(31), Some(51)]);
+        // Its answer begins when the second ACK is there: the first freed two
+        // segments that nobody filled.
+        assert_eq!(own.sent(&segment(90, 11_000, Some(51))).cwnd, None);
+        assert_eq!(own.sent(&segment(90, 12_000, Some(51))).cwnd, None);
+        own.acknowledged(200 * MS, 12_000, Some(201));
+        assert_eq!(own.sent(&segment(240, 13_000, Some(201))), told(1000, 8000));
+        // A segment that is not full: that was all there was.
+        let last = SentSegment { is_full: false, ..segment(240, 13_500, Some(201)) };
+        assert_eq!(own.sent(&last).cwnd, None);
+    }
+
+    #[test]
+    fn the_first_burst_and_a_full_receive_window_tell_none() {
+        let mut own = OwnFlight::default();
+        assert_eq!(own.sent(&segment(0, 1000, Some(1))), Told { flight: 1000, cwnd: None });
+        own.acknowledged(30 * MS, 1000, Some(31));
+        let small = SentSegment { rwnd: Some(2500), ..segment(70, 3000, Some(31)) };
+        assert_eq!(own.sent(&small), Told { flight: 2000, cwnd: None });
+    }
+}

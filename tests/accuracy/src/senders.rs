@@ -1,0 +1,330 @@
+//! Senders seen from the gateway, held against what they knew of themselves in
+//! runs of the lab: undesired slow starts, and congestion windows.
+
+use std::collections::HashSet;
+
+use airmile_decode::packet::{Frame, dissect};
+use airmile_emulate::net::{Packet, Transport};
+use airmile_emulate::tcp::{ConnectionEvent, EventKind, Retransmission};
+use airmile_emulate::{
+    CapturePoint, DropPoint, Scenario, SenderPlace, SenderState, Sink, named, run_into,
+};
+use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
+use airmile_model::flow::{InflightSample, PacketRow, TcpEvent};
+use anyhow::Context;
+
+use crate::score::percentile;
+
+/// Bars of the issue: precision and recall of undesired slow starts, and the
+/// sender's window against its own.
+const FOUND_BAR: f64 = 0.95;
+const WINDOW_BAR: f64 = 0.10;
+/// Runs of each condition; no experiment and no other test has these seeds, and
+/// the rules were made while looking at others (81,000 on).
+const SEED: u64 = 82_000;
+const RUNS: u64 = 12;
+/// LINKTYPE_RAW.
+const RAW: u32 = 101;
+
+/// A data segment as the server sent it.
+struct Sent {
+    at_ns: i64,
+    seq: u32,
+    ip_id: u16,
+}
+
+/// What is kept of a run.
+struct Watch {
+    study: PacketStudy,
+    rows: Vec<PacketRow>,
+    offset: u64,
+    sent: Vec<Sent>,
+    dropped: HashSet<u16>,
+    states: Vec<SenderState>,
+    /// Timers that went off while a loss was made up for: when, and the first
+    /// byte of the stream that was sent again.
+    timers: Vec<(i64, Option<u64>)>,
+}
+
+impl Sink for Watch {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+        let Transport::Tcp(segment) = &packet.transport else { return };
+        let to_phone = packet.dst.ip().is_private();
+        if point == CapturePoint::Server && to_phone && segment.payload_bytes() > 0 {
+            self.sent.push(Sent { at_ns, seq: segment.seq, ip_id: packet.ip_id });
+        }
+        if point != CapturePoint::ProxyRan {
+            return;
+        }
+        let data = packet.emit();
+        let (offset, wire_bytes) = (self.offset, packet.ip_bytes());
+        self.offset += u64::from(wire_bytes);
+        let frame = Frame { offset, at_ns, interface: 0, link: RAW, wire_bytes, data: &data };
+        if let Ok(packet) = dissect(&frame) {
+            self.study.push(&packet);
+        }
+        self.rows.extend(std::iter::from_fn(|| self.study.poll()));
+    }
+
+    fn dropped(&mut self, _at_ns: i64, user: usize, _point: DropPoint, packet: &Packet) {
+        if user == 0 && packet.dst.ip().is_private() {
+            self.dropped.insert(packet.ip_id);
+        }
+    }
+
+    fn wants_senders(&self) -> bool {
+        true
+    }
+
+    fn sender_state(&mut self, state: &SenderState) {
+        if state.place == SenderPlace::Server {
+            self.states.push(*state);
+        }
+    }
+
+    fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
+        if place != SenderPlace::Server {
+            return;
+        }
+        match &event.event.kind {
+            EventKind::RtoExpired { in_recovery: true, .. } => {
+                self.timers.push((event.event.at_ns, None));
+            }
+            EventKind::Retransmitted { kind: Retransmission::Rto, range } => {
+                if let Some((_, again @ None)) = self.timers.last_mut() {
+                    *again = Some(range.start);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn watch(scenario: &Scenario) -> anyhow::Result<Watch> {
+    let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
+    let mut watch = Watch {
+        study: PacketStudy::new(options.clone()),
+        rows: Vec::new(),
+        offset: 0,
+        sent: Vec::new(),
+        dropped: HashSet::new(),
+        states: Vec::new(),
+        timers: Vec::new(),
+    };
+    run_into(scenario, &mut watch)?;
+    let study = std::mem::replace(&mut watch.study, PacketStudy::new(options));
+    let rows = &mut watch.rows;
+    let _summary = study.finish_with(&mut |row| rows.push(row));
+    Ok(watch)
+}
+
+impl Watch {
+    /// Where in the stream timers went off while the last copy of what they sent
+    /// again was on its way, or had arrived.
+    fn too_soon(&self) -> Vec<i64> {
+        let Some(first) = self.sent.first() else { return Vec::new() };
+        let mut last = None;
+        let mut found = Vec::new();
+        for &(at_ns, again) in &self.timers {
+            let Some(again) = again else { continue };
+            let seq = first.seq.wrapping_add(again as u32);
+            let mut before = self.sent.iter().rev().filter(|s| s.at_ns < at_ns);
+            let copy = before.find(|s| s.seq == seq);
+            let lost = copy.is_none_or(|copy| self.dropped.contains(&copy.ip_id));
+            // The timer goes off again for the same: still one slow start.
+            if !lost && last.replace(again) != Some(again) {
+                found.push(again as i64);
+            }
+        }
+        found
+    }
+
+    fn bursts(&self) -> impl Iterator<Item = &TcpEvent> {
+        self.rows.iter().filter_map(|row| match row {
+            PacketRow::Tcp(event)
+                if event.dir == "dl" && matches!(event.event, "slow_start" | "recovered") =>
+            {
+                Some(&**event)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// True positives, what was told, and what there was.
+#[derive(Default)]
+struct Found {
+    right: usize,
+    told: usize,
+    there: usize,
+}
+
+impl Found {
+    fn take(&mut self, truth: &[i64], told: impl Iterator<Item = i64>) {
+        let mut left = truth.to_vec();
+        self.there += truth.len();
+        for at in told {
+            self.told += 1;
+            if let Some(found) = left.iter().position(|there| *there == at) {
+                left.swap_remove(found);
+                self.right += 1;
+            }
+        }
+    }
+
+    /// Prints precision and recall; whether both reach the bar.
+    fn print(&self, what: &str, bar: Option<f64>) -> bool {
+        let precision = self.right as f64 / self.told.max(1) as f64;
+        let recall = self.right as f64 / self.there.max(1) as f64;
+        let met = bar.is_none_or(|bar| precision >= bar && recall >= bar && self.there > 0);
+        let word = if bar.is_none() {
+            ""
+        } else if met {
+            "met"
+        } else {
+            "MISSED"
+        };
+        let Self { told, there, .. } = self;
+        println!(
+            "  {what:<44} precision {:>5.1} %  recall {:>5.1} %  told {told}, there {there}  {word}",
+            100.0 * precision,
+            100.0 * recall
+        );
+        met
+    }
+}
+
+/// Conditions: loss, mean SNR in dB, round trip of the core in ms, whether the
+/// server takes round trips from SACK.
+const CONDITIONS: [(f64, f64, u32, bool); 6] = [
+    (0.0005, 8.0, 40, false),
+    (0.002, 8.0, 40, false),
+    (0.0005, 12.0, 80, false),
+    (0.001, 5.0, 60, false),
+    (0.005, 14.0, 30, false),
+    (0.001, 8.0, 40, true),
+];
+
+fn slow_starts() -> anyhow::Result<bool> {
+    println!("Undesired slow starts: timers that went off while the retransmission was on its way");
+    let base = named("undesired-slow-start").context("a scenario of the library")?.scenario();
+    let (mut ours, mut paper) = (Found::default(), Found::default());
+    for (n, &(loss, snr_db, rtt_ms, from_sack)) in CONDITIONS.iter().enumerate() {
+        let mut here = Found::default();
+        for run in 0..RUNS {
+            let mut scenario = base.clone();
+            scenario.seed = SEED + 100 * n as u64 + run;
+            scenario.core.down.loss = loss;
+            scenario.core.rtt_ms = rtt_ms;
+            scenario.core.proxy_rtt_ms = 10;
+            scenario.link.snr_mean_db = snr_db;
+            scenario.server_tcp.rtt_from_sack = from_sack;
+            scenario.proxy = Some(airmile_emulate::proxy::ProxyConfig::default());
+            scenario.causes.clear();
+            let seen = watch(&scenario)?;
+            let truth = seen.too_soon();
+            let told = |e: &&TcpEvent| e.timer_too_soon == Some(true);
+            let times: Vec<i64> = seen.bursts().filter(told).map(place_of).collect();
+            here.take(&truth, times.iter().copied());
+            ours.take(&truth, times.into_iter());
+            let by_rate = seen.bursts().filter(|e| e.event == "slow_start");
+            paper.take(&truth, by_rate.map(place_of));
+        }
+        let sack = if from_sack { ", RTT from SACK" } else { "" };
+        let what = format!("loss {loss}, {snr_db} dB, {rtt_ms} ms{sack}");
+        here.print(&what, None);
+    }
+    let met = ours.print("all", Some(FOUND_BAR));
+    paper.print("all, by the paper's R_ss", None);
+    Ok(met)
+}
+
+/// The library's scenarios in which the server sends by TCP.
+const WINDOWS: [&str; 8] = [
+    "idle",
+    "busy-file",
+    "weak-signal",
+    "driving",
+    "wireline-limited",
+    "receive-window",
+    "rate-limited-server",
+    "busy-video",
+];
+
+fn windows() -> anyhow::Result<bool> {
+    println!("\nCongestion window by its flight, at send opportunities, against the sender's own");
+    let mut all = Vec::new();
+    for (n, name) in WINDOWS.iter().enumerate() {
+        let base = named(name).context("a scenario of the library")?.scenario();
+        let (mut errors, mut samples) = (Vec::new(), 0);
+        for run in 0..4 {
+            let mut scenario = base.clone();
+            scenario.seed = SEED + 5_000 + 100 * n as u64 + run;
+            scenario.causes.clear();
+            scenario.proxy = Some(airmile_emulate::proxy::ProxyConfig::default());
+            scenario.core.proxy_rtt_ms = scenario.core.rtt_ms / 4;
+            let distance_ns =
+                i64::from(scenario.core.rtt_ms - scenario.core.proxy_rtt_ms) * 1_000_000 / 2;
+            let seen = watch(&scenario)?;
+            let (of_run, of_all) = seen.window_errors(distance_ns);
+            errors.extend(of_run);
+            samples += of_all;
+        }
+        let (mean, p90) = (mean_of(&errors), percentile(&errors, 0.9));
+        println!(
+            "  {name:<22} mean {:>6.2} %  90th percentile {:>6.2} %  n={} of {samples}",
+            100.0 * mean,
+            100.0 * p90,
+            errors.len()
+        );
+        all.extend(errors);
+    }
+    let mean = mean_of(&all);
+    let met = mean <= WINDOW_BAR && !all.is_empty();
+    let word = if met { "met" } else { "MISSED" };
+    println!(
+        "  {:<22} mean {:>6.2} %  <= {:.0} %  n={}  {word}",
+        "all",
+        100.0 * mean,
+        100.0 * WINDOW_BAR,
+        all.len()
+    );
+    Ok(met)
+}
+
+fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+impl Watch {
+    /// Relative errors where a window was told, and samples in all.
+    fn window_errors(&self, distance_ns: i64) -> (Vec<f64>, usize) {
+        let samples: Vec<&InflightSample> = self
+            .rows
+            .iter()
+            .filter_map(|row| match row {
+                PacketRow::Inflight(sample) if sample.dir == "dl" => Some(sample),
+                _ => None,
+            })
+            .collect();
+        let error = |sample: &&InflightSample| {
+            let told = sample.cwnd_bytes? as f64;
+            let sent_ns = sample.time_ns - distance_ns;
+            let at = self.states.partition_point(|state| state.at_ns < sent_ns);
+            let own = self.states.get(at)?.snapshot.cwnd_bytes as f64;
+            Some((told / own - 1.0).abs())
+        };
+        (samples.iter().filter_map(error).collect(), samples.len())
+    }
+}
+
+/// Offset of the first missing byte in the stream, as its sender counts.
+fn place_of(event: &TcpEvent) -> i64 {
+    event.offset_bytes - 1
+}
+
+/// Prints and checks.
+pub fn measure() -> anyhow::Result<bool> {
+    println!("\n== Senders, seen from the gateway in runs of the lab\n");
+    Ok(slow_starts()? & windows()?)
+}
