@@ -303,3 +303,30 @@ fn a_server_that_does_not_come_up_is_told() {
     let told = String::from_utf8_lossy(&got.stderr);
     assert!(told.contains("`exit 9` ended with status 9"), "{told}");
 }
+
+#[test]
+#[ignore = "needs namespaces: make test-realtime"]
+fn a_former_run_is_replaced_only_when_told() {
+    if !is_able("a_former_run_is_replaced_only_when_told") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let server = "echo hello; python3 -m http.server 8000";
+    let check = |options: &[&str], status: i32, has_log: bool| {
+        let options = [&["-o", "run"], options].concat();
+        let got = shell(dir.path(), SCENARIO, &options, &["true"]);
+        assert_eq!(got.status.code(), Some(status), "{options:?}: {got:?}");
+        let manifest = fs::read(run.join("manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+        let files = manifest["files"].as_array().unwrap();
+        let named = |name: &str| files.iter().any(|file| file["name"] == name);
+        assert!(named("late_ttis.csv") && named("scenario.toml"), "{manifest}");
+        assert_eq!((named("server.log"), run.join("server.log").exists()), (has_log, has_log));
+        // All that is there is listed, but the list.
+        assert_eq!(files.len() + 1, fs::read_dir(&run).unwrap().count());
+    };
+    check(&["--server", server], 0, true);
+    check(&[], 3, true);
+    check(&["--force"], 0, false);
+}
