@@ -10,7 +10,7 @@ PYTHON_VENV ?= target/python-venv
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp fuzz wheel test-python \
+.PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp test-realtime soak-realtime measure-realtime fuzz wheel test-python \
 	web web-check test-web test-browser performance clean
 
 help: ## list the targets
@@ -54,6 +54,15 @@ differential: ## our decode of the sample logs against another decoder's, packet
 
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py
+
+test-realtime: ## the lab in real time in network namespaces; root or user namespaces (SKIPPED without)
+	$(CARGO) test --locked -p airmile-cli --test realtime -- --ignored --nocapture --test-threads=1
+
+soak-realtime: build ## two hundred runs in real time in a row: nothing may be left (SKIPPED without namespaces)
+	$(PYTHON) tests/realtime/soak.py $(AIRMILE) 200
+
+measure-realtime: build ## iperf3 through the lab in real time: rate and lateness beside their bars; needs iperf3
+	$(PYTHON) tests/realtime/measure.py $(AIRMILE)
 
 fuzz: ## a million mutated frames and files, none may panic
 	$(CARGO) run --release --locked -p airmile-fuzz -- --iterations 1000000 --seed 1

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ const VERSION: &str = env!("AIRMILE_VERSION");
   airmile lab run sample-download -o run  a sample, with the truth
 
 Exit status: 0 done, 1 a --fail-if budget was exceeded, 2 usage,
-3 could not run, 4 done but the input was damaged.")]
+3 could not run, 4 done but the input was damaged, 5 a run in real time was late.")]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -475,6 +476,22 @@ docs/lab.md tells what scenarios can say, and every file and column of a run.
 Exit status 3: no scenario of this name and no such file, a scenario that cannot
 be run, a directory that is not empty.")]
     Run(LabRunArgs),
+    /// Run a command as the phone, in real time: real TCP, real programs (Linux)
+    #[command(
+        after_help = "The server is at $AIRMILE_SERVER (203.0.113.1), the phone at $AIRMILE_PHONE (10.0.0.2).
+Without a command: $SHELL. The exit status is the command's; 5 where that is 0 and TTIs
+were late. Needs root or user namespaces, and /dev/net/tun.
+
+Examples:
+  airmile lab shell busy-video --serve videos -- curl -o /dev/null http://203.0.113.1/a.mp4
+  airmile lab shell idle --server 'iperf3 -s' -o run -- iperf3 -c 203.0.113.1 -R
+  airmile lab shell busy-video --serve videos -- sh -c 'curl -sO $AIRMILE_URL/a.mp4'
+  airmile diagnose run"
+    )]
+    Shell(LabShellArgs),
+    /// The first process of a command of `shell`
+    #[command(hide = true)]
+    Inside(LabInsideArgs),
     /// Run tables and figures of papers again, beside the papers' values
     #[command(after_help = "Examples:
   airmile lab reproduce --list
@@ -498,6 +515,53 @@ pub struct LabRunArgs {
     /// Another seed than the scenario's own
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
+}
+
+/// Arguments of `lab shell`.
+#[derive(Debug, Clone, Args)]
+pub struct LabShellArgs {
+    /// The scenario's name, or a scenario file (docs/schema/scenario.json)
+    #[arg(value_name = "NAME|FILE.toml")]
+    pub scenario: String,
+    /// Leave what the run gives there: a new or empty directory
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Replace a former run that the directory holds
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// Another seed than the scenario's own
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
+    pub seed: Option<u64>,
+    /// Serve this directory over HTTP/1.1, with ranges, at the server's address ($AIRMILE_URL)
+    #[arg(long, value_name = "DIR")]
+    pub serve: Option<PathBuf>,
+    /// Run this in the server's namespace, and wait until it listens
+    #[arg(long, value_name = "COMMAND")]
+    pub server: Option<String>,
+    /// The run is invalid if the 99th percentile of the lateness of TTIs is over this
+    #[arg(long, value_name = "MS", default_value = "1", value_parser = positive_ms)]
+    pub late_limit_ms: f64,
+    /// What to run as the phone
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `lab inside`.
+#[derive(Debug, Clone, Args)]
+pub struct LabInsideArgs {
+    /// Stay until all that was started has ended
+    #[arg(long)]
+    pub linger: bool,
+    /// What to run
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+fn positive_ms(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ms) if ms > 0.0 && ms <= 60_000.0 => Ok(ms),
+        _ => Err("give ms above 0, and at most 60000".into()),
+    }
 }
 
 /// Arguments of `lab reproduce`.

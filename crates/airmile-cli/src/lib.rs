@@ -2,7 +2,7 @@
 //!
 //! Results go to standard output, progress and warnings to standard error.
 //! Exit status: 0 done, 1 a budget was exceeded, 2 usage, 3 could not run,
-//! 4 done, but the input was damaged.
+//! 4 done, but the input was damaged, 5 a run in real time was late.
 
 mod args;
 mod commands;
@@ -88,6 +88,8 @@ pub(crate) enum Outcome {
     NothingRead,
     /// Done, but the input was damaged.
     Damaged,
+    /// As a command that was run.
+    Status(u8),
 }
 
 impl Outcome {
@@ -102,6 +104,7 @@ impl Outcome {
             Self::OverBudget => 1,
             Self::NothingRead => 3,
             Self::Damaged => 4,
+            Self::Status(status) => status,
         }
     }
 }

@@ -26,6 +26,11 @@ fn to_stderr(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
+/// Something on standard error that is told always.
+pub fn tell(text: &str) {
+    to_stderr(text);
+}
+
 /// A warning.
 pub fn warn(global: &Global, text: &str) {
     if !global.quiet {

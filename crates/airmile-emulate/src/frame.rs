@@ -59,6 +59,8 @@ impl Pattern {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame {
     numerology: u8,
+    /// When TTI index 0 began.
+    epoch_ns: i64,
     pattern: Option<Pattern>,
     first_tti: i64,
 }
@@ -67,7 +69,8 @@ impl Frame {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let numerology = scenario.cell.numerology;
         let pattern = scenario.cell.tdd.as_deref().map(|text| Pattern::new(text, numerology));
-        Self { numerology, pattern, first_tti: i64::from(scenario.first_tti) }
+        let first_tti = i64::from(scenario.first_tti);
+        Self { numerology, epoch_ns: scenario.epoch_ns, pattern, first_tti }
     }
 
     /// TTIs in a millisecond (TS 38.211, table 4.3.2-1).
@@ -78,6 +81,22 @@ impl Frame {
     /// Nanoseconds of a TTI.
     pub(crate) const fn slot_ns(self) -> i64 {
         1_000_000 >> self.numerology
+    }
+
+    /// Start of a TTI in ns since the Unix epoch.
+    pub(crate) const fn start_ns(self, tti: i64) -> i64 {
+        self.epoch_ns + tti * self.slot_ns()
+    }
+
+    /// The TTI that a time lies in, and the first that begins no earlier.
+    pub(crate) const fn ttis_at(self, at_ns: i64) -> (i64, i64) {
+        let since = at_ns - self.epoch_ns;
+        let slot_ns = self.slot_ns();
+        (since.div_euclid(slot_ns), (since + slot_ns - 1).div_euclid(slot_ns))
+    }
+
+    pub(crate) const fn epoch_ns(self) -> i64 {
+        self.epoch_ns
     }
 
     /// The millisecond that a TTI lies in.

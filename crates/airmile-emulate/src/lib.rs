@@ -37,6 +37,7 @@
 //! senders of [`Traffic`] are windows and no transports.
 
 mod backlog;
+mod bridge;
 mod cell;
 mod downlink;
 mod flow;
@@ -63,6 +64,7 @@ mod uplink;
 mod wire;
 pub mod workload;
 
+pub use bridge::{Bridge, NoPacket, PHONE_ADDRESS, SERVER_ADDRESS};
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
@@ -74,6 +76,6 @@ pub use scenario::{
     WindowConfig,
 };
 pub use senders::{SenderPlace, SenderState};
-pub use simulation::{CapturePoint, DropPoint, Ended, Simulation, Sink, User};
+pub use simulation::{CapturePoint, DropPoint, Ended, Node, Simulation, Sink, User};
 pub use truth::{CellUse, throughput_time_ms};
 pub use wire::WireError;

@@ -37,19 +37,23 @@ pub enum Transport {
     Tcp(Segment),
     /// A UDP datagram's payload.
     Udp(Vec<u8>),
+    /// A whole IP packet of any protocol, header included, as a host outside
+    /// sent it: carried and left unread.
+    Raw(Vec<u8>),
 }
 
 impl Packet {
     /// Total length of the IP packet in bytes.
     #[must_use]
     pub fn ip_bytes(&self) -> u32 {
-        IPV4_HEADER_BYTES
-            + match &self.transport {
-                Transport::Tcp(segment) => segment.header_bytes() + segment.payload_bytes(),
-                Transport::Udp(payload) => {
-                    UDP_HEADER_BYTES + u32::try_from(payload.len()).unwrap_or(u32::MAX)
-                }
+        let of = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        match &self.transport {
+            Transport::Tcp(segment) => {
+                IPV4_HEADER_BYTES + segment.header_bytes() + segment.payload_bytes()
             }
+            Transport::Udp(payload) => IPV4_HEADER_BYTES + UDP_HEADER_BYTES + of(payload),
+            Transport::Raw(packet) => of(packet),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The phones and servers of a scenario: who runs which application, and what
 //! the applications noted down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_model::Direction;
@@ -79,6 +79,15 @@ pub(crate) enum Party {
     Servers(Vec<Member>),
     /// The middlebox.
     Proxy(Box<Proxy>),
+    /// A host outside of the run.
+    Outside(Outside),
+}
+
+/// A host outside of the run: what arrives waits to be taken to it, and what it
+/// sends comes by [`Simulation::send`](crate::Simulation::send).
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    pub(crate) arrived: VecDeque<(i64, Packet)>,
 }
 
 impl Party {
@@ -87,7 +96,7 @@ impl Party {
         let (members, server) = match self {
             Self::Phone(members) => (members, packet.src.ip()),
             Self::Servers(members) => (members, packet.dst.ip()),
-            Self::Proxy(_) => return None,
+            Self::Proxy(_) | Self::Outside(_) => return None,
         };
         let index = usize::from(server.octets()[3]).checked_sub(1)?;
         members.get_mut(index)
@@ -96,14 +105,14 @@ impl Party {
     fn members(&self) -> &[Member] {
         match self {
             Self::Phone(members) | Self::Servers(members) => members,
-            Self::Proxy(_) => &[],
+            Self::Proxy(_) | Self::Outside(_) => &[],
         }
     }
 
     fn members_mut(&mut self) -> &mut [Member] {
         match self {
             Self::Phone(members) | Self::Servers(members) => members,
-            Self::Proxy(_) => &mut [],
+            Self::Proxy(_) | Self::Outside(_) => &mut [],
         }
     }
 
@@ -150,6 +159,8 @@ impl Host for Party {
     fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
         if let Self::Proxy(proxy) = self {
             proxy.handle_packet(now_ns, packet);
+        } else if let Self::Outside(outside) = self {
+            outside.arrived.push_back((now_ns, packet));
         } else if let Some(member) = self.member(&packet) {
             member.as_host_mut().handle_packet(now_ns, packet);
         }

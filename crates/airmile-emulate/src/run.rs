@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use airmile_model::{Direction, Record, Stamp, Transfer, TransferTruth, TruthRun, TtiIndex};
 
-use crate::cell::{Cell, CellTruth, EPOCH_NS};
+use crate::cell::{Cell, CellTruth};
 use crate::flow::{Ended, Flow, Packet};
 use crate::frame::Frame;
 use crate::net;
@@ -127,6 +127,8 @@ pub struct Outcome {
     pub first_tti: TtiIndex,
     /// TTIs.
     pub n_tti: u32,
+    /// Time of TTI index 0 in ns since the Unix epoch.
+    pub epoch_ns: i64,
     /// Length of a TTI in ns.
     pub slot_ns: i64,
     /// What only the base station knows.
@@ -213,6 +215,7 @@ impl Pipe {
 
 struct Run {
     cell: Cell,
+    frame: Frame,
     first_tti: TtiIndex,
     flows: Vec<Flow>,
     to_enb: Pipe,
@@ -231,6 +234,7 @@ impl Run {
         let rtt = i64::from(scenario.core.rtt_ms);
         Ok(Self {
             cell,
+            frame: Frame::new(scenario),
             first_tti,
             flows: scenario.traffic.iter().enumerate().map(flow).collect(),
             to_enb: Pipe { delay: rtt / 2, ..Pipe::default() },
@@ -291,11 +295,11 @@ impl Run {
 
     fn finish(self) -> Outcome {
         let end = self.cell.tti();
-        let slot_ns = self.cell.slot_ns();
+        let frame = self.frame;
         let totals = [Direction::Dl, Direction::Ul]
             .map(|dir| Totals::of(&self.cell, 0, dir, self.bytes[dir as usize]));
         let truth = self.cell.into_truth();
-        let ns = |tti: TtiIndex| EPOCH_NS + tti.0 * slot_ns;
+        let ns = |tti: TtiIndex| frame.start_ns(tti.0);
         let timed = |unfinished: bool| {
             move |Ended { id, dir, start, end, bytes }: Ended| {
                 let (start_ns, end_ns) = (ns(start), ns(end));
@@ -303,13 +307,14 @@ impl Run {
             }
         };
         let under_way = self.flows.iter().filter_map(|flow| flow.under_way(end));
-        let unfinished = describe(under_way.map(timed(true)).collect(), &truth, slot_ns);
+        let unfinished = describe(under_way.map(timed(true)).collect(), &truth, frame);
         let ended = self.flows.into_iter().flat_map(Flow::into_ended);
-        let transfers = describe(ended.map(timed(false)).collect(), &truth, slot_ns);
+        let transfers = describe(ended.map(timed(false)).collect(), &truth, frame);
         Outcome {
             first_tti: self.first_tti,
             n_tti: end.since(self.first_tti) as u32,
-            slot_ns,
+            epoch_ns: frame.epoch_ns(),
+            slot_ns: frame.slot_ns(),
             notes: note_down(&transfers, &unfinished),
             choices: BTreeMap::new(),
             transfers,
@@ -346,21 +351,21 @@ pub(crate) struct Timed {
 }
 
 /// Transfers with their truth, by start.
-fn describe(timed: Vec<Timed>, truth: &CellTruth, slot_ns: i64) -> Vec<EmulatedTransfer> {
+fn describe(timed: Vec<Timed>, truth: &CellTruth, frame: Frame) -> Vec<EmulatedTransfer> {
     let mut all: Vec<EmulatedTransfer> =
-        timed.into_iter().map(|timed| timed.describe(truth, slot_ns)).collect();
+        timed.into_iter().map(|timed| timed.describe(truth, frame)).collect();
     all.sort_by_key(|transfer| transfer.transfer.tti.map(|(start, _)| start));
     all
 }
 
 impl Timed {
     /// With what the queue of its direction did meanwhile.
-    pub(crate) fn describe(self, truth: &CellTruth, slot_ns: i64) -> EmulatedTransfer {
+    pub(crate) fn describe(self, truth: &CellTruth, frame: Frame) -> EmulatedTransfer {
         let Self { id, dir, start_ns, end_ns, bytes, unfinished } = self;
         let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };
-        let start = TtiIndex((start_ns - EPOCH_NS).div_euclid(slot_ns));
-        let end = TtiIndex((end_ns - EPOCH_NS + slot_ns - 1).div_euclid(slot_ns));
-        let slot_ms = slot_ns as f64 / 1e6;
+        let start = TtiIndex(frame.ttis_at(start_ns).0);
+        let end = TtiIndex(frame.ttis_at(end_ns).1);
+        let slot_ms = frame.slot_ns() as f64 / 1e6;
         let throughput_time_ms = throughput_time_ms(runs, start, end) * slot_ms;
         let duration_ms = Some(end.since(start) as f64 * slot_ms);
         let time = Some((Stamp::modem(start_ns), Stamp::modem(end_ns)));
@@ -397,7 +402,7 @@ fn note_down(transfers: &[EmulatedTransfer], unfinished: &[EmulatedTransfer]) ->
 fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
     scenario.validate()?;
     let frame = Frame::new(scenario);
-    let start_ns = EPOCH_NS + i64::from(scenario.first_tti) * frame.slot_ns();
+    let start_ns = frame.start_ns(scenario.first_tti.into());
     let mut simulation = Simulation::new(scenario, party::users(scenario, start_ns))?;
     let mut notebook = Notebook::default();
     let slots_per_ms = frame.slots_per_ms();
@@ -422,23 +427,33 @@ fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, Scenar
             break;
         }
     }
-    let slot_ns = frame.slot_ns();
     let end_ns = simulation.now_ns();
     let under_way = simulation.phone(0).map(|phone| phone.under_way()).unwrap_or_default();
     notebook.cut(&scenario.apps, &under_way, end_ns);
-    let ended = simulation.finish();
-    let transfers = describe(notebook.ended, &ended.truth, slot_ns);
-    let unfinished = describe(notebook.unfinished, &ended.truth, slot_ns);
-    notebook.notes.sort_by_key(|note| note.at_ns);
-    Ok(Outcome {
-        first_tti: ended.first_tti,
-        n_tti: ended.n_tti,
-        slot_ns,
-        truth: ended.truth,
-        transfers,
-        unfinished,
-        totals: ended.totals,
-        notes: notebook.notes,
-        choices: notebook.choices,
-    })
+    Ok(Outcome::of(simulation.finish(), frame, notebook))
+}
+
+impl Outcome {
+    /// Of a run that has ended, with what its applications noted down.
+    pub(crate) fn of<H>(
+        ended: crate::simulation::Ended<H>,
+        frame: Frame,
+        mut notebook: Notebook,
+    ) -> Self {
+        let transfers = describe(notebook.ended, &ended.truth, frame);
+        let unfinished = describe(notebook.unfinished, &ended.truth, frame);
+        notebook.notes.sort_by_key(|note| note.at_ns);
+        Self {
+            first_tti: ended.first_tti,
+            n_tti: ended.n_tti,
+            epoch_ns: frame.epoch_ns(),
+            slot_ns: frame.slot_ns(),
+            truth: ended.truth,
+            transfers,
+            unfinished,
+            totals: ended.totals,
+            notes: notebook.notes,
+            choices: notebook.choices,
+        }
+    }
 }

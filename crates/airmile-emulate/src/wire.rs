@@ -55,9 +55,10 @@ impl Packet {
     /// counted become [`filler`](crate::tcp::filler_byte).
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
-        let protocol = match self.transport {
+        let protocol = match &self.transport {
             Transport::Tcp(_) => PROTOCOL_TCP,
             Transport::Udp(_) => PROTOCOL_UDP,
+            Transport::Raw(packet) => return packet.clone(),
         };
         let mut bytes = Vec::with_capacity(self.ip_bytes() as usize);
         // Version 4, five words of header, no type of service.
@@ -85,6 +86,7 @@ impl Packet {
                 bytes.extend(payload);
                 start + 6
             }
+            Transport::Raw(_) => start,
         };
         let length = bytes.len() - start;
         let sum = checksum(pseudo_header(&self.src, &self.dst, protocol, length), &bytes[start..]);

@@ -44,6 +44,7 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         ("study", of(schemars::schema_for!(Document<crate::packets::Study>))),
         ("scrub", of(schemars::schema_for!(Document<ScrubReport>))),
         ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
+        ("lab_manifest", of(schemars::schema_for!(crate::lab::Manifest))),
         ("lab_reproduce", of(schemars::schema_for!(Document<Reproduction>))),
     ]
 }

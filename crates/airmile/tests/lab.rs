@@ -168,7 +168,7 @@ fn a_run_of_nr_says_that_it_has_no_modem_log() {
     let out = dir.path().join("out");
     let run = run_scenario(&file, None, &out).unwrap();
     assert!(run.notes[0].contains("no modem log"), "{:?}", run.notes);
-    let manifest = fs::read_to_string(out.join("run.json")).unwrap();
+    let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("no modem log"), "{manifest}");
     let inputs = Inputs { files: vec![out], ..Inputs::default() };
     let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();

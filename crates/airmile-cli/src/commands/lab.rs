@@ -34,6 +34,8 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
                 output::print(&run_text(&run))?;
             }
         }
+        LabCommand::Shell(args) => return super::shell::run(global, args),
+        LabCommand::Inside(args) => return super::shell::inside(args),
         LabCommand::Reproduce(args) => run_experiments(global, args)?,
     }
     Ok(Outcome::Done)

@@ -8,6 +8,7 @@ pub mod live;
 pub mod packets;
 pub mod radio;
 pub mod scrub;
+pub mod shell;
 
 use airmile::{Budget, format_utc};
 use anyhow::Result;

@@ -21,7 +21,8 @@ use crate::truth::{CellUse, QueueTruth, observe_cell};
 pub(crate) use bearer::{Bearer, RlcEnd};
 pub use rrc::{RrcRun, RrcState};
 
-/// Time of TTI index 0 of every run: 2026-01-05T09:00:00Z (chosen here).
+/// Time of TTI index 0 of a run whose scenario says nothing else:
+/// 2026-01-05T09:00:00Z (chosen here).
 pub const EPOCH_NS: i64 = 1_767_603_600_000_000_000;
 
 /// A packet that has crossed the air.
@@ -142,7 +143,7 @@ impl Cell {
     /// Start of the next TTI in ns since the Unix epoch.
     #[must_use]
     pub const fn now_ns(&self) -> i64 {
-        EPOCH_NS + self.tti * self.frame.slot_ns()
+        self.frame.start_ns(self.tti)
     }
 
     /// Length of a TTI in ns.

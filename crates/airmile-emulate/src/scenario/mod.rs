@@ -13,6 +13,7 @@ mod validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cell::EPOCH_NS;
 use crate::proxy::ProxyConfig;
 use crate::quic::QuicConfig;
 use crate::tcp::Config;
@@ -44,6 +45,8 @@ pub struct Scenario {
     /// Unwrapped index of the first TTI; below 10240, so that a log of the run,
     /// whose origin is its first record's own counter, has the same indexes.
     pub first_tti: u16,
+    /// Time of TTI index 0 in ns since the Unix epoch.
+    pub epoch_ns: i64,
     /// The cell.
     pub cell: CellConfig,
     /// The measured phone's radio link.
@@ -94,6 +97,7 @@ impl Default for Scenario {
             duration_ms: 30_000,
             tail_ms: default_tail_ms(),
             first_tti: default_first_tti(),
+            epoch_ns: EPOCH_NS,
             cell: CellConfig::default(),
             link: LinkConfig::default(),
             measurement: MeasurementConfig::default(),

@@ -84,6 +84,10 @@ impl Scenario {
         c.that((1..=DAY_MS).contains(&self.duration_ms), "duration_ms", "1 to 86400000, a day");
         c.that(self.tail_ms <= DAY_MS, "tail_ms", "0 to 86400000, a day");
         c.that(self.first_tti < 10_240, "first_tti", "0 to 10239");
+        // A modem's clock counts from 1980 on.
+        let epoch_s = self.epoch_ns.div_euclid(1_000_000_000);
+        let why = "a time between 1980 and 2100";
+        c.that((315_964_800..4_102_444_800).contains(&epoch_s), "epoch_ns", why);
         cell(c, &self.cell);
         link(c, &self.link, "link");
         measurement(c, &self.measurement);

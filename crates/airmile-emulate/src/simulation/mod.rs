@@ -112,9 +112,12 @@ pub struct User<H> {
 
 /// Which of a user's hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
+pub enum Node {
+    /// The phone.
     Phone,
+    /// The box.
     Proxy,
+    /// The server.
     Server,
 }
 
@@ -123,6 +126,8 @@ enum Node {
 enum What {
     /// A packet reaches a host.
     Arrival(Node, Packet),
+    /// A packet leaves a host.
+    Departure(Node, Packet),
     /// A packet reaches the base station.
     AtBaseStation(Packet),
     /// A host asked to be called.
@@ -299,6 +304,14 @@ impl<H: Host> Simulation<H> {
         self.users.get_mut(user).and_then(|place| place.proxy.as_mut())
     }
 
+    /// A packet that a host sends unasked at the start of the next TTI, as
+    /// hosts outside of the run do.
+    pub fn send(&mut self, user: usize, node: Node, packet: Packet) {
+        if user < self.users.len() {
+            self.cause(self.cell.now_ns(), user, What::Departure(node, packet));
+        }
+    }
+
     /// All that happens up to the start of the next TTI, and that TTI.
     pub fn step(&mut self, sink: &mut impl Sink) {
         let now_ns = self.cell.now_ns();
@@ -351,6 +364,7 @@ impl<H: Host> Simulation<H> {
     fn happen(&mut self, event: Event, sink: &mut impl Sink) {
         let Event { at_ns, user, what, .. } = event;
         match what {
+            What::Departure(node, packet) => self.depart(at_ns, user, node, packet, sink),
             What::AtBaseStation(packet) => {
                 self.send_air(at_ns, user, Direction::Dl, packet, sink);
             }
@@ -389,30 +403,41 @@ impl<H: Host> Simulation<H> {
     /// Takes what a host sends, and its next timer.
     fn drain(&mut self, now_ns: i64, user: usize, node: Node, sink: &mut impl Sink) {
         while let Some(packet) = self.host(user, node).and_then(|h| h.poll_transmit(now_ns)) {
-            let down = *packet.dst.ip() == self.users[user].address;
-            let has_proxy = self.users[user].proxy.is_some();
-            match node {
-                Node::Phone => {
-                    self.capture(now_ns, user, CapturePoint::Phone, &packet, sink);
-                    self.send_air(now_ns, user, Direction::Ul, packet, sink);
-                }
-                Node::Server => {
-                    self.capture(now_ns, user, CapturePoint::Server, &packet, sink);
-                    self.send_core(now_ns, user, Direction::Dl, packet, sink);
-                }
-                Node::Proxy if down => {
-                    self.capture(now_ns, user, CapturePoint::ProxyRan, &packet, sink);
-                    let at_ns = now_ns + self.users[user].inner_ns;
-                    self.cause(at_ns, user, What::AtBaseStation(packet));
-                }
-                Node::Proxy => {
-                    debug_assert!(has_proxy, "only a box sends as one");
-                    self.capture(now_ns, user, CapturePoint::ProxyCore, &packet, sink);
-                    self.send_core(now_ns, user, Direction::Ul, packet, sink);
-                }
-            }
+            self.depart(now_ns, user, node, packet, sink);
         }
         self.set_timer(now_ns, user, node);
+    }
+
+    /// A packet leaves a host.
+    fn depart(
+        &mut self,
+        now_ns: i64,
+        user: usize,
+        node: Node,
+        packet: Packet,
+        sink: &mut impl Sink,
+    ) {
+        let down = *packet.dst.ip() == self.users[user].address;
+        match node {
+            Node::Phone => {
+                self.capture(now_ns, user, CapturePoint::Phone, &packet, sink);
+                self.send_air(now_ns, user, Direction::Ul, packet, sink);
+            }
+            Node::Server => {
+                self.capture(now_ns, user, CapturePoint::Server, &packet, sink);
+                self.send_core(now_ns, user, Direction::Dl, packet, sink);
+            }
+            Node::Proxy if down => {
+                self.capture(now_ns, user, CapturePoint::ProxyRan, &packet, sink);
+                let at_ns = now_ns + self.users[user].inner_ns;
+                self.cause(at_ns, user, What::AtBaseStation(packet));
+            }
+            Node::Proxy => {
+                debug_assert!(self.users[user].proxy.is_some(), "only a box sends as one");
+                self.capture(now_ns, user, CapturePoint::ProxyCore, &packet, sink);
+                self.send_core(now_ns, user, Direction::Ul, packet, sink);
+            }
+        }
     }
 
     fn set_timer(&mut self, now_ns: i64, user: usize, node: Node) {

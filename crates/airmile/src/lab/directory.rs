@@ -21,7 +21,7 @@ pub struct LabFile {
 }
 
 /// What the directory says of itself.
-pub(super) const MANIFEST: &str = "run.json";
+pub(super) const MANIFEST: &str = "manifest.json";
 
 /// The scenario, which is written first: from then on the directory is known to
 /// be a run's.
@@ -30,9 +30,12 @@ pub(super) const SCENARIO: &str = "scenario.toml";
 /// The links' traces, downlink and uplink.
 pub(super) const LINK_TRACES: [&str; 2] = ["link-down.trace", "link-up.trace"];
 
+/// What a server's command said in real time.
+pub(super) const SERVER_LOG: &str = "server.log";
+
 /// Every file that a run may leave (docs/lab.md).
-const KNOWN: [(&str, &str); 22] = [
-    (MANIFEST, "what this directory is: scenario, seed, files"),
+const KNOWN: [(&str, &str); 24] = [
+    (MANIFEST, "what this directory is: scenario, seed, clock, files"),
     (SCENARIO, "the scenario, to run again"),
     (LINK_TRACES[0], "the downlink's trace that was replayed"),
     (LINK_TRACES[1], "the uplink's trace that was replayed"),
@@ -54,11 +57,37 @@ const KNOWN: [(&str, &str); 22] = [
     ("sender_events.jsonl", "truth: what happened to TCP senders"),
     ("causes.csv", "injected causes"),
     ("counterfactuals.csv", "each transfer with and without each cause"),
+    ("late_ttis.csv", "real time: TTIs that began late"),
+    (SERVER_LOG, "real time: what the server's command said"),
 ];
 
-/// Whether a directory is a run's that has been or was being written.
+/// What a former run's manifest says of it.
+#[derive(Deserialize)]
+struct Former {
+    /// Only a run's manifest has both.
+    #[serde(rename = "airmile")]
+    _airmile: String,
+    #[serde(rename = "scenario")]
+    _scenario: String,
+    files: Vec<FormerFile>,
+}
+
+#[derive(Deserialize)]
+struct FormerFile {
+    name: String,
+}
+
+impl Former {
+    fn read(dir: &Path) -> Option<Self> {
+        let text = std::fs::read(dir.join(MANIFEST)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+/// Whether a directory is a run's that has been or was being written. Others,
+/// too, have a `manifest.json`.
 fn is_run(dir: &Path) -> bool {
-    dir.join(MANIFEST).is_file() || dir.join(SCENARIO).is_file()
+    dir.join(SCENARIO).is_file() || Former::read(dir).is_some()
 }
 
 /// Makes a directory ready for a run. One that holds anything is refused, but a
@@ -86,18 +115,8 @@ pub(super) fn prepare(dir: &Path, force: bool) -> Result<()> {
 /// Takes away what a former run wrote, by its manifest, and where that is not
 /// there, by the names that runs use. What else lies there stays.
 fn remove_former(dir: &Path) -> Result<()> {
-    #[derive(Deserialize)]
-    struct Named {
-        name: String,
-    }
-    #[derive(Deserialize)]
-    struct Former {
-        files: Vec<Named>,
-    }
-    let manifest = std::fs::read(dir.join(MANIFEST)).ok();
-    let former: Option<Former> = manifest.and_then(|text| serde_json::from_slice(&text).ok());
     let is_known = |name: &str| KNOWN.iter().any(|(known, _)| *known == name);
-    let names: Vec<String> = match former {
+    let names: Vec<String> = match Former::read(dir) {
         // A manifest that somebody has changed removes nothing but a run's files.
         Some(former) => former.files.into_iter().map(|f| f.name).filter(|n| is_known(n)).collect(),
         None => KNOWN.iter().map(|(name, _)| (*name).to_owned()).collect(),
@@ -115,14 +134,25 @@ fn remove_former(dir: &Path) -> Result<()> {
 }
 
 /// Files of a directory, as they are written.
-pub(super) struct Files<'a> {
-    pub(super) dir: &'a Path,
+pub(super) struct Files {
+    pub(super) dir: PathBuf,
     names: Vec<String>,
 }
 
-impl<'a> Files<'a> {
-    pub(super) const fn new(dir: &'a Path) -> Self {
-        Self { dir, names: Vec::new() }
+impl Files {
+    pub(super) fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), names: Vec::new() }
+    }
+
+    /// A file to write to.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn create(&mut self, name: &str) -> Result<File> {
+        let path = self.dir.join(name);
+        let created = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        self.names.push(name.to_owned());
+        Ok(created)
     }
 
     pub(super) fn write(
@@ -130,12 +160,9 @@ impl<'a> Files<'a> {
         name: &str,
         write: &dyn Fn(&mut dyn Write) -> std::io::Result<()>,
     ) -> Result<()> {
-        let path = self.dir.join(name);
-        let created = File::create(&path).map_err(|e| Error::write(&path, e))?;
-        let mut out = BufWriter::new(created);
-        write(&mut out).and_then(|()| out.flush()).map_err(|e| Error::write(&path, e))?;
-        self.names.push(name.to_owned());
-        Ok(())
+        let mut out = BufWriter::new(self.create(name)?);
+        let written = write(&mut out).and_then(|()| out.flush());
+        written.map_err(|e| Error::write(self.dir.join(name), e))
     }
 
     /// Notes files down that were written by others.
@@ -158,5 +185,34 @@ impl<'a> Files<'a> {
             out.push(LabFile { name: name.to_owned(), bytes, what });
         }
         Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_has_its_section() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md");
+        let docs = std::fs::read_to_string(docs).unwrap();
+        for (name, _) in KNOWN {
+            let mut titles = docs.lines().filter(|line| line.starts_with("### "));
+            assert!(titles.any(|line| line.contains(&format!("`{name}`"))), "{name}");
+        }
+    }
+
+    #[test]
+    fn another_programs_manifest_is_left_alone() {
+        let check = |text: &str, is_a_run: bool| {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join(MANIFEST), text).unwrap();
+            assert_eq!(prepare(dir.path(), true).is_ok(), is_a_run, "{text}");
+            assert_eq!(dir.path().join(MANIFEST).exists(), !is_a_run, "{text}");
+        };
+        check(r#"{"airmile": "0.1.0", "scenario": "busy-video", "files": []}"#, true);
+        check(r#"{"airmile": "0.1.0", "files": []}"#, false);
+        check(r#"{"name": "a web page", "icons": []}"#, false);
+        check("", false);
     }
 }

@@ -3,29 +3,27 @@
 
 mod capture;
 mod directory;
+mod manifest;
 pub mod reproduce;
 mod tables;
+mod writer;
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use airmile_decode::table::{
-    write_grants, write_rlc, write_transfer_truth, write_transfers, write_truth,
-};
 pub use airmile_emulate::Scenario;
-use airmile_emulate::{EmulatedTransfer, LinkTrace, Outcome, TraceFiles, library, named, run_into};
-use airmile_model::{Direction, Record};
+use airmile_emulate::{EmulatedTransfer, LinkTrace, Outcome, library, named, run_into};
+use airmile_model::Direction;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
-use crate::write::modem_log;
-use capture::Recorder;
-use directory::Files;
 pub use directory::LabFile;
+pub use manifest::{Clock, Lateness, Manifest, RealTime};
+pub use writer::RunWriter;
 
 /// A scenario that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -193,122 +191,28 @@ fn unknown(path: &Path) -> Error {
 /// It cannot be run, the directory holds something, or its files cannot be
 /// written.
 pub fn leave(scenario: &Scenario, dir: &Path, force: bool) -> Result<LabRun> {
-    let name = if scenario.name.is_empty() { "scenario" } else { &scenario.name };
+    let name = name_of(scenario);
     let cannot = |e| Error::Option(format!("scenario {name}: {e}"));
-    scenario.validate().map_err(cannot)?;
-    directory::prepare(dir, force)?;
-    let mut files = Files::new(dir);
-    let text = with_traces(scenario, &mut files)?.to_toml().map_err(cannot)?;
-    files.write(directory::SCENARIO, &|out| out.write_all(text.as_bytes()))?;
     let about = format!("airmile lab run, scenario {name}, seed {}", scenario.seed);
-    let mut recorder = Recorder::new(dir, about);
-    let outcome = run_into(scenario, &mut recorder).map_err(cannot)?;
-    files.add(recorder.finish()?);
+    let mut writer = RunWriter::create(scenario, dir, force, about)?;
+    let outcome = run_into(scenario, &mut writer).map_err(cannot)?;
     let mut counterfactuals = Vec::new();
     for n in 0..scenario.causes.len() {
         let without = scenario.without(n).map_err(cannot)?.with_choices(&outcome.choices);
         let other = run_into(&without, &mut ()).map_err(cannot)?;
         counterfactuals.extend(compare(&scenario.causes[n].label, &outcome, &other));
     }
-    write_records(&mut files, scenario, &recorder.records)?;
-    write_truth_tables(&mut files, scenario, &outcome, &recorder)?;
-    files.write("counterfactuals.csv", &|out| tables::counterfactuals(out, &counterfactuals))?;
-    files.write("app.jsonl", &|out| tables::app_log(out, &outcome.notes))?;
-    let mut run = LabRun {
-        scenario: name.to_owned(),
-        seed: scenario.seed,
-        dir: dir.to_owned(),
-        files: files.list()?,
-        transfers: all_transfers(&outcome).map(lab_transfer).collect(),
-        counterfactuals,
-        notes: notes(scenario),
-        warnings: warnings(scenario, &outcome),
-    };
-    files.write(directory::MANIFEST, &|out| write_manifest(out, &run))?;
-    run.files = files.list()?;
-    Ok(run)
+    writer.finish(scenario, &outcome, counterfactuals, Clock::Virtual)
 }
 
-/// Writes down what the directory is; nothing in it differs between two runs of
-/// the same scenario and seed.
-fn write_manifest(out: &mut dyn Write, run: &LabRun) -> std::io::Result<()> {
-    let LabRun { scenario, seed, files, notes, warnings, .. } = run;
-    let manifest = serde_json::json!({
-        "airmile": env!("CARGO_PKG_VERSION"),
-        "scenario": scenario,
-        "seed": seed,
-        "files": files,
-        "notes": notes,
-        "warnings": warnings,
-    });
-    serde_json::to_writer_pretty(&mut *out, &manifest)?;
-    out.write_all(b"\n")
-}
-
-/// The scenario with its link traces beside it, which are written.
-fn with_traces(scenario: &Scenario, files: &mut Files) -> Result<Scenario> {
-    let mut own = scenario.clone();
-    let [down, up] = directory::LINK_TRACES;
-    let mut write = |name: &str, trace: &Option<Arc<LinkTrace>>| match trace {
-        Some(trace) => {
-            files.write(name, &|out| out.write_all(trace.to_text().as_bytes()))?;
-            Ok(Some(name.to_owned()))
-        }
-        None => Ok(None),
-    };
-    let down = write(down, &scenario.link.dl_trace)?;
-    let up = write(up, &scenario.link.ul_trace)?;
-    own.link.trace = (down.is_some() || up.is_some()).then_some(TraceFiles { down, up });
-    Ok(own)
+/// What a scenario is called.
+fn name_of(scenario: &Scenario) -> &str {
+    if scenario.name.is_empty() { "scenario" } else { &scenario.name }
 }
 
 /// Transfers that ended, then those that had not.
 fn all_transfers(outcome: &Outcome) -> impl Iterator<Item = &EmulatedTransfer> {
     outcome.transfers.iter().chain(&outcome.unfinished)
-}
-
-fn lab_transfer(t: &EmulatedTransfer) -> LabTransfer {
-    LabTransfer {
-        id: t.transfer.id.clone(),
-        dir: t.dir,
-        bytes: t.transfer.bytes,
-        duration_ms: t.truth.duration_ms,
-        link_demand: t.link_demand(),
-        unfinished: t.transfer.unfinished,
-    }
-}
-
-fn notes(scenario: &Scenario) -> Vec<String> {
-    let mut out = Vec::new();
-    if scenario.cell.numerology > 0 {
-        out.push(
-            "no modem log: LTE's log messages cannot hold NR's slots; grants.csv and rlc.csv \
-             stand in its place"
-                .to_owned(),
-        );
-    }
-    out
-}
-
-fn warnings(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
-    let mut out = scenario.warnings();
-    let cut: Vec<&str> = outcome.unfinished.iter().map(|t| t.transfer.id.as_str()).collect();
-    // A few names are enough to know which.
-    let names = match cut.get(..3).filter(|_| cut.len() > 4) {
-        Some(first) => format!("{} and {} more", first.join(", "), cut.len() - 3),
-        None => cut.join(", "),
-    };
-    if outcome.transfers.is_empty() {
-        let begun = if cut.is_empty() { "none began".to_owned() } else { format!("cut: {names}") };
-        out.push(format!("no transfer ended within {} ms: {begun}", scenario.duration_ms));
-    } else if !cut.is_empty() {
-        out.push(format!(
-            "{} of {} transfers had not ended, their bytes are those so far: {names}",
-            cut.len(),
-            cut.len() + outcome.transfers.len()
-        ));
-    }
-    out
 }
 
 /// Each transfer with and without a cause.
@@ -328,52 +232,4 @@ fn compare(label: &str, with: &Outcome, without: &Outcome) -> Vec<Counterfactual
         }
     };
     all_transfers(with).map(pair).collect()
-}
-
-fn csv_io(result: std::result::Result<(), csv::Error>) -> std::io::Result<()> {
-    result.map_err(std::io::Error::other)
-}
-
-/// What the phone's modem logged. LTE's messages cannot hold NR's slots: those
-/// runs leave tables only.
-fn write_records(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Result<()> {
-    if scenario.cell.numerology == 0 {
-        let log = modem_log::write(records, &modem_log::Options::default())
-            .map_err(|e| Error::write(files.dir.join("modem.mi2log"), std::io::Error::other(e)))?;
-        files.write("modem.mi2log", &|out| out.write_all(&log))?;
-    }
-    let grants = || records.iter().filter_map(as_grant);
-    files.write("grants.csv", &|out| csv_io(write_grants(out, grants())))?;
-    let pdus = || records.iter().filter_map(as_rlc);
-    files.write("rlc.csv", &|out| csv_io(write_rlc(out, pdus())))
-}
-
-fn write_truth_tables(
-    files: &mut Files,
-    scenario: &Scenario,
-    outcome: &Outcome,
-    recorder: &Recorder,
-) -> Result<()> {
-    let transfers = || all_transfers(outcome).map(|t| &t.transfer);
-    files.write("transfers.csv", &|out| csv_io(write_transfers(out, transfers())))?;
-    let truths = || all_transfers(outcome).map(|t| &t.truth);
-    files.write("transfer_truth.csv", &|out| csv_io(write_transfer_truth(out, truths())))?;
-    let truth = &outcome.truth;
-    files.write("truth.csv", &|out| csv_io(write_truth(out, &truth.dl)))?;
-    files.write("ul_truth.csv", &|out| csv_io(write_truth(out, &truth.ul)))?;
-    files.write("cell_use.csv", &|out| tables::cell_use(out, outcome))?;
-    files.write("rrc.csv", &|out| tables::rrc(out, outcome))?;
-    files.write("drops.csv", &|out| tables::drops(out, &recorder.drops))?;
-    files.write("senders.csv", &|out| tables::senders(out, &recorder.senders))?;
-    files
-        .write("sender_events.jsonl", &|out| tables::sender_events(out, &recorder.sender_events))?;
-    files.write("causes.csv", &|out| tables::causes(out, scenario, outcome))
-}
-
-fn as_grant(record: &Record) -> Option<&airmile_model::Grant> {
-    if let Record::Grant(grant) = record { Some(grant) } else { None }
-}
-
-fn as_rlc(record: &Record) -> Option<&airmile_model::RlcPdu> {
-    if let Record::Rlc(pdu) = record { Some(pdu) } else { None }
 }

@@ -7,6 +7,7 @@ use airmile_emulate::tcp::{ConnectionEvent, Event, Limit};
 use airmile_emulate::{
     AppNote, Cause, DropPoint, Outcome, RrcState, Scenario, SenderPlace, SenderState,
 };
+use airmile_model::TtiIndex;
 use serde::Serialize;
 
 use super::Counterfactual;
@@ -178,8 +179,7 @@ pub(super) fn causes<'s>(
         to_us: i64,
         what: &'a str,
     }
-    let start_us =
-        airmile_emulate::EPOCH_NS / 1_000 + outcome.first_tti.0 * outcome.slot_ns / 1_000;
+    let start_us = (outcome.epoch_ns + outcome.first_tti.0 * outcome.slot_ns) / 1_000;
     let end_us = start_us + i64::from(outcome.n_tti) * outcome.slot_ns / 1_000;
     let at = |ms: u32| (start_us + i64::from(ms) * 1_000).min(end_us);
     let row = |cause: &'s Cause| {
@@ -187,6 +187,11 @@ pub(super) fn causes<'s>(
         Row { label, from_us: at(*from_ms), to_us: to_ms.map_or(end_us, at), what }
     };
     rows(out, ["label", "from_us", "to_us", "what"], scenario.causes.iter().map(row))
+}
+
+/// TTIs that began late in real time.
+pub(super) fn late_ttis(out: &mut dyn Write, late: &[(TtiIndex, u64)]) -> std::io::Result<()> {
+    rows(out, ["tti", "late_us"], late.iter().map(|(tti, late_us)| (tti.0, late_us)))
 }
 
 /// Durations with and without each cause.

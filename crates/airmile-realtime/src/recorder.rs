@@ -1,0 +1,101 @@
+//! What a run leaves, written by a thread of its own: a disk must not hold up
+//! the cell.
+
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use airmile::lab::RunWriter;
+use airmile_emulate::net::Packet;
+use airmile_emulate::{CapturePoint, DropPoint, Sink};
+use airmile_model::Record;
+
+use crate::error::{Attempt, Error, Result};
+
+/// Something that goes to a run's files.
+#[derive(Debug)]
+enum Event {
+    Record(Record),
+    Packet(i64, CapturePoint, Packet),
+    Dropped(i64, usize, DropPoint, Packet),
+}
+
+/// Takes what a run leaves to the thread that writes it, a TTI at a time.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    batch: Vec<Event>,
+    /// Absent where nothing is to be left.
+    out: Option<mpsc::Sender<Vec<Event>>>,
+}
+
+impl Feed {
+    /// One that keeps nothing.
+    pub(crate) const fn none() -> Self {
+        Self { batch: Vec::new(), out: None }
+    }
+
+    /// One into a run's files, and who gives them back when the feed has ended.
+    pub(crate) fn into(mut writer: RunWriter) -> Result<(Self, Recording)> {
+        let (out, batches) = mpsc::channel::<Vec<Event>>();
+        let write = move || {
+            for event in batches.into_iter().flatten() {
+                match event {
+                    Event::Record(record) => writer.record(record),
+                    Event::Packet(at_ns, point, packet) => writer.packet(at_ns, point, &packet),
+                    Event::Dropped(at_ns, user, point, packet) => {
+                        writer.dropped(at_ns, user, point, &packet);
+                    }
+                }
+            }
+            writer
+        };
+        let thread = thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(write)
+            .attempt(|| "cannot start the thread that writes".to_owned())?;
+        Ok((Self { batch: Vec::new(), out: Some(out) }, Recording(thread)))
+    }
+
+    /// Whether anything is kept.
+    pub(crate) const fn keeps(&self) -> bool {
+        self.out.is_some()
+    }
+
+    /// A TTI has ended.
+    pub(crate) fn flush(&mut self) {
+        if let Some(out) = self.out.as_ref().filter(|_| !self.batch.is_empty()) {
+            // The thread ends after us: its end of the channel is there.
+            let _ = out.send(std::mem::take(&mut self.batch));
+        }
+    }
+
+    fn push(&mut self, event: impl FnOnce() -> Event) {
+        if self.keeps() {
+            self.batch.push(event());
+        }
+    }
+}
+
+impl Sink for Feed {
+    fn record(&mut self, record: Record) {
+        self.push(|| Event::Record(record));
+    }
+
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+        self.push(|| Event::Packet(at_ns, point, packet.clone()));
+    }
+
+    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+        self.push(|| Event::Dropped(at_ns, user, point, packet.clone()));
+    }
+}
+
+/// The thread that writes.
+#[derive(Debug)]
+pub(crate) struct Recording(JoinHandle<RunWriter>);
+
+impl Recording {
+    /// The run's files, when all is written.
+    pub(crate) fn finish(self) -> Result<RunWriter> {
+        self.0.join().map_err(|_| Error::Thread("the recorder"))
+    }
+}
