@@ -35,6 +35,9 @@ pub(super) struct Assembler {
     run: Option<Activity>,
     /// Holes ahead: segment, first TTI, length.
     holes: VecDeque<(u32, i64, i64)>,
+    /// End of the holes passed. A hole is timed by when the log was written, and
+    /// what is written behind it reaches back into it.
+    hole_end: Option<i64>,
     paper: PaperRule,
 }
 
@@ -121,6 +124,7 @@ impl Assembler {
             self.close(last.saturating_add(1), by, UNSEEN_END, bursts);
         }
         self.paper.take_open();
+        self.hole_end = None;
         activities.extend(self.run.take());
     }
 
@@ -133,6 +137,14 @@ impl Assembler {
         self.segment = row.segment;
         self.numerology = row.numerology;
         self.take_holes(row.tti, bursts, activities);
+        // Between two rows of a hole nothing is known.
+        if let Some(last) = self.last_tti
+            && self.hole_end.is_some_and(|end| last < end)
+            && row.tti > last.saturating_add(1)
+        {
+            self.close(last.saturating_add(1), Bound::LogHole, UNSEEN_END, bursts);
+            self.paper.take_open();
+        }
         self.last_tti = Some(row.tti);
         if !row.has_grant {
             return;
@@ -170,6 +182,8 @@ impl Assembler {
             }
             self.holes.pop_front();
             if segment == self.segment {
+                let hole_end = tti.saturating_add(n_tti);
+                self.hole_end = Some(self.hole_end.map_or(hole_end, |end| end.max(hole_end)));
                 let end = self.last_tti.map_or(tti, |last| tti.max(last.saturating_add(1)));
                 self.close(end, Bound::LogHole, UNSEEN_END, bursts);
                 self.paper.take_open();

@@ -173,6 +173,23 @@ fn a_handover_ends_a_burst_as_unknown() {
 }
 
 #[test]
+fn what_reaches_back_into_a_hole_is_not_joined_over_it() {
+    // What was written behind the hole covers some of its TTIs.
+    let hole = Hole { at: None, position: at(0, 13), n_tti: 50, why: "test" };
+    check(
+        &[
+            hole.into(),
+            block(14, 0, 1_000, 0).into(),
+            block(40, 1, 1_000, 0).into(),
+            block(41, 2, 1_000, 0).into(),
+            block(70, 3, 1_000, 0).into(),
+            block(72, 4, 1_000, 500).into(),
+        ],
+        &[(14, 15, Bound::LogHole), (40, 42, Bound::LogHole), (70, 72, Bound::Padding)],
+    );
+}
+
+#[test]
 fn a_hole_is_unknown_and_not_contention() {
     let hole = Hole { at: None, position: at(0, 13), n_tti: 50, why: "test" };
     let records: Vec<Record> = vec![
