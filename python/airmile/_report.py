@@ -426,7 +426,7 @@ class LabRun(Report):
     @property
     def files(self) -> list[Path]:
         """All files of the run, the truth among them."""
-        return [self.dir / name for name in self.to_dict()["files"]]
+        return [self.dir / file["name"] for file in self.to_dict()["files"]]
 
     @property
     def transfers(self) -> Table:
