@@ -15,7 +15,7 @@ pub fn to_py(error: Error) -> PyErr {
             Error::Write { path, source } => system(py, "AirmileOutputError", path, source, &text),
             Error::Unusable { .. } | Error::Table { .. } => raise(py, "AirmileFormatError", &text),
             Error::NothingToAnalyse(_) => raise(py, "AirmileNoDataError", &text),
-            Error::Option(_) => raise(py, "AirmileOptionError", &text),
+            Error::Option(_) | Error::NoScenario { .. } => raise(py, "AirmileOptionError", &text),
             Error::Parquet { .. } | Error::Arrow { .. } => raise(py, "AirmileOutputError", &text),
         };
         raised.unwrap_or_else(|failed| failed)

@@ -40,6 +40,14 @@ pub enum Error {
     /// None of the inputs hold what the command needs.
     #[error("{0}")]
     NothingToAnalyse(String),
+    /// No scenario has this name, and there is no such file.
+    #[error("{}: no scenario has this name, and there is no such file; there are {}", name, known.join(", "))]
+    NoScenario {
+        /// The name that was given.
+        name: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
+    },
     /// An option's value makes no sense.
     #[error("{0}")]
     Option(String),

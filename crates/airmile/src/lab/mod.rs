@@ -146,7 +146,8 @@ pub fn load(name: &str) -> Result<Scenario> {
         return Err(Error::Unusable { path: path.to_owned(), what });
     }
     if !path.is_file() {
-        return Err(unknown(path));
+        let known = library().iter().map(|s| s.name).collect();
+        return Err(Error::NoScenario { name: name.to_owned(), known });
     }
     let text = std::fs::read_to_string(path).map_err(|e| Error::read(path, e))?;
     let unusable = |what: String| Error::Unusable { path: path.to_owned(), what };
@@ -174,15 +175,6 @@ fn read_trace(path: &Path) -> Result<Arc<LinkTrace>> {
     let trace = LinkTrace::parse(&text)
         .map_err(|e| unusable(format!("is no link trace (Mahimahi): {e}")))?;
     Ok(Arc::new(trace))
-}
-
-fn unknown(path: &Path) -> Error {
-    let names: Vec<&str> = library().iter().map(|s| s.name).collect();
-    let what = format!(
-        "no scenario has this name, and there is no such file; there are {}",
-        names.join(", ")
-    );
-    Error::Unusable { path: path.to_owned(), what }
 }
 
 /// Runs a scenario and leaves its files; `force` replaces a former run.
