@@ -1,4 +1,5 @@
 // What the browser tests share: the command, its samples, a browser without a network.
+import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -62,4 +63,43 @@ export async function open(browser, file, options = {}) {
   await page.goto(`file://${file}`);
   await page.waitForSelector("html[data-ready]", { timeout: 60_000 });
   return { page, seen, context };
+}
+
+/**
+ * Named checks, each on a freshly opened page that asks for nothing and logs
+ * nothing. `end` closes the browser and exits, with 1 if a check failed.
+ */
+export async function suite(file) {
+  const browser = await launch();
+  let failed = 0;
+  const check = async (name, options, body) => {
+    const { page, seen, context } = await open(browser, file, options);
+    try {
+      await body(page);
+      assert.deepEqual(seen.console, [], "console");
+      assert.deepEqual(seen.requests, [], "requests");
+      console.log(`ok      ${name}`);
+    } catch (error) {
+      failed++;
+      console.log(`FAILED  ${name}\n${error.stack}`);
+    }
+    await context.close();
+  };
+  const end = async () => {
+    await browser.close();
+    process.exit(failed > 0 ? 1 : 0);
+  };
+  return { check, end };
+}
+
+/** The text of an element of an id, and a wait until it says something else than before. */
+export function textOf(id) {
+  const text = (page) => page.locator(`#${id}`).textContent();
+  const changes = (page, before) =>
+    page.waitForFunction(
+      ([of, old]) => document.getElementById(of)?.textContent !== old,
+      [id, before],
+      { timeout: 10_000 },
+    );
+  return { text, changes };
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { airmile, launch, open, run, skipWithoutBrowser, workDir } from "./browser.mjs";
+import { airmile, run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
 
 skipWithoutBrowser("test-browser");
 const dir = workDir();
@@ -12,33 +12,10 @@ const file = join(dir, "report.html");
 run("diagnose", log, "--html", file, "-q");
 const answer = JSON.parse(execFileSync(airmile, ["diagnose", log, "--json", "-q"], { encoding: "utf8" }));
 
-const browser = await launch();
-let failed = 0;
-/** A named check on a freshly opened report. */
-async function check(name, options, body) {
-  const { page, seen, context } = await open(browser, file, options);
-  try {
-    await body(page);
-    assert.deepEqual(seen.console, [], "console");
-    assert.deepEqual(seen.requests, [], "requests");
-    console.log(`ok      ${name}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAILED  ${name}\n${error.stack}`);
-  }
-  await context.close();
-}
-
-const summary = (page) => page.locator("#timeline-summary").textContent();
+const { check, end } = await suite(file);
+const { text: summary, changes } = textOf("timeline-summary");
 const background = (page) =>
   page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-/** Waits until the summary says something else than before. */
-const changes = (page, before) =>
-  page.waitForFunction(
-    (old) => document.getElementById("timeline-summary")?.textContent !== old,
-    before,
-    { timeout: 10_000 },
-  );
 
 await check("the verdict is first", {}, async (page) => {
   assert.equal(await page.locator(".says").textContent(), answer.session.says);
@@ -154,5 +131,4 @@ await check("it prints", {}, async (page) => {
   assert.ok((await page.pdf({ format: "A4" })).length > 10_000);
 });
 
-await browser.close();
-process.exit(failed > 0 ? 1 : 0);
+await end();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { airmile, launch, open, run, skipWithoutBrowser, workDir } from "./browser.mjs";
+import { airmile, run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
 
 skipWithoutBrowser("test-browser");
 const dir = workDir();
@@ -12,31 +12,8 @@ const file = join(dir, "study.html");
 run("packets", capture, "--html", file, "-q");
 const answer = JSON.parse(execFileSync(airmile, ["packets", capture, "--json", "-q"], { encoding: "utf8" }));
 
-const browser = await launch();
-let failed = 0;
-/** A named check on a freshly opened study. */
-async function check(name, options, body) {
-  const { page, seen, context } = await open(browser, file, options);
-  try {
-    await body(page);
-    assert.deepEqual(seen.console, [], "console");
-    assert.deepEqual(seen.requests, [], "requests");
-    console.log(`ok      ${name}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAILED  ${name}\n${error.stack}`);
-  }
-  await context.close();
-}
-
-const summary = (page) => page.locator("#flow-summary").textContent();
-/** Waits until the summary of the flow says something else than before. */
-const changes = (page, before) =>
-  page.waitForFunction(
-    (old) => document.getElementById("flow-summary")?.textContent !== old,
-    before,
-    { timeout: 10_000 },
-  );
+const { check, end } = await suite(file);
+const { text: summary, changes } = textOf("flow-summary");
 
 await check("what is notable is first, with what to do", {}, async (page) => {
   assert.match(await page.locator("#headline .says").textContent(), /sent again|slow start|queue/);
@@ -154,5 +131,4 @@ await check("it prints", {}, async (page) => {
   assert.ok((await page.pdf({ format: "A4" })).length > 10_000);
 });
 
-await browser.close();
-process.exit(failed > 0 ? 1 : 0);
+await end();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { around, countIn, firstAt, lastBefore, mostIn, offsets, windowEdge } from "../src/data/sequence";
+import { firstFrom } from "../src/data/lines";
+import { around, countIn, lastBefore, mostIn, offsets, windowEdge } from "../src/data/sequence";
 import { bounds, decades, staircase, tickLabel, valueLabel } from "../src/figures/curves";
 import { cellEdge } from "../src/figures/density";
 import { leftOut, merged, readout, summary } from "../src/figures/flow_viewer";
@@ -61,7 +62,7 @@ const flow: FlowPlot = {
 describe("a flow's lines", () => {
   it("are found by time", () => {
     const at = [10, 20, 30];
-    expect([5, 10, 15, 31].map((t) => firstAt(at, t))).toEqual([0, 0, 1, 3]);
+    expect([5, 10, 15, 31].map((t) => firstFrom(at, t))).toEqual([0, 0, 1, 3]);
     expect([5, 10, 15, 31].map((t) => lastBefore(at, t))).toEqual([-1, 0, 0, 2]);
     expect(around(at, 12, 18)).toEqual([0, 2]);
     expect(around([], 0, 1)).toEqual([0, 0]);

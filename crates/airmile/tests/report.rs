@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
-use std::io::Read;
+mod page;
 
 use airmile::write::report::write_html;
 use airmile::{Document, Inputs, Progress, RadioOptions, Report, diagnose, report};
-use flate2::read::GzDecoder;
+use page::unpacked;
 use serde_json::Value;
 
 /// Grants as a table: two transfers, a pause between them.
@@ -41,23 +41,7 @@ fn json(html: &str, id: &str) -> Value {
 }
 
 fn array(html: &str, name: &str) -> Vec<u8> {
-    let text = element(html, &format!("array-{name}"));
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => c - b'A',
-        b'a'..=b'z' => c - b'a' + 26,
-        b'0'..=b'9' => c - b'0' + 52,
-        b'+' => 62,
-        _ => 63,
-    };
-    let mut packed = Vec::new();
-    for four in text.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits = four.iter().fold(0_u32, |bits, c| bits << 6 | u32::from(digit(*c)));
-        let bits = bits << (6 * (4 - four.len()));
-        packed.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
-    }
-    let mut out = Vec::new();
-    GzDecoder::new(packed.as_slice()).read_to_end(&mut out).unwrap();
-    out
+    unpacked(element(html, &format!("array-{name}")))
 }
 
 #[test]

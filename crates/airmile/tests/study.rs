@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
+mod page;
+
 use std::path::{Path, PathBuf};
 
 use airmile::packets::{FlowPlot, Plot};
 use airmile::write::study::write_html;
 use airmile::{Document, FlowName, PacketOptions, Progress, Study, study, study_page};
+
+use page::unpacked;
 
 const SYN: u8 = 2;
 const ACK: u8 = 16;
@@ -230,26 +234,6 @@ fn the_page_holds_the_document_and_asks_nothing_of_a_network() {
         assert!(!lower.contains(outside), "{outside}");
     }
     assert!(!page.contains("<b>") && page.contains("&lt;b&gt;.pcap - airmile</title>"));
-}
-
-fn unpacked(base64: &str) -> Vec<u8> {
-    use std::io::Read;
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => c - b'A',
-        b'a'..=b'z' => c - b'a' + 26,
-        b'0'..=b'9' => c - b'0' + 52,
-        b'+' => 62,
-        _ => 63,
-    };
-    let mut packed = Vec::new();
-    for four in base64.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits = four.iter().fold(0_u32, |bits, c| bits << 6 | u32::from(digit(*c)));
-        let bits = bits << (6 * (4 - four.len()));
-        packed.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
-    }
-    let mut out = Vec::new();
-    flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut out).unwrap();
-    out
 }
 
 #[test]

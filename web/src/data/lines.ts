@@ -5,8 +5,8 @@ export interface Thinned {
   y: (number | null)[];
 }
 
-/** The first index with `at[i] >= t`. */
-export function firstFrom(at: Uint32Array, t: number): number {
+/** The first index with `at[i] >= t`; `at` ascends. */
+export function firstFrom(at: ArrayLike<number>, t: number): number {
   let low = 0;
   let high = at.length;
   while (low < high) {

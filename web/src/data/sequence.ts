@@ -1,30 +1,19 @@
 /** A flow's lines as the plots need them: what lies in a span of time. */
 
 import type { EventLine, FlowPlot } from "../generated/study";
+import { firstFrom } from "./lines";
 
 /** Units of a flow's time axis in ms; `View` goes no closer than 20 of them. */
 export const UNIT_MS = 0.1;
 
-/** The first index with `at[i] >= t`; `at` ascends. */
-export function firstAt(at: number[], t: number): number {
-  let low = 0;
-  let high = at.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((at[middle] as number) < t) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 /** Indexes of `[from, to]`, with one more on each side, so that lines reach the edges. */
 export function around(at: number[], from: number, to: number): [number, number] {
-  return [Math.max(0, firstAt(at, from) - 1), Math.min(at.length, firstAt(at, to) + 1)];
+  return [Math.max(0, firstFrom(at, from) - 1), Math.min(at.length, firstFrom(at, to) + 1)];
 }
 
 /** The last index with `at[i] <= t`, or -1. */
 export function lastBefore(at: number[], t: number): number {
-  const i = firstAt(at, t);
+  const i = firstFrom(at, t);
   return at[i] === t ? i : i - 1;
 }
 
@@ -45,15 +34,15 @@ export function offsets(flow: FlowPlot, from: number, to: number): Extent {
     most = Math.max(most, high);
   };
   const { data, acks } = flow;
-  for (let i = firstAt(data.to_ms, from); i < data.from_ms.length; i++) {
+  for (let i = firstFrom(data.to_ms, from); i < data.from_ms.length; i++) {
     if ((data.from_ms[i] as number) > to) break;
     take(data.from_bytes[i] as number, data.to_bytes[i] as number);
   }
   const [first, end] = around(acks.at_ms, from, to);
   for (let i = first; i < end; i++) take(acks.acked_bytes[i] as number, acks.acked_bytes[i] as number);
   for (const line of flow.events) {
-    const last = firstAt(line.at_ms, to);
-    for (let i = firstAt(line.at_ms, from); i < last; i++) {
+    const last = firstFrom(line.at_ms, to);
+    for (let i = firstFrom(line.at_ms, from); i < last; i++) {
       take(line.from_bytes[i] as number, line.to_bytes[i] as number);
     }
   }
@@ -74,8 +63,8 @@ export function windowEdge(flow: FlowPlot, i: number): number | null {
 /** Events of a line in a span, merged ones by their count. */
 export function countIn(line: EventLine, from: number, to: number): number {
   let n = 0;
-  const last = firstAt(line.at_ms, to + 1e-6);
-  for (let i = firstAt(line.at_ms, from); i < last; i++) n += line.n[i] as number;
+  const last = firstFrom(line.at_ms, to + 1e-6);
+  for (let i = firstFrom(line.at_ms, from); i < last; i++) n += line.n[i] as number;
   return n;
 }
 

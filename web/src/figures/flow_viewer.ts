@@ -1,7 +1,8 @@
 /** The flow viewer: pick a flow, see it over time, zoom to what went wrong. */
 
 import { around as room, View, type Range } from "../view";
-import { countIn, firstAt, lastBefore, UNIT_MS, windowEdge } from "../data/sequence";
+import { firstFrom } from "../data/lines";
+import { countIn, lastBefore, UNIT_MS, windowEdge } from "../data/sequence";
 import { append, h, section } from "../dom";
 import { bitrate, bytes, count, dateTime, duration, elapsed, percent, plural, words } from "../format";
 import type { FlowPlot, StudyDocument } from "../generated/study";
@@ -248,7 +249,7 @@ export function readout(flow: FlowPlot, ms: number): string {
   if (rtt >= 0) parts.push(`RTT ${duration(flow.rtt.most[rtt] as number)}`);
   let near: { name: string; apart: number } | null = null;
   for (const line of flow.events) {
-    for (const i of [firstAt(line.at_ms, ms) - 1, firstAt(line.at_ms, ms)]) {
+    for (const i of [firstFrom(line.at_ms, ms) - 1, firstFrom(line.at_ms, ms)]) {
       const at = line.at_ms[i];
       if (at === undefined) continue;
       const apart = Math.abs(at - ms);

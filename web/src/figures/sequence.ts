@@ -4,7 +4,8 @@
  */
 
 import uPlot from "uplot";
-import { around, firstAt, offsets, UNIT_MS, windowEdge } from "../data/sequence";
+import { firstFrom } from "../data/lines";
+import { around, offsets, UNIT_MS, windowEdge } from "../data/sequence";
 import type { FlowPlot } from "../generated/study";
 import { onTheme, colour } from "../theme";
 import type { Range, View } from "../view";
@@ -160,7 +161,7 @@ function data(brush: Brush, flow: FlowPlot): void {
   ctx.strokeStyle = colour("prb");
   ctx.lineWidth = 2 * density;
   ctx.beginPath();
-  for (let i = firstAt(to_ms, brush.from); i < from_ms.length; i++) {
+  for (let i = firstFrom(to_ms, brush.from); i < from_ms.length; i++) {
     if ((from_ms[i] as number) > brush.to) break;
     const low = y(from_bytes[i] as number);
     const high = y(to_bytes[i] as number);
@@ -196,9 +197,9 @@ function marks(brush: Brush, line: FlowPlot["events"][number]): void {
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
   ctx.lineWidth = 1.5 * density;
-  const last = firstAt(line.at_ms, brush.to + 1e-6);
+  const last = firstFrom(line.at_ms, brush.to + 1e-6);
   let drawn = -Infinity;
-  for (let i = firstAt(line.at_ms, brush.from); i < last; i++) {
+  for (let i = firstFrom(line.at_ms, brush.from); i < last; i++) {
     const px = x(line.at_ms[i] as number);
     const low = y(line.from_bytes[i] as number);
     const high = y(line.to_bytes[i] as number);
