@@ -3,6 +3,7 @@
 //! Pure state machines: records go in, findings come out; no file, socket,
 //! thread or clock. The three verbs are `push`, `poll` and `finish`.
 //!
+//! - [`attribute`]: which cause each moment of a transfer went to.
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
 //! - [`detect`]: transfers from the allocation alone, where none are given.
 //! - [`distribution`]: quantiles in little memory.
@@ -15,6 +16,7 @@
 //! - [`uplink`]: the same of the uplink, from the phone's own buffer.
 
 mod app;
+pub mod attribute;
 pub mod burst;
 pub mod detect;
 pub mod distribution;

@@ -127,10 +127,10 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
 
 const fn colour(verdict: Verdict) -> Color {
     match verdict {
-        Verdict::Radio => Color::Red,
-        Verdict::NotRadio => Color::Green,
+        Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal => Color::Red,
         Verdict::Mixed => Color::Yellow,
         Verdict::Unknown => Color::Reset,
+        _ => Color::Green,
     }
 }
 

@@ -51,7 +51,39 @@ named_enum! {
 }
 
 named_enum! {
-    /// Who the bottleneck was. The names of causes are those of the diagnosis.
+    /// What a millisecond of a transfer went to. In order of precedence.
+    Cause {
+        /// The downlink queue was not empty, and others held the cell.
+        RadioContention = "radio_contention",
+        /// The downlink queue was not empty, and this phone held the cell.
+        RadioSignal = "radio_signal",
+        /// A window that was reset after idle time grows again (RFC 5681, 4.1).
+        SlowStartRestart = "slow_start_restart",
+        /// A timeout behind duplicate ACKs, and the slow start after it.
+        UndesiredSlowStart = "undesired_slow_start",
+        /// The connection's own start.
+        FirstSlowStart = "first_slow_start",
+        /// The receiver's window was full.
+        ReceiveWindow = "receive_window",
+        /// Server or application: nothing to send, thinking, pacing.
+        SenderLimited = "sender_limited",
+        /// A slower link before the radio.
+        Wireline = "wireline",
+        /// Sent again what the radio lost.
+        LossRecoveryRadio = "loss_recovery_radio",
+        /// Sent again what a full queue lost.
+        LossRecoveryCongestion = "loss_recovery_congestion",
+        /// Before the first byte: promotion, DNS, handshake, request.
+        Setup = "setup",
+        /// Requests and ACKs waited behind the phone's own upload.
+        UplinkQueue = "uplink_queue",
+        /// The evidence does not tell.
+        Unknown = "unknown",
+    }
+}
+
+named_enum! {
+    /// Who the bottleneck was. The names of causes are those of [`Cause`].
     Verdict {
         /// The downlink.
         Radio = "radio",
@@ -59,8 +91,52 @@ named_enum! {
         NotRadio = "not_radio",
         /// The downlink for a part of the time.
         Mixed = "mixed",
+        /// [`Cause::RadioContention`].
+        RadioContention = "radio_contention",
+        /// [`Cause::RadioSignal`].
+        RadioSignal = "radio_signal",
+        /// [`Cause::SlowStartRestart`].
+        SlowStartRestart = "slow_start_restart",
+        /// [`Cause::UndesiredSlowStart`].
+        UndesiredSlowStart = "undesired_slow_start",
+        /// [`Cause::FirstSlowStart`].
+        FirstSlowStart = "first_slow_start",
+        /// [`Cause::ReceiveWindow`].
+        ReceiveWindow = "receive_window",
+        /// [`Cause::SenderLimited`].
+        SenderLimited = "sender_limited",
+        /// [`Cause::Wireline`].
+        Wireline = "wireline",
+        /// [`Cause::LossRecoveryRadio`].
+        LossRecoveryRadio = "loss_recovery_radio",
+        /// [`Cause::LossRecoveryCongestion`].
+        LossRecoveryCongestion = "loss_recovery_congestion",
+        /// [`Cause::Setup`].
+        Setup = "setup",
+        /// [`Cause::UplinkQueue`].
+        UplinkQueue = "uplink_queue",
         /// The evidence does not tell.
         Unknown = "unknown",
+    }
+}
+
+impl From<Cause> for Verdict {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::RadioContention => Self::RadioContention,
+            Cause::RadioSignal => Self::RadioSignal,
+            Cause::SlowStartRestart => Self::SlowStartRestart,
+            Cause::UndesiredSlowStart => Self::UndesiredSlowStart,
+            Cause::FirstSlowStart => Self::FirstSlowStart,
+            Cause::ReceiveWindow => Self::ReceiveWindow,
+            Cause::SenderLimited => Self::SenderLimited,
+            Cause::Wireline => Self::Wireline,
+            Cause::LossRecoveryRadio => Self::LossRecoveryRadio,
+            Cause::LossRecoveryCongestion => Self::LossRecoveryCongestion,
+            Cause::Setup => Self::Setup,
+            Cause::UplinkQueue => Self::UplinkQueue,
+            Cause::Unknown => Self::Unknown,
+        }
     }
 }
 

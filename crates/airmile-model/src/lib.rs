@@ -20,7 +20,7 @@ pub mod transfer;
 pub mod tti;
 pub mod window;
 
-pub use finding::{Bound, Burst, Evidence, TransferFinding, Verdict, VerdictThresholds};
+pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};
 pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};
 pub use records::{

@@ -8,12 +8,13 @@
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
 //! transfers, for looking into errors; `--load` measures the cell load alone,
-//! `--packets` the packet study, `--senders` what it tells of senders, `--peers` that study beside tshark and tcptrace.
+//! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names, `--peers` that study beside tshark and tcptrace.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
 mod bars;
 mod capture;
+mod causes;
 mod emulated;
 mod load;
 mod packets;
@@ -53,11 +54,21 @@ fn main() -> anyhow::Result<ExitCode> {
             let met = senders::measure()?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        [flag] if flag == "--causes" => {
+            let met = causes::measure(30)?;
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        [flag, runs] if flag == "--causes" => {
+            let met = causes::measure(runs.parse().context("--causes takes a number")?)?;
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         [flag] if flag == "--peers" => {
             let met = peers::measure(&shared())? != Some(false);
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        _ => bail!("no arguments, --load, --packets, --senders, --peers, or --series N"),
+        _ => bail!(
+            "no arguments, --load, --packets, --senders, --causes [N], --peers, or --series N"
+        ),
     }
     let met = [
         emulated_cells()?,

@@ -6,20 +6,20 @@ import { h } from "../dom";
 import { bitrate, percent, plural } from "../format";
 import { colour } from "../theme";
 import { draw, figureFrame, namedAxis, shareAxis } from "./plot";
-import { VERDICT_WORDS, type Verdict } from "./verdict";
+import { family } from "./verdict";
 
 const RADIUS = 5;
 
 interface Point {
   demand: number;
   mbps: number;
-  verdict: Verdict;
+  family: ReturnType<typeof family>;
 }
 
 export function points(transfers: TransferDiagnosis[]): Point[] {
   return transfers.flatMap((t) =>
     typeof t.link_demand === "number" && typeof t.link_throughput_bps === "number"
-      ? [{ demand: t.link_demand, mbps: t.link_throughput_bps / 1e6, verdict: t.verdict }]
+      ? [{ demand: t.link_demand, mbps: t.link_throughput_bps / 1e6, family: family(t.verdict) }]
       : [],
   );
 }
@@ -28,13 +28,13 @@ export function scatterFigure(document: DiagnoseDocument): HTMLElement | null {
   const all = points(document.transfers).sort((a, b) => a.mbps - b.mbps);
   if (all.length === 0) return null;
   const box = h("div", { class: "plot", "aria-hidden": "true" });
-  const verdicts = (Object.keys(VERDICT_WORDS) as Verdict[]).filter((verdict) =>
-    all.some((p) => p.verdict === verdict),
+  const families = (["radio", "not_radio", "mixed", "unknown"] as const).filter((one) =>
+    all.some((p) => p.family === one),
   );
   const legend = h("ul", { class: "legend" });
-  for (const verdict of verdicts) {
-    const mark = h("span", { class: `mark ${verdict}` });
-    legend.append(h("li", { class: `badge ${verdict}` }, mark, VERDICT_WORDS[verdict]));
+  for (const one of families) {
+    const mark = h("span", { class: "mark" });
+    legend.append(h("li", { class: `badge ${one}` }, mark, one.replaceAll("_", " ")));
   }
   const demands = all.map((p) => p.demand).sort((a, b) => a - b);
   const middle = demands[Math.floor(demands.length / 2)] ?? 0;
@@ -69,13 +69,13 @@ function drawPoint(plot: uPlot, point: Point): void {
   const x = plot.valToPos(point.mbps, "x", true);
   const y = plot.valToPos(point.demand, "y", true);
   ctx.save();
-  ctx.fillStyle = colour(point.verdict.replace("_", "-"));
+  ctx.fillStyle = colour(point.family.replace("_", "-"));
   ctx.strokeStyle = colour("surface");
   ctx.lineWidth = 1;
   ctx.beginPath();
-  if (point.verdict === "radio") {
+  if (point.family === "radio") {
     ctx.rect(x - r, y - r, 2 * r, 2 * r);
-  } else if (point.verdict === "mixed") {
+  } else if (point.family === "mixed") {
     ctx.moveTo(x, y - r * 1.3);
     ctx.lineTo(x + r * 1.3, y);
     ctx.lineTo(x, y + r * 1.3);

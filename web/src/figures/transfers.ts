@@ -3,7 +3,7 @@
 import type { DiagnoseDocument, EvidenceItem, TransferDiagnosis } from "../generated/diagnose";
 import { h, section } from "../dom";
 import { bitrate, bytes, DASH, duration, orDash, percent, timeOfDay, words } from "../format";
-import { badge } from "./verdict";
+import { badge, family } from "./verdict";
 
 /** Explained at once; more on demand. */
 const EXPLAINED = 4;
@@ -45,7 +45,10 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   for (const item of transfer.evidence) evidence.append(h("li", {}, link(item, transfer, locate)));
   if (typeof transfer.counterfactual_ms === "number") {
     const took = duration(transfer.counterfactual_ms);
-    evidence.append(h("li", {}, `had its data been there in time, it would have taken ${took}, at the rate inside bursts`));
+    const without = transfer.counterfactual_of
+      ? `without ${words(transfer.counterfactual_of)} it would have taken ${took}`
+      : `had its data been there in time, it would have taken ${took}, at the rate inside bursts`;
+    evidence.append(h("li", {}, without));
   }
   const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
   if (transfer.verdict !== "unknown") {
@@ -53,7 +56,7 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   }
   return h(
     "article",
-    { class: `card ${transfer.verdict}` },
+    { class: `card ${family(transfer.verdict)}` },
     title,
     h("p", { class: "note" }, facts.join(" · ")),
     sharesBar(transfer),
@@ -78,11 +81,13 @@ export function orderedShares(transfer: TransferDiagnosis): [string, number][] {
     cause.startsWith("radio") ? 0 : cause === "unknown" ? 2 : 1;
   return Object.entries(transfer.shares)
     .filter(([, ms]) => ms > 0)
-    .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b));
+    .sort(([a, most], [b, ms]) => rank(a) - rank(b) || ms - most || a.localeCompare(b));
 }
 
 const CAUSE_WORDS: Record<string, string> = {
   radio: "data waited for the radio",
+  radio_contention: "radio: others held the cell",
+  radio_signal: "radio: this phone held the cell",
   not_radio: "queue empty",
   unknown: "unknown",
 };
@@ -104,16 +109,22 @@ function sharesBar(transfer: TransferDiagnosis): HTMLElement {
 
 /** The columns of the transfers table. */
 export function transferRow(transfer: TransferDiagnosis): string[] {
-  const ms = (cause: string): string => orDash(transfer.shares[cause], (v) => v.toFixed(0));
+  const shares = transfer.throughput_time_ms === null ? [] : Object.entries(transfer.shares);
+  const ms = (is: (cause: string) => boolean): string => {
+    const found = shares.filter(([cause]) => is(cause));
+    return found.length > 0 ? found.reduce((sum, [, v]) => sum + v, 0).toFixed(0) : DASH;
+  };
+  const radio = (cause: string): boolean => cause.startsWith("radio");
+  const unknown = (cause: string): boolean => cause === "unknown";
   return [
     transfer.id,
     transfer.dir,
     orDash(transfer.start_us, timeOfDay),
     transfer.duration_ms.toFixed(0),
     orDash(transfer.bytes, bytes),
-    ms("radio"),
-    ms("not_radio"),
-    ms("unknown"),
+    ms(radio),
+    ms((cause) => !radio(cause) && !unknown(cause)),
+    ms(unknown),
     orDash(transfer.link_demand, (demand) => percent(demand, 1)),
     orDash(transfer.link_throughput_bps, bitrate),
     words(transfer.verdict),

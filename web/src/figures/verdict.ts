@@ -6,17 +6,16 @@ import { bytes, dateTime, duration, orDash, percent, plural } from "../format";
 
 export type Verdict = TransferDiagnosis["verdict"];
 
-export const VERDICT_WORDS: Record<Verdict, string> = {
-  radio: "radio",
-  not_radio: "not radio",
-  mixed: "mixed",
-  unknown: "unknown",
-};
+/** What a verdict is drawn as: the radio, something else, both, or unknown. */
+export function family(verdict: Verdict): "radio" | "not_radio" | "mixed" | "unknown" {
+  if (verdict === "mixed" || verdict === "unknown") return verdict;
+  return verdict.startsWith("radio") ? "radio" : "not_radio";
+}
 
 /** A verdict in words, with a mark whose shape tells it apart without colour. */
 export function badge(verdict: Verdict): HTMLElement {
   const mark = h("span", { class: "mark", "aria-hidden": "true" });
-  return h("span", { class: `badge ${verdict}` }, mark, VERDICT_WORDS[verdict]);
+  return h("span", { class: `badge ${family(verdict)}` }, mark, verdict.replaceAll("_", " "));
 }
 
 export function verdictHeader(document: DiagnoseDocument): HTMLElement {
@@ -38,7 +37,7 @@ export function verdictHeader(document: DiagnoseDocument): HTMLElement {
   }
   return h(
     "section",
-    { class: `verdict ${session.verdict}`, id: "verdict", "aria-label": "Verdict" },
+    { class: `verdict ${family(session.verdict)}`, id: "verdict", "aria-label": "Verdict" },
     h("p", { class: "says" }, session.says),
     list,
   );

@@ -4,6 +4,23 @@
  * Which way the data goes.
  */
 export type Direction = "dl" | "ul";
+/**
+ * What a millisecond of a transfer went to. In order of precedence.
+ */
+export type Cause =
+  | "radio_contention"
+  | "radio_signal"
+  | "slow_start_restart"
+  | "undesired_slow_start"
+  | "first_slow_start"
+  | "receive_window"
+  | "sender_limited"
+  | "wireline"
+  | "loss_recovery_radio"
+  | "loss_recovery_congestion"
+  | "setup"
+  | "uplink_queue"
+  | "unknown";
 
 /**
  * A document as it goes out.
@@ -55,7 +72,23 @@ export interface SessionVerdict {
   /**
    * Who the bottleneck was.
    */
-  verdict: "radio" | "not_radio" | "mixed" | "unknown";
+  verdict:
+    | "radio"
+    | "not_radio"
+    | "mixed"
+    | "radio_contention"
+    | "radio_signal"
+    | "slow_start_restart"
+    | "undesired_slow_start"
+    | "first_slow_start"
+    | "receive_window"
+    | "sender_limited"
+    | "wireline"
+    | "loss_recovery_radio"
+    | "loss_recovery_congestion"
+    | "setup"
+    | "uplink_queue"
+    | "unknown";
   /**
    * How sure that is, 0 to 1.
    */
@@ -68,6 +101,12 @@ export interface SessionVerdict {
    * Link demand of all of them together.
    */
   link_demand?: number | null;
+  /**
+   * Time in ms by cause, all of them together; empty without captures.
+   */
+  shares: {
+    [k: string]: number;
+  };
   /**
    * The verdict in a sentence.
    */
@@ -84,7 +123,23 @@ export interface TransferDiagnosis {
   /**
    * Who the bottleneck was.
    */
-  verdict: "radio" | "not_radio" | "mixed" | "unknown";
+  verdict:
+    | "radio"
+    | "not_radio"
+    | "mixed"
+    | "radio_contention"
+    | "radio_signal"
+    | "slow_start_restart"
+    | "undesired_slow_start"
+    | "first_slow_start"
+    | "receive_window"
+    | "sender_limited"
+    | "wireline"
+    | "loss_recovery_radio"
+    | "loss_recovery_congestion"
+    | "setup"
+    | "uplink_queue"
+    | "unknown";
   /**
    * How sure that is, 0 to 1.
    */
@@ -96,9 +151,22 @@ export interface TransferDiagnosis {
     [k: string]: number;
   };
   /**
-   * What it would have taken without the leading cause, in ms.
+   * The cause with the largest share, as the verdict leaves them; null without captures.
+   */
+  leading?: Cause | null;
+  /**
+   * That share, 0 to 1.
+   */
+  leading_share?: number | null;
+  /**
+   * What it would have taken without that cause, in ms; with a shared verdict,
+   * without the leading cause beside the downlink.
    */
   counterfactual_ms?: number | null;
+  /**
+   * Without which cause; null without captures: had its data always been there.
+   */
+  counterfactual_of?: Cause | null;
   /**
    * Why.
    */

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use airmile::model::Verdict;
 use airmile::{Diagnosis, Document, TransferDiagnosis, export};
 use anyhow::{Context, Result};
 
@@ -74,19 +75,16 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
 }
 
 fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
-    let share =
-        |t: &TransferDiagnosis, cause: &str| or_dash(t.shares.get(cause), |ms| format!("{ms:.0}"));
     let rows = transfers.iter().map(|t| {
         vec![
             t.id.clone(),
             or_dash(t.finding.start_us, time_of_day),
             format!("{:.0}", t.finding.duration_ms),
             or_dash(t.finding.bytes, bytes),
-            share(t, "radio"),
-            share(t, "not_radio"),
-            share(t, "unknown"),
+            or_dash(t.finding.throughput_time_ms, |ms| format!("{ms:.0}")),
+            or_dash(t.shares.get("unknown"), |ms| format!("{ms:.0}")),
             or_dash(t.finding.link_demand, percent),
-            t.verdict.to_string(),
+            verdict(t),
             format!("{:.0} %", t.confidence * 100.0),
         ]
     });
@@ -96,25 +94,37 @@ fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
         "ms",
         "bytes",
         "radio ms",
-        "not radio ms",
         "unknown ms",
         "link demand",
         "verdict",
         "confidence",
     ];
-    table(&header, &[0, 8], rows.collect())
+    table(&header, &[0, 7], rows.collect())
+}
+
+/// The verdict; of a shared one with a known cause, that beside the downlink, too.
+fn verdict(transfer: &TransferDiagnosis) -> String {
+    match (transfer.verdict, transfer.counterfactual_of) {
+        (Verdict::Mixed, Some(cause)) => format!("mixed: radio, {cause}"),
+        (verdict, _) => verdict.to_string(),
+    }
 }
 
 fn explanation(transfer: &TransferDiagnosis) -> String {
-    let mut out = format!("\n{}: {}\n", transfer.id, transfer.verdict);
+    let mut out = format!("\n{}: {}\n", transfer.id, verdict(transfer));
     for item in &transfer.evidence {
         out.push_str(&format!("  - {}\n", item.what));
     }
-    if let Some(ms) = transfer.counterfactual_ms {
-        out.push_str(&format!(
+    match (transfer.counterfactual_ms, transfer.counterfactual_of) {
+        (Some(ms), Some(cause)) => out.push_str(&format!(
+            "  - without {cause} it would have taken {ms:.0} ms instead of {:.0} ms\n",
+            transfer.finding.duration_ms
+        )),
+        (Some(ms), None) => out.push_str(&format!(
             "  - had its data been there in time, it would have taken {ms:.0} ms, at the rate \
              inside bursts\n"
-        ));
+        )),
+        (None, _) => {}
     }
     out.push_str(&format!("  next: {}\n", transfer.next_step));
     out

@@ -42,7 +42,7 @@ pub use bandwidth::SendRateBar;
 pub use clock::DELTA_G_NS;
 pub use energy::{RadioModel, RadioUse};
 pub use episode::R_SS_BAR;
-pub use options::{StudyOptions, Tables};
+pub use options::{StudyOptions, Tables, Traced};
 pub use periodic::Periodic;
 pub use route::{Change, LANES, PacketRouter, Route};
 pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};

@@ -53,6 +53,30 @@ impl Tables {
     };
 }
 
+/// Flows whose packets are wanted one by one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Traced {
+    /// These, by number, ascending.
+    Flows(Vec<u64>),
+    /// All of TCP.
+    All,
+}
+
+impl Traced {
+    pub(super) fn has(&self, flow: u64) -> bool {
+        match self {
+            Self::Flows(flows) => flows.binary_search(&flow).is_ok(),
+            Self::All => true,
+        }
+    }
+}
+
+impl Default for Traced {
+    fn default() -> Self {
+        Self::Flows(Vec::new())
+    }
+}
+
 /// How a capture is studied. The defaults are the paper's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyOptions {
@@ -75,9 +99,9 @@ pub struct StudyOptions {
     pub radio: RadioModel,
     /// Tables to write.
     pub tables: Tables,
-    /// Numbers of the flows whose packets are wanted one by one
-    /// ([`PacketStudy::poll_trace`](super::PacketStudy::poll_trace)), ascending.
-    pub traced_flows: Vec<u64>,
+    /// Flows whose packets are wanted one by one
+    /// ([`PacketStudy::poll_trace`](super::PacketStudy::poll_trace)).
+    pub traced: Traced,
 }
 
 impl Default for StudyOptions {
@@ -93,7 +117,7 @@ impl Default for StudyOptions {
             send_rate_bar: SendRateBar::Fixed(30e6),
             radio: RadioModel::default(),
             tables: Tables::NONE,
-            traced_flows: Vec::new(),
+            traced: Traced::default(),
         }
     }
 }

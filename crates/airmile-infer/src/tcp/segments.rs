@@ -61,7 +61,8 @@ impl PacketShard {
             let before = flow.before(sender);
             let seen = flow.take(packet, tcp, sender, &self.options, &mut rows);
             if let Some(before) = before {
-                self.trace.push_back(flow.traced(packet, tcp, sender, seen, before));
+                let user = self.user_number(flow.user);
+                self.trace.push_back(flow.traced(packet, tcp, (sender, user), seen, before));
             }
             self.counts.wild_sequences += u64::from(seen.kind == Kind::Wild);
             self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);

@@ -87,7 +87,7 @@ impl PacketShard {
             What::FlowBegins { at, flow } => {
                 let mut begun = Box::new(Flow::new(&flow));
                 begun.wants_events = self.options.tables.tcp_events;
-                begun.traced = self.options.traced_flows.binary_search(&flow.number).is_ok();
+                begun.traced = self.options.traced.has(flow.number);
                 if let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut)
                 {
                     user.flows += 1;

@@ -368,7 +368,8 @@ fn a_trace_is_what_passed() {
     ];
     let packets = [opening().as_slice(), &lost].concat();
     let trace_of = |traced_flows: Vec<u64>| {
-        let mut study = PacketStudy::new(StudyOptions { traced_flows, ..StudyOptions::default() });
+        let traced = Traced::Flows(traced_flows);
+        let mut study = PacketStudy::new(StudyOptions { traced, ..StudyOptions::default() });
         packets.iter().for_each(|p| study.push(&p.packet()));
         std::iter::from_fn(move || study.poll_trace()).collect::<Vec<_>>()
     };

@@ -3,7 +3,7 @@
 //!
 //! Off unless flows are chosen: a flow that is not pays one test of a flag.
 
-use airmile_model::packet::{Packet, TcpHeader};
+use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 
 use super::flow::Flow;
 use super::segments::{direction, event_of};
@@ -15,10 +15,18 @@ use super::stream::{Seen, Stream};
 pub struct TracedPacket {
     /// Number of the flow.
     pub flow: u64,
+    /// Number of its user session.
+    pub user: u64,
     /// When it passed, in nanoseconds since the Unix epoch.
     pub at_ns: i64,
     /// Who sent it: `ul` the client, `dl` the server.
     pub dir: &'static str,
+    /// Sequence number of its first byte, as sent.
+    pub seq: SeqNum,
+    /// Its control bits.
+    pub flags: TcpFlags,
+    /// TSval and TSecr (RFC 7323, 3).
+    pub timestamps: Option<(u32, u32)>,
     /// What is out of the ordinary about its data, in the words of `tcp_events`.
     pub event: Option<&'static str>,
     /// Offset of its first byte of payload.
@@ -68,17 +76,20 @@ impl Flow {
         &self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
-        sender: usize,
+        (sender, user): (usize, u64),
         seen: Seen,
         before: Before,
     ) -> TracedPacket {
-        use airmile_model::packet::TcpFlags;
         let (own, other) = (&self.ends[sender].stream, &self.ends[1 - sender].stream);
         let acks = tcp.flags.has(TcpFlags::ACK) && !tcp.flags.has(TcpFlags::RST);
         TracedPacket {
             flow: self.number,
+            user,
             at_ns: packet.at_ns,
             dir: direction(sender),
+            seq: tcp.seq,
+            flags: tcp.flags,
+            timestamps: tcp.timestamps,
             event: event_of(seen.kind),
             offset_bytes: seen.start,
             payload_bytes: packet.payload_bytes,

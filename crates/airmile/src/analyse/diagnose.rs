@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use airmile_infer::gauge::BurstsSeen;
 use airmile_infer::usage::Usage;
-use airmile_model::{Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
+use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::causes::name_causes;
 use super::radio::{
     Answer, Missing, ROUGH_CONFIDENCE, RadioOptions, RadioReport, Seen, radio_with,
 };
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
 use super::watch::Others;
+use super::wire::{self, Wire};
 use crate::error::Result;
 use crate::input::Progress;
 use crate::session::{FileReport, Inputs};
@@ -49,6 +51,8 @@ pub struct SessionVerdict {
     pub dir: Option<Direction>,
     /// Link demand of all of them together.
     pub link_demand: Option<f64>,
+    /// Time in ms by cause, all of them together; empty without captures.
+    pub shares: BTreeMap<&'static str, f64>,
     /// The verdict in a sentence.
     pub says: String,
 }
@@ -64,8 +68,15 @@ pub struct TransferDiagnosis {
     pub confidence: f64,
     /// Time in ms by cause; the parts add up to the duration.
     pub shares: BTreeMap<&'static str, f64>,
-    /// What it would have taken without the leading cause, in ms.
+    /// The cause with the largest share, as the verdict leaves them; null without captures.
+    pub leading: Option<Cause>,
+    /// That share, 0 to 1.
+    pub leading_share: Option<f64>,
+    /// What it would have taken without that cause, in ms; with a shared verdict,
+    /// without the leading cause beside the downlink.
     pub counterfactual_ms: Option<f64>,
+    /// Without which cause; null without captures: had its data always been there.
+    pub counterfactual_of: Option<Cause>,
     /// Why.
     pub evidence: Vec<EvidenceItem>,
     /// What to do next.
@@ -125,8 +136,24 @@ pub struct EvidenceItem {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
-    let answer = radio_with(inputs, options, Keep::Findings, progress, &mut |_| {})?;
-    Ok(conclude(&answer, &options.thresholds))
+    let (inputs, captures) = wire::part(inputs)?;
+    let keep = if captures.is_empty() { Keep::Findings } else { Keep::Lists };
+    let answer = radio_with(&inputs, options, keep, progress, &mut |_| {})?;
+    let wire = Wire::read(&captures, progress)?;
+    Ok(conclude_with(&answer, wire.as_ref(), &options.thresholds))
+}
+
+/// As [`conclude`], with what captures show of the same time.
+pub(crate) fn conclude_with(
+    answer: &Answer,
+    wire: Option<&Wire>,
+    thresholds: &VerdictThresholds,
+) -> Diagnosis {
+    let mut diagnosis = conclude(answer, thresholds);
+    if let Some(wire) = wire {
+        name_causes(&mut diagnosis, answer, wire, thresholds);
+    }
+    diagnosis
 }
 
 pub(crate) fn conclude(answer: &Answer, thresholds: &VerdictThresholds) -> Diagnosis {
@@ -163,6 +190,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
         confidence: 0.0,
         dir: None,
         link_demand: None,
+        shares: BTreeMap::new(),
         says,
     };
     if report.transfers.is_empty() {
@@ -213,6 +241,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
         confidence,
         dir: Some(dir),
         link_demand: Some(demand),
+        shares: BTreeMap::new(),
         says: says(verdict, dir, demand, judged.len(), thresholds),
     }
 }
@@ -251,7 +280,7 @@ fn says(
             "The {link} was the bottleneck for a part: data waited for it during {share:.0} % of \
              {of}."
         ),
-        Verdict::Unknown => "Cannot tell from these files.".into(),
+        _ => "Cannot tell from these files.".into(),
     }
 }
 
@@ -271,6 +300,9 @@ fn transfer(
         verdict: finding.verdict,
         confidence: finding.confidence,
         shares: shares(finding),
+        leading: None,
+        leading_share: None,
+        counterfactual_of: None,
         counterfactual_ms,
         evidence: evidence(finding, usage, seen, thresholds),
         next_step: next_step(finding, usage, report, counterfactual_ms),
@@ -515,7 +547,7 @@ fn next_step(
             }
             step
         }
-        Verdict::Unknown => match report.missing.first() {
+        _ => match report.missing.first() {
             _ if finding.overlapped => "repeat it with no other transfer at the same time: queues \
                 are per user, not per application"
                 .into(),

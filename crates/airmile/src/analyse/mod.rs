@@ -1,5 +1,6 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
+mod causes;
 pub mod decode;
 pub mod diagnose;
 pub mod export;
@@ -9,5 +10,6 @@ pub mod report;
 pub mod series;
 pub(crate) mod tracks;
 mod watch;
+mod wire;
 
 pub use tracks::{EvidenceCounts, ServingCell};

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
-use airmile_infer::tcp::{PacketStudy, Quality, StudyOptions, StudySummary, Tables};
+use airmile_infer::tcp::{PacketStudy, Quality, StudyOptions, StudySummary, Tables, Traced};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
@@ -128,7 +128,7 @@ fn study_files(
     sink: &mut dyn FnMut(PacketRow),
 ) -> Result<(PacketReport, StudySummary)> {
     // Rows alone go to the sink.
-    let options = StudyOptions { traced_flows: Vec::new(), ..options };
+    let options = StudyOptions { traced: Traced::default(), ..options };
     let threads = threads::count(threads);
     let (reports, summary) = if threads == 1 {
         run_alone(files, &options, progress, sink)?

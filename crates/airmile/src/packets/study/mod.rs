@@ -19,7 +19,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
+use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables, Traced};
 use airmile_model::flow::PacketRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -108,8 +108,8 @@ pub fn study(
             }
         ))
     } else {
-        let traced_flows = chosen.traced(bursts);
-        second.read(files, StudyOptions { traced_flows, ..options.study.clone() }, progress)?;
+        let traced = Traced::Flows(chosen.traced(bursts));
+        second.read(files, StudyOptions { traced, ..options.study.clone() }, progress)?;
         None
     };
     let mut figures = figures::distributions(&summary, &report.figures);

@@ -1,0 +1,361 @@
+//! One connection: what its sender waited for before each packet.
+
+use std::collections::VecDeque;
+
+use airmile_model::packet::TcpFlags;
+
+use super::window::{Phase, WindowRounds};
+use crate::tcp::TracedPacket;
+
+/// ACKs on their way to the sender that are remembered (chosen here).
+const MAX_HEARD: usize = 4_096;
+/// Segments on their way to the client that are remembered (chosen here).
+const MAX_SENT: usize = 16_384;
+/// A round trip above the least by this, or by half of it, has a queue in it
+/// (chosen here: the scheduling of both links alone moves it by 10 to 20 ms).
+const SLACK_NS: i64 = 20_000_000;
+/// After so long without anything in flight a sender may start again: the least
+/// RTO of Linux (RFC 6298 asks for 1 s).
+const MIN_RTO_NS: i64 = 200_000_000;
+/// Duplicate ACKs that make a loss known (RFC 5681, 3.2).
+const MANY_DUP_ACKS: u32 = 3;
+
+/// What was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// The connection was set up.
+    Handshake,
+    /// A request and the first byte of its answer, one round trip.
+    Request,
+    /// The server, for longer than the round trip of the request.
+    Thinking,
+    /// The client asked for nothing.
+    Unasked,
+    /// The server had nothing to send, in the middle of an answer.
+    NothingToSend,
+    /// ACKs, in the connection's first slow start.
+    FirstSlowStart,
+    /// ACKs, in a slow start after idle time.
+    SlowStartRestart,
+    /// The timer and the slow start behind it, which duplicate ACKs had made needless.
+    UndesiredSlowStart,
+    /// What was sent again.
+    LossRecovery,
+    /// The receiver's window.
+    ReceiveWindow,
+    /// ACKs or the sender's own pace, in none of the phases above.
+    Pacing,
+    /// A queue on the round trip.
+    Queue,
+    /// The end of the transfer, after its last byte.
+    AfterLast,
+}
+
+/// A span in which a sender waited, up to one of its packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// Start in nanoseconds on the capture's clock.
+    pub from_ns: i64,
+    /// End in nanoseconds on the capture's clock.
+    pub to_ns: i64,
+    /// What for.
+    pub reason: Reason,
+}
+
+/// An acknowledgement or a request on its way to the sender.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    at_ns: i64,
+    edge: i64,
+    ts_val: Option<u32>,
+    rwnd: Option<u64>,
+}
+
+/// Follows the server's side of one connection.
+#[derive(Debug, Default)]
+pub struct SenderStory {
+    begun_ns: Option<i64>,
+    syn_ns: Option<i64>,
+    syn_ack_ns: Option<i64>,
+    /// Least round trip from the monitor to the server, and to the client.
+    base_up_ns: Option<i64>,
+    base_down_ns: Option<i64>,
+    last_down_ns: i64,
+    on_their_way: VecDeque<Heard>,
+    last_heard: Option<Heard>,
+    /// `(end offset, time)` of segments that nobody has acknowledged.
+    sent: VecDeque<(i64, i64)>,
+    next: i64,
+    last_data_ns: Option<i64>,
+    /// First and last payload of the client since the last data.
+    request_ns: Option<(i64, i64)>,
+    dup_acks: u32,
+    rounds: WindowRounds,
+    mss: i64,
+    /// Behind the last data no segment had room in the receive window.
+    window_full: bool,
+    /// Times at which a slow start after idle time began.
+    restarts_ns: Vec<i64>,
+}
+
+impl SenderStory {
+    /// A connection without packets yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From the monitor to the server and back, at least, in nanoseconds.
+    #[must_use]
+    pub const fn upstream_rtt_ns(&self) -> Option<i64> {
+        self.base_up_ns
+    }
+
+    /// From the monitor to the client and back, at least, in nanoseconds.
+    #[must_use]
+    pub const fn downstream_rtt_ns(&self) -> Option<i64> {
+        self.base_down_ns
+    }
+
+    /// When slow starts after idle time showed, in nanoseconds.
+    #[must_use]
+    pub fn restarts_ns(&self) -> &[i64] {
+        &self.restarts_ns
+    }
+
+    /// Takes the next packet; what its sender waited for goes to `out`, in order
+    /// and up to the packet.
+    pub fn push(&mut self, packet: &TracedPacket, out: &mut Vec<Held>) {
+        self.begun_ns.get_or_insert(packet.at_ns);
+        if packet.dir == "ul" {
+            self.of_client(packet);
+        } else {
+            self.of_server(packet, out);
+        }
+    }
+
+    fn of_client(&mut self, packet: &TracedPacket) {
+        let now = packet.at_ns;
+        if packet.flags.has(TcpFlags::SYN) {
+            // A SYN that is sent again is answered once: the last counts.
+            self.syn_ns = Some(now);
+            return;
+        }
+        let Some(ack) = packet.ack else { return };
+        if let Some(at) = self.syn_ack_ns.take() {
+            self.down(now - at);
+        }
+        if packet.new_bytes > 0 {
+            let first = self.request_ns.map_or(now, |(first, _)| first);
+            self.request_ns = Some((first, now));
+        }
+        if ack.duplicate {
+            self.dup_acks += 1;
+        }
+        let mut rtt = None;
+        while let Some(&(end, at)) = self.sent.front()
+            && end <= ack.offset_bytes
+        {
+            rtt = Some(now - at);
+            self.sent.pop_front();
+        }
+        if let Some(rtt) = rtt {
+            self.down(rtt);
+        }
+        if self.on_their_way.len() >= MAX_HEARD {
+            self.on_their_way.pop_front();
+        }
+        self.on_their_way.push_back(Heard {
+            at_ns: now,
+            edge: ack.offset_bytes,
+            ts_val: packet.timestamps.map(|(value, _)| value),
+            rwnd: ack.rwnd_bytes,
+        });
+    }
+
+    fn down(&mut self, rtt_ns: i64) {
+        self.base_down_ns = Some(self.base_down_ns.map_or(rtt_ns, |base| base.min(rtt_ns)));
+        self.last_down_ns = rtt_ns;
+    }
+
+    fn of_server(&mut self, packet: &TracedPacket, out: &mut Vec<Held>) {
+        let now = packet.at_ns;
+        if packet.flags.has(TcpFlags::SYN) {
+            if let Some(syn) = self.syn_ns {
+                self.base_up_ns = Some(now - syn);
+            }
+            self.syn_ack_ns = Some(now);
+            return;
+        }
+        if packet.payload_bytes == 0 {
+            return;
+        }
+        self.hear(packet);
+        let end = packet.offset_bytes + i64::from(packet.payload_bytes);
+        match packet.event {
+            None | Some("ahead") => self.new_data(packet, end, out),
+            Some("retx_timeout") => {
+                self.rounds.timeout(self.dup_acks >= MANY_DUP_ACKS);
+                self.dup_acks = 0;
+                self.again(now, out);
+            }
+            Some("retx_fast" | "retx_other" | "retx_probe" | "retx_spurious") => {
+                self.rounds.recovers(self.next);
+                self.again(now, out);
+            }
+            // Overtaken on the way: it waited for nothing.
+            Some(_) => {}
+        }
+    }
+
+    /// Takes what the sender had heard when it sent this packet.
+    fn hear(&mut self, packet: &TracedPacket) {
+        let echo = packet.timestamps.map(|(_, echo)| echo);
+        let upstream = self.base_up_ns.unwrap_or(0);
+        while let Some(heard) = self.on_their_way.front() {
+            let known = match (heard.ts_val, echo) {
+                (Some(value), Some(echo)) => value.wrapping_sub(echo).cast_signed() <= 0,
+                _ => heard.at_ns <= packet.at_ns - upstream,
+            };
+            if !known {
+                break;
+            }
+            let edge = self.last_heard.map_or(heard.edge, |last| last.edge.max(heard.edge));
+            self.last_heard = Some(Heard { edge, ..*heard });
+            self.on_their_way.pop_front();
+        }
+        if let (Some(heard), Some(_)) = (self.last_heard, echo) {
+            let rtt = packet.at_ns - heard.at_ns;
+            if rtt > 0 && self.base_up_ns.is_none_or(|base| rtt < base) {
+                self.base_up_ns = Some(rtt);
+            }
+        }
+    }
+
+    fn new_data(&mut self, packet: &TracedPacket, end: i64, out: &mut Vec<Held>) {
+        let now = packet.at_ns;
+        let bytes = i64::from(packet.payload_bytes);
+        // Super-segments of an offload are many segments.
+        self.mss = self.mss.max(bytes.min(1_460));
+        let heard = self.last_heard;
+        let edge = heard.map_or(packet.offset_bytes, |h| h.edge);
+        let up = self.base_up_ns.unwrap_or(0);
+        let all_acked = edge >= packet.offset_bytes;
+        let asked = self.request_ns.take().filter(|_| all_acked);
+        let released_ns = heard.map_or(now, |h| h.at_ns + up);
+        let idle = all_acked && now - released_ns > self.slack();
+        let full = asked.is_none() && !idle;
+        let was = self.rounds.phase;
+        self.rounds.heard(edge, end, full);
+        if matches!(self.rounds.phase, Phase::Restart { .. })
+            && !matches!(was, Phase::Restart { .. })
+        {
+            self.restarts_ns.push(now);
+        }
+        let reason = self.window_reason();
+        if let Some(last) = self.last_data_ns
+            && (asked.is_some() || idle)
+            && now - last > up + self.base_down_ns.unwrap_or(0) + MIN_RTO_NS
+        {
+            self.rounds.resumes();
+        }
+        match (self.last_data_ns, asked) {
+            (None, asked) => self.first_answer(now, asked, out),
+            (Some(last), Some(asked)) => self.answer(last, now, asked, out),
+            (Some(last), None) if idle => {
+                let released = released_ns.clamp(last, now);
+                hold(out, last, released, reason);
+                hold(out, released, now, Reason::NothingToSend);
+            }
+            (Some(last), None) => self.clocked(last, now, reason, out),
+        }
+        self.passed(now, end);
+        let rwnd = heard.and_then(|h| h.rwnd).map(u64::cast_signed);
+        self.window_full = rwnd.is_some_and(|rwnd| rwnd - (end - edge) < self.mss);
+        self.rounds.sent(end - edge, end);
+        if edge >= self.next {
+            self.dup_acks = 0;
+        }
+    }
+
+    /// Released by an ACK, or by the sender's pace.
+    fn clocked(&self, last: i64, now: i64, reason: Reason, out: &mut Vec<Held>) {
+        let queued = self.queued_ns(now).min(now - last);
+        hold(out, last, now - queued, reason);
+        hold(out, now - queued, now, Reason::Queue);
+    }
+
+    /// The first data of the connection.
+    fn first_answer(&self, now: i64, asked: Option<(i64, i64)>, out: &mut Vec<Held>) {
+        let begun = self.begun_ns.unwrap_or(now);
+        let asked = asked.map_or(begun, |(_, last)| last);
+        hold(out, begun, asked, Reason::Handshake);
+        self.respond(asked, now, out);
+    }
+
+    /// The first data of a later answer.
+    fn answer(&self, last: i64, now: i64, (first, end): (i64, i64), out: &mut Vec<Held>) {
+        let first = first.max(last);
+        hold(out, last, first, Reason::Unasked);
+        hold(out, first, end.max(first), Reason::Request);
+        self.respond(end.max(first), now, out);
+    }
+
+    /// From a request to its answer: a round trip, and the server's time.
+    fn respond(&self, asked: i64, now: i64, out: &mut Vec<Held>) {
+        let up = self.base_up_ns.unwrap_or(0);
+        let due = if now - asked > up + self.slack() { asked + up } else { now };
+        hold(out, asked, due, Reason::Request);
+        hold(out, due, now, Reason::Thinking);
+    }
+
+    /// Data that is sent once more.
+    fn again(&mut self, now: i64, out: &mut Vec<Held>) {
+        if let Some(last) = self.last_data_ns {
+            hold(out, last, now, self.phase_reason());
+        }
+        self.last_data_ns = Some(now);
+    }
+
+    fn passed(&mut self, now: i64, end: i64) {
+        self.last_data_ns = Some(now);
+        self.next = self.next.max(end);
+        if self.sent.len() < MAX_SENT {
+            self.sent.push_back((end, now));
+        }
+    }
+
+    fn slack(&self) -> i64 {
+        let base = self.base_up_ns.unwrap_or(0) + self.base_down_ns.unwrap_or(0);
+        SLACK_NS.max(base / 2)
+    }
+
+    /// How much of the round trip that ended with this packet was a queue's.
+    fn queued_ns(&self, now: i64) -> i64 {
+        let Some(heard) = self.last_heard else { return 0 };
+        let up = now - heard.at_ns - self.base_up_ns.unwrap_or(0);
+        let down = self.last_down_ns - self.base_down_ns.unwrap_or(0);
+        (up.max(0) + down.max(0) - self.slack()).max(0)
+    }
+
+    /// What kept the sender from sending on behind its last packet.
+    const fn window_reason(&self) -> Reason {
+        if self.window_full { Reason::ReceiveWindow } else { self.phase_reason() }
+    }
+
+    const fn phase_reason(&self) -> Reason {
+        match self.rounds.phase {
+            Phase::First => Reason::FirstSlowStart,
+            Phase::Restart { .. } => Reason::SlowStartRestart,
+            Phase::Timeout { after_dup_acks: true, .. } => Reason::UndesiredSlowStart,
+            Phase::Timeout { .. } | Phase::Recovery { .. } => Reason::LossRecovery,
+            Phase::AfterIdle { .. } | Phase::Steady => Reason::Pacing,
+        }
+    }
+}
+
+fn hold(out: &mut Vec<Held>, from_ns: i64, to_ns: i64, reason: Reason) {
+    if to_ns > from_ns {
+        out.push(Held { from_ns, to_ns, reason });
+    }
+}

@@ -1,0 +1,286 @@
+//! Connections made by hand: a sender, a link and a monitor that a reader can follow.
+
+use airmile_model::Cause;
+use airmile_model::packet::{SeqNum, TcpFlags};
+use proptest::prelude::*;
+
+use super::*;
+use crate::tcp::{TracedAck, TracedPacket};
+
+const MS: i64 = 1_000_000;
+const MSS: i64 = 1_000;
+/// From the monitor, at the phone, to the server and back.
+const RTT_MS: i64 = 50;
+
+/// One connection as the phone sees it; times in ms.
+struct Wire {
+    attribution: (SenderStory, Waits, UplinkUse),
+    sent: i64,
+    rwnd: u64,
+}
+
+impl Wire {
+    /// A handshake at 0, done at 50 ms.
+    fn open() -> Self {
+        let mut wire = Self {
+            attribution: (SenderStory::new(), Waits::new(), UplinkUse::default()),
+            sent: 0,
+            rwnd: 1 << 20,
+        };
+        wire.packet(0, "ul", TcpFlags::SYN, 0, None);
+        wire.packet(RTT_MS, "dl", TcpFlags(0x12), 0, None);
+        wire.ack(RTT_MS);
+        wire
+    }
+
+    fn packet(
+        &mut self,
+        ms: i64,
+        dir: &'static str,
+        flags: TcpFlags,
+        bytes: i64,
+        event: Option<&'static str>,
+    ) {
+        let down = dir == "dl";
+        let ack = (!down && flags.0 == TcpFlags::ACK.0).then_some(TracedAck {
+            offset_bytes: self.sent,
+            rwnd_bytes: Some(self.rwnd),
+            duplicate: false,
+            flight_bytes: 0,
+            sack: [(0, 0); 4],
+        });
+        let packet = TracedPacket {
+            flow: 1,
+            user: 1,
+            at_ns: ms * MS,
+            dir,
+            seq: SeqNum(0),
+            flags,
+            timestamps: None,
+            event,
+            offset_bytes: if down { self.sent } else { 0 },
+            payload_bytes: bytes as u32,
+            new_bytes: bytes as u64,
+            flight_bytes: 0,
+            ack,
+        };
+        if down {
+            self.sent += bytes;
+        }
+        let (story, waits, uplink) = &mut self.attribution;
+        if !down {
+            uplink.add(packet.at_ns, packet.new_bytes);
+        }
+        let mut held = Vec::new();
+        story.push(&packet, &mut held);
+        waits.push(&held);
+    }
+
+    fn ack(&mut self, ms: i64) {
+        self.packet(ms, "ul", TcpFlags::ACK, 0, None);
+    }
+
+    fn request(&mut self, ms: i64) {
+        self.packet(ms, "ul", TcpFlags::ACK, 100, None);
+    }
+
+    /// Segments that come together, each acknowledged.
+    fn burst(&mut self, ms: i64, segments: i64) {
+        for _ in 0..segments {
+            self.packet(ms, "dl", TcpFlags::ACK, MSS, None);
+            self.ack(ms);
+        }
+    }
+
+    /// An answer in rounds, one after the other; when the last one came.
+    fn rounds(&mut self, from_ms: i64, rounds: &[i64]) -> i64 {
+        let mut at = from_ms;
+        for segments in rounds {
+            at += RTT_MS;
+            self.burst(at, *segments);
+        }
+        at
+    }
+
+    fn shares(self, from_ms: i64, to_ms: i64, radio: Option<Radio<'_>>) -> Vec<(Cause, i64)> {
+        let (_, waits, uplink) = self.attribution;
+        let shares = Attribution::new(waits, uplink).split(from_ms * MS, to_ms * MS, radio);
+        assert_eq!(shares.total_ns(), (to_ms - from_ms) * MS);
+        let radio = (shares.radio_ns > 0).then_some((Cause::RadioSignal, shares.radio_ns / MS));
+        radio.into_iter().chain(shares.by_cause.into_iter().map(|(c, ns)| (c, ns / MS))).collect()
+    }
+}
+
+#[track_caller]
+fn check(wire: Wire, (from_ms, to_ms): (i64, i64), expected: &[(Cause, i64)]) {
+    let nothing = Radio::default();
+    assert_eq!(wire.shares(from_ms, to_ms, Some(nothing)), expected);
+}
+
+#[test]
+fn a_first_slow_start_waits_for_acks() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    let end = wire.rounds(50, &[10, 20, 40]);
+    // Handshake and request to 100 ms; two waits of a round trip.
+    check(wire, (0, end), &[(Cause::FirstSlowStart, 100), (Cause::Setup, 100)]);
+}
+
+#[test]
+fn a_window_that_shrank_over_idle_time_restarts() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20, 40, 80]);
+    wire.request(2_000);
+    let end = wire.rounds(2_000, &[10, 20, 40, 30]);
+    assert_eq!(wire.attribution.0.restarts_ns().len(), 1);
+    check(wire, (2_000, end), &[(Cause::SlowStartRestart, 150), (Cause::Setup, 50)]);
+}
+
+#[test]
+fn a_window_that_stayed_does_not() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20, 40, 80]);
+    wire.request(2_000);
+    let end = wire.rounds(2_000, &[80, 80]);
+    assert_eq!(wire.attribution.0.restarts_ns(), &[] as &[i64]);
+    check(wire, (2_000, end), &[(Cause::FirstSlowStart, 50), (Cause::Setup, 50)]);
+}
+
+#[test]
+fn small_answers_say_nothing_of_a_window() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20, 40, 80]);
+    for at in [1_000, 2_000, 3_000] {
+        wire.request(at);
+        wire.rounds(at, &[2]);
+    }
+    assert_eq!(wire.attribution.0.restarts_ns(), &[] as &[i64]);
+    wire.request(4_000);
+    wire.rounds(4_000, &[10, 20]);
+    assert_eq!(wire.attribution.0.restarts_ns().len(), 1);
+}
+
+#[test]
+fn a_full_window_is_the_receivers() {
+    let mut wire = Wire::open();
+    wire.rwnd = 10_000;
+    wire.ack(50);
+    wire.request(50);
+    let end = wire.rounds(50, &[10, 10, 10, 10]);
+    check(wire, (100, end), &[(Cause::ReceiveWindow, 150)]);
+}
+
+#[test]
+fn who_has_nothing_to_send_or_thinks_is_the_sender() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    // A round trip and 300 ms of thought; then nothing for 500 ms.
+    wire.burst(400, 2);
+    wire.burst(900, 2);
+    let expected = [(Cause::FirstSlowStart, 50), (Cause::SenderLimited, 750), (Cause::Setup, 100)];
+    check(wire, (0, 900), &expected);
+}
+
+#[test]
+fn long_round_trips_are_a_queue_before_the_radio_or_behind_an_upload() {
+    let paced = |upload: bool| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.burst(100, 10);
+        if upload {
+            for at in 0..50 {
+                wire.packet(110 + at, "ul", TcpFlags::ACK, 1_000, None);
+            }
+        }
+        // Each segment answers an ACK of 450 ms before.
+        for at in (550..1_000).step_by(10) {
+            wire.packet(at, "dl", TcpFlags::ACK, MSS, None);
+        }
+        wire
+    };
+    let radio = Some(Radio::default());
+    let of = |wire: Wire, radio| wire.shares(550, 990, radio).first().copied();
+    assert_eq!(of(paced(false), radio), Some((Cause::Wireline, 440)));
+    assert_eq!(of(paced(false), None), Some((Cause::Unknown, 440)));
+    assert_eq!(of(paced(true), radio), Some((Cause::UplinkQueue, 440)));
+}
+
+#[test]
+fn the_radio_takes_precedence() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    let end = wire.rounds(50, &[10, 20, 40]);
+    let span = |from: i64, to: i64| RadioSpan { from_ns: from * MS, to_ns: to * MS, queued: true };
+    let downlink = [span(90, 110), span(130, 150)];
+    let radio = Radio { downlink: &downlink, uplink: &[] };
+    let shares = wire.shares(0, end, Some(radio));
+    let expected = [(Cause::RadioSignal, 40), (Cause::FirstSlowStart, 70), (Cause::Setup, 90)];
+    assert_eq!(shares, expected);
+}
+
+#[test]
+fn a_timeout_behind_duplicate_acks_is_an_undesired_slow_start() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20]);
+    for at in [151, 152, 153] {
+        let (story, ..) = &mut wire.attribution;
+        let mut ack = TracedPacket {
+            flow: 1,
+            user: 1,
+            at_ns: at * MS,
+            dir: "ul",
+            seq: SeqNum(0),
+            flags: TcpFlags::ACK,
+            timestamps: None,
+            event: None,
+            offset_bytes: 0,
+            payload_bytes: 0,
+            new_bytes: 0,
+            flight_bytes: 0,
+            ack: None,
+        };
+        ack.ack = Some(TracedAck {
+            offset_bytes: 28_000,
+            rwnd_bytes: Some(1 << 20),
+            duplicate: true,
+            flight_bytes: 2_000,
+            sack: [(0, 0); 4],
+        });
+        story.push(&ack, &mut Vec::new());
+    }
+    wire.packet(450, "dl", TcpFlags::ACK, MSS, Some("retx_timeout"));
+    check(wire, (150, 450), &[(Cause::UndesiredSlowStart, 300)]);
+}
+
+proptest! {
+    /// Whatever passes, the parts add up, and a shift of all times shifts nothing else.
+    #[test]
+    fn parts_add_up(
+        steps in prop::collection::vec((0_i64..400, 0_usize..5, 1_i64..30), 1..60),
+        from in 0_i64..2_000,
+        length in 1_i64..5_000,
+        shift in 0_i64..1_000_000,
+    ) {
+        let run = |shift: i64| {
+            let mut wire = Wire::open();
+            let mut at = 60 + shift;
+            for &(gap, what, n) in &steps {
+                at += gap;
+                match what {
+                    0 => wire.request(at),
+                    1 => wire.packet(at, "dl", TcpFlags::ACK, MSS, Some("retx_timeout")),
+                    2 => wire.packet(at, "dl", TcpFlags::ACK, MSS, Some("retx_fast")),
+                    _ => wire.burst(at, n),
+                }
+            }
+            wire.shares(from + shift, from + length + shift, None)
+        };
+        // `shares` checks the sum.
+        prop_assert_eq!(run(0).iter().map(|(_, ms)| ms).sum::<i64>() <= length, true);
+        run(shift);
+    }
+}

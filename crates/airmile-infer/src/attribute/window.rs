@@ -1,0 +1,130 @@
+//! A sender's window, round by round: is it a start, and which?
+
+/// The window grows in a round by less than this: not a slow start any more.
+/// With delayed ACKs it grows by half at least (RFC 5681, 3.1; chosen here below that).
+const GROWS: (i64, i64) = (13, 10);
+/// So many rounds without growth end a slow start (chosen here; one may be held
+/// up by the application).
+const FLAT_ROUNDS: u8 = 3;
+/// After idle time a first flight under this share of the one before is a window
+/// that was reset (RFC 2861 halves it each RTO; chosen here).
+const RESET_SHARE: f64 = 0.7;
+
+/// What a sender is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Phase {
+    /// The connection's own slow start.
+    #[default]
+    First,
+    /// The first round after idle time, and the window before it.
+    AfterIdle { before: i64 },
+    /// A slow start after idle time.
+    Restart { before: i64 },
+    /// Behind a timeout; with duplicate ACKs before it, it was not needed.
+    Timeout { after_dup_acks: bool, before: i64 },
+    /// Fast recovery, up to this offset.
+    Recovery { until: i64 },
+    /// None of these.
+    Steady,
+}
+
+/// Follows the window.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct WindowRounds {
+    pub(super) phase: Phase,
+    /// A round ends when this is acknowledged.
+    round_until: i64,
+    /// Most in flight in this round, and in the one before.
+    most: i64,
+    before: i64,
+    flat: u8,
+    /// Whether the connection's own slow start is over.
+    has_started: bool,
+}
+
+impl WindowRounds {
+    /// Takes what the sender had heard before it sends: a round may be over. One
+    /// that did not go on by itself (`full`) was as large as what there was to
+    /// send, and tells nothing.
+    pub(super) fn heard(&mut self, edge: i64, next: i64, full: bool) {
+        if let Phase::Recovery { until } = self.phase
+            && edge >= until
+        {
+            self.phase = Phase::Steady;
+        }
+        if edge < self.round_until || self.most == 0 {
+            return;
+        }
+        if full {
+            self.round_over();
+        } else {
+            self.before = self.before.max(self.most);
+        }
+        self.most = 0;
+        self.round_until = next;
+    }
+
+    fn round_over(&mut self) {
+        let grows = self.most * GROWS.1 >= self.before * GROWS.0;
+        self.flat = if grows { 0 } else { self.flat.saturating_add(1) };
+        let flat = self.flat >= FLAT_ROUNDS;
+        self.phase = match self.phase {
+            Phase::AfterIdle { before } if (self.most as f64) < before as f64 * RESET_SHARE => {
+                self.flat = 0;
+                Phase::Restart { before }
+            }
+            Phase::AfterIdle { .. } if self.has_started => Phase::Steady,
+            Phase::AfterIdle { .. } => Phase::First,
+            Phase::Restart { before } | Phase::Timeout { before, .. }
+                if flat || self.most >= before =>
+            {
+                Phase::Steady
+            }
+            Phase::First if flat => Phase::Steady,
+            other => other,
+        };
+        self.has_started |= !matches!(self.phase, Phase::First | Phase::AfterIdle { .. });
+        self.before = self.most;
+    }
+
+    /// Takes what is in flight behind a segment with new data.
+    pub(super) fn sent(&mut self, flight: i64, next: i64) {
+        if self.most == 0 {
+            self.round_until = next;
+        }
+        self.most = self.most.max(flight);
+    }
+
+    /// The sender begins anew after at least an RTO without anything in flight.
+    pub(super) fn resumes(&mut self) {
+        let reached = self.before.max(self.most);
+        let before = match self.phase {
+            // Too little was sent since the last time to tell.
+            Phase::AfterIdle { before } => before.max(reached),
+            _ => reached,
+        };
+        self.phase = Phase::AfterIdle { before };
+        self.most = 0;
+        self.flat = 0;
+    }
+
+    /// Something was sent again by the timer.
+    pub(super) fn timeout(&mut self, after_dup_acks: bool) {
+        let before = self.before.max(self.most);
+        self.phase = match self.phase {
+            Phase::Timeout { after_dup_acks: was, before } => {
+                Phase::Timeout { after_dup_acks: was || after_dup_acks, before }
+            }
+            _ => Phase::Timeout { after_dup_acks, before },
+        };
+        self.flat = 0;
+    }
+
+    /// Something was sent again as duplicate ACKs asked for it.
+    pub(super) const fn recovers(&mut self, until: i64) {
+        match self.phase {
+            Phase::Recovery { .. } | Phase::Timeout { .. } => {}
+            _ => self.phase = Phase::Recovery { until },
+        }
+    }
+}
