@@ -48,7 +48,8 @@ impl PacketShard {
             flow.awake = true;
             self.awake.push(at);
         }
-        let sender = usize::from(route.sender);
+        // Known to be 0 or 1, so that neither end is looked for beyond the two.
+        let sender = usize::from(route.sender & 1);
         let stream = flow.number << 1 | sender as u64;
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
             || flow.ends[1 - sender].stream.is_advanced_by(tcp);
@@ -93,7 +94,7 @@ impl PacketShard {
         }
         if up
             && tcp.flags.has(TcpFlags::SYN)
-            && flow.handshake.syn_ns == Some(packet.at_ns)
+            && flow.handshake.syn_ns.get() == Some(packet.at_ns)
             && let Some(user) = self.users.get(flow.user as usize).and_then(Option::as_ref)
         {
             // A user without an earlier packet has no known idle time.
@@ -148,7 +149,7 @@ impl Flow {
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) -> Seen {
-        let now = packet.at_ns;
+        let (now, sender) = (packet.at_ns, sender & 1);
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
         self.greet(now, tcp, sender == 0);
         self.only_syns &= syn && !ack;
@@ -179,7 +180,6 @@ impl Flow {
             if self.closing == Closing::Open {
                 self.closing = Closing::Rst;
             }
-            self.last_close_ns = Some(now);
         } else if ack {
             let window = self.window_of(sender, tcp);
             if !syn && self.ends[sender].advertise(window, tcp.window) {
@@ -193,7 +193,6 @@ impl Flow {
             if self.closing == Closing::Open {
                 self.closing = Closing::Fin;
             }
-            self.last_close_ns = Some(now);
         }
         seen
     }
@@ -208,8 +207,8 @@ impl Flow {
         rows: &mut Vec<PacketRow>,
     ) {
         let Some(name) = event_of(seen.kind) else { return };
-        self.keep_alives += u64::from(seen.kind == Kind::KeepAlive);
-        self.window_probes += u64::from(seen.kind == Kind::WindowProbe);
+        self.keep_alives += u32::from(seen.kind == Kind::KeepAlive);
+        self.window_probes += u32::from(seen.kind == Kind::WindowProbe);
         if matches!(
             seen.kind,
             Kind::New { ahead: true } | Kind::Reordered | Kind::Retransmission(_) | Kind::Wild
@@ -275,7 +274,9 @@ impl Flow {
             acked: end.stream.acked(),
             next: end.stream.next(),
         });
-        end.flight_counts.push(flight);
+        if sender == 1 {
+            end.flight_counts.push(flight);
+        }
         if options.tables.inflight_samples {
             let largest = end.stream.largest_segment;
             let own =
@@ -335,7 +336,7 @@ impl Flow {
         let number = self.number;
         let beyond = self.beyond_ns[data];
         let end = &mut self.ends[data];
-        if let Some(twice) = end.stream.d_sack {
+        if let Some(twice) = end.stream.d_sack() {
             end.episodes.came_twice(twice);
         }
         match kind {
