@@ -133,6 +133,7 @@ impl Bandwidth {
     }
 
     /// Takes an ACK that advanced.
+    #[inline]
     pub(super) fn push(
         &mut self,
         at_ns: i64,

@@ -31,6 +31,7 @@ pub(super) struct TickClock {
 
 impl TickClock {
     /// Takes a time stamp and when it passed.
+    #[inline]
     pub(super) fn push(&mut self, at_ns: i64, value: u32) {
         if self.first_ns.is_none() {
             (self.first_ns, self.first_ticks) = (Opt64::some(at_ns), value);

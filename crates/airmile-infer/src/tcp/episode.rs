@@ -219,6 +219,7 @@ impl Episodes {
     }
 
     /// Takes data of the stream; gives a burst that is over.
+    #[inline]
     pub(super) fn data(&mut self, at_ns: i64, bytes: i64) -> Option<Episode> {
         if let Some(over) = self.waited(at_ns) {
             self.watch(at_ns, bytes);

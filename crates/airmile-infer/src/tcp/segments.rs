@@ -77,6 +77,7 @@ impl PacketShard {
     }
 
     /// What concerns the user and the application.
+    #[inline]
     fn around(
         &mut self,
         flow: &mut Flow,
@@ -141,6 +142,7 @@ impl PacketShard {
 
 impl Flow {
     /// Takes a packet that is no copy.
+    #[inline]
     fn take(
         &mut self,
         packet: &Packet<'_>,
@@ -254,6 +256,7 @@ impl Flow {
     }
 
     /// Data of an end passed: its window, the receiver's, and bursts.
+    #[inline]
     fn sent(
         &mut self,
         now: i64,
@@ -308,6 +311,7 @@ impl Flow {
         self.check_window(now, sender, rows);
     }
 
+    #[inline]
     fn check_window(&mut self, now: i64, sender: usize, rows: &mut Vec<PacketRow>) {
         let mss = self.ends[1 - sender].offer.mss_bytes.map(u32::from);
         let established = self.handshake.ack_ns.is_some() || self.mid_flow;
@@ -324,6 +328,7 @@ impl Flow {
     }
 
     /// What an acknowledgement of `data`'s stream tells.
+    #[inline]
     fn acknowledged(
         &mut self,
         now: i64,

@@ -59,6 +59,7 @@ pub(super) struct SendState {
 
 impl SenderWindow {
     /// Takes a sent segment; gives the phase it was sent in.
+    #[inline]
     pub(super) fn push(&mut self, state: &SendState) -> Phase {
         let was = self.phase;
         self.phase = if state.after_timeout {
@@ -85,6 +86,7 @@ impl SenderWindow {
     }
 
     /// Once an RTT: does the flight still double?
+    #[inline]
     fn round(&mut self, state: &SendState) {
         if state.acked < self.round_until {
             return;

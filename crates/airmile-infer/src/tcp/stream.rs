@@ -314,6 +314,7 @@ impl Stream {
     }
 
     /// Takes a segment of this sender (copies of the capture left out before).
+    #[inline]
     pub(super) fn segment(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, beyond_ns: i64) -> Seen {
         let (syn, fin) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::FIN));
         self.totals.packets += 1;
@@ -439,6 +440,7 @@ impl Stream {
     }
 
     /// Learns whether the sender counts its IP identification up.
+    #[inline]
     fn note_id(&mut self, packet: &Packet<'_>, start: i64) {
         let Some(id) = packet.ip_id else { return };
         if start >= self.max
@@ -457,6 +459,7 @@ impl Stream {
         self.ids_in_order >= 4 && self.ids_out_of_order <= self.ids_in_order / 8
     }
 
+    #[inline]
     fn remember(&mut self, segment: Segment) {
         if self.segments.capacity() == 0 {
             self.segments.reserve_exact(FIRST_ROOM);
@@ -474,6 +477,7 @@ impl Stream {
         }
     }
 
+    #[inline]
     fn advance(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64, end: i64) -> Seen {
         let ahead = start > self.max && self.totals.segments > 1;
         if self.totals.segments == 1 && !self.syn_seen {
@@ -525,6 +529,7 @@ impl Stream {
     }
 
     /// Takes an acknowledgement of this stream, from a packet of the other side.
+    #[inline]
     pub(super) fn acknowledge(
         &mut self,
         now: i64,
@@ -572,6 +577,7 @@ impl Stream {
         if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
     }
 
+    #[inline]
     fn advance_to(&mut self, now: i64, edge: i64) -> AckKind {
         let bytes = edge - self.acked;
         let (mut segments, mut again, mut last) = (0, false, None);

@@ -73,6 +73,7 @@ impl User {
     }
 
     /// Takes any packet of the user.
+    #[inline]
     pub(super) fn push(&mut self, model: &RadioModel, packet: RadioPacket) {
         let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
         self.last_ns = self.last_ns.max(at_ns);

@@ -13,6 +13,7 @@ pub(super) struct WindowFull {
 impl WindowFull {
     /// Takes what is in flight, the window and the MSS after a packet; true
     /// where the window just became full.
+    #[inline]
     pub(super) fn push(&mut self, now: i64, flight: i64, window: Option<u64>, mss: u32) -> bool {
         let Some(window) = window else { return false };
         let left = window.cast_signed() - flight;
