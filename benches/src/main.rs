@@ -50,6 +50,12 @@ struct Args {
     /// outstanding, and print how much memory they took
     #[arg(long, hide = true, num_args = 3)]
     open_flows: Vec<u32>,
+    /// Used by itself, beneath a profiler: one loop over a capture
+    #[arg(long, hide = true, requires = "capture")]
+    one: Option<packets::Loop>,
+    /// The capture of that loop; the generated one is written there where it is missing
+    #[arg(long, hide = true)]
+    capture: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -68,6 +74,9 @@ fn main() -> Result<()> {
     }
     if let [flows, segments, outstanding] = args.open_flows[..] {
         return packets::open_flows(flows, segments, outstanding);
+    }
+    if let (Some(one), Some(capture)) = (args.one, &args.capture) {
+        return packets::run_one(one, capture, args.runs);
     }
     let dir = tempfile::tempdir()?;
     let mut met = true;

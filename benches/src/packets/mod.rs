@@ -71,6 +71,34 @@ pub fn speed(dir: &Path, runs: usize) -> Result<bool> {
     Ok(met)
 }
 
+/// What a profiler can be run on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Loop {
+    Bare,
+    Headers,
+    Study,
+    TwoThreads,
+}
+
+/// Runs one loop over a capture, so that a profiler sees nothing else.
+pub fn run_one(which: Loop, path: &Path, runs: usize) -> Result<()> {
+    if !path.exists() {
+        write(path, SPEED)?;
+    }
+    for _ in 0..runs.max(1) {
+        let start = cpu_seconds();
+        let packets = match which {
+            Loop::Bare => bare_loop(path)?,
+            Loop::Headers => dissected(path)?,
+            Loop::Study => studied(path, 1)?,
+            Loop::TwoThreads => studied(path, 2)?,
+        };
+        let seconds = cpu_seconds() - start;
+        println!("{which:?}: {packets} packets, {:.2} million/s", packets as f64 / 1e6 / seconds);
+    }
+    Ok(())
+}
+
 /// Two threads beside one. Where others use the cores, too, time on the wall says
 /// little, so the best of the runs counts, and the CPU time that both took, which
 /// is what two free cores share, stands beside it.

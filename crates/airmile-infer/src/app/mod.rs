@@ -16,7 +16,13 @@ const MAX_TRIES: u8 = 6;
 #[derive(Debug, Default)]
 pub(crate) struct AppState {
     kind: Kind,
-    pub(crate) server_name: Option<String>,
+    names: Option<Box<Names>>,
+}
+
+/// What few flows tell.
+#[derive(Debug, Default)]
+struct Names {
+    server: Option<String>,
     alpn: Option<String>,
 }
 
@@ -74,8 +80,9 @@ impl AppState {
             }
             Kind::Http(http) => {
                 http.push(place, packet, rows);
-                if self.server_name.is_none() {
-                    self.server_name = http.host().map(str::to_owned);
+                if let Some(host) = http.host().filter(|_| self.names.is_none()) {
+                    let server = Some(host.to_owned());
+                    self.names = Some(Box::new(Names { server, alpn: None }));
                 }
             }
             Kind::Dns(dns) => dns.push(place, packet, rows),
@@ -92,7 +99,7 @@ impl AppState {
             Kind::Http(Box::default())
         } else if place.tcp && place.up && tls::is_hello(payload) {
             let hello = tls::client_hello(payload);
-            (self.server_name, self.alpn) = (hello.server_name, hello.alpn);
+            self.names = Some(Box::new(Names { server: hello.server_name, alpn: hello.alpn }));
             Kind::Tls
         } else if !place.tcp && quic::is_long_header(payload) {
             Kind::Quic(Box::default())
@@ -102,13 +109,18 @@ impl AppState {
         self.push(place, packet, rows);
     }
 
+    /// The server's name, as the client asked for it.
+    pub(crate) fn server_name(&self) -> Option<&str> {
+        self.names.as_ref()?.server.as_deref()
+    }
+
     /// The application's name.
     pub(crate) fn name(&self) -> Option<String> {
         let name = match &self.kind {
             Kind::Http(_) => "http",
             Kind::Dns(_) => "dns",
             Kind::Quic(_) => "quic",
-            Kind::Tls => self.alpn.as_deref().unwrap_or("tls"),
+            Kind::Tls => self.names.as_ref().and_then(|n| n.alpn.as_deref()).unwrap_or("tls"),
             Kind::Unknown(_) | Kind::Other => return None,
         };
         Some(name.to_owned())

@@ -2,16 +2,19 @@
 
 use std::collections::VecDeque;
 
+use super::opt64::Opt64;
+
 /// Windows that samples are chosen from, one each (paper 6.3).
 pub const BIN_NS: i64 = 250_000_000;
 /// ACKs that are remembered; at 200 Mbit/s and an ACK for two segments a second
 /// of them is 8,600 (chosen here).
 const MAX_POINTS: usize = 16_384;
-/// ACKs that there is room for at first (chosen here: 1 KB).
-const FIRST_ROOM: usize = 32;
+/// ACKs that there is room for at first (chosen here: a stream that asks for
+/// something has one or two).
+const FIRST_ROOM: usize = 4;
 /// How long ACKs are remembered: the longest window (chosen here: a few RTTs of
 /// a loaded link).
-const MEMORY_NS: i64 = 1_500_000_000;
+pub(super) const MEMORY_NS: i64 = 1_500_000_000;
 /// A segment that took this much longer than the fastest one waited in a queue
 /// (chosen here: above the jitter of a radio link, which is 10 ms between
 /// opportunities and as much on the way back).
@@ -37,12 +40,23 @@ pub enum SendRateBar {
 struct Point {
     /// When the ACK passed.
     at_ns: i64,
+    /// How long before the last segment it acknowledges passed; the lowest bit
+    /// tells an ACK that was delayed.
+    rtt: i64,
     /// TSval of it.
     ticks: u32,
-    acked: i64,
-    /// When the last segment it acknowledges passed.
-    sent_ns: i64,
-    delayed: bool,
+    /// Bytes acknowledged, the lower half: less than 2 GB pass in a window.
+    acked: u32,
+}
+
+impl Point {
+    const fn sent_ns(&self) -> i64 {
+        self.at_ns - (self.rtt >> 1)
+    }
+
+    const fn is_delayed(&self) -> bool {
+        self.rtt & 1 == 1
+    }
 }
 
 /// One window that qualifies.
@@ -78,16 +92,15 @@ impl Window {
 #[derive(Debug, Default)]
 pub(super) struct Bandwidth {
     points: VecDeque<Point>,
-    least_rtt: Option<i64>,
+    least_rtt: Opt64,
     /// The bar of the ACKs so far.
     bar: Option<SendRateBar>,
-    /// The best window of the current bin.
-    best: Option<Window>,
     bin: i64,
-    /// Windows waiting for G.
-    waiting: Vec<Window>,
+    /// Windows waiting for G; the last is the best of the current bin, if it has one.
+    windows: Vec<Window>,
+    has_best: bool,
     sum_bps: f64,
-    samples: u64,
+    samples: u32,
 }
 
 /// Windows that wait for G at most: 8 minutes (chosen here).
@@ -104,7 +117,7 @@ impl Bandwidth {
 
     /// Mean of the samples in bit/s.
     pub(super) fn mean_bps(&self) -> Option<f64> {
-        (self.samples > 0).then(|| self.sum_bps / self.samples as f64)
+        (self.samples > 0).then(|| self.sum_bps / f64::from(self.samples))
     }
 
     /// Gives back the room of ACKs, once all are too old for another window.
@@ -116,10 +129,11 @@ impl Bandwidth {
             self.settle();
             self.points = VecDeque::new();
         }
-        self.waiting.shrink_to_fit();
+        self.windows.shrink_to_fit();
     }
 
     /// Takes an ACK that advanced.
+    #[inline]
     pub(super) fn push(
         &mut self,
         at_ns: i64,
@@ -130,13 +144,13 @@ impl Bandwidth {
         bar: SendRateBar,
     ) {
         let rtt = at_ns - sent_ns;
-        let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
+        let least = self.least_rtt.get().map_or(rtt, |least| least.min(rtt));
         let bin = (at_ns - least / 2).div_euclid(BIN_NS);
         if bin != self.bin {
             self.close_bin();
             self.bin = bin;
         }
-        self.least_rtt = Some(least);
+        self.least_rtt = Opt64::some(least);
         self.bar = Some(bar);
         let backwards = |last: &Point| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
         let ran_empty = bar == SendRateBar::Auto && rtt < least + QUEUED_NS;
@@ -153,7 +167,12 @@ impl Bandwidth {
         if self.points.capacity() == 0 {
             self.points.reserve_exact(FIRST_ROOM);
         }
-        self.points.push_back(Point { at_ns, ticks, acked, sent_ns, delayed: segments < 2 });
+        self.points.push_back(Point {
+            at_ns,
+            rtt: rtt << 1 | i64::from(segments < 2),
+            ticks,
+            acked: acked as u32,
+        });
     }
 
     /// Chooses the best window that ends in this bin, once nothing more comes
@@ -163,10 +182,12 @@ impl Bandwidth {
             return;
         }
         let Some(first_ns) = self.points.front().map(|p| p.at_ns) else { return };
-        let rtts = self.least_rtt.unwrap_or(0).max(MIN_TICKS_NS);
+        let rtts = self.least_rtt.get().unwrap_or(0).max(MIN_TICKS_NS);
         let from = self.points.len().saturating_sub(TRIED_ENDS);
         for end in (from..self.points.len()).rev() {
-            let Some(last) = self.points.get(end).copied().filter(|p| !p.delayed) else { continue };
+            let Some(last) = self.points.get(end).copied().filter(|p| !p.is_delayed()) else {
+                continue;
+            };
             for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
                 // Most flows are too young for the longer ones.
                 if first_ns <= last.at_ns - length {
@@ -183,22 +204,32 @@ impl Bandwidth {
             return;
         };
         let ticks = last.ticks.wrapping_sub(first.ticks);
-        let (bytes, sending) = (last.acked - first.acked, last.sent_ns - first.sent_ns);
+        let (bytes, sending) = (
+            i64::from(last.acked.wrapping_sub(first.acked).cast_signed()),
+            last.sent_ns() - first.sent_ns(),
+        );
         if ticks < MIN_TICKS || bytes <= 0 {
             return;
         }
         let r_snd_bps =
             if sending > 0 { bytes as f64 * 8e9 / sending as f64 } else { f64::INFINITY };
         // At the client it was half the fastest round trip earlier.
-        let way_back = self.least_rtt.unwrap_or(0) / 2;
+        let way_back = self.least_rtt.get().unwrap_or(0) / 2;
         let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
         let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps };
         let fast_enough = match self.bar {
             Some(SendRateBar::Fixed(least)) => r_snd_bps >= least,
             Some(SendRateBar::Auto) | None => true,
         };
-        if fast_enough && self.best.is_none_or(|best| self.is_nearer(&window, &best)) {
-            self.best = Some(window);
+        if !fast_enough {
+            return;
+        }
+        let best = self.windows.last().filter(|_| self.has_best);
+        if best.is_none_or(|best| self.is_nearer(&window, best)) {
+            self.forget_best();
+            self.windows.reserve_exact(1);
+            self.windows.push(window);
+            self.has_best = true;
         }
     }
 
@@ -212,10 +243,15 @@ impl Bandwidth {
 
     fn close_bin(&mut self) {
         self.settle();
-        if let Some(best) = self.best.take()
-            && self.waiting.len() < MAX_WAITING
-        {
-            self.waiting.push(best);
+        if self.windows.len() > MAX_WAITING {
+            self.forget_best();
+        }
+        self.has_best = false;
+    }
+
+    fn forget_best(&mut self) {
+        if std::mem::take(&mut self.has_best) {
+            self.windows.pop();
         }
     }
 
@@ -224,7 +260,8 @@ impl Bandwidth {
         if at_end {
             self.close_bin();
         }
-        let windows = std::mem::take(&mut self.waiting);
+        let best = self.windows.pop_if(|_| self.has_best);
+        let windows = std::mem::replace(&mut self.windows, best.into_iter().collect());
         for window in &windows {
             self.sum_bps += window.r_rcv_bps(tick_ns);
             self.samples += 1;
@@ -233,6 +270,6 @@ impl Bandwidth {
     }
 
     pub(super) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.windows.len() > usize::from(self.has_best)
     }
 }

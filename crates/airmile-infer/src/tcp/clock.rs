@@ -1,6 +1,8 @@
 //! Time stamp clocks: G, the time of a tick (paper 6.1, equation 3, which the
 //! paper prints upside down).
 
+use super::opt64::Opt64;
+
 /// Packets this far apart give G within 0.1 % (the paper's delta_G).
 pub const DELTA_G_NS: i64 = 3_000_000_000;
 
@@ -20,55 +22,55 @@ const SHORT_TICKS: u32 = 10;
 /// Estimates G from the time stamps of one sender.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TickClock {
-    first: Option<(i64, u32)>,
-    last: (i64, u32),
+    first_ns: Opt64,
+    last_ns: i64,
+    first_ticks: u32,
+    last_ticks: u32,
     broken: bool,
 }
 
 impl TickClock {
     /// Takes a time stamp and when it passed.
+    #[inline]
     pub(super) fn push(&mut self, at_ns: i64, value: u32) {
-        match self.first {
-            None => {
-                self.first = Some((at_ns, value));
-                self.last = (at_ns, value);
-            }
-            Some(_) if value.wrapping_sub(self.last.1).cast_signed() < 0 => {
-                // Reordered, or not a clock at all.
-                self.broken |= self.last.1.wrapping_sub(value) > 1 << 20;
-            }
-            Some(_) => self.last = (at_ns, value),
+        if self.first_ns.is_none() {
+            (self.first_ns, self.first_ticks) = (Opt64::some(at_ns), value);
+        } else if value.wrapping_sub(self.last_ticks).cast_signed() < 0 {
+            // Reordered, or not a clock at all.
+            self.broken |= self.last_ticks.wrapping_sub(value) > 1 << 20;
+            return;
         }
+        (self.last_ns, self.last_ticks) = (at_ns, value);
     }
 
     /// Whether any time stamp came.
     pub(super) const fn is_seen(&self) -> bool {
-        self.first.is_some()
+        self.first_ns.is_some()
     }
 
     /// How long it was watched.
     pub(super) fn span_ns(&self) -> i64 {
-        self.first.map_or(0, |(at, _)| self.last.0 - at)
+        self.first_ns.get().map_or(0, |at| self.last_ns - at)
     }
 
     /// Nanoseconds a tick as measured, where delta_G has passed.
     pub(super) fn measured_ns(&self) -> Option<f64> {
-        let (at, value) = self.first?;
-        let ticks = self.last.1.wrapping_sub(value);
-        if self.broken || ticks < 10 || self.last.0 - at < DELTA_G_NS {
+        let at = self.first_ns.get()?;
+        let ticks = self.last_ticks.wrapping_sub(self.first_ticks);
+        if self.broken || ticks < 10 || self.last_ns - at < DELTA_G_NS {
             return None;
         }
-        Some((self.last.0 - at) as f64 / f64::from(ticks))
+        Some((self.last_ns - at) as f64 / f64::from(ticks))
     }
 
     /// The usual tick that a flow too short for delta_G fits, if one does.
     pub(super) fn likely_ns(&self) -> Option<f64> {
-        let (at, value) = self.first?;
-        let ticks = self.last.1.wrapping_sub(value);
-        if self.broken || ticks < SHORT_TICKS || self.last.0 - at < SHORT_NS {
+        let at = self.first_ns.get()?;
+        let ticks = self.last_ticks.wrapping_sub(self.first_ticks);
+        if self.broken || ticks < SHORT_TICKS || self.last_ns - at < SHORT_NS {
             return None;
         }
-        usual_near((self.last.0 - at) as f64 / f64::from(ticks), SNAP_SHORT)
+        usual_near((self.last_ns - at) as f64 / f64::from(ticks), SNAP_SHORT)
     }
 
     /// Nanoseconds a tick, a usual one where the measured is near to it.

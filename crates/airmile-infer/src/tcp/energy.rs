@@ -1,5 +1,7 @@
 //! Radio energy by an RRC model: promotion, connected, tail.
 
+use super::opt64::Opt64;
+
 /// Times and powers of a radio. The defaults are the LTE figures of Huang et
 /// al., MobiSys 2012 (paper's reference 13); the tail is 10 s as in the paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +42,7 @@ impl Default for RadioModel {
 /// What the radio of one user did.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RadioUse {
-    last_ns: Option<i64>,
+    last_ns: Opt64,
     /// Promotions.
     pub promotions: u64,
     /// Time with data in nanoseconds.
@@ -54,7 +56,7 @@ pub struct RadioUse {
 impl RadioUse {
     /// Takes a packet.
     pub fn push(&mut self, model: &RadioModel, at_ns: i64, ip_bytes: u32, up: bool) {
-        match self.last_ns {
+        match self.last_ns.get() {
             None => self.promotions += 1,
             Some(last) => {
                 let gap = (at_ns - last).max(0);
@@ -68,7 +70,7 @@ impl RadioUse {
                 }
             }
         }
-        self.last_ns = Some(self.last_ns.map_or(at_ns, |last| last.max(at_ns)));
+        self.last_ns = Opt64::some(self.last_ns.get().map_or(at_ns, |last| last.max(at_ns)));
         self.bytes[usize::from(up)] += u64::from(ip_bytes);
     }
 

@@ -89,8 +89,8 @@ pub(super) struct Episodes {
     open: Option<Box<Episode>>,
     /// Over, but for whether its timer's segment comes twice.
     waiting: Option<Box<Episode>>,
-    pub(super) slow_starts: u64,
-    pub(super) timers_too_soon: u64,
+    pub(super) slow_starts: u32,
+    pub(super) timers_too_soon: u32,
 }
 
 /// What is known when a duplicate ACK passes.
@@ -213,12 +213,13 @@ impl Episodes {
     }
 
     fn count(&mut self, over: Episode) -> Episode {
-        self.slow_starts += u64::from(over.is_slow_start());
-        self.timers_too_soon += u64::from(over.timer_too_soon());
+        self.slow_starts += u32::from(over.is_slow_start());
+        self.timers_too_soon += u32::from(over.timer_too_soon());
         over
     }
 
     /// Takes data of the stream; gives a burst that is over.
+    #[inline]
     pub(super) fn data(&mut self, at_ns: i64, bytes: i64) -> Option<Episode> {
         if let Some(over) = self.waited(at_ns) {
             self.watch(at_ns, bytes);
@@ -312,7 +313,7 @@ mod tests {
         }
         let told: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
         assert_eq!(told, [expected]);
-        assert_eq!(episodes.timers_too_soon, u64::from(expected));
+        assert_eq!(episodes.timers_too_soon, u32::from(expected));
     }
 
     #[test]

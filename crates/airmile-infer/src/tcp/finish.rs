@@ -91,11 +91,11 @@ impl Flow {
             client_by: self.client_by.as_str(),
             start_ns: self.start_ns,
             duration_ns,
-            payload_to_end_ns: self.last_payload_ns.map(|at| (self.last_ns - at).max(0)),
+            payload_to_end_ns: self.last_payload_ns.get().map(|at| (self.last_ns - at).max(0)),
             termination: self.termination(why),
             mid_flow: self.mid_flow,
             proxied,
-            server_name: self.app.server_name.clone(),
+            server_name: self.app.server_name().map(str::to_owned),
             application: self.app.name(),
             dl_packets: down.packets,
             ul_packets: up.packets,
@@ -118,14 +118,15 @@ impl Flow {
             sack: both(|o| o.sack),
             timestamps: both(|o| o.timestamps)
                 .or_else(|| self.is_tcp().then(|| offers_stamps(client, server))),
-            client_initial_window_bytes: client.initial_window,
-            client_min_window_bytes: client.min_window,
-            server_initial_window_bytes: server.initial_window,
-            client_zero_windows: client.zero_windows,
+            client_initial_window_bytes: client.initial_window.map(u64::from),
+            client_min_window_bytes: client.min_window.map(u64::from),
+            server_initial_window_bytes: server.initial_window.map(u64::from),
+            client_zero_windows: client.zero_windows.into(),
             window_full_ns: server.full.total_ns,
             window_full_first: server
                 .full
                 .first_ns
+                .get()
                 .filter(|_| duration_ns > 0)
                 .map(|at| (at - self.start_ns) as f64 / duration_ns as f64),
             dl_segments: server.stream.totals.segments,
@@ -142,8 +143,8 @@ impl Flow {
             dl_out_of_order: server_trouble.out_of_order,
             dl_dup_acks: server_trouble.dup_acks,
             ul_dup_acks: client_trouble.dup_acks,
-            keep_alives: self.keep_alives,
-            window_probes: self.window_probes,
+            keep_alives: self.keep_alives.into(),
+            window_probes: self.window_probes.into(),
             dl_unseen_bytes: server.stream.totals.unseen_bytes,
             ul_unseen_bytes: client.stream.totals.unseen_bytes,
             rtt_samples: rtt.n,
@@ -151,8 +152,8 @@ impl Flow {
             rtt_mean_ns: rtt.mean(),
             rtt_max_ns: (rtt.n > 0).then_some(rtt.max),
             max_flight_bytes: server.stream.totals.max_flight.unsigned_abs(),
-            slow_starts: server.episodes.slow_starts,
-            timers_too_soon: server.episodes.timers_too_soon,
+            slow_starts: server.episodes.slow_starts.into(),
+            timers_too_soon: server.episodes.timers_too_soon.into(),
             available_bps: server.bandwidth.as_ref().and_then(|b| b.mean_bps()),
             ul_available_bps: client.bandwidth.as_ref().and_then(|b| b.mean_bps()),
             shared: self.shared,
@@ -169,7 +170,7 @@ impl Flow {
         if self.is_tcp() {
             let stream = &self.ends[end].stream;
             let totals = stream.totals;
-            let data_ns = span(stream.first_data_ns, stream.last_data_ns);
+            let data_ns = span(stream.first_data_ns.get(), stream.last_data_ns.get());
             let (packets, bytes, ip_bytes) = (totals.packets, totals.bytes, totals.ip_bytes);
             return Directed { packets, bytes, ip_bytes, data_ns };
         }

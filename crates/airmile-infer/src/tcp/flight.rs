@@ -14,6 +14,7 @@ const STEP: usize = 8;
 pub(super) struct FlightCounts(Vec<u32>);
 
 impl FlightCounts {
+    #[inline]
     pub(super) fn push(&mut self, flight: i64) {
         // Four times the binary logarithm, from the leading bits.
         let kilo = (flight.max(1).unsigned_abs()) >> 8;

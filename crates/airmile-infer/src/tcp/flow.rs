@@ -8,6 +8,7 @@ use super::cwnd::OwnFlight;
 use super::episode::Episodes;
 use super::flight::FlightCounts;
 use super::mix::mix;
+use super::opt64::Opt64;
 use super::route::NewFlow;
 use super::sender::SenderWindow;
 use super::stream::Stream;
@@ -16,7 +17,7 @@ use crate::app::AppState;
 
 /// Both ends, the lower first, and the protocol, in 40 bytes: words of 64 bits
 /// instead of addresses, so that an entry of the router's table is one cache line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct FlowKey {
     addresses: [[u64; 2]; 2],
     ports: [u16; 2],
@@ -24,6 +25,16 @@ pub(super) struct FlowKey {
 }
 
 impl FlowKey {
+    /// Whether both are the same, word by word: a comparison in wider words has to
+    /// wait for a key that was just put together in these.
+    #[inline]
+    pub(super) const fn is(&self, other: &Self) -> bool {
+        let ([[a, b], [c, d]], [[e, f], [g, h]]) = (self.addresses, other.addresses);
+        let ([low, high], [other_low, other_high]) = (self.ports, other.ports);
+        let ports = (low ^ other_low) | (high ^ other_high);
+        (a ^ e) | (b ^ f) | (c ^ g) | (d ^ h) == 0 && ports == 0 && self.protocol == other.protocol
+    }
+
     /// The key, and whether the packet goes from the lower end to the higher.
     #[inline]
     pub(super) fn of(packet: &Packet<'_>) -> (Self, bool) {
@@ -122,9 +133,9 @@ const fn is_service(port: u16) -> bool {
 /// Times of the three-way handshake at the monitor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Handshake {
-    pub(super) syn_ns: Option<i64>,
-    pub(super) syn_ack_ns: Option<i64>,
-    pub(super) ack_ns: Option<i64>,
+    pub(super) syn_ns: Opt64,
+    pub(super) syn_ack_ns: Opt64,
+    pub(super) ack_ns: Opt64,
     syns: u32,
     syn_acks: u32,
     /// TSval of the SYN and of the ACK.
@@ -138,13 +149,17 @@ impl Handshake {
     /// SYN to SYN-ACK, where neither was sent twice.
     pub(super) fn upstream_ns(&self) -> Option<i64> {
         let once = self.syns == 1 && self.syn_acks == 1;
-        self.syn_ack_ns.zip(self.syn_ns).filter(|_| once).map(|(b, a)| b - a).filter(|d| *d >= 0)
+        Self::span(self.syn_ns, self.syn_ack_ns).filter(|_| once)
     }
 
     /// SYN-ACK to ACK.
     pub(super) fn downstream_ns(&self) -> Option<i64> {
         let once = self.syn_acks == 1;
-        self.ack_ns.zip(self.syn_ack_ns).filter(|_| once).map(|(b, a)| b - a).filter(|d| *d >= 0)
+        Self::span(self.syn_ack_ns, self.ack_ns).filter(|_| once)
+    }
+
+    fn span(from: Opt64, to: Opt64) -> Option<i64> {
+        to.get().zip(from.get()).map(|(to, from)| to - from).filter(|span| *span >= 0)
     }
 
     /// Takes a packet of the client (`up`) or the server.
@@ -154,15 +169,15 @@ impl Handshake {
         match (syn, ack, up) {
             (true, false, true) => {
                 self.syns += 1;
-                self.syn_ns.get_or_insert(now);
+                self.syn_ns.or_set(now);
                 self.syn_ts = self.syn_ts.or(value);
             }
             (true, true, false) => {
                 self.syn_acks += 1;
-                self.syn_ack_ns.get_or_insert(now);
+                self.syn_ack_ns.or_set(now);
             }
             (false, true, true) if self.syn_ack_ns.is_some() && self.ack_ns.is_none() => {
-                self.ack_ns = Some(now);
+                self.ack_ns = Opt64::some(now);
                 self.ack_ts = value;
             }
             _ => {}
@@ -198,9 +213,9 @@ pub(super) struct End {
     pub(super) sure_copies: bool,
     pub(super) offer: Offer,
     pub(super) clock: TickClock,
-    pub(super) initial_window: Option<u64>,
-    pub(super) min_window: Option<u64>,
-    pub(super) zero_windows: u64,
+    pub(super) initial_window: Option<u32>,
+    pub(super) min_window: Option<u32>,
+    pub(super) zero_windows: u32,
     last_window_zero: bool,
     pub(super) bandwidth: Option<Box<Bandwidth>>,
     pub(super) episodes: Episodes,
@@ -226,13 +241,14 @@ impl End {
 
     /// Notes a window; true where it just closed.
     pub(super) fn advertise(&mut self, window: Option<u64>, raw: u16) -> bool {
-        if let Some(window) = window {
+        // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
+        if let Some(window) = window.and_then(|window| u32::try_from(window).ok()) {
             self.initial_window.get_or_insert(window);
             self.min_window = Some(self.min_window.map_or(window, |least| least.min(window)));
         }
         let closed = raw == 0 && !self.last_window_zero;
         self.last_window_zero = raw == 0;
-        self.zero_windows += u64::from(closed);
+        self.zero_windows += u32::from(closed);
         closed
     }
 }
@@ -251,22 +267,21 @@ pub(super) struct Flow {
     pub(super) number: u64,
     pub(super) key: FlowKey,
     /// Index of the client in `key.ends()`.
-    pub(super) client: usize,
+    pub(super) client: u8,
     pub(super) client_by: ClientBy,
     pub(super) user: u32,
     pub(super) start_ns: i64,
     pub(super) last_ns: i64,
     pub(super) max_gap_ns: i64,
-    pub(super) last_payload_ns: Option<i64>,
-    pub(super) last_close_ns: Option<i64>,
+    pub(super) last_payload_ns: Opt64,
     pub(super) closing: Closing,
     pub(super) only_syns: bool,
     pub(super) mid_flow: bool,
     pub(super) handshake: Handshake,
     /// The client's end (0) and the server's (1).
     pub(super) ends: [End; 2],
-    pub(super) keep_alives: u64,
-    pub(super) window_probes: u64,
+    pub(super) keep_alives: u32,
+    pub(super) window_probes: u32,
     /// Second in which it last received data, for concurrency.
     pub(super) active_second: i64,
     pub(super) shared: bool,
@@ -280,8 +295,6 @@ pub(super) struct Flow {
     pub(super) device_tick_ns: Option<f64>,
     pub(super) app: AppState,
     pub(super) udp: Option<Box<[UdpTotals; 2]>>,
-    /// The server's address.
-    pub(super) server: Address,
     /// The part of either end's RTT on its own side of the monitor.
     pub(super) beyond_ns: [i64; 2],
 }
@@ -302,14 +315,13 @@ impl Flow {
         Self {
             number,
             key,
-            client,
+            client: client as u8,
             client_by,
             user,
             start_ns: now,
             last_ns: now,
             max_gap_ns: 0,
-            last_payload_ns: None,
-            last_close_ns: None,
+            last_payload_ns: Opt64::NONE,
             closing: Closing::Open,
             only_syns: true,
             mid_flow,
@@ -325,7 +337,6 @@ impl Flow {
             device_tick_ns: None,
             app: AppState::default(),
             udp: None,
-            server: key.ends()[1 - client].0,
             beyond_ns: [0; 2],
         }
     }
@@ -335,11 +346,11 @@ impl Flow {
     }
 
     pub(super) fn client(&self) -> (Address, u16) {
-        self.key.ends()[self.client]
+        self.key.ends()[usize::from(self.client & 1)]
     }
 
     pub(super) fn server(&self) -> (Address, u16) {
-        self.key.ends()[1 - self.client]
+        self.key.ends()[usize::from(self.client & 1 ^ 1)]
     }
 
     /// Takes a packet of the handshake, or of what could be one.

@@ -23,6 +23,7 @@ mod finish;
 mod flight;
 mod flow;
 mod mix;
+mod opt64;
 mod options;
 mod periodic;
 mod ranges;

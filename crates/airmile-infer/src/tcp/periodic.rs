@@ -68,6 +68,7 @@ pub(super) struct Rhythms {
 
 impl Rhythms {
     /// Takes a packet with payload; true where it belongs to a rhythm.
+    #[inline]
     pub(super) fn push(&mut self, server: Address, now: i64, bytes: u32) -> bool {
         if self.found.get(self.latest).is_none_or(|r| r.server != server) {
             let at = self.found.iter().position(|r| r.server == server);

@@ -8,10 +8,6 @@ const MAX_RANGES: usize = 256;
 pub(super) struct Ranges(Vec<(i64, i64)>);
 
 impl Ranges {
-    pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The highest end.
     pub(super) fn end(&self) -> Option<i64> {
         self.0.last().map(|range| range.1)

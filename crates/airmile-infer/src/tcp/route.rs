@@ -20,7 +20,7 @@ use super::summary::Quality;
 const SWEEP_NS: i64 = 10_000_000_000;
 /// How often flows without traffic are asked for memory, in time of the capture
 /// (chosen here).
-const REST_EVERY_NS: i64 = 1_000_000_000;
+const REST_EVERY_NS: i64 = 500_000_000;
 
 /// Users are dealt to so many lanes, and lanes to shards: what a lane remembers
 /// is the same however many shards there are. One router feeds no more than
@@ -215,7 +215,7 @@ impl PacketRouter {
         let (key, upwards) = FlowKey::of(packet);
         let hash = key.hash();
         let flows = &self.flows;
-        let is_it = |at: &u32| flows.get(*at as usize).is_some_and(|flow| flow.key == key);
+        let is_it = |at: &u32| flows.get(*at as usize).is_some_and(|flow| flow.key.is(&key));
         let found = self.index.find(hash, is_it).copied();
         let from = usize::from(!upwards);
         if let Some(at) = found

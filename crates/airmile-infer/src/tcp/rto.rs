@@ -1,36 +1,38 @@
 //! Retransmission timers by RFC 6298, in nanoseconds.
 
+use super::opt64::Opt64;
+
 /// Least RTO of Linux (the paper's section 5 names it, too).
 pub const LINUX_MIN_RTO_NS: i64 = 200_000_000;
 
 /// Smoothed RTT and its variation (RFC 6298, 2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RtoEstimator {
-    state: Option<(i64, i64)>,
+    srtt_ns: Opt64,
+    rttvar_ns: i64,
 }
 
 impl RtoEstimator {
     /// Takes a sample (2.2, 2.3; alpha 1/8, beta 1/4).
     pub fn push(&mut self, rtt_ns: i64) {
-        self.state = Some(match self.state {
-            None => (rtt_ns, rtt_ns / 2),
-            Some((srtt, rttvar)) => {
-                let rttvar = rttvar - rttvar / 4 + (srtt - rtt_ns).abs() / 4;
-                (srtt - srtt / 8 + rtt_ns / 8, rttvar)
-            }
-        });
+        let Some(srtt) = self.srtt_ns.get() else {
+            (self.srtt_ns, self.rttvar_ns) = (Opt64::some(rtt_ns), rtt_ns / 2);
+            return;
+        };
+        self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + (srtt - rtt_ns).abs() / 4;
+        self.srtt_ns = Opt64::some(srtt - srtt / 8 + rtt_ns / 8);
     }
 
     /// Smoothed RTT.
     #[must_use]
-    pub fn srtt_ns(&self) -> Option<i64> {
-        self.state.map(|(srtt, _)| srtt)
+    pub const fn srtt_ns(&self) -> Option<i64> {
+        self.srtt_ns.get()
     }
 
     /// SRTT + 4 RTTVAR without a minimum, with `beyond_ns` added to every RTT.
     #[must_use]
     pub fn rto_ns(&self, beyond_ns: i64) -> Option<i64> {
-        self.state.map(|(srtt, rttvar)| srtt + 4 * rttvar + beyond_ns)
+        self.srtt_ns.get().map(|srtt| srtt + 4 * self.rttvar_ns + beyond_ns)
     }
 }
 

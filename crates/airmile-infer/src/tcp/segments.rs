@@ -48,7 +48,8 @@ impl PacketShard {
             flow.awake = true;
             self.awake.push(at);
         }
-        let sender = usize::from(route.sender);
+        // Known to be 0 or 1, so that neither end is looked for beyond the two.
+        let sender = usize::from(route.sender & 1);
         let stream = flow.number << 1 | sender as u64;
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
             || flow.ends[1 - sender].stream.is_advanced_by(tcp);
@@ -77,6 +78,7 @@ impl PacketShard {
     }
 
     /// What concerns the user and the application.
+    #[inline]
     fn around(
         &mut self,
         flow: &mut Flow,
@@ -94,7 +96,7 @@ impl PacketShard {
         }
         if up
             && tcp.flags.has(TcpFlags::SYN)
-            && flow.handshake.syn_ns == Some(packet.at_ns)
+            && flow.handshake.syn_ns.get() == Some(packet.at_ns)
             && let Some(user) = self.users.get(flow.user as usize).and_then(Option::as_ref)
         {
             // A user without an earlier packet has no known idle time.
@@ -141,6 +143,7 @@ impl PacketShard {
 
 impl Flow {
     /// Takes a packet that is no copy.
+    #[inline]
     fn take(
         &mut self,
         packet: &Packet<'_>,
@@ -149,7 +152,7 @@ impl Flow {
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) -> Seen {
-        let now = packet.at_ns;
+        let (now, sender) = (packet.at_ns, sender & 1);
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
         self.greet(now, tcp, sender == 0);
         self.only_syns &= syn && !ack;
@@ -180,7 +183,6 @@ impl Flow {
             if self.closing == Closing::Open {
                 self.closing = Closing::Rst;
             }
-            self.last_close_ns = Some(now);
         } else if ack {
             let window = self.window_of(sender, tcp);
             if !syn && self.ends[sender].advertise(window, tcp.window) {
@@ -194,7 +196,6 @@ impl Flow {
             if self.closing == Closing::Open {
                 self.closing = Closing::Fin;
             }
-            self.last_close_ns = Some(now);
         }
         seen
     }
@@ -209,8 +210,8 @@ impl Flow {
         rows: &mut Vec<PacketRow>,
     ) {
         let Some(name) = event_of(seen.kind) else { return };
-        self.keep_alives += u64::from(seen.kind == Kind::KeepAlive);
-        self.window_probes += u64::from(seen.kind == Kind::WindowProbe);
+        self.keep_alives += u32::from(seen.kind == Kind::KeepAlive);
+        self.window_probes += u32::from(seen.kind == Kind::WindowProbe);
         if matches!(
             seen.kind,
             Kind::New { ahead: true } | Kind::Reordered | Kind::Retransmission(_) | Kind::Wild
@@ -256,6 +257,7 @@ impl Flow {
     }
 
     /// Data of an end passed: its window, the receiver's, and bursts.
+    #[inline]
     fn sent(
         &mut self,
         now: i64,
@@ -276,7 +278,9 @@ impl Flow {
             acked: end.stream.acked(),
             next: end.stream.next(),
         });
-        end.flight_counts.push(flight);
+        if sender == 1 {
+            end.flight_counts.push(flight);
+        }
         if options.tables.inflight_samples {
             let largest = end.stream.largest_segment;
             let own =
@@ -308,6 +312,7 @@ impl Flow {
         self.check_window(now, sender, rows);
     }
 
+    #[inline]
     fn check_window(&mut self, now: i64, sender: usize, rows: &mut Vec<PacketRow>) {
         let mss = self.ends[1 - sender].offer.mss_bytes.map(u32::from);
         let established = self.handshake.ack_ns.is_some() || self.mid_flow;
@@ -324,6 +329,7 @@ impl Flow {
     }
 
     /// What an acknowledgement of `data`'s stream tells.
+    #[inline]
     fn acknowledged(
         &mut self,
         now: i64,
@@ -336,7 +342,7 @@ impl Flow {
         let number = self.number;
         let beyond = self.beyond_ns[data];
         let end = &mut self.ends[data];
-        if let Some(twice) = end.stream.d_sack {
+        if let Some(twice) = end.stream.d_sack() {
             end.episodes.came_twice(twice);
         }
         match kind {

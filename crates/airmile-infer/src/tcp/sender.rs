@@ -25,18 +25,24 @@ impl Phase {
 }
 
 /// Follows one sender.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SenderWindow {
     phase: Phase,
     /// Flight at the beginning of this round and of the one before.
     round_until: i64,
     round_flight: i64,
     flat_rounds: u8,
+    /// Where it made up for a loss.
+    cuts: Option<Box<Cuts>>,
+}
+
+/// Flight after a loss over the flight before it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cuts {
     flight_before_loss: i64,
-    /// Flight after a loss over the flight before it: how often, and the sum.
-    cuts: u32,
-    cut_sum: f64,
-    cut_square: f64,
+    n: u32,
+    sum: f64,
+    square: f64,
 }
 
 /// What a sender did as seen at one segment.
@@ -53,6 +59,7 @@ pub(super) struct SendState {
 
 impl SenderWindow {
     /// Takes a sent segment; gives the phase it was sent in.
+    #[inline]
     pub(super) fn push(&mut self, state: &SendState) -> Phase {
         let was = self.phase;
         self.phase = if state.after_timeout {
@@ -68,7 +75,8 @@ impl SenderWindow {
             }
         };
         if self.phase == Phase::Recovery && was != Phase::Recovery {
-            self.flight_before_loss = self.round_flight.max(state.flight);
+            let before = self.round_flight.max(state.flight);
+            self.cuts.get_or_insert_default().flight_before_loss = before;
         }
         if was == Phase::Recovery && self.phase == Phase::CongestionAvoidance {
             self.cut(state.flight);
@@ -78,6 +86,7 @@ impl SenderWindow {
     }
 
     /// Once an RTT: does the flight still double?
+    #[inline]
     fn round(&mut self, state: &SendState) {
         if state.acked < self.round_until {
             return;
@@ -93,11 +102,11 @@ impl SenderWindow {
     }
 
     fn cut(&mut self, flight: i64) {
-        if self.flight_before_loss > 0 {
-            let share = flight as f64 / self.flight_before_loss as f64;
-            self.cuts += 1;
-            self.cut_sum += share;
-            self.cut_square += share * share;
+        if let Some(cuts) = self.cuts.as_mut().filter(|cuts| cuts.flight_before_loss > 0) {
+            let share = flight as f64 / cuts.flight_before_loss as f64;
+            cuts.n += 1;
+            cuts.sum += share;
+            cuts.square += share * share;
         }
     }
 
@@ -105,12 +114,12 @@ impl SenderWindow {
     /// flight shrinks at a loss: to 0.7 (CUBIC, RFC 9438, 4.6), to 0.5 (Reno,
     /// RFC 5681, 3.2), hardly (BBR does not answer single losses).
     pub(super) fn guess(&self) -> (&'static str, f64) {
-        if self.cuts == 0 {
+        let Some(cuts) = self.cuts.as_ref().filter(|cuts| cuts.n > 0) else {
             return ("unknown", 0.0);
-        }
-        let n = f64::from(self.cuts);
-        let mean = self.cut_sum / n;
-        let spread = (self.cut_square / n - mean * mean).max(0.0).sqrt();
+        };
+        let n = f64::from(cuts.n);
+        let mean = cuts.sum / n;
+        let spread = (cuts.square / n - mean * mean).max(0.0).sqrt();
         let (name, centre) = match mean {
             m if m >= 0.85 => ("bbr", 1.0),
             m if m >= 0.6 => ("cubic", 0.7),

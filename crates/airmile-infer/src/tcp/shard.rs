@@ -14,9 +14,9 @@ use super::summary::UserSums;
 use super::trace::TracedPacket;
 use super::user::{RadioPacket, User};
 
-/// A flow that was silent for this long keeps no spare memory: longer than what
-/// a flow with traffic looks back (chosen here).
-const REST_NS: i64 = 2_000_000_000;
+/// A flow that was silent for this long keeps no spare memory: what a flow with
+/// traffic looks back (chosen here).
+const REST_NS: i64 = super::bandwidth::MEMORY_NS;
 
 /// A row, and what only the summary needs of it.
 #[derive(Debug)]
@@ -211,7 +211,7 @@ impl PacketShard {
             payload_bytes: packet.payload_bytes,
             up,
             closing,
-            server: flow.server,
+            server: flow.server().0,
         };
         user.push(&self.options.radio, radio);
     }

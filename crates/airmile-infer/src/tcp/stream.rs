@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 
+use super::opt64::Opt64;
 use super::ranges::Ranges;
 use super::rto::RtoEstimator;
 
@@ -100,9 +101,9 @@ impl Segment {
     }
 }
 
-/// Segments that a stream has room for at first (chosen here: 384 bytes; an
-/// initial window is 10, RFC 6928).
-const FIRST_ROOM: usize = 16;
+/// Segments that a stream has room for at first: what one that asks for something
+/// sends (chosen here).
+const FIRST_ROOM: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Hole {
@@ -138,6 +139,15 @@ pub(super) struct Trouble {
     pub(super) dup_acks: u64,
     pub(super) d_sacks: u64,
     pub(super) wild: u64,
+}
+
+/// What a direction without loss has none of.
+#[derive(Debug, Default)]
+struct Lost {
+    trouble: Trouble,
+    holes: Vec<Hole>,
+    sacked: Ranges,
+    d_sack: Option<(i64, i64)>,
 }
 
 /// RTTs of a direction.
@@ -186,21 +196,18 @@ pub(super) struct Stream {
     /// Behind the highest byte acknowledged.
     acked: i64,
     segments: VecDeque<Segment>,
-    holes: Vec<Hole>,
-    sacked: Ranges,
-    fin_at: Option<i64>,
+    lost: Option<Box<Lost>>,
+    fin_at: Opt64,
     syn_seen: bool,
     heard_back: bool,
     /// Duplicate ACKs since the last advance.
     pub(super) dup_acks: u32,
-    /// What the last ACK said is there twice (RFC 2883).
-    pub(super) d_sack: Option<(i64, i64)>,
     last_advance_ns: i64,
     /// Recovery lasts until this is acknowledged (RFC 6582).
-    recovery_until: Option<i64>,
-    timeout_until: Option<i64>,
+    recovery_until: Opt64,
+    timeout_until: Opt64,
     /// Where the next segment of a wild jump would be.
-    jump: Option<i64>,
+    jump: Opt64,
     last_id: Option<u16>,
     ids_in_order: u16,
     ids_out_of_order: u16,
@@ -213,9 +220,8 @@ pub(super) struct Stream {
     pub(super) rtt: RttTotals,
     pub(super) rto: RtoEstimator,
     pub(super) totals: Totals,
-    trouble: Option<Box<Trouble>>,
-    pub(super) first_data_ns: Option<i64>,
-    pub(super) last_data_ns: Option<i64>,
+    pub(super) first_data_ns: Opt64,
+    pub(super) last_data_ns: Opt64,
     last_sent_ns: i64,
 }
 
@@ -231,11 +237,17 @@ pub(super) struct Seen {
 impl Stream {
     /// Totals of trouble so far.
     pub(super) fn trouble(&self) -> Trouble {
-        self.trouble.as_deref().copied().unwrap_or_default()
+        self.lost.as_ref().map_or_else(Trouble::default, |lost| lost.trouble)
     }
 
     fn troubled(&mut self) -> &mut Trouble {
-        self.trouble.get_or_insert_default()
+        &mut self.lost.get_or_insert_default().trouble
+    }
+
+    /// What the last ACK said is there twice (RFC 2883).
+    #[inline]
+    pub(super) fn d_sack(&self) -> Option<(i64, i64)> {
+        self.lost.as_ref()?.d_sack
     }
 
     /// Bytes in flight.
@@ -249,7 +261,8 @@ impl Stream {
 
     /// Behind the last byte that the receiver is known to have.
     pub(super) fn received_to(&self) -> i64 {
-        self.sacked.end().map_or(self.acked, |end| end.max(self.acked))
+        let sacked = self.lost.as_ref().and_then(|lost| lost.sacked.end());
+        sacked.map_or(self.acked, |end| end.max(self.acked))
     }
 
     pub(super) const fn next(&self) -> i64 {
@@ -301,6 +314,7 @@ impl Stream {
     }
 
     /// Takes a segment of this sender (copies of the capture left out before).
+    #[inline]
     pub(super) fn segment(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, beyond_ns: i64) -> Seen {
         let (syn, fin) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::FIN));
         self.totals.packets += 1;
@@ -323,7 +337,7 @@ impl Stream {
         if self.is_wild(start, end) {
             return self.wild(start, end, length);
         }
-        self.jump = None;
+        self.jump = Opt64::NONE;
         let seen_from = self.max;
         if let Some(kind) = self.probe(start, end, length, fin) {
             self.totals.segments -= u64::from(length > 0);
@@ -336,8 +350,8 @@ impl Stream {
                 if close { Kind::New { ahead: start > seen_from } } else { Kind::CloseAgain };
             return seen(kind, 0);
         }
-        self.first_data_ns.get_or_insert(packet.at_ns);
-        self.last_data_ns = Some(packet.at_ns);
+        self.first_data_ns.or_set(packet.at_ns);
+        self.last_data_ns = Opt64::some(packet.at_ns);
         let seen = if start >= seen_from {
             self.advance(packet, tcp, start, end)
         } else {
@@ -395,7 +409,7 @@ impl Stream {
         if self.fin_at.is_some() {
             return false;
         }
-        self.fin_at = Some(end);
+        self.fin_at = Opt64::some(end);
         true
     }
 
@@ -410,20 +424,23 @@ impl Stream {
         self.troubled().wild += 1;
         let new_bytes = u64::try_from(length).unwrap_or(0);
         self.totals.bytes += new_bytes;
-        if self.jump.is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
-            self.jump = None;
+        if self.jump.get().is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
+            self.jump = Opt64::NONE;
             self.segments.clear();
-            self.holes.clear();
-            self.sacked = Ranges::default();
-            (self.recovery_until, self.timeout_until) = (None, None);
+            if let Some(lost) = &mut self.lost {
+                lost.holes.clear();
+                lost.sacked = Ranges::default();
+            }
+            (self.recovery_until, self.timeout_until) = (Opt64::NONE, Opt64::NONE);
             (self.max, self.acked) = (end, start);
         } else {
-            self.jump = Some(end);
+            self.jump = Opt64::some(end);
         }
         Seen { kind: Kind::Wild, start, new_bytes }
     }
 
     /// Learns whether the sender counts its IP identification up.
+    #[inline]
     fn note_id(&mut self, packet: &Packet<'_>, start: i64) {
         let Some(id) = packet.ip_id else { return };
         if start >= self.max
@@ -442,6 +459,7 @@ impl Stream {
         self.ids_in_order >= 4 && self.ids_out_of_order <= self.ids_in_order / 8
     }
 
+    #[inline]
     fn remember(&mut self, segment: Segment) {
         if self.segments.capacity() == 0 {
             self.segments.reserve_exact(FIRST_ROOM);
@@ -459,6 +477,7 @@ impl Stream {
         }
     }
 
+    #[inline]
     fn advance(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64, end: i64) -> Seen {
         let ahead = start > self.max && self.totals.segments > 1;
         if self.totals.segments == 1 && !self.syn_seen {
@@ -474,10 +493,11 @@ impl Stream {
     }
 
     fn open_hole(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64) {
-        if self.holes.len() >= MAX_HOLES {
-            self.holes.remove(0);
+        let holes = &mut self.lost.get_or_insert_default().holes;
+        if holes.len() >= MAX_HOLES {
+            holes.remove(0);
         }
-        self.holes.push(Hole {
+        holes.push(Hole {
             start: self.max,
             end: start,
             opened_ns: packet.at_ns,
@@ -486,12 +506,30 @@ impl Stream {
         });
     }
 
+    /// All before `edge` arrived: what was lost of it is so no more.
+    fn repaired_to(&mut self, edge: i64) {
+        let Some(lost) = &mut self.lost else { return };
+        lost.sacked.forget_below(edge);
+        if !lost.holes.is_empty() {
+            let missed: i64 = lost.holes.iter().map(|h| (h.end.min(edge) - h.start).max(0)).sum();
+            self.totals.unseen_bytes += missed.unsigned_abs();
+            lost.holes.retain_mut(|h| {
+                h.start = h.start.max(edge);
+                h.start < h.end
+            });
+        }
+        for until in [&mut self.recovery_until, &mut self.timeout_until] {
+            *until = until.get().filter(|until| edge < *until).into();
+        }
+    }
+
     /// Gives back the room of segments that were acknowledged.
     pub(super) fn rest(&mut self) {
         self.segments.shrink_to_fit();
     }
 
     /// Takes an acknowledgement of this stream, from a packet of the other side.
+    #[inline]
     pub(super) fn acknowledge(
         &mut self,
         now: i64,
@@ -500,7 +538,9 @@ impl Stream {
         window: Option<u64>,
     ) -> AckKind {
         self.heard_back = true;
-        self.d_sack = None;
+        if let Some(lost) = &mut self.lost {
+            lost.d_sack = None;
+        }
         let window_same = tcp.window == self.rwnd_raw;
         self.rwnd_raw = tcp.window;
         self.rwnd = window;
@@ -515,7 +555,7 @@ impl Stream {
             self.troubled().wild += 1;
             return AckKind::Same;
         }
-        let fin = i64::from(self.fin_at == Some(self.max));
+        let fin = i64::from(self.fin_at == Opt64::some(self.max));
         if edge > self.max + fin {
             // Acknowledged, but it never passed: the capture missed it.
             self.totals.unseen_bytes += (edge - self.max - fin).unsigned_abs();
@@ -537,6 +577,7 @@ impl Stream {
         if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
     }
 
+    #[inline]
     fn advance_to(&mut self, now: i64, edge: i64) -> AckKind {
         let bytes = edge - self.acked;
         let (mut segments, mut again, mut last) = (0, false, None);
@@ -565,17 +606,9 @@ impl Stream {
         self.acked = edge;
         self.dup_acks = 0;
         self.last_advance_ns = now;
-        self.sacked.forget_below(edge);
-        if !self.holes.is_empty() {
-            let missed: i64 = self.holes.iter().map(|h| (h.end.min(edge) - h.start).max(0)).sum();
-            self.totals.unseen_bytes += missed.unsigned_abs();
-            self.holes.retain_mut(|h| {
-                h.start = h.start.max(edge);
-                h.start < h.end
-            });
+        if self.lost.is_some() {
+            self.repaired_to(edge);
         }
-        self.recovery_until = self.recovery_until.filter(|until| edge < *until);
-        self.timeout_until = self.timeout_until.filter(|until| edge < *until);
         // Karn: no sample where the range was sent twice (RFC 6298, 3).
         let rtt_ns = last.filter(|_| !again).map(|s| (now - s.sent_ns).max(0));
         if let Some(rtt) = rtt_ns {

@@ -6,6 +6,7 @@ use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 
 use super::flow::Flow;
+use super::opt64::Opt64;
 use super::options::{StudyOptions, Tables};
 use super::route::{Change, PacketRouter};
 use super::shard::{Finding, Found, PacketShard, ShardCounts};
@@ -169,7 +170,7 @@ impl Flow {
         self.max_gap_ns = self.max_gap_ns.max(packet.at_ns - self.last_ns);
         self.last_ns = self.last_ns.max(packet.at_ns);
         if packet.payload_bytes > 0 && !control {
-            self.last_payload_ns = Some(packet.at_ns);
+            self.last_payload_ns = Opt64::some(packet.at_ns);
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) struct User {
     /// Flow that was the first to receive in this second.
     pub(super) first_in_second: Option<u32>,
     /// Seconds by the flows that received in them: 1, 2, ..., and the last or more.
-    seconds: [u64; MOST_CONCURRENT],
+    seconds: [u32; MOST_CONCURRENT],
     radio: RadioUse,
     radio_prompt_close: Without,
     radio_aperiodic: Without,
@@ -73,6 +73,7 @@ impl User {
     }
 
     /// Takes any packet of the user.
+    #[inline]
     pub(super) fn push(&mut self, model: &RadioModel, packet: RadioPacket) {
         let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
         self.last_ns = self.last_ns.max(at_ns);
@@ -132,7 +133,7 @@ impl User {
     /// How many flows received in a second, and in how many seconds, once
     /// [`row`](Self::row) has ended the last.
     pub(super) fn concurrency(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.seconds.iter().enumerate().map(|(place, &seconds)| (place + 1, seconds))
+        self.seconds.iter().enumerate().map(|(place, &seconds)| (place + 1, seconds.into()))
     }
 
     /// Takes G of a flow that was watched for `span_ns`.
@@ -163,8 +164,8 @@ impl User {
             dl_ip_bytes: self.bytes[0],
             ul_ip_bytes: self.bytes[1],
             tick_ns: self.tick_ns(),
-            seconds_one_flow: self.seconds[0],
-            seconds_more_flows: self.seconds.iter().skip(1).sum(),
+            seconds_one_flow: self.seconds[0].into(),
+            seconds_more_flows: self.seconds.iter().skip(1).map(|&n| u64::from(n)).sum(),
             promotions: radio.promotions,
             radio_on_ns: radio.on_ns(),
             radio_tail_ns: radio.tail_ns,

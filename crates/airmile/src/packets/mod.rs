@@ -232,27 +232,27 @@ fn read(
         };
         file.bytes += n as u64;
         let piece = buffer.get(..n).unwrap_or_default();
-        reader.push(piece, &mut |captured| take(&mut file, captured, dissector, sink));
+        reader.push(piece, &mut |captured| take(&mut file, &captured, dissector, sink));
     }
-    reader.finish(&mut |captured| take(&mut file, captured, dissector, sink));
+    reader.finish(&mut |captured| take(&mut file, &captured, dissector, sink));
     Ok(file)
 }
 
 fn take(
     file: &mut FileReport,
-    captured: Captured<'_>,
+    captured: &Captured<'_>,
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) {
     let frame = match captured {
         Captured::Frame(frame) => frame,
-        Captured::Problem(problem) => return file.problem(problem),
+        Captured::Problem(problem) => return file.problem(problem.clone()),
     };
     file.items += 1;
     let at_us = frame.at_ns.div_euclid(1_000);
     file.start_us = Some(file.start_us.map_or(at_us, |start| start.min(at_us)));
     file.end_us = Some(file.end_us.map_or(at_us, |end| end.max(at_us)));
-    dissector.push(&frame, &mut |read| match read {
+    dissector.push(frame, &mut |read| match read {
         Ok(packet) => sink(packet),
         Err(unread) => {
             let name = match unread {

@@ -2,6 +2,8 @@
 
 use airmile_model::packet::{Packet, TcpHeader};
 
+use super::super::opt64::Opt64;
+use super::super::ranges::Ranges;
 use super::super::rto::LINUX_MIN_RTO_NS;
 use super::{Hole, Kind, REORDER_NS, Seen, Segment, Stream, Why};
 
@@ -47,10 +49,11 @@ impl Stream {
 
     /// Takes a range out of the holes; gives the first hole it met and the bytes.
     fn fill(&mut self, start: i64, end: i64) -> Option<(Hole, i64)> {
-        let first = *self.holes.iter().find(|h| h.start < end && start < h.end)?;
-        let mut rest = Vec::with_capacity(self.holes.len() + 1);
+        let holes = &mut self.lost.as_mut()?.holes;
+        let first = *holes.iter().find(|h| h.start < end && start < h.end)?;
+        let mut rest = Vec::with_capacity(holes.len() + 1);
         let mut bytes = 0;
-        for hole in &self.holes {
+        for hole in &*holes {
             bytes += (hole.end.min(end) - hole.start.max(start)).max(0);
             let parts = [(hole.start, hole.end.min(start)), (hole.start.max(end), hole.end)];
             rest.extend(parts.iter().filter(|p| p.0 < p.1).map(|p| Hole {
@@ -59,7 +62,7 @@ impl Stream {
                 ..*hole
             }));
         }
-        self.holes = rest;
+        *holes = rest;
         Some((first, bytes))
     }
 
@@ -81,15 +84,17 @@ impl Stream {
     }
 
     fn why_again(&mut self, now: i64, start: i64, end: i64, beyond_ns: i64) -> Why {
-        if end <= self.acked || self.sacked.covers(start, end) {
+        let sacked = self.lost.as_ref().map(|lost| &lost.sacked);
+        let sacked_bytes = sacked.map_or(0, Ranges::bytes);
+        if end <= self.acked || sacked.is_some_and(|sacked| sacked.covers(start, end)) {
             return Why::Spurious;
         }
-        if self.timeout_until.is_some_and(|until| start < until) {
+        if self.timeout_until.get().is_some_and(|until| start < until) {
             return Why::Timeout;
         }
         let asked = self.dup_acks >= 3
-            || self.sacked.bytes() >= 3 * i64::from(self.largest_segment.max(1))
-            || self.recovery_until.is_some_and(|until| start < until);
+            || sacked_bytes >= 3 * i64::from(self.largest_segment.max(1))
+            || self.recovery_until.get().is_some_and(|until| start < until);
         let first = self.segments.partition_point(|s| s.end() <= start);
         let earlier = self.segments.get(first);
         let last_sent = earlier.map_or(self.last_sent_ns, |s| s.sent_ns);
@@ -99,7 +104,7 @@ impl Stream {
         // A quarter less: the monitor sees neither the sender's clock nor all of its RTT.
         let timer_ran = idle >= rto - rto / 4;
         if asked && !(timer_ran && times > 1 && start == self.acked) {
-            self.recovery_until.get_or_insert(self.max);
+            self.recovery_until.or_set(self.max);
             return Why::Fast;
         }
         let srtt = self.rto.srtt_ns().unwrap_or(0) + beyond_ns;
@@ -107,12 +112,12 @@ impl Stream {
             return Why::TailLossProbe;
         }
         if timer_ran || times > 1 {
-            self.timeout_until = Some(self.max);
-            self.recovery_until = None;
+            self.timeout_until = Opt64::some(self.max);
+            self.recovery_until = Opt64::NONE;
             return Why::Timeout;
         }
-        if self.dup_acks > 0 || !self.sacked.is_empty() {
-            self.recovery_until.get_or_insert(self.max);
+        if self.dup_acks > 0 || sacked_bytes > 0 {
+            self.recovery_until.or_set(self.max);
             return Why::Fast;
         }
         Why::Unknown

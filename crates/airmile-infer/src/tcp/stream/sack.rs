@@ -24,12 +24,12 @@ impl Stream {
                 // RFC 2883, 4: a duplicate was received.
                 if index == 0 {
                     self.troubled().d_sacks += 1;
-                    self.d_sack = Some((left, right));
+                    self.lost.get_or_insert_default().d_sack = Some((left, right));
                 }
                 continue;
             }
             let (left, right) = (left.max(edge), right.min(self.max));
-            if let Some((from, to)) = self.sacked.insert(left, right) {
+            if let Some((from, to)) = self.lost.get_or_insert_default().sacked.insert(left, right) {
                 found.is_new = true;
                 let rtt = self.mark_sacked(now, from, to);
                 if index == 0 {
