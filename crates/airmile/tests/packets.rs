@@ -18,7 +18,7 @@ fn sample() -> PathBuf {
 
 fn study(path: &Path) -> (PacketReport, Vec<ArrowTable>) {
     let options = PacketOptions::default();
-    packet_tables(&[path.to_owned()], &options.study, &Progress::default()).unwrap()
+    packet_tables(&[path.to_owned()], &options, &Progress::default()).unwrap()
 }
 
 fn rows(tables: &[ArrowTable]) -> Vec<(&'static str, usize)> {
@@ -32,7 +32,7 @@ fn one_request_from_capture_to_tables() {
     assert_eq!(report.client_by["syn"], 1);
     assert_eq!(report.http_bytes["text"], 46);
     assert!(!report.damaged());
-    let figure = |name: &str| report.figures.iter().find(|f| f.name == name).unwrap().value;
+    let figure = |name: &str| report.summary.iter().find(|f| f.what == name).unwrap().here;
     assert_eq!(figure("handshake, monitor to client, median"), Some(1000.0));
     assert_eq!(figure("handshake, monitor to server, median"), None, "port 80 has a proxy");
     let expected =
@@ -53,7 +53,7 @@ fn compressed_or_not_is_the_same() {
     let (expected, _) = study(&sample());
     for path in [gz, zst] {
         let (report, _) = study(&path);
-        assert_eq!(report.figures, expected.figures);
+        assert_eq!(report.summary, expected.summary);
         assert_eq!(report.quality, expected.quality);
     }
 }

@@ -45,12 +45,12 @@ fn reading(args: &PacketsArgs, times: usize) -> Inputs {
 pub fn text(report: &PacketReport, all: bool) -> String {
     let mut out = format!("{}\n", report.says);
     out.push_str(&quality(report));
-    let shown = report.figures.iter().filter(|figure| all || figure.value.is_some());
+    let shown = report.summary.iter().filter(|figure| all || figure.here.is_some());
     let rows = shown.map(|figure| {
         vec![
             figure.section.to_owned(),
-            figure.name.to_owned(),
-            or_dash(figure.value, |value| number(value, figure.unit)),
+            figure.what.to_owned(),
+            or_dash(figure.here, |value| number(value, figure.unit)),
             or_dash(figure.paper, |value| number(value, figure.unit)),
             or_dash(figure.n, |n| n.to_string()),
         ]
@@ -78,7 +78,7 @@ fn quality(report: &PacketReport) -> String {
         (q.overlapping_fragments, "fragments that overlap others"),
         (q.later_fragments, "IP fragments left out"),
         (q.unseen_bytes, "bytes acknowledged and never captured"),
-        (q.client_guessed, "flows whose client was guessed (--client-net tells it)"),
+        (q.client_guessed, "flows whose client was guessed (--client tells it)"),
     ];
     let facts = facts.iter().filter(|(n, _)| *n > 0);
     let lines = facts.map(|(n, what)| format!("  {n} {what}\n"));

@@ -11,11 +11,11 @@ pub struct Compared {
     /// Section of the paper.
     pub section: &'static str,
     /// What it is.
-    pub name: &'static str,
+    pub what: &'static str,
     /// Unit; `share` is 0 to 1.
     pub unit: &'static str,
     /// In this capture; null where it has nothing of the kind.
-    pub value: Option<f64>,
+    pub here: Option<f64>,
     /// In the paper (LTE, October 2012).
     pub paper: Option<f64>,
     /// How many values it is from, where that can be told.
@@ -81,14 +81,14 @@ struct Section<'a> {
 impl Section<'_> {
     fn add(
         &mut self,
-        name: &'static str,
+        what: &'static str,
         unit: &'static str,
-        value: Option<f64>,
+        here: Option<f64>,
         paper: impl Into<Option<f64>>,
         n: impl Into<Option<u64>>,
     ) {
         let (paper, n) = (paper.into(), n.into());
-        self.out.push(Compared { section: self.section, name, unit, value, paper, n });
+        self.out.push(Compared { section: self.section, what, unit, here, paper, n });
     }
 
     fn share(&mut self, name: &'static str, part: u64, of: u64, paper: impl Into<Option<f64>>) {

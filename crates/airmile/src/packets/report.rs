@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{Compared, Table1Row, class, compare, table1};
+use super::largest::FlowEntry;
 use super::study::more_curves;
 use crate::session::FileReport;
 
@@ -43,18 +44,28 @@ pub struct PacketReport {
     pub congestion_controls: BTreeMap<&'static str, u64>,
     /// Requests that come again and again.
     pub periodic: Vec<PeriodicRequests>,
-    /// Figures beside the paper's.
-    pub figures: Vec<Compared>,
+    /// Figures of the capture beside the paper's.
+    pub summary: Vec<Compared>,
     /// Table 1 of the paper, with this capture.
     pub table1: Vec<Table1Row>,
     /// Curves of the paper's figures from this capture: points of value and share.
     pub curves: BTreeMap<&'static str, Vec<(f64, f64)>>,
     /// From which rate of sending a window shows the bandwidth, in bit/s; null: `auto`.
     pub send_rate_bar_bps: Option<f64>,
+    /// The flows with the most payload in order of their first packets; the table
+    /// `flows` has all of them. Empty in a page.
+    pub flows: Vec<FlowEntry>,
+    /// How many flows are not among them.
+    pub flows_left_out: u64,
 }
 
 impl PacketReport {
-    pub(super) fn new(files: Vec<FileReport>, s: &StudySummary, options: &StudyOptions) -> Self {
+    pub(super) fn new(
+        files: Vec<FileReport>,
+        s: &StudySummary,
+        options: &StudyOptions,
+        (flows, flows_left_out): (Vec<FlowEntry>, u64),
+    ) -> Self {
         let mut http_bytes = BTreeMap::new();
         for (kind, bytes) in &s.content_types {
             *http_bytes.entry(class(kind)).or_default() += bytes;
@@ -75,13 +86,15 @@ impl PacketReport {
             http_bytes,
             congestion_controls: s.congestion_controls.clone(),
             periodic: s.periodic.clone(),
-            figures: compare(s),
+            summary: compare(s),
             table1: table1(s),
             curves: curves(s),
             send_rate_bar_bps: match options.send_rate_bar {
                 SendRateBar::Fixed(bps) => Some(bps),
                 SendRateBar::Auto => None,
             },
+            flows,
+            flows_left_out,
         }
     }
 

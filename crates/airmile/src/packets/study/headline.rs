@@ -408,7 +408,7 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
     add(q.steps_back, "packet", "with a time before that of the one before.");
     add(q.wild_sequences, "sequence number", "far from all that may be sent.");
     add(q.later_fragments, "IP fragment", "behind the first, left out.");
-    add(q.client_guessed, "flow", "whose client was guessed (--client-net tells it).");
+    add(q.client_guessed, "flow", "whose client was guessed (--client tells it).");
     add(
         overview.overused,
         "large flow",
