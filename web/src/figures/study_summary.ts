@@ -157,7 +157,7 @@ export function tableOneSection(document: StudyDocument): HTMLElement {
 }
 
 function absentMeasures(rows: Table1Row[]): string[] {
-  const absent = rows.filter((row) => typeof row.here !== "number").map((row) => MEASURES[row.measure] ?? row.measure);
+  const absent = rows.filter((row) => typeof row.value !== "number").map((row) => MEASURES[row.measure] ?? row.measure);
   return [...new Set(absent)];
 }
 
