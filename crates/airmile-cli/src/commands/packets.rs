@@ -78,6 +78,7 @@ fn quality(report: &PacketReport) -> String {
         (q.overlapping_fragments, "fragments that overlap others"),
         (q.later_fragments, "IP fragments left out"),
         (q.unseen_bytes, "bytes acknowledged and never captured"),
+        (q.use_above_available, "large flows used more than the estimate of what was available"),
         (q.client_guessed, "flows whose client was guessed (--client tells it)"),
     ];
     let facts = facts.iter().filter(|(n, _)| *n > 0);

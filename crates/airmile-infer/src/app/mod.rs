@@ -79,7 +79,13 @@ impl AppState {
                 }
             }
             Kind::Dns(dns) => dns.push(place, packet, rows),
-            Kind::Quic(quic) => return quic.push(place.up, packet),
+            Kind::Quic(quic) => {
+                let spin = quic.push(place.up, packet);
+                if let Some(hello) = quic.take_hello() {
+                    (self.server_name, self.alpn) = (hello.server_name, hello.alpn);
+                }
+                return spin;
+            }
         }
         None
     }
@@ -107,7 +113,7 @@ impl AppState {
         let name = match &self.kind {
             Kind::Http(_) => "http",
             Kind::Dns(_) => "dns",
-            Kind::Quic(_) => "quic",
+            Kind::Quic(_) => self.alpn.as_deref().unwrap_or("quic"),
             Kind::Tls => self.alpn.as_deref().unwrap_or("tls"),
             Kind::Unknown(_) | Kind::Other => return None,
         };

@@ -58,6 +58,8 @@ pub struct Window {
     pub bytes: i64,
     /// Rate of sending in bit/s.
     pub r_snd_bps: f64,
+    /// Whether that is enough by itself to show the bandwidth.
+    pub enough: bool,
 }
 
 impl Window {
@@ -83,6 +85,10 @@ pub(super) struct Bandwidth {
     bar: Option<SendRateBar>,
     /// The best window of the current bin.
     best: Option<Window>,
+    /// The best of those that are too slow by themselves, where the user has other
+    /// flows beside this one.
+    best_slow: Option<Window>,
+    shared: bool,
     bin: i64,
     /// Windows waiting for G.
     waiting: Vec<Window>,
@@ -100,6 +106,16 @@ impl Bandwidth {
             self.settle();
             self.points.clear();
         }
+    }
+
+    /// Whether windows count that are not enough by themselves.
+    pub(super) const fn share(&mut self, shared: bool) {
+        self.shared = shared;
+    }
+
+    /// How many samples there were.
+    pub(super) const fn samples(&self) -> u64 {
+        self.samples
     }
 
     /// Mean of the samples in bit/s.
@@ -192,13 +208,14 @@ impl Bandwidth {
         // At the client it was half the fastest round trip earlier.
         let way_back = self.least_rtt.unwrap_or(0) / 2;
         let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
-        let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps };
-        let fast_enough = match self.bar {
+        let enough = match self.bar {
             Some(SendRateBar::Fixed(least)) => r_snd_bps >= least,
             Some(SendRateBar::Auto) | None => true,
         };
-        if fast_enough && self.best.is_none_or(|best| self.is_nearer(&window, &best)) {
-            self.best = Some(window);
+        let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps, enough };
+        let best = if enough { self.best } else { self.best_slow };
+        if (enough || self.shared) && best.is_none_or(|best| self.is_nearer(&window, &best)) {
+            *(if enough { &mut self.best } else { &mut self.best_slow }) = Some(window);
         }
     }
 
@@ -212,7 +229,8 @@ impl Bandwidth {
 
     fn close_bin(&mut self) {
         self.settle();
-        if let Some(best) = self.best.take()
+        let slow = self.best_slow.take();
+        if let Some(best) = self.best.take().or(slow)
             && self.waiting.len() < MAX_WAITING
         {
             self.waiting.push(best);
@@ -225,7 +243,7 @@ impl Bandwidth {
             self.close_bin();
         }
         let windows = std::mem::take(&mut self.waiting);
-        for window in &windows {
+        for window in windows.iter().filter(|window| window.enough) {
             self.sum_bps += window.r_rcv_bps(tick_ns);
             self.samples += 1;
         }

@@ -267,7 +267,7 @@ impl SecondPass {
             PacketRow::Rtt(row) => self.graphs(row.flow).for_each(|graph| graph.rtt(row)),
             PacketRow::Tcp(row) => self.graphs(row.flow).for_each(|graph| graph.finding(row)),
             PacketRow::Bandwidth(row) => {
-                let timelines = self.timelines.iter_mut().filter(|t| t.flow() == row.flow);
+                let timelines = self.timelines.iter_mut().filter(|t| Some(t.flow()) == row.flow);
                 timelines.for_each(|timeline| timeline.sample(row));
             }
             _ => {}
