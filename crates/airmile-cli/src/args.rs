@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use airmile::model::packet::Address;
 use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
@@ -93,7 +94,8 @@ pub enum Command {
   airmile packets capture.pcapng --out tables --table-format csv
   airmile packets capture.pcap --html study.html
   airmile packets capture.pcap --html flow.html --flow 10.0.0.1:40000-192.0.2.1:443
-  tcpdump -w - -s 96 | airmile packets -")]
+  tcpdump -w - -s 96 | airmile packets -
+  airmile packets --interface eth0 --duration 60 --html now.html")]
     Packets(PacketsArgs),
     /// A copy that can be shared: payload cut, addresses and identities under pseudonyms
     #[command(after_help = "Examples:
@@ -345,8 +347,14 @@ pub enum TableKind {
 #[derive(Debug, Clone, Args)]
 pub struct PacketsArgs {
     /// Captures (pcap or pcapng, compressed or not), in order of time; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Capture what passes this network interface instead, until Ctrl-C (Linux)
+    #[arg(long, value_name = "NAME", conflicts_with = "files")]
+    pub interface: Option<String>,
+    /// Capture for so many seconds
+    #[arg(long, value_name = "S", requires = "interface", value_parser = duration)]
+    pub duration: Option<Duration>,
     /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -397,6 +405,12 @@ pub struct ScrubArgs {
     /// The key's file, made where there is none [default: OUT.key, which must not be there]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "give seconds above 0".into())
 }
 
 impl PacketsArgs {

@@ -1,6 +1,8 @@
 //! `airmile packets`.
 
-use airmile::{Inputs, PacketReport, packets, study_page};
+use std::sync::atomic::Ordering;
+
+use airmile::{Captures, Inputs, PacketReport, packets, study_page};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -9,19 +11,27 @@ use crate::output::{self, bytes, or_dash, table};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
+    let live = args.interface.as_deref().map(|name| interface::open(name, args.duration));
+    let (captures, dropped) = match live.transpose()? {
+        Some((stream, dropped)) => (Captures::Stream(stream), Some(dropped)),
+        None => (Captures::from(&args.files), None),
+    };
     let (report, written) = match &args.html {
         None => {
             let shown = Shown::start(global, &reading(args, 1));
-            packets::packets(&args.files, &args.options(), &shown.progress)?
+            packets::packets(captures, &args.options(), &shown.progress)?
         }
         Some(html) => {
             // Read once for the sums, once for the flows.
             let shown = Shown::start(global, &reading(args, 2));
             let (options, flows) = (args.options(), &args.flow);
-            let (study, written) = study_page(&args.files, &options, flows, html, &shown.progress)?;
+            let (study, written) = study_page(captures, &options, flows, html, &shown.progress)?;
             (study.packets, written)
         }
     };
+    if let Some(n) = dropped.map(|n| n.load(Ordering::Relaxed)).filter(|n| *n > 0) {
+        output::warn(global, &format!("the kernel dropped {n} packets: this was too slow"));
+    }
     for (path, rows) in written {
         output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
     }
@@ -33,6 +43,41 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
         output::problems(global, &report.files);
     }
     Ok(Outcome::of(damaged))
+}
+
+#[cfg(target_os = "linux")]
+mod interface {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    use airmile::CaptureStream;
+    use airmile_live::interface::InterfaceCapture;
+    use anyhow::Result;
+
+    /// A capture of an interface, and what the kernel drops of it.
+    pub fn open(name: &str, duration: Option<Duration>) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+        let capture = InterfaceCapture::open(name, duration)?;
+        let dropped = capture.dropped();
+        Ok((CaptureStream { name: name.to_owned(), read: Box::new(capture) }, dropped))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod interface {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    use airmile::CaptureStream;
+    use anyhow::{Result, bail};
+
+    /// Interfaces are captured on Linux alone.
+    pub fn open(name: &str, _: Option<Duration>) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+        bail!(
+            "{name}: interfaces are captured on Linux only; elsewhere: tcpdump -w - | airmile packets -"
+        )
+    }
 }
 
 /// What is read, as often as it is read.
