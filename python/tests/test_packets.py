@@ -118,11 +118,13 @@ def test_printed_as_the_command_prints(
     assert html.index(report.says) < html.index("<table>")
 
 
-def test_several_captures_are_one(capture: Path, document: Document) -> None:
-    phone = capture.with_name("phone.pcapng")
-    both = am.packets([phone, capture])
-    assert both.to_dict() == document("packets", phone, capture)
-    assert both.files["path"] == [str(phone), str(capture)]
+def test_several_captures_are_one(capture: Path, lossy: Path, document: Document) -> None:
+    both = am.packets([capture, lossy])
+    assert both.to_dict() == document("packets", capture, lossy)
+    assert both.files["path"] == [str(capture), str(lossy)]
+    # The same traffic from two sides is no more traffic.
+    with pytest.raises(am.AirmileFormatError, match="two views of the same traffic"):
+        am.packets([capture.with_name("phone.pcapng"), capture])
 
 
 def test_html(report: am.PacketReport, capture: Path, command: Command, tmp_path: Path) -> None:

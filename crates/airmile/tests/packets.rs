@@ -71,6 +71,44 @@ fn a_cut_capture_is_analysed_and_told() {
     assert!(problem.what.contains("ends inside a record"), "{problem}");
 }
 
+/// The sample with all times later, and the SYN's identification changed.
+fn later(seconds: u32, other: bool) -> Vec<u8> {
+    let mut bytes = fs::read(sample()).unwrap();
+    let mut at = 24;
+    while at < bytes.len() {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let (time, length) = (word(at) + seconds, word(at + 8));
+        bytes[at..at + 4].copy_from_slice(&time.to_le_bytes());
+    
+        bytes[at + 16 + 5] ^= u8::from(other);
+        at += 16 + length as usize;
+    }
+    bytes
+}
+
+#[test]
+fn two_views_of_the_same_traffic_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("other.pcap");
+    let study = |threads| {
+        let options = PacketOptions { threads, ..PacketOptions::default() };
+        packets::packets(&[sample(), path.clone()], &options, &Progress::default())
+    };
+    fs::write(&path, later(1, false)).unwrap();
+    for threads in [1, 2] {
+        let error = study(threads).unwrap_err().to_string();
+        assert!(
+            error.contains("other.pcap: holds 1 of its 1 connections as an earlier"),
+            "{error}"
+        );
+    }
+    // Another connection on the same ports is one more.
+    fs::write(&path, later(100, true)).unwrap();
+    let (report, _) = study(1).unwrap();
+    assert_eq!(report.quality.repeated_connections, 0);
+    assert_eq!(report.quality.packets, 10);
+}
+
 #[test]
 fn what_is_no_capture_is_an_error() {
     let dir = tempfile::tempdir().unwrap();

@@ -113,6 +113,7 @@ fn quality(report: &PacketReport) -> String {
     let facts = [
         (q.copies, "packets captured twice, counted once"),
         (q.payload_cut, "packets captured without all of their payload"),
+        (q.repeated_connections, "connections that an earlier capture has, too"),
         (q.steps_back, "packets with a time before the last one"),
         (q.mid_flow, "flows that had begun before the capture"),
         (q.super_segments, "segments merged by offload"),

@@ -40,6 +40,9 @@ pub struct Quality {
     pub options_cut: u64,
     /// Packets that the capture holds twice, left out of everything else.
     pub copies: u64,
+    /// Connections that begin in an earlier capture, too, where several were given.
+    /// Where most do, they are views of the same traffic, and not studied as one.
+    pub repeated_connections: u64,
     /// Packets with a time before that of the packet before.
     pub steps_back: u64,
     /// The largest such step in nanoseconds.

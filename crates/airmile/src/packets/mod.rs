@@ -7,7 +7,9 @@ mod report;
 mod study;
 mod tables;
 mod threads;
+mod views;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +40,7 @@ pub use tables::TableFormat;
 use given::Reading;
 use largest::Largest;
 use tables::{MemoryTables, TableSink};
+use views::Views;
 
 /// Bytes read at a time: what a core's second cache holds beside flows.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -99,6 +102,20 @@ pub fn packet_tables<'a>(
     }
 }
 
+/// What the frames are that give no packet.
+fn unread(reports: &[FileReport]) -> String {
+    let frames: u64 = reports.iter().map(|file| file.items).sum();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, n) in reports.iter().flat_map(|file| &file.records) {
+        *counts.entry(name).or_default() += n;
+    }
+    let counts: Vec<String> = counts.iter().map(|(name, n)| format!("{name}: {n}")).collect();
+    if counts.is_empty() {
+        return String::new();
+    }
+    format!(" in {frames} frames ({})", counts.join(", "))
+}
+
 struct Rows {
     sink: Option<TableSink>,
     failed: Option<Error>,
@@ -157,7 +174,8 @@ fn study_captures(
         threads::run(reading, &options, threads, progress, &mut each)?
     };
     if summary.quality.packets == 0 {
-        return Err(Error::NothingToAnalyse(format!("{names}: no IP packets")));
+        let why = unread(&reports);
+        return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{why}")));
     }
     Ok((PacketReport::new(reports, &summary, &options, largest.finish()), summary))
 }
@@ -177,12 +195,20 @@ fn run_alone(
         }
     })?;
     let mut summary = study.finish_with(sink);
-    count_fragments(&mut summary.quality, counts);
+    count_read(&mut summary.quality, &counts);
     Ok((reports, summary))
 }
 
+/// What reading tells of a capture's quality.
+struct ReadCounts {
+    fragments: FragmentCounts,
+    repeated_connections: u64,
+}
+
 /// Packets are those of the wire, where the study saw datagrams.
-fn count_fragments(quality: &mut Quality, counts: FragmentCounts) {
+fn count_read(quality: &mut Quality, counts: &ReadCounts) {
+    quality.repeated_connections = counts.repeated_connections;
+    let counts = counts.fragments;
     quality.packets += counts.fragments.saturating_sub(counts.datagrams + counts.incomplete);
     quality.ip_bytes += counts.left_out_bytes;
     quality.later_fragments = counts.left_out;
@@ -197,25 +223,40 @@ fn read_captures(
     reading: Reading<'_>,
     progress: &Progress,
     sink: &mut dyn FnMut(&Packet<'_>),
-) -> Result<(Vec<FileReport>, FragmentCounts)> {
+) -> Result<(Vec<FileReport>, ReadCounts)> {
     let mut dissector = Dissector::new();
     let mut reports = Vec::new();
     let mut limits = LimitFilter::new(reading.limits);
-    let mut input = |input| read(input, &mut limits, &mut dissector, sink);
+    let mut views = Views::default();
     match reading.captures {
+        Captures::Files([path]) => {
+            let input = Input::open(path, progress)?;
+            reports.push(read(input, &mut limits, &mut dissector, sink)?);
+        }
         Captures::Files(files) => {
             for path in files {
-                reports.push(input(Input::open(path, progress)?)?);
+                views.next_file();
+                let mut each = |packet: &Packet<'_>| {
+                    views.push(packet);
+                    sink(packet);
+                };
+                let input = Input::open(path, progress)?;
+                reports.push(read(input, &mut limits, &mut dissector, &mut each)?);
+                if let Some(what) = views.same_traffic() {
+                    return Err(Error::Unusable { path: path.clone(), what });
+                }
             }
         }
-        Captures::Stream(CaptureStream { name, read }) => {
+        Captures::Stream(CaptureStream { name, read: stream }) => {
             let path = Path::new(&name);
-            let opened = Input::from_reader(path, None, read, progress);
-            reports.push(input(opened.map_err(|e| Error::read(path, e))?)?);
+            let input = Input::from_reader(path, None, stream, progress);
+            let input = input.map_err(|e| Error::read(path, e))?;
+            reports.push(read(input, &mut limits, &mut dissector, sink)?);
         }
     }
     dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
-    Ok((reports, dissector.counts()))
+    let fragments = dissector.counts();
+    Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
 /// Reads a capture's packets in order, datagrams put together from fragments.

@@ -12,7 +12,7 @@ use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 
 use super::given::Reading;
-use super::{count_fragments, read_captures};
+use super::{count_read, read_captures};
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::session::FileReport;
@@ -182,7 +182,7 @@ fn read(
         return Err(Error::NothingToAnalyse("a thread of the study ended early".into()));
     }
     let mut quality = *router.quality();
-    count_fragments(&mut quality, counts);
+    count_read(&mut quality, &counts);
     Ok((reports, quality))
 }
 
