@@ -10,7 +10,7 @@ PYTHON_VENV ?= target/python-venv
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp test-realtime soak-realtime measure-realtime fuzz wheel test-python \
+.PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime fuzz wheel test-python \
 	web web-check test-web test-browser performance clean
 
 help: ## list the targets
@@ -55,8 +55,11 @@ differential: ## our decode of the sample logs against another decoder's, packet
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py
 
-test-realtime: ## the lab in real time in network namespaces; root or user namespaces (SKIPPED without)
-	$(CARGO) test --locked -p airmile-cli --test realtime -- --ignored --nocapture --test-threads=1
+study-traffic: build ## packets on real traffic whose losses are known (SECONDS=30); needs root (SKIPPED without), curl, iperf3
+	$(PYTHON) tests/kernel/study.py $(AIRMILE) $(or $(SECONDS),30)
+
+test-realtime: ## the lab in real time and captures of an interface in network namespaces; root or user namespaces (SKIPPED without)
+	$(CARGO) test --locked -p airmile-cli --test realtime --test interface -- --ignored --nocapture --test-threads=1
 
 soak-realtime: build ## two hundred runs in real time in a row: nothing may be left (SKIPPED without namespaces)
 	$(PYTHON) tests/realtime/soak.py $(AIRMILE) 200

@@ -12,6 +12,8 @@ use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
 use airmile_emulate::{WireError, net};
 use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
+use airmile_model::flow::PacketRow;
+use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader, Transport};
 use airmile_model::{Direction, Record, Severity};
 
 /// A target.
@@ -36,6 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("log_text", log_text),
     ("sniffer", sniffer),
     ("capture", capture),
+    ("application", application),
     ("packet", packet),
     ("emulated_packet", emulated_packet),
     ("scrub_capture", scrub_capture),
@@ -338,6 +341,61 @@ fn capture_hash(data: &[u8], piece: usize) -> (u64, u64) {
     data.chunks(piece).for_each(|piece| reader.push(piece, &mut sink));
     reader.finish(&mut sink);
     (hash, frames)
+}
+
+/// Payloads of one flow, both ways: a byte for transport and port, then pieces
+/// with their length in two bytes, of which the highest bit is the direction.
+pub fn application(data: &[u8]) {
+    let Some((&selector, mut rest)) = data.split_first() else { return };
+    let is_tcp = selector & 1 != 0;
+    let port = [80, 443, 53, 8080][usize::from(selector >> 1 & 3)];
+    let ends = [(Address::v4([10, 0, 0, 1]), 40_000), (Address::v4([192, 0, 2, 1]), port)];
+    let mut study =
+        PacketStudy::new(StudyOptions { tables: Tables::ALL, ..StudyOptions::default() });
+    let (mut sent, mut bytes) = ([1_u32; 2], 0);
+    for at in 0.. {
+        let Some((length, behind)) = rest.split_first_chunk::<2>() else { break };
+        let length = u16::from_be_bytes(*length);
+        let up = at == 0 || length & 0x8000 == 0;
+        let (payload, behind) = behind.split_at(usize::from(length & 0x7fff).min(behind.len()));
+        rest = behind;
+        let (from, to) = (usize::from(!up), usize::from(up));
+        let header = TcpHeader {
+            seq: SeqNum(sent[from]),
+            ack: SeqNum(sent[to]),
+            flags: TcpFlags(TcpFlags::ACK.0),
+            window: u16::MAX,
+            ..TcpHeader::default()
+        };
+        sent[from] = sent[from].wrapping_add(payload.len() as u32);
+        bytes += payload.len() as u64;
+        study.push(&airmile_model::packet::Packet {
+            at_ns: at * 1_000_000,
+            src: ends[from].0,
+            dst: ends[to].0,
+            src_port: ends[from].1,
+            dst_port: ends[to].1,
+            protocol: if is_tcp { 6 } else { 17 },
+            transport: if is_tcp { Transport::Tcp(header) } else { Transport::Udp },
+            ip_id: None,
+            ip_bytes: 40 + payload.len() as u32,
+            payload_bytes: payload.len() as u32,
+            payload,
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        });
+    }
+    let mut flows = 0;
+    let _ = study.finish_with(&mut |row| {
+        if let PacketRow::Flow(flow) = row {
+            flows += 1;
+            assert_eq!(flow.dl_bytes + flow.ul_bytes, bytes);
+            let name = flow.server_name.unwrap_or_default() + &flow.application.unwrap_or_default();
+            assert!(!name.contains(char::is_control), "{name:?}");
+        }
+    });
+    assert!(flows <= 1);
 }
 
 /// A frame of any link type: what is read lies within it.

@@ -53,6 +53,7 @@ bolero_targets!(
     log_text,
     sniffer,
     capture,
+    application,
     packet,
     emulated_packet,
     scrub_capture,

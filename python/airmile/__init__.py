@@ -18,8 +18,15 @@ Your data stays here: nothing leaves the machine.
 
 from airmile import plot
 from airmile._airmile import __version__
-from airmile._front import Scenario, decode, diagnose, inspect, lab_list, lab_run, radio
-from airmile._report import Decoded, Diagnosis, InspectReport, LabRun, RadioReport
+from airmile._front import Scenario, decode, diagnose, inspect, lab_list, lab_run, packets, radio
+from airmile._report import (
+    Decoded,
+    Diagnosis,
+    InspectReport,
+    LabRun,
+    PacketReport,
+    RadioReport,
+)
 from airmile._table import Table
 from airmile.errors import (
     AirmileError,
@@ -43,6 +50,7 @@ __all__ = [
     "Diagnosis",
     "InspectReport",
     "LabRun",
+    "PacketReport",
     "RadioReport",
     "Scenario",
     "Table",
@@ -52,6 +60,7 @@ __all__ = [
     "inspect",
     "lab_list",
     "lab_run",
+    "packets",
     "plot",
     "radio",
 ]

@@ -9,7 +9,15 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 from airmile import _airmile
-from airmile._report import Decoded, Diagnosis, InspectReport, LabRun, RadioReport, Request
+from airmile._report import (
+    Decoded,
+    Diagnosis,
+    InspectReport,
+    LabRun,
+    PacketReport,
+    RadioReport,
+    Request,
+)
 
 FilePath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = FilePath | Iterable[FilePath]
@@ -204,6 +212,70 @@ def diagnose(
         not_radio_below=not_radio_below,
     )
     return Diagnosis(_airmile.diagnose(ask), Request(ask))
+
+
+def packets(
+    files: Files,
+    *,
+    client: str | Iterable[str] = (),
+    proxy_ports: Iterable[int] = (80, 8080),
+    idle_s: int = 3600,
+    promotion_idle_s: int = 13,
+    tail_s: int = 10,
+    send_rate: float | Literal["auto"] = 30,
+    threads: int = 0,
+    from_: Time | None = None,
+    to: Time | None = None,
+) -> PacketReport:
+    """Study packet captures: flows, RTTs, losses, available bandwidth (SIGCOMM 2013).
+
+    All tables of the study are in memory, a row per RTT sample among them; of a
+    capture that is too large for that, `airmile packets -o DIR` makes files.
+
+    Args:
+        files: captures (pcap, pcapng), compressed (gzip, zstd) or not, in order
+            of time; one path or several.
+        client: a network of the clients (`"10.0.0.0/8"`), or several; without
+            one, clients are told by SYN, address and port.
+        proxy_ports: server ports behind a proxy that splits connections.
+        idle_s: a flow ends after this many seconds without a packet.
+        promotion_idle_s: the radio is idle after this many seconds without a
+            packet (promotion delay).
+        tail_s: the radio's tail in seconds (energy).
+        send_rate: sending at this rate in Mbit/s shows the available bandwidth
+            (C of the paper); `"auto"`: where the segments waited in a queue.
+        threads: threads that analyse; 0 is one for each core. The result is
+            the same.
+        from_: as for :func:`inspect`.
+        to: as for :func:`inspect`.
+
+    Raises:
+        AirmileFormatError: a file is no capture.
+        AirmileInputError: a file cannot be opened or read.
+        AirmileNoDataError: the captures hold no IP packets.
+        AirmileOptionError: an argument makes no sense.
+
+    >>> import tempfile, airmile as am
+    >>> run = am.lab_run("receive-window", tempfile.mkdtemp())
+    >>> report = am.packets(run.dir / "server.pcapng")
+    >>> report.flows["server_port"], report.flows["termination"]
+    ([443], ['fin'])
+    >>> report.summary.columns
+    ['section', 'what', 'unit', 'here', 'paper', 'n']
+    """
+    ask: dict[str, object] = {
+        "files": _paths(files),
+        "client": [client] if isinstance(client, str) else list(client),
+        "proxy_ports": list(proxy_ports),
+        "idle_s": idle_s,
+        "promotion_idle_s": promotion_idle_s,
+        "tail_s": tail_s,
+        "send_rate": str(send_rate),
+        "threads": threads,
+        "from": _time(from_),
+        "to": _time(to),
+    }
+    return PacketReport(_airmile.packets(ask), Request(ask))
 
 
 def lab_list() -> list[Scenario]:

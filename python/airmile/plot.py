@@ -7,19 +7,38 @@ that a caller can add to them; `pyplot.savefig("out.png")` saves the last figure
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import accumulate
+from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
-from airmile._report import VERDICT_COLOURS, Decoded, Diagnosis, RadioReport
+from airmile._report import VERDICT_COLOURS, Decoded, Diagnosis, PacketReport, RadioReport
 from airmile.errors import AirmileMissingLibraryError, AirmileNoDataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["demand", "prb_cdf", "timeline"]
+__all__ = [
+    "demand",
+    "flight_rtt",
+    "flow_durations",
+    "flow_sizes",
+    "prb_cdf",
+    "promotion_delay",
+    "timeline",
+    "utilisation",
+]
 
 _MS_PER_S = 1_000.0
 _DATA_COLOUR = "#333333"
+_DIR_COLOURS = {"dl": "#0072b2", "ul": "#d55e00"}
+_DIR_NAMES = {"dl": "down", "ul": "up"}
+# What the paper read off its own data (LTE, October 2012).
+_PAPER_PROMOTION_MS = (319, 435, 558)
+_PAPER_UTILISATION = 0.198
+# RTT and bytes in flight: bins with fewer samples have no median of their own.
+_LEAST_IN_BIN = 10
+_BINS = 24
 
 
 def timeline(report: RadioReport, ax: Axes | None = None) -> Axes:
@@ -146,6 +165,167 @@ def prb_cdf(report: RadioReport | Decoded, direction: str = "dl", ax: Axes | Non
     ax.set_xlabel("PRBs in a scheduled TTI")
     ax.set_ylabel("share of scheduled TTIs")
     return ax
+
+
+def flow_sizes(report: PacketReport, ax: Axes | None = None) -> Axes:
+    """Distribution of the payload of TCP flows, down and up (figure 2 of the paper).
+
+    Raises:
+        AirmileMissingLibraryError: matplotlib is not installed.
+        AirmileNoDataError: no TCP flow has payload.
+    """
+    curves = {"dl": "dl_bytes", "ul": "ul_bytes"}
+    return _cdfs("flow_sizes", report, curves, "payload of a flow in bytes", "TCP flows", ax)
+
+
+def flow_durations(report: PacketReport, ax: Axes | None = None) -> Axes:
+    """Distribution of the durations of TCP flows (figure 3 of the paper).
+
+    Raises:
+        AirmileMissingLibraryError: matplotlib is not installed.
+        AirmileNoDataError: there is no TCP flow.
+    """
+    curves = {"": "duration_s"}
+    return _cdfs("flow_durations", report, curves, "duration of a flow in s", "TCP flows", ax)
+
+
+def flight_rtt(report: PacketReport, direction: str = "dl", ax: Axes | None = None) -> Axes:
+    """Bytes in flight against the RTT to the client (figure 10 of the paper).
+
+    Each cell is coloured by its samples, the line is the median RTT. An RTT
+    that grows with the bytes in flight is a queue that fills.
+
+    Args:
+        report: of :func:`airmile.packets`.
+        direction: of the data: `dl` or `ul`.
+        ax: where to draw; a new figure without it.
+
+    Raises:
+        AirmileMissingLibraryError: matplotlib is not installed.
+        AirmileNoDataError: no RTT has bytes in flight beside it.
+    """
+    samples = report.rtt_samples
+    points = [
+        (flight, rtt_ns / 1e6)
+        for dir_, flight, rtt_ns in zip(
+            *(samples[name] for name in ("dir", "flight_bytes", "rtt_ns")), strict=True
+        )
+        if dir_ == direction and flight > 0 and rtt_ns > 0
+    ]
+    if not points:
+        raise AirmileNoDataError(f"flight_rtt: no {direction} RTT with bytes in flight")
+    ax = _axes(ax, height=4.0)
+    flights, rtts = (list(each) for each in zip(*points, strict=True))
+    kilobytes = [flight / 1000 for flight in flights]
+    cells = ax.hexbin(kilobytes, rtts, gridsize=40, bins="log", mincnt=1, cmap="Blues")
+    ax.figure.colorbar(cells, ax=ax, label="samples")
+    width = max(kilobytes) / _BINS
+    binned: dict[int, list[float]] = {}
+    for flight, rtt in zip(kilobytes, rtts, strict=True):
+        binned.setdefault(min(int(flight / width), _BINS - 1), []).append(rtt)
+    full = sorted(item for item in binned.items() if len(item[1]) >= _LEAST_IN_BIN)
+    if full:
+        middles = [(place + 0.5) * width for place, _ in full]
+        medians = [quantiles(values, n=2)[0] for _, values in full]
+        ax.plot(middles, medians, color=_DIR_COLOURS["ul"], marker=".", label="median RTT")
+        ax.legend(loc="lower right", frameon=False)
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("bytes in flight in kB")
+    ax.set_ylabel("RTT to the client in ms")
+    return ax
+
+
+def promotion_delay(report: PacketReport, ax: Axes | None = None) -> Axes:
+    """Distribution of the radio's promotion delay (paper 4.2).
+
+    How long a handset that was silent for `promotion_idle_s` took to get its
+    first packet over the air, from the time stamps of its handshakes. The
+    paper's quartiles are circles.
+
+    Raises:
+        AirmileMissingLibraryError: matplotlib is not installed.
+        AirmileNoDataError: no handshake came behind such a silence.
+    """
+    curves = {"": "promotion_ms"}
+    ax = _cdfs("promotion_delay", report, curves, "promotion delay in ms", "handshakes", ax, False)
+    for share, ms in zip((0.25, 0.5, 0.75), _PAPER_PROMOTION_MS, strict=True):
+        _paper(ax, ms, share, f"paper: {ms} ms")
+    return ax
+
+
+def utilisation(report: PacketReport, ax: Axes | None = None) -> Axes:
+    """Distribution of used / available bandwidth of large flows (figure 21 of the paper).
+
+    Large is more than 1 MB down in more than 5 s; flows with company of the
+    same user are left out. The paper's median is a circle.
+
+    Raises:
+        AirmileMissingLibraryError: matplotlib is not installed.
+        AirmileNoDataError: no large flow shows the available bandwidth; a lower
+            `send_rate`, or `"auto"`, may.
+    """
+    curves = {"": "utilisation"}
+    axis = "used / available bandwidth"
+    ax = _cdfs("utilisation", report, curves, axis, "large flows", ax, False)
+    ax.set_xlim(0, max(1.0, ax.get_xlim()[1]))
+    _paper(ax, _PAPER_UTILISATION, 0.5, f"paper: {_PAPER_UTILISATION:.1%}")
+    return ax
+
+
+def _cdfs(
+    figure: str,
+    report: PacketReport,
+    names: Mapping[str, str],
+    axis: str,
+    of: str,
+    ax: Axes | None,
+    log: bool = True,
+) -> Axes:
+    """Curves of the report by direction, as steps."""
+    curves = report.curves
+    drawn = {}
+    for direction, name in names.items():
+        points = curves.get(name, [])
+        # A logarithmic axis begins above 0: what is there is under the curve's left end.
+        points = [point for point in points if point[0] > 0 or not log]
+        if points:
+            drawn[direction] = points
+    if not drawn:
+        raise AirmileNoDataError(f"{figure}: the capture has no {axis}")
+    ax = _axes(ax, height=3.5)
+    for direction, points in drawn.items():
+        values, shares = [x for x, _ in points], [share for _, share in points]
+        zero = [share for x, share in curves[names[direction]] if x <= 0] if log else []
+        ax.step(
+            [values[0], *values],
+            [zero[-1] if zero else 0.0, *shares],
+            where="post",
+            color=_DIR_COLOURS.get(direction, _DATA_COLOUR),
+            label=_DIR_NAMES.get(direction),
+        )
+    if log:
+        ax.set_xscale("log")
+    else:
+        ax.set_xlim(left=0)
+    ax.set_ylim(0, 1)
+    ax.set_xlabel(axis)
+    ax.set_ylabel(f"share of {of}")
+    if len(drawn) > 1:
+        ax.legend(loc="lower right", frameon=False)
+    return ax
+
+
+def _paper(ax: Axes, x: float, share: float, label: str) -> None:
+    ax.plot([x], [share], marker="o", linestyle="none", mfc="none", mec="#999999")
+    ax.annotate(
+        label,
+        (x, share),
+        xytext=(6, -3),
+        textcoords="offset points",
+        color="#666666",
+        fontsize="small",
+    )
 
 
 def _grants(report: RadioReport | Decoded) -> Any:

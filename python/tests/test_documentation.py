@@ -34,7 +34,7 @@ def test_docstrings(name: str) -> None:
 
 def test_every_function_has_an_example() -> None:
     finder = doctest.DocTestFinder()
-    for name in ("inspect", "decode", "radio", "diagnose", "lab_list", "lab_run"):
+    for name in ("inspect", "decode", "radio", "diagnose", "packets", "lab_list", "lab_run"):
         tests = finder.find(getattr(am, name), name)
         assert any(test.examples for test in tests), name
 
@@ -48,24 +48,28 @@ def test_examples(path: Path, tmp_path: Path) -> None:
     assert done.stdout
 
 
-def test_notebook(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("is_it_the_air", "not_radio"), ("packets-study", "undesired slow start, of large flows")],
+)
+def test_notebook(name: str, words: str, tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    path = REPOSITORY / "docs/notebooks/is_it_the_air.ipynb"
+    path = REPOSITORY / f"docs/notebooks/{name}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     assert all(not cell.get("outputs") for cell in notebook.cells), "clear the outputs"
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(
         notebook, timeout=120, kernel_name="python3", resources=resources
     ).execute()
-    verdicts = [
+    shown = [
         output["data"].get("text/html", "")
         for cell in notebook.cells
         for output in cell.get("outputs", [])
         if "data" in output
     ]
-    assert any("not_radio" in html for html in verdicts)
+    assert any(words in html for html in shown)
 
 
 def test_types() -> None:

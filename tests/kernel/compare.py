@@ -94,6 +94,18 @@ class Link(threading.Thread):
         self.dropped = self.offered = self.late = 0
         self.stop = False
 
+    def loses(self, packet):
+        return self.nth and self.offered % self.nth == 0
+
+    def drop(self, packet):
+        self.dropped += 1
+
+    def deliver(self, at, packet):
+        try:
+            os.write(self.sink, packet)
+        except OSError:
+            pass
+
     def run(self):
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
@@ -105,10 +117,7 @@ class Link(threading.Thread):
             while arrivals and arrivals[0][0] <= now:
                 at, packet = arrivals.popleft()
                 self.late = max(self.late, now - at)
-                try:
-                    os.write(self.sink, packet)
-                except OSError:
-                    pass
+                self.deliver(at, packet)
             wait = min(0.05, max(0.0, arrivals[0][0] - now)) if arrivals else 0.05
             if not select.select([self.source], [], [], wait)[0]:
                 continue
@@ -122,8 +131,8 @@ class Link(threading.Thread):
             while departures and departures[0] <= now:
                 departures.popleft()
             self.offered += 1
-            if self.nth and self.offered % self.nth == 0 or len(departures) > self.queue:
-                self.dropped += 1
+            if self.loses(packet) or len(departures) > self.queue:
+                self.drop(packet)
                 continue
             free = max(free, now) + (len(packet) * 8 / self.rate if self.rate else 0)
             departures.append(free)

@@ -38,10 +38,10 @@ await check("each figure is drawn or says why not", {}, async (page) => {
 });
 
 await check("the summary has the answer's values beside the paper's", {}, async (page) => {
-  const known = answer.figures.filter((figure) => figure.value !== null).length;
+  const known = answer.summary.filter((figure) => figure.here !== null).length;
   assert.equal(await page.locator("#summary tbody tr:visible:not(.group)").count(), known);
   await page.locator("#show-absent").check();
-  assert.equal(await page.locator("#summary tbody tr:visible:not(.group)").count(), answer.figures.length);
+  assert.equal(await page.locator("#summary tbody tr:visible:not(.group)").count(), answer.summary.length);
   assert.equal(await page.locator("#table1 tbody tr").count(), 9);
 });
 

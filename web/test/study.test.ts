@@ -121,6 +121,8 @@ describe("curves", () => {
   it("have labels with units", () => {
     expect([200, 2e3, 1e6].map((v) => tickLabel(v, "bytes"))).toEqual(["200 B", "2 kB", "1 MB"]);
     expect([0.1, 60].map((v) => tickLabel(v, "s"))).toEqual(["100 ms", "60 s"]);
+    expect([1e-4, 0.001, 0.01, 0.1, 1, 10].map((v) => tickLabel(v, "ratio"))).toEqual(["0.0001", "0.001", "0.01", "0.1", "1", "10"]);
+    expect([0.00234, 0.5, 4.368, 250].map((v) => valueLabel(v, "ratio"))).toEqual(["0.0023", "0.5", "4.37", "250"]);
     expect(valueLabel(15, "bit/s")).toBe("15 bit/s");
     expect(valueLabel(0.198, "share")).toBe("20\u00a0%");
   });

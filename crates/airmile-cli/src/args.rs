@@ -3,8 +3,11 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use airmile::model::packet::Address;
 use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
+use airmile::packets::{client_network, send_rate_bar};
 use airmile::{
     BurstOptions, DetectOptions, EvidenceChoice, Exports, FlowName, Inputs, Limits, PacketOptions,
     RadioOptions, TableFormat, TimePoint,
@@ -91,7 +94,8 @@ pub enum Command {
   airmile packets capture.pcapng --out tables --table-format csv
   airmile packets capture.pcap --html study.html
   airmile packets capture.pcap --html flow.html --flow 10.0.0.1:40000-192.0.2.1:443
-  tcpdump -w - -s 96 | airmile packets -")]
+  tcpdump -w - -s 96 | airmile packets -
+  airmile packets --interface eth0 --duration 60 --html now.html")]
     Packets(PacketsArgs),
     /// A copy that can be shared: payload cut, addresses and identities under pseudonyms
     #[command(after_help = "Examples:
@@ -343,8 +347,14 @@ pub enum TableKind {
 #[derive(Debug, Clone, Args)]
 pub struct PacketsArgs {
     /// Captures (pcap or pcapng, compressed or not), in order of time; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Capture what passes this network interface instead, until Ctrl-C (Linux)
+    #[arg(long, value_name = "NAME", conflicts_with = "files")]
+    pub interface: Option<String>,
+    /// Capture for so many seconds
+    #[arg(long, value_name = "S", requires = "interface", value_parser = duration)]
+    pub duration: Option<Duration>,
     /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -358,8 +368,8 @@ pub struct PacketsArgs {
     #[arg(long, value_name = "FLOW", requires = "html", value_delimiter = ',')]
     pub flow: Vec<FlowName>,
     /// A network of the clients (may be repeated); without one clients are told by SYN, address and port
-    #[arg(long, value_name = "ADDRESS/BITS", value_parser = network)]
-    pub client_net: Vec<(std::net::IpAddr, u8)>,
+    #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network)]
+    pub client: Vec<(Address, u8)>,
     /// Server ports behind a proxy that splits connections
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,8080")]
     pub proxy_ports: Vec<u16>,
@@ -373,11 +383,14 @@ pub struct PacketsArgs {
     #[arg(long, value_name = "S", default_value_t = 10, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub tail_s: u32,
     /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
-    #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate)]
+    #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate_bar)]
     pub send_rate: SendRateBar,
     /// Threads that analyse; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub threads: u16,
+    /// Limits on the time.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// Arguments of `scrub`.
@@ -394,23 +407,10 @@ pub struct ScrubArgs {
     pub key: Option<PathBuf>,
 }
 
-fn network(text: &str) -> Result<(std::net::IpAddr, u8), String> {
-    let wrong = || "give a network as 10.0.0.0/8 or fd00::/8".to_owned();
-    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
-    let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
-    let bits: u8 = bits.parse().map_err(|_| wrong())?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    if bits <= most { Ok((address, bits)) } else { Err(wrong()) }
-}
-
-fn send_rate(text: &str) -> Result<SendRateBar, String> {
-    if text == "auto" {
-        return Ok(SendRateBar::Auto);
-    }
-    match text.parse::<f64>() {
-        Ok(mbps) if mbps > 0.0 && mbps.is_finite() => Ok(SendRateBar::Fixed(mbps * 1e6)),
-        _ => Err("give Mbit/s above 0, or auto".into()),
-    }
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "give seconds above 0".into())
 }
 
 impl PacketsArgs {
@@ -427,13 +427,14 @@ impl PacketsArgs {
                 idle_ns: i64::from(self.idle_s) * SECOND_NS,
                 promotion_idle_ns: i64::from(self.promotion_idle_s) * SECOND_NS,
                 proxy_ports: self.proxy_ports.clone(),
-                client_networks: self.client_net.iter().map(|&(a, n)| (a.into(), n)).collect(),
+                client_networks: self.client.clone(),
                 send_rate_bar: self.send_rate,
                 radio: RadioModel { tail_ns: i64::from(self.tail_s) * SECOND_NS, ..defaults.radio },
                 ..defaults
             },
             output: self.out.clone().map(|dir| (dir, format)),
             threads: self.threads.into(),
+            limits: self.limits.into(),
         }
     }
 }

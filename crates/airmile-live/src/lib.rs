@@ -6,12 +6,15 @@
 //! - [`port`]: a modem's serial DIAG port.
 //! - [`engine`]: the thread that feeds the engine, and tells what is new.
 //! - [`server`]: HTTP: Prometheus metrics, JSON, server-sent events, a page.
+//! - `interface`: what passes a network interface, as a capture (Linux).
 //! - [`terminal`]: the view on a terminal.
 //!
 //! Nobody who watches can hold the engine up: it publishes a snapshot that
 //! replaces the one before, and events into a ring that slow readers fall out of.
 
 pub mod engine;
+#[cfg(target_os = "linux")]
+pub mod interface;
 pub mod port;
 pub mod server;
 pub mod snapshot;

@@ -144,6 +144,8 @@ pub struct FlowRow {
     pub timers_too_soon: u64,
     /// Mean of the available downlink bandwidth in bit/s (paper 6.1, equation 2).
     pub available_bps: Option<f64>,
+    /// How many windows that is the mean of.
+    pub available_samples: u64,
     /// Mean of the available uplink bandwidth in bit/s.
     pub ul_available_bps: Option<f64>,
     /// Whether another flow of the user received data at the same time (1 s rule).
@@ -232,12 +234,14 @@ pub struct InflightSample {
 }}
 
 record! { "bandwidth_samples"
-/// Available bandwidth in one window of a flow (paper 6.1).
+/// Available bandwidth in one window of a flow, or of all flows of a user (paper 6.1).
 pub struct BandwidthSample {
-    /// Number of the flow.
-    pub flow: u64,
+    /// Number of the flow; null: the sum of the user's flows that receive.
+    pub flow: Option<u64>,
     /// Number of the user session.
     pub user: u64,
+    /// How many flows of the user received in the second; of a sum, how many it is of.
+    pub flows: u32,
     /// Middle of the window in nanoseconds since the Unix epoch.
     pub time_ns: i64,
     /// `dl` or `ul`.

@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
+use airmile::packet_study::{RadioModel, StudyOptions};
 use airmile::{
     BurstOptions, DecodeOptions, DecodeTo, DetectOptions, EvidenceChoice, Inputs, Limits,
-    RadioOptions, TimePoint,
+    PacketOptions, RadioOptions, TimePoint, packets,
 };
 use pyo3::prelude::*;
 
@@ -94,6 +95,53 @@ impl Analysis {
         options.check().map_err(to_py)?;
         Ok((Inputs { files: self.files, transfers: self.transfers, ..Inputs::default() }, options))
     }
+}
+
+/// What `packets` is asked.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Packets {
+    files: Vec<PathBuf>,
+    client: Vec<String>,
+    proxy_ports: Vec<u16>,
+    idle_s: i64,
+    promotion_idle_s: i64,
+    tail_s: i64,
+    send_rate: String,
+    threads: i64,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Packets {
+    pub fn options(self) -> PyResult<(Vec<PathBuf>, PacketOptions)> {
+        let defaults = StudyOptions::default();
+        let tail_ns = seconds("tail_s", self.tail_s)?;
+        let networks = self.client.iter().map(|text| packets::client_network(text).map_err(to_py));
+        let study = StudyOptions {
+            idle_ns: seconds("idle_s", self.idle_s)?,
+            promotion_idle_ns: seconds("promotion_idle_s", self.promotion_idle_s)?,
+            proxy_ports: self.proxy_ports,
+            client_networks: networks.collect::<PyResult<_>>()?,
+            send_rate_bar: packets::send_rate_bar(&self.send_rate).map_err(to_py)?,
+            radio: RadioModel { tail_ns, ..defaults.radio },
+            ..defaults
+        };
+        let threads: Option<u16> = number("threads", Some(self.threads))?;
+        let options = PacketOptions {
+            study,
+            threads: threads.unwrap_or_default().into(),
+            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            ..PacketOptions::default()
+        };
+        Ok((self.files, options))
+    }
+}
+
+/// Seconds as nanoseconds.
+fn seconds(name: &str, value: i64) -> PyResult<i64> {
+    let seconds: Option<u32> = number(name, Some(value))?;
+    Ok(i64::from(seconds.unwrap_or_default()) * 1_000_000_000)
 }
 
 fn time(text: Option<String>) -> PyResult<Option<TimePoint>> {

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use airmile::{Exports, Progress};
+use airmile::{Exports, FlowName, Progress};
 use pyo3::prelude::*;
 
-use crate::ask::{Analysis, Decode, Files};
-use crate::error::to_py;
-use crate::report::{Diagnose, Inspect, LabRun, Radio, json};
+use crate::ask::{self, Analysis, Decode, Files};
+use crate::error::{option, to_py};
+use crate::report::{Diagnose, Inspect, LabRun, Packets, Radio, json};
 use crate::table::Table;
 
 #[pyfunction]
@@ -57,6 +57,30 @@ fn decode(py: Python<'_>, ask: Decode) -> PyResult<(Vec<Table>, String)> {
     Ok((tables.into_iter().map(Table).collect(), json(py, "decode", &files)?))
 }
 
+/// The report and all tables.
+#[pyfunction]
+fn packets(py: Python<'_>, ask: ask::Packets) -> PyResult<Packets> {
+    let (files, options) = ask.options()?;
+    let answer = py.detach(|| airmile::packet_tables(&files, &options, &Progress::default()));
+    answer.map(|(report, tables)| Packets { report, tables }).map_err(to_py)
+}
+
+/// Writes the study's page, with these flows as graphs.
+#[pyfunction]
+fn packets_html(
+    py: Python<'_>,
+    ask: ask::Packets,
+    flows: Vec<String>,
+    html: PathBuf,
+) -> PyResult<()> {
+    let (files, options) = ask.options()?;
+    let flows: Result<Vec<FlowName>, String> = flows.iter().map(|name| name.parse()).collect();
+    let flows = flows.map_err(|what| option(format!("flow: {what}")))?;
+    let progress = Progress::default();
+    let done = py.detach(|| airmile::study_page(&files, &options, &flows, &html, &progress));
+    done.map(|_| ()).map_err(to_py)
+}
+
 /// Names and what they show.
 #[pyfunction]
 fn lab_list() -> Vec<(&'static str, &'static str)> {
@@ -81,6 +105,7 @@ fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Inspect>()?;
     module.add_class::<Radio>()?;
     module.add_class::<Diagnose>()?;
+    module.add_class::<Packets>()?;
     module.add_class::<LabRun>()?;
     module.add_class::<Table>()?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
@@ -88,6 +113,8 @@ fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(diagnose, module)?)?;
     module.add_function(wrap_pyfunction!(export, module)?)?;
     module.add_function(wrap_pyfunction!(decode, module)?)?;
+    module.add_function(wrap_pyfunction!(packets, module)?)?;
+    module.add_function(wrap_pyfunction!(packets_html, module)?)?;
     module.add_function(wrap_pyfunction!(lab_list, module)?)?;
     module.add_function(wrap_pyfunction!(lab_run, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)

@@ -2,7 +2,8 @@
 //! text as the command prints it, and each array as a table.
 
 use airmile::{
-    ArrowTable, Diagnosis, Document, FileReport, InspectReport, MessageRow, RadioReport, Result,
+    ArrowTable, Diagnosis, Document, FileReport, InspectReport, MessageRow, PacketReport,
+    RadioReport, Result,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -21,6 +22,13 @@ pub struct Radio(pub RadioReport);
 /// What `diagnose` says.
 #[pyclass(frozen, module = "airmile._airmile")]
 pub struct Diagnose(pub Diagnosis);
+
+/// What `packets` says, and the tables that `-o` writes.
+#[pyclass(frozen, module = "airmile._airmile")]
+pub struct Packets {
+    pub report: PacketReport,
+    pub tables: Vec<ArrowTable>,
+}
 
 /// What `lab run` says.
 #[pyclass(frozen, module = "airmile._airmile")]
@@ -168,6 +176,46 @@ impl Diagnose {
 
     fn files(&self) -> PyResult<Table> {
         table(ArrowTable::of_rows("files", &self.0.files))
+    }
+}
+
+#[pymethods]
+impl Packets {
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, "packets", &self.report)
+    }
+
+    fn text(&self, all: bool) -> String {
+        airmile_cli::text::packets(&self.report, all)
+    }
+
+    fn damaged(&self) -> bool {
+        self.report.damaged()
+    }
+
+    fn says(&self) -> &str {
+        &self.report.says
+    }
+
+    /// The study's tables, by the names of their files.
+    fn tables(&self) -> Vec<Table> {
+        self.tables.iter().cloned().map(Table).collect()
+    }
+
+    fn summary(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("summary", &self.report.summary))
+    }
+
+    fn table1(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("table1", &self.report.table1))
+    }
+
+    fn periodic(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("periodic", &self.report.periodic))
+    }
+
+    fn files(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("files", &self.report.files))
     }
 }
 

@@ -51,8 +51,8 @@ pub use error::{Error, Result};
 pub use input::{Compression, Input, Progress};
 pub use limits::{Limits, TimePoint, format_utc};
 pub use packets::{
-    Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row, TableFormat, packet_tables,
-    read_capture, study, study_page,
+    CaptureStream, Captures, Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row,
+    TableFormat, packet_tables, read_capture, study, study_page,
 };
 pub use recognise::{Foreign, Kind};
 pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};

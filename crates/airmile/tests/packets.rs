@@ -18,7 +18,7 @@ fn sample() -> PathBuf {
 
 fn study(path: &Path) -> (PacketReport, Vec<ArrowTable>) {
     let options = PacketOptions::default();
-    packet_tables(&[path.to_owned()], &options.study, &Progress::default()).unwrap()
+    packet_tables(&[path.to_owned()], &options, &Progress::default()).unwrap()
 }
 
 fn rows(tables: &[ArrowTable]) -> Vec<(&'static str, usize)> {
@@ -32,7 +32,7 @@ fn one_request_from_capture_to_tables() {
     assert_eq!(report.client_by["syn"], 1);
     assert_eq!(report.http_bytes["text"], 46);
     assert!(!report.damaged());
-    let figure = |name: &str| report.figures.iter().find(|f| f.name == name).unwrap().value;
+    let figure = |name: &str| report.summary.iter().find(|f| f.what == name).unwrap().here;
     assert_eq!(figure("handshake, monitor to client, median"), Some(1000.0));
     assert_eq!(figure("handshake, monitor to server, median"), None, "port 80 has a proxy");
     let expected =
@@ -53,7 +53,7 @@ fn compressed_or_not_is_the_same() {
     let (expected, _) = study(&sample());
     for path in [gz, zst] {
         let (report, _) = study(&path);
-        assert_eq!(report.figures, expected.figures);
+        assert_eq!(report.summary, expected.summary);
         assert_eq!(report.quality, expected.quality);
     }
 }
@@ -69,6 +69,44 @@ fn a_cut_capture_is_analysed_and_told() {
     assert_eq!(report.quality.packets, 4);
     let problem = &report.files[0].problems[0];
     assert!(problem.what.contains("ends inside a record"), "{problem}");
+}
+
+/// The sample with all times later, and the SYN's identification changed.
+fn later(seconds: u32, other: bool) -> Vec<u8> {
+    let mut bytes = fs::read(sample()).unwrap();
+    let mut at = 24;
+    while at < bytes.len() {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let (time, length) = (word(at) + seconds, word(at + 8));
+        bytes[at..at + 4].copy_from_slice(&time.to_le_bytes());
+    
+        bytes[at + 16 + 5] ^= u8::from(other);
+        at += 16 + length as usize;
+    }
+    bytes
+}
+
+#[test]
+fn two_views_of_the_same_traffic_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("other.pcap");
+    let study = |threads| {
+        let options = PacketOptions { threads, ..PacketOptions::default() };
+        packets::packets(&[sample(), path.clone()], &options, &Progress::default())
+    };
+    fs::write(&path, later(1, false)).unwrap();
+    for threads in [1, 2] {
+        let error = study(threads).unwrap_err().to_string();
+        assert!(
+            error.contains("other.pcap: holds 1 of its 1 connections as an earlier"),
+            "{error}"
+        );
+    }
+    // Another connection on the same ports is one more.
+    fs::write(&path, later(100, true)).unwrap();
+    let (report, _) = study(1).unwrap();
+    assert_eq!(report.quality.repeated_connections, 0);
+    assert_eq!(report.quality.packets, 10);
 }
 
 #[test]

@@ -6,8 +6,8 @@ import { colour } from "../theme";
 
 /** Left of the plots: axis labels. */
 export const GUTTER = 52;
-/** Right of the plots. */
-export const MARGIN = 12;
+/** Right of the plots: half of the last tick's label. */
+export const MARGIN = 20;
 
 export const FONT = "12px system-ui, sans-serif";
 

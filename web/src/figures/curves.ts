@@ -35,8 +35,13 @@ export function valueLabel(value: number, unit: string): string {
     case "share":
       return percent(value);
     default:
-      return value >= 100 ? count(Math.round(value)) : String(Math.round(value * 100) / 100);
+      return value >= 100 ? count(Math.round(value)) : plain(value);
   }
+}
+
+/** Two decimals, or two digits of what would be lost in them. */
+function plain(value: number): string {
+  return String(Math.abs(value) < 0.1 ? Number(value.toPrecision(2)) : Math.round(value * 100) / 100);
 }
 
 /** Tick labels: no room for digits that say nothing. */
@@ -49,7 +54,7 @@ export function tickLabel(value: number, unit: string): string {
   if (unit === "bit/s") return scaled(value, "");
   if (unit === "ms") return value >= 1e3 ? short(value / 1e3, " s") : short(value, " ms");
   if (unit === "s") return value < 1 ? short(value * 1e3, " ms") : short(value, " s");
-  return short(value, "");
+  return value >= 1 ? short(value, "") : plain(value);
 }
 
 /**

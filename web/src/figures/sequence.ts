@@ -16,6 +16,8 @@ import { figureFrame, panelFrame, selection } from "./plot";
 const HEIGHT = 340;
 const EXCERPT_HEIGHT = 280;
 /** Events whose signs leave out neighbours that they would cover. */
+/** Lines across the graph, of one kind in view, that leave the graph to be seen (chosen here). */
+const MOST_LINES = 60;
 const CROWDS = new Set(["window_full", "zero_window", "window_probe", "ahead", "keep_alive"]);
 
 /** Bytes of an offset axis. */
@@ -198,8 +200,10 @@ function marks(brush: Brush, line: FlowPlot["events"][number]): void {
   ctx.textBaseline = "middle";
   ctx.lineWidth = 1.5 * density;
   const last = firstFrom(line.at_ms, brush.to + 1e-6);
+  const first = firstFrom(line.at_ms, brush.from);
+  const crowded = last - first > MOST_LINES;
   let drawn = -Infinity;
-  for (let i = firstFrom(line.at_ms, brush.from); i < last; i++) {
+  for (let i = first; i < last; i++) {
     const px = x(line.at_ms[i] as number);
     const low = y(line.from_bytes[i] as number);
     const high = y(line.to_bytes[i] as number);
@@ -212,6 +216,7 @@ function marks(brush: Brush, line: FlowPlot["events"][number]): void {
         continue;
       case "slow_start":
       case "recovered":
+        if (crowded) break;
         ctx.setLineDash([3 * density, 3 * density]);
         ctx.beginPath();
         ctx.moveTo(px, 0);
@@ -222,7 +227,7 @@ function marks(brush: Brush, line: FlowPlot["events"][number]): void {
         continue;
     }
     // Signs of what comes in crowds are not drawn over each other; all are counted.
-    if (CROWDS.has(line.event)) {
+    if (crowded || CROWDS.has(line.event)) {
       if (px - drawn < 7 * density) continue;
       drawn = px;
     }

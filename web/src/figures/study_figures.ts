@@ -125,8 +125,8 @@ function keyTable(key: Compared[]): HTMLElement {
       h(
         "tr",
         {},
-        h("th", { scope: "row" }, each.name),
-        h("td", { class: "number" }, orDash(each.value, (v) => value(v, each.unit))),
+        h("th", { scope: "row" }, each.what),
+        h("td", { class: "number" }, orDash(each.here, (v) => value(v, each.unit))),
         h("td", { class: "number" }, orDash(each.paper, (v) => value(v, each.unit))),
       ),
     );

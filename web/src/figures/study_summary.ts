@@ -85,19 +85,19 @@ export function summarySection(document: StudyDocument): HTMLElement {
   const box = section("summary", "Summary beside the paper");
   const body = h("tbody");
   let before = "";
-  for (const row of document.packets.figures) {
+  for (const row of document.packets.summary) {
     if (row.section !== before) {
       before = row.section;
       const name = `${row.section} ${SECTIONS[row.section] ?? ""}`;
       body.append(h("tr", { class: "group" }, h("th", { colspan: 4, scope: "colgroup" }, name)));
     }
-    const known = typeof row.value === "number";
+    const known = typeof row.here === "number";
     body.append(
       h(
         "tr",
         { class: known ? "" : "unknown-row" },
-        h("td", {}, row.name),
-        h("td", { class: "number" }, orDash(row.value, (v) => value(v, row.unit))),
+        h("td", {}, row.what),
+        h("td", { class: "number" }, orDash(row.here, (v) => value(v, row.unit))),
         h("td", { class: "number" }, orDash(row.paper, (v) => value(v, row.unit))),
         h("td", { class: "number" }, orDash(row.n, count)),
       ),
@@ -106,7 +106,7 @@ export function summarySection(document: StudyDocument): HTMLElement {
   const cell = (name: string, kind = "number"): HTMLElement => h("th", { scope: "col", class: kind }, name);
   const head = h("tr", {}, cell("", "text"), cell("here"), cell("paper"), cell("n"));
   const table = h("table", { class: "compare" }, h("caption", {}, "This capture beside the paper"), h("thead", {}, head), body);
-  const absent = document.packets.figures.filter((row) => typeof row.value !== "number").length;
+  const absent = document.packets.summary.filter((row) => typeof row.here !== "number").length;
   const toggle = h("input", { type: "checkbox", id: "show-absent" });
   toggle.addEventListener("change", () => table.classList.toggle("all", toggle.checked));
   append(box, [

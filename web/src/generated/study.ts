@@ -189,9 +189,9 @@ export interface PacketReport {
    */
   periodic: PeriodicRequests[];
   /**
-   * Figures beside the paper's.
+   * Figures of the capture beside the paper's.
    */
-  figures: Compared[];
+  summary: Compared[];
   /**
    * Table 1 of the paper, with this capture.
    */
@@ -203,9 +203,24 @@ export interface PacketReport {
     [k: string]: [unknown, unknown][];
   };
   /**
-   * From which rate of sending a window shows the bandwidth, in bit/s; null: `auto`.
+   * `given`: windows with at least this rate of sending show the bandwidth;
+   * `auto`: those whose segments waited in a queue.
+   */
+  send_rate_by: string;
+  /**
+   * From which rate of sending windows show the bandwidth, in bit/s; with `auto`,
+   * what 95 % of those windows were sent at or above. Null: no such window.
    */
   send_rate_bar_bps?: number | null;
+  /**
+   * The flows with the most payload in order of their first packets; the table
+   * `flows` has all of them. Empty in a page.
+   */
+  flows: FlowEntry[];
+  /**
+   * How many flows are not among them.
+   */
+  flows_left_out: number;
 }
 /**
  * What a file held, as `inspect` gives it.
@@ -410,6 +425,11 @@ export interface Quality {
    * Flows whose client was told by the ports or by the first packet alone.
    */
   client_guessed: number;
+  /**
+   * Large flows that used more than the estimate of what was available, counted
+   * as having used all of it: the windows were of a worse time than the rest.
+   */
+  use_above_available: number;
 }
 /**
  * Counts of flows and bytes of a protocol or port.
@@ -464,7 +484,7 @@ export interface Compared {
   /**
    * What it is.
    */
-  name: string;
+  what: string;
   /**
    * Unit; `share` is 0 to 1.
    */
@@ -472,7 +492,7 @@ export interface Compared {
   /**
    * In this capture; null where it has nothing of the kind.
    */
-  value?: number | null;
+  here?: number | null;
   /**
    * In the paper (LTE, October 2012).
    */
@@ -524,6 +544,311 @@ export interface Table1Row {
    * @maxItems 3
    */
   speed_test: [[number, number], [number, number], [number, number]];
+}
+/**
+ * One flow: packets of a 5-tuple without a pause of an hour. `dl` is towards the client.
+ */
+export interface FlowEntry {
+  /**
+   * Number of the flow, in the order of their first packets.
+   */
+  flow: number;
+  /**
+   * Number of the user session (table `users`).
+   */
+  user: number;
+  /**
+   * `tcp` or `udp`.
+   */
+  protocol: string;
+  /**
+   * IP version: 4 or 6.
+   */
+  ip_version: number;
+  /**
+   * The client's address.
+   */
+  client: string;
+  /**
+   * The client's port.
+   */
+  client_port: number;
+  /**
+   * The server's address.
+   */
+  server: string;
+  /**
+   * The server's port.
+   */
+  server_port: number;
+  /**
+   * How the client was told: `client_net`, `syn`, `private`, `port` or `first_packet`.
+   */
+  client_by: string;
+  /**
+   * Time of the first packet in nanoseconds since the Unix epoch.
+   */
+  start_ns: number;
+  /**
+   * From the first packet to the last in nanoseconds.
+   */
+  duration_ns: number;
+  /**
+   * From the last byte of payload to the last packet in nanoseconds.
+   */
+  payload_to_end_ns: number | null;
+  /**
+   * How it ended: `fin`, `rst`, `syn_only`, `idle` or `capture_end`.
+   */
+  termination: string;
+  /**
+   * True: the capture began in the middle of it (TCP without a SYN).
+   */
+  mid_flow: boolean;
+  /**
+   * True: went through the proxy's ports, so the upstream RTT is to the proxy.
+   */
+  proxied: boolean;
+  /**
+   * Name of the server, from TLS or QUIC (SNI) or HTTP (Host).
+   */
+  server_name: string | null;
+  /**
+   * Application protocol: `http`, `tls`, `quic`, `dns`, or what ALPN says.
+   */
+  application: string | null;
+  /**
+   * Packets towards the client, copies of the capture left out.
+   */
+  dl_packets: number;
+  /**
+   * Packets from the client.
+   */
+  ul_packets: number;
+  /**
+   * Payload towards the client in bytes, retransmissions left out.
+   */
+  dl_bytes: number;
+  /**
+   * Payload from the client in bytes, retransmissions left out.
+   */
+  ul_bytes: number;
+  /**
+   * IP bytes towards the client, headers and retransmissions included.
+   */
+  dl_ip_bytes: number;
+  /**
+   * IP bytes from the client.
+   */
+  ul_ip_bytes: number;
+  /**
+   * From the first payload towards the client to the last, in nanoseconds.
+   */
+  dl_data_ns: number;
+  /**
+   * From the first payload from the client to the last, in nanoseconds.
+   */
+  ul_data_ns: number;
+  /**
+   * Longest pause between two packets in nanoseconds.
+   */
+  max_gap_ns: number;
+  /**
+   * SYN to SYN-ACK at the monitor: the part towards the server (RFC 9293 handshake; paper 4.2).
+   */
+  upstream_rtt_ns: number | null;
+  /**
+   * SYN-ACK to ACK at the monitor: the part towards the client.
+   */
+  downstream_rtt_ns: number | null;
+  /**
+   * Promotion delay of the radio in nanoseconds (paper 4.2), where the handshake qualifies.
+   */
+  promotion_ns: number | null;
+  /**
+   * Time stamp clock of the client in nanoseconds a tick (paper 6.1, equation 3).
+   */
+  client_tick_ns: number | null;
+  /**
+   * Time stamp clock of the server in nanoseconds a tick.
+   */
+  server_tick_ns: number | null;
+  /**
+   * MSS of the client's SYN in bytes.
+   */
+  client_mss_bytes: number | null;
+  /**
+   * MSS of the server's SYN in bytes.
+   */
+  server_mss_bytes: number | null;
+  /**
+   * Window scale of the client.
+   */
+  client_window_scale: number | null;
+  /**
+   * Window scale of the server.
+   */
+  server_window_scale: number | null;
+  /**
+   * Whether both permit SACK.
+   */
+  sack: boolean | null;
+  /**
+   * Whether both sides send time stamps.
+   */
+  timestamps: boolean | null;
+  /**
+   * First window of the client behind its SYN in bytes, scaled.
+   */
+  client_initial_window_bytes: number | null;
+  /**
+   * Smallest window of the client in bytes, scaled.
+   */
+  client_min_window_bytes: number | null;
+  /**
+   * First window of the server behind its SYN in bytes, scaled.
+   */
+  server_initial_window_bytes: number | null;
+  /**
+   * Times that the client's window closed to zero.
+   */
+  client_zero_windows: number;
+  /**
+   * Nanoseconds in which less than a segment of the client's window was left.
+   */
+  window_full_ns: number;
+  /**
+   * When that first happened, as a share of the flow's duration.
+   */
+  window_full_first: number | null;
+  /**
+   * Segments with payload towards the client.
+   */
+  dl_segments: number;
+  /**
+   * Segments with payload from the client.
+   */
+  ul_segments: number;
+  /**
+   * Retransmitted segments towards the client (bare FIN and SYN, probes and copies left out).
+   */
+  dl_retx: number;
+  /**
+   * Retransmitted segments from the client.
+   */
+  ul_retx: number;
+  /**
+   * Retransmitted payload towards the client in bytes.
+   */
+  dl_retx_bytes: number;
+  /**
+   * Retransmitted payload from the client in bytes.
+   */
+  ul_retx_bytes: number;
+  /**
+   * Of `dl_retx`: fast retransmissions.
+   */
+  dl_retx_fast: number;
+  /**
+   * Of `dl_retx`: by timeout.
+   */
+  dl_retx_timeout: number;
+  /**
+   * Of `dl_retx`: tail loss probes (RFC 8985, 7).
+   */
+  dl_retx_probe: number;
+  /**
+   * Of `dl_retx`: needless, the bytes had been acknowledged.
+   */
+  dl_retx_spurious: number;
+  /**
+   * Segments towards the client that overtook others on the way.
+   */
+  dl_reordered: number;
+  /**
+   * Segments towards the client that passed out of sequence: reordered, or repeated after others.
+   */
+  dl_out_of_order: number;
+  /**
+   * Duplicate ACKs of the client (RFC 5681, 2; RFC 6675).
+   */
+  dl_dup_acks: number;
+  /**
+   * Duplicate ACKs of the server.
+   */
+  ul_dup_acks: number;
+  /**
+   * Keep-alive probes, both ways.
+   */
+  keep_alives: number;
+  /**
+   * Probes of a closed window, both ways.
+   */
+  window_probes: number;
+  /**
+   * Payload that was acknowledged and never captured, towards the client, in bytes.
+   */
+  dl_unseen_bytes: number;
+  /**
+   * Payload that was acknowledged and never captured, from the client, in bytes.
+   */
+  ul_unseen_bytes: number;
+  /**
+   * RTT samples between the monitor and the client.
+   */
+  rtt_samples: number;
+  /**
+   * The least of them in nanoseconds.
+   */
+  rtt_min_ns: number | null;
+  /**
+   * Their mean in nanoseconds.
+   */
+  rtt_mean_ns: number | null;
+  /**
+   * The most of them in nanoseconds.
+   */
+  rtt_max_ns: number | null;
+  /**
+   * Most bytes in flight towards the client.
+   */
+  max_flight_bytes: number;
+  /**
+   * Bursts of duplicate ACKs that were followed by a slow start (paper 5, R_ss).
+   */
+  slow_starts: number;
+  /**
+   * Bursts of duplicate ACKs in which the sender's timer went off too soon: the retransmission was on its way.
+   */
+  timers_too_soon: number;
+  /**
+   * Mean of the available downlink bandwidth in bit/s (paper 6.1, equation 2).
+   */
+  available_bps: number | null;
+  /**
+   * How many windows that is the mean of.
+   */
+  available_samples: number;
+  /**
+   * Mean of the available uplink bandwidth in bit/s.
+   */
+  ul_available_bps: number | null;
+  /**
+   * Whether another flow of the user received data at the same time (1 s rule).
+   */
+  shared: boolean;
+  /**
+   * The server's congestion control, guessed: `cubic`, `reno`, `bbr` or `unknown`.
+   */
+  congestion_control: string;
+  /**
+   * How sure that guess is, 0 to 1.
+   */
+  congestion_control_confidence: number;
+  /**
+   * Handshake of QUIC: first Initial to the client's first short header packet, in nanoseconds.
+   */
+  quic_handshake_ns: number | null;
 }
 /**
  * A figure of the paper, drawn from this capture.

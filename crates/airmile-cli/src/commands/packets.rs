@@ -1,6 +1,8 @@
 //! `airmile packets`.
 
-use airmile::{Inputs, PacketReport, packets, study_page};
+use std::sync::atomic::Ordering;
+
+use airmile::{Captures, Inputs, PacketReport, packets, study_page};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -9,19 +11,27 @@ use crate::output::{self, bytes, or_dash, table};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
+    let live = args.interface.as_deref().map(|name| interface::open(name, args.duration));
+    let (captures, dropped) = match live.transpose()? {
+        Some((stream, dropped)) => (Captures::Stream(stream), Some(dropped)),
+        None => (Captures::from(&args.files), None),
+    };
     let (report, written) = match &args.html {
         None => {
             let shown = Shown::start(global, &reading(args, 1));
-            packets::packets(&args.files, &args.options(), &shown.progress)?
+            packets::packets(captures, &args.options(), &shown.progress)?
         }
         Some(html) => {
             // Read once for the sums, once for the flows.
             let shown = Shown::start(global, &reading(args, 2));
             let (options, flows) = (args.options(), &args.flow);
-            let (study, written) = study_page(&args.files, &options, flows, html, &shown.progress)?;
+            let (study, written) = study_page(captures, &options, flows, html, &shown.progress)?;
             (study.packets, written)
         }
     };
+    if let Some(n) = dropped.map(|n| n.load(Ordering::Relaxed)).filter(|n| *n > 0) {
+        output::warn(global, &format!("the kernel dropped {n} packets: this was too slow"));
+    }
     for (path, rows) in written {
         output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
     }
@@ -35,6 +45,41 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     Ok(Outcome::of(damaged))
 }
 
+#[cfg(target_os = "linux")]
+mod interface {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    use airmile::CaptureStream;
+    use airmile_live::interface::InterfaceCapture;
+    use anyhow::Result;
+
+    /// A capture of an interface, and what the kernel drops of it.
+    pub fn open(name: &str, duration: Option<Duration>) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+        let capture = InterfaceCapture::open(name, duration)?;
+        let dropped = capture.dropped();
+        Ok((CaptureStream { name: name.to_owned(), read: Box::new(capture) }, dropped))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod interface {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    use airmile::CaptureStream;
+    use anyhow::{Result, bail};
+
+    /// Interfaces are captured on Linux alone.
+    pub fn open(name: &str, _: Option<Duration>) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+        bail!(
+            "{name}: interfaces are captured on Linux only; elsewhere: tcpdump -w - | airmile packets -"
+        )
+    }
+}
+
 /// What is read, as often as it is read.
 fn reading(args: &PacketsArgs, times: usize) -> Inputs {
     let files = args.files.iter().cycle().take(args.files.len() * times);
@@ -45,12 +90,12 @@ fn reading(args: &PacketsArgs, times: usize) -> Inputs {
 pub fn text(report: &PacketReport, all: bool) -> String {
     let mut out = format!("{}\n", report.says);
     out.push_str(&quality(report));
-    let shown = report.figures.iter().filter(|figure| all || figure.value.is_some());
+    let shown = report.summary.iter().filter(|figure| all || figure.here.is_some());
     let rows = shown.map(|figure| {
         vec![
             figure.section.to_owned(),
-            figure.name.to_owned(),
-            or_dash(figure.value, |value| number(value, figure.unit)),
+            figure.what.to_owned(),
+            or_dash(figure.here, |value| number(value, figure.unit)),
             or_dash(figure.paper, |value| number(value, figure.unit)),
             or_dash(figure.n, |n| n.to_string()),
         ]
@@ -68,6 +113,7 @@ fn quality(report: &PacketReport) -> String {
     let facts = [
         (q.copies, "packets captured twice, counted once"),
         (q.payload_cut, "packets captured without all of their payload"),
+        (q.repeated_connections, "connections that an earlier capture has, too"),
         (q.steps_back, "packets with a time before the last one"),
         (q.mid_flow, "flows that had begun before the capture"),
         (q.super_segments, "segments merged by offload"),
@@ -78,7 +124,8 @@ fn quality(report: &PacketReport) -> String {
         (q.overlapping_fragments, "fragments that overlap others"),
         (q.later_fragments, "IP fragments left out"),
         (q.unseen_bytes, "bytes acknowledged and never captured"),
-        (q.client_guessed, "flows whose client was guessed (--client-net tells it)"),
+        (q.use_above_available, "large flows used more than the estimate of what was available"),
+        (q.client_guessed, "flows whose client was guessed (--client tells it)"),
     ];
     let facts = facts.iter().filter(|(n, _)| *n > 0);
     let lines = facts.map(|(n, what)| format!("  {n} {what}\n"));

@@ -86,7 +86,14 @@ impl AppState {
                 }
             }
             Kind::Dns(dns) => dns.push(place, packet, rows),
-            Kind::Quic(quic) => return quic.push(place.up, packet),
+            Kind::Quic(quic) => {
+                let spin = quic.push(place.up, packet);
+                if let Some(hello) = quic.take_hello() {
+                    let (server, alpn) = (hello.server_name, hello.alpn);
+                    self.names = Some(Box::new(Names { server, alpn }));
+                }
+                return spin;
+            }
         }
         None
     }
@@ -114,13 +121,17 @@ impl AppState {
         self.names.as_ref()?.server.as_deref()
     }
 
+    fn alpn(&self) -> Option<&str> {
+        self.names.as_ref()?.alpn.as_deref()
+    }
+
     /// The application's name.
     pub(crate) fn name(&self) -> Option<String> {
         let name = match &self.kind {
             Kind::Http(_) => "http",
             Kind::Dns(_) => "dns",
-            Kind::Quic(_) => "quic",
-            Kind::Tls => self.names.as_ref().and_then(|n| n.alpn.as_deref()).unwrap_or("tls"),
+            Kind::Quic(_) => self.alpn().unwrap_or("quic"),
+            Kind::Tls => self.alpn().unwrap_or("tls"),
             Kind::Unknown(_) | Kind::Other => return None,
         };
         Some(name.to_owned())

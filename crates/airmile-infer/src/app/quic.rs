@@ -1,6 +1,11 @@
 //! QUIC by what its headers leave in the clear (RFC 9000, 17; RFC 9312).
 
+mod initial;
+
 use airmile_model::packet::Packet;
+
+use super::tls::Hello;
+use initial::Initials;
 
 const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
@@ -25,11 +30,30 @@ pub(super) struct QuicState {
     down: Option<bool>,
     up: Option<bool>,
     edge_down_ns: Option<i64>,
+    /// What the client's Initial packets said so far; gone once it is all there, or
+    /// the handshake is over.
+    initials: Option<Box<Initials>>,
+    hello: Option<Hello>,
 }
 
 impl QuicState {
     pub(super) fn handshake_ns(&self) -> Option<i64> {
         Some((self.confirmed_ns? - self.first_ns?).max(0))
+    }
+
+    /// The client hello, or more of it than before.
+    pub(super) const fn take_hello(&mut self) -> Option<Hello> {
+        self.hello.take()
+    }
+
+    fn long(&mut self, datagram: &[u8]) {
+        let initials = self.initials.get_or_insert_default();
+        if let Some((hello, whole)) = initials.push(datagram) {
+            self.hello = Some(hello);
+            if whole {
+                self.initials = Some(Box::new(Initials::over()));
+            }
+        }
     }
 
     /// Takes a datagram; gives an RTT between monitor and client where the spin
@@ -40,6 +64,7 @@ impl QuicState {
         if first & LONG != 0 {
             if up {
                 self.first_ns.get_or_insert(now);
+                self.long(packet.payload);
             }
             return None;
         }
@@ -48,6 +73,7 @@ impl QuicState {
         }
         if up {
             self.confirmed_ns.get_or_insert(now);
+            self.initials = None;
         }
         let spin = first & SPIN != 0;
         if up {

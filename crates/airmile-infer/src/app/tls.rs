@@ -15,15 +15,21 @@ pub(super) fn is_hello(payload: &[u8]) -> bool {
 
 /// Reads a client hello, record header first.
 pub(super) fn client_hello(payload: &[u8]) -> Hello {
+    // RFC 8446, 5.1: a record's header has 5 bytes.
+    handshake_hello(payload.get(5..).unwrap_or_default())
+}
+
+/// Reads a client hello, handshake header first, as QUIC has it.
+pub(super) fn handshake_hello(handshake: &[u8]) -> Hello {
     let mut hello = Hello::default();
     // What is cut off is not there: the names before the cut stay.
-    let _ = read(payload, &mut hello);
+    let _ = read(handshake, &mut hello);
     hello
 }
 
-fn read(payload: &[u8], hello: &mut Hello) -> Option<()> {
-    // Record (5), handshake (4), version (2), random (32).
-    let rest = payload.get(43..)?;
+fn read(handshake: &[u8], hello: &mut Hello) -> Option<()> {
+    // Handshake header (4), version (2), random (32).
+    let rest = handshake.get(38..)?;
     let rest = skip(rest, usize::from(*rest.first()?) + 1)?;
     let rest = skip(rest, usize::from(u16_at(rest, 0)?) + 2)?;
     let rest = skip(rest, usize::from(*rest.first()?) + 1)?;

@@ -72,6 +72,8 @@ pub struct Window {
     pub bytes: i64,
     /// Rate of sending in bit/s.
     pub r_snd_bps: f64,
+    /// Whether that is enough by itself to show the bandwidth.
+    pub enough: bool,
 }
 
 impl Window {
@@ -95,6 +97,10 @@ pub(super) struct Bandwidth {
     least_rtt: Opt64,
     /// The bar of the ACKs so far.
     bar: Option<SendRateBar>,
+    /// The best window of the current bin that is too slow by itself, where the
+    /// user has other flows beside this one.
+    slow: Option<Box<Window>>,
+    shared: bool,
     bin: i64,
     /// Windows waiting for G; the last is the best of the current bin, if it has one.
     windows: Vec<Window>,
@@ -113,6 +119,16 @@ impl Bandwidth {
             self.settle();
             self.points.clear();
         }
+    }
+
+    /// Whether windows count that are not enough by themselves.
+    pub(super) const fn share(&mut self, shared: bool) {
+        self.shared = shared;
+    }
+
+    /// How many samples there were.
+    pub(super) fn samples(&self) -> u64 {
+        u64::from(self.samples)
     }
 
     /// Mean of the samples in bit/s.
@@ -216,20 +232,23 @@ impl Bandwidth {
         // At the client it was half the fastest round trip earlier.
         let way_back = self.least_rtt.get().unwrap_or(0) / 2;
         let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
-        let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps };
-        let fast_enough = match self.bar {
+        let enough = match self.bar {
             Some(SendRateBar::Fixed(least)) => r_snd_bps >= least,
             Some(SendRateBar::Auto) | None => true,
         };
-        if !fast_enough {
-            return;
-        }
-        let best = self.windows.last().filter(|_| self.has_best);
-        if best.is_none_or(|best| self.is_nearer(&window, best)) {
-            self.forget_best();
-            self.windows.reserve_exact(1);
-            self.windows.push(window);
-            self.has_best = true;
+        let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps, enough };
+        if enough {
+            let best = self.windows.last().filter(|_| self.has_best);
+            if best.is_none_or(|best| self.is_nearer(&window, best)) {
+                self.forget_best();
+                self.windows.reserve_exact(1);
+                self.windows.push(window);
+                self.has_best = true;
+            }
+        } else if self.shared
+            && self.slow.as_deref().is_none_or(|best| self.is_nearer(&window, best))
+        {
+            self.slow = Some(Box::new(window));
         }
     }
 
@@ -245,6 +264,13 @@ impl Bandwidth {
         self.settle();
         if self.windows.len() > MAX_WAITING {
             self.forget_best();
+        }
+        let slow = self.slow.take().filter(|_| !self.has_best);
+        if let Some(slow) = slow
+            && self.windows.len() < MAX_WAITING
+        {
+            self.windows.reserve_exact(1);
+            self.windows.push(*slow);
         }
         self.has_best = false;
     }
@@ -262,7 +288,7 @@ impl Bandwidth {
         }
         let best = self.windows.pop_if(|_| self.has_best);
         let windows = std::mem::replace(&mut self.windows, best.into_iter().collect());
-        for window in &windows {
+        for window in windows.iter().filter(|window| window.enough) {
             self.sum_bps += window.r_rcv_bps(tick_ns);
             self.samples += 1;
         }

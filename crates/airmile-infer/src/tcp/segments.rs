@@ -12,6 +12,7 @@ use super::route::Route;
 use super::sender::SendState;
 use super::shard::PacketShard;
 use super::stream::{AckKind, Kind, Seen, Why};
+use super::user::User;
 
 /// One second, for concurrency (paper 4.1).
 const SECOND_NS: i64 = 1_000_000_000;
@@ -112,8 +113,8 @@ impl PacketShard {
             flow.app.push(place, packet, rows);
         }
         if flow.ends[1 - sender].bandwidth.as_ref().is_some_and(|b| b.has_waiting()) {
-            let number = self.user_number(flow.user);
-            flow.bandwidth_rows(number, sender, false, rows);
+            let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
+            flow.bandwidth_rows(user.map(AsMut::as_mut), sender, false, &self.options, rows);
         }
         let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
         self.radio(flow, packet, up, closing);
@@ -378,6 +379,7 @@ impl Flow {
                 {
                     let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
                     let bar = options.send_rate_bar;
+                    bandwidth.share(self.shared);
                     bandwidth.push(now, value, end.stream.acked(), sent, segments, bar);
                 }
             }
@@ -437,9 +439,10 @@ impl Flow {
     /// Samples of the available bandwidth of the data that `receiver` takes.
     pub(super) fn bandwidth_rows(
         &mut self,
-        user: u64,
+        mut user: Option<&mut User>,
         receiver: usize,
         at_end: bool,
+        options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) {
         let data = 1 - receiver;
@@ -450,7 +453,24 @@ impl Flow {
             return;
         };
         for window in bandwidth.take(tick_ns, at_end) {
-            rows.push(bandwidth_row(self.number, user, data, &window, tick_ns));
+            let mut place = (0, 1);
+            if let Some(user) = &mut user {
+                let flows =
+                    if receiver == 0 { user.together.flows_at(window.middle_ns()) } else { 1 };
+                place = (user.number, flows);
+                if flows > 1 {
+                    let number = user.number;
+                    rows.extend(user.together.push(
+                        number,
+                        &window,
+                        tick_ns,
+                        options.send_rate_bar,
+                    ));
+                }
+            }
+            if window.enough {
+                rows.push(bandwidth_row(self.number, place, data, &window, tick_ns));
+            }
         }
     }
 
@@ -468,10 +488,17 @@ impl Flow {
     }
 }
 
-fn bandwidth_row(flow: u64, user: u64, data: usize, window: &Window, tick_ns: f64) -> PacketRow {
+fn bandwidth_row(
+    flow: u64,
+    (user, flows): (u64, u32),
+    data: usize,
+    window: &Window,
+    tick_ns: f64,
+) -> PacketRow {
     PacketRow::Bandwidth(BandwidthSample {
-        flow,
+        flow: Some(flow),
         user,
+        flows,
         time_ns: window.middle_ns(),
         dir: direction(data),
         window_ns: (f64::from(window.ticks) * tick_ns) as i64,

@@ -145,6 +145,11 @@ impl PacketShard {
 
     fn end_user(&mut self, at: u32) {
         let Some(mut user) = self.users.get_mut(at as usize).and_then(Option::take) else { return };
+        let mut rows = std::mem::take(&mut self.scratch);
+        let number = user.number;
+        user.together.finish(number, self.options.send_rate_bar, &mut rows);
+        self.take_rows(&mut rows);
+        self.scratch = rows;
         let row = user.row(&self.options.radio);
         let sums = Box::new(UserSums::of(&row, &user));
         self.found.push(Finding(Found::User(Box::new(row), sums)));

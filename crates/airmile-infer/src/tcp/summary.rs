@@ -40,6 +40,9 @@ pub struct Quality {
     pub options_cut: u64,
     /// Packets that the capture holds twice, left out of everything else.
     pub copies: u64,
+    /// Connections that begin in an earlier capture, too, where several were given.
+    /// Where most do, they are views of the same traffic, and not studied as one.
+    pub repeated_connections: u64,
     /// Packets with a time before that of the packet before.
     pub steps_back: u64,
     /// The largest such step in nanoseconds.
@@ -64,6 +67,9 @@ pub struct Quality {
     pub unseen_bytes: u64,
     /// Flows whose client was told by the ports or by the first packet alone.
     pub client_guessed: u64,
+    /// Large flows that used more than the estimate of what was available, counted
+    /// as having used all of it: the windows were of a worse time than the rest.
+    pub use_above_available: u64,
 }
 
 impl Quality {
@@ -228,8 +234,11 @@ pub struct StudySummary {
     pub with_timestamps: u64,
     /// Ticks of client clocks of large flows, in milliseconds.
     pub tick_ms: Distribution,
-    /// Available downlink bandwidth of 250 ms windows in bit/s.
+    /// Available downlink bandwidth of 250 ms windows in bit/s, of flows alone and of
+    /// all flows of a user together.
     pub available_bps: Distribution,
+    /// Rates of sending in those windows in bit/s.
+    pub send_rate_bps: Distribution,
     /// Used over available bandwidth of large flows without company.
     pub utilisation: Distribution,
     /// TCP flows with downlink data.
@@ -274,10 +283,10 @@ const S: f64 = 1e9;
 impl Gathered {
     pub(super) fn summary(self, quality: Quality) -> StudySummary {
         let mut sums = self.sums;
-        let unseen = sums.quality.unseen_bytes;
-        let (mid_flow, guessed) = (sums.quality.mid_flow, sums.quality.client_guessed);
+        let Quality { unseen_bytes, mid_flow, client_guessed, use_above_available, .. } =
+            sums.quality;
         sums.quality =
-            Quality { unseen_bytes: unseen, mid_flow, client_guessed: guessed, ..quality };
+            Quality { unseen_bytes, mid_flow, client_guessed, use_above_available, ..quality };
         sums
     }
 
@@ -312,7 +321,14 @@ impl Gathered {
                 let kind = row.content_type.clone().unwrap_or_else(|| "unknown".to_owned());
                 *sums.content_types.entry(kind).or_default() += row.response_bytes;
             }
-            PacketRow::Bandwidth(row) if row.dir == "dl" => sums.available_bps.push(row.r_rcv_bps),
+            PacketRow::Bandwidth(row)
+                if row.dir == "dl" && (row.flows == 1 || row.flow.is_none()) =>
+            {
+                sums.available_bps.push(row.r_rcv_bps);
+                if row.r_snd_bps.is_finite() {
+                    sums.send_rate_bps.push(row.r_snd_bps);
+                }
+            }
             PacketRow::Tcp(row) if row.event == "slow_start" && row.dir == "dl" => {
                 if let Some(avoided) = row.avoided {
                     sums.timeouts_avoided[usize::from(!avoided)] += 1;
@@ -451,7 +467,8 @@ impl StudySummary {
             self.tick_ms.push(ns / MS);
         }
         if let Some(share) = utilisation(row) {
-            self.utilisation.push(share);
+            self.quality.use_above_available += u64::from(share > 1.0);
+            self.utilisation.push(share.min(1.0));
         }
     }
 

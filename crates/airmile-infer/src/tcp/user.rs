@@ -5,6 +5,7 @@ use airmile_model::packet::Address;
 
 use super::energy::{RadioModel, RadioUse, Without};
 use super::periodic::Rhythms;
+use super::together::Together;
 
 /// Flows that receive in one second are told apart up to this many (chosen here:
 /// the paper's figure 6 ends below it).
@@ -34,6 +35,7 @@ pub(super) struct User {
     radio_aperiodic: Without,
     pub(super) low_use_ns: f64,
     pub(super) rhythms: Rhythms,
+    pub(super) together: Together,
 }
 
 /// A packet of a user as the radio sees it.
@@ -69,6 +71,7 @@ impl User {
             radio_aperiodic: Without::default(),
             low_use_ns: 0.0,
             rhythms: Rhythms::default(),
+            together: Together::default(),
         }
     }
 
@@ -119,6 +122,9 @@ impl User {
             self.first_in_second = Some(flow);
         }
         self.in_second += 1;
+        if self.in_second > 1 {
+            self.together.company(second, self.in_second);
+        }
         self.in_second - 1
     }
 

@@ -158,8 +158,11 @@ impl Capture {
         };
         let mut writer =
             PcapNgWriter::with_section_header(BufWriter::new(created), section).map_err(fail)?;
+        // libpcap 1.10.3 (Debian 12) refuses a second interface whose type has another
+        // number in files than in memory, as RAW (101, 12) does; IPV4 is 228 in both.
+        let link = if interfaces.len() > 1 { DataLink::IPV4 } else { DataLink::RAW };
         for (name, what) in interfaces {
-            let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, SNAP_BYTES);
+            let mut interface = InterfaceDescriptionBlock::new(link, SNAP_BYTES);
             interface.options = vec![
                 InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
                 InterfaceDescriptionOption::IfDescription(Cow::Borrowed(what)),

@@ -11,11 +11,11 @@ pub struct Compared {
     /// Section of the paper.
     pub section: &'static str,
     /// What it is.
-    pub name: &'static str,
+    pub what: &'static str,
     /// Unit; `share` is 0 to 1.
     pub unit: &'static str,
     /// In this capture; null where it has nothing of the kind.
-    pub value: Option<f64>,
+    pub here: Option<f64>,
     /// In the paper (LTE, October 2012).
     pub paper: Option<f64>,
     /// How many values it is from, where that can be told.
@@ -81,14 +81,14 @@ struct Section<'a> {
 impl Section<'_> {
     fn add(
         &mut self,
-        name: &'static str,
+        what: &'static str,
         unit: &'static str,
-        value: Option<f64>,
+        here: Option<f64>,
         paper: impl Into<Option<f64>>,
         n: impl Into<Option<u64>>,
     ) {
         let (paper, n) = (paper.into(), n.into());
-        self.out.push(Compared { section: self.section, name, unit, value, paper, n });
+        self.out.push(Compared { section: self.section, what, unit, here, paper, n });
     }
 
     fn share(&mut self, name: &'static str, part: u64, of: u64, paper: impl Into<Option<f64>>) {
@@ -122,13 +122,13 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 /// All figures, in the paper's order.
-pub(super) fn compare(s: &StudySummary) -> Vec<Compared> {
+pub(super) fn compare(s: &StudySummary, send_rate_bar_bps: Option<f64>) -> Vec<Compared> {
     let mut out = Vec::new();
     flows(s, &mut Section { section: "4.1", out: &mut out });
     latency(s, &mut Section { section: "4.2", out: &mut out });
     queues(s, &mut Section { section: "4.3", out: &mut out });
     abnormal(s, &mut Section { section: "5", out: &mut out });
-    bandwidth(s, &mut Section { section: "6", out: &mut out });
+    bandwidth(s, send_rate_bar_bps, &mut Section { section: "6", out: &mut out });
     applications(s, &mut Section { section: "7", out: &mut out });
     out
 }
@@ -219,9 +219,11 @@ fn abnormal(s: &StudySummary, to: &mut Section<'_>) {
     to.share("timeouts that RTTs of duplicate ACKs avoid", avoided, avoided + not, 0.95);
 }
 
-fn bandwidth(s: &StudySummary, to: &mut Section<'_>) {
+fn bandwidth(s: &StudySummary, bar_bps: Option<f64>, to: &mut Section<'_>) {
     to.share("flows with time stamps", s.with_timestamps, s.tcp.flows, 0.926);
     to.quantile("clock of large flows' clients, median", "ms/tick", &s.tick_ms, 0.5, 1.0);
+    let n = s.send_rate_bps.n();
+    to.add("rate of sending that shows it (C)", "bit/s", bar_bps, 30e6, n);
     to.quantile("available downlink bandwidth, median", "bit/s", &s.available_bps, 0.5, None);
     to.quantile("bandwidth used by large flows, median", "share", &s.utilisation, 0.5, 0.198);
     let n = s.utilisation.n();

@@ -1,11 +1,15 @@
 //! Packet captures: opened, studied, summed up, written as tables.
 
 mod compare;
+mod given;
+mod largest;
 mod report;
 mod study;
 mod tables;
 mod threads;
+mod views;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -17,11 +21,14 @@ use airmile_model::{Problem, Severity};
 
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
+use crate::limits::{LimitFilter, Limits};
 use crate::recognise::{Foreign, Kind};
 use crate::session::FileReport;
 use crate::table::ArrowTable;
 
 pub use compare::{Compared, Table1Row};
+pub use given::{CaptureStream, Captures, client_network, send_rate_bar};
+pub use largest::FlowEntry;
 pub use report::PacketReport;
 pub use study::{
     AckLine, BandwidthTimeline, Cumulative, Curve, DataRuns, Density, EventLine, Figure, Finding,
@@ -30,7 +37,10 @@ pub use study::{
 };
 pub use tables::TableFormat;
 
+use given::Reading;
+use largest::Largest;
 use tables::{MemoryTables, TableSink};
+use views::Views;
 
 /// Bytes read at a time: what a core's second cache holds beside flows.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -45,46 +55,65 @@ pub struct PacketOptions {
     /// Threads that analyse, beside one that reads; 1: all in one, 0: one for
     /// each core. The result is the same.
     pub threads: usize,
+    /// Only packets within them.
+    pub limits: Limits,
 }
 
 /// Studies captures, one after the other as one.
 ///
 /// # Errors
 /// A file cannot be opened or is no capture, or a table cannot be written.
-pub fn packets(
-    files: &[PathBuf],
+pub fn packets<'a>(
+    captures: impl Into<Captures<'a>>,
     options: &PacketOptions,
     progress: &Progress,
 ) -> Result<(PacketReport, Vec<(PathBuf, u64)>)> {
     let mut rows = Rows::create(options)?;
     let study = StudyOptions { tables: rows.wanted(), ..options.study.clone() };
     let mut push = |row| rows.push(&row);
-    let (report, _) = study_files(files, study, options.threads, progress, &mut push)?;
+    let reading = Reading { captures: captures.into(), limits: options.limits };
+    let (report, _) = study_captures(reading, study, options.threads, progress, &mut push)?;
     let written = rows.finish()?;
     Ok((report, written))
 }
 
-/// As [`packets`], with the tables in memory.
+/// As [`packets`], with the tables in memory instead of `options.output`.
 ///
 /// # Errors
 /// As [`packets`].
-pub fn packet_tables(
-    files: &[PathBuf],
-    options: &StudyOptions,
+pub fn packet_tables<'a>(
+    captures: impl Into<Captures<'a>>,
+    options: &PacketOptions,
     progress: &Progress,
 ) -> Result<(PacketReport, Vec<ArrowTable>)> {
     let mut tables = MemoryTables::new();
-    let study = StudyOptions { tables: Tables::ALL, ..options.clone() };
+    let study = StudyOptions { tables: Tables::ALL, ..options.study.clone() };
+    let reading = Reading { captures: captures.into(), limits: options.limits };
     let mut failed = None;
-    let (report, _) = study_files(files, study, 0, progress, &mut |row| {
+    let mut push = |row| {
         if failed.is_none() {
             failed = tables.push(&row).err();
         }
-    })?;
+    };
+    let (report, _) = study_captures(reading, study, options.threads, progress, &mut push)?;
     match failed {
         Some(error) => Err(error),
         None => Ok((report, tables.finish()?)),
     }
+}
+
+/// What the frames are that give no packet.
+fn unread(reports: &[FileReport]) -> String {
+    let frames: u64 = reports.iter().map(|file| file.items).sum();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, n) in reports.iter().flat_map(|file| &file.records) {
+        *counts.entry(name).or_default() += n;
+    }
+    let counts: Vec<String> = counts.iter().map(|(name, n)| format!("{name}: {n}")).collect();
+    if counts.is_empty() {
+        return String::new();
+    }
+    format!(" in {frames} frames ({})", counts.join(", "))
 }
 
 struct Rows {
@@ -120,50 +149,66 @@ impl Rows {
     }
 }
 
-fn study_files(
-    files: &[PathBuf],
+fn study_captures(
+    reading: Reading<'_>,
     options: StudyOptions,
     threads: usize,
     progress: &Progress,
     sink: &mut dyn FnMut(PacketRow),
 ) -> Result<(PacketReport, StudySummary)> {
     // Rows alone go to the sink.
-    let options = StudyOptions { traced: Traced::default(), ..options };
+    let tables = Tables { flows: true, ..options.tables };
+    let options = StudyOptions { traced: Traced::default(), tables, ..options };
+    let mut largest = Largest::default();
+    let mut each = |row| {
+        if let PacketRow::Flow(flow) = &row {
+            largest.push(flow);
+        }
+        sink(row);
+    };
+    let names = reading.captures.names();
     let threads = threads::count(threads);
     let (reports, summary) = if threads == 1 {
-        run_alone(files, &options, progress, sink)?
+        run_alone(reading, &options, progress, &mut each)?
     } else {
-        threads::run(files, &options, threads, progress, sink)?
+        threads::run(reading, &options, threads, progress, &mut each)?
     };
     if summary.quality.packets == 0 {
-        let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
-        let what = format!("{}: no IP packets", names.join(", "));
-        return Err(Error::NothingToAnalyse(what));
+        let why = unread(&reports);
+        return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{why}")));
     }
-    Ok((PacketReport::new(reports, &summary, &options), summary))
+    Ok((PacketReport::new(reports, &summary, &options, largest.finish()), summary))
 }
 
 /// All in one thread.
 fn run_alone(
-    files: &[PathBuf],
+    reading: Reading<'_>,
     options: &StudyOptions,
     progress: &Progress,
     sink: &mut dyn FnMut(PacketRow),
 ) -> Result<(Vec<FileReport>, StudySummary)> {
     let mut study = PacketStudy::new(options.clone());
-    let (reports, counts) = read_captures(files, progress, &mut |packet| {
+    let (reports, counts) = read_captures(reading, progress, &mut |packet| {
         study.push(packet);
         while let Some(row) = study.poll() {
             sink(row);
         }
     })?;
     let mut summary = study.finish_with(sink);
-    count_fragments(&mut summary.quality, counts);
+    count_read(&mut summary.quality, &counts);
     Ok((reports, summary))
 }
 
+/// What reading tells of a capture's quality.
+struct ReadCounts {
+    fragments: FragmentCounts,
+    repeated_connections: u64,
+}
+
 /// Packets are those of the wire, where the study saw datagrams.
-fn count_fragments(quality: &mut Quality, counts: FragmentCounts) {
+fn count_read(quality: &mut Quality, counts: &ReadCounts) {
+    quality.repeated_connections = counts.repeated_connections;
+    let counts = counts.fragments;
     quality.packets += counts.fragments.saturating_sub(counts.datagrams + counts.incomplete);
     quality.ip_bytes += counts.left_out_bytes;
     quality.later_fragments = counts.left_out;
@@ -175,17 +220,43 @@ fn count_fragments(quality: &mut Quality, counts: FragmentCounts) {
 /// Reads the packets of captures one after the other as one: a datagram's
 /// fragments may be in two files.
 fn read_captures(
-    files: &[PathBuf],
+    reading: Reading<'_>,
     progress: &Progress,
     sink: &mut dyn FnMut(&Packet<'_>),
-) -> Result<(Vec<FileReport>, FragmentCounts)> {
+) -> Result<(Vec<FileReport>, ReadCounts)> {
     let mut dissector = Dissector::new();
     let mut reports = Vec::new();
-    for path in files {
-        reports.push(read(path, progress, &mut dissector, sink)?);
+    let mut limits = LimitFilter::new(reading.limits);
+    let mut views = Views::default();
+    match reading.captures {
+        Captures::Files([path]) => {
+            let input = Input::open(path, progress)?;
+            reports.push(read(input, &mut limits, &mut dissector, sink)?);
+        }
+        Captures::Files(files) => {
+            for path in files {
+                views.next_file();
+                let mut each = |packet: &Packet<'_>| {
+                    views.push(packet);
+                    sink(packet);
+                };
+                let input = Input::open(path, progress)?;
+                reports.push(read(input, &mut limits, &mut dissector, &mut each)?);
+                if let Some(what) = views.same_traffic() {
+                    return Err(Error::Unusable { path: path.clone(), what });
+                }
+            }
+        }
+        Captures::Stream(CaptureStream { name, read: stream }) => {
+            let path = Path::new(&name);
+            let input = Input::from_reader(path, None, stream, progress);
+            let input = input.map_err(|e| Error::read(path, e))?;
+            reports.push(read(input, &mut limits, &mut dissector, sink)?);
+        }
     }
     dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
-    Ok((reports, dissector.counts()))
+    let fragments = dissector.counts();
+    Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
 /// Reads a capture's packets in order, datagrams put together from fragments.
@@ -198,23 +269,23 @@ pub fn read_capture(
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
     let mut dissector = Dissector::new();
-    let report = read(path, progress, &mut dissector, sink)?;
+    let mut limits = LimitFilter::default();
+    let report = read(Input::open(path, progress)?, &mut limits, &mut dissector, sink)?;
     dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
     Ok(report)
 }
 
 /// As [`read_capture`]; what waits for its fragments stays in the dissector.
 fn read(
-    path: &Path,
-    progress: &Progress,
+    mut input: Input,
+    limits: &mut LimitFilter,
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
-    let mut input = Input::open(path, progress)?;
     let kind = Kind::of(input.head());
     if !matches!(kind, Kind::Foreign(Foreign::Pcap | Foreign::PcapNg)) {
         let what = "is no packet capture (pcap or pcapng)".to_owned();
-        return Err(Error::Unusable { path: path.to_owned(), what });
+        return Err(Error::Unusable { path: input.path().to_owned(), what });
     }
     let mut file = FileReport::new(&input, kind);
     let mut reader = CaptureReader::new();
@@ -232,15 +303,16 @@ fn read(
         };
         file.bytes += n as u64;
         let piece = buffer.get(..n).unwrap_or_default();
-        reader.push(piece, &mut |captured| take(&mut file, &captured, dissector, sink));
+        reader.push(piece, &mut |captured| take(&mut file, &captured, limits, dissector, sink));
     }
-    reader.finish(&mut |captured| take(&mut file, &captured, dissector, sink));
+    reader.finish(&mut |captured| take(&mut file, &captured, limits, dissector, sink));
     Ok(file)
 }
 
 fn take(
     file: &mut FileReport,
     captured: &Captured<'_>,
+    limits: &mut LimitFilter,
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) {
@@ -248,6 +320,9 @@ fn take(
         Captured::Frame(frame) => frame,
         Captured::Problem(problem) => return file.problem(problem.clone()),
     };
+    if !limits.keeps_ns(frame.at_ns) {
+        return;
+    }
     file.items += 1;
     let at_us = frame.at_ns.div_euclid(1_000);
     file.start_us = Some(file.start_us.map_or(at_us, |start| start.min(at_us)));

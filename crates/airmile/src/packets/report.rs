@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{Compared, Table1Row, class, compare, table1};
+use super::largest::FlowEntry;
 use super::study::more_curves;
 use crate::session::FileReport;
 
@@ -43,18 +44,32 @@ pub struct PacketReport {
     pub congestion_controls: BTreeMap<&'static str, u64>,
     /// Requests that come again and again.
     pub periodic: Vec<PeriodicRequests>,
-    /// Figures beside the paper's.
-    pub figures: Vec<Compared>,
+    /// Figures of the capture beside the paper's.
+    pub summary: Vec<Compared>,
     /// Table 1 of the paper, with this capture.
     pub table1: Vec<Table1Row>,
     /// Curves of the paper's figures from this capture: points of value and share.
     pub curves: BTreeMap<&'static str, Vec<(f64, f64)>>,
-    /// From which rate of sending a window shows the bandwidth, in bit/s; null: `auto`.
+    /// `given`: windows with at least this rate of sending show the bandwidth;
+    /// `auto`: those whose segments waited in a queue.
+    pub send_rate_by: &'static str,
+    /// From which rate of sending windows show the bandwidth, in bit/s; with `auto`,
+    /// what 95 % of those windows were sent at or above. Null: no such window.
     pub send_rate_bar_bps: Option<f64>,
+    /// The flows with the most payload in order of their first packets; the table
+    /// `flows` has all of them. Empty in a page.
+    pub flows: Vec<FlowEntry>,
+    /// How many flows are not among them.
+    pub flows_left_out: u64,
 }
 
 impl PacketReport {
-    pub(super) fn new(files: Vec<FileReport>, s: &StudySummary, options: &StudyOptions) -> Self {
+    pub(super) fn new(
+        files: Vec<FileReport>,
+        s: &StudySummary,
+        options: &StudyOptions,
+        (flows, flows_left_out): (Vec<FlowEntry>, u64),
+    ) -> Self {
         let mut http_bytes = BTreeMap::new();
         for (kind, bytes) in &s.content_types {
             *http_bytes.entry(class(kind)).or_default() += bytes;
@@ -75,13 +90,16 @@ impl PacketReport {
             http_bytes,
             congestion_controls: s.congestion_controls.clone(),
             periodic: s.periodic.clone(),
-            figures: compare(s),
+            summary: compare(s, send_rate_bar_bps(s, options)),
             table1: table1(s),
             curves: curves(s),
-            send_rate_bar_bps: match options.send_rate_bar {
-                SendRateBar::Fixed(bps) => Some(bps),
-                SendRateBar::Auto => None,
+            send_rate_by: match options.send_rate_bar {
+                SendRateBar::Fixed(_) => "given",
+                SendRateBar::Auto => "auto",
             },
+            send_rate_bar_bps: send_rate_bar_bps(s, options),
+            flows,
+            flows_left_out,
         }
     }
 
@@ -89,6 +107,14 @@ impl PacketReport {
     #[must_use]
     pub fn damaged(&self) -> bool {
         self.files.iter().any(|file| file.damaged)
+    }
+}
+
+/// C of the paper: given, or what the windows that `auto` took were sent at.
+fn send_rate_bar_bps(s: &StudySummary, options: &StudyOptions) -> Option<f64> {
+    match options.send_rate_bar {
+        SendRateBar::Fixed(bps) => Some(bps),
+        SendRateBar::Auto => s.send_rate_bps.quantile(0.05),
     }
 }
 

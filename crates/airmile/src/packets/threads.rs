@@ -1,7 +1,6 @@
 //! A study on several cores: one thread reads and routes, others analyse, and
 //! the caller's collects. The result is that of one core, row for row.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
@@ -12,7 +11,8 @@ use airmile_infer::tcp::{
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 
-use super::{count_fragments, read_captures};
+use super::given::Reading;
+use super::{count_read, read_captures};
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::session::FileReport;
@@ -62,7 +62,7 @@ type Found = Vec<(u32, Finding)>;
 
 /// As the study of one thread, with `threads` shards.
 pub(super) fn run(
-    files: &[PathBuf],
+    reading: Reading<'_>,
     options: &StudyOptions,
     threads: usize,
     progress: &Progress,
@@ -82,7 +82,7 @@ pub(super) fn run(
             rounds.push(ToShard { to: to_shard, used, next: Round::default() });
             found.push(from_shard);
         }
-        let reader = scope.spawn(move || read(files, options, rounds, progress));
+        let reader = scope.spawn(move || read(reading, options, rounds, progress));
         let mut collector = Collector::new(options.tables);
         collect(&found, &mut collector, sink);
         let (reports, quality) = joined(reader)?;
@@ -156,7 +156,7 @@ impl Dealer {
 
 /// Reads and routes all packets.
 fn read(
-    files: &[PathBuf],
+    reading: Reading<'_>,
     options: &StudyOptions,
     shards: Vec<ToShard>,
     progress: &Progress,
@@ -164,7 +164,7 @@ fn read(
     let mut router = PacketRouter::new(options.clone());
     let mut dealer = Dealer { shards, steps: 0, packets: 0, over: false };
     let mut changes = Vec::new();
-    let (reports, counts) = read_captures(files, progress, &mut |packet| {
+    let (reports, counts) = read_captures(reading, progress, &mut |packet| {
         let route = router.push(packet, &mut changes);
         changes.drain(..).for_each(|change| dealer.change(&change));
         if let Some(route) = route {
@@ -182,7 +182,7 @@ fn read(
         return Err(Error::NothingToAnalyse("a thread of the study ended early".into()));
     }
     let mut quality = *router.quality();
-    count_fragments(&mut quality, counts);
+    count_read(&mut quality, &counts);
     Ok((reports, quality))
 }
 

@@ -134,7 +134,7 @@ impl Figure {
 
     /// Puts the numbers of these names beside the figure.
     pub(super) fn with(mut self, all: &[Compared], names: &[&str]) -> Self {
-        let named = |name: &&str| all.iter().find(|compared| compared.name == *name).cloned();
+        let named = |name: &&str| all.iter().find(|compared| compared.what == *name).cloned();
         self.key = names.iter().filter_map(named).collect();
         self
     }

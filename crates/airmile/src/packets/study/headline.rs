@@ -1,6 +1,6 @@
 //! What is notable in a capture, and what to do about it.
 
-use airmile_infer::tcp::StudySummary;
+use airmile_infer::tcp::{StudySummary, utilisation};
 use airmile_model::flow::FlowRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -141,13 +141,6 @@ impl Overview {
     fn share(&self, part: &Part) -> f64 {
         part.bytes as f64 / self.bytes.max(1) as f64
     }
-}
-
-/// Used over available bandwidth of a large flow (6.3).
-fn utilisation(row: &FlowRow) -> Option<f64> {
-    let large = row.dl_data_ns > 5_000_000_000 && row.dl_bytes > 1_000_000 && !row.shared;
-    let used = row.dl_bytes as f64 * 8e9 / row.duration_ns.max(1) as f64;
-    row.available_bps.filter(|_| large).map(|available| used / available)
 }
 
 pub(super) fn headline(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Headline {
@@ -408,7 +401,7 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
     add(q.steps_back, "packet", "with a time before that of the one before.");
     add(q.wild_sequences, "sequence number", "far from all that may be sent.");
     add(q.later_fragments, "IP fragment", "behind the first, left out.");
-    add(q.client_guessed, "flow", "whose client was guessed (--client-net tells it).");
+    add(q.client_guessed, "flow", "whose client was guessed (--client tells it).");
     add(
         overview.overused,
         "large flow",

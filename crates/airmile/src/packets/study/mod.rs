@@ -24,7 +24,8 @@ use airmile_model::flow::PacketRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{PacketOptions, PacketReport, Rows, read_captures, study_files};
+use super::given::{Captures, Reading};
+use super::{PacketOptions, PacketReport, Rows, read_captures, study_captures};
 use crate::analyse::export::Exports;
 use crate::error::Result;
 use crate::input::Progress;
@@ -76,8 +77,8 @@ pub struct Study {
 ///
 /// # Errors
 /// As [`packets`](super::packets); or a flow that was asked for is not there.
-pub fn study(
-    files: &[PathBuf],
+pub fn study<'a>(
+    captures: impl Into<Captures<'a>>,
     options: &PacketOptions,
     asked: &[FlowName],
     progress: &Progress,
@@ -85,36 +86,35 @@ pub fn study(
     let mut rows = Rows::create(options)?;
     let mut first = FirstPass::new(asked, rows.wanted());
     let study = StudyOptions { tables: first.tables(), ..options.study.clone() };
-    let (report, summary) = study_files(files, study, options.threads, progress, &mut |row| {
+    let captures = captures.into();
+    let (once, files) = (captures.read_once(), captures.files());
+    let reading = Reading { captures, limits: options.limits };
+    let mut each = |row: PacketRow| {
         first.row(&row);
         rows.push(&row);
-    })?;
+    };
+    let (report, summary) = study_captures(reading, study, options.threads, progress, &mut each)?;
     let written = rows.finish()?;
     let chosen = first.candidates.choose()?;
     let bursts = &first.candidates.bursts;
     let mut second = SecondPass::new(&chosen, bursts, &summary);
-    let once = files.iter().find(|path| !can_be_read_again(path));
     let flows_missing = if second.is_empty() {
         Some("The capture has no TCP flow with payload.".to_owned())
-    } else if let Some(path) = once {
+    } else if let Some(name) = once {
         second = SecondPass::default();
         Some(format!(
-            "Graphs of flows take a second look at the capture, and {} can be read only once: \
-             save it to a file.",
-            if path == Path::new("-") {
-                "standard input".into()
-            } else {
-                path.display().to_string()
-            }
+            "Graphs of flows take a second look at the capture, and {name} can be read only once: \
+             save it to a file."
         ))
     } else {
         let traced = Traced::Flows(chosen.traced(bursts));
-        second.read(files, StudyOptions { traced, ..options.study.clone() }, progress)?;
+        let reading = Reading { captures: (&files).into(), limits: options.limits };
+        second.read(reading, StudyOptions { traced, ..options.study.clone() }, progress)?;
         None
     };
-    let mut figures = figures::distributions(&summary, &report.figures);
+    let mut figures = figures::distributions(&summary, &report.summary);
     let singles = Singles {
-        all: &report.figures,
+        all: &report.summary,
         density: first.density.finish(),
         bursts,
         excerpts: second.excerpts.map(|graph| graph.map(FlowPlotBuilder::finish)),
@@ -140,22 +140,22 @@ pub fn study(
 ///
 /// # Errors
 /// As [`study`]; or the page cannot be written, or is one of the captures.
-pub fn study_page(
-    files: &[PathBuf],
+pub fn study_page<'a>(
+    captures: impl Into<Captures<'a>>,
     options: &PacketOptions,
     asked: &[FlowName],
     html: &Path,
     progress: &Progress,
 ) -> Result<(Study, Vec<(PathBuf, u64)>)> {
-    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
+    let captures = captures.into();
+    let inputs = Inputs { files: captures.files(), ..Inputs::default() };
     Exports { html: Some(html.to_owned()), perfetto: None }.check(&inputs)?;
-    let (study, written) = study(files, options, asked, progress)?;
+    let (mut study, written) = study(captures, options, asked, progress)?;
+    // The page has its own choice of flows.
+    let flows = std::mem::take(&mut study.packets.flows);
     write_file(html, &study)?;
+    study.packets.flows = flows;
     Ok((study, written))
-}
-
-fn can_be_read_again(path: &Path) -> bool {
-    path != Path::new("-") && path.metadata().is_ok_and(|meta| meta.is_file())
 }
 
 /// What is gathered while the captures are summed up.
@@ -228,14 +228,14 @@ impl SecondPass {
 
     fn read(
         &mut self,
-        files: &[PathBuf],
+        reading: Reading<'_>,
         options: StudyOptions,
         progress: &Progress,
     ) -> Result<()> {
         let tables =
             Tables { rtt_samples: true, tcp_events: true, bandwidth_samples: true, ..Tables::NONE };
         let mut study = PacketStudy::new(StudyOptions { tables, ..options });
-        read_captures(files, progress, &mut |packet| {
+        read_captures(reading, progress, &mut |packet| {
             study.push(packet);
             self.take(&mut study);
             if let Some(requests) = &mut self.requests {
@@ -267,7 +267,7 @@ impl SecondPass {
             PacketRow::Rtt(row) => self.graphs(row.flow).for_each(|graph| graph.rtt(row)),
             PacketRow::Tcp(row) => self.graphs(row.flow).for_each(|graph| graph.finding(row)),
             PacketRow::Bandwidth(row) => {
-                let timelines = self.timelines.iter_mut().filter(|t| t.flow() == row.flow);
+                let timelines = self.timelines.iter_mut().filter(|t| Some(t.flow()) == row.flow);
                 timelines.for_each(|timeline| timeline.sample(row));
             }
             _ => {}

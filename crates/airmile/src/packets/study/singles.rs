@@ -29,12 +29,12 @@ pub(super) struct Singles<'a> {
 /// A number of a single example beside the paper's example.
 const fn example(
     section: &'static str,
-    name: &'static str,
+    what: &'static str,
     unit: &'static str,
-    value: Option<f64>,
+    here: Option<f64>,
     paper: Option<f64>,
 ) -> Compared {
-    Compared { section, name, unit, value, paper, n: None }
+    Compared { section, what, unit, here, paper, n: None }
 }
 
 impl Singles<'_> {

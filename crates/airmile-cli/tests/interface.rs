@@ -1,0 +1,146 @@
+//! `airmile packets --interface` in namespaces: `make test-realtime`. Where neither
+//! root nor user namespaces are to be had, each says SKIPPED.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests: helpers too")]
+
+use std::process::{Command, Output};
+
+/// Connections of known sizes over the loopback interface.
+const TRAFFIC: &str = r#"
+import socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+def serve():
+    for n in range(20):
+        c, _ = server.accept()
+        c.sendall(bytes(1000 * (n + 1))); c.close()
+threading.Thread(target=serve).start()
+for n in range(20):
+    c = socket.create_connection(server.getsockname())
+    while c.recv(65536): pass
+    c.close()
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.sendto(b"x" * 100, ("127.0.0.1", 9))
+"#;
+
+fn unshare() -> Option<&'static str> {
+    let works = |how: &str| {
+        let tried = Command::new("unshare").args([how, "true"]).output();
+        tried.is_ok_and(|done| done.status.success())
+    };
+    ["-n", "-rn"].into_iter().find(|how| works(how))
+}
+
+/// Runs a script of sh in a network namespace of its own, `$AIRMILE` the command.
+fn in_namespace(test: &str, script: &str) -> Option<Output> {
+    let lacks = |program: &str| Command::new(program).arg("--version").output().is_err();
+    let missing = ["ip", "python3"].into_iter().find(|program| lacks(program));
+    let (Some(how), None) = (unshare(), missing) else {
+        eprintln!("SKIPPED {test}: needs root or user namespaces, ip and python3");
+        return None;
+    };
+    let script = format!("set -e; ip link set lo up\n{script}");
+    let mut command = Command::new("unshare");
+    command.args([how, "sh", "-c", &script]).env("AIRMILE", env!("CARGO_BIN_EXE_airmile"));
+    Some(command.env("TRAFFIC", TRAFFIC).output().unwrap())
+}
+
+fn document(done: &Output) -> serde_json::Value {
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+/// What the traffic was, each packet once.
+fn check(document: &serde_json::Value) {
+    assert_eq!((&document["tcp_flows"], &document["udp_flows"]), (&20.into(), &1.into()));
+    let flows = document["flows"].as_array().unwrap();
+    let tcp = flows.iter().filter(|flow| flow["protocol"] == "tcp");
+    let mut down: Vec<u64> = tcp.map(|flow| flow["dl_bytes"].as_u64().unwrap()).collect();
+    down.sort_unstable();
+    assert_eq!(down, (1..=20).map(|n| n * 1000).collect::<Vec<u64>>());
+    assert!(flows.iter().all(|flow| flow["dl_retx"] == 0));
+    assert_eq!(document["quality"]["copies"], 0);
+    assert_eq!(document["quality"]["unseen_bytes"], 0);
+}
+
+#[test]
+#[ignore = "namespaces: make test-realtime"]
+fn for_some_seconds() {
+    let script = "$AIRMILE packets --interface lo --duration 4 --json & sleep 1
+        python3 -c \"$TRAFFIC\"; wait $!";
+    if let Some(done) = in_namespace("for_some_seconds", script) {
+        check(&document(&done));
+    }
+}
+
+#[test]
+#[ignore = "namespaces: make test-realtime"]
+fn an_interrupt_ends_it_with_the_summary() {
+    // Background jobs of sh ignore SIGINT, which goes for what it runs.
+    let script = "$AIRMILE packets --interface lo --json & sleep 1
+        python3 -c \"$TRAFFIC\"; sleep 0.5; kill -TERM $!; wait $!";
+    if let Some(done) = in_namespace("an_interrupt_ends_it_with_the_summary", script) {
+        check(&document(&done));
+    }
+    let script = "python3 -c 'import os, signal, subprocess, time
+p = subprocess.Popen([os.environ[\"AIRMILE\"], \"packets\", \"--interface\", \"lo\", \"--json\"])
+time.sleep(1); subprocess.run([\"python3\", \"-c\", os.environ[\"TRAFFIC\"]], check=True)
+time.sleep(0.5); p.send_signal(signal.SIGINT); raise SystemExit(p.wait())'";
+    if let Some(done) = in_namespace("an_interrupt_ends_it_with_the_summary", script) {
+        check(&document(&done));
+    }
+}
+
+#[test]
+#[ignore = "namespaces: make test-realtime"]
+fn a_device_without_addresses_and_a_page() {
+    // TUN has no link address to bind to.
+    let script = "ip tuntap add mode tun tun7 2>/dev/null || exit 77
+        ip addr add 10.9.0.1/24 dev tun7; ip link set tun7 up
+        $AIRMILE packets --interface tun7 --duration 3 --html /dev/null --json & sleep 1
+        python3 -c \"$TRAFFIC\"; wait $!";
+    let Some(done) = in_namespace("a_device_without_addresses_and_a_page", script) else { return };
+    if done.status.code() == Some(77) {
+        eprintln!("SKIPPED a_device_without_addresses_and_a_page: no /dev/net/tun");
+        return;
+    }
+    // Nothing goes through a TUN that nobody has open, and lo is not heard.
+    assert_eq!(done.status.code(), Some(3));
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(told.contains("tun7: no IP packets"), "{told}");
+}
+
+#[test]
+#[ignore = "namespaces: make test-realtime"]
+fn without_the_capability() {
+    let script = "command -v setpriv > /dev/null || exit 77
+        setpriv --bounding-set=-net_raw $AIRMILE packets --interface lo --duration 1 || echo $?";
+    let Some(done) = in_namespace("without_the_capability", script) else { return };
+    if done.status.code() == Some(77) {
+        eprintln!("SKIPPED without_the_capability: no setpriv");
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "3");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(told.contains("capturing needs CAP_NET_RAW"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let status = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+        let done = command.arg("packets").args(args).output().unwrap();
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    for (args, code, words) in [
+        (&["--interface", "none0"][..], 3, "none0: there is no such interface; there are "),
+        (&["--interface", "lo", "x.pcap"], 2, "cannot be used with"),
+        (&["--duration", "5", "x.pcap"], 2, "--interface"),
+        (&["--interface", "lo", "--duration", "0"], 2, "give seconds above 0"),
+        (&[], 2, "FILE"),
+    ] {
+        let (got, told) = status(args);
+        assert_eq!(got, Some(code), "{args:?}: {told}");
+        assert!(told.contains(words), "{args:?}: {told}");
+    }
+}
