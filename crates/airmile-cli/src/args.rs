@@ -342,7 +342,7 @@ pub enum TableKind {
 /// Arguments of `packets`.
 #[derive(Debug, Clone, Args)]
 pub struct PacketsArgs {
-    /// Captures (pcap or pcapng, compressed or not), in order of time; `-` is standard input
+    /// Captures (pcap or pcapng, compressed or not), in order of time; of a run's directory the server's; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Write tables into this directory: flows, tcp_events, rtt_samples, ...

@@ -1,6 +1,8 @@
 //! `airmile packets`.
 
-use airmile::{Inputs, PacketReport, packets, study_page};
+use std::path::PathBuf;
+
+use airmile::{Inputs, PacketReport, captures, packets, study_page};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -9,16 +11,17 @@ use crate::output::{self, bytes, or_dash, table};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
+    let files = captures(&args.files)?;
     let (report, written) = match &args.html {
         None => {
-            let shown = Shown::start(global, &reading(args, 1));
-            packets::packets(&args.files, &args.options(), &shown.progress)?
+            let shown = Shown::start(global, &reading(&files, 1));
+            packets::packets(&files, &args.options(), &shown.progress)?
         }
         Some(html) => {
             // Read once for the sums, once for the flows.
-            let shown = Shown::start(global, &reading(args, 2));
+            let shown = Shown::start(global, &reading(&files, 2));
             let (options, flows) = (args.options(), &args.flow);
-            let (study, written) = study_page(&args.files, &options, flows, html, &shown.progress)?;
+            let (study, written) = study_page(&files, &options, flows, html, &shown.progress)?;
             (study.packets, written)
         }
     };
@@ -36,8 +39,8 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
 }
 
 /// What is read, as often as it is read.
-fn reading(args: &PacketsArgs, times: usize) -> Inputs {
-    let files = args.files.iter().cycle().take(args.files.len() * times);
+fn reading(files: &[PathBuf], times: usize) -> Inputs {
+    let files = files.iter().cycle().take(files.len() * times);
     Inputs { files: files.cloned().collect(), ..Inputs::default() }
 }
 

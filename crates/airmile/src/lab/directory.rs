@@ -63,6 +63,12 @@ const KNOWN: [(&str, &str); 26] = [
     (SERVER_LOG, "real time: what the server's command said"),
 ];
 
+/// Whether this is a name that every run's file has, so that the directory's tells
+/// more.
+pub(crate) fn is_file_of_runs(name: &str) -> bool {
+    KNOWN.iter().any(|(known, _)| *known == name)
+}
+
 /// What a former run's manifest says of it.
 #[derive(Deserialize)]
 struct Former {
