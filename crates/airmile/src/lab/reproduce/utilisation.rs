@@ -68,10 +68,10 @@ fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
         .filter(|(at, _)| *at >= settled_ns)
         .map(|(_, bytes)| u64::from(*bytes))
         .sum();
-    // The trace runs from the run's start; a whole number of its steps is
-    // close enough to its own mean.
-    let first_ms = (settled_ns - airmile_emulate::EPOCH_NS) / 1_000_000;
-    let last_ms = (end_ns - airmile_emulate::EPOCH_NS) / 1_000_000;
+    // The trace runs from the run's start, not from TTI 0.
+    let outcome = &seen.outcome;
+    let run_ns = outcome.epoch_ns + outcome.first_tti.0 * outcome.slot_ns;
+    let [first_ms, last_ms] = [settled_ns, end_ns].map(|at_ns| (at_ns - run_ns) / 1_000_000);
     let offered: u64 = (first_ms..last_ms).map(|ms| u64::from(trace.bytes_at(ms))).sum();
     Ok(100.0 * bytes as f64 / offered as f64)
 }
