@@ -129,7 +129,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     let mut shares = Vec::new();
     for application in &APPLICATIONS {
         // The paper's 100 runs: five schedulers, two conditions, ten seeds.
-        let cases = cases(application.name, work.size.of(1, 2, 10), work.size)?;
+        let cases = cases(application.name, work.size.of(1, 5, 10), work.size)?;
         let results = work.for_each(&cases, score)?;
         let unfinished = results.iter().filter(|r| r.is_none()).count() as u64;
         let scored: Vec<(&str, Scored)> = results.into_iter().flatten().collect();
@@ -141,7 +141,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
             rows.push(Row::new(what, "runs", super::estimate::count(unfinished, cases.len())));
         }
     }
-    let cases = cases(PAUSING, work.size.of(1, 2, 10), work.size)?;
+    let cases = cases(PAUSING, work.size.of(1, 5, 10), work.size)?;
     let pausing = work.for_each(&cases, |case| {
         let outcome = run_into(&case.scenario, &mut ()).map_err(cannot)?;
         let (true_ms, duration_ms) = truth(&outcome.transfers);

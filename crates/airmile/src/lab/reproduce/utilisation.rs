@@ -98,7 +98,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     }
     let mut cases = Vec::new();
     for point in &points {
-        for n in 0..work.size.of(1, 3, 10) {
+        for n in 0..work.size.of(1, 6, 10) {
             let seed = 54_000 + n;
             let mut scenario = Scenario { seed, ..base.clone() };
             scenario.core.rtt_ms = point.rtt_ms;
@@ -124,7 +124,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     )
     .paper_point("over 95 % under small round trips", 50.0, 95.0)
     .paper_point("below 50 % beyond 400 ms", 400.0, 50.0)
-    .caption(format!("n = {} runs for each point; means.", work.size.of(1, 3, 10)));
+    .caption(format!("n = {} runs for each point; means.", work.size.of(1, 6, 10)));
     for curve in points.chunk_by(|a, b| (a.queue, a.variation) == (b.queue, b.variation)) {
         let mut drawn = Vec::new();
         let Some(Point { queue, variation, .. }) = curve.first().copied() else { continue };
