@@ -138,7 +138,7 @@ fn shares_of_ttis() {
     let fig4 = rows("bursttracker-fig4");
     let sum: f64 = fig4.iter().take(3).filter_map(|row| row.ours).sum();
     assert!((sum - 100.0).abs() < 1e-9, "{sum}");
-    let of = |what| ours(&fig4, what);
+    let of = |what: &str| ours(&fig4, what);
     assert!(of("TTIs in which a user has over 90 %") > 60.0);
     assert!(of("under 40 %, objects a tenth as large") > of("TTIs in which a user has under 40 %"));
     let fig5 = rows("bursttracker-fig5");
@@ -169,7 +169,7 @@ fn demand_of_files_and_video() {
 #[test]
 fn release_and_delivery() {
     let rows = rows("bursttracker-fig7");
-    let of = |what| ours(&rows, what);
+    let of = |what: &str| ours(&rows, what);
     let release = of("release by the server, median of segments");
     let delivery = of("delivery to the phone, the middlebox restarts");
     let far = of("the same, 80 ms more between middlebox and cell");
@@ -184,7 +184,7 @@ fn release_and_delivery() {
 #[test]
 fn flight_and_round_trip() {
     let rows = rows("huang-fig10-13");
-    let of = |what| ours(&rows, what);
+    let of = |what: &str| ours(&rows, what);
     let correlation = of("correlation of bytes in flight and RTT, mean of flows");
     assert!((0.5..=1.0).contains(&correlation), "{correlation}");
     let rtt = |flight: &str| of(&format!("median RTT with {flight} in flight"));
@@ -203,7 +203,7 @@ fn slow_starts() {
     let rows = rows("huang-fig15-16");
     assert_eq!(rows.len(), 10);
     check_shares(&rows);
-    let of = |what| ours(&rows, what);
+    let of = |what: &str| ours(&rows, what);
     let r_ss = of("R_ss, the timer does not run out");
     assert!((0.5..2.0).contains(&r_ss), "{r_ss}");
     // Samples from SACK end timeouts that the sender of 2012 has.
@@ -252,7 +252,7 @@ fn utilisation_by_round_trip() {
 #[test]
 fn players() {
     let slow = rows("huang-fig23");
-    let of = |what| ours(&slow, what);
+    let of = |what: &str| ours(&slow, what);
     // A megabyte at 100 kB/s, and at what the link gives.
     assert!((9.0..12.0).contains(&of("download, slow reader")));
     assert!((1.5..5.0).contains(&of("download, a reader that keeps up")));
@@ -260,7 +260,7 @@ fn players() {
     let [smallest, first] = [of("smallest receive window"), of("first receive window")];
     assert!(slower < smallest && 5.0 * smallest < first, "{slower} {smallest} {first}");
     let periodic = rows("huang-fig24");
-    let of = |what| ours(&periodic, what);
+    let of = |what: &str| ours(&periodic, what);
     assert!((of("period of the requests, as found") - 10.0).abs() < 0.5);
     assert!((80.0..100.0).contains(&of("time without traffic between them")));
     // With a tail of 10 s and a request every 10 s the radio never rests.
