@@ -73,6 +73,8 @@ pub(crate) struct Downlink {
     users: Vec<User>,
     bearers: usize,
     scheduler: Scheduler,
+    /// All resource block groups, where their quality is known.
+    groups: Vec<u16>,
     capacity_bytes: u32,
     /// Of each user with a bearer.
     next_timing_advance: Vec<i64>,
@@ -91,6 +93,10 @@ impl Downlink {
             users.push(User::new(setup, owner, first, spread_db, Some(kind)));
         }
         let bearers = setup.links.len();
+        let groups = match setup.scheduler {
+            SchedulerKind::PfFrequency => (0..setup.n_prb.div_ceil(rbg_prb(setup.n_prb))).collect(),
+            _ => Vec::new(),
+        };
         let scheduler =
             Scheduler::new(setup.scheduler, setup.n_prb, users.len(), setup.frame.slots_per_ms());
         Self {
@@ -99,6 +105,7 @@ impl Downlink {
             users,
             bearers,
             scheduler,
+            groups,
             capacity_bytes: 0,
             next_timing_advance: vec![setup.first_tti + TIMING_ADVANCE_PERIOD_TTIS; bearers],
         }
@@ -163,7 +170,7 @@ impl Downlink {
             return Vec::new();
         }
         // Before the TTI's own outcome teaches link adaptation.
-        let phone_mcs = self.users[0].mcs(&[], self.frame, tti, self.n_prb);
+        let phone_mcs = self.users[0].mcs(&self.groups, self.frame, tti, self.n_prb);
         self.capacity_bytes = phone_mcs.tbs_bytes(self.n_prb);
         let allocations = self.allocate(tti, bearers);
         let mut out = Vec::with_capacity(allocations.len());

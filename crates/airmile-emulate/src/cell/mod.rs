@@ -256,11 +256,11 @@ impl Cell {
             self.capacities[n + 1].observe(self.tti, self.carriers[n].capacity_bytes());
             let with_bearer = self.carriers[n].bearers();
             for sent in out {
-                let is_known = sent.user < with_bearer;
+                let has_bearer = sent.user < with_bearer;
                 let user =
-                    if is_known { sent.user } else { sent.user - with_bearer + without_bearer };
+                    if has_bearer { sent.user } else { sent.user - with_bearer + without_bearer };
                 self.allocations.observe(self.tti, Direction::Dl, (carrier, user), sent.n_prb);
-                if !is_known {
+                if !has_bearer {
                     continue;
                 }
                 let Some(bearer) = self.bearers.get_mut(sent.user) else { continue };
