@@ -288,14 +288,18 @@ def lab_list() -> list[Scenario]:
     return [Scenario(name, about) for name, about in _airmile.lab_list()]
 
 
-def lab_run(scenario: str, output: FilePath, *, seed: int | None = None) -> LabRun:
+def lab_run(
+    scenario: str, output: FilePath, *, seed: int | None = None, force: bool = False
+) -> LabRun:
     """Run a scenario: leaves a modem log, tables and the truth in a directory.
 
     Args:
-        scenario: a name of :func:`lab_list`.
+        scenario: a name of :func:`lab_list`, or a scenario file.
         output: where to leave what the run gives; made where it is not there.
         seed: another seed than the scenario's own; the same seed gives the
             same files.
+        force: replace a former run that the directory holds: the files that it
+            wrote go, whatever else lies there stays.
 
     Raises:
         AirmileOptionError: there is no such scenario.
@@ -306,7 +310,7 @@ def lab_run(scenario: str, output: FilePath, *, seed: int | None = None) -> LabR
     >>> run.log.name, run.transfers["id"]
     ('modem.mi2log', ['paced'])
     """
-    return LabRun(_airmile.lab_run(scenario, seed, os.fspath(output)))
+    return LabRun(_airmile.lab_run(scenario, seed, force, os.fspath(output)))
 
 
 class _Text:

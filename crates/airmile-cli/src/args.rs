@@ -346,7 +346,7 @@ pub enum TableKind {
 /// Arguments of `packets`.
 #[derive(Debug, Clone, Args)]
 pub struct PacketsArgs {
-    /// Captures (pcap or pcapng, compressed or not), in order of time; `-` is standard input
+    /// Captures (pcap or pcapng, compressed or not), in order of time; of a run's directory the server's; `-` is standard input
     #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Capture what passes this network interface instead, until Ctrl-C (Linux)

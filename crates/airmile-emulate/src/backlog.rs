@@ -8,6 +8,7 @@ use crate::scenario::Competing;
 pub(crate) struct Backlog {
     bytes: u64,
     source: Source,
+    random: Random,
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +41,8 @@ enum Next {
 }
 
 impl Backlog {
-    pub(crate) fn new(competing: &Competing, first_ms: i64, dice: &mut Random) -> Self {
+    pub(crate) fn new(competing: &Competing, first_ms: i64, mut random: Random) -> Self {
+        let dice = &mut random;
         let objects = |per_page: u16, mean_bytes: u32, between: u32, mean_pause: u32| {
             let sizes = Sizes {
                 mean_bytes: mean_bytes.into(),
@@ -93,7 +95,7 @@ impl Backlog {
                 }
             }
         };
-        Self { bytes: 0, source }
+        Self { bytes: 0, source, random }
     }
 
     /// Bytes that wait.
@@ -107,7 +109,8 @@ impl Backlog {
     }
 
     /// Lets arrive what comes in a millisecond.
-    pub(crate) fn arrive(&mut self, ms: i64, dice: &mut Random) {
+    pub(crate) fn arrive(&mut self, ms: i64) {
+        let dice = &mut self.random;
         match &mut self.source {
             Source::Full => {}
             Source::Objects { sizes, next } => {
@@ -166,11 +169,10 @@ mod tests {
 
     /// Bytes that arrive within a minute where 5,000 bytes can leave each ms.
     fn arrived(competing: &Competing) -> f64 {
-        let mut dice = Random::new(1, 1);
-        let mut backlog = Backlog::new(competing, 0, &mut dice);
+        let mut backlog = Backlog::new(competing, 0, Random::new(1, 1));
         let mut total = 0;
         for ms in 0..60_000 {
-            backlog.arrive(ms, &mut dice);
+            backlog.arrive(ms);
             let left = backlog.bytes().min(5_000);
             total += left;
             backlog.take(left);

@@ -13,7 +13,7 @@ use crate::frame::Frame;
 use crate::harq::{Block, Harq, Transmission};
 use crate::link::{Fading, LinkAdaptation, Mcs, Subbands, is_cqi_occasion, linear};
 use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, TIMING_ADVANCE};
-use crate::random::Random;
+use crate::random::{Owner, Process, Random};
 use crate::scenario::{Competing, LinkConfig, LinkTrace, SchedulerKind};
 use crate::scheduler::{Allocation, Candidate, Scheduler, rbg_prb};
 
@@ -33,7 +33,7 @@ struct User {
     harq: Harq<MacPdu>,
     /// Absent: the user's bearer has the bytes.
     backlog: Option<Backlog>,
-    dice: Random,
+    blocks: Random,
 }
 
 /// A block sent to a user in a TTI.
@@ -60,8 +60,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) carrier: u64,
     pub(crate) n_prb: u16,
     pub(crate) scheduler: SchedulerKind,
-    /// Links of the users with bearers.
-    pub(crate) links: &'a [LinkConfig],
+    /// The users with bearers, with their links.
+    pub(crate) links: &'a [(Owner, LinkConfig)],
     pub(crate) competing: &'a [Competing],
 }
 
@@ -73,53 +73,30 @@ pub(crate) struct Downlink {
     users: Vec<User>,
     bearers: usize,
     scheduler: Scheduler,
+    /// All resource block groups, where their quality is known.
+    groups: Vec<u16>,
+    capacity_bytes: u32,
     /// Of each user with a bearer.
     next_timing_advance: Vec<i64>,
 }
 
 impl Downlink {
     pub(crate) fn new(setup: &Setup) -> Self {
-        let first = &setup.links[0];
-        // Streams of different carriers lie apart.
-        let base = setup.carrier << 32;
-        let mut placing = Random::new(setup.seed, base + 10);
+        let first = &setup.links[0].1;
         let mut users = Vec::new();
-        let mut add = |link: &LinkConfig, spread_db: f64, competing: Option<&Competing>| {
-            let n = users.len();
-            let stream = base + 1_000 + 2 * n as u64;
-            let link = setup.frame.scaled_link(link);
-            let mean_db = link.snr_mean_db + spread_db;
-            let fading =
-                Fading::new(mean_db, &link, setup.first_tti, Random::new(setup.seed, stream));
-            let adaptation =
-                LinkAdaptation::new(McsTable::Pdsch64Qam, link.bler_target, fading.snr_db());
-            let mut dice = Random::new(setup.seed, stream + 1);
-            let backlog = competing
-                .map(|kind| Backlog::new(kind, setup.frame.ms(setup.first_tti), &mut dice));
-            let subbands = (setup.scheduler == SchedulerKind::PfFrequency).then(|| {
-                let groups = setup.n_prb.div_ceil(rbg_prb(setup.n_prb));
-                let random = Random::new(setup.seed, stream + (1 << 24));
-                Subbands::new(groups, link.subband_sigma_db, link.fading_coherence_ms, random)
-            });
-            users.push(User {
-                fading,
-                adaptation,
-                subbands,
-                trace: link.dl_trace.clone().filter(|_| competing.is_none()),
-                harq: Harq::new(setup.frame.harq_round_trip_ttis()),
-                backlog,
-                dice,
-            });
-        };
-        for link in setup.links {
-            add(link, 0.0, None);
+        for (owner, link) in setup.links {
+            users.push(User::new(setup, owner.on_carrier(setup.carrier), link, 0.0, None));
         }
-        for kind in setup.competing {
-            for _ in 0..kind.users() {
-                add(first, (placing.uniform() - 0.5) * OTHERS_SPREAD_DB, Some(kind));
-            }
+        for (owner, kind) in owners_of(setup.competing, setup.carrier) {
+            let place = owner.random(setup.seed, Process::Place).uniform();
+            let spread_db = (place - 0.5) * OTHERS_SPREAD_DB;
+            users.push(User::new(setup, owner, first, spread_db, Some(kind)));
         }
         let bearers = setup.links.len();
+        let groups = match setup.scheduler {
+            SchedulerKind::PfFrequency => (0..setup.n_prb.div_ceil(rbg_prb(setup.n_prb))).collect(),
+            _ => Vec::new(),
+        };
         let scheduler =
             Scheduler::new(setup.scheduler, setup.n_prb, users.len(), setup.frame.slots_per_ms());
         Self {
@@ -128,6 +105,8 @@ impl Downlink {
             users,
             bearers,
             scheduler,
+            groups,
+            capacity_bytes: 0,
             next_timing_advance: vec![setup.first_tti + TIMING_ADVANCE_PERIOD_TTIS; bearers],
         }
     }
@@ -141,6 +120,27 @@ impl Downlink {
         self.n_prb
     }
 
+    /// The same of any user, and its quality on a resource block group over that.
+    #[cfg(test)]
+    pub(crate) fn fade_db(&self, user: usize) -> f64 {
+        self.users[user].fading.fade_db()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn offset_db(&self, user: usize, group: u16) -> f64 {
+        self.users[user].offset_db(&[group])
+    }
+
+    /// Bytes that the phone could have had in the last TTI with all PRB pairs.
+    pub(crate) const fn capacity_bytes(&self) -> u32 {
+        self.capacity_bytes
+    }
+
+    /// How many users it has.
+    pub(crate) const fn users(&self) -> usize {
+        self.users.len()
+    }
+
     /// How many of its users, the first ones, have bearers.
     pub(crate) const fn bearers(&self) -> usize {
         self.bearers
@@ -150,8 +150,9 @@ impl Downlink {
     pub(crate) fn step(&mut self, tti: i64, bearers: &mut [Bearer]) -> Vec<Sent> {
         let reports = is_cqi_occasion(tti);
         for (n, user) in self.users.iter_mut().enumerate() {
-            // The phone is measured in each TTI; others when it matters.
-            if n == 0 || reports {
+            // By the clock, whoever is served: a channel does not hang on its use.
+            // Of those whose traffic is bytes it stays as it was last reported.
+            if n < self.bearers || reports {
                 user.fading.advance(tti);
             }
             user.adaptation.observe(tti, user.fading.snr_db());
@@ -161,12 +162,16 @@ impl Downlink {
             if let Some(backlog) = &mut user.backlog
                 && tti % self.frame.slots_per_ms() == 0
             {
-                backlog.arrive(self.frame.ms(tti), &mut user.dice);
+                backlog.arrive(self.frame.ms(tti));
             }
         }
+        self.capacity_bytes = 0;
         if !self.frame.is_downlink(tti) {
             return Vec::new();
         }
+        // Before the TTI's own outcome teaches link adaptation.
+        let phone_mcs = self.users[0].mcs(&self.groups, self.frame, tti, self.n_prb);
+        self.capacity_bytes = phone_mcs.tbs_bytes(self.n_prb);
         let allocations = self.allocate(tti, bearers);
         let mut out = Vec::with_capacity(allocations.len());
         for allocation in allocations {
@@ -214,7 +219,55 @@ impl Downlink {
     }
 }
 
+/// The users whose traffic is bytes, told apart by kind and by number among
+/// their kind.
+fn owners_of(competing: &[Competing], carrier: u64) -> impl Iterator<Item = (Owner, &Competing)> {
+    let before = move |at: usize, kind: &Competing| -> u16 {
+        let same = competing[..at].iter().filter(|other| other.kind() == kind.kind());
+        same.map(Competing::users).sum()
+    };
+    let each = competing.iter().enumerate();
+    each.flat_map(move |(at, kind)| {
+        let first = before(at, kind);
+        (first..first + kind.users()).map(move |number| {
+            let name = format!("competing {} {number}", kind.kind());
+            (Owner::named(&name).on_carrier(carrier), kind)
+        })
+    })
+}
+
 impl User {
+    fn new(
+        setup: &Setup,
+        owner: Owner,
+        link: &LinkConfig,
+        spread_db: f64,
+        competing: Option<&Competing>,
+    ) -> Self {
+        let link = setup.frame.scaled_link(link);
+        let random = |process| owner.random(setup.seed, process);
+        let mean_db = link.snr_mean_db + spread_db;
+        let fading = Fading::new(mean_db, &link, setup.first_tti, random(Process::DlFading));
+        let adaptation =
+            LinkAdaptation::new(McsTable::Pdsch64Qam, link.bler_target, fading.snr_db());
+        let first_ms = setup.frame.ms(setup.first_tti);
+        let backlog = competing.map(|kind| Backlog::new(kind, first_ms, random(Process::Backlog)));
+        let subbands = (setup.scheduler == SchedulerKind::PfFrequency).then(|| {
+            let groups = setup.n_prb.div_ceil(rbg_prb(setup.n_prb));
+            let random = random(Process::Subbands);
+            Subbands::new(groups, link.subband_sigma_db, link.fading_coherence_ms, random)
+        });
+        Self {
+            fading,
+            adaptation,
+            subbands,
+            trace: link.dl_trace.clone().filter(|_| competing.is_none()),
+            harq: Harq::new(setup.frame.harq_round_trip_ttis()),
+            backlog,
+            blocks: random(Process::DlBlocks),
+        }
+    }
+
     /// What it asks for in a TTI when `wanted` bytes wait for it.
     fn candidate(
         &self,
@@ -280,10 +333,9 @@ impl User {
         let block = self.harq.block(id)?;
         let (n_prb, tbs_bytes, modulation) = (block.n_prb, block.tbs_bytes, block.mcs.modulation);
         let departed_bytes = if allocation.retx { 0 } else { block.body.departed_bytes() };
-        self.fading.advance(tti);
         let snr = linear(self.fading.snr_db() + self.offset_db(&allocation.groups));
-        let dice = &mut self.dice;
-        let (transmission, gone) = self.harq.transmit(id, tti, snr, |bler| dice.chance(bler))?;
+        let blocks = &mut self.blocks;
+        let (transmission, gone) = self.harq.transmit(id, tti, snr, |bler| blocks.chance(bler))?;
         if !transmission.retx {
             self.adaptation.learn(transmission.crc_ok);
         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use airmile_model::{Direction, TtiIndex};
 
-use crate::random::Random;
+use crate::random::{Owner, Process, Random};
 use crate::scenario::{Traffic, WindowConfig};
 
 /// Application bytes of a full packet, and header bytes of every packet on the
@@ -198,8 +198,8 @@ impl Flow {
                 ..
             } => {
                 let mean = bitrate_bps * u64::from(*segment_ms) / 8_000;
-                let planned =
-                    plan_segments(id, *segments, mean, Random::new(seed, 40 + index as u64));
+                let random = Owner::named(id).random(seed, Process::Segments);
+                let planned = plan_segments(id, *segments, mean, random);
                 (Direction::Dl, start_ms, planned, window(config))
             }
         };

@@ -77,5 +77,5 @@ pub use scenario::{
 };
 pub use senders::{SenderPlace, SenderState};
 pub use simulation::{CapturePoint, DropPoint, Ended, Node, Simulation, Sink, User};
-pub use truth::{CellUse, throughput_time_ms};
+pub use truth::{Allocated, Capacity, CellUse, throughput_time_ms};
 pub use wire::WireError;

@@ -5,7 +5,7 @@ use airmile_model::{Measurement, Position};
 
 use crate::frame::Frame;
 use crate::link::{db, linear};
-use crate::random::Random;
+use crate::random::{Owner, Process, Random};
 use crate::scenario::{MeasurementConfig, Scenario};
 
 /// Offset of each receive antenna in dB (chosen here: they are never alike).
@@ -67,8 +67,8 @@ impl Meter {
             pci: cell.pci,
             period_ttis: i64::from(scenario.measurement.period_ms) * frame.slots_per_ms(),
             config: scenario.measurement.clone(),
-            random: Random::new(scenario.seed, 30),
-            neighbour: Random::new(scenario.seed, 31),
+            random: Owner::PHONE.random(scenario.seed, Process::Measurement),
+            neighbour: Owner::PHONE.random(scenario.seed, Process::Neighbour),
         }
     }
 

@@ -9,7 +9,7 @@ use airmile_model::Direction;
 use crate::net::{Host, Packet};
 use crate::proxy::Proxy;
 use crate::quic::QuicHost;
-use crate::random::Random;
+use crate::random::{Owner, Process};
 use crate::run::{AppNote, Timed};
 use crate::scenario::{AppConfig, Carrier, CoreConfig, LinkConfig, Scenario};
 use crate::simulation::User;
@@ -198,44 +198,46 @@ impl Host for Party {
 
 /// The users of a scenario that begins at `start_ns`; the first is measured.
 pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<User<Party>> {
-    let mut users = vec![user(
-        scenario,
-        &scenario.apps,
-        0,
-        start_ns,
-        scenario.core.clone(),
-        scenario.link.clone(),
-    )];
+    let phone = Role { name: String::new(), owner: Owner::PHONE, apps: &scenario.apps, start_ns };
+    let mut users = vec![user(scenario, phone, scenario.core.clone(), scenario.link.clone())];
     if let Some(config) = &scenario.proxy {
         users[0].proxy = Some(Party::Proxy(Box::new(Proxy::new(config.clone(), scenario.seed))));
     }
-    let mut placing = Random::new(scenario.seed, 50);
+    let mut numbers: BTreeMap<String, u16> = BTreeMap::new();
     for other in &scenario.others {
+        let runs: Vec<&str> = other.apps.iter().map(|app| app.name.as_str()).collect();
+        let number = numbers.entry(runs.join(" ")).or_default();
         for _ in 0..other.count {
-            let spread_ms = placing.uniform() * f64::from(other.start_spread_ms);
+            // Told apart by what they run, and by number among those who do.
+            let name = format!("other {} {number}", runs.join(" "));
+            *number += 1;
+            let owner = Owner::named(&name);
+            let share = owner.random(scenario.seed, Process::Start).uniform();
+            let start_ns = start_ns + (share * f64::from(other.start_spread_ms)) as i64 * MS_NS;
             let link = other.link.as_ref().unwrap_or(&scenario.link).clone();
             let link = LinkConfig { dl_trace: None, ul_trace: None, ..link };
-            let start_ns = start_ns + spread_ms as i64 * MS_NS;
-            let n = users.len();
-            users.push(user(scenario, &other.apps, n, start_ns, other.core.clone(), link));
+            let role = Role { name, owner, apps: &other.apps, start_ns };
+            users.push(user(scenario, role, other.core.clone(), link));
         }
     }
     users
 }
 
-fn user(
-    scenario: &Scenario,
-    apps: &[AppConfig],
-    n: usize,
+/// Who runs which applications, and from when on.
+struct Role<'a> {
+    name: String,
+    owner: Owner,
+    apps: &'a [AppConfig],
     start_ns: i64,
-    core: CoreConfig,
-    link: LinkConfig,
-) -> User<Party> {
+}
+
+fn user(scenario: &Scenario, role: Role<'_>, core: CoreConfig, link: LinkConfig) -> User<Party> {
+    let Role { name, owner, apps, start_ns } = role;
     let mut phone = Vec::new();
     let mut servers = Vec::new();
     for (app, config) in apps.iter().enumerate() {
         // A seed for each, so that another application shifts none of them.
-        let seed = scenario.seed ^ ((n as u64 + 1) << 20) ^ ((app as u64 + 1) << 40);
+        let seed = Owner::named(&config.name).seed(owner.seed(scenario.seed));
         let address = server_address(app);
         let client = config.workload.client(start_ns + i64::from(config.start_ms) * MS_NS, seed);
         let server = SocketAddrV4::new(address, config.port);
@@ -245,13 +247,19 @@ fn user(
                 let (phone_tcp, server_tcp) =
                     (scenario.phone_tcp.clone(), scenario.server_tcp.clone());
                 let near = EndHost::client(PHONE, server, phone_tcp, client, seed);
-                let far = EndHost::server(address, &[config.port], server_tcp, answers, seed + 1);
+                let far = EndHost::server(
+                    address,
+                    &[config.port],
+                    server_tcp,
+                    answers,
+                    seed.wrapping_add(1),
+                );
                 (Member::Tcp(Box::new(near)), Member::Tcp(Box::new(far)))
             }
             Carrier::Quic => {
                 let quic = &scenario.quic;
                 let near = QuicHost::client(PHONE, server, quic, client, seed);
-                let far = QuicHost::server(server, quic, answers, seed + 1);
+                let far = QuicHost::server(server, quic, answers, seed.wrapping_add(1));
                 (Member::Quic(Box::new(near)), Member::Quic(Box::new(far)))
             }
         };
@@ -259,7 +267,7 @@ fn user(
         servers.push(far);
     }
     let (phone, server) = (Party::Phone(phone), Party::Servers(servers));
-    User { address: PHONE, phone, server, proxy: None, core, link }
+    User { name, address: PHONE, phone, server, proxy: None, core, link }
 }
 
 /// A transfer under way.

@@ -1,8 +1,73 @@
-//! Random numbers: one stream for each process, so that a change to one does
-//! not shift the others.
+//! Random numbers: one stream for each user and process, so that a change to one
+//! does not shift the others. A user's streams hang on its name, not on who else
+//! is there: the cell without one of them is the same cell for the rest.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+/// Whose random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner(u64);
+
+impl Owner {
+    /// The measured phone.
+    pub(crate) const PHONE: Self = Self(0);
+
+    /// Whoever has this name: FNV-1a of 64 bits (Fowler, Noll, Vo), which no
+    /// version of a library changes.
+    pub(crate) fn named(name: &str) -> Self {
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+    }
+
+    /// The same user on another carrier; 0 is the primary.
+    pub(crate) const fn on_carrier(self, carrier: u64) -> Self {
+        Self(self.0.wrapping_add(carrier << 32))
+    }
+
+    /// A seed of the user's own, where a part draws streams of its own from one.
+    pub(crate) const fn seed(self, seed: u64) -> u64 {
+        seed ^ self.0
+    }
+
+    /// The stream of one of its processes.
+    pub(crate) fn random(self, seed: u64, process: Process) -> Random {
+        Random::new(seed, self.0.wrapping_add(process as u64))
+    }
+}
+
+/// What is drawn. The numbers tell streams apart, no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Process {
+    /// The uplink's fading.
+    UlFading = 20,
+    /// Whether its blocks are received.
+    UlBlocks = 21,
+    /// Errors of measurements.
+    Measurement = 30,
+    /// The neighbour cell's load.
+    Neighbour = 31,
+    /// Where a user is.
+    Place = 10,
+    /// When a user begins.
+    Start = 50,
+    /// Sizes of a video's segments.
+    Segments = 40,
+    /// The downlink's fading.
+    DlFading = 1_000,
+    /// Whether its blocks are received.
+    DlBlocks = 1_001,
+    /// What comes for a user whose traffic is bytes.
+    Backlog = 1_002,
+    /// Quality of resource block groups.
+    Subbands = 1_000 + (1 << 24),
+    /// Losses of the core network, each way.
+    DownLoss = 200_000,
+    UpLoss = 200_001,
+    /// Its jitter.
+    DownJitter = 200_002,
+    UpJitter = 200_003,
+}
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]

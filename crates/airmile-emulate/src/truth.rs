@@ -1,8 +1,9 @@
-//! What only the base station knows: the queue's state in each TTI.
+//! What only the base station knows, TTI by TTI: the queue's state, who has which
+//! share of the cell, and what it could have carried. Run-length coded.
 
-use airmile_model::{TruthRun, TtiIndex, TtiState};
+use airmile_model::{Direction, TruthRun, TtiIndex, TtiState};
 
-/// PRB pairs in use by all users, from a TTI on.
+/// PRB pairs of a carrier's downlink in use by all users, from a TTI on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellUse {
     /// First TTI.
@@ -13,6 +14,118 @@ pub struct CellUse {
     pub n_prb: u16,
     /// Users that have them.
     pub users: u16,
+}
+
+/// PRB pairs of a user, from a TTI on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocated {
+    /// First TTI.
+    pub tti: TtiIndex,
+    /// TTIs that it holds for.
+    pub n_tti: u32,
+    /// Which way.
+    pub dir: Direction,
+    /// Carrier; 0 is the primary.
+    pub carrier: u8,
+    /// The user: 0 is the measured phone, then come those with transports, then
+    /// those whose traffic is bytes, carrier by carrier.
+    pub user: u16,
+    /// PRB pairs.
+    pub n_prb: u16,
+}
+
+/// What the cell could have carried for the measured phone, from a TTI on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// First TTI.
+    pub tti: TtiIndex,
+    /// TTIs that it holds for.
+    pub n_tti: u32,
+    /// Which way.
+    pub dir: Direction,
+    /// Carrier; 0 is the primary.
+    pub carrier: u8,
+    /// Bytes of a transport block on all PRB pairs that it can be given, sent
+    /// for the first time with the MCS that link adaptation has for it; 0 in a
+    /// TTI that carries none in this direction. Whoever has those PRB pairs.
+    pub bytes: u32,
+}
+
+/// Writes down who has which PRB pairs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Allocations {
+    runs: Vec<Allocated>,
+    /// Places in `runs` of those that reach up to this TTI, and of those that
+    /// have it.
+    before: Vec<usize>,
+    now: Vec<usize>,
+}
+
+impl Allocations {
+    /// A TTI begins.
+    pub(crate) fn begin(&mut self) {
+        std::mem::swap(&mut self.before, &mut self.now);
+        self.now.clear();
+    }
+
+    /// Takes a user's PRB pairs in this TTI.
+    pub(crate) fn observe(
+        &mut self,
+        tti: i64,
+        dir: Direction,
+        (carrier, user): (u8, usize),
+        n_prb: u16,
+    ) {
+        let user = u16::try_from(user).unwrap_or(u16::MAX);
+        let one = Allocated { tti: TtiIndex(tti), n_tti: 1, dir, carrier, user, n_prb };
+        let goes_on = |&&at: &&usize| {
+            let run = &self.runs[at];
+            (run.dir, run.carrier, run.user, run.n_prb) == (dir, carrier, user, n_prb)
+        };
+        if let Some(&at) = self.before.iter().find(goes_on) {
+            self.runs[at].n_tti += 1;
+            self.now.push(at);
+        } else {
+            self.now.push(self.runs.len());
+            self.runs.push(one);
+        }
+    }
+
+    pub(crate) fn into_runs(self) -> Vec<Allocated> {
+        self.runs
+    }
+}
+
+/// Writes down what a direction of a carrier could have carried.
+#[derive(Debug, Clone)]
+pub(crate) struct Capacities {
+    dir: Direction,
+    carrier: u8,
+    runs: Vec<Capacity>,
+}
+
+impl Capacities {
+    pub(crate) const fn new(dir: Direction, carrier: u8) -> Self {
+        Self { dir, carrier, runs: Vec::new() }
+    }
+
+    /// Takes a TTI.
+    pub(crate) fn observe(&mut self, tti: i64, bytes: u32) {
+        match self.runs.last_mut() {
+            Some(last) if last.bytes == bytes => last.n_tti += 1,
+            _ => {
+                let Self { dir, carrier, .. } = *self;
+                self.runs.push(Capacity { tti: TtiIndex(tti), n_tti: 1, dir, carrier, bytes });
+            }
+        }
+    }
+
+    /// Of all directions and carriers, in order of time.
+    pub(crate) fn join(all: impl Iterator<Item = Self>) -> Vec<Capacity> {
+        let mut runs: Vec<Capacity> = all.flat_map(|one| one.runs).collect();
+        runs.sort_by_key(|run| run.tti);
+        runs
+    }
 }
 
 /// Writes down a queue's state, run-length coded; every TTI is covered.
@@ -93,7 +206,7 @@ pub fn throughput_time_ms(truth: &[TruthRun], start: TtiIndex, end: TtiIndex) ->
     truth.iter().filter(counts).map(overlap).sum::<i64>() as f64
 }
 
-/// Appends a TTI to the cell's use.
+/// Appends a TTI to a carrier's use.
 pub(crate) fn observe_cell(runs: &mut Vec<CellUse>, tti: i64, n_prb: u16, users: u16) {
     match runs.last_mut() {
         Some(last) if (last.n_prb, last.users) == (n_prb, users) => last.n_tti += 1,
@@ -104,6 +217,37 @@ pub(crate) fn observe_cell(runs: &mut Vec<CellUse>, tti: i64, n_prb: u16, users:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn allocations_go_on_while_they_are_the_same() {
+        let mut all = Allocations::default();
+        let (dl, ul) = (Direction::Dl, Direction::Ul);
+        // By TTI: direction, user, PRB pairs.
+        let ttis: [&[(Direction, usize, u16)]; 5] = [
+            &[(ul, 0, 4), (dl, 0, 50)],
+            &[(dl, 0, 50)],
+            &[(dl, 1, 20), (dl, 0, 30)],
+            &[],
+            &[(dl, 0, 30), (dl, 1, 20)],
+        ];
+        for (tti, served) in ttis.into_iter().enumerate() {
+            all.begin();
+            for &(dir, user, n_prb) in served {
+                all.observe(tti as i64, dir, (0, user), n_prb);
+            }
+        }
+        let runs = all.into_runs();
+        let got: Vec<_> = runs.iter().map(|r| (r.tti.0, r.n_tti, r.dir, r.user, r.n_prb)).collect();
+        let expected = [
+            (0, 1, ul, 0, 4),
+            (0, 2, dl, 0, 50),
+            (2, 1, dl, 1, 20),
+            (2, 1, dl, 0, 30),
+            (4, 1, dl, 0, 30),
+            (4, 1, dl, 1, 20),
+        ];
+        assert_eq!(got, expected);
+    }
 
     #[test]
     fn states_of_a_burst_by_hand() {

@@ -11,7 +11,7 @@ use crate::frame::Frame;
 use crate::harq::{Harq, Transmission};
 use crate::link::{Fading, LinkAdaptation, Mcs, linear};
 use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR, SHORT_BSR_BYTES};
-use crate::random::Random;
+use crate::random::{Owner, Process, Random};
 use crate::scenario::{LinkConfig, LinkTrace, Scenario, UplinkConfig};
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ pub(crate) struct Uplink {
     fading: Fading,
     adaptation: LinkAdaptation,
     harq: Harq<Carried>,
-    dice: Random,
+    blocks: Random,
     /// Grants on their way, by TTI of transmission.
     grants: VecDeque<(i64, Assigned)>,
     /// Bytes of recent grants by TTI of transmission.
@@ -144,12 +144,10 @@ impl BsrState {
 }
 
 impl Uplink {
-    /// The uplink of the user `user` whose radio is `link`.
-    pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, user: usize, frame: Frame) -> Self {
+    /// The uplink of a user whose radio is `link`.
+    pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, owner: Owner, frame: Frame) -> Self {
         let first_tti = i64::from(scenario.first_tti);
-        // The measured phone's streams, and those of the others.
-        let stream = if user == 0 { 20 } else { 100_000 + 2 * user as u64 };
-        let random = Random::new(scenario.seed, stream);
+        let random = owner.random(scenario.seed, Process::UlFading);
         let link = frame.scaled_link(link);
         let fading = Fading::new(link.ul_snr_mean_db, &link, first_tti, random);
         let adaptation = LinkAdaptation::new(McsTable::Pusch, link.bler_target, fading.snr_db());
@@ -159,7 +157,7 @@ impl Uplink {
             fading,
             adaptation,
             harq: Harq::new(frame.harq_round_trip_ttis()),
-            dice: Random::new(scenario.seed, stream + 1),
+            blocks: owner.random(scenario.seed, Process::UlBlocks),
             grants: VecDeque::new(),
             granted: VecDeque::new(),
             last_granted: first_tti - i64::from(scenario.uplink.grant_every_tti),
@@ -170,11 +168,16 @@ impl Uplink {
         }
     }
 
-    /// Goes through a TTI up to what the phone sends; `phone` is its end of the
-    /// bearer. The base station's [`grant`](Self::grant) follows.
-    pub(crate) fn step(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<Sent> {
+    /// The channel of a TTI, whether or not the phone is connected in it.
+    pub(crate) fn observe(&mut self, tti: i64) {
         self.fading.advance(tti);
         self.adaptation.observe(tti, self.fading.snr_db());
+    }
+
+    /// Goes through a TTI, which was [observed](Self::observe), up to what the
+    /// phone sends; `phone` is its end of the bearer. The base station's
+    /// [`grant`](Self::grant) follows.
+    pub(crate) fn step(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<Sent> {
         self.take_notices(tti);
         let granted = self.grants.front().is_some_and(|(at, _)| *at <= tti);
         self.bsr.tick(tti, buffer_bytes(phone, tti) > 0, granted);
@@ -186,6 +189,12 @@ impl Uplink {
         };
         self.bsr.had_data = buffer_bytes(phone, tti) > 0;
         sent
+    }
+
+    /// The deviation of the channel from its mean, in dB.
+    #[cfg(test)]
+    pub(crate) fn fade_db(&self) -> f64 {
+        self.fading.fade_db()
     }
 
     /// Whether a scheduling request is pending.
@@ -208,6 +217,15 @@ impl Uplink {
             }
             None => self.adaptation.mcs(0.0),
         }
+    }
+
+    /// Bytes that the phone could have sent in a TTI with all that it may be given.
+    pub(crate) fn capacity_bytes(&self, tti: i64) -> u32 {
+        if !self.frame.is_uplink(tti) {
+            return 0;
+        }
+        let most = self.config.max_prb;
+        self.mcs(tti).tbs_bytes(transform_size(most, most))
     }
 
     /// The base station reads what has arrived.
@@ -296,8 +314,8 @@ impl Uplink {
         let block = self.harq.block(id)?;
         let (n_prb, tbs_bytes, modulation) = (block.n_prb, block.tbs_bytes, block.mcs.modulation);
         let snr = linear(self.fading.snr_db());
-        let dice = &mut self.dice;
-        let (transmission, gone) = self.harq.transmit(id, tti, snr, |bler| dice.chance(bler))?;
+        let blocks = &mut self.blocks;
+        let (transmission, gone) = self.harq.transmit(id, tti, snr, |bler| blocks.chance(bler))?;
         if !transmission.retx {
             self.adaptation.learn(transmission.crc_ok);
         }

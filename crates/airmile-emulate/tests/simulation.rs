@@ -123,6 +123,7 @@ impl Sink for Told {
 fn users(scenario: &Scenario, n: usize, period_us: i64, proxy: bool) -> Vec<User<Pulse>> {
     (0..n)
         .map(|user| User {
+            name: format!("user {user}"),
             address: PHONE,
             phone: Pulse::new(false, 200, 3 * period_us * 1_000, 150),
             server: Pulse::new(true, 1_300, period_us * 1_000, 600),

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use airmile::lab::LabOptions;
 use airmile::{Exports, FlowName, Progress};
 use pyo3::prelude::*;
 
@@ -88,8 +89,15 @@ fn lab_list() -> Vec<(&'static str, &'static str)> {
 }
 
 #[pyfunction]
-fn lab_run(py: Python<'_>, scenario: &str, seed: Option<u64>, dir: PathBuf) -> PyResult<LabRun> {
-    let run = py.detach(|| airmile::lab::run_scenario(scenario, seed, &dir));
+fn lab_run(
+    py: Python<'_>,
+    scenario: &str,
+    seed: Option<u64>,
+    force: bool,
+    dir: PathBuf,
+) -> PyResult<LabRun> {
+    let options = LabOptions { seed, force };
+    let run = py.detach(|| airmile::lab::run_scenario_with(scenario, options, &dir));
     run.map(LabRun).map_err(to_py)
 }
 

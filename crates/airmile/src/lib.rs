@@ -56,5 +56,5 @@ pub use packets::{
 };
 pub use recognise::{Foreign, Kind};
 pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
-pub use session::{FileReport, Inputs, Loaded, MessageRow, read_inputs};
+pub use session::{FileReport, Inputs, Loaded, MessageRow, captures, read_inputs};
 pub use table::{ArrowTable, arrow_schema};

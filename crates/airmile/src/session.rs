@@ -16,6 +16,8 @@ use airmile_model::{Clock, Grant, Problem, Record, Severity, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use directory::captures;
+
 use crate::error::{Error, Result};
 use crate::input::{Compression, Input, Progress};
 use crate::recognise::Kind;
@@ -222,8 +224,10 @@ impl Session {
     fn read_transfers(&mut self, item: Opened) -> Result<()> {
         let mut report = FileReport::new(&item.input, item.kind);
         let path = item.input.path().to_owned();
+        let bytes = item.input.decompressed();
         let content = read_transfers(item.input, Clock::Modem)
             .map_err(|source| Error::Table { path, source })?;
+        report.bytes = bytes.bytes();
         report.items = (content.rows.len() + content.problems.len()) as u64;
         report.bad_items = content.problems.len() as u64;
         content.problems.into_iter().for_each(|p| report.problem(p));

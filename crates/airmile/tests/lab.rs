@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -195,7 +196,7 @@ fn every_file_and_column_is_documented() {
     let out = dir.path().join("out");
     let run = run_scenario(&file, None, &out).unwrap();
     assert_eq!(run.files.len(), fs::read_dir(&out).unwrap().count());
-    assert_eq!(run.files.len(), 22);
+    assert_eq!(run.files.len(), 24);
     for file in &run.files {
         let name = format!("`{}`", file.name);
         let mut sections = docs.split("\n### ").skip(1);
@@ -217,6 +218,88 @@ fn every_file_and_column_is_documented() {
         for column in columns {
             assert!(section.contains(&format!("`{column}`")), "{name}: `{column}`");
         }
+    }
+}
+
+/// Some columns of a table, by row.
+fn columns<const N: usize>(table: &Path, names: [&str; N]) -> Vec<[String; N]> {
+    let mut reader = csv::Reader::from_path(table).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let at = names.map(|name| header.iter().position(|column| column == name).unwrap());
+    let row = |row: csv::StringRecord| at.map(|at| row[at].to_owned());
+    reader.records().map(|r| row(r.unwrap())).collect()
+}
+
+/// PRB pairs by TTI and cell of run-length coded rows of one direction.
+fn prbs(rows: &[[String; 4]]) -> BTreeMap<(i64, u8), u32> {
+    let mut sums = BTreeMap::new();
+    for [tti, n_tti, cell, n_prb] in rows {
+        let tti: i64 = tti.parse().unwrap();
+        for tti in tti..tti + n_tti.parse::<i64>().unwrap() {
+            *sums.entry((tti, cell.parse().unwrap())).or_default() += n_prb.parse::<u32>().unwrap();
+        }
+    }
+    sums.retain(|_, sum| *sum > 0);
+    sums
+}
+
+#[test]
+fn truth_has_every_user_of_every_carrier() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "
+        duration_ms = 4_000
+        [cell]
+        scheduler = \"round_robin\"
+        [cell.secondary]
+        competing = [{ kind = \"full_buffer\", users = 1 }]
+        [[competing]]
+        kind = \"full_buffer\"
+        users = 2
+        [[others]]
+        [[others.apps]]
+        name = \"theirs\"
+        workload = { kind = \"upload\", bytes = 3_000_000 }
+        [[apps]]
+        name = \"ours\"
+        workload = { kind = \"file\", bytes = 9_000_000 }
+    ";
+    let out = dir.path().join("out");
+    run_scenario(&scenario_file(dir.path(), "all.toml", text), None, &out).unwrap();
+    let table = out.join("allocations.csv");
+    let all = columns(&table, ["dir", "user", "tti", "n_tti", "cell", "n_prb"]);
+    let of = |wanted: &dyn Fn(&str, &str) -> bool| -> Vec<[String; 4]> {
+        let rows = all.iter().filter(|[dir, user, ..]| wanted(dir, user));
+        rows.map(|[_, _, tti, n_tti, cell, n_prb]| [tti, n_tti, cell, n_prb].map(String::to_owned))
+            .collect()
+    };
+    // The phone, another, two of the primary carrier, one of the secondary.
+    let users: BTreeSet<(&str, &str)> =
+        all.iter().map(|[_, user, _, _, cell, _]| (user.as_str(), cell.as_str())).collect();
+    let expected = [("0", "0"), ("0", "1"), ("1", "0"), ("2", "0"), ("3", "0"), ("4", "1")];
+    assert_eq!(users.into_iter().collect::<Vec<_>>(), expected);
+    // All users' are the cell's.
+    let cell = columns(&out.join("cell_use.csv"), ["tti", "n_tti", "cell", "n_prb"]);
+    assert_eq!(prbs(&of(&|dir, _| dir == "dl")), prbs(&cell));
+    // The phone's are its grants.
+    for way in ["dl", "ul"] {
+        let grants = columns(&out.join("grants.csv"), ["dir", "tti", "cell", "n_prb"]);
+        let grants = grants.into_iter().filter(|[dir, ..]| dir == way);
+        let grants: Vec<_> =
+            grants.map(|[_, tti, cell, n_prb]| [tti, "1".to_owned(), cell, n_prb]).collect();
+        assert_eq!(prbs(&of(&|dir, user| dir == way && user == "0")), prbs(&grants), "{way}");
+    }
+    // Both carriers could have carried something in every TTI, and the uplink.
+    let capacity = columns(&out.join("capacity.csv"), ["dir", "cell", "n_tti", "capacity_bytes"]);
+    for (way, cell) in [("dl", "0"), ("dl", "1"), ("ul", "0")] {
+        let of = capacity.iter().filter(|[dir, at, ..]| (dir.as_str(), at.as_str()) == (way, cell));
+        let (mut ttis, mut least) = (0, u32::MAX);
+        for [_, _, n_tti, bytes] in of {
+            ttis += n_tti.parse::<u32>().unwrap();
+            least = least.min(bytes.parse().unwrap());
+        }
+        assert_eq!(ttis, 4_000, "{way} {cell}");
+        // 20 PRB pairs at least, of the worst MCS: 536 bits (TS 36.213, 7.1.7.2.1-1).
+        assert!(least >= 536 / 8, "{way} {cell}: {least}");
     }
 }
 

@@ -169,9 +169,13 @@ fn text(done: &Reproduction) -> String {
     for (at, note) in notes.iter().enumerate() {
         out.push_str(&format!("{}[{}] {note}\n", if at == 0 { "\n" } else { "" }, at + 1));
     }
-    if done.size == Size::Quick {
-        out.push_str("\nOne short run of each: tells that it works, nothing more.\n");
-    }
+    out.push_str(match done.size {
+        Size::Quick => "\nOne short run of each: tells that it works, nothing more.\n",
+        Size::Default => {
+            "\nFewer runs than the papers have: n tells how many; --full runs theirs.\n"
+        }
+        Size::Full => "\nAs many runs as the papers have, where they say.\n",
+    });
     out
 }
 

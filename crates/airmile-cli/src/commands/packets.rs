@@ -1,8 +1,9 @@
 //! `airmile packets`.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use airmile::{Captures, Inputs, PacketReport, packets, study_page};
+use airmile::{Captures, Inputs, PacketReport, captures, packets, study_page};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -12,20 +13,21 @@ use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     let live = args.interface.as_deref().map(|name| interface::open(name, args.duration));
-    let (captures, dropped) = match live.transpose()? {
+    let files = captures(&args.files)?;
+    let (sources, dropped) = match live.transpose()? {
         Some((stream, dropped)) => (Captures::Stream(stream), Some(dropped)),
-        None => (Captures::from(&args.files), None),
+        None => (Captures::from(&files), None),
     };
     let (report, written) = match &args.html {
         None => {
-            let shown = Shown::start(global, &reading(args, 1));
-            packets::packets(captures, &args.options(), &shown.progress)?
+            let shown = Shown::start(global, &reading(&files, 1));
+            packets::packets(sources, &args.options(), &shown.progress)?
         }
         Some(html) => {
             // Read once for the sums, once for the flows.
-            let shown = Shown::start(global, &reading(args, 2));
+            let shown = Shown::start(global, &reading(&files, 2));
             let (options, flows) = (args.options(), &args.flow);
-            let (study, written) = study_page(captures, &options, flows, html, &shown.progress)?;
+            let (study, written) = study_page(sources, &options, flows, html, &shown.progress)?;
             (study.packets, written)
         }
     };
@@ -81,8 +83,8 @@ mod interface {
 }
 
 /// What is read, as often as it is read.
-fn reading(args: &PacketsArgs, times: usize) -> Inputs {
-    let files = args.files.iter().cycle().take(args.files.len() * times);
+fn reading(files: &[PathBuf], times: usize) -> Inputs {
+    let files = files.iter().cycle().take(files.len() * times);
     Inputs { files: files.cloned().collect(), ..Inputs::default() }
 }
 

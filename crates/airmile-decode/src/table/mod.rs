@@ -41,7 +41,8 @@ impl TableKind {
             header.trim_start_matches('\u{feff}').split(',').map(rows::normalise_name).collect();
         let has = |name: &str| names.iter().any(|n| n == name);
         let placed = has("tti") || (has("sfn") && has("subframe"));
-        if placed && has("dir") && has("n_prb") {
+        // A row of a run-length coded table is no grant: the lab's truth has those.
+        if placed && has("dir") && has("n_prb") && !has("n_tti") {
             Some(Self::Grants)
         } else if (has("tti") || has("time_us")) && has("dir") && has("size_bytes") {
             Some(Self::Rlc)

@@ -6,6 +6,7 @@ use airmile_model::Direction;
 
 use super::rrc::Rrc;
 use crate::frame::Frame;
+use crate::random::Owner;
 use crate::rlc::{AmReceiver, AmSender, Sdu, in_transit_bytes};
 use crate::scenario::{LinkConfig, RlcConfig, Scenario};
 use crate::uplink::Uplink;
@@ -35,7 +36,7 @@ pub(crate) struct Bearer {
 }
 
 impl Bearer {
-    pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, user: usize, frame: Frame) -> Self {
+    pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, owner: Owner, frame: Frame) -> Self {
         let end = |sends: &RlcConfig, receives: &RlcConfig| RlcEnd {
             sender: AmSender::new(frame.scaled_rlc(sends)),
             receiver: AmReceiver::new(frame.scaled_rlc(receives)),
@@ -44,7 +45,7 @@ impl Bearer {
         Self {
             enb: end(&scenario.dl_rlc, &scenario.ul_rlc),
             phone: end(&scenario.ul_rlc, &scenario.dl_rlc),
-            uplink: Uplink::new(scenario, link, user, frame),
+            uplink: Uplink::new(scenario, link, owner, frame),
             rrc: Rrc::new(scenario.rrc.as_ref(), i64::from(scenario.first_tti), frame),
             dl_limit_bytes: scenario.cell.queue_bytes,
             firmware_bytes: uplink.firmware_bytes.unwrap_or(u64::MAX),

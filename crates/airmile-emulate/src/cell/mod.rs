@@ -14,9 +14,12 @@ use crate::frame::Frame;
 use crate::harq::Transmission;
 use crate::mac::MacPdu;
 use crate::measure::Meter;
+use crate::random::Owner;
 use crate::rlc::{Pdu, Sdu};
 use crate::scenario::{LinkConfig, Scenario, ScenarioError};
-use crate::truth::{CellUse, QueueTruth, observe_cell};
+use crate::truth::{
+    Allocated, Allocations, Capacities, Capacity, CellUse, QueueTruth, observe_cell,
+};
 
 pub(crate) use bearer::{Bearer, RlcEnd};
 pub use rrc::{RrcRun, RrcState};
@@ -54,7 +57,11 @@ pub struct Cell {
     ul_turn: usize,
     dl_truth: QueueTruth,
     ul_truth: QueueTruth,
-    cell_use: Vec<CellUse>,
+    /// By carrier.
+    cell_use: Vec<Vec<CellUse>>,
+    allocations: Allocations,
+    /// The uplink's, then those of the carriers.
+    capacities: Vec<Capacities>,
     deliveries: VecDeque<Delivery>,
     records: VecDeque<Record>,
 }
@@ -66,8 +73,14 @@ pub struct CellTruth {
     pub dl: Vec<TruthRun>,
     /// The phone's own queue.
     pub ul: Vec<TruthRun>,
-    /// What all users had of the primary carrier.
+    /// What all users together had of the primary carrier's downlink.
     pub cell_use: Vec<CellUse>,
+    /// What they had of the secondary carrier's; empty where there is none.
+    pub secondary_use: Vec<CellUse>,
+    /// What each user had, of all carriers and both directions.
+    pub allocated: Vec<Allocated>,
+    /// What the cell could have carried for the phone.
+    pub capacity: Vec<Capacity>,
     /// The phone's RRC states.
     pub rrc: Vec<RrcRun>,
 }
@@ -83,16 +96,21 @@ impl Cell {
     }
 
     /// A cell before its first TTI, in which further users with bearers have
-    /// these links; they are users 1 and up.
+    /// these names and links; they are users 1 and up. Random numbers of a user
+    /// hang on its name alone.
     ///
     /// # Errors
     /// A scenario that cannot be run.
-    pub fn with_users(scenario: &Scenario, others: &[LinkConfig]) -> Result<Self, ScenarioError> {
+    pub fn with_users(
+        scenario: &Scenario,
+        others: &[(String, LinkConfig)],
+    ) -> Result<Self, ScenarioError> {
         scenario.validate()?;
         let tti = i64::from(scenario.first_tti);
         let frame = Frame::new(scenario);
-        let links: Vec<LinkConfig> =
-            std::iter::once(&scenario.link).chain(others).cloned().collect();
+        let others = others.iter().map(|(name, link)| (Owner::named(name), link.clone()));
+        let links: Vec<(Owner, LinkConfig)> =
+            std::iter::once((Owner::PHONE, scenario.link.clone())).chain(others).collect();
         let primary = Setup {
             seed: scenario.seed,
             frame,
@@ -110,23 +128,28 @@ impl Cell {
             carriers.push(Downlink::new(&Setup {
                 carrier: 1,
                 n_prb: second.n_prb,
-                links: &[link],
+                links: &[(Owner::PHONE, link)],
                 competing: &second.competing,
                 ..primary
             }));
         }
-        let bearer = |(user, link)| Bearer::new(scenario, link, user, frame);
+        let bearer =
+            |(owner, link): &(Owner, LinkConfig)| Bearer::new(scenario, link, *owner, frame);
+        let dl_capacities = (0..carriers.len() as u8).map(|n| Capacities::new(Direction::Dl, n));
+        let capacities = std::iter::once(Capacities::new(Direction::Ul, 0)).chain(dl_capacities);
         let mut cell = Self {
             tti,
             frame,
             n_tx_antennas: scenario.cell.n_tx_antennas,
+            cell_use: vec![Vec::new(); carriers.len()],
+            allocations: Allocations::default(),
+            capacities: capacities.collect(),
             carriers,
-            bearers: links.iter().enumerate().map(bearer).collect(),
+            bearers: links.iter().map(bearer).collect(),
             meter: Meter::new(scenario, frame),
             ul_turn: 0,
             dl_truth: QueueTruth::default(),
             ul_truth: QueueTruth::default(),
-            cell_use: Vec::new(),
             deliveries: VecDeque::new(),
             records: VecDeque::new(),
         };
@@ -189,6 +212,7 @@ impl Cell {
         for bearer in &mut self.bearers {
             bearer.tick(self.tti);
         }
+        self.allocations.begin();
         self.step_uplink();
         self.step_downlink();
         self.tti += 1;
@@ -207,10 +231,14 @@ impl Cell {
     /// Ends the run.
     #[must_use]
     pub fn into_truth(self) -> CellTruth {
+        let mut cell_use = self.cell_use.into_iter();
         CellTruth {
             dl: self.dl_truth.into_runs(),
             ul: self.ul_truth.into_runs(),
-            cell_use: self.cell_use,
+            cell_use: cell_use.next().unwrap_or_default(),
+            secondary_use: cell_use.next().unwrap_or_default(),
+            allocated: self.allocations.into_runs(),
+            capacity: Capacities::join(self.capacities.into_iter()),
             rrc: self.bearers.into_iter().next().map_or_else(Vec::new, |b| b.rrc.into_runs()),
         }
     }
@@ -218,16 +246,21 @@ impl Cell {
     fn step_downlink(&mut self) {
         let before = self.bearers[0].enb.sender.queue_bytes();
         let mut leaves = false;
+        // A carrier counts its own users: those without a bearer come after.
+        let mut without_bearer = self.bearers.len();
         for n in 0..self.carriers.len() {
             let out = self.carriers[n].step(self.tti, &mut self.bearers);
             let carrier = n as u8;
-            if n == 0 {
-                let n_prb = out.iter().map(|sent| sent.n_prb).sum();
-                observe_cell(&mut self.cell_use, self.tti, n_prb, out.len() as u16);
-            }
+            let n_prb = out.iter().map(|sent| sent.n_prb).sum();
+            observe_cell(&mut self.cell_use[n], self.tti, n_prb, out.len() as u16);
+            self.capacities[n + 1].observe(self.tti, self.carriers[n].capacity_bytes());
+            let with_bearer = self.carriers[n].bearers();
             for sent in out {
-                // A carrier counts its own users: those without a bearer come after.
-                if sent.user >= self.carriers[n].bearers() {
+                let has_bearer = sent.user < with_bearer;
+                let user =
+                    if has_bearer { sent.user } else { sent.user - with_bearer + without_bearer };
+                self.allocations.observe(self.tti, Direction::Dl, (carrier, user), sent.n_prb);
+                if !has_bearer {
                     continue;
                 }
                 let Some(bearer) = self.bearers.get_mut(sent.user) else { continue };
@@ -247,6 +280,7 @@ impl Cell {
                     self.receive(sent.user, Direction::Dl, &block);
                 }
             }
+            without_bearer += self.carriers[n].users() - with_bearer;
         }
         let after = self.bearers[0].enb.sender.queue_bytes();
         self.dl_truth.observe(self.tti, before, after, leaves);
@@ -256,7 +290,7 @@ impl Cell {
     }
 
     fn measure(&mut self) {
-        let used = self.cell_use.last().map_or(0, |last| last.n_prb);
+        let used = self.cell_use[0].last().map_or(0, |last| last.n_prb);
         let load = f64::from(used) / f64::from(self.carriers[0].n_prb());
         let fade_db = self.carriers[0].phone_fade_db();
         let measurement = self.meter.measure(self.position(), load, fade_db);
@@ -269,6 +303,10 @@ impl Cell {
         self.sample_buffer();
         for user in 0..self.bearers.len() {
             let Bearer { uplink, phone, rrc, .. } = &mut self.bearers[user];
+            uplink.observe(self.tti);
+            if user == 0 {
+                self.capacities[0].observe(self.tti, uplink.capacity_bytes(self.tti));
+            }
             if !rrc.is_connected() {
                 if user == 0 {
                     self.ul_truth.observe(self.tti, 0, 0, false);
@@ -286,6 +324,7 @@ impl Cell {
                 self.ul_truth.observe(self.tti, before, phone.sender.queue_bytes(), leaves);
             }
             let Some(sent) = sent else { continue };
+            self.allocations.observe(self.tti, Direction::Ul, (0, user), sent.n_prb);
             if user == 0 {
                 self.record_uplink(&sent);
             }
@@ -343,31 +382,4 @@ impl Cell {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::{CellConfig, Competing, DrxConfig, RrcConfig, SecondaryConfig};
-
-    /// Whether phones without traffic, at TTI 300 of a run, hear anything, beside
-    /// full buffers on a secondary carrier.
-    fn heard(full_buffers: u16) -> Vec<bool> {
-        let competing = vec![Competing::FullBuffer { users: full_buffers }];
-        let secondary = Some(SecondaryConfig { competing, ..SecondaryConfig::default() });
-        let drx = Some(DrxConfig { inactivity_ms: 10, ..DrxConfig::default() });
-        let scenario = Scenario {
-            first_tti: 0,
-            cell: CellConfig { secondary, ..CellConfig::default() },
-            rrc: Some(RrcConfig { starts_idle: false, drx, ..RrcConfig::default() }),
-            ..Scenario::default()
-        };
-        let links = [scenario.link.clone(), scenario.link.clone()];
-        let mut cell = Cell::with_users(&scenario, &links).unwrap();
-        (0..300).for_each(|_| cell.step());
-        cell.bearers.iter().map(|bearer| bearer.rrc.hears(cell.tti)).collect()
-    }
-
-    #[test]
-    fn users_of_another_carrier_wake_no_phone() {
-        assert_eq!(heard(0), [false; 3]);
-        assert_eq!(heard(3), [false; 3]);
-    }
-}
+mod tests;

@@ -58,6 +58,18 @@ pub enum Competing {
 }
 
 impl Competing {
+    /// Its name in a scenario.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Sporadic { .. } => "sporadic",
+            Self::FullBuffer { .. } => "full_buffer",
+            Self::Web { .. } => "web",
+            Self::Video { .. } => "video",
+            Self::OnOff { .. } => "on_off",
+        }
+    }
+
     /// How many.
     #[must_use]
     pub const fn users(&self) -> u16 {

@@ -18,7 +18,7 @@ use airmile_model::{Direction, Record, TtiIndex};
 
 use crate::cell::{Cell, CellTruth};
 use crate::net::{Host, Packet};
-use crate::random::Random;
+use crate::random::{Owner, Process};
 use crate::rlc::Sdu;
 use crate::run::Totals;
 use crate::scenario::{CoreConfig, LinkConfig, Scenario, ScenarioError};
@@ -94,6 +94,9 @@ impl Sink for () {}
 /// The hosts of a user.
 #[derive(Debug, Clone)]
 pub struct User<H> {
+    /// Its name, on which its random numbers hang, whoever else is there. Of the
+    /// first, the measured phone's, it does not matter.
+    pub name: String,
     /// The phone's address: packets for it go to the phone, all others to the
     /// server.
     pub address: Ipv4Addr,
@@ -223,18 +226,24 @@ impl<H: Host> Simulation<H> {
                 why: "at least one".to_owned(),
             });
         }
-        let others: Vec<LinkConfig> = users.iter().skip(1).map(|user| user.link.clone()).collect();
+        let others: Vec<(String, LinkConfig)> =
+            users.iter().skip(1).map(|user| (user.name.clone(), user.link.clone())).collect();
         let cell = Cell::with_users(scenario, &others)?;
+        let owners: Vec<Owner> = std::iter::once(Owner::PHONE)
+            .chain(others.iter().map(|(name, _)| Owner::named(name)))
+            .collect();
         let start_ns = cell.now_ns();
         let place = |(n, user): (usize, User<H>)| {
             let core = user.core;
             let inner_ms =
                 if user.proxy.is_some() { core.proxy_rtt_ms.min(core.rtt_ms) } else { 0 };
             let outer_ns = i64::from(core.rtt_ms - inner_ms) * MS_NS;
-            let stream = 200_000 + 2 * n as u64;
-            let random = |which| Random::new(scenario.seed, stream + which);
-            let down = Path::new(outer_ns / 2, core.down, start_ns, random(0));
-            let up = Path::new(outer_ns - outer_ns / 2, core.up, start_ns, random(1));
+            let owner = owners[n];
+            let random = |process| owner.random(scenario.seed, process);
+            let down_random = (random(Process::DownLoss), random(Process::DownJitter));
+            let up_random = (random(Process::UpLoss), random(Process::UpJitter));
+            let down = Path::new(outer_ns / 2, core.down, start_ns, down_random);
+            let up = Path::new(outer_ns - outer_ns / 2, core.up, start_ns, up_random);
             Place {
                 address: user.address,
                 phone: user.phone,

@@ -27,15 +27,16 @@ pub(super) struct Path {
     /// When the bottleneck has sent all that it holds.
     busy_until_ns: i64,
     last_arrival_ns: i64,
-    random: Random,
+    losses: Random,
+    jitter: Random,
 }
 
 impl Path {
-    pub(super) const fn new(
+    pub(super) fn new(
         delay_ns: i64,
         config: PathConfig,
         start_ns: i64,
-        random: Random,
+        (losses, jitter): (Random, Random),
     ) -> Self {
         Self {
             delay_ns,
@@ -43,7 +44,8 @@ impl Path {
             start_ns,
             busy_until_ns: i64::MIN,
             last_arrival_ns: i64::MIN,
-            random,
+            losses,
+            jitter,
         }
     }
 
@@ -71,11 +73,11 @@ impl Path {
             leaves_ns = begins_ns + ns_of(bytes.into());
             self.busy_until_ns = leaves_ns;
         }
-        if self.config.loss > 0.0 && self.random.chance(self.config.loss) {
+        if self.config.loss > 0.0 && self.losses.chance(self.config.loss) {
             return Carried::Lost;
         }
         let jitter_ns = if self.config.jitter_ms > 0.0 {
-            (-(1.0 - self.random.uniform()).ln() * self.config.jitter_ms * MS_NS as f64) as i64
+            (-(1.0 - self.jitter.uniform()).ln() * self.config.jitter_ms * MS_NS as f64) as i64
         } else {
             0
         };
@@ -89,12 +91,16 @@ impl Path {
 mod tests {
     use super::*;
 
+    fn streams() -> (Random, Random) {
+        (Random::new(1, 1), Random::new(1, 2))
+    }
+
     #[test]
     fn a_bottleneck_spaces_packets_and_drops_what_does_not_fit() {
         let limit =
             RateLimit { rate_bps: 12_000_000, queue_bytes: 3_000, from_ms: 0, to_ms: Some(100) };
         let config = PathConfig { limit: Some(limit), ..PathConfig::default() };
-        let mut path = Path::new(10 * MS_NS, config, 0, Random::new(1, 1));
+        let mut path = Path::new(10 * MS_NS, config, 0, streams());
         // 1500 bytes are 1 ms; one in transmission and two wait.
         let got: Vec<_> = (0..5).map(|_| path.carry(0, 1_500)).collect();
         let at = |ms: i64| Carried::At(ms * MS_NS);
@@ -106,7 +112,7 @@ mod tests {
     #[test]
     fn loses_its_share_and_keeps_the_order() {
         let config = PathConfig { loss: 0.1, jitter_ms: 5.0, limit: None };
-        let mut path = Path::new(0, config, 0, Random::new(1, 1));
+        let mut path = Path::new(0, config, 0, streams());
         let all: Vec<_> = (0..10_000).map(|n| path.carry(n * MS_NS, 100)).collect();
         let arrivals: Vec<i64> = all
             .iter()

@@ -125,6 +125,7 @@ pub fn user(
     seed: u64,
 ) -> User<Files> {
     User {
+        name: format!("user {seed}"),
         address: PHONE,
         phone: Files::phone(file_bytes, start_ns, pause_ns, u32::MAX, 2 * seed),
         server: Files::server(file_bytes, 2 * seed + 1),

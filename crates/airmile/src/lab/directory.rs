@@ -34,7 +34,7 @@ pub(super) const LINK_TRACES: [&str; 2] = ["link-down.trace", "link-up.trace"];
 pub(super) const SERVER_LOG: &str = "server.log";
 
 /// Every file that a run may leave (docs/lab.md).
-const KNOWN: [(&str, &str); 24] = [
+const KNOWN: [(&str, &str); 26] = [
     (MANIFEST, "what this directory is: scenario, seed, clock, files"),
     (SCENARIO, "the scenario, to run again"),
     (LINK_TRACES[0], "the downlink's trace that was replayed"),
@@ -50,7 +50,9 @@ const KNOWN: [(&str, &str); 24] = [
     ("transfer_truth.csv", "truth: throughput time of each transfer"),
     ("truth.csv", "truth: the phone's queue at the base station"),
     ("ul_truth.csv", "truth: the phone's own queue"),
-    ("cell_use.csv", "truth: PRB pairs of all users"),
+    ("capacity.csv", "truth: what the cell could have carried for the phone"),
+    ("cell_use.csv", "truth: PRB pairs of all users together"),
+    ("allocations.csv", "truth: PRB pairs of each user"),
     ("rrc.csv", "truth: the phone's RRC states"),
     ("drops.csv", "truth: packets lost"),
     ("senders.csv", "truth: what TCP senders knew"),
@@ -60,6 +62,12 @@ const KNOWN: [(&str, &str); 24] = [
     ("late_ttis.csv", "real time: TTIs that began late"),
     (SERVER_LOG, "real time: what the server's command said"),
 ];
+
+/// Whether this is a name that every run's file has, so that the directory's tells
+/// more.
+pub(crate) fn is_file_of_runs(name: &str) -> bool {
+    KNOWN.iter().any(|(known, _)| *known == name)
+}
 
 /// What a former run's manifest says of it.
 #[derive(Deserialize)]

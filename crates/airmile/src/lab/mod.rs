@@ -22,6 +22,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
 pub use directory::LabFile;
+pub(crate) use directory::is_file_of_runs;
 pub use manifest::{Clock, Lateness, Manifest, RealTime};
 pub use writer::RunWriter;
 

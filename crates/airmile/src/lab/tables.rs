@@ -5,9 +5,10 @@ use std::net::SocketAddrV4;
 
 use airmile_emulate::tcp::{ConnectionEvent, Event, Limit};
 use airmile_emulate::{
-    AppNote, Cause, DropPoint, Outcome, RrcState, Scenario, SenderPlace, SenderState,
+    Allocated, AppNote, Capacity, Cause, CellUse, DropPoint, Outcome, RrcState, Scenario,
+    SenderPlace, SenderState,
 };
-use airmile_model::TtiIndex;
+use airmile_model::{Direction, TtiIndex};
 use serde::Serialize;
 
 use super::Counterfactual;
@@ -27,22 +28,63 @@ fn rows<T: Serialize, const N: usize>(
     writer.flush()
 }
 
-/// PRB pairs of all users, run-length coded.
+/// PRB pairs of all users together, carrier by carrier, run-length coded.
 pub(super) fn cell_use(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row {
         tti: i64,
         n_tti: u32,
+        cell: u8,
         n_prb: u16,
         users: u16,
     }
-    let row = |run: &airmile_emulate::CellUse| Row {
-        tti: run.tti.0,
-        n_tti: run.n_tti,
-        n_prb: run.n_prb,
-        users: run.users,
+    let of = |cell: u8, runs: &'_ [CellUse]| -> Vec<Row> {
+        let row = |run: &CellUse| {
+            let CellUse { tti, n_tti, n_prb, users } = *run;
+            Row { tti: tti.0, n_tti, cell, n_prb, users }
+        };
+        runs.iter().map(row).collect()
     };
-    rows(out, ["tti", "n_tti", "n_prb", "users"], outcome.truth.cell_use.iter().map(row))
+    let truth = &outcome.truth;
+    let all = of(0, &truth.cell_use).into_iter().chain(of(1, &truth.secondary_use));
+    rows(out, ["tti", "n_tti", "cell", "n_prb", "users"], all)
+}
+
+/// PRB pairs of each user, run-length coded.
+pub(super) fn allocations(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Row {
+        tti: i64,
+        n_tti: u32,
+        dir: Direction,
+        cell: u8,
+        user: u16,
+        n_prb: u16,
+    }
+    let row = |run: &Allocated| {
+        let Allocated { tti, n_tti, dir, carrier, user, n_prb } = *run;
+        Row { tti: tti.0, n_tti, dir, cell: carrier, user, n_prb }
+    };
+    let header = ["tti", "n_tti", "dir", "cell", "user", "n_prb"];
+    rows(out, header, outcome.truth.allocated.iter().map(row))
+}
+
+/// What the cell could have carried for the phone, run-length coded.
+pub(super) fn capacity(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Row {
+        tti: i64,
+        n_tti: u32,
+        dir: Direction,
+        cell: u8,
+        capacity_bytes: u32,
+    }
+    let row = |run: &Capacity| {
+        let Capacity { tti, n_tti, dir, carrier, bytes } = *run;
+        Row { tti: tti.0, n_tti, dir, cell: carrier, capacity_bytes: bytes }
+    };
+    let header = ["tti", "n_tti", "dir", "cell", "capacity_bytes"];
+    rows(out, header, outcome.truth.capacity.iter().map(row))
 }
 
 /// The phone's RRC states, run-length coded.

@@ -228,7 +228,9 @@ fn write_truth_tables(
     let truth = &outcome.truth;
     files.write("truth.csv", &|out| csv_io(write_truth(out, &truth.dl)))?;
     files.write("ul_truth.csv", &|out| csv_io(write_truth(out, &truth.ul)))?;
+    files.write("capacity.csv", &|out| tables::capacity(out, outcome))?;
     files.write("cell_use.csv", &|out| tables::cell_use(out, outcome))?;
+    files.write("allocations.csv", &|out| tables::allocations(out, outcome))?;
     files.write("rrc.csv", &|out| tables::rrc(out, outcome))?;
     files.write("drops.csv", &|out| tables::drops(out, &recorder.drops))?;
     files.write("senders.csv", &|out| tables::senders(out, &recorder.senders))?;

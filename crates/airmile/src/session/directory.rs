@@ -6,7 +6,7 @@ use airmile_decode::table::TableKind;
 
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
-use crate::recognise::Kind;
+use crate::recognise::{Foreign, Kind};
 
 /// The inputs with each directory replaced by the files in it to read.
 ///
@@ -24,10 +24,45 @@ pub(super) fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// A directory's files by how they can be read together: modem logs first,
-/// else text exports, else tables; with them the transfers. Truth tables,
-/// notes and whatever else lies there are left alone.
-fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
+/// Of a run's captures, which show the same packets, the server's is studied: what
+/// it sends makes whole round trips there.
+const SERVER: &str = "server.pcapng";
+
+/// Captures to study: each directory replaced by the capture in it.
+///
+/// # Errors
+/// A directory that cannot be read, holds no capture, or several of which none
+/// is a `server.pcapng`.
+pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let capture = |path: &PathBuf| if path.is_dir() { capture_in(path) } else { Ok(path.clone()) };
+    files.iter().map(capture).collect()
+}
+
+fn capture_in(dir: &Path) -> Result<PathBuf> {
+    let mut found = Vec::new();
+    for path in files_in(dir)? {
+        let input = Input::open(&path, &Progress::default())?;
+        if let Kind::Foreign(Foreign::Pcap | Foreign::PcapNg) = Kind::of(input.head()) {
+            found.push(path);
+        }
+    }
+    if let Some(server) = found.iter().find(|path| path.ends_with(SERVER)) {
+        return Ok(server.clone());
+    }
+    let refuse = |what: String| Err(Error::Unusable { path: dir.to_owned(), what });
+    match found.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => refuse("is a directory without a packet capture in it".to_owned()),
+        several => {
+            let names = several.iter().filter_map(|path| path.file_name());
+            let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+            refuse(format!("is a directory of several captures: give {}", names.join(" or ")))
+        }
+    }
+}
+
+/// The files right in a directory, by name.
+fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;
     let mut paths = Vec::new();
     for entry in entries {
@@ -37,9 +72,16 @@ fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     paths.sort();
+    Ok(paths)
+}
+
+/// A directory's files by how they can be read together: modem logs first,
+/// else text exports, else tables; with them the transfers. Truth tables,
+/// notes and whatever else lies there are left alone.
+fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut groups: [Vec<PathBuf>; 3] = Default::default();
     let mut transfers = Vec::new();
-    for path in paths {
+    for path in files_in(dir)? {
         let input = Input::open(&path, &Progress::default())?;
         match Kind::of(input.head()) {
             Kind::ModemLog(_) => groups[0].push(path),
@@ -56,4 +98,36 @@ fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
         });
     };
     Ok(logs.into_iter().chain(transfers).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first bytes of a pcapng file: its section header block.
+    const PCAPNG: [u8; 12] = [0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a];
+
+    #[test]
+    fn a_directory_is_the_capture_in_it() {
+        let check = |names: &[&str], expected: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join("notes.txt"), "of the day").unwrap();
+            for name in names {
+                std::fs::write(dir.path().join(name), PCAPNG).unwrap();
+            }
+            let found = captures(&[dir.path().to_owned()]);
+            let got = match found {
+                Ok(paths) => paths[0].file_name().unwrap().to_string_lossy().into_owned(),
+                Err(error) => error.to_string(),
+            };
+            assert!(got.ends_with(expected), "{got}");
+        };
+        check(&["a.pcapng"], "a.pcapng");
+        check(&["phone.pcapng", "proxy.pcapng", "server.pcapng"], "server.pcapng");
+        check(
+            &["a.pcapng", "b.pcapng"],
+            "is a directory of several captures: give a.pcapng or b.pcapng",
+        );
+        check(&[], "is a directory without a packet capture in it");
+    }
 }

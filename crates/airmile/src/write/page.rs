@@ -7,6 +7,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
+use crate::lab::is_file_of_runs;
+
 /// A page's program and style, from `web/dist`.
 pub(super) struct Page {
     pub(super) script: &'static str,
@@ -17,9 +19,9 @@ pub(super) struct Page {
 
 impl Page {
     /// Writes the head, and what is read where no program runs. The title is
-    /// the file's name.
+    /// the file's name, or of a run of the lab its directory's.
     pub(super) fn begin(&self, out: &mut dyn Write, file: &str, says: &str) -> io::Result<()> {
-        let title = escape(file.rsplit(['/', '\\']).next().unwrap_or_default());
+        let title = escape(title_of(file));
         let (policy, style) = (self.policy.trim(), self.style);
         write!(
             out,
@@ -54,6 +56,16 @@ pub(super) fn write_packed(out: &mut dyn Write, id: &str, bytes: &[u8]) -> io::R
 pub(super) fn write_json(out: &mut dyn Write, id: &str, value: &Value) -> io::Result<()> {
     let text = serde_json::to_string(value)?.replace('<', "\\u003c");
     writeln!(out, "<script type=\"application/json\" id=\"{id}\">{text}</script>")
+}
+
+/// What a page is of, by the path of its first input.
+fn title_of(path: &str) -> &str {
+    let mut parts = path.rsplit(['/', '\\']);
+    let name = parts.next().unwrap_or_default();
+    match parts.next() {
+        Some(dir) if is_file_of_runs(name) && !matches!(dir, "" | "." | "..") => dir,
+        _ => name,
+    }
 }
 
 fn escape(text: &str) -> String {
@@ -99,6 +111,22 @@ mod tests {
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
         {
             assert_eq!(base64(plain), coded);
+        }
+    }
+
+    #[test]
+    fn a_run_is_called_by_its_directory() {
+        for (path, title) in [
+            ("logs/walk.mi2log", "walk.mi2log"),
+            ("walk.mi2log", "walk.mi2log"),
+            ("out/run1/modem.mi2log", "run1"),
+            ("out\\run1\\grants.csv", "run1"),
+            ("run1/server.pcapng", "run1"),
+            ("modem.mi2log", "modem.mi2log"),
+            ("./modem.mi2log", "modem.mi2log"),
+            ("../modem.mi2log", "modem.mi2log"),
+        ] {
+            assert_eq!(title_of(path), title, "{path}");
         }
     }
 

@@ -136,7 +136,7 @@ fn figure_24(work: &Work<'_>) -> Result<Found> {
             }
         }
     }
-    let scenarios = seeds(&base, 56_000, work.size.of(1, 3, 10));
+    let scenarios = seeds(&base, 56_000, work.size.of(1, 5, 10));
     let seen = work.for_each(&scenarios, |scenario| watch(scenario, &StudyOptions::default()))?;
     let period = |seen: &Seen| seen.summary.periodic.first().map_or(f64::NAN, |p| p.period_s);
     let idle =

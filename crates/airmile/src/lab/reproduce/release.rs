@@ -113,7 +113,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     // The scenario's own cause, taken out; and the round trip that the paper's
     // 700 ms ask for.
     let mut scenarios = Vec::new();
-    for seed in 0..work.size.of(1, 4, 20) {
+    for seed in 0..work.size.of(1, 6, 20) {
         let mut with = restarting.clone();
         with.seed = 47_000 + seed;
         let without = with.without(0).map_err(cannot)?;

@@ -79,7 +79,7 @@ fn schedule(trace: &Trace, n_prb: u16) -> [Vec<(f64, f64)>; 2] {
 }
 
 fn figure_3(work: &Work<'_>) -> Result<Found> {
-    let ms = work.size.of(2_000, 20_000, 60_000);
+    let ms = work.size.of(2_000, 30_000, 60_000);
     let runs = work.for_each(&SCHEDULERS, |(name, kind)| {
         let scenario = with_length(TWO_DOWNLOADS, 43_000, *kind, ms)?;
         let trace = run(&scenario).map_err(cannot)?;

@@ -42,7 +42,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     let mut runs = 0;
     for application in ["file", "video"] {
         // Other seeds than table 1 has.
-        let mut cases = table1::cases(application, work.size.of(1, 4, 20), work.size)?;
+        let mut cases = table1::cases(application, work.size.of(1, 10, 20), work.size)?;
         cases.retain(|case| case.scheduler == "whole TTIs");
         for case in &mut cases {
             case.scenario.seed += 1_000;

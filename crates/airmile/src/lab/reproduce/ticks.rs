@@ -148,7 +148,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         [(1, Link::Fades), (10, Link::Fades), (1, Link::Steady), (10, Link::Steady)]
     {
         for (bar, (_, send_rate_bar)) in BARS.iter().enumerate() {
-            for n in 0..work.size.of(1, 3, 10) {
+            for n in 0..work.size.of(1, 5, 10) {
                 let mut scenario = Scenario { seed: 53_000 + n, ..base.clone() };
                 scenario.phone_tcp.timestamp_tick_ns = tick_ms * MS;
                 if link == Link::Steady {

@@ -68,10 +68,10 @@ fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
         .filter(|(at, _)| *at >= settled_ns)
         .map(|(_, bytes)| u64::from(*bytes))
         .sum();
-    // The trace runs from the run's start; a whole number of its steps is
-    // close enough to its own mean.
-    let first_ms = (settled_ns - airmile_emulate::EPOCH_NS) / 1_000_000;
-    let last_ms = (end_ns - airmile_emulate::EPOCH_NS) / 1_000_000;
+    // The trace runs from the run's start, not from TTI 0.
+    let outcome = &seen.outcome;
+    let run_ns = outcome.epoch_ns + outcome.first_tti.0 * outcome.slot_ns;
+    let [first_ms, last_ms] = [settled_ns, end_ns].map(|at_ns| (at_ns - run_ns) / 1_000_000);
     let offered: u64 = (first_ms..last_ms).map(|ms| u64::from(trace.bytes_at(ms))).sum();
     Ok(100.0 * bytes as f64 / offered as f64)
 }
@@ -98,7 +98,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     }
     let mut cases = Vec::new();
     for point in &points {
-        for n in 0..work.size.of(1, 3, 10) {
+        for n in 0..work.size.of(1, 6, 10) {
             let seed = 54_000 + n;
             let mut scenario = Scenario { seed, ..base.clone() };
             scenario.core.rtt_ms = point.rtt_ms;
@@ -124,7 +124,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     )
     .paper_point("over 95 % under small round trips", 50.0, 95.0)
     .paper_point("below 50 % beyond 400 ms", 400.0, 50.0)
-    .caption(format!("n = {} runs for each point; means.", work.size.of(1, 3, 10)));
+    .caption(format!("n = {} runs for each point; means.", work.size.of(1, 6, 10)));
     for curve in points.chunk_by(|a, b| (a.queue, a.variation) == (b.queue, b.variation)) {
         let mut drawn = Vec::new();
         let Some(Point { queue, variation, .. }) = curve.first().copied() else { continue };
