@@ -26,7 +26,6 @@ const FLAGS = [
   "--disable-extensions",
   "--disable-sync",
   "--disable-features=Translate,OptimizationHints,MediaRouter",
-  "--window-size=640,420",
   "--remote-debugging-pipe",
 ];
 
@@ -110,14 +109,10 @@ export class Chromium {
 
   /** Ends it, and removes what it has written. */
   async close() {
-    const { promise, resolve } = (() => {
-      let done;
-      return { promise: new Promise((set) => (done = set)), resolve: done };
-    })();
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) resolve();
-    else this.#child.once("exit", resolve);
+    const hasEnded = this.#child.exitCode !== null || this.#child.signalCode !== null;
+    const ends = hasEnded ? undefined : new Promise((resolve) => this.#child.once("exit", resolve));
     this.#child.kill("SIGKILL");
-    await promise;
+    await ends;
     // Its children may go on writing for a moment.
     rmSync(this.#profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }

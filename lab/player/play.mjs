@@ -13,10 +13,11 @@ import { Chromium, findChromium } from "./chromium.mjs";
 const USAGE = `airmile-player [URL] [OPTIONS]
 
   URL                of the manifest; default: $AIRMILE_URL/manifest.mpd
-  --log FILE         events, a JSON object a line; default: $AIRMILE_APP_LOG
+  --log FILE         to add events to, a JSON object a line; default: $AIRMILE_APP_LOG
   --name NAME        of the application in the log (segment)
   --buffer SECONDS   that the player keeps (30)
   --limit SECONDS    after which it ends in any case (600)
+  --check            tells whether what it needs is there, and does nothing else
   --screenshot FILE  a picture (PNG) of the page, --at SECONDS after it began (20)`;
 
 function fail(what, status = 2) {
@@ -37,6 +38,7 @@ function options() {
         buffer: number("30"),
         limit: number("600"),
         at: number("20"),
+        check: { type: "boolean" },
         help: { type: "boolean", short: "h" },
       },
     });
@@ -44,6 +46,7 @@ function options() {
       console.log(USAGE);
       process.exit(0);
     }
+    if (values.check) return values;
     const base = process.env.AIRMILE_URL;
     const url = positionals[0] ?? (base && new URL("manifest.mpd", base).href);
     if (!url || positionals.length > 1) fail(USAGE);
@@ -91,7 +94,6 @@ function ours(settings) {
 /** Writes events; gives the number of each kind. */
 function logger({ log, name }) {
   const counts = {};
-  if (log) writeFileSync(log, "");
   return {
     counts,
     write(payload) {
@@ -111,6 +113,10 @@ async function main() {
   const settings = options();
   const program = findChromium();
   if (!program) fail("needs Chromium, and there is none (apt-get install chromium, or AIRMILE_CHROMIUM)");
+  if (settings.check) {
+    dashjs();
+    process.exit(0);
+  }
   const files = ours(settings);
   const log = logger(settings);
   const browser = await Chromium.start(program);
@@ -136,6 +142,8 @@ async function main() {
     await browser.send("Fetch.enable", { patterns: kinds.map((urlPattern) => ({ urlPattern })) });
     await browser.send("Runtime.enable");
     await browser.send("Runtime.addBinding", { name: "tell" });
+    const view = { width: 640, height: 396, deviceScaleFactor: 1, mobile: false };
+    await browser.send("Emulation.setDeviceMetricsOverride", view);
     await browser.send("Page.navigate", { url: new URL("/airmile-player/", settings.url).href });
     if (settings.screenshot) {
       sleep(settings.at * 1000)

@@ -4,7 +4,7 @@ use super::*;
 fn rows(name: &'static str) -> Vec<Row> {
     let names = [name.to_owned()];
     let (runs, mut told) = (RunCount::default(), Told::default());
-    let done = reproduce(&names, Size::Quick, &runs, &mut told).unwrap();
+    let done = reproduce(&names, Size::Quick, None, &runs, &mut told).unwrap();
     assert_eq!(told, Told { begun: vec![(name, 1, 1)], ended: 1 });
     assert!(runs.done() > 0 && runs.done() == runs.of(), "{} of {}", runs.done(), runs.of());
     assert_eq!(done.experiments.len(), 1);
@@ -67,7 +67,7 @@ fn ours(rows: &[Row], what: &str) -> f64 {
 #[test]
 fn names_are_checked_and_scenarios_read() {
     let names = ["fig99".to_owned()];
-    let error = reproduce(&names, Size::Quick, &RunCount::default(), &mut ()).unwrap_err();
+    let error = reproduce(&names, Size::Quick, None, &RunCount::default(), &mut ()).unwrap_err();
     assert!(error.to_string().contains("bursttracker-table1"), "{error}");
 }
 
@@ -162,7 +162,7 @@ fn rows_become_files() {
     let figure = Figure::new("f", "a figure", axes.0, axes.1)
         .with(Series::curve("ours", vec![(1.0, 2.0), (3.0, 4.0)]))
         .paper_x("its value", 5.0);
-    let one = Reproduced { name: "x", source: "y", what: "z", rows, figures: vec![figure] };
+    let one = Reproduced { name: "x", source: "y", what: "z", rows, skipped: None, invalid: None, figures: vec![figure] };
     let done = Reproduction { size: Size::Quick, experiments: vec![one] };
     let files = write_files(&done, dir.path()).unwrap();
     let names: Vec<_> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
