@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const FLAGS = [
@@ -110,10 +111,22 @@ export class Chromium {
   /** Ends it, and removes what it has written. */
   async close() {
     const hasEnded = this.#child.exitCode !== null || this.#child.signalCode !== null;
-    const ends = hasEnded ? undefined : new Promise((resolve) => this.#child.once("exit", resolve));
-    this.#child.kill("SIGKILL");
-    await ends;
-    // Its children may go on writing for a moment.
-    rmSync(this.#profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    if (!hasEnded) {
+      const ends = new Promise((resolve) => this.#child.once("exit", resolve));
+      // By itself it takes its children along; who does not answer is ended.
+      this.#call("Browser.close", {}).catch(() => {});
+      const late = setTimeout(() => this.#child.kill("SIGKILL"), 5_000);
+      await ends;
+      clearTimeout(late);
+    }
+    // A child may write to the last.
+    for (let left = 40; left > 0; left--) {
+      try {
+        return rmSync(this.#profile, { recursive: true, force: true });
+      } catch {
+        await sleep(100);
+      }
+    }
+    console.error(`airmile-player: ${this.#profile} could not be removed`);
   }
 }

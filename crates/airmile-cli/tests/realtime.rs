@@ -368,9 +368,7 @@ fn a_middlebox_restarts_on_the_ports_where_it_should() {
         let seen = capture(&dir.join("run/proxy.pcapng"));
         let ran = seen.iter().filter(|packet| packet.interface == 0);
         let is_down = |packet: &&Seen| packet.head[12..16] == [203, 0, 113, 1];
-        let payload = |packet: &Seen| {
-            packet.ip_bytes - 20 - u32::from(packet.head[32] >> 4) * 4
-        };
+        let payload = |packet: &Seen| packet.ip_bytes - 20 - u32::from(packet.head[32] >> 4) * 4;
         let requests_up = |packet: &&Seen| !is_down(packet) && payload(packet) > 0;
         let all: Vec<&Seen> = ran.collect();
         let second = all.iter().rposition(requests_up).unwrap();
@@ -424,7 +422,12 @@ fn a_browser_plays_and_its_log_is_the_run_s() {
     let made = Command::new(path("video.mjs")).arg(&video).args(["--seconds", "8"]).output();
     assert!(made.as_ref().unwrap().status.success(), "{made:?}");
     let options = ["--serve", "video", "-o", "run"];
-    let got = shell(dir.path(), SCENARIO, &options, &[&path("play.mjs"), "--screenshot", "page.png", "--at", "3"]);
+    let got = shell(
+        dir.path(),
+        SCENARIO,
+        &options,
+        &[&path("play.mjs"), "--screenshot", "page.png", "--at", "3"],
+    );
     assert_eq!(got.status.code(), Some(0), "{got:?}");
     let log = fs::read_to_string(dir.path().join("run/command.jsonl")).unwrap();
     let events: Vec<serde_json::Value> =

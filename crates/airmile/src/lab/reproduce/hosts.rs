@@ -98,8 +98,9 @@ pub(super) fn lateness_row(lateness: &[Lateness]) -> (Option<Row>, Option<String
     let Some(worst) = lateness.iter().max_by_key(|late| late.p99_us) else { return (None, None) };
     let (worst_ms, limit_ms) = (worst.p99_us as f64 / 1e3, worst.limit_us as f64 / 1e3);
     let value = Estimate { value: worst_ms, n: lateness.len() as u64, interval: None };
-    let row = Row::new("real time: lateness of TTIs, 99th percentile of the worst run", "ms", value)
-        .note("of runs between real hosts; over 1 ms they are invalid");
+    let row =
+        Row::new("real time: lateness of TTIs, 99th percentile of the worst run", "ms", value)
+            .note("of runs between real hosts; over 1 ms they are invalid");
     let late = lateness.iter().filter(|late| !late.is_valid()).count();
     let invalid = (late > 0).then(|| {
         format!(

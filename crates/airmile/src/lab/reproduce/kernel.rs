@@ -26,9 +26,12 @@ pub(super) fn watch(
     hosts: &dyn Hosts,
     cases: &[(Scenario, Job)],
 ) -> Result<RealRuns<Seen>> {
-    work.in_real_time(hosts, cases, |case| Ok(case.clone()), |_, dir| {
-        read_run(dir, &StudyOptions::default())
-    })
+    work.in_real_time(
+        hosts,
+        cases,
+        |case| Ok(case.clone()),
+        |_, dir| read_run(dir, &StudyOptions::default()),
+    )
 }
 
 /// Adds the rows of runs with the kernel's TCP to those of virtual time.

@@ -96,18 +96,24 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
     let test = |n: usize| {
         of(&|log: &PlayerLog| log.speed_tests.get(n).map_or(f64::NAN, |bytes| bytes * 8.0 / 1e6))
     };
-    const CELL: &str = "the cell's load was chosen so that tests of speed give what the paper's gave";
+    const CELL: &str =
+        "the cell's load was chosen so that tests of speed give what the paper's gave";
     let rows = vec![
         Row::new("speed test before the video", "Mbit/s", test(0)).paper(5.4).note(CELL),
-        Row::new("video, mean throughput of its segments", "Mbit/s", of(&PlayerLog::throughput_mbps))
-            .paper(3.8)
-            .note("as the player tells it: the request's round trip is part of a segment's time"),
+        Row::new(
+            "video, mean throughput of its segments",
+            "Mbit/s",
+            of(&PlayerLog::throughput_mbps),
+        )
+        .paper(3.8)
+        .note("as the player tells it: the request's round trip is part of a segment's time"),
         Row::new("speed test after the video", "Mbit/s", test(1)).paper(5.2),
     ];
     let figure = logs.first().map(|log| {
-        let points = log.segments.iter().map(|s| {
-            (log.seconds(s.to_ns), s.bytes as f64 * 8e3 / (s.to_ns - s.from_ns) as f64)
-        });
+        let points = log
+            .segments
+            .iter()
+            .map(|s| (log.seconds(s.to_ns), s.bytes as f64 * 8e3 / (s.to_ns - s.from_ns) as f64));
         let mut figure = Figure::new(
             "throughput",
             "Throughput of a video's segments, and tests of speed around it",
@@ -126,7 +132,12 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
             .paper_y("speed test before, 5.4 Mbit/s", 5.4)
             .caption(format!("One of n = {} runs.", logs.len()))
     });
-    Ok(Found { rows, figures: figure.into_iter().collect(), lateness: runs.lateness, skipped: None })
+    Ok(Found {
+        rows,
+        figures: figure.into_iter().collect(),
+        lateness: runs.lateness,
+        skipped: None,
+    })
 }
 
 /// When data for the phone passed the server and the phone, and its transfers.
@@ -187,9 +198,13 @@ fn figure_8(work: &Work<'_>) -> Result<Found> {
     const DELIVERY: &str = "the paper shows one segment of an unknown size on an unknown round trip; ours has figure \
                             7's size and network, as in virtual time";
     let rows = vec![
-        Row::new("port 80: release by the server, median of segments", "ms", widths(80, |p| &p.server))
-            .paper(25.0)
-            .note("the server's window is open: it releases into the middlebox at once"),
+        Row::new(
+            "port 80: release by the server, median of segments",
+            "ms",
+            widths(80, |p| &p.server),
+        )
+        .paper(25.0)
+        .note("the server's window is open: it releases into the middlebox at once"),
         Row::new("port 80: delivery to the phone", "ms", widths(80, |p| &p.phone))
             .paper(700.0)
             .note(DELIVERY),
@@ -266,9 +281,8 @@ const PORTS: [u16; 3] = [80, 443, PASSING];
 
 fn sessions(work: &Work<'_>, hosts: &dyn Hosts) -> Result<super::hosts::RealRuns<Session>> {
     let base = read(BUSY)?;
-    let cases: Vec<(u16, u64)> = (0..work.size.of(1, 2, 20))
-        .flat_map(|n| PORTS.map(|port| (port, 63_000 + n)))
-        .collect();
+    let cases: Vec<(u16, u64)> =
+        (0..work.size.of(1, 2, 20)).flat_map(|n| PORTS.map(|port| (port, 63_000 + n))).collect();
     work.in_real_time(
         hosts,
         &cases,
@@ -292,17 +306,23 @@ fn figure_9(work: &Work<'_>) -> Result<Found> {
     };
     let runs = sessions(work, hosts)?;
     let of = |port: usize| runs.results.iter().skip(port).step_by(PORTS.len());
-    let mean_of = |port: usize, f: &dyn Fn(&Session) -> f64| mean(&of(port).map(f).collect::<Vec<_>>());
+    let mean_of =
+        |port: usize, f: &dyn Fn(&Session) -> f64| mean(&of(port).map(f).collect::<Vec<_>>());
     let mut rows = Vec::new();
     const DEMAND: [(f64, &str); 3] = [
         (60.0, "the paper has 50 to 70 %, over carriers whose middleboxes differ"),
-        (60.0, "the paper has 50 to 70 %; ours is plain HTTP at this port, the middlebox is the same"),
+        (
+            60.0,
+            "the paper has 50 to 70 %; ours is plain HTTP at this port, the middlebox is the same",
+        ),
         (80.0, "the paper has over 80 %"),
     ];
     for (at, port) in PORTS.iter().enumerate() {
         let (paper, note) = DEMAND[at];
         let demand = mean_of(at, &|session| session.demand);
-        rows.push(Row::new(format!("port {port}: link demand"), "%", demand).paper(paper).note(note));
+        rows.push(
+            Row::new(format!("port {port}: link demand"), "%", demand).paper(paper).note(note),
+        );
         let truth = mean_of(at, &|session| session.true_demand);
         rows.push(Row::new(format!("port {port}: true link demand"), "%", truth));
         let bitrate = mean_of(at, &|session| session.log.bitrate_mbps());
@@ -332,9 +352,13 @@ fn quality(pairs: &[(&Session, &Session)]) -> Vec<Row> {
         Row::new("time stalled, port 7777 against 80", "% more", change(&PlayerLog::stalled_ms))
             .paper(-50.0)
             .note("of the pairs whose video over port 80 stalled at all"),
-        Row::new("switches of bitrate, port 7777 against 80", "% more", change(&PlayerLog::switches))
-            .paper(-10.0)
-            .note("of the pairs whose video over port 80 switched at all"),
+        Row::new(
+            "switches of bitrate, port 7777 against 80",
+            "% more",
+            change(&PlayerLog::switches),
+        )
+        .paper(-10.0)
+        .note("of the pairs whose video over port 80 switched at all"),
     ]
 }
 

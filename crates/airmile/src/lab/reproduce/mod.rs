@@ -5,11 +5,11 @@
 //! parameters were set from the papers' words before any result was seen, and a
 //! function that runs them and gives rows.
 
+mod clocks;
 mod demand;
 mod draw;
 mod estimate;
 mod figure;
-mod clocks;
 mod follow;
 mod hosts;
 mod in_flight;

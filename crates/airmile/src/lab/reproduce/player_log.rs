@@ -129,7 +129,10 @@ mod tests {
         // 250 kB in 1 s and 1 MB in 2 s.
         assert_eq!(got, (1.25, 1.0, 300.0, 3.0));
         assert_eq!(log.buffer_s, [(2_100_000_000, 4.0)]);
-        assert_eq!((log.speed_tests.as_slice(), log.seconds(5_000_000_000)), (&[500_000.0][..], 4.0));
+        assert_eq!(
+            (log.speed_tests.as_slice(), log.seconds(5_000_000_000)),
+            (&[500_000.0][..], 4.0)
+        );
         assert!(PlayerLog::parse("{\"event\": 3}").is_err());
         assert_eq!(PlayerLog::parse("").unwrap().stalled_ms(), 0.0);
     }

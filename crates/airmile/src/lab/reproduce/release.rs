@@ -69,7 +69,11 @@ pub(super) fn width_ms(passed: &[(i64, u32)], (from, to): (i64, i64)) -> f64 {
 }
 
 /// kB that have passed within a span, by ms since the server's first.
-pub(super) fn passed_kb(passed: &[(i64, u32)], (from, to): (i64, i64), first_ns: i64) -> Vec<(f64, f64)> {
+pub(super) fn passed_kb(
+    passed: &[(i64, u32)],
+    (from, to): (i64, i64),
+    first_ns: i64,
+) -> Vec<(f64, f64)> {
     let mut sum = 0.0;
     let within = passed.iter().filter(|(at, _)| (from.max(first_ns)..=to).contains(at));
     let points = within.map(|(at, bytes)| {

@@ -91,7 +91,8 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     beside(found, work, |hosts| kernel_tcp(work, hosts, &base))
 }
 
-/// The same losses with the kernel's TCP, whose timer takes RTTs from SACK.
+/// The same losses with the kernel's TCP: the sender of 2012 as far as it can be
+/// told so, but its timer takes RTTs from SACK.
 fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Found> {
     let bytes = work.size.of(2_000_000, 20_000_000, 20_000_000);
     let cases: Vec<_> = (0..work.size.of(1, 4, 20))
@@ -106,7 +107,7 @@ fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Fou
             .note(EXAMPLE),
         Row::new("R_ss, the timer runs out", "", quantile(&r_ss(&bursts, true), 0.5)).paper(3.7),
         Row::new("bursts with a timeout", "%", share(timeouts, bursts.len() as u64))
-            .note("a kernel of today has the remedy: to be held against the two arms of virtual time"),
+            .note("a kernel of today takes RTTs from SACK, which is the remedy, and cannot be told not to"),
     ];
     Ok(Found { rows, lateness: runs.lateness, ..Found::default() })
 }

@@ -122,6 +122,61 @@ fn flight_and_round_trip() {
     assert!(ours(&rows, "correlation of bytes in flight and RTT, mean of flows") > 0.3);
 }
 
+/// Hosts that are none: the scenario's own applications in virtual time, whose
+/// files are those of a run in real time.
+struct Virtual;
+
+impl Hosts for Virtual {
+    fn missing(&self, programs: &[Program]) -> Option<String> {
+        programs.contains(&Program::Player).then(|| "no player".to_owned())
+    }
+
+    fn run(
+        &self,
+        scenario: &airmile_emulate::Scenario,
+        job: &Job,
+        read: &mut dyn FnMut(&std::path::Path) -> Result<()>,
+    ) -> Result<Lateness> {
+        assert!(job.script.starts_with("curl ") && job.file_bytes > 0, "{job:?}");
+        let dir = tempfile::tempdir().unwrap();
+        crate::lab::leave(scenario, &dir.path().join("run"), false)?;
+        read(&dir.path().join("run"))?;
+        let (us, ttis) = (2_000, 100);
+        Ok(Lateness {
+            n_tti: ttis,
+            p50_us: us,
+            p99_us: us,
+            p999_us: us,
+            max_us: us,
+            late_ttis: ttis,
+            limit_us: 1_000,
+            work_p99_us: us,
+        })
+    }
+}
+
+fn with_hosts(name: &str, hosts: Option<&dyn Hosts>) -> Reproduced {
+    let names = [name.to_owned()];
+    let done = reproduce(&names, Size::Quick, hosts, &RunCount::default(), &mut ()).unwrap();
+    done.experiments.into_iter().next().unwrap()
+}
+
+#[test]
+fn real_hosts_are_asked_for_and_their_lateness_is_told() {
+    for name in ["bursttracker-fig1", "bursttracker-fig8", "bursttracker-fig9"] {
+        let Reproduced { rows, skipped, invalid, .. } = with_hosts(name, None);
+        assert!(rows.is_empty() && skipped.is_some() && invalid.is_none(), "{name}");
+    }
+    let skipped = with_hosts("bursttracker-fig9", Some(&Virtual)).skipped;
+    assert_eq!(skipped.as_deref(), Some("no player"));
+    // What is read from files is what was seen in memory.
+    let Reproduced { rows, skipped, invalid, .. } = with_hosts("huang-fig10-13", Some(&Virtual));
+    let correlation = "correlation of bytes in flight and RTT, mean of flows";
+    let in_files = ours(&rows, &format!("kernel TCP: {correlation}"));
+    assert!((in_files - ours(&rows, correlation)).abs() < 1e-9, "{in_files}");
+    assert!(skipped.is_none() && invalid.is_some_and(|told| told.starts_with("2 of 2")));
+}
+
 #[test]
 fn slow_starts() {
     assert_eq!(rows("huang-fig15-16").len(), 10);
@@ -162,7 +217,15 @@ fn rows_become_files() {
     let figure = Figure::new("f", "a figure", axes.0, axes.1)
         .with(Series::curve("ours", vec![(1.0, 2.0), (3.0, 4.0)]))
         .paper_x("its value", 5.0);
-    let one = Reproduced { name: "x", source: "y", what: "z", rows, skipped: None, invalid: None, figures: vec![figure] };
+    let one = Reproduced {
+        name: "x",
+        source: "y",
+        what: "z",
+        rows,
+        skipped: None,
+        invalid: None,
+        figures: vec![figure],
+    };
     let done = Reproduction { size: Size::Quick, experiments: vec![one] };
     let files = write_files(&done, dir.path()).unwrap();
     let names: Vec<_> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
