@@ -10,7 +10,7 @@ PYTHON_VENV ?= target/python-venv
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime fuzz wheel test-python \
+.PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz wheel test-python \
 	web web-check test-web test-browser performance clean
 
 help: ## list the targets
@@ -66,6 +66,11 @@ soak-realtime: build ## two hundred runs in real time in a row: nothing may be l
 
 measure-realtime: build ## iperf3 through the lab in real time: rate and lateness beside their bars; needs iperf3
 	$(PYTHON) tests/realtime/measure.py $(AIRMILE)
+
+player: lab/player/node_modules ## install the lab's DASH player (lab/player) with npm; it needs Chromium and ffmpeg
+
+lab/player/node_modules: lab/player/package-lock.json
+	cd lab/player && npm ci --no-audit --no-fund && touch node_modules
 
 fuzz: ## a million mutated frames and files, none may panic
 	$(CARGO) run --release --locked -p airmile-fuzz -- --iterations 1000000 --seed 1

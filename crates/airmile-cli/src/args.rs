@@ -487,6 +487,7 @@ Examples:
   airmile lab shell busy-video --serve videos -- curl -o /dev/null http://203.0.113.1/a.mp4
   airmile lab shell idle --server 'iperf3 -s' -o run -- iperf3 -c 203.0.113.1 -R
   airmile lab shell busy-video --serve videos -- sh -c 'curl -sO $AIRMILE_URL/a.mp4'
+  airmile lab shell busy-video --serve video -o run -- lab/player/play.mjs
   airmile diagnose run"
     )]
     Shell(LabShellArgs),
@@ -533,15 +534,22 @@ pub struct LabShellArgs {
     /// Another seed than the scenario's own
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
-    /// Serve this directory over HTTP/1.1, with ranges, at the server's address ($AIRMILE_URL)
+    /// Serve this directory over HTTP/1.1, with ranges, at the server's address
+    /// ($AIRMILE_URL): port 80, and each port of the scenario's middlebox
     #[arg(long, value_name = "DIR")]
     pub serve: Option<PathBuf>,
+    /// Serve it at this port, too
+    #[arg(long, value_name = "PORT", requires = "serve")]
+    pub serve_port: Vec<u16>,
     /// Run this in the server's namespace, and wait until it listens
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<String>,
     /// The run is invalid if the 99th percentile of the lateness of TTIs is over this
     #[arg(long, value_name = "MS", default_value = "1", value_parser = positive_ms)]
     pub late_limit_ms: f64,
+    /// End when the program ends that has started this
+    #[arg(long, hide = true)]
+    pub dies_with_parent: bool,
     /// What to run as the phone
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

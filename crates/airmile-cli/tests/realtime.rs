@@ -330,3 +330,115 @@ fn a_former_run_is_replaced_only_when_told() {
     check(&[], 3, true);
     check(&["--force"], 0, false);
 }
+
+/// Whether a program is there that a test needs; says so where not.
+fn has(test: &str, program: &str, words: &[&str]) -> bool {
+    let done = Command::new(program).args(words).output();
+    let has = done.is_ok_and(|done| done.status.success());
+    if !has {
+        eprintln!("SKIPPED {test}: {program} cannot be run here");
+    }
+    has
+}
+
+#[test]
+#[ignore = "needs namespaces: make test-realtime"]
+fn a_middlebox_restarts_on_the_ports_where_it_should() {
+    let test = "a_middlebox_restarts_on_the_ports_where_it_should";
+    if !is_able(test) || !has(test, "curl", &["--rate", "1/s", "--version"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::create_dir(dir.join("www")).unwrap();
+    file(&dir.join("www/file"), 400_000);
+    // Most of the round trip is the radio's side, so that the box has the bytes.
+    let scenario = "seed = 5\ntail_ms = 100\n[core]\nrtt_ms = 60\nproxy_rtt_ms = 50\n\
+                    [server_tcp]\nslow_start_after_idle = false\n[proxy]\nports = [\
+                    { port = 80, slow_start_after_idle = true }, \
+                    { port = 443, slow_start_after_idle = false }]\n";
+    // Data packets that the box sends for the second request before the phone has
+    // answered any: a window of slow start has ten, one that is kept has more.
+    let first_flight = |port: u16| -> usize {
+        let url = format!("http://203.0.113.1:{port}/file?[1-2]");
+        let options = ["--serve", "www", "-o", "run", "--force"];
+        let words = ["curl", "-sS", "--rate", "1/s", "-o", "/dev/null", &url];
+        let got = shell(dir, scenario, &options, &words);
+        assert_eq!(got.status.code(), Some(0), "{got:?}");
+        let seen = capture(&dir.join("run/proxy.pcapng"));
+        let ran = seen.iter().filter(|packet| packet.interface == 0);
+        let is_down = |packet: &&Seen| packet.head[12..16] == [203, 0, 113, 1];
+        let payload = |packet: &Seen| packet.ip_bytes - 20 - u32::from(packet.head[32] >> 4) * 4;
+        let requests_up = |packet: &&Seen| !is_down(packet) && payload(packet) > 0;
+        let all: Vec<&Seen> = ran.collect();
+        let second = all.iter().rposition(requests_up).unwrap();
+        let behind = &all[second + 1..];
+        behind.iter().take_while(|p| is_down(p)).filter(|p| payload(p) > 0).count()
+    };
+    let (restarts, keeps) = (first_flight(80), first_flight(443));
+    assert!((1..=10).contains(&restarts) && keeps > 10, "{restarts} and {keeps}");
+}
+
+#[test]
+#[ignore = "needs namespaces: make test-realtime"]
+fn nginx_can_be_the_server() {
+    let test = "nginx_can_be_the_server";
+    if !is_able(test) || !has(test, "nginx", &["-v"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::create_dir(dir.join("www")).unwrap();
+    let contents = file(&dir.join("www/file"), 200_000);
+    let config = "daemon off; pid nginx.pid; error_log stderr; events {}\n\
+                  http { access_log off; client_body_temp_path t1; proxy_temp_path t2;\n\
+                  fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;\n\
+                  server { listen 80; listen 7777; root www; } }\n";
+    fs::write(dir.join("nginx.conf"), config).unwrap();
+    // Its workers would have no right to the test's directory.
+    let user = if fs::metadata("/root").is_ok() { "user root;" } else { "" };
+    let here = dir.display();
+    let server = format!("nginx -e stderr -p {here} -c {here}/nginx.conf -g '{user}'");
+    let script = "curl -sS -o got http://203.0.113.1:7777/file";
+    let got = shell(dir, SCENARIO, &["--server", &server], &["sh", "-c", script]);
+    assert_eq!(got.status.code(), Some(0), "{got:?}");
+    assert!(fs::read(dir.join("got")).unwrap() == contents);
+}
+
+#[test]
+#[ignore = "needs namespaces: make test-realtime"]
+fn a_browser_plays_and_its_log_is_the_run_s() {
+    let test = "a_browser_plays_and_its_log_is_the_run_s";
+    let player = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/player");
+    let path = |name: &str| player.join(name).to_str().unwrap().to_owned();
+    if !is_able(test) || !has(test, &path("play.mjs"), &["--check"]) {
+        return;
+    }
+    if !has(test, "ffmpeg", &["-version"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let video = dir.path().join("video");
+    let made = Command::new(path("video.mjs")).arg(&video).args(["--seconds", "8"]).output();
+    assert!(made.as_ref().unwrap().status.success(), "{made:?}");
+    let options = ["--serve", "video", "-o", "run"];
+    let got = shell(
+        dir.path(),
+        SCENARIO,
+        &options,
+        &[&path("play.mjs"), "--screenshot", "page.png", "--at", "3"],
+    );
+    assert_eq!(got.status.code(), Some(0), "{got:?}");
+    let log = fs::read_to_string(dir.path().join("run/command.jsonl")).unwrap();
+    let events: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
+    assert_eq!((of("end"), of("playback_started"), of("playback_ended")), (2, 1, 1), "{log}");
+    // What the player has got the phone's packets have brought.
+    let segments = events.iter().filter(|event| event["event"] == "end");
+    let played: u64 = segments.filter_map(|event| event["bytes"].as_u64()).sum();
+    let transfers = table(&dir.path().join("run/transfers.csv"));
+    let brought: u64 = transfers.iter().map(|row| row["bytes"].parse::<u64>().unwrap()).sum();
+    assert!(played > 50_000 && (played..played + 20_000).contains(&brought), "{played} {brought}");
+    assert!(fs::read(dir.path().join("page.png")).unwrap().starts_with(b"\x89PNG"));
+}

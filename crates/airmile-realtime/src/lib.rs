@@ -23,6 +23,8 @@ mod engine;
 #[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
+mod hosts;
+#[cfg(target_os = "linux")]
 mod inside;
 #[cfg(target_os = "linux")]
 mod lateness;
@@ -43,6 +45,8 @@ mod split;
 
 #[cfg(target_os = "linux")]
 pub use error::{Error, Result};
+#[cfg(target_os = "linux")]
+pub use hosts::RealHosts;
 #[cfg(target_os = "linux")]
 pub use inside::inside;
 #[cfg(target_os = "linux")]

@@ -5,6 +5,7 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use airmile_control::ControllerKind;
+use airmile_emulate::tcp::LossDetection;
 use airmile_emulate::{CapturePoint, PHONE_ADDRESS, SERVER_ADDRESS};
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::IpProtocol;
@@ -101,6 +102,9 @@ impl Host {
         let Tcp { timestamps, sack, slow_start_after_idle, receive, send_buffer_bytes, .. } =
             &self.tcp;
         let flag = |on: &bool| u8::from(*on).to_string();
+        // Bits of ip-sysctl's tcp_recovery, and kinds of its tcp_early_retrans.
+        let finds_by_time = u8::from(self.tcp.loss_detection == LossDetection::Rack);
+        let probes = if self.tcp.tail_loss_probe { 3 } else { 0 };
         // Linux counts half of a buffer as overhead (tcp_adv_win_scale 1).
         let buffers = |first: u64, most: u64| format!("4096 {} {}", 2 * first, 2 * most.max(first));
         let mut all = vec![
@@ -111,6 +115,8 @@ impl Host {
             ("ipv4/tcp_timestamps", flag(timestamps)),
             ("ipv4/tcp_sack", flag(sack)),
             ("ipv4/tcp_slow_start_after_idle", flag(slow_start_after_idle)),
+            ("ipv4/tcp_recovery", finds_by_time.to_string()),
+            ("ipv4/tcp_early_retrans", probes.to_string()),
             ("ipv4/tcp_rmem", buffers(receive.buffer_bytes, receive.max_buffer_bytes)),
             ("ipv4/tcp_wmem", buffers(16_384, *send_buffer_bytes)),
         ];

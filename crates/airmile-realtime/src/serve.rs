@@ -14,36 +14,48 @@ use tower_http::services::ServeDir;
 use crate::error::{Attempt, Error, Result};
 use crate::namespace::Namespace;
 
-/// Its port.
-const PORT: u16 = 80;
+/// Its first port.
+pub(crate) const PORT: u16 = 80;
 
-/// Serves a directory over HTTP/1.1, with ranges, at the server's address.
-pub(crate) fn serve(namespace: &Namespace, dir: PathBuf) -> Result<()> {
+/// Serves a directory over HTTP/1.1, with ranges, at ports of the server's
+/// address.
+pub(crate) fn serve(namespace: &Namespace, dir: PathBuf, mut ports: Vec<u16>) -> Result<()> {
+    ports.sort_unstable();
+    ports.dedup();
     let (bound, is_bound) = mpsc::channel();
     let work = move || {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return drop(bound.send(Err(error))),
+            Err(error) => {
+                let none = SocketAddrV4::new(SERVER_ADDRESS, 0);
+                return drop(bound.send(Err((none, error))));
+            }
         };
         runtime.block_on(async {
-            let listener = match TcpListener::bind(SocketAddrV4::new(SERVER_ADDRESS, PORT)).await {
-                Ok(listener) => listener,
-                Err(error) => return drop(bound.send(Err(error))),
-            };
+            let mut servers = tokio::task::JoinSet::new();
+            for port in ports {
+                let address = SocketAddrV4::new(SERVER_ADDRESS, port);
+                let listener = match TcpListener::bind(address).await {
+                    Ok(listener) => listener,
+                    Err(error) => return drop(bound.send(Err((address, error)))),
+                };
+                let files = Router::new().fallback_service(ServeDir::new(dir.clone()));
+                let listener = listener.tap_io(|stream| {
+                    let _ = stream.set_nodelay(true);
+                });
+                servers.spawn(axum::serve(listener, files).into_future());
+            }
             let _ = bound.send(Ok(()));
-            let files = Router::new().fallback_service(ServeDir::new(dir));
-            let listener = listener.tap_io(|stream| {
-                let _ = stream.set_nodelay(true);
-            });
-            // It ends with the process.
-            let _ = axum::serve(listener, files).await;
+            // They end with the process.
+            while servers.join_next().await.is_some() {}
         });
     };
     namespace
         .run(|| thread::Builder::new().name("serve".to_owned()).spawn(work).map(drop))?
         .attempt(|| "cannot start the thread that serves".to_owned())?;
-    is_bound
-        .recv()
-        .map_err(|_| Error::Thread("the file server"))?
-        .attempt(|| format!("cannot serve at {SERVER_ADDRESS}:{PORT}"))
+    let bound = is_bound.recv().map_err(|_| Error::Thread("the file server"))?;
+    bound.map_err(|(address, source)| Error::System {
+        attempt: format!("cannot serve at {address}"),
+        source,
+    })
 }

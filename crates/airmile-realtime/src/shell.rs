@@ -47,8 +47,11 @@ pub struct Shell {
     pub command: Vec<OsString>,
     /// A shell command for the server's namespace.
     pub server: Option<String>,
-    /// A directory to serve there over HTTP.
+    /// A directory to serve there over HTTP, at port 80 and at each port that
+    /// the scenario's middlebox takes.
     pub serve: Option<PathBuf>,
+    /// Further ports to serve it at.
+    pub serve_ports: Vec<u16>,
     /// Where to leave the run's files, a new or empty directory; absent: nothing
     /// is left.
     pub output: Option<PathBuf>,
@@ -60,6 +63,8 @@ pub struct Shell {
     pub launcher: Vec<OsString>,
     /// The command that made the run, for its files.
     pub about: String,
+    /// End when the thread that has started this process ends.
+    pub dies_with_parent: bool,
 }
 
 /// A run that has ended.
@@ -83,6 +88,11 @@ pub struct Ended {
 /// The scenario cannot be run; the system does not let us; the server does not
 /// come up; files cannot be written.
 pub fn shell(options: Shell) -> Result<Ended> {
+    if options.dies_with_parent {
+        let signal = Some(rustix::process::Signal::TERM);
+        rustix::process::set_parent_process_death_signal(signal)
+            .attempt(|| "cannot follow the parent".to_owned())?;
+    }
     let mut scenario = airmile::lab::load(&options.scenario)?;
     if let Some(seed) = options.seed {
         scenario.seed = seed;
@@ -96,7 +106,10 @@ pub fn shell(options: Shell) -> Result<Ended> {
         |dir: &PathBuf| RunWriter::create(&scenario, dir, options.force, options.about.clone());
     let mut writer = options.output.as_ref().map(create).transpose()?;
     if let Some(dir) = serve.clone() {
-        serve::serve(&network.server, dir)?;
+        let mut ports = vec![serve::PORT];
+        ports.extend(network.boxes.iter().flat_map(|(_, taken)| taken));
+        ports.extend(&options.serve_ports);
+        serve::serve(&network.server, dir, ports)?;
     }
     let server = match &options.server {
         Some(line) => {
@@ -105,9 +118,10 @@ pub fn shell(options: Shell) -> Result<Ended> {
         }
         None => None,
     };
+    let app_log = writer.as_mut().map(RunWriter::command_log).transpose()?;
     let ends = network.run(&mut scenario, writer)?;
-    let launched =
-        watch_signals(events.clone()).and_then(|()| ends.network.start_phone(&options, events));
+    let launched = watch_signals(events.clone())
+        .and_then(|()| ends.network.start_phone(&options, app_log, events));
     let (exit_status, server_ended) = match launched {
         Ok(phone) => wait(phone, &happened),
         Err(error) => {
@@ -253,16 +267,23 @@ impl Network {
         Ok(running)
     }
 
-    fn start_phone(&self, options: &Shell, events: mpsc::Sender<Event>) -> Result<Running> {
+    fn start_phone(
+        &self,
+        options: &Shell,
+        app_log: Option<PathBuf>,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Running> {
         let words = if options.command.is_empty() {
             vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())]
         } else {
             options.command.clone()
         };
+        let mut environment = environment(options);
+        environment.extend(app_log.map(|path| ("AIRMILE_APP_LOG", path.into())));
         let start = Start {
             launcher: options.launcher.clone(),
             words,
-            environment: environment(options),
+            environment,
             lingers: false,
             stdio: [Stdio::inherit(), Stdio::inherit(), Stdio::inherit()],
         };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use airmile::lab::reproduce::{
-    Experiment, Follower, Reproduction, Row, Size, experiments, reproduce, write_files,
+    Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, reproduce, write_files,
 };
 use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;
@@ -36,7 +36,7 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
         }
         LabCommand::Shell(args) => return super::shell::run(global, args),
         LabCommand::Inside(args) => return super::shell::inside(args),
-        LabCommand::Reproduce(args) => run_experiments(global, args)?,
+        LabCommand::Reproduce(args) => return run_experiments(global, args),
     }
     Ok(Outcome::Done)
 }
@@ -99,15 +99,20 @@ fn causes(run: &LabRun) -> Vec<Vec<String>> {
     labels.into_iter().map(row).collect()
 }
 
-fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<()> {
+/// The exit status where runs in real time were late, as of `shell`.
+const LATE: u8 = 5;
+
+fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> {
     if args.list {
         let list = experiments();
         if global.json {
-            return output::json("lab_experiments", serde_json::json!({ "experiments": list }));
+            output::json("lab_experiments", serde_json::json!({ "experiments": list }))?;
+            return Ok(Outcome::Done);
         }
         let row = |e: &Experiment| vec![e.name.to_owned(), e.source.to_owned(), e.what.to_owned()];
         let header = ["experiment", "from", "what it shows"];
-        return output::print(&table(&header, &[0, 1, 2], list.iter().map(row).collect()));
+        output::print(&table(&header, &[0, 1, 2], list.iter().map(row).collect()))?;
+        return Ok(Outcome::Done);
     }
     let size = match (args.quick, args.full) {
         (true, _) => Size::Quick,
@@ -116,9 +121,28 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<()> {
     };
     let shown = Runs::start(global);
     let mut following = Following { shown: &shown, dir: args.output.as_deref() };
-    let done = reproduce(&args.names, size, &shown.count, &mut following)?;
+    let hosts = super::shell::hosts()?;
+    let done = reproduce(&args.names, size, hosts.as_deref(), &shown.count, &mut following)?;
     drop(shown);
-    if global.json { output::json("lab_reproduce", &done) } else { output::print(&text(&done)) }
+    if global.json {
+        output::json("lab_reproduce", &done)?;
+    } else {
+        output::print(&text(&done))?;
+    }
+    for experiment in &done.experiments {
+        // Not for --quiet to hide, nor for a table in a file.
+        for told in told(experiment) {
+            output::tell(&format!("airmile: {}: {told}", experiment.name));
+        }
+    }
+    let late = done.experiments.iter().any(|experiment| experiment.invalid.is_some());
+    Ok(if late { Outcome::Status(LATE) } else { Outcome::Done })
+}
+
+/// What of an experiment was not run, or counts for nothing.
+fn told(experiment: &Reproduced) -> impl Iterator<Item = String> {
+    let skipped = experiment.skipped.iter().map(|why| format!("SKIPPED: {why}"));
+    skipped.chain(experiment.invalid.iter().map(|why| format!("INVALID: {why}")))
 }
 
 /// Shows where it is, and leaves the files after each experiment: who interrupts
@@ -163,6 +187,12 @@ fn text(done: &Reproduction) -> String {
             let name = if at == 0 { experiment.name } else { "" };
             rows.push(line(name, row, mark));
         }
+        let told = told(experiment).enumerate().map(|(at, what)| {
+            let is_first = at == 0 && experiment.rows.is_empty();
+            let name = if is_first { experiment.name.to_owned() } else { String::new() };
+            [name, what].into_iter().chain(std::iter::repeat_n(String::new(), 7)).collect()
+        });
+        rows.extend(told);
     }
     let header = ["experiment", "what", "paper", "ours", "unit", "ratio", "n", "95 %", "note"];
     let mut out = table(&header, &[0, 1, 4], rows);

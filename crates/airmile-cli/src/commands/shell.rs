@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::args::{Global, LabInsideArgs, LabShellArgs};
 
 #[cfg(target_os = "linux")]
-pub use on_linux::{inside, run};
+pub use on_linux::{hosts, inside, run};
 
 /// Elsewhere there are no network namespaces.
 #[cfg(not(target_os = "linux"))]
@@ -19,12 +19,16 @@ mod elsewhere {
         anyhow::bail!(WHY)
     }
 
+    pub fn hosts() -> Result<Option<Box<dyn airmile::lab::reproduce::Hosts>>> {
+        Ok(None)
+    }
+
     pub fn inside(_: &LabInsideArgs) -> Result<Outcome> {
         anyhow::bail!(WHY)
     }
 }
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{inside, run};
+pub use elsewhere::{hosts, inside, run};
 
 #[cfg(target_os = "linux")]
 mod on_linux {
@@ -32,7 +36,7 @@ mod on_linux {
     use std::time::Duration;
 
     use airmile::lab::RealTime;
-    use airmile_realtime::{Error, Shell, shell};
+    use airmile_realtime::{Error, RealHosts, Shell, shell};
 
     use super::*;
     use crate::output;
@@ -47,10 +51,12 @@ mod on_linux {
             command: args.command.clone(),
             server: args.server.clone(),
             serve: args.serve.clone(),
+            serve_ports: args.serve_port.clone(),
+            dies_with_parent: args.dies_with_parent,
             output: args.output.clone(),
             force: args.force,
             late_limit: Duration::from_secs_f64(args.late_limit_ms / 1e3),
-            launcher: launcher()?,
+            launcher: launcher("inside")?,
             about: about(args),
         };
         let ended = shell(options).map_err(|error| match error {
@@ -106,8 +112,13 @@ mod on_linux {
         )
     }
 
-    /// How to run this program again.
-    fn launcher() -> Result<Vec<OsString>> {
+    /// Who runs experiments between real hosts.
+    pub fn hosts() -> Result<Option<Box<dyn airmile::lab::reproduce::Hosts>>> {
+        Ok(Some(Box::new(RealHosts::new(launcher("shell")?))))
+    }
+
+    /// How to run this program again, for a command of `lab`.
+    fn launcher(command: &str) -> Result<Vec<OsString>> {
         let program = std::env::current_exe()?;
         let is_python =
             program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"python"));
@@ -116,7 +127,7 @@ mod on_linux {
         if is_python {
             words.extend(["-m", "airmile"].map(OsString::from));
         }
-        words.extend(["lab", "inside"].map(OsString::from));
+        words.extend(["lab", command].map(OsString::from));
         Ok(words)
     }
 

@@ -33,8 +33,11 @@ pub(super) const LINK_TRACES: [&str; 2] = ["link-down.trace", "link-up.trace"];
 /// What a server's command said in real time.
 pub(super) const SERVER_LOG: &str = "server.log";
 
+/// What the command noted down in real time.
+pub(super) const COMMAND_LOG: &str = "command.jsonl";
+
 /// Every file that a run may leave (docs/lab.md).
-const KNOWN: [(&str, &str); 26] = [
+const KNOWN: [(&str, &str); 27] = [
     (MANIFEST, "what this directory is: scenario, seed, clock, files"),
     (SCENARIO, "the scenario, to run again"),
     (LINK_TRACES[0], "the downlink's trace that was replayed"),
@@ -61,6 +64,7 @@ const KNOWN: [(&str, &str); 26] = [
     ("counterfactuals.csv", "each transfer with and without each cause"),
     ("late_ttis.csv", "real time: TTIs that began late"),
     (SERVER_LOG, "real time: what the server's command said"),
+    (COMMAND_LOG, "real time: what the command noted down"),
 ];
 
 /// Whether this is a name that every run's file has, so that the directory's tells
@@ -171,6 +175,21 @@ impl Files {
         let mut out = BufWriter::new(self.create(name)?);
         let written = write(&mut out).and_then(|()| out.flush());
         written.map_err(|e| Error::write(self.dir.join(name), e))
+    }
+
+    /// Takes a file away that nobody has written to.
+    ///
+    /// # Errors
+    /// It cannot be taken away.
+    pub(super) fn remove_if_empty(&mut self, name: &str) -> Result<()> {
+        let path = self.dir.join(name);
+        if std::fs::metadata(&path).is_ok_and(|there| there.len() == 0) {
+            std::fs::remove_file(&path).map_err(|e| Error::write(&path, e))?;
+        }
+        if !path.exists() {
+            self.names.retain(|written| written != name);
+        }
+        Ok(())
     }
 
     /// Notes files down that were written by others.

@@ -5,7 +5,7 @@ use std::io::Write;
 use airmile_emulate::Outcome;
 use airmile_model::TtiIndex;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{LabFile, LabRun};
 
@@ -82,7 +82,7 @@ pub struct RealTime {
 }
 
 /// How late the TTIs of a run in real time began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
     /// TTIs.
     pub n_tti: u64,

@@ -1,7 +1,7 @@
 //! Writes a run's directory, in virtual and in real time.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use airmile_decode::table::{
@@ -54,6 +54,17 @@ impl RunWriter {
         self.files.create(directory::SERVER_LOG)
     }
 
+    /// A file, empty as yet, in which the command of a run in real time may note
+    /// down what happens to it.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn command_log(&mut self) -> Result<PathBuf> {
+        self.files.create(directory::COMMAND_LOG)?;
+        let path = self.files.dir.join(directory::COMMAND_LOG);
+        std::path::absolute(&path).map_err(|e| Error::write(&path, e))
+    }
+
     /// Writes what is known at the end.
     ///
     /// # Errors
@@ -77,6 +88,7 @@ impl RunWriter {
             Clock::Real(real_time) => {
                 // Only now is it known when it began.
                 write_scenario(files, scenario)?;
+                files.remove_if_empty(directory::COMMAND_LOG)?;
                 let late = &real_time.late_ttis;
                 files.write("late_ttis.csv", &|out| tables::late_ttis(out, late))?;
                 real_time.warnings()

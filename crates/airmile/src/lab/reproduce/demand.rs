@@ -120,7 +120,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     }
     let n = work.size.of(2, 16, 64);
     figure = figure.caption(format!("n = {n} runs of each, beside 0 to 7 users with full queues."));
-    Ok(Found { rows, figures: vec![figure] })
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }
 
 const VIDEO: &str = "the paper has 65 to 70 %, and gives neither segment length nor round trip. Segments of 4 s spend \

@@ -1,17 +1,22 @@
-//! Tables and figures of papers again, in virtual time, beside the papers' own
-//! values.
+//! Tables and figures of papers again, beside the papers' own values: in virtual
+//! time, and those that need real ends between real hosts ([`Hosts`]).
 //!
 //! An experiment is a module: scenario files (`experiments/*.toml`), whose
 //! parameters were set from the papers' words before any result was seen, and a
 //! function that runs them and gives rows.
 
+mod clocks;
 mod demand;
 mod draw;
 mod estimate;
 mod figure;
 mod follow;
+mod hosts;
 mod in_flight;
+mod kernel;
+mod middlebox;
 mod monitor;
+mod player_log;
 mod players;
 mod release;
 mod runs;
@@ -27,11 +32,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::lab::Lateness;
 use estimate::Estimate;
 use runs::Work;
 
 pub use figure::{Axis, Figure, Kind, MAX_POINTS, Reference, Series};
 pub use follow::{Follower, RunCount};
+pub use hosts::{Hosts, Job, Program};
 pub use write::write_files;
 
 /// How much is run.
@@ -71,9 +78,20 @@ pub struct Experiment {
 }
 
 /// What an experiment gives.
+#[derive(Default)]
 struct Found {
     rows: Vec<Row>,
     figures: Vec<Figure>,
+    /// Why a part, or all, was not run.
+    skipped: Option<String>,
+    /// Of its runs between real hosts.
+    lateness: Vec<Lateness>,
+}
+
+impl Found {
+    fn skipped(why: String) -> Self {
+        Self { skipped: Some(why), ..Self::default() }
+    }
 }
 
 /// What an experiment gave for one value of a paper.
@@ -131,6 +149,13 @@ pub struct Reproduced {
     pub what: &'static str,
     /// Its rows.
     pub rows: Vec<Row>,
+    /// Why its runs between real hosts were skipped, which may be all of it;
+    /// absent: they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// That runs in real time were late, so that its rows count for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
     /// Its figures: drawn and written as points, no part of the document.
     #[serde(skip)]
     pub figures: Vec<Figure>,
@@ -152,6 +177,7 @@ pub const fn experiments() -> &'static [Experiment] {
 }
 
 const EXPERIMENTS: &[Experiment] = &[
+    middlebox::FIGURE_1,
     table1::EXPERIMENT,
     thresholds::EXPERIMENT,
     shares::FIGURE_3,
@@ -159,21 +185,26 @@ const EXPERIMENTS: &[Experiment] = &[
     shares::FIGURE_5,
     demand::EXPERIMENT,
     release::EXPERIMENT,
+    middlebox::FIGURE_8,
+    middlebox::FIGURE_9,
     in_flight::EXPERIMENT,
     slow_start::EXPERIMENT,
     ticks::EXPERIMENT,
     utilisation::EXPERIMENT,
     players::FIGURE_23,
     players::FIGURE_24,
+    clocks::EXPERIMENT,
 ];
 
-/// Runs experiments by their names, or all, counting their runs in `runs`.
+/// Runs experiments by their names, or all, counting their runs in `runs`. What
+/// needs `hosts` is skipped, and says so, where there are none.
 ///
 /// # Errors
 /// No such experiment, one that cannot be run, or what the follower says.
 pub fn reproduce(
     names: &[String],
     size: Size,
+    hosts: Option<&dyn Hosts>,
     runs: &RunCount,
     follower: &mut dyn Follower,
 ) -> Result<Reproduction> {
@@ -192,9 +223,12 @@ pub fn reproduce(
     for (at, experiment) in wanted.iter().enumerate() {
         runs.begin();
         follower.begins(experiment, at + 1, wanted.len());
-        let Found { rows, figures } = (experiment.run)(&Work { size, runs })?;
+        let found = (experiment.run)(&Work { size, hosts, runs })?;
+        let Found { mut rows, figures, skipped, lateness } = found;
+        let (row, invalid) = hosts::lateness_row(&lateness);
+        rows.extend(row);
         let Experiment { name, source, what, .. } = **experiment;
-        done.experiments.push(Reproduced { name, source, what, rows, figures });
+        done.experiments.push(Reproduced { name, source, what, rows, skipped, invalid, figures });
         follower.ended(&done)?;
     }
     Ok(done)

@@ -6,8 +6,9 @@ use airmile_model::flow::{FlowRow, PacketRow};
 
 use super::estimate::{Estimate, quantile};
 use super::figure::{Axis, Figure, Series};
+use super::kernel::{self, beside, fetch};
 use super::monitor::{Seen, watch};
-use super::runs::{Work, downlink, only, read};
+use super::runs::{Work, only, read};
 use super::{Experiment, Found, Row, Size};
 use crate::error::Result;
 
@@ -45,8 +46,7 @@ fn median_of(seen: &[Seen], of: impl Fn(&Seen) -> f64) -> Estimate {
 
 /// Duration of a run's download in seconds.
 fn download_s(seen: &Seen) -> f64 {
-    let ended = downlink(&seen.outcome.transfers).next();
-    ended.and_then(|t| t.truth.duration_ms).map_or(f64::NAN, |ms| ms / 1e3)
+    seen.download_ms.map_or(f64::NAN, |ms| ms / 1e3)
 }
 
 /// kB at the phone by seconds since its first.
@@ -81,18 +81,39 @@ pub(super) fn received_mbps(seen: &Seen, step_ms: i64) -> Vec<(f64, f64)> {
 
 fn figure_23(work: &Work<'_>) -> Result<Found> {
     let base = read(SLOW_READER)?;
+    let found = slow_readers(work, &base)?;
+    beside(found, work, |hosts| {
+        // curl reads no faster than it is told, in bytes per second.
+        let bytes = work.size.of(300_000, 1_000_000, 1_000_000);
+        let mut arms = Vec::new();
+        let mut lateness = Vec::new();
+        for words in ["--limit-rate 100000", "--limit-rate 37500", ""] {
+            let runs = work.size.of(1, 2, 5);
+            let cases: Vec<_> = seeds(&base, 55_000, runs)
+                .into_iter()
+                .map(|scenario| (scenario, fetch(bytes, words, "")))
+                .collect();
+            let runs = kernel::watch(work, hosts, &cases)?;
+            lateness.extend(runs.lateness);
+            arms.push(runs.results);
+        }
+        let rows = match arms.as_slice() {
+            [slow, slower, ideal] => rows_23(slow, slower, ideal),
+            _ => Vec::new(),
+        };
+        Ok(Found { rows, lateness, ..Found::default() })
+    })
+}
+
+fn slow_readers(work: &Work<'_>, base: &Scenario) -> Result<Found> {
     let n = work.size.of(1, 5, 20);
     let watch_all = |app: &str| {
-        work.for_each(&seeds(&only(&base, app), 55_000, n), |scenario| {
+        work.for_each(&seeds(&only(base, app), 55_000, n), |scenario| {
             watch(scenario, &StudyOptions::default())
         })
     };
     let (slow, ideal) = (watch_all("player")?, watch_all("ideal")?);
     let slower = watch_all("slower")?;
-    let flow = |of: fn(&FlowRow) -> f64| move |seen: &Seen| flows(seen).next().map_or(f64::NAN, of);
-    let window = flow(|f| f.client_min_window_bytes.map_or(f64::NAN, |bytes| bytes as f64));
-    let initial = flow(|f| f.client_initial_window_bytes.map_or(f64::NAN, |bytes| bytes as f64));
-    let full = flow(|f| 100.0 * f.window_full_ns as f64 / f.duration_ns as f64);
     let seconds = Axis::new("time since the first data (s)");
     let mut figure =
         Figure::new("progress", "A music file of 1 MB", seconds, Axis::new("received (kB)"))
@@ -103,32 +124,58 @@ fn figure_23(work: &Work<'_>) -> Result<Found> {
     for (name, seen) in [("slow reader", slow.first()), ("a reader that keeps up", ideal.first())] {
         figure = figure.with(Series::curve(name, seen.map_or_else(Vec::new, received_kb)));
     }
+    let rows = rows_23(&slow, &slower, &ideal);
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+}
+
+/// Rows of figure 23.
+fn rows_23(slow: &[Seen], slower: &[Seen], ideal: &[Seen]) -> Vec<Row> {
+    let flow = |of: fn(&FlowRow) -> f64| move |seen: &Seen| flows(seen).next().map_or(f64::NAN, of);
+    let window = flow(|f| f.client_min_window_bytes.map_or(f64::NAN, |bytes| bytes as f64));
+    let initial = flow(|f| f.client_initial_window_bytes.map_or(f64::NAN, |bytes| bytes as f64));
+    let full = flow(|f| 100.0 * f.window_full_ns as f64 / f.duration_ns as f64);
     const INPUT: &str = "the reader's rate is chosen for it: an input, not a result";
-    let rows = vec![
-        Row::new("first receive window", "bytes", median_of(&slow, initial))
+    vec![
+        Row::new("first receive window", "bytes", median_of(slow, initial))
             .paper(131_800.0)
             .note("an input, too"),
-        Row::new("smallest receive window", "bytes", median_of(&slow, window)).paper(816.0).note(
+        Row::new("smallest receive window", "bytes", median_of(slow, window)).paper(816.0).note(
             "ours reads at a steady rate: while a full window is told and data comes for it, a \
              round trip, it reads 100 kB/s times 70 ms, 7 kB; the paper's player all but stopped",
         ),
-        Row::new("the same, read at 300 kbit/s", "bytes", median_of(&slower, window))
+        Row::new("the same, read at 300 kbit/s", "bytes", median_of(slower, window))
             .paper(816.0)
             .note("an arm added after the first results: the window follows the reader's rate"),
-        Row::new("time with a full window", "% of the flow", median_of(&slow, full)).note(
+        Row::new("time with a full window", "% of the flow", median_of(slow, full)).note(
             "the paper, by its figure: from 2 s of 9 s on. Ours waits for room of a segment each \
                  time, and is rarely below it: the limit shows in the duration",
         ),
-        Row::new("download, slow reader", "s", median_of(&slow, download_s)).paper(9.0).note(INPUT),
-        Row::new("download, a reader that keeps up", "s", median_of(&ideal, download_s))
+        Row::new("download, slow reader", "s", median_of(slow, download_s)).paper(9.0).note(INPUT),
+        Row::new("download, a reader that keeps up", "s", median_of(ideal, download_s))
             .paper(2.5)
             .note("the paper's is its bandwidth estimate's; ours is the run again"),
-    ];
-    Ok(Found { rows, figures: vec![figure] })
+    ]
 }
 
 fn figure_24(work: &Work<'_>) -> Result<Found> {
-    let mut base = read(PERIODIC)?;
+    let base = read(PERIODIC)?;
+    let found = periodic(work, base.clone())?;
+    beside(found, work, |hosts| {
+        let bytes = work.size.of(100_000, 2_500_000, 2_500_000);
+        // Every 10 s over the same connection.
+        let query = format!("?[1-{}]", work.size.of(4, 6, 12));
+        let job = fetch(bytes, "--rate 6/m", &query);
+        let cases: Vec<_> = seeds(&base, 56_000, work.size.of(1, 1, 3))
+            .into_iter()
+            .map(|scenario| (scenario, job.clone()))
+            .collect();
+        let runs = kernel::watch(work, hosts, &cases)?;
+        let rows = rows_24(&runs.results);
+        Ok(Found { rows, lateness: runs.lateness, ..Found::default() })
+    })
+}
+
+fn periodic(work: &Work<'_>, mut base: Scenario) -> Result<Found> {
     if work.size == Size::Quick {
         for app in &mut base.apps {
             if let Workload::Periodic { bytes, .. } = &mut app.workload {
@@ -138,6 +185,24 @@ fn figure_24(work: &Work<'_>) -> Result<Found> {
     }
     let scenarios = seeds(&base, 56_000, work.size.of(1, 5, 10));
     let seen = work.for_each(&scenarios, |scenario| watch(scenario, &StudyOptions::default()))?;
+    let figure = Figure::new(
+        "throughput",
+        "A player that asks every 10 s",
+        Axis::new("time since the first data (s)"),
+        Axis::new("throughput, 0.5 s (Mbit/s)"),
+    )
+    .with(Series::curve(
+        "at the phone",
+        seen.first().map_or_else(Vec::new, |s| received_mbps(s, 500)),
+    ))
+    .paper_y("peaks of up to 30 Mbit/s", 30.0)
+    .caption(format!("One of n = {} runs.", seen.len()));
+    let rows = rows_24(&seen);
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+}
+
+/// Rows of figure 24.
+fn rows_24(seen: &[Seen]) -> Vec<Row> {
     let period = |seen: &Seen| seen.summary.periodic.first().map_or(f64::NAN, |p| p.period_s);
     let idle =
         |seen: &Seen| seen.summary.periodic.first().map_or(f64::NAN, |p| 100.0 * p.idle_share);
@@ -157,26 +222,13 @@ fn figure_24(work: &Work<'_>) -> Result<Found> {
         }
         bins.values().max().map_or(f64::NAN, |bytes| *bytes as f64 * 8.0 / 1e5)
     };
-    let figure = Figure::new(
-        "throughput",
-        "A player that asks every 10 s",
-        Axis::new("time since the first data (s)"),
-        Axis::new("throughput, 0.5 s (Mbit/s)"),
-    )
-    .with(Series::curve(
-        "at the phone",
-        seen.first().map_or_else(Vec::new, |s| received_mbps(s, 500)),
-    ))
-    .paper_y("peaks of up to 30 Mbit/s", 30.0)
-    .caption(format!("One of n = {} runs.", seen.len()));
-    let rows = vec![
-        Row::new("period of the requests, as found", "s", median_of(&seen, period)).paper(10.0),
-        Row::new("time without traffic between them", "%", median_of(&seen, idle))
+    vec![
+        Row::new("period of the requests, as found", "s", median_of(seen, period)).paper(10.0),
+        Row::new("time without traffic between them", "%", median_of(seen, idle))
             .note("the paper: idle for most of the time"),
-        Row::new("radio connected, tail of 10 s", "% of the session", median_of(&seen, radio))
+        Row::new("radio connected, tail of 10 s", "% of the session", median_of(seen, radio))
             .paper(100.0)
             .note("the tail behind the last download is beyond the session: a little over 100 %"),
-        Row::new("peak throughput, 100 ms", "Mbit/s", median_of(&seen, peak)).paper(30.0),
-    ];
-    Ok(Found { rows, figures: vec![figure] })
+        Row::new("peak throughput, 100 ms", "Mbit/s", median_of(seen, peak)).paper(30.0),
+    ]
 }

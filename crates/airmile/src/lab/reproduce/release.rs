@@ -60,7 +60,7 @@ fn spans(notes: &[AppNote]) -> Vec<(i64, i64)> {
 }
 
 /// First to last within a span, in ms.
-fn width_ms(passed: &[(i64, u32)], (from, to): (i64, i64)) -> f64 {
+pub(super) fn width_ms(passed: &[(i64, u32)], (from, to): (i64, i64)) -> f64 {
     let within = || passed.iter().map(|(at, _)| *at).filter(|t| (from..=to).contains(t));
     match (within().min(), within().max()) {
         (Some(first), Some(last)) => (last - first) as f64 / 1e6,
@@ -69,7 +69,11 @@ fn width_ms(passed: &[(i64, u32)], (from, to): (i64, i64)) -> f64 {
 }
 
 /// kB that have passed within a span, by ms since the server's first.
-fn passed_kb(passed: &[(i64, u32)], (from, to): (i64, i64), first_ns: i64) -> Vec<(f64, f64)> {
+pub(super) fn passed_kb(
+    passed: &[(i64, u32)],
+    (from, to): (i64, i64),
+    first_ns: i64,
+) -> Vec<(f64, f64)> {
     let mut sum = 0.0;
     let within = passed.iter().filter(|(at, _)| (from.max(first_ns)..=to).contains(at));
     let points = within.map(|(at, bytes)| {
@@ -166,5 +170,5 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
             .note("an arm added after the first results, to see what the note before says"),
         Row::new("delivery to the phone, no restart", "ms", of(1, |w| w.1)).note(WITHOUT),
     ];
-    Ok(Found { rows, figures: vec![figure] })
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }

@@ -10,6 +10,7 @@ use airmile_model::{Direction, Record, Transfer, VerdictThresholds};
 
 use super::Size;
 use super::follow::RunCount;
+use super::hosts::Hosts;
 use crate::error::{Error, Result};
 
 /// Every scheduler of the emulator.
@@ -41,6 +42,8 @@ pub(super) fn cannot(error: impl std::fmt::Display) -> Error {
 /// How much an experiment runs, and where it tells how far it is.
 pub(super) struct Work<'a> {
     pub(super) size: Size,
+    /// Who runs between real hosts.
+    pub(super) hosts: Option<&'a dyn Hosts>,
     pub(super) runs: &'a RunCount,
 }
 

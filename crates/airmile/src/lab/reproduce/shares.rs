@@ -117,7 +117,7 @@ fn figure_3(work: &Work<'_>) -> Result<Found> {
             row.note("not the habit of the carriers that the paper measured")
         }
     });
-    Ok(Found { rows: rows.collect(), figures })
+    Ok(Found { rows: rows.collect(), figures, ..Found::default() })
 }
 
 /// By how much less an object has in the arm of small ones.
@@ -179,7 +179,7 @@ fn figure_4(work: &Work<'_>) -> Result<Found> {
             .paper(40.0)
             .note(SMALL),
     ];
-    Ok(Found { rows, figures: vec![figure] })
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }
 
 /// Shares of the cell in percent that the phone had in each TTI in which it had any.
@@ -247,5 +247,5 @@ fn figure_5(work: &Work<'_>) -> Result<Found> {
     figure = figure
         .paper_point("over 50 % of TTIs have half of the cell or more", 50.0, 50.0)
         .caption(format!("n = one run of {} s each, whole TTIs.", ms / 1_000));
-    Ok(Found { rows, figures: vec![figure] })
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }

@@ -153,7 +153,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         rows.push(row.note(PAUSES));
     }
     figures.push(throughput_time(&shares).with(Series::cdf(PAUSING, &pausing)));
-    Ok(Found { rows, figures })
+    Ok(Found { rows, figures, ..Found::default() })
 }
 
 /// Errors' distribution by what they were estimated with.

@@ -4,7 +4,7 @@ use super::*;
 fn rows(name: &'static str) -> Vec<Row> {
     let names = [name.to_owned()];
     let (runs, mut told) = (RunCount::default(), Told::default());
-    let done = reproduce(&names, Size::Quick, &runs, &mut told).unwrap();
+    let done = reproduce(&names, Size::Quick, None, &runs, &mut told).unwrap();
     assert_eq!(told, Told { begun: vec![(name, 1, 1)], ended: 1 });
     assert!(runs.done() > 0 && runs.done() == runs.of(), "{} of {}", runs.done(), runs.of());
     assert_eq!(done.experiments.len(), 1);
@@ -67,7 +67,7 @@ fn ours(rows: &[Row], what: &str) -> f64 {
 #[test]
 fn names_are_checked_and_scenarios_read() {
     let names = ["fig99".to_owned()];
-    let error = reproduce(&names, Size::Quick, &RunCount::default(), &mut ()).unwrap_err();
+    let error = reproduce(&names, Size::Quick, None, &RunCount::default(), &mut ()).unwrap_err();
     assert!(error.to_string().contains("bursttracker-table1"), "{error}");
 }
 
@@ -198,6 +198,61 @@ fn flight_and_round_trip() {
     assert!((500.0..8_000.0).contains(&of("most in flight")));
 }
 
+/// Hosts that are none: the scenario's own applications in virtual time, whose
+/// files are those of a run in real time.
+struct Virtual;
+
+impl Hosts for Virtual {
+    fn missing(&self, programs: &[Program]) -> Option<String> {
+        programs.contains(&Program::Player).then(|| "no player".to_owned())
+    }
+
+    fn run(
+        &self,
+        scenario: &airmile_emulate::Scenario,
+        job: &Job,
+        read: &mut dyn FnMut(&std::path::Path) -> Result<()>,
+    ) -> Result<Lateness> {
+        assert!(job.script.starts_with("curl ") && job.file_bytes > 0, "{job:?}");
+        let dir = tempfile::tempdir().unwrap();
+        crate::lab::leave(scenario, &dir.path().join("run"), false)?;
+        read(&dir.path().join("run"))?;
+        let (us, ttis) = (2_000, 100);
+        Ok(Lateness {
+            n_tti: ttis,
+            p50_us: us,
+            p99_us: us,
+            p999_us: us,
+            max_us: us,
+            late_ttis: ttis,
+            limit_us: 1_000,
+            work_p99_us: us,
+        })
+    }
+}
+
+fn with_hosts(name: &str, hosts: Option<&dyn Hosts>) -> Reproduced {
+    let names = [name.to_owned()];
+    let done = reproduce(&names, Size::Quick, hosts, &RunCount::default(), &mut ()).unwrap();
+    done.experiments.into_iter().next().unwrap()
+}
+
+#[test]
+fn real_hosts_are_asked_for_and_their_lateness_is_told() {
+    for name in ["bursttracker-fig1", "bursttracker-fig8", "bursttracker-fig9"] {
+        let Reproduced { rows, skipped, invalid, .. } = with_hosts(name, None);
+        assert!(rows.is_empty() && skipped.is_some() && invalid.is_none(), "{name}");
+    }
+    let skipped = with_hosts("bursttracker-fig9", Some(&Virtual)).skipped;
+    assert_eq!(skipped.as_deref(), Some("no player"));
+    // What is read from files is what was seen in memory.
+    let Reproduced { rows, skipped, invalid, .. } = with_hosts("huang-fig10-13", Some(&Virtual));
+    let correlation = "correlation of bytes in flight and RTT, mean of flows";
+    let in_files = ours(&rows, &format!("kernel TCP: {correlation}"));
+    assert!((in_files - ours(&rows, correlation)).abs() < 1e-9, "{in_files}");
+    assert!(skipped.is_none() && invalid.is_some_and(|told| told.starts_with("2 of 2")));
+}
+
 #[test]
 fn slow_starts() {
     let rows = rows("huang-fig15-16");
@@ -276,7 +331,15 @@ fn rows_become_files() {
     let figure = Figure::new("f", "a figure", axes.0, axes.1)
         .with(Series::curve("ours", vec![(1.0, 2.0), (3.0, 4.0)]))
         .paper_x("its value", 5.0);
-    let one = Reproduced { name: "x", source: "y", what: "z", rows, figures: vec![figure] };
+    let one = Reproduced {
+        name: "x",
+        source: "y",
+        what: "z",
+        rows,
+        skipped: None,
+        invalid: None,
+        figures: vec![figure],
+    };
     let done = Reproduction { size: Size::Quick, experiments: vec![one] };
     let files = write_files(&done, dir.path()).unwrap();
     let names: Vec<_> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();

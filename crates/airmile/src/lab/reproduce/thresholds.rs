@@ -89,5 +89,5 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         .paper_x("its end threshold", 40.0)
         .paper_x("its start threshold", 90.0)
         .caption(format!("n = {runs} runs of each application, in cells that give whole TTIs."));
-    Ok(Found { rows, figures: vec![figure] })
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }

@@ -170,7 +170,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     let (more, drawn) = bandwidth(&runs);
     rows.extend(more);
     figures.extend(drawn);
-    Ok(Found { rows, figures })
+    Ok(Found { rows, figures, ..Found::default() })
 }
 
 /// Figure 18.

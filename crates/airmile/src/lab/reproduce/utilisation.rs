@@ -142,7 +142,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         }
         figure = figure.with(Series::curve(name, drawn));
     }
-    Ok(Found { rows, figures: vec![figure] })
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }
 
 const DEEP: &str = "the paper: below 50 % beyond 400 ms. What is left hangs on the queue, which it does not \

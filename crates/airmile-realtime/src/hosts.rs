@@ -1,0 +1,217 @@
+//! Experiments between real hosts: a run is `airmile lab shell` again, in a
+//! process of its own, whose files are read when it has ended.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use airmile::lab::reproduce::{Hosts, Job, Program};
+use airmile::lab::{Lateness, Scenario};
+use airmile::{Error, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tempfile::TempDir;
+
+/// The exit status of a run whose command went well and whose TTIs were late.
+const LATE: i32 = 5;
+
+/// Where a clone of the repository has the player.
+const PLAYER: &str = "lab/player/play.mjs";
+
+/// Runs jobs of experiments, one at a time.
+#[derive(Debug)]
+pub struct RealHosts {
+    /// Program and first arguments that lead to `lab shell`.
+    launcher: Vec<OsString>,
+    /// Why no run can be made, as a run that does nothing has shown.
+    refused: OnceLock<Option<String>>,
+    /// Why the player cannot be run.
+    no_player: OnceLock<Option<String>>,
+    /// Videos, and directories of runs; goes at the end, also when a signal ends
+    /// this process.
+    place: Mutex<Option<TempDir>>,
+}
+
+impl RealHosts {
+    /// With the program and first arguments that lead to `lab shell`.
+    #[must_use]
+    pub const fn new(launcher: Vec<OsString>) -> Self {
+        Self {
+            launcher,
+            refused: OnceLock::new(),
+            no_player: OnceLock::new(),
+            place: Mutex::new(None),
+        }
+    }
+
+    /// `lab shell` with a scenario.
+    fn shell(&self, scenario: &Path) -> Command {
+        let mut words = self.launcher.iter();
+        let mut command = Command::new(words.next().map_or_else(OsString::new, OsString::clone));
+        command.args(words).arg(scenario).args(["--quiet", "--dies-with-parent"]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Why no run can be made: tried with one that does nothing.
+    fn refused(&self) -> Option<String> {
+        let mut try_one = self.shell(Path::new("idle"));
+        let done = try_one.args(["--late-limit-ms", "60000", "--", "true"]).output();
+        match done {
+            Ok(done) if done.status.success() => None,
+            Ok(done) => Some(first_line(&done)),
+            Err(error) => Some(format!("cannot run `lab shell`: {error}")),
+        }
+    }
+
+    /// A directory for this process's runs.
+    fn place(&self) -> io::Result<PathBuf> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = place.as_ref() {
+            return Ok(place.path().to_owned());
+        }
+        let new = tempfile::Builder::new().prefix("airmile-reproduce-").tempdir()?;
+        let path = new.path().to_owned();
+        remove_on_signal(path.clone())?;
+        *place = Some(new);
+        Ok(path)
+    }
+
+    /// A video of so many seconds, made once.
+    fn video(&self, place: &Path, seconds: u64) -> Result<PathBuf> {
+        let dir = place.join(format!("video-{seconds}"));
+        let maker = player().and_then(|player| fs::canonicalize(player).ok());
+        let maker = maker.unwrap_or_default().with_file_name("video.mjs");
+        let mut make = Command::new(&maker);
+        make.arg(&dir).args(["--seconds", &seconds.to_string()]).stdin(Stdio::null());
+        let done = make.output().map_err(|error| cannot("the video cannot be made", error))?;
+        if done.status.success() { Ok(dir) } else { Err(cannot("the video", first_line(&done))) }
+    }
+
+    fn prepare(&self, scenario: &Scenario, job: &Job) -> Result<(TempDir, Command)> {
+        let place = self.place().map_err(|e| cannot("a directory cannot be made", e))?;
+        let io = |e: io::Error| cannot("a run's directory cannot be filled", e);
+        let run = tempfile::Builder::new().prefix("run-").tempdir_in(&place).map_err(io)?;
+        let www = run.path().join("www");
+        fs::create_dir(&www).map_err(io)?;
+        // A hole: nothing is read from a disk.
+        let file = File::create(www.join("file")).map_err(io)?;
+        file.set_len(job.file_bytes).map_err(io)?;
+        if let Some(seconds) = job.video_s {
+            symlink(self.video(&place, seconds)?, www.join("video")).map_err(io)?;
+        }
+        let path = run.path().join("scenario.toml");
+        let text = scenario.to_toml().map_err(|e| cannot("the scenario", e))?;
+        fs::write(&path, text).map_err(io)?;
+        let mut command = self.shell(&path);
+        command.arg("--serve").arg(&www).arg("--output").arg(run.path().join("run"));
+        for port in &job.ports {
+            command.args(["--serve-port", &port.to_string()]);
+        }
+        if let Some(player) = player() {
+            command.env("AIRMILE_PLAYER", player);
+        }
+        command.args(["--", "sh", "-c", &job.script]);
+        Ok((run, command))
+    }
+}
+
+impl Hosts for RealHosts {
+    fn missing(&self, programs: &[Program]) -> Option<String> {
+        let refused = self.refused.get_or_init(|| self.refused()).clone();
+        let lacks = |program: &Program| match program {
+            // --rate is of 7.84.
+            Program::Curl => works("curl", &["--rate", "1/s", "--version"])
+                .err()
+                .map(|why| format!("needs curl 7.84 or later: {why}")),
+            Program::Player => self.no_player.get_or_init(no_player).clone(),
+        };
+        refused.or_else(|| programs.iter().find_map(lacks))
+    }
+
+    fn run(
+        &self,
+        scenario: &Scenario,
+        job: &Job,
+        read: &mut dyn FnMut(&Path) -> Result<()>,
+    ) -> Result<Lateness> {
+        let (run, mut command) = self.prepare(scenario, job)?;
+        let done = command.output().map_err(|e| cannot("`lab shell` cannot be run", e))?;
+        if !matches!(done.status.code(), Some(0 | LATE)) {
+            return Err(cannot("a run in real time failed", last_lines(&done)));
+        }
+        let dir = run.path().join("run");
+        let path = dir.join("manifest.json");
+        let text = fs::read(&path).map_err(|e| cannot("a run left no manifest", e))?;
+        let lateness = serde_json::from_slice::<serde_json::Value>(&text)
+            .and_then(|manifest| serde_json::from_value(manifest["clock"]["lateness"].clone()))
+            .map_err(|e| cannot("a run's manifest cannot be read", e))?;
+        read(&dir)?;
+        Ok(lateness)
+    }
+}
+
+fn cannot(what: &str, why: impl std::fmt::Display) -> Error {
+    Error::Option(format!("an experiment cannot be run: {what}: {why}"))
+}
+
+/// The player's program: what the environment names, one in the path, or the
+/// clone's.
+fn player() -> Option<PathBuf> {
+    let named = std::env::var_os("AIRMILE_PLAYER").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).map(|dir| dir.join("airmile-player"));
+    let all = named.into_iter().chain(in_path).chain([PathBuf::from(PLAYER)]);
+    let mut there = all.filter(|program| program.is_file());
+    there.next().and_then(|program| std::path::absolute(program).ok())
+}
+
+fn no_player() -> Option<String> {
+    let Some(player) = player() else {
+        return Some(format!(
+            "no DASH player: {PLAYER} of a clone after `make player`, `airmile-player` in the \
+             path, or $AIRMILE_PLAYER"
+        ));
+    };
+    let checked = works(&player.to_string_lossy(), &["--check"]);
+    let checked = checked.and_then(|()| works("ffmpeg", &["-version"]));
+    checked.err().map(|why| format!("the DASH player: {why}"))
+}
+
+/// Whether a program runs and ends well.
+fn works(program: &str, words: &[&str]) -> std::result::Result<(), String> {
+    match Command::new(program).args(words).stdin(Stdio::null()).output() {
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => Err(first_line(&done)),
+        Err(error) => Err(format!("{program}: {error}")),
+    }
+}
+
+fn first_line(done: &Output) -> String {
+    let told = String::from_utf8_lossy(&done.stderr);
+    told.lines().next().map_or_else(|| done.status.to_string(), str::to_owned)
+}
+
+fn last_lines(done: &Output) -> String {
+    let told = String::from_utf8_lossy(&done.stderr);
+    let lines: Vec<&str> = told.lines().collect();
+    let last = lines.get(lines.len().saturating_sub(5)..).unwrap_or_default();
+    format!("{}; {}", done.status, last.join(" / "))
+}
+
+/// Removes a directory when a signal is to end this process, then lets it.
+fn remove_on_signal(dir: PathBuf) -> io::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let wait = move || {
+        for signal in signals.forever() {
+            let _ = fs::remove_dir_all(&dir);
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    };
+    thread::Builder::new().name("clean-up".to_owned()).spawn(wait).map(drop)
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env node
+// Makes a DASH video for the lab: ten bitrates from 0.2 to 12 Mbit/s, as in
+// BurstTracker, 3.4, with a constant ratio in between (the emulated player's).
+//
+// Its pictures are small and its bytes mostly filler: what is tested is the way
+// of the bytes, and a phone without a video decoder must show it on time.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+
+const BITRATES_BPS = [
+  200_000, 315_000, 500_000, 780_000, 1_230_000, 1_950_000, 3_070_000, 4_830_000, 7_620_000,
+  12_000_000,
+];
+const FRAMES_PER_S = 25;
+const USAGE = `airmile-video DIR [--seconds 120] [--segment 4]
+
+Makes DIR/manifest.mpd and its segments with ffmpeg; what is there stays.`;
+
+function fail(what) {
+  console.error(`airmile-video: ${what}`);
+  process.exit(2);
+}
+
+function options() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        seconds: { type: "string", default: "120" },
+        segment: { type: "string", default: "4" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+    if (values.help) {
+      console.log(USAGE);
+      process.exit(0);
+    }
+    const [seconds, segment] = [Number(values.seconds), Number(values.segment)];
+    if (positionals.length !== 1 || !(seconds > 0) || !(segment > 0)) fail(USAGE);
+    return { dir: positionals[0], seconds, segment };
+  } catch (error) {
+    return fail(`${error.message}\n${USAGE}`);
+  }
+}
+
+/** Arguments of ffmpeg for one representation: a constant bitrate, kept by filler. */
+function representation(bps, at, segment) {
+  return [
+    "-map", `[v${at}]`, `-c:v:${at}`, "libx264", `-b:v:${at}`, String(bps),
+    `-minrate:v:${at}`, String(bps), `-maxrate:v:${at}`, String(bps),
+    `-bufsize:v:${at}`, String(bps), `-preset:v:${at}`, "ultrafast",
+    `-profile:v:${at}`, "baseline", `-g:v:${at}`, String(FRAMES_PER_S * segment),
+    `-x264-params:v:${at}`, "nal-hrd=cbr:force-cfr=1:scenecut=0",
+  ];
+}
+
+const { dir, seconds, segment } = options();
+if (existsSync(join(dir, "manifest.mpd"))) process.exit(0);
+// Whoever is interrupted leaves no half of a video.
+const part = `${dir}.part`;
+rmSync(part, { recursive: true, force: true });
+mkdirSync(part, { recursive: true });
+const outputs = BITRATES_BPS.map((_, at) => `[v${at}]`).join("");
+const done = spawnSync(
+  "ffmpeg",
+  [
+    "-hide_banner", "-loglevel", "error", "-nostdin", "-y",
+    "-f", "lavfi", "-i", `testsrc2=size=256x144:rate=${FRAMES_PER_S}:duration=${seconds}`,
+    "-filter_complex", `[0:v]format=yuv420p,split=${BITRATES_BPS.length}${outputs}`,
+    ...BITRATES_BPS.flatMap((bps, at) => representation(bps, at, segment)),
+    "-f", "dash", "-seg_duration", String(segment), "-use_timeline", "0", "-use_template", "1",
+    "-adaptation_sets", "id=0,streams=v",
+    "-init_seg_name", "init-$RepresentationID$.mp4",
+    "-media_seg_name", "segment-$RepresentationID$-$Number$.m4s",
+    join(part, "manifest.mpd"),
+  ],
+  { stdio: ["ignore", "inherit", "inherit"] },
+);
+if (done.error?.code === "ENOENT") fail("needs ffmpeg with libx264, and there is none (apt-get install ffmpeg)");
+if (done.error) fail(`ffmpeg: ${done.error.message}`);
+if (done.status !== 0) fail(`ffmpeg ended with status ${done.status ?? done.signal}`);
+rmSync(dir, { recursive: true, force: true });
+renameSync(part, dir);
