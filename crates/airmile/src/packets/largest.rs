@@ -62,6 +62,7 @@ impl JsonSchema for FlowEntry {
 /// Keeps the flows with the most payload, of two the earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Largest {
+    #[allow(clippy::vec_box, reason = "they come in boxes, and are large to move")]
     rows: Vec<Box<FlowRow>>,
     /// Payload of the smallest flow that may still be among them.
     least: u64,

@@ -56,6 +56,9 @@ fn link(seed: u64, variation: f64, duration_ms: u64) -> Result<LinkTrace> {
     LinkTrace::parse(&lines).map_err(cannot)
 }
 
+/// A TTI of LTE, which the scenario is.
+const LTE_TTI_NS: i64 = 1_000_000;
+
 /// Bytes that reached the phone over what could have, in percent.
 fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
     let seen = watch(scenario, &StudyOptions::default())?;
@@ -69,8 +72,7 @@ fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
         .map(|(_, bytes)| u64::from(*bytes))
         .sum();
     // The trace runs from the run's start, not from TTI 0.
-    let outcome = &seen.outcome;
-    let run_ns = outcome.epoch_ns + outcome.first_tti.0 * outcome.slot_ns;
+    let run_ns = scenario.epoch_ns + i64::from(scenario.first_tti) * LTE_TTI_NS;
     let [first_ms, last_ms] = [settled_ns, end_ns].map(|at_ns| (at_ns - run_ns) / 1_000_000);
     let offered: u64 = (first_ms..last_ms).map(|ms| u64::from(trace.bytes_at(ms))).sum();
     Ok(100.0 * bytes as f64 / offered as f64)
