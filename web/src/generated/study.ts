@@ -378,6 +378,11 @@ export interface Quality {
    */
   copies: number;
   /**
+   * Connections that begin in an earlier capture, too, where several were given.
+   * Where most do, they are views of the same traffic, and not studied as one.
+   */
+  repeated_connections: number;
+  /**
    * Packets with a time before that of the packet before.
    */
   steps_back: number;
