@@ -191,10 +191,8 @@ impl Flow {
             let kind = self.ends[1 - sender].stream.acknowledge(now, tcp, bare, window);
             self.acknowledged(now, tcp, 1 - sender, kind, options, rows);
         }
-        if tcp.flags.has(TcpFlags::FIN) {
-            if self.closing == Closing::Open {
-                self.closing = Closing::Fin;
-            }
+        if tcp.flags.has(TcpFlags::FIN) && self.closing == Closing::Open {
+            self.closing = Closing::Fin;
         }
         seen
     }
