@@ -2,6 +2,7 @@
 //! passed, which again, which are in flight, and how long ACKs took.
 
 mod again;
+mod rtt;
 mod sack;
 
 use std::collections::VecDeque;
@@ -11,6 +12,7 @@ use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 use super::opt64::Opt64;
 use super::ranges::Ranges;
 use super::rto::RtoEstimator;
+use rtt::RttTotals;
 
 /// Segments remembered until they are acknowledged. With 1448 bytes each that
 /// is 23 MB in flight (chosen here).
@@ -148,42 +150,6 @@ struct Lost {
     holes: Vec<Hole>,
     sacked: Ranges,
     d_sack: Option<(i64, i64)>,
-}
-
-/// RTTs of a direction.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RttTotals {
-    pub(super) n: u64,
-    pub(super) min: i64,
-    pub(super) sum: i64,
-    pub(super) max: i64,
-    last: i64,
-}
-
-impl RttTotals {
-    /// Adds an RTT.
-    pub(super) fn push(&mut self, rtt: i64) {
-        self.min = if self.n == 0 { rtt } else { self.min.min(rtt) };
-        self.max = self.max.max(rtt);
-        self.sum += rtt;
-        self.last = rtt;
-        self.n += 1;
-    }
-
-    /// The latest.
-    pub(super) fn last(&self) -> Option<i64> {
-        (self.n > 0).then_some(self.last)
-    }
-
-    /// Their mean.
-    pub(super) fn mean(&self) -> Option<i64> {
-        self.sum.checked_div(i64::try_from(self.n).unwrap_or(i64::MAX))
-    }
-
-    /// The least of them.
-    pub(super) fn least(&self) -> Option<i64> {
-        (self.n > 0).then_some(self.min)
-    }
 }
 
 /// The data of one sender.

@@ -203,7 +203,12 @@ fn analyse(
             }
             let (from, to) = carried.payload;
             let payload = round.bytes.get(from..to).unwrap_or_default();
-            shard.push(carried.route, &carried.packet.with_payload(payload));
+            if payload.is_empty() {
+                // Captures of headers alone: no packet is copied for its payload.
+                shard.push(carried.route, &carried.packet);
+            } else {
+                shard.push(carried.route, &carried.packet.with_payload(payload));
+            }
             if shard.has_found() {
                 found.extend(shard.drain().map(|finding| (carried.step, finding)));
             }
