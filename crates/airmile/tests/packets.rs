@@ -79,7 +79,7 @@ fn later(seconds: u32, other: bool) -> Vec<u8> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let (time, length) = (word(at) + seconds, word(at + 8));
         bytes[at..at + 4].copy_from_slice(&time.to_le_bytes());
-    
+
         bytes[at + 16 + 5] ^= u8::from(other);
         at += 16 + length as usize;
     }
