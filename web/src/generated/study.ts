@@ -203,7 +203,13 @@ export interface PacketReport {
     [k: string]: [unknown, unknown][];
   };
   /**
-   * From which rate of sending a window shows the bandwidth, in bit/s; null: `auto`.
+   * `given`: windows with at least this rate of sending show the bandwidth;
+   * `auto`: those whose segments waited in a queue.
+   */
+  send_rate_by: string;
+  /**
+   * From which rate of sending windows show the bandwidth, in bit/s; with `auto`,
+   * what 95 % of those windows were sent at or above. Null: no such window.
    */
   send_rate_bar_bps?: number | null;
   /**
@@ -372,6 +378,11 @@ export interface Quality {
    */
   copies: number;
   /**
+   * Connections that begin in an earlier capture, too, where several were given.
+   * Where most do, they are views of the same traffic, and not studied as one.
+   */
+  repeated_connections: number;
+  /**
    * Packets with a time before that of the packet before.
    */
   steps_back: number;
@@ -419,6 +430,11 @@ export interface Quality {
    * Flows whose client was told by the ports or by the first packet alone.
    */
   client_guessed: number;
+  /**
+   * Large flows that used more than the estimate of what was available, counted
+   * as having used all of it: the windows were of a worse time than the rest.
+   */
+  use_above_available: number;
 }
 /**
  * Counts of flows and bytes of a protocol or port.
@@ -814,6 +830,10 @@ export interface FlowEntry {
    * Mean of the available downlink bandwidth in bit/s (paper 6.1, equation 2).
    */
   available_bps: number | null;
+  /**
+   * How many windows that is the mean of.
+   */
+  available_samples: number;
   /**
    * Mean of the available uplink bandwidth in bit/s.
    */
