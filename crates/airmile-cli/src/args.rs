@@ -353,7 +353,7 @@ pub struct PacketsArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "files")]
     pub interface: Option<String>,
     /// Capture for so many seconds
-    #[arg(long, value_name = "S", requires = "interface", value_parser = duration)]
+    #[arg(long, value_name = "S", requires = "interface", conflicts_with = "files", value_parser = duration)]
     pub duration: Option<Duration>,
     /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
     #[arg(short, long, value_name = "DIR")]

@@ -135,7 +135,8 @@ fn what_is_wrong_is_told() {
     for (args, code, words) in [
         (&["--interface", "none0"][..], 3, "none0: there is no such interface; there are "),
         (&["--interface", "lo", "x.pcap"], 2, "cannot be used with"),
-        (&["--duration", "5", "x.pcap"], 2, "--interface"),
+        (&["--duration", "5", "x.pcap"], 2, "cannot be used with"),
+        (&["--duration", "5"], 2, "--interface"),
         (&["--interface", "lo", "--duration", "0"], 2, "give seconds above 0"),
         (&[], 2, "FILE"),
     ] {

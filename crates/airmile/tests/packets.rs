@@ -197,11 +197,12 @@ fn a_fragmented_datagram_counts_whole() {
 /// one without its end, and captures of others.
 #[test]
 fn any_number_of_threads_finds_the_same() {
-    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture");
     let shared = std::env::var_os("AIRMILE_SHARED").map_or("../../../shared".into(), PathBuf::from);
     let captures = shared.join("data/pcap");
     let dir = tempfile::tempdir().unwrap();
-    let mut files = vec![sample(), corpus.join("http.pcap")];
+    let again = dir.path().join("again.pcap");
+    fs::write(&again, later(100, true)).unwrap();
+    let mut files = vec![sample(), again];
     for (n, part) in [&FRAGMENTS[..2], &FRAGMENTS[2..], &FRAGMENTS[..2]].into_iter().enumerate() {
         let path = dir.path().join(format!("fragments-{n}.pcap"));
         fs::write(&path, fragments(part)).unwrap();

@@ -457,13 +457,8 @@ impl Flow {
                     if receiver == 0 { user.together.flows_at(window.middle_ns()) } else { 1 };
                 place = (user.number, flows);
                 if flows > 1 {
-                    let number = user.number;
-                    rows.extend(user.together.push(
-                        number,
-                        &window,
-                        tick_ns,
-                        options.send_rate_bar,
-                    ));
+                    let (numbers, bar) = ((user.number, self.number), options.send_rate_bar);
+                    rows.extend(user.together.push(numbers, &window, tick_ns, bar));
                 }
             }
             if window.enough {

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::flow::{BandwidthSample, PacketRow};
+use smallvec::SmallVec;
 
 use super::bandwidth::{BIN_NS, SendRateBar, Window};
 
@@ -24,9 +25,10 @@ pub(super) struct Together {
     bins: BTreeMap<i64, Sum>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Sum {
-    flows: u32,
+    /// Their numbers: windows of one flow may have their middles in one bin.
+    flows: SmallVec<[u64; 4]>,
     bytes: u64,
     r_snd_bps: f64,
     r_rcv_bps: f64,
@@ -53,16 +55,20 @@ impl Together {
         found.filter(|(other, _)| *other == second).map_or(1, |(_, flows)| *flows)
     }
 
-    /// Takes a window of a flow with company. May give the row of an earlier bin.
+    /// Takes a window of a flow with company, of each flow the first of a bin. May
+    /// give the row of an earlier bin.
     pub(super) fn push(
         &mut self,
-        user: u64,
+        (user, flow): (u64, u64),
         window: &Window,
         tick_ns: f64,
         bar: SendRateBar,
     ) -> Option<PacketRow> {
         let sum = self.bins.entry(window.middle_ns().div_euclid(BIN_NS)).or_default();
-        sum.flows += 1;
+        if sum.flows.contains(&flow) {
+            return None;
+        }
+        sum.flows.push(flow);
         sum.bytes += window.bytes.unsigned_abs();
         sum.r_snd_bps += window.r_snd_bps;
         sum.r_rcv_bps += window.r_rcv_bps(tick_ns);
@@ -83,7 +89,8 @@ impl Together {
     /// sending of all of them shows the bandwidth.
     fn row(&self, user: u64, bin: i64, sum: &Sum, bar: SendRateBar) -> Option<PacketRow> {
         let time_ns = bin * BIN_NS + BIN_NS / 2;
-        let all = sum.flows >= 2 && sum.flows >= self.flows_at(time_ns);
+        let flows = sum.flows.len() as u32;
+        let all = flows >= 2 && flows >= self.flows_at(time_ns);
         let enough = match bar {
             SendRateBar::Fixed(least) => sum.r_snd_bps >= least,
             SendRateBar::Auto => true,
@@ -91,7 +98,7 @@ impl Together {
         (all && enough).then_some(PacketRow::Bandwidth(BandwidthSample {
             flow: None,
             user,
-            flows: sum.flows,
+            flows,
             time_ns,
             dir: "dl",
             window_ns: BIN_NS,
@@ -115,20 +122,20 @@ mod tests {
         Window { from_ns, to_ns: from_ns + BIN_NS, ticks: 250, bytes, r_snd_bps, enough: false }
     }
 
-    /// Windows by bin and bytes, sent at 20 Mbit/s each, and the rows: time in ms,
+    /// Windows by bin, flow and bytes, sent at 20 Mbit/s each, and the rows: time in ms,
     /// flows, Mbit/s.
     #[track_caller]
     fn check(
         company: &[(i64, u32)],
-        windows: &[(i64, i64)],
+        windows: &[(i64, u64, i64)],
         bar: SendRateBar,
         expected: &[(i64, u32, f64)],
     ) {
         let mut together = Together::default();
         company.iter().for_each(|&(second, flows)| together.company(second, flows));
         let mut rows = Vec::new();
-        for &(bin, bytes) in windows {
-            rows.extend(together.push(0, &window(bin, bytes, 20e6), 1e6, bar));
+        for &(bin, flow, bytes) in windows {
+            rows.extend(together.push((0, flow), &window(bin, bytes, 20e6), 1e6, bar));
         }
         together.finish(0, bar, &mut rows);
         let got: Vec<_> = rows
@@ -146,12 +153,14 @@ mod tests {
     #[test]
     fn windows_of_one_bin_are_summed() {
         // 125,000 bytes in 250 ms are 4 Mbit/s, 62,500 are 2.
-        let windows = [(4, 125_000), (5, 125_000), (4, 62_500), (6, 125_000)];
+        let windows = [(4, 7, 125_000), (5, 7, 125_000), (4, 8, 62_500), (6, 7, 125_000)];
         let auto = SendRateBar::Auto;
         check(&[(1, 2)], &windows, auto, &[(1125, 2, 6.0)]);
         // A third flow received, and its window is missing.
         check(&[(1, 3)], &windows, auto, &[]);
         check(&[(0, 3), (1, 2), (2, 3)], &windows, auto, &[(1125, 2, 6.0)]);
+        // Two windows of one flow are not two flows'.
+        check(&[(1, 2)], &[(4, 7, 125_000), (4, 7, 62_500)], auto, &[]);
         // 20 Mbit/s each: together over 30, and not over 50.
         check(&[(1, 2)], &windows, SendRateBar::Fixed(30e6), &[(1125, 2, 6.0)]);
         check(&[(1, 2)], &windows, SendRateBar::Fixed(50e6), &[]);
@@ -266,11 +275,12 @@ mod tests {
 
     #[test]
     fn memory_has_a_limit() {
-        let windows: Vec<_> = (0..4_000).flat_map(|bin| [(bin, 125_000), (bin, 125_000)]).collect();
+        let windows: Vec<(i64, u64)> = (0..4_000).flat_map(|bin| [(bin, 7), (bin, 8)]).collect();
         let mut together = Together::default();
         (0..1_000).for_each(|second| together.company(second, 2));
-        let early = windows.iter().filter_map(|&(bin, bytes)| {
-            let row = together.push(0, &window(bin, bytes, 20e6), 1e6, SendRateBar::Auto);
+        let early = windows.iter().filter_map(|&(bin, flow)| {
+            let window = window(bin, 125_000, 20e6);
+            let row = together.push((0, flow), &window, 1e6, SendRateBar::Auto);
             assert!(together.bins.len() <= MOST_BINS);
             row
         });

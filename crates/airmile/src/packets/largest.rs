@@ -13,7 +13,7 @@ const MOST_FLOWS: usize = 100;
 
 /// A row of the table `flows` in a document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FlowEntry(Box<FlowRow>);
+pub struct FlowEntry(FlowRow);
 
 impl Serialize for FlowEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -62,8 +62,7 @@ impl JsonSchema for FlowEntry {
 /// Keeps the flows with the most payload, of two the earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Largest {
-    #[allow(clippy::vec_box, reason = "they come in boxes, and are large to move")]
-    rows: Vec<Box<FlowRow>>,
+    rows: Vec<FlowRow>,
     /// Payload of the smallest flow that may still be among them.
     least: u64,
     n: u64,
@@ -73,7 +72,7 @@ impl Largest {
     pub(super) fn push(&mut self, row: &FlowRow) {
         self.n += 1;
         if self.rows.len() < MOST_FLOWS || payload(row) > self.least {
-            self.rows.push(Box::new(row.clone()));
+            self.rows.push(row.clone());
         }
         if self.rows.len() >= 2 * MOST_FLOWS {
             self.cut();
@@ -83,7 +82,7 @@ impl Largest {
     fn cut(&mut self) {
         self.rows.sort_by_key(|row| (Reverse(payload(row)), row.flow));
         self.rows.truncate(MOST_FLOWS);
-        self.least = self.rows.last().map_or(0, |row| payload(row));
+        self.least = self.rows.last().map_or(0, payload);
     }
 
     /// The flows in their order, and how many others there are.
