@@ -113,6 +113,8 @@ impl RealHosts {
         for port in &job.ports {
             command.args(["--serve-port", &port.to_string()]);
         }
+        // What programs leave there when they are killed goes with the run.
+        command.env("TMPDIR", run.path());
         if let Some(player) = player() {
             command.env("AIRMILE_PLAYER", player);
         }

@@ -32,7 +32,8 @@ fn packets(path: &Path) -> (usize, bool) {
 #[test]
 fn a_directory_is_diagnosed_as_it_was_made() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, expected) in [("busy-file", Verdict::Radio), ("wireline-limited", Verdict::NotRadio)]
+    for (name, expected) in
+        [("busy-file", Verdict::RadioContention), ("wireline-limited", Verdict::Wireline)]
     {
         let out = dir.path().join(name);
         let run = run_scenario(name, None, &out).unwrap();
@@ -156,7 +157,7 @@ fn what_had_not_ended_is_told_and_judged_so_far() {
     assert!(table.lines().nth(1).unwrap().ends_with(",dl,true"), "{table}");
     let inputs = Inputs { files: vec![out], ..Inputs::default() };
     let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
-    assert_eq!(found.session.verdict, Verdict::Radio);
+    assert_eq!(found.session.verdict, Verdict::RadioSignal);
     let told = serde_json::to_string(&found).unwrap();
     assert!(told.contains("it had not ended"), "{told}");
 }

@@ -24,9 +24,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const SCENARIO: &str = include_str!("../../../experiments/clocks.toml");
 
-/// Queues at the base station, so deep that nothing is lost and so shallow that
-/// much is, and controllers. Reno leaves nothing open; CUBIC's way out of slow
-/// start is the kernel's own (an arm added after a first, short run had only it).
+/// Queues at the base station, deep as in the papers and shallow, and controllers.
+/// Reno leaves nothing open; CUBIC's way out of slow start is the kernel's own (the
+/// arms were chosen anew after a first, short run that had CUBIC alone).
 const ARMS: [Arm; 3] = [
     Arm {
         name: "Reno, deep queue",
