@@ -50,7 +50,7 @@ pub(crate) struct Wire {
 /// Inputs without captures, and the captures.
 ///
 /// # Errors
-/// A file or directory cannot be read.
+/// A file or directory cannot be read; there are captures alone.
 pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
     let mut captures = Vec::new();
     let mut rest = Inputs { files: Vec::new(), ..inputs.clone() };
@@ -64,7 +64,14 @@ pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
             rest.files.push(path.clone());
         }
     }
-    Ok((rest, captures))
+    // Where data waited is told by the radio's records alone.
+    match captures.first() {
+        Some(path) if rest.files.is_empty() => {
+            let what = format!("is {}", Foreign::Pcap.advice());
+            Err(Error::Unusable { path: path.clone(), what })
+        }
+        _ => Ok((rest, captures)),
+    }
 }
 
 fn captures_in(dir: &std::path::Path) -> Result<Vec<PathBuf>> {
