@@ -18,7 +18,8 @@ const FLAGS = [
   "--autoplay-policy=no-user-gesture-required",
   "--disable-background-timer-throttling",
   "--disable-renderer-backgrounding",
-  // Nothing of its own goes over the link.
+  // Nothing of its own goes over the link, and the machine's proxies are not there.
+  "--no-proxy-server",
   "--no-first-run",
   "--no-default-browser-check",
   "--disable-background-networking",

@@ -5,8 +5,8 @@
 // Its pictures are small and its bytes mostly filler: what is tested is the way
 // of the bytes, and a phone without a video decoder must show it on time.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 const BITRATES_BPS = [
@@ -39,7 +39,7 @@ function options() {
     }
     const [seconds, segment] = [Number(values.seconds), Number(values.segment)];
     if (positionals.length !== 1 || !(seconds > 0) || !(segment > 0)) fail(USAGE);
-    return { dir: positionals[0], seconds, segment };
+    return { dir: resolve(positionals[0]), seconds, segment };
   } catch (error) {
     return fail(`${error.message}\n${USAGE}`);
   }
@@ -58,10 +58,14 @@ function representation(bps, at, segment) {
 
 const { dir, seconds, segment } = options();
 if (existsSync(join(dir, "manifest.mpd"))) process.exit(0);
+if (existsSync(dir) && readdirSync(dir).length > 0) fail(`${dir} is not empty, and holds no video: name another`);
 // Whoever is interrupted leaves no half of a video.
-const part = `${dir}.part`;
-rmSync(part, { recursive: true, force: true });
-mkdirSync(part, { recursive: true });
+mkdirSync(dirname(dir), { recursive: true });
+const part = mkdtempSync(`${dir}.part-`);
+const failed = (why) => {
+  rmSync(part, { recursive: true, force: true });
+  fail(why);
+};
 const outputs = BITRATES_BPS.map((_, at) => `[v${at}]`).join("");
 const done = spawnSync(
   "ffmpeg",
@@ -78,8 +82,9 @@ const done = spawnSync(
   ],
   { stdio: ["ignore", "inherit", "inherit"] },
 );
-if (done.error?.code === "ENOENT") fail("needs ffmpeg with libx264, and there is none (apt-get install ffmpeg)");
-if (done.error) fail(`ffmpeg: ${done.error.message}`);
-if (done.status !== 0) fail(`ffmpeg ended with status ${done.status ?? done.signal}`);
-rmSync(dir, { recursive: true, force: true });
+if (done.error?.code === "ENOENT") failed("needs ffmpeg with libx264, and there is none (apt-get install ffmpeg)");
+if (done.error) failed(`ffmpeg: ${done.error.message}`);
+if (done.status !== 0) failed(`ffmpeg ended with status ${done.status ?? done.signal}`);
+chmodSync(part, 0o755);
+// An empty directory is replaced.
 renameSync(part, dir);

@@ -119,9 +119,14 @@ impl InterfaceCapture {
         setsockopt(&socket, sockopt::RxqOvfl, &1).map_err(failed("SO_RXQ_OVFL"))?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, stop.clone()).map_err(|source| {
-                InterfaceError::System { name: name.to_owned(), what: "signal", source }
-            })?;
+            // The second one ends the process: it may be writing for long.
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())
+                .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+                .map_err(|source| InterfaceError::System {
+                    name: name.to_owned(),
+                    what: "signal",
+                    source,
+                })?;
         }
         Ok(Self {
             socket,

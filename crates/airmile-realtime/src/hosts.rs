@@ -150,9 +150,14 @@ impl Hosts for RealHosts {
         let dir = run.path().join("run");
         let path = dir.join("manifest.json");
         let text = fs::read(&path).map_err(|e| cannot("a run left no manifest", e))?;
-        let lateness = serde_json::from_slice::<serde_json::Value>(&text)
-            .and_then(|manifest| serde_json::from_value(manifest["clock"]["lateness"].clone()))
-            .map_err(|e| cannot("a run's manifest cannot be read", e))?;
+        let unreadable = |e| cannot("a run's manifest cannot be read", e);
+        let manifest: serde_json::Value = serde_json::from_slice(&text).map_err(unreadable)?;
+        let clock = &manifest["clock"];
+        // The status of lateness may be the script's own.
+        if clock["exit_status"] != 0 {
+            return Err(cannot("the script of a run failed", last_lines(&done)));
+        }
+        let lateness = serde_json::from_value(clock["lateness"].clone()).map_err(unreadable)?;
         read(&dir)?;
         Ok(lateness)
     }
@@ -162,13 +167,15 @@ fn cannot(what: &str, why: impl std::fmt::Display) -> Error {
     Error::Option(format!("an experiment cannot be run: {what}: {why}"))
 }
 
-/// The player's program: what the environment names, one in the path, or the
-/// clone's.
+/// The player's program: what the environment names, one in the path, or that of
+/// the clone in which this command was built; never one of the current directory.
 fn player() -> Option<PathBuf> {
     let named = std::env::var_os("AIRMILE_PLAYER").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|dir| dir.join("airmile-player"));
-    let all = named.into_iter().chain(in_path).chain([PathBuf::from(PLAYER)]);
+    let here = std::env::current_exe().unwrap_or_default();
+    let in_clone = here.ancestors().skip(1).map(|dir| dir.join(PLAYER));
+    let all = named.into_iter().chain(in_path).chain(in_clone);
     let mut there = all.filter(|program| program.is_file());
     there.next().and_then(|program| std::path::absolute(program).ok())
 }

@@ -8,8 +8,8 @@ const BIN_NS: i64 = 100_000_000;
 /// (chosen here: 160 kbit/s over half a second, above what requests take), up to
 /// [`LINGER_BINS`] before: that long it may stay in the phone's queue.
 const BUSY_BYTES: u64 = 10_000;
-const BUSY_BINS: usize = 5;
-const LINGER_BINS: usize = 30;
+const BUSY_BINS: i64 = 5;
+const LINGER_BINS: i64 = 30;
 
 /// A span of the phone's time, and what it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,17 @@ impl Waits {
         self
     }
 
+    /// Goes on with what came later; `false` where it did not.
+    pub fn append(&mut self, other: &Self) -> bool {
+        let end = self.spans.last().map(|span| span.to_ns);
+        let later =
+            other.spans.first().is_none_or(|span| end.is_none_or(|end| span.from_ns >= end));
+        if later {
+            self.spans.extend_from_slice(&other.spans);
+        }
+        later
+    }
+
     /// The spans in order, without overlaps.
     #[must_use]
     pub fn spans(&self) -> &[Wait] {
@@ -87,40 +98,50 @@ impl Waits {
     }
 }
 
-/// When the phone itself sent payload.
+/// Bytes by time, in bins of a tenth of a second; those without are left out.
 #[derive(Debug, Clone, Default)]
-pub struct UplinkUse {
-    origin: i64,
-    bins: Vec<u64>,
+pub struct ByteBins {
+    bins: Vec<(i64, u64)>,
 }
 
-impl UplinkUse {
-    /// Takes payload of the phone, in order of time.
+impl ByteBins {
+    /// Takes bytes, in order of time.
     pub fn add(&mut self, at_ns: i64, bytes: u64) {
-        if self.bins.is_empty() {
-            self.origin = at_ns.div_euclid(BIN_NS);
-        }
-        let Ok(bin) = usize::try_from(at_ns.div_euclid(BIN_NS) - self.origin) else { return };
-        // A clock that jumps by days must not fill the memory.
-        if bin >= self.bins.len() + (1 << 24) {
-            return;
-        }
-        if bin >= self.bins.len() {
-            self.bins.resize(bin + 1, 0);
-        }
-        if let Some(sum) = self.bins.get_mut(bin) {
-            *sum += bytes;
+        let bin = at_ns.div_euclid(BIN_NS);
+        match self.bins.last_mut() {
+            _ if bytes == 0 => {}
+            Some((last, sum)) if *last >= bin => *sum += bytes,
+            _ => self.bins.push((bin, bytes)),
         }
     }
 
-    /// Whether an upload was under way in a span or shortly before it.
+    /// Goes on with what came later.
+    pub fn append(&mut self, other: &Self) {
+        self.bins.extend_from_slice(&other.bins);
+    }
+
+    /// Bytes of the bins that a span touches.
+    #[must_use]
+    pub fn within(&self, from_ns: i64, to_ns: i64) -> u64 {
+        let (from, to) = (from_ns.div_euclid(BIN_NS), to_ns.div_euclid(BIN_NS));
+        let first = self.bins.partition_point(|(bin, _)| *bin < from);
+        let seen = self.bins.iter().skip(first).take_while(|(bin, _)| *bin <= to);
+        seen.map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Of a phone's own payload: whether an upload was under way in a span or shortly before it.
     #[must_use]
     pub fn is_busy(&self, from_ns: i64, to_ns: i64) -> bool {
-        let bin = |ns: i64| usize::try_from(ns.div_euclid(BIN_NS) - self.origin).ok();
-        let Some(to) = bin(to_ns) else { return false };
-        let from = bin(from_ns).unwrap_or(0).saturating_sub(LINGER_BINS);
-        let to = to.saturating_add(1).min(self.bins.len());
-        let seen = self.bins.get(from..to).unwrap_or_default();
-        seen.windows(BUSY_BINS.min(seen.len()).max(1)).any(|w| w.iter().sum::<u64>() >= BUSY_BYTES)
+        let (from, to) = (from_ns.div_euclid(BIN_NS) - LINGER_BINS, to_ns.div_euclid(BIN_NS));
+        let first = self.bins.partition_point(|(bin, _)| *bin < from);
+        let seen = self.bins.get(first..).unwrap_or_default();
+        let seen = seen.get(..seen.partition_point(|(bin, _)| *bin <= to)).unwrap_or_default();
+        (0..seen.len()).any(|at| {
+            let window = seen.get(at..).unwrap_or_default();
+            let until = window.first().map_or(0, |(bin, _)| bin + BUSY_BINS);
+            let sum: u64 =
+                window.iter().take_while(|(bin, _)| *bin < until).map(|(_, bytes)| bytes).sum();
+            sum >= BUSY_BYTES
+        })
     }
 }

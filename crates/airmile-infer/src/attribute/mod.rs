@@ -17,6 +17,6 @@ mod story;
 mod tests;
 mod window;
 
-pub use merge::{UplinkUse, Wait, Waits};
+pub use merge::{ByteBins, Wait, Waits};
 pub use split::{Attribution, Radio, RadioSpan, Shares};
 pub use story::{Held, Reason, SenderStory};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_model::Cause;
 
-use super::merge::{UplinkUse, Wait, Waits};
+use super::merge::{ByteBins, Wait, Waits};
 use super::story::Reason;
 
 /// What the radio's records say of a transfer's time; spans are in order and
@@ -53,14 +53,14 @@ impl Shares {
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
     waits: Waits,
-    uplink: UplinkUse,
+    uplink: ByteBins,
     at_server: bool,
 }
 
 impl Attribution {
     /// Of packets as they passed at the phone, or as if they had.
     #[must_use]
-    pub const fn new(waits: Waits, uplink: UplinkUse) -> Self {
+    pub const fn new(waits: Waits, uplink: ByteBins) -> Self {
         Self { waits, uplink, at_server: false }
     }
 
@@ -119,7 +119,7 @@ impl Attribution {
 
 /// A transfer that is being split.
 struct Split<'a> {
-    uplink: &'a UplinkUse,
+    uplink: &'a ByteBins,
     radio: Option<Radio<'a>>,
     first_byte_ns: i64,
     at_server: bool,
@@ -149,8 +149,10 @@ impl Split<'_> {
 
     /// A part without the downlink: what is behind the phone's own upload first.
     fn rest(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
-        let uploads = reason.may_be_upload() && self.uplink.is_busy(from_ns, to_ns);
-        let radio = self.radio.filter(|_| uploads).unwrap_or_default();
+        let sends = reason.may_be_upload() && self.uplink.is_busy(from_ns, to_ns);
+        let radio = self.radio.filter(|_| sends).unwrap_or_default();
+        // Where the phone's own log tells its queue, bytes alone tell no more.
+        let uploads = sends && radio.uplink.is_empty();
         let mut at = from_ns;
         for span in touching(radio.uplink, from_ns, to_ns).filter(|span| span.is_long()) {
             let (start, end) = (span.from_ns.max(at), span.to_ns.min(to_ns));
@@ -190,7 +192,7 @@ impl RadioSpan {
 impl Reason {
     /// What a long queue of the phone's own can be behind.
     const fn may_be_upload(self) -> bool {
-        !matches!(self, Self::Unasked | Self::AfterLast)
+        !matches!(self, Self::Unasked | Self::Untold | Self::AfterLast)
     }
 }
 
@@ -200,14 +202,12 @@ const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bo
         Reason::Queue | Reason::Thinking if uploads => Cause::UplinkQueue,
         Reason::Queue if radio_seen => Cause::Wireline,
         // The queue may be the radio's, which nobody saw.
-        Reason::Queue | Reason::AfterLast => Cause::Unknown,
-        Reason::Handshake => Cause::Setup,
-        Reason::Request | Reason::Unasked if before_first => Cause::Setup,
-        Reason::Request
-        | Reason::Unasked
-        | Reason::Thinking
-        | Reason::NothingToSend
-        | Reason::Pacing => Cause::SenderLimited,
+        Reason::Queue | Reason::Untold | Reason::AfterLast => Cause::Unknown,
+        Reason::Handshake | Reason::Request => Cause::Setup,
+        Reason::Unasked if before_first => Cause::Setup,
+        Reason::Unasked | Reason::Thinking | Reason::NothingToSend | Reason::Pacing => {
+            Cause::SenderLimited
+        }
         Reason::FirstSlowStart => Cause::FirstSlowStart,
         Reason::SlowStartRestart => Cause::SlowStartRestart,
         Reason::UndesiredSlowStart => Cause::UndesiredSlowStart,

@@ -17,6 +17,9 @@ const SLACK_NS: i64 = 20_000_000;
 /// After so long without anything in flight a sender may start again: the least
 /// RTO of Linux (RFC 6298 asks for 1 s).
 const MIN_RTO_NS: i64 = 200_000_000;
+/// Less payload of the client is no request: HTTP/2's window updates (RFC 9113, 6.9)
+/// take 35 to 57 bytes in TLS (chosen here).
+const MIN_REQUEST_BYTES: u64 = 60;
 /// Duplicate ACKs that make a loss known (RFC 5681, 3.2).
 const MANY_DUP_ACKS: u32 = 3;
 
@@ -47,6 +50,9 @@ pub enum Reason {
     Pacing,
     /// A queue on the round trip.
     Queue,
+    /// Something that cannot be told: the capture began in the middle of the
+    /// connection, and shows no round trip.
+    Untold,
     /// The end of the transfer, after its last byte.
     AfterLast,
 }
@@ -72,8 +78,9 @@ struct Heard {
 }
 
 /// Follows the server's side of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SenderStory {
+    latest_ns: i64,
     begun_ns: Option<i64>,
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
@@ -89,6 +96,8 @@ pub struct SenderStory {
     last_data_ns: Option<i64>,
     /// First and last payload of the client since the last data.
     request_ns: Option<(i64, i64)>,
+    acked: i64,
+    /// Duplicate ACKs since the last one that advanced.
     dup_acks: u32,
     rounds: WindowRounds,
     mss: i64,
@@ -98,11 +107,37 @@ pub struct SenderStory {
     restarts_ns: Vec<i64>,
 }
 
+impl Default for SenderStory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl SenderStory {
     /// A connection without packets yet.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            latest_ns: i64::MIN,
+            begun_ns: None,
+            syn_ns: None,
+            syn_ack_ns: None,
+            base_up_ns: None,
+            base_down_ns: None,
+            last_down_ns: 0,
+            on_their_way: VecDeque::new(),
+            last_heard: None,
+            sent: VecDeque::new(),
+            next: 0,
+            last_data_ns: None,
+            request_ns: None,
+            acked: 0,
+            dup_acks: 0,
+            rounds: WindowRounds::default(),
+            mss: 0,
+            window_full: false,
+            restarts_ns: Vec::new(),
+        }
     }
 
     /// From the monitor to the server and back, at least, in nanoseconds.
@@ -126,31 +161,36 @@ impl SenderStory {
     /// Takes the next packet; what its sender waited for goes to `out`, in order
     /// and up to the packet.
     pub fn push(&mut self, packet: &TracedPacket, out: &mut Vec<Held>) {
+        // A clock that was set back stands still until its own time comes.
+        self.latest_ns = self.latest_ns.max(packet.at_ns);
+        let packet = TracedPacket { at_ns: self.latest_ns, ..*packet };
         self.begun_ns.get_or_insert(packet.at_ns);
         if packet.dir == "ul" {
-            self.of_client(packet);
+            self.of_client(&packet);
         } else {
-            self.of_server(packet, out);
+            self.of_server(&packet, out);
         }
     }
 
     fn of_client(&mut self, packet: &TracedPacket) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
-            // A SYN that is sent again is answered once: the last counts.
-            self.syn_ns = Some(now);
+            // Of a SYN that is sent again it is not known which was answered.
+            self.syn_ns = if self.begun_ns == Some(now) { Some(now) } else { None };
             return;
         }
         let Some(ack) = packet.ack else { return };
         if let Some(at) = self.syn_ack_ns.take() {
             self.down(now - at);
         }
-        if packet.new_bytes > 0 {
+        if packet.new_bytes >= MIN_REQUEST_BYTES {
             let first = self.request_ns.map_or(now, |(first, _)| first);
             self.request_ns = Some((first, now));
         }
         if ack.duplicate {
             self.dup_acks += 1;
+        } else if ack.offset_bytes > self.acked {
+            (self.acked, self.dup_acks) = (ack.offset_bytes, 0);
         }
         let mut rtt = None;
         while let Some(&(end, at)) = self.sent.front()
@@ -181,10 +221,12 @@ impl SenderStory {
     fn of_server(&mut self, packet: &TracedPacket, out: &mut Vec<Held>) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
-            if let Some(syn) = self.syn_ns {
+            if let Some(syn) = self.syn_ns.take() {
                 self.base_up_ns = Some(now - syn);
+                self.syn_ack_ns = Some(now);
+                // A capture that has the SYN has the connection's start.
+                self.rounds.begins();
             }
-            self.syn_ack_ns = Some(now);
             return;
         }
         if packet.payload_bytes == 0 {
@@ -260,6 +302,7 @@ impl SenderStory {
             self.rounds.resumes();
         }
         match (self.last_data_ns, asked) {
+            (Some(last), _) if self.base_up_ns.is_none() => hold(out, last, now, Reason::Untold),
             (None, asked) => self.first_answer(now, asked, out),
             (Some(last), Some(asked)) => self.answer(last, now, asked, out),
             (Some(last), None) if idle => {
@@ -273,9 +316,6 @@ impl SenderStory {
         let rwnd = heard.and_then(|h| h.rwnd).map(u64::cast_signed);
         self.window_full = rwnd.is_some_and(|rwnd| rwnd - (end - edge) < self.mss);
         self.rounds.sent(end - edge, end);
-        if edge >= self.next {
-            self.dup_acks = 0;
-        }
     }
 
     /// Released by an ACK, or by the sender's pace.
@@ -315,6 +355,9 @@ impl SenderStory {
             hold(out, last, now, self.phase_reason());
         }
         self.last_data_ns = Some(now);
+        // Whose ACK comes next is not known (Karn; RFC 6298, 3).
+        self.sent.clear();
+        self.last_down_ns = self.base_down_ns.unwrap_or(0);
     }
 
     fn passed(&mut self, now: i64, end: i64) {

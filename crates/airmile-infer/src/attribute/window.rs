@@ -14,7 +14,6 @@ const RESET_SHARE: f64 = 0.7;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Phase {
     /// The connection's own slow start.
-    #[default]
     First,
     /// The first round after idle time, and the window before it.
     AfterIdle { before: i64 },
@@ -25,6 +24,7 @@ pub(super) enum Phase {
     /// Fast recovery, up to this offset.
     Recovery { until: i64 },
     /// None of these.
+    #[default]
     Steady,
 }
 
@@ -38,11 +38,14 @@ pub(super) struct WindowRounds {
     most: i64,
     before: i64,
     flat: u8,
-    /// Whether the connection's own slow start is over.
-    has_started: bool,
 }
 
 impl WindowRounds {
+    /// The connection begins here; without this it is taken in its middle.
+    pub(super) const fn begins(&mut self) {
+        self.phase = Phase::First;
+    }
+
     /// Takes what the sender had heard before it sends: a round may be over. One
     /// that did not go on by itself (`full`) was as large as what there was to
     /// send, and tells nothing.
@@ -73,8 +76,7 @@ impl WindowRounds {
                 self.flat = 0;
                 Phase::Restart { before }
             }
-            Phase::AfterIdle { .. } if self.has_started => Phase::Steady,
-            Phase::AfterIdle { .. } => Phase::First,
+            Phase::AfterIdle { .. } => Phase::Steady,
             Phase::Restart { before } | Phase::Timeout { before, .. }
                 if flat || self.most >= before =>
             {
@@ -83,7 +85,6 @@ impl WindowRounds {
             Phase::First if flat => Phase::Steady,
             other => other,
         };
-        self.has_started |= !matches!(self.phase, Phase::First | Phase::AfterIdle { .. });
         self.before = self.most;
     }
 

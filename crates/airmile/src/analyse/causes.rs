@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_infer::attribute::{Radio, RadioSpan, Reason, Shares};
 use airmile_infer::usage::Usage;
-use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
+use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
 
 use super::diagnose::{Diagnosis, EvidenceItem, SessionVerdict, TransferDiagnosis};
 use super::radio::{Answer, RadioReport};
@@ -17,17 +17,12 @@ const CAUSE_CONFIDENCE: f64 = 0.9;
 const WORTH_TELLING: f64 = 0.05;
 
 /// Names causes in a diagnosis of downlink transfers.
-pub(super) fn name_causes(
-    diagnosis: &mut Diagnosis,
-    answer: &Answer,
-    wire: &Wire,
-    thresholds: &VerdictThresholds,
-) {
+pub(super) fn name_causes(diagnosis: &mut Diagnosis, answer: &Answer, wire: &Wire) {
     let report = &answer.report;
     let found = report.transfers.iter().zip(&report.usage);
     for (transfer, (finding, usage)) in diagnosis.transfers.iter_mut().zip(found) {
         if let Some(split) = Split::of(finding, usage, report, wire) {
-            split.explain(transfer, finding, wire, thresholds);
+            split.explain(transfer, finding, wire);
         }
     }
     if let Some(dir) = diagnosis.session.dir.filter(|dir| *dir == Direction::Dl) {
@@ -41,7 +36,6 @@ pub(super) fn name_causes(
 struct Split {
     by_cause: BTreeMap<Cause, i64>,
     shares: Shares,
-    radio_ns: i64,
     total_ns: i64,
     /// Share of the cell's PRBs that others had while data waited.
     others: Option<f64>,
@@ -62,7 +56,7 @@ impl Split {
         let spans = |dir| radio_spans(finding, dir, report, start_ns);
         let (downlink, uplink) = (spans(Direction::Dl), spans(Direction::Ul));
         let radio = Radio { downlink: &downlink, uplink: &uplink };
-        let shares = wire.split(start_ns, end_ns, radio);
+        let shares = wire.split(start_ns, end_ns, radio)?;
         let total_ns = (end_ns - start_ns).max(1);
         let mut by_cause = shares.by_cause.clone();
         set_holes_apart(&mut by_cause, (finding.unknown_ms * 1e6) as i64);
@@ -74,7 +68,7 @@ impl Split {
             by_cause.insert(Cause::RadioSignal, radio_ns - contention);
         }
         let capacity_bps = capacity_bps(finding, report);
-        Some(Self { by_cause, shares, radio_ns, total_ns, others, start_ns, capacity_bps })
+        Some(Self { by_cause, shares, total_ns, others, start_ns, capacity_bps })
     }
 
     /// The cause with the largest share among those that a verdict leaves.
@@ -99,25 +93,23 @@ impl Split {
         self.by_cause.get(&cause).map_or(0.0, |ns| *ns as f64 / self.total_ns as f64)
     }
 
-    fn explain(
-        &self,
-        transfer: &mut TransferDiagnosis,
-        finding: &TransferFinding,
-        wire: &Wire,
-        thresholds: &VerdictThresholds,
-    ) {
+    fn explain(&self, transfer: &mut TransferDiagnosis, finding: &TransferFinding, wire: &Wire) {
         transfer.shares =
             self.by_cause.iter().map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect();
-        let radio = thresholds.judge(self.radio_ns as f64 / self.total_ns as f64);
-        let radio = if finding.verdict == Verdict::Unknown { Verdict::Unknown } else { radio };
+        let radio = finding.verdict;
+        for item in self.evidence(finding, wire).into_iter().rev() {
+            transfer.evidence.insert(0, item);
+        }
+        // Queues and waits are the phone's, not the application's: of transfers at the
+        // same time only the shares are told.
+        if finding.overlapped {
+            return;
+        }
         transfer.leading = self.leading(radio);
         transfer.leading_share = transfer.leading.map(|cause| self.share(cause));
         if let (Some(cause), Verdict::Radio | Verdict::NotRadio) = (transfer.leading, radio) {
             transfer.verdict = cause.into();
             transfer.confidence = finding.confidence.min(CAUSE_CONFIDENCE);
-        }
-        for item in self.evidence(finding, wire).into_iter().rev() {
-            transfer.evidence.insert(0, item);
         }
         // Of a shared verdict, what can be mended is told.
         let mend = match radio {
@@ -358,7 +350,7 @@ fn name_in_session(
 ) {
     let mut sums: BTreeMap<Cause, f64> = BTreeMap::new();
     let mut total_ms = 0.0;
-    for transfer in transfers.iter().filter(|t| t.finding.dir == dir) {
+    for transfer in transfers.iter().filter(|t| t.finding.dir == dir && !t.finding.overlapped) {
         total_ms += transfer.finding.duration_ms;
         for (name, ms) in &transfer.shares {
             if let Some(cause) = Cause::parse(name) {

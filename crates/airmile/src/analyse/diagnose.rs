@@ -151,7 +151,7 @@ pub(crate) fn conclude_with(
 ) -> Diagnosis {
     let mut diagnosis = conclude(answer, thresholds);
     if let Some(wire) = wire {
-        name_causes(&mut diagnosis, answer, wire, thresholds);
+        name_causes(&mut diagnosis, answer, wire);
     }
     diagnosis
 }

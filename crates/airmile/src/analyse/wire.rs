@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use airmile_infer::attribute::{Attribution, Radio, SenderStory, Shares, UplinkUse, Waits};
+use airmile_infer::attribute::{Attribution, ByteBins, Radio, SenderStory, Shares, Waits};
 use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced, TracedPacket};
-use airmile_model::packet::{Address, Packet, TcpFlags};
+use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
@@ -22,7 +22,7 @@ const AT_END_SHARE: f64 = 0.1;
 const OWN_RESTARTS: f64 = 0.34;
 
 /// Where a capture was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Phone,
     Between,
@@ -42,6 +42,10 @@ pub(crate) enum Restarter {
 #[derive(Debug)]
 pub(crate) struct Wire {
     attribution: Attribution,
+    /// IP bytes of all that is not TCP (QUIC for one), whose senders nobody follows.
+    others: ByteBins,
+    /// Payload over TCP towards the phone.
+    followed: ByteBins,
     pub(crate) place: Place,
     pub(crate) restarter: Restarter,
     pub(crate) files: Vec<FileReport>,
@@ -115,20 +119,30 @@ impl Wire {
                 }
             })?;
             files.push(report);
-            seen.extend(capture.finish());
+            seen.push(capture.finish());
         }
         Ok(Self::of(seen, files))
     }
 
-    fn of(mut seen: Vec<Phone>, files: Vec<FileReport>) -> Option<Self> {
+    fn of(mut seen: Vec<Vec<Phone>>, files: Vec<FileReport>) -> Option<Self> {
         // Nearest to the phone first: its connections are those over the air.
-        seen.sort_by_key(|phone| phone.place as u8);
-        let mut seen = seen.into_iter();
-        let first = seen.next()?;
-        let server = seen.find(|other| other.place == Place::Server);
-        let restarter = match &server {
+        seen.sort_by_key(|users| users.first().map(|user| (user.place, user.begun_ns())));
+        let mut seen = seen.into_iter().filter(|users| !users.is_empty());
+        let mut first = seen.next()?.into_iter().next()?;
+        let mut rest = Vec::new();
+        for users in seen {
+            if users.first().is_some_and(|user| user.place == first.place) {
+                first.go_on(users);
+            } else {
+                rest.push(users);
+            }
+        }
+        let mut rest = rest.into_iter();
+        let server = rest.find(|users| users.iter().any(|user| user.place == Place::Server));
+        let server = server.and_then(|users| first.among(users));
+        let restarter = match server {
             _ if first.place == Place::Server => Restarter::SenderOrMiddlebox,
-            Some(server) => first.who_restarts(server),
+            Some(server) => first.who_restarts(&server),
             None => Restarter::SenderOrMiddlebox,
         };
         // What leaves the server comes to the cell half a round trip later.
@@ -141,12 +155,22 @@ impl Wire {
             Place::Server => attribution.at_server(),
             Place::Phone | Place::Between => attribution,
         };
-        Some(Self { attribution, place: first.place, restarter, files })
+        Some(Self {
+            attribution,
+            others: first.others,
+            followed: first.followed,
+            place: first.place,
+            restarter,
+            files,
+        })
     }
 
-    /// Splits a transfer, of which the radio's spans are given.
-    pub(crate) fn split(&self, from_ns: i64, to_ns: i64, radio: Radio<'_>) -> Shares {
-        self.attribution.split(from_ns, to_ns, Some(radio))
+    /// Splits a transfer, of which the radio's spans are given; `None` where most of
+    /// what passed meanwhile was not TCP.
+    pub(crate) fn split(&self, from_ns: i64, to_ns: i64, radio: Radio<'_>) -> Option<Shares> {
+        let followed = self.followed.within(from_ns, to_ns);
+        let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
+        follows.then(|| self.attribution.split(from_ns, to_ns, Some(radio)))
     }
 }
 
@@ -162,11 +186,22 @@ struct Connection {
     server_isn: Option<u32>,
 }
 
+impl Connection {
+    /// Whether both are one. Address translation may have changed the client's end;
+    /// a proxy that splits has another sequence number.
+    fn is(&self, other: &Self) -> bool {
+        self.server_isn.is_some()
+            && self.server_isn == other.server_isn
+            && self.ends.map(|ends| ends[1]) == other.ends.map(|ends| ends[1])
+    }
+}
+
 /// One user of a capture.
 #[derive(Debug, Default)]
 struct User {
     waits: Waits,
-    uplink: UplinkUse,
+    uplink: ByteBins,
+    followed: ByteBins,
     dl_bytes: u64,
     connections: BTreeMap<u64, Connection>,
 }
@@ -177,10 +212,15 @@ struct Capture {
     /// Ends of the packet at hand.
     ends: Option<Ends>,
     held: Vec<airmile_infer::attribute::Held>,
+    /// Bytes that are not TCP's.
+    others: ByteBins,
 }
 
 impl Capture {
     fn note(&mut self, packet: &Packet<'_>) {
+        if !matches!(packet.transport, Transport::Tcp(_)) {
+            self.others.add(packet.at_ns, packet.payload_bytes.into());
+        }
         self.ends = Some([(packet.src, packet.src_port), (packet.dst, packet.dst_port)]);
     }
 
@@ -197,6 +237,7 @@ impl Capture {
         }
         if down {
             user.dl_bytes += packet.new_bytes;
+            user.followed.add(packet.at_ns, packet.new_bytes);
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
         }
@@ -205,24 +246,15 @@ impl Capture {
         user.waits.push(&self.held);
     }
 
-    /// The phone: the user who received the most.
-    fn finish(self) -> Option<Phone> {
-        let user = self.users.into_values().max_by_key(|user| user.dl_bytes)?;
-        let connections: Vec<Connection> = user.connections.into_values().collect();
-        let upstream = median(connections.iter().filter_map(|c| c.story.upstream_rtt_ns()));
-        let downstream = median(connections.iter().filter_map(|c| c.story.downstream_rtt_ns()));
-        let place = match (upstream, downstream) {
-            (Some(up), Some(down)) if (down as f64) < up as f64 * AT_END_SHARE => Place::Phone,
-            (Some(up), Some(down)) if (up as f64) < down as f64 * AT_END_SHARE => Place::Server,
-            _ => Place::Between,
-        };
-        Some(Phone {
-            waits: user.waits,
-            uplink: user.uplink,
-            connections,
-            place,
-            downstream_ns: downstream.unwrap_or(0),
-        })
+    /// Each user as if it were the phone, who received the most first.
+    fn finish(self) -> Vec<Phone> {
+        let mut users: Vec<Phone> = self.users.into_values().map(Phone::of).collect();
+        users.sort_by_key(|user| std::cmp::Reverse(user.dl_bytes));
+        // With many users it is not told whose they are.
+        if let [only] = users.as_mut_slice() {
+            only.others = self.others;
+        }
+        users
     }
 }
 
@@ -236,31 +268,83 @@ fn median(values: impl Iterator<Item = i64>) -> Option<i64> {
 #[derive(Debug)]
 struct Phone {
     waits: Waits,
-    uplink: UplinkUse,
+    uplink: ByteBins,
+    followed: ByteBins,
+    others: ByteBins,
     connections: Vec<Connection>,
     place: Place,
     downstream_ns: i64,
+    dl_bytes: u64,
 }
 
 impl Phone {
-    fn restarts(&self) -> usize {
-        self.connections.iter().map(|c| c.story.restarts_ns().len()).sum()
+    fn of(user: User) -> Self {
+        let connections: Vec<Connection> = user.connections.into_values().collect();
+        let upstream = median(connections.iter().filter_map(|c| c.story.upstream_rtt_ns()));
+        let downstream = median(connections.iter().filter_map(|c| c.story.downstream_rtt_ns()));
+        let place = match (upstream, downstream) {
+            (Some(up), Some(down)) if (down as f64) < up as f64 * AT_END_SHARE => Place::Phone,
+            (Some(up), Some(down)) if (up as f64) < down as f64 * AT_END_SHARE => Place::Server,
+            _ => Place::Between,
+        };
+        Self {
+            waits: user.waits,
+            uplink: user.uplink,
+            followed: user.followed,
+            others: ByteBins::default(),
+            connections,
+            place,
+            downstream_ns: downstream.unwrap_or(0),
+            dl_bytes: user.dl_bytes,
+        }
     }
 
-    /// By what the server's own capture shows of the same time.
+    /// When its first packet waited for something, in nanoseconds.
+    fn begun_ns(&self) -> Option<i64> {
+        self.waits.spans().first().map(|span| span.from_ns)
+    }
+
+    /// Goes on with the next part of a capture; another view of the same time is left out.
+    fn go_on(&mut self, users: Vec<Self>) {
+        let Some(next) = users.into_iter().next() else { return };
+        if self.waits.append(&next.waits) {
+            self.uplink.append(&next.uplink);
+            self.followed.append(&next.followed);
+            self.others.append(&next.others);
+            self.connections.extend(next.connections);
+            self.dl_bytes += next.dl_bytes;
+        }
+    }
+
+    /// The same phone among the users of another capture: by a connection of both, or
+    /// else, as behind a proxy that splits, by the same ends; or who is alone there.
+    fn among(&self, mut users: Vec<Self>) -> Option<Self> {
+        let n = users.len();
+        let ends = |a: &Connection, b: &Connection| a.ends.is_some() && a.ends == b.ends;
+        let by_connection = users.iter().position(|user| self.any_pair(user, Connection::is));
+        let by_ends = || users.iter().position(|user| self.any_pair(user, ends));
+        let at = by_connection.or_else(by_ends).or((n == 1).then_some(0))?;
+        Some(users.swap_remove(at))
+    }
+
+    fn any_pair(&self, other: &Self, is: impl Fn(&Connection, &Connection) -> bool) -> bool {
+        self.connections.iter().any(|mine| other.connections.iter().any(|c| is(mine, c)))
+    }
+
+    /// By what the server's own capture shows of the connections that restart: each
+    /// port may have another middlebox, or none.
     fn who_restarts(&self, server: &Self) -> Restarter {
-        let same = |mine: &Connection| {
-            server.connections.iter().any(|c| {
-                c.ends == mine.ends && c.server_isn.is_some() && c.server_isn == mine.server_isn
-            })
-        };
-        if self.connections.iter().any(same) {
-            return Restarter::Sender;
+        let restart: Vec<&Connection> =
+            self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
+        let there =
+            restart.iter().filter(|mine| server.connections.iter().any(|c| mine.is(c))).count();
+        let seen: usize = restart.iter().map(|c| c.story.restarts_ns().len()).sum();
+        let own: usize = server.connections.iter().map(|c| c.story.restarts_ns().len()).sum();
+        match there {
+            _ if seen == 0 => Restarter::SenderOrMiddlebox,
+            0 if (own as f64) < seen as f64 * OWN_RESTARTS => Restarter::Middlebox,
+            n if n == restart.len() => Restarter::Sender,
+            _ => Restarter::SenderOrMiddlebox,
         }
-        let (seen, own) = (self.restarts(), server.restarts());
-        if seen > 0 && (own as f64) < seen as f64 * OWN_RESTARTS {
-            return Restarter::Middlebox;
-        }
-        Restarter::SenderOrMiddlebox
     }
 }

@@ -13,7 +13,9 @@ use crate::error::Result;
 /// A job that `curl` does alone, with further words for it.
 pub(super) fn fetch(file_bytes: u64, words: &str, query: &str) -> Job {
     Job {
-        script: format!("curl -sS -o /dev/null {words} \"http://$AIRMILE_SERVER/file{query}\""),
+        script: format!(
+            "curl -q --noproxy '*' -fsS -o /dev/null {words} \"http://$AIRMILE_SERVER/file{query}\""
+        ),
         file_bytes,
         video_s: None,
         ports: Vec::new(),

@@ -74,7 +74,7 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
     let (test_s, pause_s) = (work.size.of(2, 10, 10), work.size.of(1, 5, 15));
     // Larger than what a test can fetch: it ends by its time, with status 28.
     let test = format!(
-        "curl -sS -m {test_s} -o /dev/null -w '{{\"event\":\"speed_test\",\"value\":%{{speed_download}}}}\\n' \
+        "curl -q --noproxy '*' -fsS -m {test_s} -o /dev/null -w '{{\"event\":\"speed_test\",\"value\":%{{speed_download}}}}\\n' \
          http://$AIRMILE_SERVER/file 2>/dev/null >> \"$AIRMILE_APP_LOG\"; [ $? -eq 28 ]"
     );
     let video = play(80);
