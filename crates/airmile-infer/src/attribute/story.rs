@@ -391,7 +391,9 @@ impl SenderStory {
             Phase::First => Reason::FirstSlowStart,
             Phase::Restart { .. } => Reason::SlowStartRestart,
             Phase::Timeout { after_dup_acks: true, .. } => Reason::UndesiredSlowStart,
-            Phase::Timeout { .. } | Phase::Recovery { .. } => Reason::LossRecovery,
+            Phase::Timeout { .. } | Phase::Recovery { .. } | Phase::Reduced { .. } => {
+                Reason::LossRecovery
+            }
             Phase::AfterIdle { .. } | Phase::Steady => Reason::Pacing,
         }
     }

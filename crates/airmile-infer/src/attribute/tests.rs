@@ -200,6 +200,18 @@ fn a_full_window_is_the_receivers() {
 }
 
 #[test]
+fn a_window_that_a_loss_cut_is_the_losss_until_it_is_back() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20, 40]);
+    wire.packet(250, "dl", TcpFlags::ACK, MSS, Some("retx_fast"));
+    wire.ack(250);
+    // Half of it, and one more a round: no room for the radio's queue.
+    let end = wire.rounds(250, &[20, 21, 22, 23, 24]);
+    check(wire, (300, end), &[(Cause::LossRecoveryCongestion, 200)]);
+}
+
+#[test]
 fn who_has_nothing_to_send_or_thinks_is_the_sender() {
     let mut wire = Wire::open();
     wire.request(50);

@@ -23,6 +23,8 @@ pub(super) enum Phase {
     Timeout { after_dup_acks: bool, before: i64 },
     /// Fast recovery, up to this offset.
     Recovery { until: i64 },
+    /// Behind it, until the window is what it was before the loss.
+    Reduced { before: i64 },
     /// None of these.
     #[default]
     Steady,
@@ -38,6 +40,8 @@ pub(super) struct WindowRounds {
     most: i64,
     before: i64,
     flat: u8,
+    /// Most in flight before a loss.
+    before_loss: i64,
 }
 
 impl WindowRounds {
@@ -53,7 +57,7 @@ impl WindowRounds {
         if let Phase::Recovery { until } = self.phase
             && edge >= until
         {
-            self.phase = Phase::Steady;
+            self.phase = Phase::Reduced { before: self.before_loss };
         }
         if edge < self.round_until || self.most == 0 {
             return;
@@ -82,6 +86,7 @@ impl WindowRounds {
             {
                 Phase::Steady
             }
+            Phase::Reduced { before } if self.most >= before => Phase::Steady,
             Phase::First if flat => Phase::Steady,
             other => other,
         };
@@ -122,10 +127,17 @@ impl WindowRounds {
     }
 
     /// Something was sent again as duplicate ACKs asked for it.
-    pub(super) const fn recovers(&mut self, until: i64) {
+    pub(super) fn recovers(&mut self, until: i64) {
         match self.phase {
             Phase::Recovery { .. } | Phase::Timeout { .. } => {}
-            _ => self.phase = Phase::Recovery { until },
+            // A further loss does not lower what there was before the first one.
+            Phase::Reduced { .. } => self.phase = Phase::Recovery { until },
+            _ => {
+                self.before_loss = self.before.max(self.most);
+                self.phase = Phase::Recovery { until };
+            }
         }
+        // The round that lost tells nothing of what the window is now.
+        self.most = 0;
     }
 }
