@@ -120,6 +120,14 @@ named_enum! {
     }
 }
 
+impl Cause {
+    /// Whether it is a part of the time in which the downlink queue was not empty.
+    #[must_use]
+    pub const fn is_radio(self) -> bool {
+        matches!(self, Self::RadioContention | Self::RadioSignal)
+    }
+}
+
 impl From<Cause> for Verdict {
     fn from(cause: Cause) -> Self {
         match cause {

@@ -89,6 +89,12 @@ impl Kind {
         }
     }
 
+    /// Whether it is a packet capture.
+    #[must_use]
+    pub const fn is_capture(self) -> bool {
+        matches!(self, Self::Foreign(Foreign::Pcap | Foreign::PcapNg))
+    }
+
     /// The name used in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use directory::captures;
+pub(crate) use directory::captures_in;
 
 use crate::error::{Error, Result};
 use crate::input::{Compression, Input, Progress};

@@ -154,7 +154,6 @@ fn judge(family: &str, cause: Cause, seed: u64, dir: &std::path::Path) -> anyhow
     let ours_ms: f64 = transfers.iter().filter_map(|t| t.shares.get(cause.as_str())).sum();
     let (with, without) = truth.values().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
     // The radio's own share has no counterfactual of ours.
-    let radio = matches!(cause, Cause::RadioContention | Cause::RadioSignal);
     let without_ours: f64 = transfers
         .iter()
         .map(|t| match t.counterfactual_of == Some(cause) {
@@ -175,7 +174,7 @@ fn judge(family: &str, cause: Cause, seed: u64, dir: &std::path::Path) -> anyhow
         leading: leading.and_then(|t| t.leading),
         share: ours_ms / total_ms,
         cost: (with - without) / with,
-        without: (!radio).then_some((without_ours, without)),
+        without: (!cause.is_radio()).then_some((without_ours, without)),
     })
 }
 

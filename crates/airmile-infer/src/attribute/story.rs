@@ -78,9 +78,9 @@ struct Heard {
 }
 
 /// Follows the server's side of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SenderStory {
-    latest_ns: i64,
+    latest_ns: Option<i64>,
     begun_ns: Option<i64>,
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
@@ -107,37 +107,11 @@ pub struct SenderStory {
     restarts_ns: Vec<i64>,
 }
 
-impl Default for SenderStory {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl SenderStory {
     /// A connection without packets yet.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            latest_ns: i64::MIN,
-            begun_ns: None,
-            syn_ns: None,
-            syn_ack_ns: None,
-            base_up_ns: None,
-            base_down_ns: None,
-            last_down_ns: 0,
-            on_their_way: VecDeque::new(),
-            last_heard: None,
-            sent: VecDeque::new(),
-            next: 0,
-            last_data_ns: None,
-            request_ns: None,
-            acked: 0,
-            dup_acks: 0,
-            rounds: WindowRounds::default(),
-            mss: 0,
-            window_full: false,
-            restarts_ns: Vec::new(),
-        }
+        Self::default()
     }
 
     /// From the monitor to the server and back, at least, in nanoseconds.
@@ -162,8 +136,9 @@ impl SenderStory {
     /// and up to the packet.
     pub fn push(&mut self, packet: &TracedPacket, out: &mut Vec<Held>) {
         // A clock that was set back stands still until its own time comes.
-        self.latest_ns = self.latest_ns.max(packet.at_ns);
-        let packet = TracedPacket { at_ns: self.latest_ns, ..*packet };
+        let at_ns = self.latest_ns.map_or(packet.at_ns, |latest| latest.max(packet.at_ns));
+        self.latest_ns = Some(at_ns);
+        let packet = TracedPacket { at_ns, ..*packet };
         self.begun_ns.get_or_insert(packet.at_ns);
         if packet.dir == "ul" {
             self.of_client(&packet);

@@ -21,8 +21,8 @@ pub(super) enum Phase {
     Restart { before: i64 },
     /// Behind a timeout; with duplicate ACKs before it, it was not needed.
     Timeout { after_dup_acks: bool, before: i64 },
-    /// Fast recovery, up to this offset.
-    Recovery { until: i64 },
+    /// Fast recovery, up to this offset, and the window before the loss.
+    Recovery { until: i64, before: i64 },
     /// Behind it, until the window is what it was before the loss.
     Reduced { before: i64 },
     /// None of these.
@@ -40,8 +40,6 @@ pub(super) struct WindowRounds {
     most: i64,
     before: i64,
     flat: u8,
-    /// Most in flight before a loss.
-    before_loss: i64,
 }
 
 impl WindowRounds {
@@ -54,10 +52,10 @@ impl WindowRounds {
     /// that did not go on by itself (`full`) was as large as what there was to
     /// send, and tells nothing.
     pub(super) fn heard(&mut self, edge: i64, next: i64, full: bool) {
-        if let Phase::Recovery { until } = self.phase
+        if let Phase::Recovery { until, before } = self.phase
             && edge >= until
         {
-            self.phase = Phase::Reduced { before: self.before_loss };
+            self.phase = Phase::Reduced { before };
         }
         if edge < self.round_until || self.most == 0 {
             return;
@@ -128,15 +126,12 @@ impl WindowRounds {
 
     /// Something was sent again as duplicate ACKs asked for it.
     pub(super) fn recovers(&mut self, until: i64) {
-        match self.phase {
-            Phase::Recovery { .. } | Phase::Timeout { .. } => {}
+        self.phase = match self.phase {
+            same @ (Phase::Recovery { .. } | Phase::Timeout { .. }) => same,
             // A further loss does not lower what there was before the first one.
-            Phase::Reduced { .. } => self.phase = Phase::Recovery { until },
-            _ => {
-                self.before_loss = self.before.max(self.most);
-                self.phase = Phase::Recovery { until };
-            }
-        }
+            Phase::Reduced { before } => Phase::Recovery { until, before },
+            _ => Phase::Recovery { until, before: self.before.max(self.most) },
+        };
         // The round that lost tells nothing of what the window is now.
         self.most = 0;
     }

@@ -73,11 +73,10 @@ impl Split {
 
     /// The cause with the largest share among those that a verdict leaves.
     fn leading(&self, verdict: Verdict) -> Option<Cause> {
-        let radio = |cause: Cause| matches!(cause, Cause::RadioContention | Cause::RadioSignal);
         self.by_cause
             .iter()
-            .filter(|(cause, _)| verdict != Verdict::NotRadio || !radio(**cause))
-            .filter(|(cause, _)| verdict != Verdict::Radio || radio(**cause))
+            .filter(|(cause, _)| verdict != Verdict::NotRadio || !cause.is_radio())
+            .filter(|(cause, _)| verdict != Verdict::Radio || cause.is_radio())
             .filter(|(cause, _)| **cause != Cause::Unknown)
             .max_by_key(|(cause, ns)| (**ns, std::cmp::Reverse(**cause)))
             .filter(|(_, ns)| **ns > 0 && **ns >= self.unknown_ns())
@@ -97,9 +96,7 @@ impl Split {
         transfer.shares =
             self.by_cause.iter().map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect();
         let radio = finding.verdict;
-        for item in self.evidence(finding, wire).into_iter().rev() {
-            transfer.evidence.insert(0, item);
-        }
+        transfer.evidence.splice(0..0, self.evidence(finding, wire));
         // Queues and waits are the phone's, not the application's: of transfers at the
         // same time only the shares are told.
         if finding.overlapped {
@@ -239,7 +236,7 @@ fn whose(wire: &Wire) -> &'static str {
 }
 
 fn next_step(cause: Cause, wire: &Wire, split: &Split) -> String {
-    let pace = matches!(wire.place, Place::Phone);
+    let at_phone = wire.place == Place::Phone;
     match cause {
         Cause::RadioContention => "others hold the cell: fewer bytes (lower bitrate, compression, \
             caching) or another hour; compare link throughput with `airmile radio`"
@@ -287,7 +284,7 @@ fn next_step(cause: Cause, wire: &Wire, split: &Split) -> String {
         Cause::UplinkQueue => "hold the phone's upload back while it downloads, or shorten its \
             queue"
             .into(),
-        Cause::Unknown if pace => "capture at the server, too".into(),
+        Cause::Unknown if at_phone => "capture at the server, too".into(),
         Cause::Unknown => "capture at the phone, too".into(),
     }
 }
@@ -359,10 +356,9 @@ fn name_in_session(
         }
     }
     session.shares = sums.iter().map(|(cause, ms)| (cause.as_str(), *ms)).collect();
-    let radio = |cause: Cause| matches!(cause, Cause::RadioContention | Cause::RadioSignal);
     let wanted = |cause: Cause| match session.verdict {
-        Verdict::Radio => radio(cause),
-        Verdict::NotRadio | Verdict::Mixed => !radio(cause) && cause != Cause::Unknown,
+        Verdict::Radio => cause.is_radio(),
+        Verdict::NotRadio | Verdict::Mixed => !cause.is_radio() && cause != Cause::Unknown,
         _ => false,
     };
     let unknown_ms = sums.get(&Cause::Unknown).copied().unwrap_or(0.0);

@@ -2,7 +2,7 @@
 //! waited for.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use airmile_infer::attribute::{Attribution, ByteBins, Radio, SenderStory, Shares, Waits};
 use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced, TracedPacket};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
 use crate::packets::read_capture;
 use crate::recognise::{Foreign, Kind};
-use crate::session::{FileReport, Inputs};
+use crate::session::{FileReport, Inputs, captures_in};
 
 /// A round trip on one side of the monitor under this share of the other's: the
 /// monitor is at that end (chosen here).
@@ -78,25 +78,12 @@ pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
     }
 }
 
-fn captures_in(dir: &std::path::Path) -> Result<Vec<PathBuf>> {
-    let mut out = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))? {
-        let path = entry.map_err(|e| Error::read(dir, e))?.path();
-        if path.is_file() && is_capture(&path)? {
-            out.push(path);
-        }
-    }
-    out.sort();
-    Ok(out)
-}
-
-fn is_capture(path: &std::path::Path) -> Result<bool> {
+fn is_capture(path: &Path) -> Result<bool> {
     // What comes once cannot be looked at twice.
     if path.as_os_str() == "-" || !path.is_file() {
         return Ok(false);
     }
-    let input = Input::open(path, &Progress::default())?;
-    Ok(matches!(Kind::of(input.head()), Kind::Foreign(Foreign::Pcap | Foreign::PcapNg)))
+    Ok(Kind::of(Input::open(path, &Progress::default())?.head()).is_capture())
 }
 
 impl Wire {

@@ -22,7 +22,7 @@ use airmile_model::{Problem, Severity};
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
 use crate::limits::{LimitFilter, Limits};
-use crate::recognise::{Foreign, Kind};
+use crate::recognise::Kind;
 use crate::session::FileReport;
 use crate::table::ArrowTable;
 
@@ -283,7 +283,7 @@ fn read(
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
     let kind = Kind::of(input.head());
-    if !matches!(kind, Kind::Foreign(Foreign::Pcap | Foreign::PcapNg)) {
+    if !kind.is_capture() {
         let what = "is no packet capture (pcap or pcapng)".to_owned();
         return Err(Error::Unusable { path: input.path().to_owned(), what });
     }

@@ -6,7 +6,7 @@ use airmile_decode::table::TableKind;
 
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
-use crate::recognise::{Foreign, Kind};
+use crate::recognise::Kind;
 
 /// The inputs with each directory replaced by the files in it to read.
 ///
@@ -38,14 +38,19 @@ pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
     files.iter().map(capture).collect()
 }
 
-fn capture_in(dir: &Path) -> Result<PathBuf> {
+/// The captures right in a directory, by name.
+pub(crate) fn captures_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in files_in(dir)? {
-        let input = Input::open(&path, &Progress::default())?;
-        if let Kind::Foreign(Foreign::Pcap | Foreign::PcapNg) = Kind::of(input.head()) {
+        if Kind::of(Input::open(&path, &Progress::default())?.head()).is_capture() {
             found.push(path);
         }
     }
+    Ok(found)
+}
+
+fn capture_in(dir: &Path) -> Result<PathBuf> {
+    let found = captures_in(dir)?;
     if let Some(server) = found.iter().find(|path| path.ends_with(SERVER)) {
         return Ok(server.clone());
     }
