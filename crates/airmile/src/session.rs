@@ -237,6 +237,16 @@ impl Session {
         Ok(())
     }
 
+    /// Transfers among inputs of which nothing else is read.
+    pub(crate) fn given(inputs: &Inputs, progress: &Progress) -> Result<Vec<Transfer>> {
+        Ok(Self::open(inputs, progress)?.transfers)
+    }
+
+    /// Sets the transfers' times.
+    pub(crate) fn transfers_mut(&mut self) -> &mut [Transfer] {
+        &mut self.transfers
+    }
+
     /// Transfers that were among the inputs.
     pub(crate) fn transfers(&self) -> &[Transfer] {
         &self.transfers

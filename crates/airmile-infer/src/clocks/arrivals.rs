@@ -58,6 +58,17 @@ impl Arrivals {
         after
     }
 
+    /// With those of another list at the same place.
+    #[must_use]
+    pub fn merged(self, other: &Self) -> Self {
+        let mut points = self.points;
+        points.extend_from_slice(&other.points);
+        points.sort_unstable();
+        let mut out = Self::new();
+        points.into_iter().for_each(|(at, bytes)| out.add(at, bytes));
+        out
+    }
+
     /// The arrivals: nanoseconds and bytes.
     #[must_use]
     pub fn points(&self) -> &[(i64, u32)] {

@@ -13,8 +13,8 @@ pub(super) struct Peak {
     pub(super) at_border: bool,
 }
 
-/// Bins beside a peak that belong to it.
-const BESIDE: usize = 5;
+/// What is beside a peak and above this share of it belongs to it (chosen here).
+const BESIDE_SHARE: f64 = 0.6;
 
 /// The best place of `pattern` in `series`, which has `2 * reach` bins more: lag
 /// -`reach` to `reach`. `None` where either has no shape.
@@ -48,9 +48,10 @@ pub(super) fn best_lag(series: &[f32], pattern: &[f32], reach: usize) -> Option<
         })
         .collect();
     let (at, score) = scores.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let beside = |lag: usize| lag.abs_diff(at) <= BESIDE;
-    let others =
-        scores.iter().enumerate().filter(|(lag, _)| !beside(*lag)).map(|(_, score)| *score);
+    let low = |other: &&f64| **other < score * BESIDE_SHARE;
+    let (left, right) = scores.split_at(at);
+    let left = left.iter().rev().skip_while(|other| !low(other));
+    let others = right.iter().skip_while(|other| !low(other)).chain(left).copied();
     let lag = at as f64 + vertex(&scores, at) - reach as f64;
     let at_border = at == 0 || at == 2 * reach;
     let peak = Peak { lag, score, next: others.fold(0.0, f64::max), at_border };

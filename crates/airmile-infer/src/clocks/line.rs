@@ -2,9 +2,9 @@
 
 /// Evidence over less time than this tells no drift (chosen here: 50 ppm are
 /// 1.5 ms by then).
-pub(super) const MIN_DRIFT_SPAN_NS: i64 = 30_000_000_000;
+const MIN_DRIFT_SPAN_NS: i64 = 30_000_000_000;
 /// No clock drifts by more (chosen here: crystals keep within 100 ppm).
-pub(super) const MAX_DRIFT: f64 = 500e-6;
+const MAX_DRIFT: f64 = 500e-6;
 
 /// How another clock stands against the reference.
 #[derive(Debug, Clone, Copy, PartialEq)]

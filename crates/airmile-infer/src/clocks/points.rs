@@ -1,6 +1,17 @@
 //! The same segments at two captures, in both directions.
 
-use super::line::{ClockLine, MAX_DRIFT, MIN_DRIFT_SPAN_NS};
+use std::collections::BTreeMap;
+
+use super::line::{ClockLine, through};
+
+/// The fastest of both ways are looked for in each of these (chosen here: a drift
+/// of 500 ppm is half a millisecond in it).
+const BIN_NS: i64 = 1_000_000_000;
+/// Bins whose fastest round trip is so near to the fastest of all had no queue
+/// (chosen here: what a scheduling request and a HARQ retransmission vary by).
+const NO_QUEUE_NS: i64 = 4_000_000;
+/// Of bins that all had one, this share (chosen here).
+const BEST_SHARE: usize = 4;
 
 /// The same byte of a connection at two places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,86 +24,45 @@ pub struct PointPair {
     pub outward: bool,
 }
 
-/// The line of the other place's clock. Nothing arrives before it was sent: what
-/// goes out bounds the offset from above, what comes in from below, and the
-/// fastest of both ways are taken as equally long, which is wrong by at most
-/// `error_ns`. `None` where one way has no pair.
+/// The line of the other place's clock; `None` where no second has both ways.
 ///
-/// The drift is that of the line under all delays that is nearest to them (the
-/// edge of the lower convex hull over the middle; Moon, Skelly and Towsley, 1999).
+/// Of each second the fastest of both ways bound the offset, as nothing arrives
+/// before it was sent; they are taken as equally long, which is wrong by half of
+/// their sum at most: that is `error_ns`. Seconds with a queue on either way are
+/// left out, as they are by the clock filter of NTP (RFC 5905, 10).
 #[must_use]
 pub fn between_points(pairs: &[PointPair]) -> Option<ClockLine> {
-    let first = pairs.iter().map(|pair| pair.reference_ns).min()?;
-    let last = pairs.iter().map(|pair| pair.reference_ns).max()?;
-    let at_ns = first + (last - first) / 2;
-    let out = Delays::of(pairs, true);
-    let back = Delays::of(pairs, false);
-    let mut slopes: Vec<f64> = Vec::new();
-    if last - first >= MIN_DRIFT_SPAN_NS {
-        slopes.extend(out.slope(at_ns));
-        slopes.extend(back.slope(at_ns).map(|slope| -slope));
+    let mut bins: BTreeMap<i64, Bin> = BTreeMap::new();
+    for pair in pairs {
+        bins.entry(pair.reference_ns.div_euclid(BIN_NS)).or_default().take(pair);
     }
-    let drift = match slopes.len() {
-        0 => 0.0,
-        n => (slopes.iter().sum::<f64>() / n as f64).clamp(-MAX_DRIFT, MAX_DRIFT),
-    };
-    let most = out.least(at_ns, drift)?;
-    let least = back.least(at_ns, -drift)?.checked_neg()?;
-    let half = (most - least) / 2;
-    Some(ClockLine {
-        at_ns,
-        offset_ns: least + half,
-        drift_ppm: drift * 1e6,
-        // Two ways that cross say that the line is not straight.
-        error_ns: half.abs().max(1),
-        n: pairs.len(),
-    })
+    let both = bins.iter().filter_map(|(bin, ways)| Some((*bin, ways.out?, ways.back?)));
+    let both: Vec<(i64, i64, i64)> = both.collect();
+    let mut trips: Vec<i64> = both.iter().map(|(_, out, back)| out + back).collect();
+    trips.sort_unstable();
+    let fastest = *trips.first()?;
+    let best = *trips.get(trips.len() / BEST_SHARE)?;
+    let limit = best.max(fastest + NO_QUEUE_NS);
+    let samples: Vec<(i64, i64)> = both
+        .iter()
+        .filter(|(_, out, back)| out + back <= limit)
+        .map(|(bin, out, back)| (bin * BIN_NS + BIN_NS / 2, (out - back) / 2))
+        .collect();
+    through(&samples, fastest.abs() / 2).map(|line| ClockLine { n: pairs.len(), ..line })
 }
 
-/// Times that a way took by two clocks: `(reference time, how long)`.
-struct Delays(Vec<(i64, i64)>);
-
-impl Delays {
-    fn of(pairs: &[PointPair], outward: bool) -> Self {
-        let of = pairs.iter().filter(|pair| pair.outward == outward).map(|pair| {
-            let later = pair.other_ns - pair.reference_ns;
-            (pair.reference_ns, if outward { later } else { -later })
-        });
-        let mut delays: Vec<(i64, i64)> = of.collect();
-        delays.sort_unstable();
-        Self(delays)
-    }
-
-    /// The shortest, as it would be in the middle.
-    fn least(&self, at_ns: i64, slope: f64) -> Option<i64> {
-        let flat = |(at, ns): &(i64, i64)| ns - ((at - at_ns) as f64 * slope).round() as i64;
-        self.0.iter().map(flat).min()
-    }
-
-    /// Slope of the lower hull's edge over the middle.
-    fn slope(&self, at_ns: i64) -> Option<f64> {
-        let mut hull: Vec<(i64, i64)> = Vec::new();
-        for &point in &self.0 {
-            while let [.., a, b] = hull.as_slice()
-                && turns_down(*a, *b, point)
-            {
-                hull.pop();
-            }
-            hull.push(point);
-        }
-        let edge = hull.windows(2).find(|edge| matches!(edge, [_, b] if b.0 >= at_ns))?;
-        match edge {
-            [a, b] if b.0 > a.0 => Some((b.1 - a.1) as f64 / (b.0 - a.0) as f64),
-            _ => None,
-        }
-    }
+/// The fastest of both ways, by two clocks.
+#[derive(Default)]
+struct Bin {
+    out: Option<i64>,
+    back: Option<i64>,
 }
 
-/// Whether `b` is not below the line from `a` to `c`.
-fn turns_down(a: (i64, i64), b: (i64, i64), c: (i64, i64)) -> bool {
-    let cross = |p: (i64, i64), q: (i64, i64)| {
-        i128::from(p.0 - a.0) * i128::from(q.1 - a.1)
-            - i128::from(q.0 - a.0) * i128::from(p.1 - a.1)
-    };
-    cross(b, c) <= 0
+impl Bin {
+    fn take(&mut self, pair: &PointPair) {
+        let later = pair.other_ns - pair.reference_ns;
+        let (way, took) =
+            if pair.outward { (&mut self.out, later) } else { (&mut self.back, -later) };
+        *way = Some(way.map_or(took, |least| least.min(took)));
+    }
 }

@@ -7,6 +7,8 @@ use super::line::{ClockLine, median, through};
 /// Bins in which transfers are looked for, and how much is compared (chosen here).
 const BIN_NS: i64 = 10_000_000;
 const SPAN_NS: i64 = 600_000_000_000;
+/// A transfer pauses for a round trip now and then (chosen here).
+const LINGER_BINS: i32 = 8;
 /// As for arrivals; transfers are a coarser shape than bytes (chosen here).
 const MIN_SCORE: f64 = 0.35;
 const LEAD: f64 = 0.02;
@@ -33,11 +35,7 @@ pub fn of_transfers(
     let (from, to) = (start - margin, end.min(start + SPAN_NS) + margin);
     let n = usize::try_from((to - from) / BIN_NS).ok()?;
     let reach = usize::try_from(max_offset_ns / BIN_NS).ok()?;
-    let series: Vec<f32> = reference
-        .bins(from - max_offset_ns, BIN_NS, n + 2 * reach)
-        .into_iter()
-        .map(|bytes| f32::from(bytes > 0.0))
-        .collect();
+    let series = busy(reference, from - max_offset_ns, n + 2 * reach);
     let peak = best_lag(&series, &under_way(transfers, from, n), reach)?;
     if peak.score < MIN_SCORE || peak.score - peak.next < LEAD || peak.at_border {
         return None;
@@ -55,6 +53,18 @@ pub fn of_transfers(
     let middle = median(&mut offsets)?;
     samples.retain(|(_, offset)| (offset - middle).abs() < REACH_NS / 2);
     through(&samples, FLOOR_NS)
+}
+
+/// 1 in the bins in or just before which something came.
+fn busy(reference: &Arrivals, from_ns: i64, n: usize) -> Vec<f32> {
+    let bins = reference.bins(from_ns, BIN_NS, n);
+    let mut left = 0;
+    let mut out = Vec::with_capacity(n);
+    for bytes in bins {
+        left = if bytes > 0.0 { LINGER_BINS } else { left - 1 };
+        out.push(f32::from(left > 0));
+    }
+    out
 }
 
 /// 1 in the bins in which a transfer was under way.

@@ -1,6 +1,8 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
+mod beside;
 mod causes;
+mod clocks;
 pub mod decode;
 pub mod diagnose;
 pub mod export;
@@ -12,4 +14,5 @@ pub(crate) mod tracks;
 mod watch;
 mod wire;
 
+pub use clocks::ClockReport;
 pub use tracks::{EvidenceCounts, ServingCell};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
+use airmile_infer::clocks::ClockLine;
 use airmile_infer::detect::DetectOptions;
 use airmile_infer::gauge::{BurstsSeen, Gauge};
 use airmile_infer::load::LoadEstimate;
@@ -13,6 +14,7 @@ use airmile_model::{Burst, Direction, Transfer, TransferFinding, VerdictThreshol
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::clocks::set;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::watch::{Others, Watched, direction};
 use crate::error::{Error, Result};
@@ -166,7 +168,7 @@ pub struct Missing {
 /// # Errors
 /// The inputs cannot be read, or hold no allocations, PDUs or buffers.
 pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RadioReport> {
-    Ok(radio_with(inputs, options, Keep::Lists, progress, &mut |_| {})?.report)
+    Ok(radio_with((inputs, None), options, Keep::Lists, progress, &mut |_| {})?.report)
 }
 
 /// What `radio` says, and what `diagnose` needs to explain it.
@@ -186,7 +188,7 @@ pub(crate) struct Seen {
 /// As [`radio`]; without its lists where they are not kept. `tap` sees every
 /// record, too.
 pub(super) fn radio_with(
-    inputs: &Inputs,
+    (inputs, clock): (&Inputs, Option<&ClockLine>),
     options: &RadioOptions,
     keep: Keep,
     progress: &Progress,
@@ -194,7 +196,10 @@ pub(super) fn radio_with(
 ) -> Result<Answer> {
     options.check()?;
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
-    let session = Session::open(inputs, progress)?;
+    let mut session = Session::open(inputs, progress)?;
+    if let Some(line) = clock {
+        set(session.transfers_mut(), line);
+    }
     let given = session.transfers().to_vec();
     let loaded = session.read(&mut |tagged| {
         tap(&tagged);
