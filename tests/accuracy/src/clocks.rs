@@ -40,9 +40,12 @@ impl Wrong {
 /// Sets the packets' times of a capture of the lab (pcapng, nanoseconds).
 fn set_capture(path: &Path, clock: Wrong) -> anyhow::Result<()> {
     let mut bytes = std::fs::read(path)?;
+    // The byte-order magic of the section header.
+    let big = bytes.get(8..12) == Some(&[0x1a, 0x2b, 0x3c, 0x4d]);
+    let swap = |word: u32| if big { word.swap_bytes() } else { word };
     let word = |bytes: &[u8], at: usize| -> anyhow::Result<u32> {
         let four = bytes.get(at..at + 4).context("a block ends early")?;
-        Ok(u32::from_le_bytes(four.try_into()?))
+        Ok(swap(u32::from_le_bytes(four.try_into()?)))
     };
     let mut at = 0;
     while at < bytes.len() {
@@ -54,8 +57,8 @@ fn set_capture(path: &Path, clock: Wrong) -> anyhow::Result<()> {
         if kind == 6 {
             let ns = u64::from(word(&bytes, at + 12)?) << 32 | u64::from(word(&bytes, at + 16)?);
             let ns = clock.shows(ns.cast_signed()).cast_unsigned();
-            bytes[at + 12..at + 16].copy_from_slice(&((ns >> 32) as u32).to_le_bytes());
-            bytes[at + 16..at + 20].copy_from_slice(&(ns as u32).to_le_bytes());
+            bytes[at + 12..at + 16].copy_from_slice(&swap((ns >> 32) as u32).to_le_bytes());
+            bytes[at + 16..at + 20].copy_from_slice(&swap(ns as u32).to_le_bytes());
         }
         at += length;
     }
@@ -129,6 +132,14 @@ fn judge(name: &str, seed: u64, dir: &Path) -> anyhow::Result<Vec<(&'static str,
             };
             off(from).max(off(to))
         });
+        if std::env::var_os("CLOCKS").is_some() {
+            println!(
+                "{name} {seed} {what}: {} truth {:.1} {:.1} {from} {to} {off_ms:?}",
+                clock.says,
+                truth(from * 1000) as f64 / 1e6,
+                truth(to * 1000) as f64 / 1e6
+            );
+        }
         out.push((what, Found { off_ms, error_ms: clock.error_ms.unwrap_or(0.0) }));
     }
     Ok(out)

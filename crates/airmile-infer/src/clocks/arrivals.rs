@@ -10,6 +10,7 @@ const MERGE_NS: i64 = 500_000;
 /// compared (chosen here).
 const COARSE_BIN_NS: i64 = 10_000_000;
 const COARSE_SPAN_NS: i64 = 120_000_000_000;
+const MARGIN_NS: i64 = 2_000_000_000;
 /// Bins of the exact place, and the pieces that are compared (chosen here: the
 /// TTI of LTE; a drift of 100 ppm moves a piece's end by 0.4 ms).
 const FINE_BIN_NS: i64 = 1_000_000;
@@ -137,7 +138,10 @@ pub fn between_arrivals(
     max_offset_ns: i64,
 ) -> Option<ClockLine> {
     let (from, to) = other.liveliest(COARSE_SPAN_NS)?;
-    let peak = place(reference, other, (from, to), (0, COARSE_BIN_NS), max_offset_ns)?;
+    // The silence around it tells where a steady stream begins and ends.
+    let margin = ((to - from) / 2).min(MARGIN_NS);
+    let peak =
+        place(reference, other, (from - margin, to + margin), (0, COARSE_BIN_NS), max_offset_ns)?;
     if peak.score < COARSE_SCORE || peak.score - peak.next < COARSE_LEAD || peak.at_border {
         return None;
     }

@@ -78,7 +78,7 @@ fn median_slope(samples: &[(i64, i64)]) -> f64 {
     slopes.get(slopes.len() / 2).map_or(0.0, |slope| slope.clamp(-MAX_DRIFT, MAX_DRIFT))
 }
 
-pub(super) fn median(values: &mut [i64]) -> Option<i64> {
+fn median(values: &mut [i64]) -> Option<i64> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()
 }

@@ -10,8 +10,6 @@ const BIN_NS: i64 = 1_000_000_000;
 /// Bins whose fastest round trip is so near to the fastest of all had no queue
 /// (chosen here: what a scheduling request and a HARQ retransmission vary by).
 const NO_QUEUE_NS: i64 = 4_000_000;
-/// Of bins that all had one, this share (chosen here).
-const BEST_SHARE: usize = 4;
 
 /// The same byte of a connection at two places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,18 +35,15 @@ pub fn between_points(pairs: &[PointPair]) -> Option<ClockLine> {
         bins.entry(pair.reference_ns.div_euclid(BIN_NS)).or_default().take(pair);
     }
     let both = bins.iter().filter_map(|(bin, ways)| Some((*bin, ways.out?, ways.back?)));
-    let both: Vec<(i64, i64, i64)> = both.collect();
-    let mut trips: Vec<i64> = both.iter().map(|(_, out, back)| out + back).collect();
-    trips.sort_unstable();
-    let fastest = *trips.first()?;
-    let best = *trips.get(trips.len() / BEST_SHARE)?;
-    let limit = best.max(fastest + NO_QUEUE_NS);
+    // A round trip of less than nothing is of bytes that are not the same.
+    let both: Vec<(i64, i64, i64)> = both.filter(|(_, out, back)| out + back >= 0).collect();
+    let fastest = both.iter().map(|(_, out, back)| out + back).min()?;
     let samples: Vec<(i64, i64)> = both
         .iter()
-        .filter(|(_, out, back)| out + back <= limit)
+        .filter(|(_, out, back)| out + back <= fastest + NO_QUEUE_NS)
         .map(|(bin, out, back)| (bin * BIN_NS + BIN_NS / 2, (out - back) / 2))
         .collect();
-    through(&samples, fastest.abs() / 2).map(|line| ClockLine { n: pairs.len(), ..line })
+    through(&samples, fastest / 2).map(|line| ClockLine { n: pairs.len(), ..line })
 }
 
 /// The fastest of both ways, by two clocks.

@@ -2,7 +2,7 @@
 
 use super::arrivals::Arrivals;
 use super::correlate::best_lag;
-use super::line::{ClockLine, median, through};
+use super::line::{ClockLine, through};
 
 /// Bins in which transfers are looked for, and how much is compared (chosen here).
 const BIN_NS: i64 = 10_000_000;
@@ -13,9 +13,15 @@ const LINGER_BINS: i32 = 8;
 const MIN_SCORE: f64 = 0.35;
 const LEAD: f64 = 0.02;
 /// A pause behind a transfer's last byte, by which it is known (chosen here).
-const PAUSE_NS: i64 = 50_000_000;
+const PAUSE_NS: i64 = 20_000_000;
 /// How far from where it is expected the last byte is looked for (chosen here).
-const REACH_NS: i64 = 150_000_000;
+const REACH_NS: i64 = 400_000_000;
+/// Ends that say the same do so within this, and what clocks usually gain over
+/// the time (chosen here).
+const SAME_NS: i64 = 6_000_000;
+const USUAL_DRIFT: f64 = 100e-6;
+/// Less at once is no data of a transfer: ACKs, the end of a connection (chosen here).
+const MIN_BYTES: u32 = 200;
 /// An application hears of its last byte this much later, or more (chosen here).
 const FLOOR_NS: i64 = 3_000_000;
 
@@ -41,18 +47,32 @@ pub fn of_transfers(
         return None;
     }
     let offset_ns = -((peak.lag * BIN_NS as f64) as i64);
-    let mut samples: Vec<(i64, i64)> = transfers
+    let candidates: Vec<(i64, i64)> = transfers
         .iter()
-        .filter_map(|(_, end)| {
-            let last = last_before_pause(reference, end - offset_ns)?;
-            Some((last, end - last))
-        })
+        .flat_map(|(_, end)| pauses(reference, end - offset_ns).map(move |last| (last, end - last)))
         .collect();
+    let apart = SAME_NS + ((end - start) as f64 * USUAL_DRIFT) as i64;
+    through(&densest(&candidates, apart, offset_ns), FLOOR_NS)
+}
+
+/// The candidates `(time, offset)` on which the most agree to `apart`: where several
+/// ends are near, the wrong ones differ from transfer to transfer.
+fn densest(candidates: &[(i64, i64)], apart: i64, expected_ns: i64) -> Vec<(i64, i64)> {
+    let mut offsets: Vec<i64> = candidates.iter().map(|candidate| candidate.1).collect();
+    offsets.sort_unstable();
+    let best = offsets
+        .iter()
+        .enumerate()
+        .map(|(i, from)| {
+            let n = offsets.partition_point(|offset| offset - from <= apart) - i;
+            (n, std::cmp::Reverse((from - expected_ns).abs()), *from)
+        })
+        .max();
+    let Some((_, _, from)) = best else { return Vec::new() };
+    let near = candidates.iter().filter(|(_, offset)| (from..=from + apart).contains(offset));
+    let mut samples: Vec<(i64, i64)> = near.copied().collect();
     samples.sort_unstable();
-    let mut offsets: Vec<i64> = samples.iter().map(|sample| sample.1).collect();
-    let middle = median(&mut offsets)?;
-    samples.retain(|(_, offset)| (offset - middle).abs() < REACH_NS / 2);
-    through(&samples, FLOOR_NS)
+    samples
 }
 
 /// 1 in the bins in or just before which something came.
@@ -79,16 +99,15 @@ fn under_way(transfers: &[(i64, i64)], from_ns: i64, n: usize) -> Vec<f32> {
     bins
 }
 
-/// The last arrival before a pause near a time, the nearest to it.
-fn last_before_pause(reference: &Arrivals, near_ns: i64) -> Option<i64> {
+/// The last arrivals of data before pauses near a time.
+fn pauses(reference: &Arrivals, near_ns: i64) -> impl Iterator<Item = i64> {
     let points = reference.points();
     let first = points.partition_point(|point| point.0 < near_ns - REACH_NS);
-    let around = points.get(first..)?.iter().enumerate();
-    around
-        .take_while(|(_, (at, _))| *at <= near_ns + REACH_NS)
-        .filter(|(i, (at, _))| {
-            points.get(first + i + 1).is_none_or(|(next, _)| next - at >= PAUSE_NS)
-        })
-        .map(|(_, (at, _))| *at)
-        .min_by_key(|at| (at - near_ns).abs())
+    let data = move || points.iter().skip(first).filter(|(_, bytes)| *bytes >= MIN_BYTES);
+    data()
+        .zip(data().skip(1).map(|(at, _)| *at).chain([i64::MAX]))
+        .map(|((at, _), next)| (*at, next))
+        .take_while(move |(at, _)| *at <= near_ns + REACH_NS)
+        .filter(|(at, next)| next.saturating_sub(*at) >= PAUSE_NS)
+        .map(|(at, _)| at)
 }

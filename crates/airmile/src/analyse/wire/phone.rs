@@ -28,7 +28,8 @@ type Ends = [(Address, u16); 2];
 struct Connection {
     story: SenderStory,
     ends: Option<Ends>,
-    /// Sequence number of the SYN-ACK: a proxy that splits has another.
+    /// Sequence numbers of the SYN and the SYN-ACK: a proxy that splits has others.
+    client_isn: Option<u32>,
     server_isn: Option<u32>,
     /// When bytes passed that count from the connection's start.
     down: Marks,
@@ -66,7 +67,7 @@ impl Connection {
     /// a proxy that splits has another sequence number.
     fn is(&self, other: &Self) -> bool {
         self.server_isn.is_some()
-            && self.server_isn == other.server_isn
+            && (self.client_isn, self.server_isn) == (other.client_isn, other.server_isn)
             && self.ends.map(|ends| ends[1]) == other.ends.map(|ends| ends[1])
     }
 
@@ -151,8 +152,9 @@ impl Capture {
             connection.ends =
                 self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
         }
-        if down && packet.flags.has(TcpFlags::SYN) {
-            connection.server_isn = Some(packet.seq.0);
+        if packet.flags.has(TcpFlags::SYN) {
+            let isn = if down { &mut connection.server_isn } else { &mut connection.client_isn };
+            *isn = Some(packet.seq.0);
         }
         if down {
             user.dl_bytes += packet.new_bytes;
@@ -267,8 +269,13 @@ impl Phone {
     pub(super) fn pairs(&self, other: &Self) -> Vec<PointPair> {
         let mut out = Vec::new();
         for mine in &self.connections {
-            let same = |c: &&Connection| mine.is(c) || mine.has_ends_of(c);
-            if let Some(there) = other.connections.iter().find(same) {
+            let find =
+                |same: &dyn Fn(&Connection) -> bool| other.connections.iter().find(|c| same(c));
+            // Sequence numbers of small stacks may start alike; ends are translated on the way.
+            let there = find(&|c| mine.is(c) && mine.has_ends_of(c))
+                .or_else(|| find(&|c| mine.is(c)))
+                .or_else(|| find(&|c| mine.has_ends_of(c)));
+            if let Some(there) = there {
                 out.extend(mine.pairs(there));
             }
         }
