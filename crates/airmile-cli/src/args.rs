@@ -596,5 +596,10 @@ pub struct LabReproduceArgs {
 
 /// Files and transfers as the facade takes them.
 pub fn inputs(files: &FilesArgs, transfers: Option<&PathBuf>) -> Inputs {
-    Inputs { files: files.files.clone(), transfers: transfers.cloned(), rnti: files.rnti }
+    Inputs {
+        files: files.files.clone(),
+        transfers: transfers.cloned(),
+        rnti: files.rnti,
+        ..Inputs::default()
+    }
 }

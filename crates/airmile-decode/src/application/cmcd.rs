@@ -143,11 +143,14 @@ impl Session {
 
 /// Whether lines of a server's log with CMCD begin here.
 pub(super) fn is_log(head: &[u8]) -> bool {
-    let line = head
-        .split(|&byte| byte == b'\n')
-        .find(|line| memchr::memmem::find(line, b"CMCD=").is_some());
-    line.and_then(|line| std::str::from_utf8(line).ok())
-        .is_some_and(|line| Line::parse(line).is_some())
+    let mut lines = head.split(|&byte| byte == b'\n');
+    // What begins with bytes that are no text is something else that holds such a line.
+    if lines.clone().next().is_none_or(|line| std::str::from_utf8(line).is_err()) {
+        return false;
+    }
+    let line = lines.find(|line| memchr::memmem::find(line, b"CMCD=").is_some());
+    let text = line.and_then(|line| std::str::from_utf8(line).ok());
+    text.is_some_and(|line| Line::parse(line).is_some())
 }
 
 /// Reads a web server's log: the Common Log Format, or Combined, and behind it, in

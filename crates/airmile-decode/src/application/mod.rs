@@ -13,6 +13,8 @@ mod qlog;
 mod records;
 pub mod scan;
 
+use std::collections::HashMap;
+
 use airmile_model::{AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, Problem, Severity};
 
 use records::Records;
@@ -237,10 +239,23 @@ impl ApplicationReader {
         }
         reading.finish(&mut found);
         let mut log = found.log;
+        name_once(&mut log.transfers);
         log.transfers.sort_by_key(|transfer| transfer.start_ns);
         log.events.sort_by_key(|event| event.at_ns);
         log.rates.sort_by_key(|rate| rate.start_ns);
         log
+    }
+}
+
+/// Gives transfers of the same name a number: players fetch a segment again.
+fn name_once(transfers: &mut [AppTransfer]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for transfer in transfers {
+        let n = seen.entry(transfer.id.clone()).or_default();
+        *n += 1;
+        if *n > 1 {
+            transfer.id = format!("{}#{n}", transfer.id);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut transfers_given = false;
     let mut usable_files = 0;
     for path in inputs.files.iter().chain(&inputs.transfers) {
-        let one = Inputs { files: vec![path.clone()], transfers: None, rnti: inputs.rnti };
+        let one = Inputs { files: vec![path.clone()], transfers: None, ..inputs.clone() };
         let mut filter = LimitFilter::new(limits);
         let read = read_inputs(&one, progress, &mut |tagged| {
             if filter.keeps(&tagged.record) {

@@ -1,5 +1,6 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
+pub mod application;
 mod causes;
 pub mod decode;
 pub mod diagnose;

@@ -26,7 +26,7 @@ pub(super) fn is_line(line: &[u8]) -> bool {
     let Ok(Value::Object(object)) = serde_json::from_slice(line) else { return false };
     let timed = object.contains_key("at_ms") || object.contains_key("at_ns");
     object.get("event").is_some_and(Value::is_string) && timed
-        || object.contains_key("player") && !object.contains_key("events") && !object.contains_key("events")
+        || object.contains_key("player") && !object.contains_key("events")
 }
 
 /// Whether an array of such events begins here.
