@@ -15,6 +15,8 @@ use super::{Found, Reading};
 pub(super) const WANTED: &[&str] = &["events[]"];
 
 const MS_NS: i64 = 1_000_000;
+/// Times beyond this are none (chosen here: so that no sum of them overflows, 2096).
+const LARGEST_MS: f64 = 4e12;
 
 /// Events that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,7 +223,7 @@ impl NetLog {
             found.warn(entry.offset, "constants.logEventTypes: missing".into());
         }
         match entry.number("timeTickOffset", found) {
-            Some(ms) if ms.abs() < 9e12 => self.offset_ms = ms as i64,
+            Some(ms) if ms.abs() < LARGEST_MS => self.offset_ms = ms as i64,
             _ => found.warn(entry.offset, "constants.timeTickOffset: missing".into()),
         }
         let client = [entry.name("clientInfo.name"), entry.name("clientInfo.version")];
@@ -231,7 +233,7 @@ impl NetLog {
 
     fn event(&mut self, entry: Entry<'_>, found: &mut Found) {
         let number = |path: &str| entry.get(path).and_then(Value::as_u64);
-        let at = entry.number("time", found).filter(|ms| ms.abs() < 9e12);
+        let at = entry.number("time", found).filter(|ms| ms.abs() < LARGEST_MS);
         let (Some(at), Some(id)) = (at, number("source.id")) else {
             found.bad(entry.offset, "time or source.id: missing".into());
             return;

@@ -330,8 +330,10 @@ impl Connection {
     }
 
     fn tell(mut self, name: &str, number: u64, found: &mut Found) {
-        let setup =
-            self.first_ns.zip(self.handshake_ns).map(|(from, to)| (from, (to - from).max(0)));
+        let setup = self
+            .first_ns
+            .zip(self.handshake_ns)
+            .map(|(from, to)| (from, to.saturating_sub(from).max(0)));
         for (order, (id, stream)) in std::mem::take(&mut self.streams).into_iter().enumerate() {
             let Some(mut start_ns) = stream.up_first_ns.or(stream.down_first_ns) else {
                 found.log.not_transfers += 1;
@@ -341,9 +343,9 @@ impl Connection {
             // The first request has waited for the handshake.
             if let Some((from_ns, took_ns)) = setup
                 && order == 0
-                && start_ns.saturating_sub(from_ns + took_ns) <= SOON_NS
+                && start_ns.saturating_sub(from_ns.saturating_add(took_ns)) <= SOON_NS
             {
-                connect_ns = took_ns.min((start_ns - from_ns).max(0));
+                connect_ns = took_ns.min(start_ns.saturating_sub(from_ns).max(0));
                 start_ns = from_ns;
             }
             let up = stream.up_bytes > stream.down_bytes;
@@ -354,8 +356,8 @@ impl Connection {
             transfer.bytes = Some(stream.up_bytes.max(stream.down_bytes));
             transfer.phases.connect_ns = Some(connect_ns);
             if let (Some(asked), Some(first)) = (stream.up_first_ns, stream.down_first_ns) {
-                transfer.phases.wait_ns = Some((first - asked).max(0));
-                transfer.phases.receive_ns = Some((stream.down_last_ns - first).max(0));
+                transfer.phases.wait_ns = Some(first.saturating_sub(asked).max(0));
+                transfer.phases.receive_ns = Some(stream.down_last_ns.saturating_sub(first).max(0));
                 let before = asked.saturating_sub(start_ns).saturating_sub(connect_ns);
                 transfer.phases.blocked_ns = Some(before.max(0));
             }

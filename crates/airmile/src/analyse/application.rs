@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use airmile_decode::application::ApplicationFormat;
 use airmile_model::{
     AppTransfer, ApplicationLog, Direction, Phases, PlayerEvent, PlayerEventKind, TimeBase,
     TransferKind, TtiIndex, Verdict,
@@ -181,7 +182,7 @@ fn alone(diagnosis: &mut Diagnosis, answer: &Answer) {
         words(log, whole)
     );
     let before: i64 = before_first_byte_ns(&log.transfers);
-    let all: i64 = log.transfers.iter().map(|t| t.end_ns - t.start_ns).sum();
+    let all: i64 = log.transfers.iter().map(length_ns).fold(0, i64::saturating_add);
     if before > 0 && all > 0 {
         let share = before as f64 / all as f64 * 100.0;
         says.push_str(&format!(" {share:.0} % of the transfers' time was before a first byte."));
@@ -197,7 +198,8 @@ fn alone(diagnosis: &mut Diagnosis, answer: &Answer) {
     diagnosis.missing = missing();
 }
 
-fn missing() -> Vec<Missing> {
+/// What a log without any other file lacks.
+pub(super) fn missing() -> Vec<Missing> {
     let mut out = Vec::new();
     let mut add = |what: &str, how: &str| {
         out.push(Missing { what: what.to_owned(), how_to_capture: how.to_owned() });
@@ -215,6 +217,77 @@ fn missing() -> Vec<Missing> {
     out
 }
 
+/// Questions that a log answers.
+pub(super) fn answers(application: &Application) -> Vec<String> {
+    let log = &application.log;
+    let title = application.format.title();
+    let mut out = Vec::new();
+    let n = log.transfers.len();
+    if n > 0 {
+        let with_bytes = log.transfers.iter().filter(|transfer| transfer.bytes.is_some()).count();
+        out.push(format!(
+            "how long transfers took, and at what rate: from {n} transfers of the {title}, \
+             {with_bytes} with bytes; not what they waited for, which needs the files below"
+        ));
+    }
+    let phases = log.transfers.iter().filter(|t| t.phases.before_first_byte_ns().is_some()).count();
+    if phases > 0 {
+        out.push(format!(
+            "how their time was split (own queue, lookup, handshakes, first byte): from {phases} \
+             transfers with phases"
+        ));
+    }
+    let count = |kind| log.events.iter().filter(|event| event.kind == kind).count();
+    let (stalls, switches) = (count(PlayerEventKind::Stall), count(PlayerEventKind::Switch));
+    let buffer = count(PlayerEventKind::Buffer);
+    if !log.events.is_empty() {
+        out.push(format!(
+            "when the picture stood still and which bitrate was shown: from {stalls} stalls, \
+             {switches} changes of bitrate and {buffer} buffer levels"
+        ));
+    }
+    if !log.rates.is_empty() {
+        out.push(format!("the rate second by second: from {} intervals", log.rates.len()));
+    }
+    out
+}
+
+/// A log that places its start no better than this has to be aligned by its data
+/// (chosen here: a few round trips).
+const ROUGHLY_PLACED_NS: i64 = 100_000_000;
+
+/// What a log itself lacks.
+pub(super) fn lacks(application: &Application) -> Vec<Missing> {
+    let scale = application.log.scale;
+    let mut out = Vec::new();
+    let mut add =
+        |what: String, how: &str| out.push(Missing { what, how_to_capture: how.to_owned() });
+    if scale.base == TimeBase::Unplaced {
+        add(
+            format!("{}: when it was in the day", application.path),
+            "its times count from some start: have the log written with wall-clock times, or \
+             with both clocks at its start (docs/application-logs.md)",
+        );
+    } else if scale.placed_within_ns >= ROUGHLY_PLACED_NS {
+        let how = match application.format {
+            ApplicationFormat::Iperf3 | ApplicationFormat::Iperf3Stream => {
+                "iperf3 before 3.18 writes whole seconds: update it"
+            }
+            _ => "have the server log ms (nginx: msec=$msec)",
+        };
+        add(format!("{}: when it began, to better than a second", application.path), how);
+    }
+    if !application.log.transfers.is_empty()
+        && application.log.transfers.iter().all(|transfer| transfer.bytes.is_none())
+    {
+        add(
+            format!("{}: how many bytes its transfers had", application.path),
+            "export it with sizes (docs/application-logs.md)",
+        );
+    }
+    out
+}
+
 /// A transfer of which nobody knows what held it up.
 fn unknown(
     transfer: &AppTransfer,
@@ -222,7 +295,7 @@ fn unknown(
     from_ns: i64,
     base: TimeBase,
 ) -> TransferDiagnosis {
-    let ns = transfer.end_ns.saturating_sub(transfer.start_ns);
+    let ns = length_ns(transfer);
     let duration_ms = ms(ns);
     let setup_ms = transfer.phases.setup_ns().map_or(0.0, ms).min(duration_ms);
     let mut shares = BTreeMap::from([("unknown", duration_ms - setup_ms)]);
@@ -382,7 +455,7 @@ impl Place {
                     if inside || self.touches(event.at_ns, end_ns) {
                         let (from, to) = (event.at_ns.max(self.start_ns), end_ns.min(self.end_ns));
                         n += 1;
-                        stalled_ns += (to - from).max(0);
+                        stalled_ns += to.saturating_sub(from).max(0);
                         first.get_or_insert((from, to.max(from)));
                     }
                 }
@@ -423,9 +496,22 @@ impl Place {
     /// Rates per second meanwhile, of a speed test or a connection.
     fn rates(&self, log: &ApplicationLog, evidence: &mut Vec<EvidenceItem>) {
         let inside = |from: i64, to: i64| self.touches(from, to);
-        let rates: Vec<_> =
-            log.rates.iter().filter(|rate| inside(rate.start_ns, rate.end_ns)).collect();
-        let bps = rates.iter().map(|rate| bits_per_s(rate.bytes, rate.end_ns - rate.start_ns));
+        let longest_ns = log
+            .rates
+            .iter()
+            .map(|rate| rate.end_ns.saturating_sub(rate.start_ns))
+            .max()
+            .unwrap_or(0);
+        // The last interval of a test is what is left of a second.
+        let rates: Vec<_> = log
+            .rates
+            .iter()
+            .filter(|rate| rate.end_ns.saturating_sub(rate.start_ns) >= longest_ns / 2)
+            .filter(|rate| inside(rate.start_ns, rate.end_ns))
+            .collect();
+        let bps = rates
+            .iter()
+            .map(|rate| bits_per_s(rate.bytes, rate.end_ns.saturating_sub(rate.start_ns)));
         let (Some(least), Some(most)) = (bps.clone().reduce(f64::min), bps.reduce(f64::max)) else {
             return;
         };
@@ -497,9 +583,13 @@ fn bits_per_s(bytes: u64, ns: i64) -> f64 {
     bytes as f64 * 8e9 / ns.max(1) as f64
 }
 
+const fn length_ns(transfer: &AppTransfer) -> i64 {
+    transfer.end_ns.saturating_sub(transfer.start_ns)
+}
+
 fn before_first_byte_ns(transfers: &[AppTransfer]) -> i64 {
     let of = |transfer: &AppTransfer| {
-        let ns = transfer.end_ns.saturating_sub(transfer.start_ns);
+        let ns = length_ns(transfer);
         transfer.phases.before_first_byte_ns().unwrap_or(0).clamp(0, ns.max(0))
     };
     transfers.iter().map(of).fold(0, i64::saturating_add)
