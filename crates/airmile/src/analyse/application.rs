@@ -148,6 +148,14 @@ pub(super) fn tell(diagnosis: &mut Diagnosis, answer: &Answer) {
     for transfer in &mut diagnosis.transfers {
         beside(transfer, answer);
     }
+    if !answer.alone && answer.applications.iter().any(|one| one.gave_transfers) {
+        diagnosis.missing.push(Missing {
+            what: "how far the application's clock is from the modem's".to_owned(),
+            how_to_capture: "they are taken for one, but for an offset that was given: let the \
+                             phone set its clock by the network before it logs"
+                .to_owned(),
+        });
+    }
     diagnosis.applications = answer.applications.iter().map(summary).collect();
 }
 
