@@ -187,7 +187,9 @@ def diagnose(
 ) -> Diagnosis:
     """Tell who the bottleneck was: one verdict per transfer, with evidence.
 
-    Arguments and errors are those of :func:`radio`.
+    Arguments and errors are those of :func:`radio`. Among the files may be
+    captures and an application's log (HAR, NetLog, qlog, a player's, iperf3),
+    which says what the transfers were; `transfers` takes one, too.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())

@@ -217,7 +217,8 @@ pub struct AnalysisArgs {
     /// `paper`: a burst may end below this share of the cell's PRBs
     #[arg(long, value_name = "SHARE", default_value_t = 0.4, allow_negative_numbers = true, value_parser = share)]
     pub end_threshold: f64,
-    /// The application's transfers: a CSV with id,start_us,end_us,bytes (or start_tti,end_tti)
+    /// The application's transfers: a CSV with id,start_us,end_us,bytes (or start_tti,end_tti),
+    /// or its own log (HAR, NetLog, qlog, a player's, iperf3)
     #[arg(long, value_name = "FILE")]
     pub transfers: Option<PathBuf>,
     /// Without --transfers: a pause of this many ms separates transfers

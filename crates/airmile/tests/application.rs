@@ -75,6 +75,9 @@ fn phases_are_evidence_and_setup_a_share() {
                   receiving 16 ms";
     assert!(first.evidence.iter().any(|item| item.what == phases), "{:#?}", first.evidence);
     assert!(first.next_step.contains("reuse connections"), "{}", first.next_step);
+    // As Python has it: a row a transfer, with phases or without.
+    let table = airmile::ArrowTable::of_rows("transfers", &answer.transfers).unwrap();
+    assert_eq!(table.n_rows(), 2);
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl<'a> Entry<'a> {
     /// A count; negative numbers stand for unknown and are absent.
     pub(super) fn count(&self, path: &str, found: &mut Found) -> Option<u64> {
         let number = self.number(path, found)?;
-        (number >= 0.0 && number < 9e18).then_some(number as u64)
+        (0.0..9e18).contains(&number).then_some(number as u64)
     }
 
     /// A text.
@@ -173,7 +173,7 @@ fn clock_ns(text: &str) -> Option<i64> {
     let seconds = parts.next().unwrap_or("0");
     let (whole, fraction) = seconds.split_once(['.', ',']).unwrap_or((seconds, "0"));
     let seconds = number(whole)?;
-    let fraction = number(&format!("{fraction:0<9}").get(..9)?.to_owned())?;
+    let fraction = number(format!("{fraction:0<9}").get(..9)?)?;
     let fits = hours < 24 && minutes < 60 && seconds < 61;
     fits.then(|| ((hours * 60 + minutes) * 60 + seconds) * SECOND_NS + fraction)
 }

@@ -205,9 +205,7 @@ impl Qlog {
             TimeFormat::Delta => self.last_ns.saturating_add(time_ns),
         };
         self.last_ns = at_ns;
-        self.unplaced |=
-            !self.placed && self.reference_ns == 0 && self.format != TimeFormat::Absolute
-                || !self.placed;
+        self.unplaced |= !self.placed && self.format != TimeFormat::Absolute;
         let group = entry.name("group_id").or_else(|| entry.name("ODCID")).unwrap_or_default();
         let vantage = self.vantage;
         let connection = self.connections.entry(group).or_default();

@@ -58,7 +58,7 @@ pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> b
 fn id(event: &Event<'_>) -> String {
     let part = |path: &str| event.entry.name(path).filter(|part| part != "NaN");
     let media = part("request.mediaType").or_else(|| part("request.type"));
-    let number = part("request.index").or_else(|| part("request.url"));
+    let number = part("request.index").or_else(|| event.file_name("request.url"));
     let words: Vec<String> = media.into_iter().chain(number).collect();
     words.join("-")
 }

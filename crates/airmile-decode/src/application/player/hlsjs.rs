@@ -11,6 +11,8 @@ pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> b
     let (at_ns, entry) = (event.at_ns, &event.entry);
     let url = || entry.get("frag.url").and_then(Value::as_str).map(str::to_owned);
     match event.name {
+        // The end of an initialisation segment is not told.
+        "hlsFragLoading" if entry.name("frag.sn").as_deref() == Some("initSegment") => {}
         "hlsFragLoading" => {
             let asked =
                 Asked { at_ns, url: url(), kind: Some(TransferKind::Media), ..Asked::default() };
@@ -61,7 +63,7 @@ pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> b
 fn id(event: &Event<'_>) -> String {
     let part = |path: &str| event.entry.name(path);
     let media = part("frag.type").unwrap_or_else(|| "main".into());
-    let number = part("frag.sn").or_else(|| part("frag.url")).unwrap_or_default();
+    let number = part("frag.sn").or_else(|| event.file_name("frag.url")).unwrap_or_default();
     match part("frag.level") {
         Some(level) => format!("{media}-{level}-{number}"),
         None => format!("{media}-{number}"),

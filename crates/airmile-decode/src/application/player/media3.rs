@@ -67,7 +67,7 @@ pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> b
 }
 
 fn id(event: &Event<'_>) -> String {
-    event.entry.name("loadTaskId").or_else(|| event.entry.name("uri")).unwrap_or_default()
+    event.entry.name("loadTaskId").or_else(|| event.file_name("uri")).unwrap_or_default()
 }
 
 fn kind(event: &Event<'_>, found: &mut Found) -> Option<TransferKind> {

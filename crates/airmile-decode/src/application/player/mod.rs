@@ -151,6 +151,13 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
+    /// The last part of a URL's path, as a name: the rest may hold tokens.
+    fn file_name(&self, path: &str) -> Option<String> {
+        let url = self.entry.get(path)?.as_str()?;
+        let path = url.split(['?', '#']).next()?;
+        path.rsplit('/').next().map(str::to_owned)
+    }
+
     /// A time in ms on the log's clock, or a date.
     fn time(&self, path: &str, found: &mut Found) -> Option<i64> {
         match self.entry.get(path)? {
@@ -214,7 +221,9 @@ impl Notes {
         };
         let asked = asked.unwrap_or_default();
         let mut transfer = AppTransfer::new(id.to_owned(), start_ns, got.end_ns);
-        if let Some(first_ns) = got.first_byte_ns.or(asked.first_byte_ns) {
+        // Players put the begin in its place where they have not seen it.
+        let first_byte_ns = got.first_byte_ns.or(asked.first_byte_ns);
+        if let Some(first_ns) = first_byte_ns.filter(|first_ns| *first_ns > start_ns) {
             transfer.phases.wait_ns = Some(first_ns.saturating_sub(start_ns).max(0));
             transfer.phases.receive_ns = Some(got.end_ns.saturating_sub(first_ns).max(0));
         }
