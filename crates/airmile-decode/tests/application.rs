@@ -29,8 +29,8 @@ fn samples() -> Vec<(&'static str, &'static [u8], Expected)> {
         sample!("shaka.json", Format::PlayerArray, 1, 700_000, 1, 0),
         sample!("lab.jsonl", Format::Player, 2, 615_000 + 2_400_000, 1, 0),
         sample!("access.log", Format::Cmcd, 3, 1_600_900 + 1_590_000 + 400_000, 1, 0),
-        sample!("iperf3-client-reverse.json", Format::Iperf3, 1, 25_428_032, 0, 2),
-        sample!("iperf3-server.json", Format::Iperf3, 1, 25_428_032, 0, 3),
+        sample!("iperf3-client-reverse.json", Format::Iperf3, 1, 25_427_968, 0, 2),
+        sample!("iperf3-server.json", Format::Iperf3, 1, 25_427_968, 0, 3),
     ]
 }
 

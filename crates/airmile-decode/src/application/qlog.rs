@@ -18,6 +18,8 @@ pub(super) const WANTED: &[&str] = &["traces[].events[]"];
 const SECOND_NS: i64 = 1_000_000_000;
 /// A first request this soon after the handshake waited for it (chosen here).
 const SOON_NS: i64 = 100_000_000;
+/// Times before this are since some start (chosen here: 1980).
+const EARLIEST_DAY_NS: i64 = 315_532_800 * SECOND_NS;
 
 /// Who wrote a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,22 +31,40 @@ enum Vantage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum TimeFormat {
+    /// To the reference, or to 1970 where none is told.
     #[default]
     Relative,
     Absolute,
+    /// To the event before.
     Delta,
 }
 
-/// A stream that carries a request.
+/// One way of a stream.
+#[derive(Debug, Clone, Copy, Default)]
+struct Half {
+    first_ns: Option<i64>,
+    last_ns: i64,
+    bytes: u64,
+    finished: bool,
+}
+
+impl Half {
+    /// Takes a STREAM frame; gives how many of its bytes are new.
+    fn note(&mut self, at_ns: i64, end: u64, fin: bool) -> u64 {
+        self.last_ns = if self.first_ns.is_some() { self.last_ns.max(at_ns) } else { at_ns };
+        self.first_ns.get_or_insert(at_ns);
+        self.finished |= fin;
+        let new = end.saturating_sub(self.bytes);
+        self.bytes = self.bytes.max(end);
+        new
+    }
+}
+
+/// A stream that carries a request, by what its side sent and received.
 #[derive(Debug, Clone, Default)]
 struct Stream {
-    up_first_ns: Option<i64>,
-    up_last_ns: i64,
-    down_first_ns: Option<i64>,
-    down_last_ns: i64,
-    up_bytes: u64,
-    down_bytes: u64,
-    finished: bool,
+    sent: Half,
+    received: Half,
     reset: bool,
     scheme: Option<String>,
     authority: Option<String>,
@@ -54,7 +74,8 @@ struct Stream {
 /// A second of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 struct Second {
-    down_bytes: u64,
+    sent_bytes: u64,
+    received_bytes: u64,
     lost: u64,
     rtt_sum_us: f64,
     rtts: u32,
@@ -64,6 +85,9 @@ struct Second {
 struct Connection {
     first_ns: Option<i64>,
     handshake_ns: Option<i64>,
+    /// First packets under 1-RTT keys.
+    sent_1rtt_ns: Option<i64>,
+    received_1rtt_ns: Option<i64>,
     http3: bool,
     streams: BTreeMap<u64, Stream>,
     seconds: BTreeMap<i64, Second>,
@@ -74,8 +98,8 @@ struct Connection {
 pub(super) struct Qlog {
     vantage: Vantage,
     format: TimeFormat,
+    /// What times count from; traces may tell it, and who wrote them, behind their events.
     reference_ns: i64,
-    placed: bool,
     last_ns: i64,
     connections: BTreeMap<String, Connection>,
     trace: u64,
@@ -167,26 +191,25 @@ impl Qlog {
             _ => TimeFormat::Relative,
         };
         // Before draft 06 a number of ms, then an object.
-        let (reference, wall) = match common.get("reference_time") {
+        let reference = match common.get("reference_time") {
             Some(Value::Object(_)) => {
-                let monotonic = common.get("reference_time.clock_type").and_then(Value::as_str)
-                    == Some("monotonic");
-                let of =
-                    |path: &str| common.get(path).and_then(Value::as_str).and_then(ns_of_rfc3339);
-                let epoch = of("reference_time.epoch").filter(|_| !monotonic);
-                let wall = of("reference_time.wall_clock_time");
-                (epoch.or(wall), epoch.or(wall))
+                let of = |name: &str| {
+                    let path = format!("reference_time.{name}");
+                    common.get(&path).and_then(Value::as_str).and_then(ns_of_rfc3339)
+                };
+                // The epoch of a monotonic clock is none of the day.
+                let clock = common.get("reference_time.clock_type").and_then(Value::as_str);
+                let epoch = of("epoch").filter(|_| clock != Some("monotonic"));
+                epoch.or_else(|| of("wall_clock_time"))
             }
-            Some(_) => {
-                let ns = common.number("reference_time", found).and_then(ns_of_ms);
-                // Some write ms since the program began.
-                (ns, ns.filter(|ns| *ns > SECOND_NS * 86_400 * 3_650))
-            }
-            None => (None, None),
+            Some(_) => common.number("reference_time", found).and_then(ns_of_ms),
+            None => None,
         };
         self.reference_ns = reference.unwrap_or(0);
-        self.placed = wall.is_some() || self.format == TimeFormat::Absolute;
-        self.last_ns = self.reference_ns;
+        if self.format == TimeFormat::Delta && !self.connections.is_empty() {
+            let what = "common_fields.time_format: told behind the events, whose times are wrong";
+            found.warn(offset, what.into());
+        }
     }
 
     fn event(&mut self, entry: Entry<'_>, found: &mut Found) {
@@ -200,14 +223,11 @@ impl Qlog {
             return;
         };
         let at_ns = match self.format {
-            TimeFormat::Absolute => time_ns,
-            TimeFormat::Relative => self.reference_ns.saturating_add(time_ns),
+            TimeFormat::Absolute | TimeFormat::Relative => time_ns,
             TimeFormat::Delta => self.last_ns.saturating_add(time_ns),
         };
         self.last_ns = at_ns;
-        self.unplaced |= !self.placed && self.format != TimeFormat::Absolute;
         let group = entry.name("group_id").or_else(|| entry.name("ODCID")).unwrap_or_default();
-        let vantage = self.vantage;
         let connection = self.connections.entry(group).or_default();
         connection.first_ns.get_or_insert(at_ns);
         let Some(data) = entry.value.get("data") else { return };
@@ -215,8 +235,8 @@ impl Qlog {
         // `transport:` and `recovery:` of 0.3 are `quic:` since.
         let (category, event) = name.split_once(':').unwrap_or(("", name));
         match event {
-            "packet_sent" => connection.packet(at_ns, vantage == Vantage::Server, &data, found),
-            "packet_received" => connection.packet(at_ns, vantage == Vantage::Client, &data, found),
+            "packet_sent" => connection.packet(at_ns, true, &data, found),
+            "packet_received" => connection.packet(at_ns, false, &data, found),
             "packet_lost" => connection.second(at_ns).lost += 1,
             "metrics_updated" | "recovery_metrics_updated" => {
                 let rtt =
@@ -250,15 +270,29 @@ impl Qlog {
 
     /// A trace has ended: what it held is told.
     fn close(&mut self, found: &mut Found) {
+        let base_ns = match self.format {
+            TimeFormat::Absolute => 0,
+            TimeFormat::Relative | TimeFormat::Delta => self.reference_ns,
+        };
         for (group, connection) in std::mem::take(&mut self.connections) {
             let n = self.trace;
+            let first = connection.first_ns.map_or(0, |ns| ns.saturating_add(base_ns));
+            self.unplaced |= first < EARLIEST_DAY_NS;
             let name = if group.is_empty() { format!("{n}") } else { group };
-            connection.tell(&name, n, found);
+            connection.tell(&name, Told { number: n, vantage: self.vantage, base_ns }, found);
             self.trace += 1;
         }
         self.format = TimeFormat::default();
-        (self.reference_ns, self.last_ns, self.placed) = (0, 0, false);
+        (self.reference_ns, self.last_ns) = (0, 0);
     }
+}
+
+/// What holds for a connection when its trace has ended.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    number: u64,
+    vantage: Vantage,
+    base_ns: i64,
 }
 
 impl Connection {
@@ -267,11 +301,11 @@ impl Connection {
     }
 
     /// Takes the STREAM frames of a packet.
-    fn packet(&mut self, at_ns: i64, down: bool, data: &Entry<'_>, found: &mut Found) {
+    fn packet(&mut self, at_ns: i64, sent: bool, data: &Entry<'_>, found: &mut Found) {
         let kind = data.get("header.packet_type").and_then(Value::as_str);
-        // The client's first packet under 1-RTT keys: its handshake is complete.
-        if kind == Some("1RTT") && !down {
-            self.handshake_ns.get_or_insert(at_ns);
+        if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("1rtt")) {
+            let first = if sent { &mut self.sent_1rtt_ns } else { &mut self.received_1rtt_ns };
+            first.get_or_insert(at_ns);
         }
         let frames = data.get("frames").and_then(Value::as_array).into_iter().flatten();
         for frame in frames {
@@ -294,18 +328,11 @@ impl Connection {
             let end = frame.count("offset", found).unwrap_or(0).saturating_add(length);
             let fin = frame.get("fin").and_then(Value::as_bool) == Some(true);
             let stream = self.streams.entry(id).or_default();
-            if down {
-                stream.down_first_ns.get_or_insert(at_ns);
-                let new = end.saturating_sub(stream.down_bytes);
-                stream.down_bytes = stream.down_bytes.max(end);
-                stream.down_last_ns = stream.down_last_ns.max(at_ns);
-                stream.finished |= fin;
-                self.second(at_ns).down_bytes += new;
-            } else {
-                stream.up_first_ns.get_or_insert(at_ns);
-                stream.up_bytes = stream.up_bytes.max(end);
-                stream.up_last_ns = stream.up_last_ns.max(at_ns);
-            }
+            let half = if sent { &mut stream.sent } else { &mut stream.received };
+            let new = half.note(at_ns, end, fin);
+            let second = self.second(at_ns);
+            let bytes = if sent { &mut second.sent_bytes } else { &mut second.received_bytes };
+            *bytes = bytes.saturating_add(new);
         }
     }
 
@@ -327,13 +354,19 @@ impl Connection {
         }
     }
 
-    fn tell(mut self, name: &str, number: u64, found: &mut Found) {
-        let setup = self
-            .first_ns
-            .zip(self.handshake_ns)
-            .map(|(from, to)| (from, to.saturating_sub(from).max(0)));
+    fn tell(mut self, name: &str, told: Told, found: &mut Found) {
+        let client = told.vantage == Vantage::Client;
+        // The client has its keys when it uses them; the server when it sees them used.
+        let keys = if client { self.sent_1rtt_ns } else { self.received_1rtt_ns };
+        let handshake = keys.into_iter().chain(self.handshake_ns).min();
+        let setup = self.first_ns.zip(handshake);
+        let setup = setup.map(|(from, to)| (from, to.saturating_sub(from).max(0)));
         for (order, (id, stream)) in std::mem::take(&mut self.streams).into_iter().enumerate() {
-            let Some(mut start_ns) = stream.up_first_ns.or(stream.down_first_ns) else {
+            let (up, down) = match client {
+                true => (stream.sent, stream.received),
+                false => (stream.received, stream.sent),
+            };
+            let Some(mut start_ns) = up.first_ns.or(down.first_ns) else {
                 found.log.not_transfers += 1;
                 continue;
             };
@@ -344,37 +377,39 @@ impl Connection {
                 && start_ns.saturating_sub(from_ns.saturating_add(took_ns)) <= SOON_NS
             {
                 connect_ns = took_ns.min(start_ns.saturating_sub(from_ns).max(0));
-                start_ns = from_ns;
+                start_ns = start_ns.min(from_ns);
             }
-            let up = stream.up_bytes > stream.down_bytes;
-            let end_ns = stream.down_last_ns.max(if up { stream.up_last_ns } else { 0 });
+            let upload = up.bytes > down.bytes;
+            let last = |half: Half| half.first_ns.map(|_| half.last_ns);
+            let end_ns = last(down).max(last(up).filter(|_| upload)).unwrap_or(start_ns);
+            let at = |ns: i64| ns.saturating_add(told.base_ns);
             let mut transfer =
-                AppTransfer::new(format!("{number}-{id}"), start_ns, end_ns.max(start_ns));
-            transfer.dir = Some(if up { Direction::Ul } else { Direction::Dl });
-            transfer.bytes = Some(stream.up_bytes.max(stream.down_bytes));
+                AppTransfer::new(format!("{}-{id}", told.number), at(start_ns), at(end_ns));
+            transfer.dir = Some(if upload { Direction::Ul } else { Direction::Dl });
+            transfer.bytes = Some(up.bytes.max(down.bytes));
             transfer.phases.connect_ns = Some(connect_ns);
-            if let (Some(asked), Some(first)) = (stream.up_first_ns, stream.down_first_ns) {
-                transfer.phases.wait_ns = Some(first.saturating_sub(asked).max(0));
-                transfer.phases.receive_ns = Some(stream.down_last_ns.saturating_sub(first).max(0));
+            if let (Some(asked), Some(first)) = (up.first_ns, down.first_ns) {
                 let before = asked.saturating_sub(start_ns).saturating_sub(connect_ns);
                 transfer.phases.blocked_ns = Some(before.max(0));
+                transfer.phases.wait_ns = Some(first.saturating_sub(asked).max(0));
+                transfer.phases.receive_ns = Some(down.last_ns.saturating_sub(first).max(0));
             }
             transfer.url = stream.url();
-            transfer.kind =
-                transfer.url.as_deref().and_then(super::har::kind_of_name).unwrap_or(transfer.kind);
+            let kind = transfer.url.as_deref().and_then(super::har::kind_of_name);
+            transfer.kind = kind.unwrap_or(transfer.kind);
             transfer.connection = Some(name.to_owned());
             transfer.protocol = Some(if self.http3 { "h3" } else { "quic" }.to_owned());
-            transfer.unfinished = !stream.finished && !stream.reset && !up;
+            transfer.unfinished = !down.finished && !stream.reset && !upload;
             transfer.failed = stream.reset;
             found.transfer(transfer);
         }
         for (second, of) in &self.seconds {
-            let start_ns = second.saturating_mul(SECOND_NS);
+            let start_ns = second.saturating_mul(SECOND_NS).saturating_add(told.base_ns);
             found.log.rates.push(RatePoint {
                 start_ns,
                 end_ns: start_ns.saturating_add(SECOND_NS),
                 dir: Direction::Dl,
-                bytes: of.down_bytes,
+                bytes: if client { of.received_bytes } else { of.sent_bytes },
                 retransmits: Some(of.lost),
                 rtt_us: (of.rtts > 0).then(|| of.rtt_sum_us / f64::from(of.rtts)),
                 cwnd_bytes: None,
