@@ -233,7 +233,7 @@ impl Session {
                 _ => session.opened.push(item),
             }
         }
-        session.choose_transfers();
+        session.choose_transfers(inputs.transfers.is_some());
         Ok(session)
     }
 
@@ -260,11 +260,13 @@ impl Session {
         self.reports.insert(item.order, report);
     }
 
-    /// Transfers of a table are what is asked about; else those of one application.
-    fn choose_transfers(&mut self) {
+    /// Transfers of a table are what is asked about; else those of one application:
+    /// the first, or the last where that was named for its transfers.
+    fn choose_transfers(&mut self, named: bool) {
         let given = !self.transfers.is_empty();
-        let of = |application: &&mut Application| application.has_placed_transfers();
-        if let Some(application) = self.applications.iter_mut().find(of).filter(|_| !given) {
+        let mut placed = self.applications.iter_mut().filter(|one| one.has_placed_transfers());
+        let chosen = if named { placed.next_back() } else { placed.next() };
+        if let Some(application) = chosen.filter(|_| !given) {
             self.transfers = application.log.transfers_on(Clock::Modem);
             application.gave_transfers = true;
         }

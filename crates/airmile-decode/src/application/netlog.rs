@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 
 use airmile_model::{AppTransfer, Direction};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::fields::{Entry, parse};
@@ -129,14 +131,14 @@ struct Carrier {
     tcp: Span,
     tls: Span,
     /// The socket of a session.
-    over: Option<u64>,
+    over: Option<i64>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Request {
     start: i64,
     url: String,
-    carrier: Option<(Source, u64)>,
+    carrier: Option<(Source, i64)>,
     bound: Option<i64>,
     send: Span,
     headers: Span,
@@ -156,11 +158,11 @@ pub(super) struct NetLog {
     phases: HashMap<u64, Phase>,
     /// From the log's ms to those since 1970.
     offset_ms: i64,
-    requests: HashMap<u64, Request>,
-    carriers: HashMap<u64, Carrier>,
-    jobs: HashMap<u64, (Source, u64)>,
+    requests: HashMap<i64, Request>,
+    carriers: HashMap<i64, Carrier>,
+    jobs: HashMap<i64, (Source, i64)>,
     /// Lookups of what connects sockets.
-    lookups: HashMap<u64, Span>,
+    lookups: HashMap<i64, Span>,
     last: i64,
 }
 
@@ -181,6 +183,9 @@ impl Reading for NetLog {
                     }
                     return;
                 }
+                if self.is_of_no_use(bytes) {
+                    return;
+                }
                 if let Some(value) = parse(bytes, offset, path, found) {
                     self.event(Entry { value: &value, offset }, found);
                 }
@@ -194,7 +199,7 @@ impl Reading for NetLog {
     }
 
     fn finish(&mut self, found: &mut Found) {
-        let mut open: Vec<(u64, Request)> = self.requests.drain().collect();
+        let mut open: Vec<(i64, Request)> = self.requests.drain().collect();
         open.sort_by_key(|(id, request)| (request.start, *id));
         for (id, request) in open {
             self.done(id, request, true, found);
@@ -203,7 +208,29 @@ impl Reading for NetLog {
     }
 }
 
+/// What is looked at first: most events of a log are of no use here.
+#[derive(Deserialize)]
+struct EventHead {
+    #[serde(rename = "type")]
+    kind: u64,
+    #[serde(default)]
+    time: Option<IgnoredAny>,
+    #[serde(default)]
+    source: Option<IgnoredAny>,
+}
+
 impl NetLog {
+    /// Whether a whole event is of a type that is not used, and depends on nothing.
+    fn is_of_no_use(&self, bytes: &[u8]) -> bool {
+        let head: Result<EventHead, _> = serde_json::from_slice(bytes);
+        head.is_ok_and(|head| {
+            head.time.is_some()
+                && head.source.is_some()
+                && self.types.get(&head.kind).is_none_or(|kind| *kind == Type::Other)
+                && memchr::memmem::find(bytes, b"source_dependency").is_none()
+        })
+    }
+
     fn constants(&mut self, entry: Entry<'_>, found: &mut Found) {
         let numbers = |name: &str| {
             let object = entry.get(name).and_then(Value::as_object);
@@ -233,8 +260,10 @@ impl NetLog {
 
     fn event(&mut self, entry: Entry<'_>, found: &mut Found) {
         let number = |path: &str| entry.get(path).and_then(Value::as_u64);
+        // Of some processes ids are negative.
+        let id_at = |path: &str| entry.get(path).and_then(Value::as_i64);
         let at = entry.number("time", found).filter(|ms| ms.abs() < LARGEST_MS);
-        let (Some(at), Some(id)) = (at, number("source.id")) else {
+        let (Some(at), Some(id)) = (at, id_at("source.id")) else {
             found.bad(entry.offset, "time or source.id: missing".into());
             return;
         };
@@ -246,7 +275,7 @@ impl NetLog {
         let phase = phase.unwrap_or(Phase::None);
         let kind = number("type").and_then(|n| self.types.get(&n)).copied();
         let kind = kind.unwrap_or(Type::Other);
-        let depends = number("params.source_dependency.id").map(|id| {
+        let depends = id_at("params.source_dependency.id").map(|id| {
             let source = number("params.source_dependency.type");
             let source = source.and_then(|n| self.sources.get(&n)).copied();
             (source.unwrap_or(Source::Other), id)
@@ -273,11 +302,11 @@ impl NetLog {
 
     fn of_carrier(
         &mut self,
-        id: u64,
+        id: i64,
         kind: Type,
         phase: Phase,
         at: i64,
-        depends: Option<(Source, u64)>,
+        depends: Option<(Source, i64)>,
     ) {
         if kind == Type::SocketAlive && phase == Phase::End {
             self.carriers.remove(&id);
@@ -298,11 +327,11 @@ impl NetLog {
     #[allow(clippy::too_many_arguments, reason = "the fields of one event")]
     fn of_request(
         &mut self,
-        id: u64,
+        id: i64,
         kind: Type,
         phase: Phase,
         at: i64,
-        depends: Option<(Source, u64)>,
+        depends: Option<(Source, i64)>,
         entry: &Entry<'_>,
         found: &mut Found,
     ) {
@@ -366,7 +395,7 @@ impl NetLog {
     }
 
     /// A request has ended, or the log has.
-    fn done(&self, id: u64, request: Request, open: bool, found: &mut Found) {
+    fn done(&self, id: i64, request: Request, open: bool, found: &mut Found) {
         let web = request.url.starts_with("http://") || request.url.starts_with("https://");
         let Some(sent) = request.send.from.filter(|_| web) else {
             if web && request.bytes > 0 {
@@ -457,7 +486,7 @@ mod tests {
         const JOB: (u8, u64) = (2, 71);
         const SOCKET: (u8, u64) = (3, 73);
         const CONNECT: (u8, u64) = (4, 72);
-        let on = |id: u64, of: u8| format!("\"source_dependency\":{{\"id\":{id},\"type\":{of}}}");
+        let on = |id: i64, of: u8| format!("\"source_dependency\":{{\"id\":{id},\"type\":{of}}}");
         [
             event(100, 1, REQUEST, 2, "\"url\":\"https://a.example/x?token=1\""),
             event(100, 1, REQUEST, 3, "\"url\":\"https://a.example/x?token=1\""),

@@ -99,7 +99,7 @@ fn alone(diagnosis: &mut Diagnosis, answer: &Answer) {
         diagnosis.session.says = "Cannot tell: the application's log holds no transfer over the \
             network; see what is missing."
             .into();
-        diagnosis.missing = missing();
+        diagnosis.missing = missing_beside(diagnosis);
         return;
     };
     let overlaps = overlaps(&log.transfers);
@@ -136,7 +136,15 @@ fn alone(diagnosis: &mut Diagnosis, answer: &Answer) {
         shares: BTreeMap::new(),
         says,
     };
-    diagnosis.missing = missing();
+    diagnosis.missing = missing_beside(diagnosis);
+}
+
+/// What is missing beside the files that were given.
+fn missing_beside(diagnosis: &Diagnosis) -> Vec<Missing> {
+    let captured = diagnosis.files.iter().any(|file| file.kind.starts_with("pcap"));
+    let mut missing = missing();
+    missing.retain(|missing| !captured || !missing.what.contains("packets"));
+    missing
 }
 
 /// A transfer of which nobody knows what held it up.

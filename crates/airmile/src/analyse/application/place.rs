@@ -1,6 +1,6 @@
 //! A transfer on the time axis, and what an application noted down meanwhile.
 
-use airmile_model::{ApplicationLog, PlayerEvent, PlayerEventKind, TtiIndex};
+use airmile_model::{ApplicationLog, PlayerEvent, PlayerEventKind, RatePoint, TtiIndex};
 
 use super::{Answer, EvidenceItem, TransferDiagnosis, bits_per_s, item, ms, plural};
 
@@ -95,43 +95,36 @@ impl Place {
         (n, stalled_ms)
     }
 
-    /// Rates per second meanwhile, of a speed test or a connection.
+    /// Rates, losses and round trips meanwhile, of a speed test or a connection.
     pub(super) fn rates(&self, log: &ApplicationLog, evidence: &mut Vec<EvidenceItem>) {
-        let inside = |from: i64, to: i64| self.touches(from, to);
-        let longest_ns = log
-            .rates
-            .iter()
-            .map(|rate| rate.end_ns.saturating_sub(rate.start_ns))
-            .max()
-            .unwrap_or(0);
-        // The last interval of a test is what is left of a second.
-        let rates: Vec<_> = log
-            .rates
-            .iter()
-            .filter(|rate| rate.end_ns.saturating_sub(rate.start_ns) >= longest_ns / 2)
-            .filter(|rate| inside(rate.start_ns, rate.end_ns))
-            .collect();
-        let bps = rates
-            .iter()
-            .map(|rate| bits_per_s(rate.bytes, rate.end_ns.saturating_sub(rate.start_ns)));
-        let (Some(least), Some(most)) = (bps.clone().reduce(f64::min), bps.reduce(f64::max)) else {
-            return;
-        };
-        let mut what = format!(
-            "per second {:.2} to {:.2} Mbit/s by the application's log",
-            least / 1e6,
-            most / 1e6
-        );
-        let retransmits: Option<u64> =
-            rates.iter().filter_map(|rate| rate.retransmits).reduce(|a, b| a.saturating_add(b));
-        if let Some(n) = retransmits {
-            what.push_str(&format!("; {n} segments lost or sent again"));
+        let long_ns = |rate: &RatePoint| rate.end_ns.saturating_sub(rate.start_ns);
+        let longest_ns = log.rates.iter().map(long_ns).max().unwrap_or(0);
+        let touched: Vec<&RatePoint> =
+            log.rates.iter().filter(|rate| self.touches(rate.start_ns, rate.end_ns)).collect();
+        // What is wholly inside, but for what is left of a second at the end of a test.
+        let whole = touched.iter().filter(|rate| {
+            let inside = rate.start_ns >= self.start_ns && rate.end_ns <= self.end_ns;
+            inside && long_ns(rate) >= longest_ns / 2
+        });
+        let bps: Vec<f64> = whole.map(|rate| bits_per_s(rate.bytes, long_ns(rate))).collect();
+        let mut words = Vec::new();
+        let least = bps.iter().copied().reduce(f64::min);
+        if let (Some(least), Some(most), 2..) =
+            (least, bps.iter().copied().reduce(f64::max), bps.len())
+        {
+            words.push(format!("{:.2} to {:.2} Mbit/s per interval", least / 1e6, most / 1e6));
         }
-        let rtts: Vec<f64> = rates.iter().filter_map(|rate| rate.rtt_us).collect();
-        let bounds = (rtts.iter().copied().reduce(f64::min), rtts.iter().copied().reduce(f64::max));
-        if let (Some(least), Some(most)) = bounds {
-            what.push_str(&format!("; round trips {:.0} to {:.0} ms", least / 1e3, most / 1e3));
+        let lost = touched.iter().filter_map(|rate| rate.retransmits);
+        if let Some(n) = lost.reduce(u64::saturating_add) {
+            words.push(format!("{n} lost or sent again"));
         }
-        evidence.push(item(what, Some(least), "bit/s", self.whole));
+        let rtts = || touched.iter().filter_map(|rate| rate.rtt_us);
+        if let (Some(least), Some(most)) = (rtts().reduce(f64::min), rtts().reduce(f64::max)) {
+            words.push(format!("round trips {:.1} to {:.1} ms", least / 1e3, most / 1e3));
+        }
+        if !words.is_empty() {
+            let what = format!("by the application's log: {}", words.join(", "));
+            evidence.push(item(what, least, "bit/s", self.whole));
+        }
     }
 }
