@@ -192,3 +192,32 @@ fn times_without_a_place_are_told_as_such() {
     assert_eq!((transfer.start_us, transfer.duration_ms), (None, 100.0));
     assert_eq!(transfer.dir, Direction::Dl);
 }
+
+#[test]
+fn decode_needs_records() {
+    let mut out = Vec::new();
+    let options = airmile::DecodeOptions::default();
+    let files = inputs(&[sample("firefox.har")]);
+    let error = airmile::decode(&files, &options, &Progress::default(), &mut out).unwrap_err();
+    assert!(error.to_string().contains("`airmile diagnose`"), "{error}");
+    assert!(out.is_empty());
+}
+
+/// Two logs without a table: the first has the transfers, both tell of the player;
+/// one that is named for its transfers has them.
+#[test]
+fn of_two_logs_one_has_the_transfers() {
+    let har = sample("chrome.har");
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    lab::run_scenario("sample-rate-limited", None, &run).unwrap();
+    let mut files = inputs(&[run.join("modem.mi2log"), run.join("app.jsonl"), har.clone()]);
+    let gave = |files: &Inputs| {
+        let answer = diagnose(files, &RadioOptions::default(), &Progress::default()).unwrap();
+        answer.applications.iter().map(|one| one.gave_transfers).collect::<Vec<_>>()
+    };
+    assert_eq!(gave(&files), [true, false]);
+    files.files.pop();
+    files.transfers = Some(har);
+    assert_eq!(gave(&files), [false, true]);
+}

@@ -139,6 +139,14 @@ pub struct EvidenceItem {
     pub to_tti: TtiIndex,
 }
 
+impl Diagnosis {
+    /// Whether it rests on applications' logs and nothing of the radio.
+    #[must_use]
+    pub fn is_of_applications_alone(&self) -> bool {
+        !self.applications.is_empty() && self.evidence_counts == EvidenceCounts::default()
+    }
+}
+
 /// Runs the diagnosis.
 ///
 /// # Errors
