@@ -36,7 +36,8 @@ def inspect(files: Files, *, from_: Time | None = None, to: Time | None = None) 
     """Tell what files hold, and what can and cannot be answered from them.
 
     Args:
-        files: modem logs (.mi2log, .qmdl, .qmdl2, .dlf) or tables (CSV),
+        files: modem logs (.mi2log, .qmdl, .qmdl2, .dlf), tables (CSV) or
+            applications' logs (HAR, NetLog, qlog, a player's, iperf3),
             compressed (gzip, zstd) or not; one path or several. What a file is
             is told by its content.
         from_: leave out what is before: seconds since the start, a

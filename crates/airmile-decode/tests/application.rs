@@ -28,6 +28,7 @@ fn samples() -> Vec<(&'static str, &'static [u8], Expected)> {
         sample!("media3.jsonl", Format::Player, 1, 1_900_000, 1, 0),
         sample!("shaka.json", Format::PlayerArray, 1, 700_000, 1, 0),
         sample!("lab.jsonl", Format::Player, 2, 615_000 + 2_400_000, 1, 0),
+        sample!("lab-dashjs.jsonl", Format::Player, 6, 3_001_698, 0, 0),
         sample!("access.log", Format::Cmcd, 3, 1_600_900 + 1_590_000 + 400_000, 1, 0),
         sample!("iperf3-client-reverse.json", Format::Iperf3, 1, 25_427_968, 0, 2),
         sample!("iperf3-server.json", Format::Iperf3, 1, 25_427_968, 0, 3),
@@ -101,14 +102,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_cut_gives_the_same(sample in 0_usize..13, piece in 1_usize..400) {
+    fn any_cut_gives_the_same(sample in 0_usize..14, piece in 1_usize..400) {
         let (_, bytes, (format, ..)) = samples().swap_remove(sample);
         prop_assert_eq!(by_pieces(format, bytes, piece), read_application(format, bytes));
     }
 
     #[test]
     fn damage_is_survived(
-        sample in 0_usize..13,
+        sample in 0_usize..14,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -125,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_of_any_size_are_survived(sample in 0_usize..13, number in "-?[1-9][0-9]{0,25}(e[0-9]{1,3})?", digit in any::<prop::sample::Index>()) {
+    fn numbers_of_any_size_are_survived(sample in 0_usize..14, number in "-?[1-9][0-9]{0,25}(e[0-9]{1,3})?", digit in any::<prop::sample::Index>()) {
         let (_, bytes, (format, ..)) = samples().swap_remove(sample);
         let text = String::from_utf8_lossy(bytes).into_owned();
         let numbers: Vec<(usize, &str)> = text.match_indices(':').collect();

@@ -196,11 +196,33 @@ fn times_without_a_place_are_told_as_such() {
 #[test]
 fn decode_needs_records() {
     let mut out = Vec::new();
-    let options = airmile::DecodeOptions::default();
+    let options = airmile::DecodeOptions {
+        only: std::collections::BTreeSet::new(),
+        to: airmile::DecodeTo::JsonLines,
+        limits: Limits::default(),
+        subscription: None,
+    };
     let files = inputs(&[sample("firefox.har")]);
     let error = airmile::decode(&files, &options, &Progress::default(), &mut out).unwrap_err();
     assert!(error.to_string().contains("`airmile diagnose`"), "{error}");
     assert!(out.is_empty());
+}
+
+/// A page, and no trace: there is nothing of the radio on a timeline.
+#[test]
+fn a_page_can_be_made_of_a_log_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (page, trace) = (dir.path().join("a.html"), dir.path().join("a.pftrace"));
+    let files = inputs(&[sample("chrome.har")]);
+    let export = |exports: airmile::Exports| {
+        let options = RadioOptions::default();
+        airmile::export(&files, &options, &exports, false, &Progress::default())
+    };
+    export(airmile::Exports { html: Some(page.clone()), perfetto: None }).unwrap();
+    assert!(std::fs::read_to_string(page).unwrap().contains("by the application's own log"));
+    let error = export(airmile::Exports { html: None, perfetto: Some(trace.clone()) }).unwrap_err();
+    assert!(matches!(error, Error::Option(_)), "{error}");
+    assert!(!trace.exists());
 }
 
 /// Two logs without a table: the first has the transfers, both tell of the player;

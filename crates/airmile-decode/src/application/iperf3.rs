@@ -155,13 +155,13 @@ impl Iperf3 {
             if sum.get("omitted").and_then(Value::as_bool) == Some(true) {
                 self.omitted_until_ns = end_ns;
             } else if self.omitted_until_ns > 0 {
-                self.base_ns += self.omitted_until_ns;
+                self.base_ns = self.base_ns.saturating_add(self.omitted_until_ns);
                 self.omitted_until_ns = 0;
             }
             let dir = self.dir(reverse_sum);
             let seen = &mut self.seen[place(dir)];
             seen.bytes = seen.bytes.saturating_add(bytes);
-            seen.end_ns = seen.end_ns.max(self.base_ns + end_ns);
+            seen.end_ns = seen.end_ns.max(self.base_ns.saturating_add(end_ns));
             let Some(test_ns) = self.start_ns else { continue };
             let at = |ns: i64| test_ns.saturating_add(self.base_ns).saturating_add(ns);
             let (rtt_us, cwnd_bytes) = streams(&entry, sum.get("sender"));

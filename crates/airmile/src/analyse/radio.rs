@@ -184,6 +184,13 @@ pub(crate) struct Answer {
     pub(super) whole_urls: bool,
 }
 
+impl Answer {
+    /// Whether it rests on applications' logs and nothing of the radio.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.alone
+    }
+}
+
 /// What was seen of a transfer, beside its finding.
 pub(crate) struct Seen {
     /// `None` where it could not be placed.
