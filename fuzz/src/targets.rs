@@ -1,5 +1,6 @@
 //! The targets: each takes any bytes and panics where a promise is broken.
 
+use airmile_decode::application::{ApplicationFormat, ApplicationReader, read_application};
 use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
@@ -43,6 +44,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("emulated_packet", emulated_packet),
     ("scrub_capture", scrub_capture),
     ("scrub_log", scrub_log),
+    ("application_log", application_log),
 ];
 
 /// What a deframed stream held, for comparison.
@@ -542,4 +544,34 @@ fn log_heads(data: &[u8]) -> (Option<Container>, Vec<(u16, u64)>) {
         }
     }
     (deframer.container(), heads)
+}
+
+/// An application's log, of the format that its first bytes tell or, where they tell
+/// none, of one by the first byte: any cut of it gives the same, and times are in
+/// order.
+pub fn application_log(data: &[u8]) {
+    use ApplicationFormat as Format;
+    let formats = [
+        Format::Har,
+        Format::NetLog,
+        Format::Qlog,
+        Format::QlogSequence,
+        Format::Player,
+        Format::PlayerArray,
+        Format::Cmcd,
+        Format::Iperf3,
+        Format::Iperf3Stream,
+    ];
+    let by_byte = data.first().map(|byte| formats[usize::from(*byte) % formats.len()]);
+    let Some(format) = ApplicationFormat::recognise(data).or(by_byte) else { return };
+    let log = read_application(format, data);
+    let mut reader = ApplicationReader::new(format);
+    data.chunks(31).for_each(|piece| reader.push(piece));
+    assert_eq!(reader.finish(), log, "depends on the pieces");
+    assert!(log.transfers.iter().all(|transfer| transfer.start_ns <= transfer.end_ns));
+    for transfer in &log.transfers {
+        let name = transfer.name().unwrap_or_default();
+        assert!(!name.contains('#') && name.split_once('?').is_none_or(|(_, rest)| rest == "…"));
+    }
+    assert!(log.problems.iter().all(|problem| problem.offset <= data.len() as u64));
 }

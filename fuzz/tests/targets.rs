@@ -58,4 +58,5 @@ bolero_targets!(
     emulated_packet,
     scrub_capture,
     scrub_log,
+    application_log,
 );

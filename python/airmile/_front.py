@@ -36,7 +36,8 @@ def inspect(files: Files, *, from_: Time | None = None, to: Time | None = None) 
     """Tell what files hold, and what can and cannot be answered from them.
 
     Args:
-        files: modem logs (.mi2log, .qmdl, .qmdl2, .dlf) or tables (CSV),
+        files: modem logs (.mi2log, .qmdl, .qmdl2, .dlf), tables (CSV) or
+            applications' logs (HAR, NetLog, qlog, a player's, iperf3),
             compressed (gzip, zstd) or not; one path or several. What a file is
             is told by its content.
         from_: leave out what is before: seconds since the start, a
@@ -187,7 +188,9 @@ def diagnose(
 ) -> Diagnosis:
     """Tell who the bottleneck was: one verdict per transfer, with evidence.
 
-    Arguments and errors are those of :func:`radio`.
+    Arguments and errors are those of :func:`radio`. Among the files may be
+    captures and an application's log (HAR, NetLog, qlog, a player's, iperf3),
+    which says what the transfers were; `transfers` takes one, too.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())

@@ -312,7 +312,8 @@ class Diagnosis(Analysis):
         `id`, `verdict`, `confidence`, `shares` (`key` a cause, `value` ms,
         which add up to the duration), `counterfactual_ms` (what it would have
         taken without the leading cause), `evidence` (`what`, `value`, `unit`,
-        `from_tti`, `to_tti`), `next_step`, and the measures of `radio`.
+        `from_tti`, `to_tti`), `next_step`, and the measures of `radio`; with an
+        application's log `name` (URL) and `application` (phases, stalls).
         """
         return Table(self._diagnose.transfers())
 

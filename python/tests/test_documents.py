@@ -45,6 +45,18 @@ def test_analyses(
         assert getattr(radio, name).to_dicts() == found[name], name
 
 
+def test_an_applications_log(run: am.LabRun, document: Document) -> None:
+    log = run.dir / "app.jsonl"
+    beside = am.diagnose([run.log, log])
+    assert beside.to_dict() == document("diagnose", run.log, log)
+    assert beside.to_dict()["transfers_from"] == "given"
+    alone = am.diagnose(log)
+    assert alone.to_dict() == document("diagnose", log)
+    assert alone.verdict == "unknown"
+    assert [t["application"]["kind"] for t in alone.transfers]
+    assert am.inspect(log).files["kind"] == ["player_log"]
+
+
 def test_given_transfers(download: am.LabRun, document: Document) -> None:
     given = ["--transfers", download.transfers_csv]
     answer = am.diagnose(download.log, transfers=download.transfers_csv)

@@ -81,7 +81,7 @@ pub enum Command {
     /// Who was the bottleneck: one verdict per transfer, with evidence
     #[command(after_help = "Examples:
   airmile diagnose log.mi2log
-  airmile diagnose log.mi2log --transfers player.csv
+  airmile diagnose log.mi2log page.har
   airmile diagnose log.mi2log --html report.html
   airmile diagnose log.mi2log --perfetto trace.pftrace
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
@@ -217,7 +217,7 @@ pub struct AnalysisArgs {
     /// `paper`: a burst may end below this share of the cell's PRBs
     #[arg(long, value_name = "SHARE", default_value_t = 0.4, allow_negative_numbers = true, value_parser = share)]
     pub end_threshold: f64,
-    /// The application's transfers: a CSV with id,start_us,end_us,bytes (or start_tti,end_tti)
+    /// The application's transfers: its log, or a CSV with id,start_us,end_us,bytes (or tti)
     #[arg(long, value_name = "FILE")]
     pub transfers: Option<PathBuf>,
     /// Without --transfers: a pause of this many ms separates transfers
@@ -596,5 +596,6 @@ pub struct LabReproduceArgs {
 
 /// Files and transfers as the facade takes them.
 pub fn inputs(files: &FilesArgs, transfers: Option<&PathBuf>) -> Inputs {
-    Inputs { files: files.files.clone(), transfers: transfers.cloned(), rnti: files.rnti }
+    let (transfers, rnti) = (transfers.cloned(), files.rnti);
+    Inputs { files: files.files.clone(), transfers, rnti, ..Inputs::default() }
 }

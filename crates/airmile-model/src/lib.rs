@@ -7,6 +7,7 @@
 //! nullability, documentation), so that CSV, JSON, Parquet and
 //! `docs/records.md` follow from the one definition.
 
+pub mod application;
 pub mod finding;
 pub mod flow;
 pub mod packet;
@@ -20,6 +21,10 @@ pub mod transfer;
 pub mod tti;
 pub mod window;
 
+pub use application::{
+    AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint, TimeBase,
+    TimeScale, TransferKind,
+};
 pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};
 pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};

@@ -33,6 +33,7 @@ pub use airmile_infer::tcp as packet_study;
 pub use airmile_infer::usage::Usage;
 pub use airmile_model as model;
 
+pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
     Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
@@ -56,5 +57,5 @@ pub use packets::{
 };
 pub use recognise::{Foreign, Kind};
 pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
-pub use session::{FileReport, Inputs, Loaded, MessageRow, captures, read_inputs};
+pub use session::{Application, FileReport, Inputs, Loaded, MessageRow, captures, read_inputs};
 pub use table::{ArrowTable, arrow_schema};

@@ -1,5 +1,6 @@
 //! What a file is, by its content and never by its name.
 
+use airmile_decode::application::ApplicationFormat;
 use airmile_decode::diag::{Container, LogReader};
 use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;
@@ -16,6 +17,8 @@ pub enum Kind {
     Sniffer(SnifferKind),
     /// One of the documented tables.
     Table(TableKind),
+    /// What an application noted down: HAR, NetLog, qlog, player's log, iperf3.
+    Application(ApplicationFormat),
     /// Nothing at all.
     Empty,
     /// Something that is known and not read by this version.
@@ -54,8 +57,8 @@ impl Foreign {
             }
             Self::Parquet => "a Parquet file: give the log that it was made from",
             Self::Json => {
-                "JSON, which this version does not read: give a modem log, a grant table or a \
-                 transfers CSV (docs/records.md)"
+                "JSON of no kind that is read: give a modem log, a grant table or a transfers CSV \
+                 (docs/records.md), or an application's log (docs/application-logs.md)"
             }
         }
     }
@@ -80,6 +83,9 @@ impl Kind {
         if TextReader::recognise(head) {
             return Self::LogText;
         }
+        if let Some(format) = ApplicationFormat::recognise(head) {
+            return Self::Application(format);
+        }
         if let Some(container) = LogReader::recognise(head) {
             return Self::ModemLog(container);
         }
@@ -87,6 +93,12 @@ impl Kind {
             Some(foreign) => Self::Foreign(foreign),
             None => Self::Unknown,
         }
+    }
+
+    /// Whether it holds transfers, by the application's account.
+    #[must_use]
+    pub const fn holds_transfers(self) -> bool {
+        matches!(self, Self::Table(TableKind::Transfers) | Self::Application(_))
     }
 
     /// Whether it is a packet capture.
@@ -112,6 +124,7 @@ impl Kind {
             Self::Table(TableKind::Transfers) => "transfers",
             Self::Table(TableKind::Truth) => "truth",
             Self::Table(TableKind::TransferTruth) => "transfer_truth",
+            Self::Application(format) => format.name(),
             Self::Empty => "empty",
             Self::Foreign(Foreign::Isf) => "isf",
             Self::Foreign(Foreign::Pcap) => "pcap",

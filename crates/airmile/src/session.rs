@@ -1,6 +1,7 @@
 //! One engine for every command: opens inputs, recognises them, and gives
 //! their records in order to a sink, with a report of each file.
 
+pub(crate) mod application;
 mod directory;
 mod foreign;
 
@@ -8,14 +9,17 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use airmile_decode::application::ApplicationFormat;
 use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
 use airmile_decode::table::{
     GrantReader, RlcReader, TableError, TableKind, TtiTimes, read_transfers,
 };
+use airmile_infer::clocks::ClockLine;
 use airmile_model::{Clock, Grant, Problem, Record, Severity, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use application::Application;
 pub use directory::captures;
 pub(crate) use directory::captures_in;
 
@@ -43,6 +47,12 @@ pub struct Inputs {
     /// Whose grants to take from a sniffer's table; the RNTI with the most
     /// bytes where it is not given.
     pub rnti: Option<u16>,
+    /// Whether URLs of applications' logs are told with their query, which may hold
+    /// tokens.
+    pub whole_urls: bool,
+    /// What is added to the times of applications' logs, in nanoseconds, to have them
+    /// on the modem's clock.
+    pub application_offset_ns: i64,
 }
 
 /// What a file held, as `inspect` gives it.
@@ -154,6 +164,8 @@ pub struct Loaded {
     pub files: Vec<FileReport>,
     /// Transfers that were among the inputs.
     pub transfers: Vec<Transfer>,
+    /// Applications' logs that were among the inputs.
+    pub applications: Vec<Application>,
 }
 
 impl Loaded {
@@ -183,6 +195,7 @@ pub(crate) struct Session {
     rnti: Option<u16>,
     reports: BTreeMap<usize, FileReport>,
     transfers: Vec<Transfer>,
+    applications: Vec<Application>,
 }
 
 impl Session {
@@ -197,12 +210,13 @@ impl Session {
             opened.push(Opened { order, input, kind });
         }
         if let Some(path) = &inputs.transfers
-            && opened.last().is_some_and(|o| o.kind != Kind::Table(TableKind::Transfers))
+            && !opened.last().is_some_and(|o| o.kind.holds_transfers())
         {
             return Err(Error::Unusable {
                 path: path.clone(),
                 what: "holds no transfers: expected a CSV with the columns \
-                       id,start_us,end_us,bytes or id,start_tti,end_tti,bytes"
+                       id,start_us,end_us,bytes or id,start_tti,end_tti,bytes, or an application's \
+                       log (docs/application-logs.md)"
                     .into(),
             });
         }
@@ -211,14 +225,16 @@ impl Session {
             rnti: inputs.rnti,
             reports: BTreeMap::new(),
             transfers: Vec::new(),
+            applications: Vec::new(),
         };
         for item in opened {
-            if item.kind == Kind::Table(TableKind::Transfers) {
-                session.read_transfers(item)?;
-            } else {
-                session.opened.push(item);
+            match item.kind {
+                Kind::Table(TableKind::Transfers) => session.read_transfers(item)?,
+                Kind::Application(format) => session.read_application(item, format, inputs),
+                _ => session.opened.push(item),
             }
         }
+        session.choose_transfers(inputs.transfers.is_some());
         Ok(session)
     }
 
@@ -237,14 +253,41 @@ impl Session {
         Ok(())
     }
 
-    /// Transfers among inputs of which nothing else is read.
-    pub(crate) fn given(inputs: &Inputs, progress: &Progress) -> Result<Vec<Transfer>> {
-        Ok(Self::open(inputs, progress)?.transfers)
+    /// Sets the times of transfers, and of the application that gave them, to the clock
+    /// that the line is over.
+    pub(crate) fn set_clock(&mut self, line: &ClockLine) {
+        for (start, end) in self.transfers.iter_mut().filter_map(|t| t.time.as_mut()) {
+            start.ns = line.to_reference(start.ns);
+            end.ns = line.to_reference(end.ns);
+        }
+        for application in self.applications.iter_mut().filter(|one| one.gave_transfers) {
+            application.log.retime(|ns| line.to_reference(ns));
+        }
     }
 
-    /// Sets the transfers' times.
-    pub(crate) fn transfers_mut(&mut self) -> &mut [Transfer] {
-        &mut self.transfers
+    fn read_application(&mut self, item: Opened, format: ApplicationFormat, inputs: &Inputs) {
+        let mut report = FileReport::new(&item.input, item.kind);
+        let mut application = Application::read(item.input, format, &mut report);
+        application.log.retime(|ns| ns.saturating_add(inputs.application_offset_ns));
+        self.applications.push(application);
+        self.reports.insert(item.order, report);
+    }
+
+    /// Transfers of a table are what is asked about; else those of one application:
+    /// the first, or the last where that was named for its transfers.
+    fn choose_transfers(&mut self, named: bool) {
+        let given = !self.transfers.is_empty();
+        let mut placed = self.applications.iter_mut().filter(|one| one.has_placed_transfers());
+        let chosen = if named { placed.next_back() } else { placed.next() };
+        if let Some(application) = chosen.filter(|_| !given) {
+            self.transfers = application.log.transfers_on(Clock::Modem);
+            application.gave_transfers = true;
+        }
+    }
+
+    /// Whether there are applications' logs, and nothing of the radio.
+    pub(crate) fn has_applications_alone(&self) -> bool {
+        self.opened.is_empty() && !self.applications.is_empty()
     }
 
     /// Transfers that were among the inputs.
@@ -254,9 +297,9 @@ impl Session {
 
     /// Reads the records.
     pub(crate) fn read(self, sink: &mut dyn FnMut(Tagged)) -> Result<Loaded> {
-        let Self { opened, rnti, mut reports, transfers } = self;
+        let Self { opened, rnti, mut reports, transfers, applications } = self;
         read_opened(opened, rnti, &mut reports, sink)?;
-        Ok(Loaded { files: reports.into_values().collect(), transfers })
+        Ok(Loaded { files: reports.into_values().collect(), transfers, applications })
     }
 }
 
@@ -271,7 +314,8 @@ fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
         Kind::Foreign(foreign) => format!("is {}", foreign.advice()),
         Kind::Empty => "is empty".to_owned(),
         Kind::Unknown => "is of no known kind: expected a modem log (.mi2log, .qmdl, .qmdl2, \
-                          .dlf, .hdf), a text export of one, or one of the tables of docs/records.md"
+                          .dlf, .hdf), a text export of one, one of the tables of docs/records.md, or an \
+                          application's log (docs/application-logs.md)"
             .to_owned(),
         _ => return Ok(()),
     };

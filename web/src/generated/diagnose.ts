@@ -57,6 +57,10 @@ export interface DiagnoseDocument {
   n_prb_cell?: number | null;
   evidence_counts: EvidenceCounts;
   /**
+   * What applications' logs hold.
+   */
+  applications: ApplicationSummary[];
+  /**
    * What is missing for a better answer, and how to capture it.
    */
   missing: Missing[];
@@ -121,6 +125,10 @@ export interface TransferDiagnosis {
    */
   id: string;
   /**
+   * What the application asked for: a URL, without its query.
+   */
+  name?: string | null;
+  /**
    * Who the bottleneck was.
    */
   verdict:
@@ -175,6 +183,10 @@ export interface TransferDiagnosis {
    * What to do next.
    */
   next_step: string;
+  /**
+   * What the application itself noted down of it; null without its log.
+   */
+  application?: ApplicationSide | null;
   /**
    * Which way the data goes.
    */
@@ -242,13 +254,76 @@ export interface EvidenceItem {
    */
   unit: string;
   /**
-   * Where to look: first TTI.
+   * Where to look: first TTI; of an application's log alone, ms since its first
+   * transfer began.
    */
   from_tti: number;
   /**
    * Where to look: end TTI (exclusive).
    */
   to_tti: number;
+}
+/**
+ * What the application itself noted down of a transfer.
+ */
+export interface ApplicationSide {
+  /**
+   * What it was.
+   */
+  kind: "document" | "code" | "image" | "media" | "manifest" | "fetch" | "test" | "other";
+  /**
+   * Protocol, as in `h2`.
+   */
+  protocol?: string | null;
+  /**
+   * The connection that carried it.
+   */
+  connection?: string | null;
+  /**
+   * Bitrate of a media segment in bits per second.
+   */
+  bitrate_bps?: number | null;
+  /**
+   * Whether it failed or was given up.
+   */
+  failed: boolean;
+  /**
+   * In the application's own queue, in ms; here and below null where the log
+   * does not tell.
+   */
+  blocked_ms?: number | null;
+  /**
+   * Name lookup, in ms.
+   */
+  dns_ms?: number | null;
+  /**
+   * TCP handshake, or QUIC's, in ms.
+   */
+  connect_ms?: number | null;
+  /**
+   * TLS handshake beside it, in ms.
+   */
+  tls_ms?: number | null;
+  /**
+   * Sending the request, in ms.
+   */
+  send_ms?: number | null;
+  /**
+   * From the request to the first byte, in ms.
+   */
+  wait_ms?: number | null;
+  /**
+   * From the first byte to the last, in ms.
+   */
+  receive_ms?: number | null;
+  /**
+   * Stalls of the player that touch it.
+   */
+  stalls: number;
+  /**
+   * Their time inside of it, in ms.
+   */
+  stalled_ms: number;
 }
 /**
  * A serving cell that was measured, or that another message told of where
@@ -320,6 +395,138 @@ export interface EvidenceCounts {
    * Holes in the log.
    */
   holes: number;
+}
+/**
+ * What an application's log holds, all in all.
+ */
+export interface ApplicationSummary {
+  /**
+   * The name it was opened by.
+   */
+  path: string;
+  /**
+   * Its format.
+   */
+  kind: string;
+  /**
+   * What wrote it, as it says.
+   */
+  made_by?: string | null;
+  /**
+   * What its times count from.
+   */
+  clock: "wall" | "unplaced";
+  /**
+   * How exactly it places its start, in ms.
+   */
+  placed_within_ms: number;
+  /**
+   * Whether the transfers above are its own.
+   */
+  gave_transfers: boolean;
+  /**
+   * Transfers over the network.
+   */
+  transfers: number;
+  /**
+   * Of these, how many failed.
+   */
+  failed: number;
+  /**
+   * Requests that the cache answered.
+   */
+  from_cache: number;
+  /**
+   * Bytes of its transfers.
+   */
+  bytes: number;
+  /**
+   * Time in which any transfer ran, in ms.
+   */
+  busy_ms: number;
+  /**
+   * Bytes over that time, in bits per second.
+   */
+  busy_bps?: number | null;
+  /**
+   * Times that the picture stood still.
+   */
+  stalls: number;
+  /**
+   * How long, in ms; of a stall whose end is not told nothing.
+   */
+  stalled_ms: number;
+  /**
+   * Changes of the bitrate.
+   */
+  switches: number;
+  /**
+   * Mean bitrate of the media segments, in bits per second.
+   */
+  mean_bitrate_bps?: number | null;
+  /**
+   * Least that lay in the player's buffer after the start, in ms.
+   */
+  least_buffer_ms?: number | null;
+  /**
+   * What the player noted down, in order.
+   */
+  events: EventPoint[];
+  /**
+   * Rates of a speed test, or of a second of QUIC.
+   */
+  rates: RateOver[];
+  /**
+   * The log in a sentence.
+   */
+  says: string;
+}
+/**
+ * An event of a player.
+ */
+export interface EventPoint {
+  /**
+   * When, in microseconds by the log's clock.
+   */
+  time_us: number;
+  /**
+   * What.
+   */
+  kind: "started" | "stall" | "switch" | "buffer" | "estimate" | "ended" | "failed";
+  /**
+   * How much: ms of a stall or in the buffer, bits per second of a switch or an
+   * estimate.
+   */
+  value?: number | null;
+}
+/**
+ * A rate over a time.
+ */
+export interface RateOver {
+  /**
+   * Start in microseconds by the log's clock.
+   */
+  start_us: number;
+  /**
+   * End in microseconds (exclusive).
+   */
+  end_us: number;
+  /**
+   * Which way the data goes.
+   */
+  dir: "dl" | "ul";
+  /**
+   * Bits per second.
+   */
+  bps: number;
+  /**
+   * Segments sent again, or packets lost.
+   */
+  retransmits?: number | null;
+  /**
+   * Mean round trip in microseconds.
+   */
+  rtt_us?: number | null;
 }
 /**
  * Something that the inputs do not hold.

@@ -18,7 +18,8 @@ const EXPLAINED: usize = 3;
 pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let options = args.analysis.options(args.files.limits)?;
     let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
-    let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
+    let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
+    inputs.whole_urls = global.verbose > 0;
     let shown = Shown::start(global, &inputs);
     let (_, answer) = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress)?;
     drop(shown);
@@ -51,6 +52,9 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
         session.verdict,
         session.confidence * 100.0
     ));
+    for application in &answer.applications {
+        out.push_str(&format!("{}: {}\n", application.path, application.says));
+    }
     if answer.transfers.is_empty() {
         out.push_str(&output::missing(&answer.missing));
         return out;
@@ -81,9 +85,12 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
 }
 
 fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
+    let named = transfers.iter().any(|t| t.name.is_some());
     let rows = transfers.iter().map(|t| {
         vec![
-            t.id.clone(),
+            t.name
+                .as_ref()
+                .map_or_else(|| t.id.clone(), |name| format!("{} {}", t.id, short(name))),
             or_dash(t.finding.start_us, time_of_day),
             format!("{:.0}", t.finding.duration_ms),
             or_dash(t.finding.bytes, bytes),
@@ -95,7 +102,7 @@ fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
         ]
     });
     let header = [
-        "id",
+        if named { "id, what" } else { "id" },
         "start",
         "ms",
         "bytes",
@@ -108,6 +115,18 @@ fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
     table(&header, &[0, 7], rows.collect())
 }
 
+/// Letters of a name in the table; explanations have it whole.
+const SHOWN_LETTERS: usize = 40;
+
+/// The end of a name, by which URLs differ.
+fn short(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    match letters.len().checked_sub(SHOWN_LETTERS) {
+        Some(more) if more > 0 => format!("…{}", letters.iter().skip(more).collect::<String>()),
+        _ => name.to_owned(),
+    }
+}
+
 /// The verdict; of a shared one with a known cause, that beside the downlink, too.
 fn verdict(transfer: &TransferDiagnosis) -> String {
     match (transfer.verdict, transfer.counterfactual_of) {
@@ -117,7 +136,8 @@ fn verdict(transfer: &TransferDiagnosis) -> String {
 }
 
 fn explanation(transfer: &TransferDiagnosis) -> String {
-    let mut out = format!("\n{}: {}\n", transfer.id, verdict(transfer));
+    let name = transfer.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+    let mut out = format!("\n{}{name}: {}\n", transfer.id, verdict(transfer));
     for item in &transfer.evidence {
         out.push_str(&format!("  - {}\n", item.what));
     }

@@ -18,8 +18,14 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     let shown = Shown::start(global, &inputs);
-    let (report, _) = export(&inputs, &options, &(&args.exports).into(), true, &shown.progress)?;
+    let (report, diagnosis) =
+        export(&inputs, &options, &(&args.exports).into(), true, &shown.progress)?;
     drop(shown);
+    if diagnosis.is_of_applications_alone() {
+        let what = "an application's log holds nothing of the radio: `airmile diagnose` tells what \
+                    it does";
+        return Err(airmile::Error::NothingToAnalyse(what.into()).into());
+    }
     if global.json {
         output::json("radio", &report)?;
     } else {

@@ -47,12 +47,16 @@ impl Beside {
 
     fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<()> {
         let once = self.radio.files.iter().any(|path| is_once(path));
-        let given = if once { Vec::new() } else { Session::given(&self.radio, progress)? };
-        let timed = given.iter().any(|t| t.time.is_some() && t.tti.is_none());
         if let Some(wire) = &self.wire {
             self.clocks.extend(wire.clocks().iter().cloned());
         }
-        if once || (!timed && self.wire.is_none()) {
+        if once {
+            return Ok(());
+        }
+        let session = Session::open(&self.radio, progress)?;
+        let given = session.transfers();
+        let timed = given.iter().any(|t| t.time.is_some() && t.tti.is_none());
+        if session.has_applications_alone() || (!timed && self.wire.is_none()) {
             return Ok(());
         }
         let radio = Delivered::read(&self.radio, progress)?.arrivals(options.subscription);
@@ -64,7 +68,7 @@ impl Beside {
             }
         }
         if timed {
-            let line = clocks::of_application(&radio, &given);
+            let line = clocks::of_application(&radio, given);
             self.clocks.push(ClockReport::new("transfers", MODEM, line.as_ref(), true));
             self.transfers = line.filter(ClockLine::differs);
         }

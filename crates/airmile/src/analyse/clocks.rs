@@ -140,11 +140,3 @@ pub(super) fn of_application(came: &Arrivals, transfers: &[Transfer]) -> Option<
         downlink.filter_map(|t| t.time).map(|(start, end)| (start.ns, end.ns)).collect();
     of_transfers(came, &spans, MAX_OFFSET_NS)
 }
-
-/// Sets transfers to the clock that a line is over.
-pub(super) fn set(transfers: &mut [Transfer], line: &ClockLine) {
-    for (start, end) in transfers.iter_mut().filter_map(|transfer| transfer.time.as_mut()) {
-        start.ns = line.to_reference(start.ns);
-        end.ns = line.to_reference(end.ns);
-    }
-}

@@ -142,6 +142,11 @@ fn each_wanted(
             failed = sink(&tagged).err();
         }
     })?;
+    if !loaded.applications.is_empty() && loaded.files.len() == loaded.applications.len() {
+        let what = "an application's log holds no records to decode: `airmile diagnose` and \
+                    `airmile inspect` tell what it does";
+        return Err(Error::NothingToAnalyse(what.into()));
+    }
     failed.map_or(Ok(loaded), Err)
 }
 

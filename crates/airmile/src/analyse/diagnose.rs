@@ -8,6 +8,7 @@ use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict, Verdic
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::application::{self, ApplicationSide, ApplicationSummary};
 use super::beside::Beside;
 use super::causes::name_causes;
 use super::clocks::ClockReport;
@@ -35,6 +36,8 @@ pub struct Diagnosis {
     pub n_prb_cell: Option<u16>,
     /// What the records hold.
     pub evidence_counts: EvidenceCounts,
+    /// What applications' logs hold.
+    pub applications: Vec<ApplicationSummary>,
     /// What is missing for a better answer, and how to capture it.
     pub missing: Vec<Missing>,
     /// How the files' clocks stand against each other.
@@ -65,6 +68,8 @@ pub struct SessionVerdict {
 pub struct TransferDiagnosis {
     /// The transfer's name.
     pub id: String,
+    /// What the application asked for: a URL, without its query.
+    pub name: Option<String>,
     /// Who the bottleneck was.
     pub verdict: Verdict,
     /// How sure that is, 0 to 1.
@@ -84,6 +89,8 @@ pub struct TransferDiagnosis {
     pub evidence: Vec<EvidenceItem>,
     /// What to do next.
     pub next_step: String,
+    /// What the application itself noted down of it; null without its log.
+    pub application: Option<ApplicationSide>,
     /// The measures that it rests on.
     #[serde(flatten)]
     pub finding: Measures,
@@ -128,10 +135,19 @@ pub struct EvidenceItem {
     pub value: Option<f64>,
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
-    /// Where to look: first TTI.
+    /// Where to look: first TTI; of an application's log alone, ms since its first
+    /// transfer began.
     pub from_tti: TtiIndex,
     /// Where to look: end TTI (exclusive).
     pub to_tti: TtiIndex,
+}
+
+impl Diagnosis {
+    /// Whether it rests on applications' logs and nothing of the radio.
+    #[must_use]
+    pub fn is_of_applications_alone(&self) -> bool {
+        !self.applications.is_empty() && self.evidence_counts == EvidenceCounts::default()
+    }
 }
 
 /// Runs the diagnosis.
@@ -156,11 +172,12 @@ pub(crate) fn conclude_with(
     if let Some(wire) = &beside.wire {
         name_causes(&mut diagnosis, answer, wire);
     }
+    application::tell(&mut diagnosis, answer);
     diagnosis
 }
 
 pub(crate) fn conclude(answer: &Answer, thresholds: &VerdictThresholds) -> Diagnosis {
-    let Answer { report, seen } = answer;
+    let Answer { report, seen, .. } = answer;
     let session = session(report, thresholds);
     let transfers = report
         .transfers
@@ -176,6 +193,7 @@ pub(crate) fn conclude(answer: &Answer, thresholds: &VerdictThresholds) -> Diagn
         cells: report.cells.clone(),
         n_prb_cell: report.n_prb_cell,
         evidence_counts: report.evidence_counts,
+        applications: Vec::new(),
         missing: report.missing.clone(),
         clocks: Vec::new(),
         files: report.files.clone(),
@@ -301,6 +319,7 @@ fn transfer(
     };
     TransferDiagnosis {
         id: finding.id.clone(),
+        name: None,
         verdict: finding.verdict,
         confidence: finding.confidence,
         shares: shares(finding),
@@ -310,6 +329,7 @@ fn transfer(
         counterfactual_ms,
         evidence: evidence(finding, usage, seen, thresholds),
         next_step: next_step(finding, usage, report, counterfactual_ms),
+        application: None,
         finding: Measures {
             dir: finding.dir,
             start_us: finding.start_us,

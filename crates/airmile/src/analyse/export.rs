@@ -61,6 +61,14 @@ pub fn export(
         }
     });
     let answer = answer?;
+    if let Some(path) = exports.perfetto.as_ref().filter(|_| answer.is_alone()) {
+        // Nothing was written to it.
+        drop(trace.take());
+        std::fs::remove_file(path).map_err(|e| Error::write(path, e))?;
+        return Err(Error::Option(
+            "--perfetto: an application's log alone holds nothing of the radio to draw".into(),
+        ));
+    }
     let diagnosis = conclude_with(&answer, beside, &options.thresholds);
     let radio = answer.report;
     if let Some(trace) = trace {

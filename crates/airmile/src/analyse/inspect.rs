@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use airmile_infer::burst::EvidenceChoice;
 
+use super::application;
 use super::radio::{Missing, missing};
 use super::tracks::EvidenceCounts;
 use crate::error::{Error, Result};
@@ -37,9 +38,10 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut files = Vec::new();
     let mut missing_files = Vec::new();
     let mut transfers_given = false;
+    let mut applications = Vec::new();
     let mut usable_files = 0;
     for path in inputs.files.iter().chain(&inputs.transfers) {
-        let one = Inputs { files: vec![path.clone()], transfers: None, rnti: inputs.rnti };
+        let one = Inputs { files: vec![path.clone()], transfers: None, ..inputs.clone() };
         let mut filter = LimitFilter::new(limits);
         let read = read_inputs(&one, progress, &mut |tagged| {
             if filter.keeps(&tagged.record) {
@@ -51,6 +53,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 transfers_given |= !loaded.transfers.is_empty();
                 usable_files += loaded.files.iter().filter(|f| f.items > f.bad_items).count();
                 files.extend(loaded.files);
+                applications.extend(loaded.applications);
             }
             Err(Error::Unusable { what, .. }) => {
                 let input = Input::open(path, progress)?;
@@ -64,9 +67,17 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
             Err(error) => return Err(error),
         }
     }
-    let mut missing = missing(&counts, EvidenceChoice::Auto, transfers_given);
+    let mut missing = if !applications.is_empty() && counts == EvidenceCounts::default() {
+        application::missing()
+    } else {
+        missing(&counts, EvidenceChoice::Auto, transfers_given)
+    };
+    let mut can_answer = answers(&counts);
+    for one in &applications {
+        can_answer.extend(application::answers(one));
+        missing.extend(application::lacks(one));
+    }
     missing.extend(missing_files);
-    let can_answer = answers(&counts);
     Ok(InspectReport { files, can_answer, missing, usable_files, evidence_counts: counts })
 }
 

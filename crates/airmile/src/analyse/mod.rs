@@ -1,5 +1,6 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
+pub mod application;
 mod beside;
 mod causes;
 mod clocks;

@@ -14,13 +14,13 @@ use airmile_model::{Burst, Direction, Transfer, TransferFinding, VerdictThreshol
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::clocks::set;
+use super::application::limit;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::watch::{Others, Watched, direction};
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::limits::{LimitFilter, Limits};
-use crate::session::{FileReport, Inputs, Loaded, Session};
+use crate::session::{Application, FileReport, Inputs, Loaded, Session};
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -168,7 +168,8 @@ pub struct Missing {
 /// # Errors
 /// The inputs cannot be read, or hold no allocations, PDUs or buffers.
 pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RadioReport> {
-    Ok(radio_with((inputs, None), options, Keep::Lists, progress, &mut |_| {})?.report)
+    let answer = radio_with((inputs, None), options, Keep::Lists, progress, &mut |_| {})?;
+    if answer.alone { Err(nothing(&answer.report.files)) } else { Ok(answer.report) }
 }
 
 /// What `radio` says, and what `diagnose` needs to explain it.
@@ -176,6 +177,19 @@ pub(crate) struct Answer {
     pub(crate) report: RadioReport,
     /// Of each transfer, in the same order.
     pub(crate) seen: Vec<Seen>,
+    /// Applications' logs among the inputs.
+    pub(super) applications: Vec<Application>,
+    /// Whether there is nothing else.
+    pub(super) alone: bool,
+    /// Whether URLs are told with their query.
+    pub(super) whole_urls: bool,
+}
+
+impl Answer {
+    /// Whether it rests on applications' logs and nothing of the radio.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.alone
+    }
 }
 
 /// What was seen of a transfer, beside its finding.
@@ -197,8 +211,11 @@ pub(super) fn radio_with(
     options.check()?;
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
     let mut session = Session::open(inputs, progress)?;
+    if session.has_applications_alone() {
+        return alone(session.read(&mut |_| {})?, options, inputs.whole_urls);
+    }
     if let Some(line) = clock {
-        set(session.transfers_mut(), line);
+        session.set_clock(line);
     }
     let given = session.transfers().to_vec();
     let loaded = session.read(&mut |tagged| {
@@ -225,13 +242,26 @@ pub(super) fn radio_with(
             .map_or(0, |(s, _)| *s),
     };
     match done.remove(&chosen) {
-        Some(tracks) => Ok(report(loaded, chosen, tracks, options)),
-        None => Err(nothing(&loaded)),
+        Some(tracks) => {
+            let whole_urls = inputs.whole_urls;
+            Ok(Answer { whole_urls, ..report(loaded, chosen, tracks, options) })
+        }
+        None => Err(nothing(&loaded.files)),
     }
 }
 
-fn nothing(loaded: &Loaded) -> Error {
-    let names: Vec<&str> = loaded.files.iter().map(|f| f.path.as_str()).collect();
+/// Of applications' logs without anything of the radio.
+fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result<Answer> {
+    loaded.transfers.clear();
+    for application in &mut loaded.applications {
+        limit(&mut application.log, options.limits);
+    }
+    let tracks = Tracks::new(options, &[], Keep::Findings).finish();
+    Ok(Answer { alone: true, whole_urls, ..report(loaded, 0, tracks, options) })
+}
+
+fn nothing(files: &[FileReport]) -> Error {
+    let names: Vec<&str> = files.iter().map(|f| f.path.as_str()).collect();
     Error::NothingToAnalyse(format!(
         "{}: no radio records to analyse; `airmile inspect` says what the files hold",
         names.join(", ")
@@ -293,7 +323,8 @@ pub(crate) fn report(
         empty_window,
         missing,
     };
-    Answer { report, seen }
+    let applications = loaded.applications;
+    Answer { report, seen, applications, alone: false, whole_urls: false }
 }
 
 /// Of a transfer whose bounds are guessed from the allocation, the time before

@@ -86,6 +86,7 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
 fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut groups: [Vec<PathBuf>; 3] = Default::default();
     let mut transfers = Vec::new();
+    let mut applications = Vec::new();
     for path in files_in(dir)? {
         let input = Input::open(&path, &Progress::default())?;
         match Kind::of(input.head()) {
@@ -93,16 +94,23 @@ fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
             Kind::LogText => groups[1].push(path),
             Kind::Table(TableKind::Grants | TableKind::Rlc) => groups[2].push(path),
             Kind::Table(TableKind::Transfers) => transfers.push(path),
+            Kind::Application(_) => applications.push(path),
             _ => {}
         }
     }
     let Some(logs) = groups.into_iter().find(|group| !group.is_empty()) else {
+        if !applications.is_empty() {
+            return Ok(applications);
+        }
         return Err(Error::Unusable {
             path: dir.to_owned(),
-            what: "is a directory without a modem log, text export or grant table in it".into(),
+            what:
+                "is a directory without a modem log, text export, grant table or application's log \
+                   in it"
+                    .into(),
         });
     };
-    Ok(logs.into_iter().chain(transfers).collect())
+    Ok(logs.into_iter().chain(transfers).chain(applications).collect())
 }
 
 #[cfg(test)]

@@ -1,0 +1,320 @@
+//! Common Media Client Data (CTA-5004, 2020): what a player tells its server with
+//! each request, in the query string `CMCD=` or in `CMCD-` headers; and web
+//! servers' logs that hold it.
+
+use std::collections::BTreeMap;
+
+use airmile_model::{AppTransfer, Direction, PlayerEventKind};
+
+use super::fields::ns_of_log_time;
+use super::har::kind_of_name;
+use super::{Found, Reading};
+
+/// Keys of one request that are used here (CTA-5004, section 3).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Cmcd {
+    /// `br`: encoded bitrate, kbit/s.
+    br_kbps: Option<f64>,
+    /// `bl`: buffer length, ms.
+    bl_ms: Option<f64>,
+    /// `bs`: the buffer was starved since the request before.
+    bs: bool,
+    /// `mtp`: measured throughput, kbit/s.
+    mtp_kbps: Option<f64>,
+    /// `ot`: object type.
+    ot: Option<String>,
+    /// `sid`: session.
+    sid: Option<String>,
+    /// `su`: start-up, seeking or after an empty buffer.
+    su: bool,
+}
+
+impl Cmcd {
+    /// Of the query argument `CMCD` of a URL.
+    pub(super) fn of_url(url: &str) -> Option<Self> {
+        let (_, query) = url.split_once('?')?;
+        let query = query.split('#').next().unwrap_or_default();
+        let text = query.split('&').find_map(|part| part.strip_prefix("CMCD="))?;
+        let mut cmcd = Self::default();
+        cmcd.add(&percent_decoded(text));
+        Some(cmcd)
+    }
+
+    /// Takes keys: separated by commas, texts in quotes, a key alone is true.
+    pub(super) fn add(&mut self, text: &str) {
+        let mut quoted = false;
+        let parts = text.split(|c| {
+            quoted ^= c == '"';
+            c == ',' && !quoted
+        });
+        for part in parts {
+            let (key, value) = part.trim().split_once('=').unwrap_or((part.trim(), "true"));
+            let value = value.trim().trim_matches('"');
+            let number = || value.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
+            match key {
+                "br" => self.br_kbps = number(),
+                "bl" => self.bl_ms = number(),
+                "mtp" => self.mtp_kbps = number(),
+                "bs" => self.bs = value == "true",
+                "su" => self.su = value == "true",
+                "ot" => self.ot = Some(value.to_owned()),
+                "sid" => self.sid = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Bitrate of the object in bits per second.
+    pub(super) fn bitrate_bps(&self) -> Option<f64> {
+        self.br_kbps.map(|kbps| kbps * 1e3)
+    }
+
+    /// Whether it is of pictures, whose bitrate and buffer are told of.
+    fn is_video(&self) -> bool {
+        matches!(self.ot.as_deref(), None | Some("v" | "av"))
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [byte, behind @ ..] = rest {
+        let digits = behind.get(..2).filter(|_| *byte == b'%');
+        let decoded = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(decoded.unwrap_or(*byte));
+        rest = if decoded.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Sessions of players; of a server's log the one with the most requests is told.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    requests: BTreeMap<Option<String>, Vec<(i64, Cmcd)>>,
+}
+
+impl Session {
+    pub(super) fn push(&mut self, at_ns: i64, cmcd: Cmcd) {
+        self.requests.entry(cmcd.sid.clone()).or_default().push((at_ns, cmcd));
+    }
+
+    /// Tells the events of the longest session; gives which it is.
+    pub(super) fn finish(&mut self, found: &mut Found) -> Option<Option<String>> {
+        let sessions = std::mem::take(&mut self.requests);
+        let n = sessions.len();
+        let (sid, mut requests) =
+            sessions.into_iter().max_by_key(|(_, requests)| requests.len())?;
+        if n > 1 {
+            let name = sid.as_deref().unwrap_or("without a name");
+            let what = format!(
+                "CMCD of {n} sessions: the one with the most requests is told ({name}, {})",
+                requests.len()
+            );
+            found.warn(0, what);
+        }
+        requests.sort_by_key(|(at_ns, _)| *at_ns);
+        let mut bitrate = None;
+        for (at_ns, cmcd) in requests {
+            // A buffer that ran empty before it was first full is the start.
+            if cmcd.bs {
+                found.event(at_ns, PlayerEventKind::Stall, None);
+            }
+            if let Some(kbps) = cmcd.mtp_kbps {
+                found.event(at_ns, PlayerEventKind::Estimate, Some(kbps * 1e3));
+            }
+            if !cmcd.is_video() {
+                continue;
+            }
+            if let Some(ms) = cmcd.bl_ms {
+                found.event(at_ns, PlayerEventKind::Buffer, Some(ms));
+            }
+            if let Some(bps) = cmcd.bitrate_bps() {
+                if bitrate.is_some_and(|before| before != bps) {
+                    found.event(at_ns, PlayerEventKind::Switch, Some(bps));
+                }
+                bitrate = Some(bps);
+            }
+        }
+        Some(sid)
+    }
+}
+
+/// Whether lines of a server's log with CMCD begin here.
+pub(super) fn is_log(head: &[u8]) -> bool {
+    let mut lines = head.split(|&byte| byte == b'\n');
+    // What begins with bytes that are no text is something else that holds such a line.
+    if lines.clone().next().is_none_or(|line| std::str::from_utf8(line).is_err()) {
+        return false;
+    }
+    let line = lines.find(|line| memchr::memmem::find(line, b"CMCD=").is_some());
+    let text = line.and_then(|line| std::str::from_utf8(line).ok());
+    text.is_some_and(|line| Line::parse(line).is_some())
+}
+
+/// Reads a web server's log: the Common Log Format, or Combined, and behind it, in
+/// any order, `rt=` (nginx `$request_time`, s) and `msec=` (nginx `$msec`, s), or
+/// `D=` (Apache `%D`, µs).
+#[derive(Debug, Default)]
+pub(super) struct AccessLog {
+    session: Session,
+    transfers: Vec<(Option<String>, AppTransfer)>,
+    without_duration: u64,
+    exact: bool,
+}
+
+/// A line of a server's log.
+struct Line<'a> {
+    at_ns: i64,
+    /// Where the time is that of the end, as nginx writes it.
+    exact_end_ns: Option<i64>,
+    url: &'a str,
+    protocol: &'a str,
+    status: u16,
+    bytes: Option<u64>,
+    request_ns: Option<i64>,
+    taken_ns: Option<i64>,
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (_, rest) = line.split_once('[')?;
+        let (time, rest) = rest.split_once(']')?;
+        let (_, rest) = rest.split_once('"')?;
+        let (request, rest) = rest.split_once('"')?;
+        let mut words = request.split(' ');
+        let (_method, url) = (words.next()?, words.next()?);
+        let mut fields = rest.split_ascii_whitespace();
+        let status = fields.next()?.parse().ok()?;
+        let bytes = fields.next()?.parse().ok();
+        let named = |name: &str| {
+            let text = rest.split_ascii_whitespace().find_map(|word| word.strip_prefix(name))?;
+            text.trim_matches('"').parse::<f64>().ok().filter(|n| (0.0..9e9).contains(n))
+        };
+        // Seconds since 1970 as nginx writes them have three decimals.
+        let ns = |seconds: f64| (seconds * 1e3).round() as i64 * 1_000_000;
+        Some(Self {
+            at_ns: ns_of_log_time(time)?,
+            exact_end_ns: named("msec=").map(ns),
+            url,
+            protocol: words.next().unwrap_or_default(),
+            status,
+            bytes,
+            request_ns: named("rt=").or_else(|| named("request_time=")).map(ns),
+            taken_ns: named("D=").map(|us| (us * 1e3) as i64),
+        })
+    }
+
+    fn span_ns(&self) -> Option<(i64, i64)> {
+        // Apache writes when the request came (`%t`), nginx when it was done.
+        if let Some(ns) = self.taken_ns {
+            return Some((self.at_ns, self.at_ns.saturating_add(ns)));
+        }
+        let end_ns = self.exact_end_ns.unwrap_or(self.at_ns);
+        self.request_ns.map(|ns| (end_ns.saturating_sub(ns), end_ns))
+    }
+}
+
+impl Reading for AccessLog {
+    fn value(&mut self, _path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+        if memchr::memmem::find(bytes, b"CMCD=").is_none() {
+            found.log.not_transfers += 1;
+            return;
+        }
+        found.log.items += 1;
+        let text = String::from_utf8_lossy(bytes);
+        let Some((line, cmcd)) = Line::parse(&text).and_then(|line| {
+            let cmcd = Cmcd::of_url(line.url)?;
+            Some((line, cmcd))
+        }) else {
+            found.bad(offset, "no line of a web server's log (Common Log Format)".into());
+            return;
+        };
+        let span = line.span_ns();
+        let at_ns = span.map_or(line.at_ns, |(start, _)| start);
+        self.session.push(at_ns, cmcd.clone());
+        let Some((start_ns, end_ns)) = span else {
+            self.without_duration += 1;
+            return;
+        };
+        self.exact = line.exact_end_ns.is_some();
+        let mut transfer = AppTransfer::new(found.log.items.to_string(), start_ns, end_ns);
+        transfer.url = Some(line.url.to_owned());
+        transfer.dir = Some(Direction::Dl);
+        transfer.bytes = line.bytes;
+        transfer.kind = kind_of_name(line.url).unwrap_or(transfer.kind);
+        transfer.bitrate_bps = cmcd.bitrate_bps();
+        transfer.protocol = Some(line.protocol.to_ascii_lowercase()).filter(|p| !p.is_empty());
+        transfer.failed = line.status >= 400;
+        self.transfers.push((cmcd.sid, transfer));
+    }
+
+    fn finish(&mut self, found: &mut Found) {
+        let told = self.session.finish(found);
+        let mine = |sid: &Option<String>| told.as_ref().is_some_and(|told| told == sid);
+        for (sid, transfer) in std::mem::take(&mut self.transfers) {
+            if mine(&sid) {
+                found.transfer(transfer);
+            } else {
+                found.log.not_transfers += 1;
+            }
+        }
+        found.log.scale.placed_within_ns = if self.exact { 1_000_000 } else { 1_000_000_000 };
+        if self.without_duration > 0 {
+            let n = self.without_duration;
+            let what = format!(
+                "{n} requests without a duration are no transfers: log rt=$request_time \
+                 msec=$msec (nginx) or D=%D (Apache)"
+            );
+            found.warn(0, what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ApplicationFormat, read_application};
+    use super::*;
+
+    #[test]
+    fn keys() {
+        let check = |url: &str, expected: Option<Cmcd>| assert_eq!(Cmcd::of_url(url), expected);
+        let cmcd = Cmcd { br_kbps: Some(3200.0), bs: true, ..Cmcd::default() };
+        check("/a?x=1&CMCD=bs%2Cbr%3D3200%2Cd%3D4004#f", Some(cmcd));
+        let cmcd = Cmcd { sid: Some("a,b=c".into()), ot: Some("a".into()), ..Cmcd::default() };
+        check("/a?CMCD=ot%3Da%2Csid%3D%22a%2Cb%3Dc%22", Some(cmcd));
+        check("/a?CMCD=br%3D%zz%2Cbl%3D-5", Some(Cmcd::default()));
+        check("/a?cmcd=1", None);
+    }
+
+    const LOG: &str = concat!(
+        "192.0.2.1 - - [10/Oct/2024:13:55:36 +0000] \"GET /1.m4s?CMCD=br%3D3200%2Cbl%3D9000%2Cot%3Dv%2Csid%3D%22s%22 HTTP/2.0\" 200 500000 rt=0.500 msec=1728568536.250\n",
+        "192.0.2.9 - - [10/Oct/2024:13:55:36 +0000] \"GET /x.js HTTP/1.1\" 200 500\n",
+        "192.0.2.1 - - [10/Oct/2024:13:55:38 +0000] \"GET /2.m4s?CMCD=br%3D800%2Cbs%2Cot%3Dv%2Csid%3D%22s%22 HTTP/2.0\" 200 90000\n",
+        "192.0.2.2 - - [10/Oct/2024:13:55:38 +0000] \"GET /2.m4s?CMCD=br%3D800%2Csid%3D%22t%22 HTTP/2.0\" 200 90000 rt=1\n",
+        "CMCD= torn\n",
+    );
+
+    #[test]
+    fn a_servers_log() {
+        assert_eq!(ApplicationFormat::recognise(LOG.as_bytes()), Some(ApplicationFormat::Cmcd));
+        let log = read_application(ApplicationFormat::Cmcd, LOG.as_bytes());
+        let [transfer] = log.transfers.as_slice() else { panic!("{log:?}") };
+        assert_eq!(transfer.end_ns, 1_728_568_536_250_000_000);
+        assert_eq!(transfer.end_ns - transfer.start_ns, 500_000_000);
+        assert_eq!((transfer.bytes, transfer.bitrate_bps), (Some(500_000), Some(3.2e6)));
+        let events: Vec<_> = log.events.iter().map(|event| (event.kind, event.value)).collect();
+        let kinds = [
+            (PlayerEventKind::Buffer, Some(9000.0)),
+            (PlayerEventKind::Stall, None),
+            (PlayerEventKind::Switch, Some(8e5)),
+        ];
+        assert_eq!(events, kinds);
+        assert_eq!((log.items, log.bad_items, log.not_transfers), (4, 1, 2));
+        let problems: Vec<_> = log.problems.iter().map(ToString::to_string).collect();
+        assert!(problems[0].starts_with("byte 458: no line"), "{problems:?}");
+        assert!(problems[1].contains("CMCD of 2 sessions"), "{problems:?}");
+        assert!(problems[2].contains("1 requests without a duration"), "{problems:?}");
+    }
+}

@@ -1,0 +1,276 @@
+//! Applications' logs to transfers, player events and rates: HAR, Chrome's NetLog,
+//! qlog, players' logs, CMCD in a web server's log, iperf3.
+//!
+//! What each format holds and how it is read is in `docs/application-logs.md`.
+
+mod cmcd;
+mod fields;
+mod har;
+mod iperf3;
+mod netlog;
+mod player;
+mod qlog;
+mod records;
+pub mod scan;
+
+use std::collections::HashMap;
+
+use airmile_model::{AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, Problem, Severity};
+
+use records::Records;
+use scan::{Part, Scanner};
+
+/// An application's log format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApplicationFormat {
+    /// HTTP Archive 1.1 and 1.2, of browsers and proxies.
+    Har,
+    /// `--log-net-log` of Chrome, `chrome://net-export`.
+    NetLog,
+    /// qlog, contained (`.qlog`).
+    Qlog,
+    /// qlog, a record a line, or behind record separators (`.sqlog`).
+    QlogSequence,
+    /// Players' events, an object a line; also of the lab's applications.
+    Player,
+    /// Players' events in one array, or one object with an array `events`.
+    PlayerArray,
+    /// A web server's log with CMCD in its query strings.
+    Cmcd,
+    /// `iperf3 --json`.
+    Iperf3,
+    /// `iperf3 --json-stream`.
+    Iperf3Stream,
+}
+
+impl ApplicationFormat {
+    /// Tells the format by a file's first bytes.
+    #[must_use]
+    pub fn recognise(head: &[u8]) -> Option<Self> {
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+        let head = head.trim_ascii_start();
+        let has = |name: &str| memchr::memmem::find(head, name.as_bytes()).is_some();
+        let line_end = memchr::memchr(b'\n', head).unwrap_or(head.len());
+        let line = head.get(..line_end).unwrap_or_default().trim_ascii();
+        let is_line = line.starts_with(b"{") && line.ends_with(b"}");
+        match head.first()? {
+            0x1e => (has("\"qlog_version\"") || has("urn:ietf:params:qlog"))
+                .then_some(Self::QlogSequence),
+            b'{' if has("\"qlog_version\"") || has("urn:ietf:params:qlog") => {
+                let whole = is_line && !line.windows(9).any(|part| part == b"\"traces\":");
+                Some(if whole { Self::QlogSequence } else { Self::Qlog })
+            }
+            b'{' if has("\"constants\"")
+                && ["logEventTypes", "activeFieldTrialGroups", "clientInfo"]
+                    .iter()
+                    .any(|name| has(name)) =>
+            {
+                Some(Self::NetLog)
+            }
+            b'{' if has("\"log\"") && (has("\"entries\"") || has("\"creator\"")) => Some(Self::Har),
+            b'{' if is_line && has("\"event\"") && has("\"data\"") && has("\"iperf ") => {
+                Some(Self::Iperf3Stream)
+            }
+            b'{' if has("\"start\"")
+                && (has("\"iperf ") || has("\"test_start\"") || has("\"intervals\"")) =>
+            {
+                Some(Self::Iperf3)
+            }
+            b'{' if is_line && player::is_line(line) => Some(Self::Player),
+            b'{' | b'[' if player::is_array(head) => Some(Self::PlayerArray),
+            _ => cmcd::is_log(head).then_some(Self::Cmcd),
+        }
+    }
+
+    /// The name used in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Har => "har",
+            Self::NetLog => "netlog",
+            Self::Qlog => "qlog",
+            Self::QlogSequence => "qlog_sequence",
+            Self::Player | Self::PlayerArray => "player_log",
+            Self::Cmcd => "cmcd_access_log",
+            Self::Iperf3 => "iperf3",
+            Self::Iperf3Stream => "iperf3_stream",
+        }
+    }
+
+    /// What it is, in words.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Har => "HTTP archive (HAR)",
+            Self::NetLog => "Chrome NetLog",
+            Self::Qlog | Self::QlogSequence => "qlog",
+            Self::Player | Self::PlayerArray => "player's log",
+            Self::Cmcd => "web server's log with CMCD",
+            Self::Iperf3 | Self::Iperf3Stream => "iperf3 result",
+        }
+    }
+
+    const fn split(self) -> Split {
+        match self {
+            Self::Har => Split::Scanner(Scanner::new(har::WANTED)),
+            Self::NetLog => Split::Scanner(Scanner::new(netlog::WANTED)),
+            Self::Qlog => Split::Scanner(Scanner::new(qlog::WANTED)),
+            Self::PlayerArray => Split::Scanner(Scanner::new(player::WANTED)),
+            Self::Iperf3 => Split::Scanner(Scanner::new(iperf3::WANTED)),
+            // Of a sequence (RFC 7464) each record ends with a line, too.
+            Self::QlogSequence | Self::Player | Self::Cmcd | Self::Iperf3Stream => {
+                Split::Records(Records::new(b'\n'))
+            }
+        }
+    }
+
+    fn reading(self) -> Box<dyn Reading + Send> {
+        match self {
+            Self::Har => Box::new(har::Har::default()),
+            Self::NetLog => Box::new(netlog::NetLog::default()),
+            Self::Qlog | Self::QlogSequence => Box::new(qlog::Qlog::default()),
+            Self::Player | Self::PlayerArray => Box::new(player::Player::default()),
+            Self::Cmcd => Box::new(cmcd::AccessLog::default()),
+            Self::Iperf3 | Self::Iperf3Stream => Box::new(iperf3::Iperf3::default()),
+        }
+    }
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+struct Found {
+    log: ApplicationLog,
+}
+
+impl Found {
+    fn warn(&mut self, offset: u64, what: String) {
+        self.log.problem(Problem { offset, severity: Severity::Warning, what });
+    }
+
+    fn bad(&mut self, offset: u64, what: String) {
+        self.log.bad_items += 1;
+        self.warn(offset, what);
+    }
+
+    fn transfer(&mut self, mut transfer: AppTransfer) {
+        transfer.end_ns = transfer.end_ns.max(transfer.start_ns);
+        self.log.transfers.push(transfer);
+    }
+
+    fn event(&mut self, at_ns: i64, kind: PlayerEventKind, value: Option<f64>) {
+        self.log.events.push(PlayerEvent { at_ns, kind, value });
+    }
+}
+
+/// A format's meaning: takes the parts that its scanner gives.
+trait Reading {
+    /// A value at a path, or a line.
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found);
+
+    /// An object or array has ended.
+    fn end(&mut self, _path: &str, _found: &mut Found) {}
+
+    /// Whether a log that is not closed is as it often is: written until its
+    /// program was gone.
+    fn may_stay_open(&self) -> bool {
+        false
+    }
+
+    /// The log has ended.
+    fn finish(&mut self, found: &mut Found);
+}
+
+#[derive(Debug)]
+enum Split {
+    Scanner(Scanner),
+    Records(Records),
+}
+
+/// Reads an application's log: bytes in, and at the end all that was in it. Memory
+/// grows with what is found, not with the file.
+pub struct ApplicationReader {
+    split: Split,
+    reading: Box<dyn Reading + Send>,
+    found: Found,
+    bytes: u64,
+}
+
+impl std::fmt::Debug for ApplicationReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApplicationReader").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl ApplicationReader {
+    /// A reader of a format.
+    #[must_use]
+    pub fn new(format: ApplicationFormat) -> Self {
+        Self { split: format.split(), reading: format.reading(), found: Found::default(), bytes: 0 }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let Self { split, reading, found, .. } = self;
+        let mut sink = |part: Part<'_>| take(part, reading.as_mut(), found);
+        match split {
+            Split::Scanner(scanner) => scanner.push(bytes, &mut sink),
+            Split::Records(records) => records.push(bytes, &mut sink),
+        }
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// The log ends here.
+    #[must_use]
+    pub fn finish(self) -> ApplicationLog {
+        let Self { split, mut reading, mut found, bytes } = self;
+        let mut sink = |part: Part<'_>| take(part, reading.as_mut(), &mut found);
+        let open = match split {
+            Split::Scanner(scanner) => scanner.finish(&mut sink),
+            Split::Records(records) => {
+                records.finish(&mut sink);
+                None
+            }
+        };
+        if let Some(path) = open {
+            let severity =
+                if reading.may_stay_open() { Severity::Normal } else { Severity::Damage };
+            let what = format!("the file ends inside {path}; what comes before was read");
+            found.log.problem(Problem { offset: bytes, severity, what });
+        }
+        reading.finish(&mut found);
+        let mut log = found.log;
+        name_once(&mut log.transfers);
+        log.transfers.sort_by_key(|transfer| transfer.start_ns);
+        log.events.sort_by_key(|event| event.at_ns);
+        log.rates.sort_by_key(|rate| rate.start_ns);
+        log
+    }
+}
+
+/// Gives transfers of the same name a number: players fetch a segment again.
+fn name_once(transfers: &mut [AppTransfer]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for transfer in transfers {
+        let n = seen.entry(transfer.id.clone()).or_default();
+        *n += 1;
+        if *n > 1 {
+            transfer.id = format!("{}#{n}", transfer.id);
+        }
+    }
+}
+
+fn take(part: Part<'_>, reading: &mut dyn Reading, found: &mut Found) {
+    match part {
+        Part::Value { path, offset, bytes } => reading.value(path, offset, bytes, found),
+        Part::End { path } => reading.end(path, found),
+        Part::Problem(problem) => found.log.problem(problem),
+    }
+}
+
+/// Reads a whole log.
+#[must_use]
+pub fn read_application(format: ApplicationFormat, bytes: &[u8]) -> ApplicationLog {
+    let mut reader = ApplicationReader::new(format);
+    reader.push(bytes);
+    reader.finish()
+}

@@ -1,0 +1,560 @@
+//! Chrome's NetLog (`--log-net-log`, `chrome://net-export`): what its network stack
+//! did, event by event (chromium.org/developers/design-documents/network-stack/netlog;
+//! names of `net/log/net_log_event_type_list.h`). Numbers of types are of the build:
+//! `constants` has them. A log of a browser that was killed is not closed.
+
+use std::collections::HashMap;
+
+use airmile_model::{AppTransfer, Direction};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::fields::{Entry, parse};
+use super::har::kind_of_name;
+use super::{Found, Reading};
+
+pub(super) const WANTED: &[&str] = &["events[]"];
+
+const MS_NS: i64 = 1_000_000;
+/// Times beyond this are none (chosen here: so that no sum of them overflows, 2096).
+const LARGEST_MS: f64 = 4e12;
+
+/// Events that are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    RequestAlive,
+    StartJob,
+    BoundToJob,
+    Send,
+    SendBody,
+    ReadHeaders,
+    ResponseHeaders,
+    RawBytes,
+    Bytes,
+    SocketAlive,
+    TcpConnect,
+    TlsConnect,
+    Resolve,
+    JobAlive,
+    /// Any other, of which only what it depends on counts.
+    Other,
+}
+
+impl Type {
+    fn of(name: &str) -> Self {
+        match name {
+            "REQUEST_ALIVE" => Self::RequestAlive,
+            "URL_REQUEST_START_JOB" => Self::StartJob,
+            "HTTP_STREAM_REQUEST_BOUND_TO_JOB" => Self::BoundToJob,
+            "HTTP_TRANSACTION_SEND_REQUEST" => Self::Send,
+            "HTTP_TRANSACTION_SEND_REQUEST_BODY" => Self::SendBody,
+            "HTTP_TRANSACTION_READ_HEADERS" => Self::ReadHeaders,
+            "HTTP_TRANSACTION_READ_RESPONSE_HEADERS" => Self::ResponseHeaders,
+            "URL_REQUEST_JOB_BYTES_READ" => Self::RawBytes,
+            "URL_REQUEST_JOB_FILTERED_BYTES_READ" => Self::Bytes,
+            "SOCKET_ALIVE" => Self::SocketAlive,
+            "TCP_CONNECT" => Self::TcpConnect,
+            "SSL_CONNECT" => Self::TlsConnect,
+            "HOST_RESOLVER_MANAGER_REQUEST" | "HOST_RESOLVER_IMPL_REQUEST" => Self::Resolve,
+            "HTTP_STREAM_JOB" => Self::JobAlive,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Sources that are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Request,
+    Job,
+    Socket,
+    Http2,
+    Quic,
+    Other,
+}
+
+impl Source {
+    fn of(name: &str) -> Self {
+        match name {
+            "URL_REQUEST" => Self::Request,
+            "HTTP_STREAM_JOB" => Self::Job,
+            "SOCKET" => Self::Socket,
+            "HTTP2_SESSION" => Self::Http2,
+            "QUIC_SESSION" => Self::Quic,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether it carries requests.
+    const fn carries(self) -> bool {
+        matches!(self, Self::Socket | Self::Http2 | Self::Quic)
+    }
+}
+
+/// A time with a begin and an end, in ms of the log.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    from: Option<i64>,
+    to: Option<i64>,
+}
+
+impl Span {
+    fn note(&mut self, phase: Phase, at: i64) {
+        match phase {
+            Phase::Begin => {
+                self.from.get_or_insert(at);
+            }
+            Phase::End if self.from.is_some() => self.to = Some(at),
+            _ => {}
+        }
+    }
+
+    /// How much of it lies between two times; nothing where it had not ended.
+    fn within(self, from: i64, to: i64) -> i64 {
+        let (Some(begin), Some(end)) = (self.from, self.to) else { return 0 };
+        (end.min(to) - begin.max(from)).max(0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    None,
+    Begin,
+    End,
+}
+
+/// What carries requests: a socket, or a session over one.
+#[derive(Debug, Clone, Default)]
+struct Carrier {
+    dns: Span,
+    tcp: Span,
+    tls: Span,
+    /// The socket of a session.
+    over: Option<i64>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Request {
+    start: i64,
+    url: String,
+    carrier: Option<(Source, i64)>,
+    bound: Option<i64>,
+    send: Span,
+    headers: Span,
+    protocol: Option<String>,
+    status: Option<u16>,
+    raw_bytes: u64,
+    bytes: u64,
+    sent_bytes: u64,
+    last: Option<i64>,
+}
+
+/// Reads events.
+#[derive(Debug, Default)]
+pub(super) struct NetLog {
+    types: HashMap<u64, Type>,
+    sources: HashMap<u64, Source>,
+    phases: HashMap<u64, Phase>,
+    /// From the log's ms to those since 1970.
+    offset_ms: i64,
+    requests: HashMap<i64, Request>,
+    carriers: HashMap<i64, Carrier>,
+    jobs: HashMap<i64, (Source, i64)>,
+    /// Lookups of what connects sockets.
+    lookups: HashMap<i64, Span>,
+    last: i64,
+}
+
+impl Reading for NetLog {
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+        match path {
+            "constants" => {
+                if let Some(value) = parse(bytes, offset, path, found) {
+                    self.constants(Entry { value: &value, offset }, found);
+                }
+            }
+            "events[]" => {
+                found.log.items += 1;
+                if self.types.is_empty() {
+                    if found.log.items == 1 {
+                        let what = "constants: missing before the events, whose types they name";
+                        found.bad(offset, what.into());
+                    }
+                    return;
+                }
+                if self.is_of_no_use(bytes) {
+                    return;
+                }
+                if let Some(value) = parse(bytes, offset, path, found) {
+                    self.event(Entry { value: &value, offset }, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn may_stay_open(&self) -> bool {
+        true
+    }
+
+    fn finish(&mut self, found: &mut Found) {
+        let mut open: Vec<(i64, Request)> = self.requests.drain().collect();
+        open.sort_by_key(|(id, request)| (request.start, *id));
+        for (id, request) in open {
+            self.done(id, request, true, found);
+        }
+        found.log.scale.placed_within_ns = MS_NS;
+    }
+}
+
+/// What is looked at first: most events of a log are of no use here.
+#[derive(Deserialize)]
+struct EventHead {
+    #[serde(rename = "type")]
+    kind: u64,
+    #[serde(default)]
+    time: Option<IgnoredAny>,
+    #[serde(default)]
+    source: Option<IgnoredAny>,
+}
+
+impl NetLog {
+    /// Whether a whole event is of a type that is not used, and depends on nothing.
+    fn is_of_no_use(&self, bytes: &[u8]) -> bool {
+        let head: Result<EventHead, _> = serde_json::from_slice(bytes);
+        head.is_ok_and(|head| {
+            head.time.is_some()
+                && head.source.is_some()
+                && self.types.get(&head.kind).is_none_or(|kind| *kind == Type::Other)
+                && memchr::memmem::find(bytes, b"source_dependency").is_none()
+        })
+    }
+
+    fn constants(&mut self, entry: Entry<'_>, found: &mut Found) {
+        let numbers = |name: &str| {
+            let object = entry.get(name).and_then(Value::as_object);
+            let pairs = object.into_iter().flatten();
+            pairs.filter_map(|(name, number)| Some((number.as_u64()?, name.as_str())))
+        };
+        self.types = numbers("logEventTypes").map(|(n, name)| (n, Type::of(name))).collect();
+        self.sources = numbers("logSourceType").map(|(n, name)| (n, Source::of(name))).collect();
+        self.phases = numbers("logEventPhase")
+            .map(|(n, name)| match name {
+                "PHASE_BEGIN" => (n, Phase::Begin),
+                "PHASE_END" => (n, Phase::End),
+                _ => (n, Phase::None),
+            })
+            .collect();
+        if self.types.is_empty() {
+            found.warn(entry.offset, "constants.logEventTypes: missing".into());
+        }
+        match entry.number("timeTickOffset", found) {
+            Some(ms) if ms.abs() < LARGEST_MS => self.offset_ms = ms as i64,
+            _ => found.warn(entry.offset, "constants.timeTickOffset: missing".into()),
+        }
+        let client = [entry.name("clientInfo.name"), entry.name("clientInfo.version")];
+        let words: Vec<String> = client.into_iter().flatten().collect();
+        found.log.made_by = Some(words.join(" ")).filter(|words| !words.is_empty());
+    }
+
+    fn event(&mut self, entry: Entry<'_>, found: &mut Found) {
+        let number = |path: &str| entry.get(path).and_then(Value::as_u64);
+        // Of some processes ids are negative.
+        let id_at = |path: &str| entry.get(path).and_then(Value::as_i64);
+        let at = entry.number("time", found).filter(|ms| ms.abs() < LARGEST_MS);
+        let (Some(at), Some(id)) = (at, id_at("source.id")) else {
+            found.bad(entry.offset, "time or source.id: missing".into());
+            return;
+        };
+        let at = at as i64;
+        self.last = self.last.max(at);
+        let source = number("source.type").and_then(|n| self.sources.get(&n)).copied();
+        let source = source.unwrap_or(Source::Other);
+        let phase = number("phase").and_then(|n| self.phases.get(&n)).copied();
+        let phase = phase.unwrap_or(Phase::None);
+        let kind = number("type").and_then(|n| self.types.get(&n)).copied();
+        let kind = kind.unwrap_or(Type::Other);
+        let depends = id_at("params.source_dependency.id").map(|id| {
+            let source = number("params.source_dependency.type");
+            let source = source.and_then(|n| self.sources.get(&n)).copied();
+            (source.unwrap_or(Source::Other), id)
+        });
+        match source {
+            Source::Request => self.of_request(id, kind, phase, at, depends, &entry, found),
+            Source::Job => {
+                if let Some(carrier) = depends.filter(|(source, _)| source.carries()) {
+                    self.jobs.insert(id, carrier);
+                }
+                if kind == Type::JobAlive && phase == Phase::End {
+                    self.jobs.remove(&id);
+                }
+            }
+            Source::Socket | Source::Http2 | Source::Quic => {
+                self.of_carrier(id, kind, phase, at, depends);
+            }
+            Source::Other if kind == Type::Resolve => {
+                self.lookups.entry(id).or_default().note(phase, at);
+            }
+            Source::Other => {}
+        }
+    }
+
+    fn of_carrier(
+        &mut self,
+        id: i64,
+        kind: Type,
+        phase: Phase,
+        at: i64,
+        depends: Option<(Source, i64)>,
+    ) {
+        if kind == Type::SocketAlive && phase == Phase::End {
+            self.carriers.remove(&id);
+            return;
+        }
+        let carrier = self.carriers.entry(id).or_default();
+        match (kind, depends) {
+            (Type::TcpConnect, _) => carrier.tcp.note(phase, at),
+            (Type::TlsConnect, _) => carrier.tls.note(phase, at),
+            (Type::SocketAlive, Some((_, job))) => {
+                carrier.dns = self.lookups.remove(&job).unwrap_or_default();
+            }
+            (_, Some((Source::Socket, socket))) => carrier.over = Some(socket),
+            _ => {}
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of one event")]
+    fn of_request(
+        &mut self,
+        id: i64,
+        kind: Type,
+        phase: Phase,
+        at: i64,
+        depends: Option<(Source, i64)>,
+        entry: &Entry<'_>,
+        found: &mut Found,
+    ) {
+        let url = entry.get("params.url").and_then(Value::as_str);
+        match (kind, phase) {
+            (Type::RequestAlive, Phase::End) => {
+                if let Some(request) = self.requests.remove(&id) {
+                    self.done(id, request, false, found);
+                }
+                return;
+            }
+            // A request that is redirected starts again.
+            (Type::StartJob, Phase::Begin) => {
+                let before = self.requests.get(&id).filter(|request| request.send.from.is_some());
+                if let Some(before) = before.cloned() {
+                    self.done(id, before, false, found);
+                    self.requests.remove(&id);
+                }
+            }
+            _ => {}
+        }
+        let request =
+            self.requests.entry(id).or_insert_with(|| Request { start: at, ..Request::default() });
+        if let Some(url) = url {
+            url.clone_into(&mut request.url);
+        }
+        if let Some(carrier) = depends.filter(|(source, _)| source.carries()) {
+            request.carrier = Some(carrier);
+            request.bound.get_or_insert(at);
+        }
+        let count = entry.get("params.byte_count").and_then(Value::as_u64).unwrap_or(0);
+        match kind {
+            Type::BoundToJob => {
+                request.bound = Some(at);
+                let carrier = depends.and_then(|(_, job)| self.jobs.get(&job)).copied();
+                request.carrier = carrier.or(request.carrier);
+            }
+            Type::Send => request.send.note(phase, at),
+            Type::SendBody => {
+                let bytes = entry.get("params.length").and_then(Value::as_u64);
+                request.sent_bytes = bytes.unwrap_or(request.sent_bytes);
+            }
+            Type::ReadHeaders => {
+                request.headers.note(phase, at);
+                request.last = Some(at);
+            }
+            Type::ResponseHeaders => {
+                let line = entry.get("params.headers").and_then(|headers| headers.get(0));
+                request.answer(line.and_then(Value::as_str).unwrap_or_default());
+            }
+            Type::RawBytes => {
+                request.raw_bytes = request.raw_bytes.saturating_add(count);
+                request.last = Some(at);
+            }
+            Type::Bytes => {
+                request.bytes = request.bytes.saturating_add(count);
+                request.last = Some(at);
+            }
+            _ => {}
+        }
+    }
+
+    /// A request has ended, or the log has.
+    fn done(&self, id: i64, request: Request, open: bool, found: &mut Found) {
+        let web = request.url.starts_with("http://") || request.url.starts_with("https://");
+        let Some(sent) = request.send.from.filter(|_| web) else {
+            if web && request.bytes > 0 {
+                found.log.from_cache += 1;
+            } else {
+                found.log.not_transfers += 1;
+            }
+            return;
+        };
+        let end = if open { self.last } else { request.last.unwrap_or(sent) };
+        let ns = |ms: i64| ms.saturating_add(self.offset_ms).saturating_mul(MS_NS);
+        let mut transfer = AppTransfer::new(id.to_string(), ns(request.start), ns(end));
+        // The end of the request comes when nobody needs it any more.
+        transfer.unfinished = open && request.last.is_none();
+        if open {
+            transfer.end_ns = ns(request.last.unwrap_or(self.last));
+            transfer.unfinished = true;
+        }
+        transfer.kind = kind_of_name(&request.url).unwrap_or(transfer.kind);
+        let down = if request.raw_bytes > 0 { request.raw_bytes } else { request.bytes };
+        let up = request.sent_bytes > down;
+        transfer.dir = Some(if up { Direction::Ul } else { Direction::Dl });
+        transfer.bytes = Some(if up { request.sent_bytes } else { down });
+        transfer.failed = request.headers.to.is_none() && !open
+            || request.status.is_some_and(|status| status >= 400);
+        let ready = request.bound.unwrap_or(sent).clamp(request.start, sent.max(request.start));
+        if let Some((source, carrier)) = request.carrier {
+            transfer.connection = Some(carrier.to_string());
+            transfer.protocol = match source {
+                Source::Http2 => Some("h2".to_owned()),
+                Source::Quic => Some("h3".to_owned()),
+                _ => request.protocol.clone(),
+            };
+            let own = self.carriers.get(&carrier);
+            let socket = own.and_then(|own| own.over).and_then(|id| self.carriers.get(&id)).or(own);
+            if let Some(socket) = socket {
+                let within = |span: Span| span.within(request.start, ready) * MS_NS;
+                transfer.phases.dns_ns = Some(within(socket.dns));
+                transfer.phases.connect_ns = Some(within(socket.tcp));
+                transfer.phases.tls_ns = Some(within(socket.tls));
+            }
+        }
+        let setup_ns = transfer.phases.setup_ns().unwrap_or(0);
+        transfer.phases.blocked_ns = Some(((sent - request.start) * MS_NS - setup_ns).max(0));
+        let send_end = request.send.to.unwrap_or(sent);
+        transfer.phases.send_ns = Some((send_end - sent).max(0) * MS_NS);
+        if let Some(first) = request.headers.to {
+            transfer.phases.wait_ns = Some((first - send_end).max(0) * MS_NS);
+            transfer.phases.receive_ns = Some((end - first).max(0) * MS_NS);
+        }
+        transfer.url = Some(request.url);
+        found.transfer(transfer);
+    }
+}
+
+impl Request {
+    /// Takes a status line; of HTTP/2 and 3 Chrome writes one as well.
+    fn answer(&mut self, line: &str) {
+        let mut words = line.split(' ');
+        let version = words.next().unwrap_or_default();
+        if version.starts_with("HTTP/") {
+            self.protocol = Some(version.to_ascii_lowercase());
+        }
+        self.status = words.find_map(|word| word.parse().ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ApplicationFormat, read_application};
+
+    const CONSTANTS: &str = r#"{"constants":{"clientInfo":{"name":"Chrome","version":"1"},"logEventPhase":{"PHASE_BEGIN":1,"PHASE_END":2,"PHASE_NONE":0},
+"logEventTypes":{"REQUEST_ALIVE":2,"URL_REQUEST_START_JOB":3,"HTTP_STREAM_REQUEST_BOUND_TO_JOB":4,"HTTP_TRANSACTION_SEND_REQUEST":5,"HTTP_TRANSACTION_READ_HEADERS":6,"URL_REQUEST_JOB_FILTERED_BYTES_READ":7,"SOCKET_ALIVE":8,"TCP_CONNECT":9,"SSL_CONNECT":10,"HOST_RESOLVER_MANAGER_REQUEST":11,"SOCKET_POOL_BOUND_TO_SOCKET":12},
+"logSourceType":{"URL_REQUEST":1,"HTTP_STREAM_JOB":2,"SOCKET":3,"TCP_CONNECT_JOB":4},"timeTickOffset":1700000000000},
+"events":[
+"#;
+
+    /// Time, phase, source type, source, type, parameters.
+    fn event(at: i64, phase: u8, source: (u8, u64), kind: u8, params: &str) -> String {
+        let (of, id) = source;
+        format!(
+            "{{\"params\":{{{params}}},\"phase\":{phase},\"source\":{{\"id\":{id},\"type\":{of}}},\"time\":\"{at}\",\"type\":{kind}}},\n"
+        )
+    }
+
+    fn request() -> String {
+        const REQUEST: (u8, u64) = (1, 70);
+        const JOB: (u8, u64) = (2, 71);
+        const SOCKET: (u8, u64) = (3, 73);
+        const CONNECT: (u8, u64) = (4, 72);
+        let on = |id: i64, of: u8| format!("\"source_dependency\":{{\"id\":{id},\"type\":{of}}}");
+        [
+            event(100, 1, REQUEST, 2, "\"url\":\"https://a.example/x?token=1\""),
+            event(100, 1, REQUEST, 3, "\"url\":\"https://a.example/x?token=1\""),
+            event(110, 1, CONNECT, 11, ""),
+            event(130, 2, CONNECT, 11, ""),
+            event(130, 1, SOCKET, 8, &on(72, 4)),
+            event(130, 1, SOCKET, 9, ""),
+            event(170, 2, SOCKET, 9, ""),
+            event(170, 1, SOCKET, 10, ""),
+            event(220, 2, SOCKET, 10, ""),
+            event(220, 0, JOB, 12, &on(73, 3)),
+            event(221, 0, REQUEST, 4, &on(71, 2)),
+            event(222, 1, REQUEST, 5, ""),
+            event(224, 2, REQUEST, 5, ""),
+            event(224, 1, REQUEST, 6, ""),
+            event(264, 2, REQUEST, 6, ""),
+            event(300, 0, REQUEST, 7, "\"byte_count\":5000"),
+            event(340, 0, REQUEST, 7, "\"byte_count\":700"),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn a_request_with_its_connection() {
+        let text = format!("{CONSTANTS}{}", request());
+        assert_eq!(ApplicationFormat::recognise(text.as_bytes()), Some(ApplicationFormat::NetLog));
+        let end = event(390, 2, (1, 70), 2, "");
+        for (end, closed) in [(format!("{end}]}}"), true), (String::new(), false)] {
+            let log =
+                read_application(ApplicationFormat::NetLog, format!("{text}{end}").as_bytes());
+            let [transfer] = log.transfers.as_slice() else { panic!("{log:?}") };
+            let ms = |ns: i64| ns / 1_000_000 - 1_700_000_000_000;
+            assert_eq!((ms(transfer.start_ns), ms(transfer.end_ns)), (100, 340));
+            assert_eq!(transfer.bytes, Some(5_700));
+            assert_eq!(transfer.unfinished, !closed);
+            let p = transfer.phases;
+            let parts = [
+                p.blocked_ns,
+                p.dns_ns,
+                p.connect_ns,
+                p.tls_ns,
+                p.send_ns,
+                p.wait_ns,
+                p.receive_ns,
+            ];
+            let parts = parts.map(|ns| ns.unwrap() / 1_000_000);
+            assert_eq!(parts, [12, 20, 40, 50, 2, 40, 76]);
+            assert_eq!(parts.iter().sum::<i64>(), 240);
+            // A browser that was killed leaves its log open.
+            assert_eq!((log.problems.len(), log.damaged), (usize::from(!closed), false));
+        }
+    }
+
+    #[test]
+    fn torn_and_bad_events() {
+        let check = |events: &str, problem: &str, damaged: bool| {
+            let log = read_application(
+                ApplicationFormat::NetLog,
+                format!("{CONSTANTS}{events}").as_bytes(),
+            );
+            let first = log.problems.first().map(ToString::to_string).unwrap_or_default();
+            assert!(first.contains(problem), "{first}");
+            assert_eq!(log.damaged, damaged, "{first}");
+        };
+        check("{\"time\":\"1\",\"so", "the file ends inside events[]", true);
+        check("{\"time\":\"1\"}]}", "time or source.id: missing", false);
+        check("{\"time\":1,,}]}", "events[]: key must be a string", true);
+        let log = read_application(ApplicationFormat::NetLog, br#"{"events":[{"time":"1"}]}"#);
+        assert!(log.problems[0].what.contains("constants: missing"));
+    }
+}

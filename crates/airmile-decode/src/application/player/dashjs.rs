@@ -1,0 +1,79 @@
+//! dash.js 4 and 5: events of `dashjs.MediaPlayer.events` (MediaPlayerEvents,
+//! `FragmentRequest`; cdn.dashjs.org/latest/jsdoc) by their own names.
+
+use airmile_model::{PlayerEventKind, TransferKind};
+use serde_json::Value;
+
+use super::{Asked, Event, Found, Got, Notes};
+
+pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> bool {
+    let (at_ns, entry) = (event.at_ns, &event.entry);
+    let text = |path: &str| entry.get(path).and_then(Value::as_str);
+    // One without a type is taken for pictures.
+    let video = matches!(text("mediaType"), None | Some("video"));
+    match event.name {
+        "fragmentLoadingStarted" => {
+            let asked = Asked {
+                at_ns: event.time("request.startDate", found).unwrap_or(at_ns),
+                first_byte_ns: None,
+                url: text("request.url").map(str::to_owned),
+                kind: kind(text("request.type")),
+                bitrate_bps: bitrate(event, found),
+            };
+            if text("request.mediaType") == Some("video") {
+                notes.bitrate(asked.at_ns, asked.bitrate_bps, found);
+            }
+            notes.ask(id(event), asked);
+        }
+        "fragmentLoadingCompleted" | "fragmentLoadingAbandoned" => {
+            let got = Got {
+                start_ns: event.time("request.startDate", found),
+                first_byte_ns: event.time("request.firstByteDate", found),
+                end_ns: event.time("request.endDate", found).unwrap_or(at_ns),
+                bytes: entry.count("request.bytesLoaded", found),
+                bitrate_bps: bitrate(event, found),
+                url: text("request.url").map(str::to_owned),
+                kind: kind(text("request.type")),
+                failed: event.name != "fragmentLoadingCompleted" || entry.get("error").is_some(),
+            };
+            notes.got(&id(event), got, found);
+        }
+        // In seconds, of each kind of media.
+        "bufferLevelUpdated" if video => {
+            let ms = entry.number("bufferLevel", found).map(|s| s * 1e3);
+            found.event(at_ns, PlayerEventKind::Buffer, ms);
+        }
+        "bufferStalled" | "playbackStalled" | "playbackWaiting" if video => notes.stalled(at_ns),
+        "playbackPlaying" | "playbackStarted" => notes.playing(at_ns, found),
+        "playbackEnded" => notes.ended(at_ns, found),
+        "error" => found.event(at_ns, PlayerEventKind::Failed, None),
+        "qualityChangeRendered" | "bufferLoaded" | "bufferLevelUpdated" | "bufferStalled" => {}
+        "playbackStalled" | "playbackWaiting" => {}
+        _ => return false,
+    }
+    true
+}
+
+/// Kind of media and number, or what is fetched.
+fn id(event: &Event<'_>) -> String {
+    let part = |path: &str| event.entry.name(path).filter(|part| part != "NaN");
+    let media = part("request.mediaType").or_else(|| part("request.type"));
+    let number = part("request.index").or_else(|| event.file_name("request.url"));
+    let words: Vec<String> = media.into_iter().chain(number).collect();
+    words.join("-")
+}
+
+fn kind(name: Option<&str>) -> Option<TransferKind> {
+    Some(match name? {
+        "MPD" | "XLinkExpansion" => TransferKind::Manifest,
+        "MediaSegment" | "InitializationSegment" | "IndexSegment" => TransferKind::Media,
+        _ => TransferKind::Other,
+    })
+}
+
+/// In 5 of the representation, before of the request.
+fn bitrate(event: &Event<'_>, found: &mut Found) -> Option<f64> {
+    let entry = &event.entry;
+    let paths = ["request.representation.bandwidth", "request.bandwidth"];
+    paths.into_iter().find_map(|path| entry.number(path, found)).filter(|bps| *bps > 0.0)
+}

@@ -1,0 +1,294 @@
+//! Players' logs: an object a line, each an event by the player's own name with the
+//! fields that its own API gives. `docs/application-logs.md` has the few lines of
+//! program by which a user makes one.
+
+mod dashjs;
+mod hlsjs;
+mod lab;
+mod media3;
+mod shaka;
+
+use std::collections::HashMap;
+
+use airmile_model::{AppTransfer, Direction, PlayerEventKind, TimeBase, TransferKind};
+use serde_json::Value;
+
+use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, parse};
+use super::{Found, Reading};
+
+pub(super) const WANTED: &[&str] = &["[]", "events[]"];
+
+/// Times before this are no time of day, but since some start (chosen here: 1980).
+const EARLIEST_DAY_NS: i64 = 315_532_800_000_000_000;
+
+/// Whether a line is one of a player's log.
+pub(super) fn is_line(line: &[u8]) -> bool {
+    let Ok(Value::Object(object)) = serde_json::from_slice(line) else { return false };
+    let timed = object.contains_key("at_ms") || object.contains_key("at_ns");
+    object.get("event").is_some_and(Value::is_string) && timed
+        || object.contains_key("player") && !object.contains_key("events")
+}
+
+/// Whether an array of such events begins here.
+pub(super) fn is_array(head: &[u8]) -> bool {
+    let has = |name: &str| memchr::memmem::find(head, name.as_bytes()).is_some();
+    has("\"event\"") && (has("\"at_ms\"") || has("\"at_ns\""))
+}
+
+/// The same moment on the wall clock and on the one of the log.
+#[derive(Debug, Clone, Copy, Default)]
+struct Anchor {
+    wall_ms: Option<f64>,
+    monotonic_ms: Option<f64>,
+}
+
+impl Anchor {
+    /// A time of the log on the wall clock: where the head ties both, and the time is
+    /// not on it already.
+    fn placed(self, ns: i64) -> i64 {
+        if ns >= EARLIEST_DAY_NS {
+            return ns;
+        }
+        let offset = self.wall_ms.and_then(ns_of_ms).zip(self.monotonic_ms.and_then(ns_of_ms));
+        offset.map_or(ns, |(wall, monotonic)| ns.saturating_add(wall).saturating_sub(monotonic))
+    }
+}
+
+/// Reads events.
+#[derive(Debug, Default)]
+pub(super) struct Player {
+    notes: Notes,
+    player: Option<String>,
+    version: Option<String>,
+    anchor: Anchor,
+    unknown: u64,
+    first_unknown: Option<(u64, String)>,
+}
+
+impl Reading for Player {
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+        match path {
+            "" | "[]" | "events[]" => {}
+            // Beside an array of events.
+            "player" | "version" | "wall_ms" | "monotonic_ms" => {
+                if let Some(value) = parse(bytes, offset, path, found) {
+                    self.head(path, &value);
+                }
+                return;
+            }
+            _ => return,
+        }
+        found.log.items += 1;
+        let Some(value) = parse(bytes, offset, "event", found) else { return };
+        let entry = Entry { value: &value, offset };
+        let Some(name) = entry.text("event", found) else {
+            let heads = ["player", "version", "wall_ms", "monotonic_ms"];
+            let told = heads.iter().filter_map(|name| Some((*name, value.get(*name)?)));
+            told.for_each(|(name, value)| self.head(name, value));
+            if value.get("player").is_none() {
+                found.bad(offset, "event: missing".into());
+            }
+            return;
+        };
+        let at = match entry.get("at_ns").and_then(Value::as_i64) {
+            Some(ns) => Some(ns),
+            None => entry.ms("at_ms", found),
+        };
+        let Some(at_ns) = at.map(|ns| self.anchor.placed(ns)) else {
+            found.bad(offset, "at_ms: missing (or at_ns)".into());
+            return;
+        };
+        self.notes.last_ns = self.notes.last_ns.max(Some(at_ns));
+        let event = Event { name, at_ns, entry, anchor: self.anchor };
+        let known = [lab::take, dashjs::take, hlsjs::take, shaka::take, media3::take]
+            .into_iter()
+            .any(|take| take(&event, &mut self.notes, found));
+        if !known {
+            self.unknown += 1;
+            let name = name.to_owned();
+            self.first_unknown.get_or_insert((offset, name));
+        }
+    }
+
+    fn finish(&mut self, found: &mut Found) {
+        self.notes.finish(found);
+        let words: Vec<&str> =
+            self.player.iter().chain(&self.version).map(String::as_str).collect();
+        found.log.made_by = Some(words.join(" ")).filter(|words| !words.is_empty());
+        if let Some((offset, name)) = self.first_unknown.take() {
+            let n = self.unknown;
+            found.warn(offset, format!("{n} events that are of no use here, the first {name:?}"));
+        }
+        let first = found.log.span_ns().map(|(first, _)| first);
+        if first.is_some_and(|first| first < EARLIEST_DAY_NS) {
+            found.log.scale.base = TimeBase::Unplaced;
+            let what = "times since some start: put {\"player\":…,\"wall_ms\":…,\"monotonic_ms\":…} \
+                        before the first event, so that they can be placed";
+            found.warn(0, what.into());
+        }
+        found.log.scale.placed_within_ns = 1_000_000;
+    }
+}
+
+impl Player {
+    fn head(&mut self, name: &str, value: &Value) {
+        let text = || value.as_str().map(str::to_owned);
+        match name {
+            "player" => self.player = text(),
+            "version" => self.version = text(),
+            "wall_ms" => self.anchor.wall_ms = value.as_f64(),
+            _ => self.anchor.monotonic_ms = value.as_f64(),
+        }
+    }
+}
+
+/// An event, with what its player says.
+struct Event<'a> {
+    name: &'a str,
+    at_ns: i64,
+    entry: Entry<'a>,
+    anchor: Anchor,
+}
+
+impl Event<'_> {
+    /// The last part of a URL's path, as a name: the rest may hold tokens.
+    fn file_name(&self, path: &str) -> Option<String> {
+        let url = self.entry.get(path)?.as_str()?;
+        let path = url.split(['?', '#']).next()?;
+        path.rsplit('/').next().map(str::to_owned)
+    }
+
+    /// A time in ms on the log's clock, or a date.
+    fn time(&self, path: &str, found: &mut Found) -> Option<i64> {
+        match self.entry.get(path)? {
+            Value::String(text) if text.contains('T') => ns_of_rfc3339(text),
+            // Players leave times at 0 that they have not seen.
+            _ => self.entry.ms(path, found).filter(|ns| *ns > 0).map(|ns| self.anchor.placed(ns)),
+        }
+    }
+}
+
+/// A request under way.
+#[derive(Debug, Clone, Default)]
+struct Asked {
+    at_ns: i64,
+    first_byte_ns: Option<i64>,
+    url: Option<String>,
+    kind: Option<TransferKind>,
+    bitrate_bps: Option<f64>,
+}
+
+/// What was there when a request ended.
+#[derive(Debug, Clone, Default)]
+struct Got {
+    start_ns: Option<i64>,
+    first_byte_ns: Option<i64>,
+    end_ns: i64,
+    bytes: Option<u64>,
+    bitrate_bps: Option<f64>,
+    url: Option<String>,
+    kind: Option<TransferKind>,
+    failed: bool,
+}
+
+/// What all players tell, by their own names: requests, stalls, switches.
+#[derive(Debug, Default)]
+struct Notes {
+    asked: HashMap<String, Asked>,
+    started: bool,
+    stalled_ns: Option<i64>,
+    bitrate_bps: Option<f64>,
+    last_ns: Option<i64>,
+}
+
+impl Notes {
+    fn ask(&mut self, id: String, asked: Asked) {
+        self.asked.insert(id, asked);
+    }
+
+    fn first_byte(&mut self, id: &str, at_ns: i64) {
+        if let Some(asked) = self.asked.get_mut(id) {
+            asked.first_byte_ns.get_or_insert(at_ns);
+        }
+    }
+
+    /// A request has ended; without its begin it is no transfer.
+    fn got(&mut self, id: &str, got: Got, found: &mut Found) {
+        let asked = self.asked.remove(id);
+        let Some(start_ns) = got.start_ns.or(asked.as_ref().map(|asked| asked.at_ns)) else {
+            found.log.not_transfers += 1;
+            return;
+        };
+        let asked = asked.unwrap_or_default();
+        let mut transfer = AppTransfer::new(id.to_owned(), start_ns, got.end_ns);
+        // Players put the begin in its place where they have not seen it.
+        let first_byte_ns = got.first_byte_ns.or(asked.first_byte_ns);
+        if let Some(first_ns) = first_byte_ns.filter(|first_ns| *first_ns > start_ns) {
+            transfer.phases.wait_ns = Some(first_ns.saturating_sub(start_ns).max(0));
+            transfer.phases.receive_ns = Some(got.end_ns.saturating_sub(first_ns).max(0));
+        }
+        transfer.dir = Some(Direction::Dl);
+        transfer.url = got.url.or(asked.url);
+        transfer.kind = got.kind.or(asked.kind).unwrap_or(TransferKind::Media);
+        transfer.bytes = got.bytes;
+        transfer.bitrate_bps = got.bitrate_bps.or(asked.bitrate_bps);
+        transfer.failed = got.failed;
+        found.transfer(transfer);
+    }
+
+    fn playing(&mut self, at_ns: i64, found: &mut Found) {
+        if !self.started {
+            self.started = true;
+            found.event(at_ns, PlayerEventKind::Started, None);
+        }
+        self.resumed(at_ns, found);
+    }
+
+    /// The picture stands still; before it first moved it is waited for.
+    fn stalled(&mut self, at_ns: i64) {
+        if self.started {
+            self.stalled_ns.get_or_insert(at_ns);
+        }
+    }
+
+    fn resumed(&mut self, at_ns: i64, found: &mut Found) {
+        if let Some(from_ns) = self.stalled_ns.take() {
+            let ms = at_ns.saturating_sub(from_ns).max(0) as f64 / 1e6;
+            found.event(from_ns, PlayerEventKind::Stall, Some(ms));
+        }
+    }
+
+    fn ended(&mut self, at_ns: i64, found: &mut Found) {
+        self.resumed(at_ns, found);
+        found.event(at_ns, PlayerEventKind::Ended, None);
+        self.started = false;
+    }
+
+    /// The bitrate of what is shown or fetched.
+    fn bitrate(&mut self, at_ns: i64, bps: Option<f64>, found: &mut Found) {
+        let Some(bps) = bps.filter(|bps| *bps > 0.0) else { return };
+        if self.bitrate_bps.is_some_and(|before| before != bps) {
+            found.event(at_ns, PlayerEventKind::Switch, Some(bps));
+        }
+        self.bitrate_bps = Some(bps);
+    }
+
+    fn finish(&mut self, found: &mut Found) {
+        let Some(last_ns) = self.last_ns else { return };
+        self.resumed(last_ns, found);
+        let mut open: Vec<(String, Asked)> = self.asked.drain().collect();
+        open.sort_by(|a, b| (a.1.at_ns, &a.0).cmp(&(b.1.at_ns, &b.0)));
+        for (id, asked) in open {
+            let mut transfer = AppTransfer::new(id, asked.at_ns, last_ns);
+            transfer.dir = Some(Direction::Dl);
+            transfer.url = asked.url;
+            transfer.kind = asked.kind.unwrap_or(TransferKind::Media);
+            transfer.bitrate_bps = asked.bitrate_bps;
+            transfer.unfinished = true;
+            found.transfer(transfer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! What an application's log answers, and what it lacks.
+
+use airmile_decode::application::ApplicationFormat;
+use airmile_model::{PlayerEventKind, TimeBase};
+
+use super::Missing;
+use crate::session::Application;
+
+/// What a log without any other file lacks.
+pub(in super::super) fn missing() -> Vec<Missing> {
+    let mut out = Vec::new();
+    let mut add = |what: &str, how: &str| {
+        out.push(Missing { what: what.to_owned(), how_to_capture: how.to_owned() });
+    };
+    add(
+        "what the radio link did meanwhile",
+        "log the modem while the transfers run (MobileInsight, QXDM, a DIAG port with `airmile \
+         live --port`), and give that log beside this one",
+    );
+    add(
+        "packets of the same time",
+        "capture at the phone (tcpdump -s 128, PCAPdroid) and at the server, and give the \
+         captures beside this log",
+    );
+    out
+}
+
+/// Questions that a log answers.
+pub(in super::super) fn answers(application: &Application) -> Vec<String> {
+    let log = &application.log;
+    let title = application.format.title();
+    let mut out = Vec::new();
+    let n = log.transfers.len();
+    if n > 0 {
+        let with_bytes = log.transfers.iter().filter(|transfer| transfer.bytes.is_some()).count();
+        out.push(format!(
+            "how long transfers took, and at what rate: from {n} transfers of the {title}, \
+             {with_bytes} with bytes; not what they waited for, which needs the files below"
+        ));
+    }
+    let phases = log.transfers.iter().filter(|t| t.phases.before_first_byte_ns().is_some()).count();
+    if phases > 0 {
+        out.push(format!(
+            "how their time was split (own queue, lookup, handshakes, first byte): from {phases} \
+             transfers with phases"
+        ));
+    }
+    let count = |kind| log.events.iter().filter(|event| event.kind == kind).count();
+    let (stalls, switches) = (count(PlayerEventKind::Stall), count(PlayerEventKind::Switch));
+    let buffer = count(PlayerEventKind::Buffer);
+    if !log.events.is_empty() {
+        out.push(format!(
+            "when the picture stood still and which bitrate was shown: from {stalls} stalls, \
+             {switches} changes of bitrate and {buffer} buffer levels"
+        ));
+    }
+    if !log.rates.is_empty() {
+        out.push(format!("the rate second by second: from {} intervals", log.rates.len()));
+    }
+    out
+}
+
+/// A log that places its start no better than this has to be aligned by its data
+/// (chosen here: a few round trips).
+const ROUGHLY_PLACED_NS: i64 = 100_000_000;
+
+/// What a log itself lacks.
+pub(in super::super) fn lacks(application: &Application) -> Vec<Missing> {
+    let scale = application.log.scale;
+    let mut out = Vec::new();
+    let mut add =
+        |what: String, how: &str| out.push(Missing { what, how_to_capture: how.to_owned() });
+    if scale.base == TimeBase::Unplaced {
+        add(
+            format!("{}: when it was in the day", application.path),
+            "its times count from some start: have the log written with wall-clock times, or \
+             with both clocks at its start (docs/application-logs.md)",
+        );
+    } else if scale.placed_within_ns >= ROUGHLY_PLACED_NS {
+        let how = match application.format {
+            ApplicationFormat::Iperf3 | ApplicationFormat::Iperf3Stream => {
+                "iperf3 before 3.18 writes whole seconds: update it"
+            }
+            _ => "have the server log ms (nginx: msec=$msec)",
+        };
+        add(format!("{}: when it began, to better than a second", application.path), how);
+    }
+    if !application.log.transfers.is_empty()
+        && application.log.transfers.iter().all(|transfer| transfer.bytes.is_none())
+    {
+        add(
+            format!("{}: how many bytes its transfers had", application.path),
+            "export it with sizes (docs/application-logs.md)",
+        );
+    }
+    out
+}

@@ -1,0 +1,130 @@
+//! A transfer on the time axis, and what an application noted down meanwhile.
+
+use airmile_model::{ApplicationLog, PlayerEvent, PlayerEventKind, RatePoint, TtiIndex};
+
+use super::{Answer, EvidenceItem, TransferDiagnosis, bits_per_s, item, ms, plural};
+
+/// Where a transfer is, by time and by TTI.
+pub(super) struct Place {
+    start_ns: i64,
+    end_ns: i64,
+    pub(super) whole: (TtiIndex, TtiIndex),
+}
+
+impl Place {
+    pub(super) fn of(transfer: &TransferDiagnosis, answer: &Answer) -> Self {
+        let finding = &transfer.finding;
+        let whole = (finding.start_tti, finding.end_tti);
+        let times = finding.start_us.zip(finding.end_us);
+        let unplaced = || {
+            let mut all = answer.applications.iter().flat_map(|app| &app.log.transfers);
+            let own = all.find(|own| answer.alone && own.id == transfer.id)?;
+            Some((own.start_ns, own.end_ns))
+        };
+        let by_time =
+            times.map(|(from, to)| (from.saturating_mul(1_000), to.saturating_mul(1_000)));
+        let (start_ns, end_ns) = by_time.or_else(unplaced).unwrap_or((0, 0));
+        Self { start_ns, end_ns, whole }
+    }
+
+    /// Whether a time lies in it, in part.
+    pub(super) const fn touches(&self, from_ns: i64, to_ns: i64) -> bool {
+        from_ns < self.end_ns && to_ns > self.start_ns
+    }
+
+    fn tti(&self, ns: i64) -> TtiIndex {
+        let n_tti = self.whole.1.since(self.whole.0) as f64;
+        let length = self.end_ns.saturating_sub(self.start_ns).max(1) as f64;
+        let share = ns.saturating_sub(self.start_ns) as f64 / length;
+        TtiIndex(self.whole.0.0 + (share.clamp(0.0, 1.0) * n_tti) as i64)
+    }
+
+    /// What a player noted down meanwhile; gives its stalls, and their ms inside.
+    pub(super) fn player(
+        &self,
+        events: &[PlayerEvent],
+        evidence: &mut Vec<EvidenceItem>,
+    ) -> (u64, f64) {
+        let (mut n, mut stalled_ns, mut first) = (0_u64, 0, None);
+        let (mut switches, mut bps) = (0_u64, None);
+        let mut least: Option<f64> = None;
+        for event in events {
+            let inside = event.at_ns >= self.start_ns && event.at_ns < self.end_ns;
+            match event.kind {
+                PlayerEventKind::Stall => {
+                    let long_ns = (event.value.unwrap_or(0.0) * 1e6) as i64;
+                    let end_ns = event.at_ns.saturating_add(long_ns);
+                    if inside || self.touches(event.at_ns, end_ns) {
+                        let (from, to) = (event.at_ns.max(self.start_ns), end_ns.min(self.end_ns));
+                        n += 1;
+                        stalled_ns += to.saturating_sub(from).max(0);
+                        first.get_or_insert((from, to.max(from)));
+                    }
+                }
+                PlayerEventKind::Switch if inside => {
+                    switches += 1;
+                    bps = event.value;
+                }
+                PlayerEventKind::Buffer if inside => {
+                    least = event.value.map(|ms| least.map_or(ms, |l| l.min(ms))).or(least);
+                }
+                _ => {}
+            }
+        }
+        let stalled_ms = ms(stalled_ns);
+        if let Some((from, to)) = first {
+            let what = format!(
+                "the picture stood still for {stalled_ms:.0} ms of it ({n} stall{})",
+                plural(n)
+            );
+            let range = (self.tti(from), self.tti(to));
+            evidence.push(item(what, Some(stalled_ms), "ms", range));
+        }
+        if let Some(bps) = bps {
+            let what = format!(
+                "the player changed its bitrate meanwhile ({switches} time{}), to {:.2} Mbit/s",
+                plural(switches),
+                bps / 1e6
+            );
+            evidence.push(item(what, Some(bps), "bit/s", self.whole));
+        }
+        if let Some(ms) = least {
+            let what = format!("least in the player's buffer meanwhile: {:.1} s", ms / 1e3);
+            evidence.push(item(what, Some(ms), "ms", self.whole));
+        }
+        (n, stalled_ms)
+    }
+
+    /// Rates, losses and round trips meanwhile, of a speed test or a connection.
+    pub(super) fn rates(&self, log: &ApplicationLog, evidence: &mut Vec<EvidenceItem>) {
+        let long_ns = |rate: &RatePoint| rate.end_ns.saturating_sub(rate.start_ns);
+        let longest_ns = log.rates.iter().map(long_ns).max().unwrap_or(0);
+        let touched: Vec<&RatePoint> =
+            log.rates.iter().filter(|rate| self.touches(rate.start_ns, rate.end_ns)).collect();
+        // What is wholly inside, but for what is left of a second at the end of a test.
+        let whole = touched.iter().filter(|rate| {
+            let inside = rate.start_ns >= self.start_ns && rate.end_ns <= self.end_ns;
+            inside && long_ns(rate) >= longest_ns / 2
+        });
+        let bps: Vec<f64> = whole.map(|rate| bits_per_s(rate.bytes, long_ns(rate))).collect();
+        let mut words = Vec::new();
+        let least = bps.iter().copied().reduce(f64::min);
+        if let (Some(least), Some(most), 2..) =
+            (least, bps.iter().copied().reduce(f64::max), bps.len())
+        {
+            words.push(format!("{:.2} to {:.2} Mbit/s per interval", least / 1e6, most / 1e6));
+        }
+        let lost = touched.iter().filter_map(|rate| rate.retransmits);
+        if let Some(n) = lost.reduce(u64::saturating_add) {
+            words.push(format!("{n} lost or sent again"));
+        }
+        let rtts = || touched.iter().filter_map(|rate| rate.rtt_us);
+        if let (Some(least), Some(most)) = (rtts().reduce(f64::min), rtts().reduce(f64::max)) {
+            words.push(format!("round trips {:.1} to {:.1} ms", least / 1e3, most / 1e3));
+        }
+        if !words.is_empty() {
+            let what = format!("by the application's log: {}", words.join(", "));
+            evidence.push(item(what, least, "bit/s", self.whole));
+        }
+    }
+}

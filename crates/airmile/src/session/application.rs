@@ -1,0 +1,80 @@
+//! Applications' logs among the inputs.
+
+use std::io::Read;
+
+use airmile_decode::application::{ApplicationFormat, ApplicationReader};
+use airmile_model::{ApplicationLog, PlayerEventKind, Problem, Severity, TimeBase};
+
+use super::{CHUNK_BYTES, FileReport};
+use crate::input::Input;
+
+/// An application's log, as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Application {
+    /// The name it was opened by.
+    pub path: String,
+    /// Its format.
+    pub format: ApplicationFormat,
+    /// What it holds.
+    pub log: ApplicationLog,
+    /// Whether the transfers that are judged are its own.
+    pub gave_transfers: bool,
+}
+
+impl Application {
+    /// Reads a log; what is wrong with it goes into the file's report.
+    pub(super) fn read(
+        mut input: Input,
+        format: ApplicationFormat,
+        report: &mut FileReport,
+    ) -> Self {
+        let path = input.path().display().to_string();
+        let bytes = input.decompressed();
+        let mut reader = ApplicationReader::new(format);
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let failed = loop {
+            match input.read(&mut buffer) {
+                Ok(0) => break None,
+                Ok(n) => reader.push(buffer.get(..n).unwrap_or_default()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => break Some(error),
+            }
+        };
+        let mut log = reader.finish();
+        report.bytes = bytes.bytes();
+        if let Some(error) = failed {
+            log.problem(Problem {
+                offset: report.bytes,
+                severity: Severity::Damage,
+                what: format!("reading stopped here: {error}"),
+            });
+        }
+        report.items = log.items;
+        report.bad_items = log.bad_items;
+        if let Some((from, to)) = log.span_ns().filter(|_| log.scale.base == TimeBase::Wall) {
+            report.start_us = Some(from.div_euclid(1_000));
+            report.end_us = Some(to.div_euclid(1_000));
+        }
+        let events = |kind| log.events.iter().filter(|event| event.kind == kind).count();
+        for (name, n) in [
+            ("transfer", log.transfers.len()),
+            ("stall", events(PlayerEventKind::Stall)),
+            ("switch", events(PlayerEventKind::Switch)),
+            ("buffer_level", events(PlayerEventKind::Buffer)),
+            ("rate", log.rates.len()),
+        ] {
+            if n > 0 {
+                report.records.insert(name, n as u64);
+            }
+        }
+        log.problems.iter().cloned().for_each(|problem| report.problem(problem));
+        report.more_problems += log.more_problems;
+        report.damaged |= log.damaged;
+        Self { path, format, log, gave_transfers: false }
+    }
+
+    /// Whether it has transfers that can be placed in the day.
+    pub(super) fn has_placed_transfers(&self) -> bool {
+        self.log.scale.base == TimeBase::Wall && !self.log.transfers.is_empty()
+    }
+}
