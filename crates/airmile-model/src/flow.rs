@@ -36,6 +36,9 @@ pub struct FlowRow {
     pub mid_flow: bool,
     /// True: went through the proxy's ports, so the upstream RTT is to the proxy.
     pub proxied: bool,
+    /// Where the capture holds both legs of a connection, as at a proxy that splits
+    /// it: the leg towards the `client` or the `server`. Null elsewhere.
+    pub leg: Option<&'static str>,
     /// Name of the server, from TLS or QUIC (SNI) or HTTP (Host).
     pub server_name: Option<String>,
     /// Application protocol: `http`, `tls`, `quic`, `dns`, or what ALPN says.

@@ -14,6 +14,7 @@ use crate::progress::Shown;
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     let live = args.interface.as_deref().map(|name| interface::open(name, args.duration));
     let files = captures(&args.files)?;
+    tell_chosen(global, &args.files, &files);
     let (sources, dropped) = match live.transpose()? {
         Some((stream, dropped)) => (Captures::Stream(stream), Some(dropped)),
         None => (Captures::from(&files), None),
@@ -82,6 +83,14 @@ mod interface {
     }
 }
 
+/// Of directories, which capture was taken.
+fn tell_chosen(global: &Global, given: &[PathBuf], files: &[PathBuf]) {
+    for (given, file) in given.iter().zip(files).filter(|(given, file)| given != file) {
+        let (given, file) = (given.display(), file.display());
+        output::warn(global, &format!("{given}: studying {file}"));
+    }
+}
+
 /// What is read, as often as it is read.
 fn reading(files: &[PathBuf], times: usize) -> Inputs {
     let files = files.iter().cycle().take(files.len() * times);
@@ -116,6 +125,7 @@ fn quality(report: &PacketReport) -> String {
         (q.copies, "packets captured twice, counted once"),
         (q.payload_cut, "packets captured without all of their payload"),
         (q.repeated_connections, "connections that an earlier capture has, too"),
+        (q.split_connections, "connections captured on both sides of a proxy, summed once"),
         (q.steps_back, "packets with a time before the last one"),
         (q.mid_flow, "flows that had begun before the capture"),
         (q.super_segments, "segments merged by offload"),

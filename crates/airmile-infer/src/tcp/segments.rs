@@ -3,7 +3,7 @@
 use airmile_model::flow::{BandwidthSample, InflightSample, PacketRow, RttSample, TcpEvent};
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
-use super::bandwidth::{Bandwidth, Window};
+use super::bandwidth::{Acked, Bandwidth, Window};
 use super::cwnd::{OwnFlight, SentSegment};
 use super::episode::{DupAck, Episode, MIN_RTO_NS};
 use super::flow::{Closing, Flow};
@@ -69,7 +69,7 @@ impl PacketShard {
             self.counts.wild_sequences += u64::from(seen.kind == Kind::Wild);
             self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);
             if !rows.is_empty() {
-                self.take_rows(&mut rows);
+                self.take_rows(&mut rows, flow.is_aside());
             }
             self.scratch = rows;
         }
@@ -105,7 +105,7 @@ impl PacketShard {
             flow.handshake.from_idle = silent >= self.options.promotion_idle_ns;
         }
         let is_data = seen.new_bytes > 0;
-        if is_data && !up {
+        if is_data && !up && !flow.is_aside() {
             self.concurrency(flow, at, packet.at_ns);
         }
         if is_data && packet.payload_bytes > 0 && flow.app.looks() {
@@ -116,8 +116,10 @@ impl PacketShard {
             let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
             flow.bandwidth_rows(user.map(AsMut::as_mut), sender, false, &self.options, rows);
         }
-        let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
-        self.radio(flow, packet, up, closing);
+        if !flow.is_aside() {
+            let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
+            self.radio(flow, packet, up, closing);
+        }
     }
 
     /// Notes that a flow receives, and which others do in the same second.
@@ -378,7 +380,15 @@ impl Flow {
                     let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
                     let bar = options.send_rate_bar;
                     bandwidth.share(self.shared);
-                    bandwidth.push(now, value, end.stream.acked(), sent, segments, bar);
+                    let acked = Acked {
+                        at_ns: now,
+                        ticks: value,
+                        edge: end.stream.acked(),
+                        sent_ns: sent,
+                        segments,
+                        stopped: end.stream.flight() == 0 || end.stream.is_stopped_by_reader(),
+                    };
+                    bandwidth.push(&acked, bar);
                 }
             }
             AckKind::Duplicate { sack_rtt_ns } => {
@@ -444,6 +454,7 @@ impl Flow {
         rows: &mut Vec<PacketRow>,
     ) {
         let data = 1 - receiver;
+        let alone = receiver == 1 || self.is_aside();
         let waiting = |b: &&mut Box<Bandwidth>| at_end || b.has_waiting();
         let Some(bandwidth) = self.ends[data].bandwidth.as_mut().filter(waiting) else { return };
         let own = self.ends[receiver].clock.tick_ns();
@@ -453,8 +464,7 @@ impl Flow {
         for window in bandwidth.take(tick_ns, at_end) {
             let mut place = (0, 1);
             if let Some(user) = &mut user {
-                let flows =
-                    if receiver == 0 { user.together.flows_at(window.middle_ns()) } else { 1 };
+                let flows = if alone { 1 } else { user.together.flows_at(window.middle_ns()) };
                 place = (user.number, flows);
                 if flows > 1 {
                     let (numbers, bar) = ((user.number, self.number), options.send_rate_bar);

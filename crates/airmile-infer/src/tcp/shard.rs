@@ -25,6 +25,8 @@ pub struct Finding(pub(super) Found);
 #[derive(Debug)]
 pub(super) enum Found {
     Row(PacketRow),
+    /// Of the second leg of a split connection: in tables, and in no sum.
+    Aside(PacketRow),
     Flow(Box<FlowRow>, Option<FlightCounts>),
     User(Box<UserRow>, Box<UserSums>),
 }
@@ -88,13 +90,13 @@ impl PacketShard {
                 let mut begun = Box::new(Flow::new(&flow));
                 begun.wants_events = self.options.tables.tcp_events;
                 begun.traced = self.options.traced.has(flow.number);
-                if let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut)
-                {
+                let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
+                if let Some(user) = user.filter(|_| !begun.is_aside()) {
                     user.flows += 1;
                 }
                 put(&mut self.flows, at, begun);
             }
-            What::FlowEnds { at, why } => self.end_flow(at, why),
+            What::FlowEnds { at, why, leg } => self.end_flow(at, why, leg),
             What::UserEnds { at } => self.end_user(at),
             What::Rest { now } => {
                 let flows = &mut self.flows;
@@ -148,22 +150,23 @@ impl PacketShard {
         let mut rows = std::mem::take(&mut self.scratch);
         let number = user.number;
         user.together.finish(number, self.options.send_rate_bar, &mut rows);
-        self.take_rows(&mut rows);
+        self.take_rows(&mut rows, false);
         self.scratch = rows;
         let row = user.row(&self.options.radio);
         let sums = Box::new(UserSums::of(&row, &user));
         self.found.push(Finding(Found::User(Box::new(row), sums)));
     }
 
-    fn end_flow(&mut self, at: u32, why: &'static str) {
+    fn end_flow(&mut self, at: u32, why: &'static str, leg: Option<&'static str>) {
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
+        flow.leg = leg;
         let mut rows = std::mem::take(&mut self.scratch);
         let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
         let number = user.as_ref().map_or(0, |user| user.number);
         let place = flow.place(number, false);
         flow.app.finish(place, &mut rows);
         let row = flow.end(why, user.map(AsMut::as_mut), &self.options, &mut rows);
-        self.take_rows(&mut rows);
+        self.take_rows(&mut rows, flow.is_aside());
         self.scratch = rows;
         let [_, server] = &mut flow.ends;
         let flights = std::mem::take(&mut server.flight_counts);
@@ -171,8 +174,9 @@ impl PacketShard {
         self.found.push(Finding(Found::Flow(Box::new(row), counted)));
     }
 
-    pub(super) fn take_rows(&mut self, rows: &mut Vec<PacketRow>) {
-        self.found.extend(rows.drain(..).map(|row| Finding(Found::Row(row))));
+    pub(super) fn take_rows(&mut self, rows: &mut Vec<PacketRow>, aside: bool) {
+        let found = if aside { Found::Aside } else { Found::Row };
+        self.found.extend(rows.drain(..).map(|row| Finding(found(row))));
     }
 
     fn udp(&mut self, packet: &Packet<'_>, route: Route) {
@@ -192,7 +196,7 @@ impl PacketShard {
         if let Some(rtt_ns) = spin {
             flow.spin_rtt(packet.at_ns, rtt_ns, &mut rows);
         }
-        self.take_rows(&mut rows);
+        self.take_rows(&mut rows, false);
         self.scratch = rows;
         self.radio(&flow, packet, up, false);
         if let Some(slot) = self.flows.get_mut(route.flow as usize) {

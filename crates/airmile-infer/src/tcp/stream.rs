@@ -22,6 +22,9 @@ const MAX_SEGMENTS: usize = 16_384;
 const MAX_SEGMENTS_UNHEARD: usize = 64;
 /// Holes remembered (chosen here).
 const MAX_HOLES: usize = 64;
+/// A window this part below the largest holds unread data: more than what the
+/// ACKs on their way can be behind (chosen here).
+const UNREAD_PART: i64 = 4;
 /// A sequence number may be this far beyond the largest window (chosen here).
 const JUMP_BYTES: i64 = 1 << 20;
 /// Without IP identification and time stamps: what fills a hole sooner than
@@ -223,6 +226,15 @@ impl Stream {
 
     pub(super) const fn acked(&self) -> i64 {
         self.acked
+    }
+
+    /// Whether no segment has room in a window that has been larger: the
+    /// application has not read what is there. (A window that is full at its
+    /// largest may still keep a queue in the network.)
+    pub(super) fn is_stopped_by_reader(&self) -> bool {
+        let Some(rwnd) = self.rwnd.map(u64::cast_signed) else { return false };
+        let no_room = rwnd - self.flight() < i64::from(self.largest_segment.max(1));
+        no_room && rwnd < self.largest_rwnd - self.largest_rwnd / UNREAD_PART
     }
 
     /// Behind the last byte that the receiver is known to have.

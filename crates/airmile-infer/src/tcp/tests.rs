@@ -397,3 +397,53 @@ fn a_trace_is_what_passed() {
     ];
     assert_eq!(acks, expected);
 }
+
+/// Both legs of a connection at a proxy: the phone's, and the proxy's own.
+fn split_legs() -> Vec<P> {
+    let mut packets = opening();
+    // Connects when it has the request.
+    packets.extend([
+        p(70, true, SYN, 7_000_099, 0, 0),
+        p(90, false, SYN | ACK, 5_000_999, 7_000_100, 0),
+        p(91, true, ACK, 7_000_100, 5_001_000, 100),
+        p(111, false, ACK, 5_001_000, 7_000_200, 1000),
+        p(112, true, ACK, 7_000_200, 5_002_000, 0),
+        p(113, false, ACK, 1000, 200, 1000),
+        p(150, true, ACK, 200, 2000, 0),
+        p(151, false, FIN | ACK, 2000, 200, 0),
+        p(152, false, FIN | ACK, 5_002_000, 7_000_200, 0),
+    ]);
+    packets
+}
+
+#[test]
+fn legs_of_a_split_connection_are_told_apart() {
+    let (flows, events) = run(&split_legs());
+    assert!(events.is_empty(), "{events:?}");
+    let of = |f: &FlowRow| (f.leg, f.ul_bytes, f.dl_bytes, f.upstream_rtt_ns, f.termination);
+    let got: Vec<_> = flows.iter().map(of).collect();
+    let expected = [
+        (Some("client"), 100, 1000, Some(20 * MS), "fin"),
+        (Some("server"), 100, 1000, Some(20 * MS), "fin"),
+    ];
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn a_transfer_through_a_proxy_is_summed_once() {
+    let mut study = PacketStudy::new(StudyOptions::default());
+    split_legs().iter().for_each(|p| study.push(&p.packet()));
+    let summary = study.finish();
+    assert_eq!((summary.tcp.flows, summary.tcp.bytes, summary.users), (1, 1100, 1));
+    assert_eq!((summary.quality.split_connections, summary.quality.wild_sequences), (1, 0));
+}
+
+#[test]
+fn a_port_used_again_is_no_leg() {
+    let again: Vec<P> = opening()
+        .iter()
+        .map(|p| P { ms: p.ms + 5000, seq: p.seq + 9_000_000, ack: p.ack + 9_000_000, ..*p })
+        .collect();
+    let (flows, _) = run(&[opening(), again].concat());
+    assert_eq!(flows.iter().map(|f| (f.leg, f.ul_bytes)).collect::<Vec<_>>(), [(None, 100); 2]);
+}
