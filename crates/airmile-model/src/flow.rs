@@ -184,7 +184,7 @@ pub struct TcpEvent {
     pub r_ss: Option<f64>,
     /// `slow_start`, `recovered`: last RTT before the burst in nanoseconds.
     pub rtt_before_ns: Option<i64>,
-    /// `slow_start`, `recovered`: last RTT from its SACKs in nanoseconds.
+    /// `slow_start`, `recovered`: last RTT from its SACKs in nanoseconds; without SACK, as if segments had come in order.
     pub rtt_during_ns: Option<i64>,
     /// `slow_start`, `recovered`: RTT of the retransmission in nanoseconds.
     pub rtt_retx_ns: Option<i64>,
@@ -211,7 +211,7 @@ pub struct RttSample {
     pub rtt_ns: i64,
     /// Bytes in flight when the acknowledgement passed, it not counted.
     pub flight_bytes: u64,
-    /// What gave it: `ack`, `sack`, or QUIC's `spin` bit.
+    /// What gave it: `ack`, `sack`, the `order` of segments behind duplicate ACKs without SACK, or QUIC's `spin` bit.
     pub by: &'static str,
 }}
 

@@ -135,6 +135,7 @@ fn quality(report: &PacketReport) -> String {
         (q.incomplete_datagrams, "datagrams of which a fragment is missing"),
         (q.overlapping_fragments, "fragments that overlap others"),
         (q.later_fragments, "IP fragments left out"),
+        (q.late_segments, "segments captured behind their own ACK: the capture is out of order"),
         (q.unseen_bytes, "bytes acknowledged and never captured"),
         (q.use_above_available, "large flows used more than the estimate of what was available"),
         (q.client_guessed, "flows whose client was guessed (--client tells it)"),

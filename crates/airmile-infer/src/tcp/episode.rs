@@ -175,18 +175,17 @@ impl Episodes {
     }
 
     /// Takes the ACK that ended the burst: when, up to where the receiver
-    /// had anything then, and the RTT of the retransmission.
+    /// had anything then, and when what had been missing passed last.
     pub(super) fn repaired(
         &mut self,
         at: (i64, i64),
-        rtt_ns: Option<i64>,
+        sent_ns: Option<i64>,
         least_rtt_ns: Option<i64>,
     ) {
         if let Some(open) = &mut self.open {
-            if open.rtt_retx_ns.is_none() {
-                open.rtt_retx_ns = rtt_ns;
-            }
             if open.repaired.is_none() {
+                // The timer ran from the first copy, which may be the timer's own.
+                open.rtt_retx_ns = open.resent_ns.or(sent_ns).map(|sent| at.0 - sent);
                 open.repaired = Some(at);
                 open.least_rtt_ns = least_rtt_ns.unwrap_or(0);
             }
@@ -235,7 +234,7 @@ impl Episodes {
         match since.div_euclid(THETA_NS) {
             0 => open.bytes[0] += bytes,
             1 => open.bytes[1] += bytes,
-            _ if open.rtt_retx_ns.is_some() => return true,
+            _ if open.repaired.is_some() => return true,
             _ if since > 10 * THETA_NS && open.timeout_ns.is_none() => return true,
             _ => {}
         }
@@ -285,7 +284,7 @@ mod tests {
         for n in 0..20 {
             assert_eq!(episodes.dup_ack(&dup(n * 10, 262 + 5 * n, rto), Some(262 * MS)), None);
         }
-        episodes.repaired((190 * MS, 0), Some(356 * MS), None);
+        episodes.repaired((190 * MS, 0), Some((190 - 356) * MS), None);
         let last = 190;
         episodes.data((last + 50) * MS, 1000);
         episodes.data((last + 150) * MS, 3700);
@@ -307,7 +306,7 @@ mod tests {
         }
         episodes.sent_again(40 * MS, (7, 900_000), (Why::Fast, false), 50 * MS);
         episodes.sent_again(300 * MS, (7, 900_000), (Why::Timeout, false), 50 * MS);
-        episodes.repaired((repaired_ms * MS, received_to), Some(30 * MS), Some(25 * MS));
+        episodes.repaired((repaired_ms * MS, received_to), Some(300 * MS), Some(25 * MS));
         if twice {
             episodes.came_twice((7, 1455));
         }

@@ -114,14 +114,15 @@ pub(super) fn client_is_source(
     {
         return (!tcp.flags.has(TcpFlags::ACK), ClientBy::Syn);
     }
-    match (src.is_private(), dst.is_private()) {
-        (true, false) => return (true, ClientBy::Private),
-        (false, true) => return (false, ClientBy::Private),
-        _ => {}
-    }
+    // Servers of a data centre have private addresses, too: ports come first.
+    let private = (src.is_private(), dst.is_private());
     match (is_service(packet.src_port), is_service(packet.dst_port)) {
+        (false, true) if private == (true, false) => (true, ClientBy::Private),
+        (true, false) if private == (false, true) => (false, ClientBy::Private),
         (false, true) => (true, ClientBy::Port),
         (true, false) => (false, ClientBy::Port),
+        _ if private == (true, false) => (true, ClientBy::Private),
+        _ if private == (false, true) => (false, ClientBy::Private),
         _ if packet.src_port == packet.dst_port => (true, ClientBy::FirstPacket),
         _ if packet.tcp().is_some() => (packet.src_port > packet.dst_port, ClientBy::Port),
         _ => (true, ClientBy::FirstPacket),

@@ -116,9 +116,15 @@ impl Entry {
     const TWIN: u16 = 1 << 8;
     /// That one was answered, and this one went on.
     const SPLIT: u16 = 1 << 9;
+    /// Either end has sent its FIN.
+    const FIN: [u16; 2] = [1 << 10, 1 << 11];
 
     const fn is(&self, bit: u16) -> bool {
         self.state & bit != 0
+    }
+
+    const fn is_closing(&self) -> bool {
+        self.is(Self::CLOSED) || self.is(Self::FIN[0]) || self.is(Self::FIN[1])
     }
 
     const fn client(&self) -> usize {
@@ -133,7 +139,11 @@ impl Entry {
         if ack && !rst {
             self.begins_at(1 - from, tcp.ack);
         }
-        if rst || tcp.flags.has(TcpFlags::FIN) {
+        if tcp.flags.has(TcpFlags::FIN) {
+            self.state |= Self::FIN[from];
+        }
+        // Half closed it lasts: the other FIN may come minutes later (paper 4.1).
+        if rst || self.is(Self::FIN[0]) && self.is(Self::FIN[1]) {
             self.state |= Self::CLOSED;
         }
         let up = from == self.client();
@@ -156,7 +166,7 @@ impl Entry {
     /// Whether a SYN of the end `from` begins another connection on the same ports.
     const fn is_replaced_by(&self, tcp: &TcpHeader, from: usize) -> bool {
         let same = !self.is(Self::FIRST_SEQ[from]) || self.first_seq[from] == tcp.seq.0;
-        !same && (self.is(Self::CLOSED) || self.is(Self::ESTABLISHED))
+        !same && (self.is_closing() || self.is(Self::ESTABLISHED))
     }
 }
 

@@ -123,7 +123,7 @@ impl PacketShard {
     }
 
     /// Notes that a flow receives, and which others do in the same second.
-    fn concurrency(&mut self, flow: &mut Flow, at: u32, now: i64) {
+    pub(super) fn concurrency(&mut self, flow: &mut Flow, at: u32, now: i64) {
         let second = now.div_euclid(SECOND_NS);
         if flow.active_second == second {
             return;
@@ -347,7 +347,7 @@ impl Flow {
             end.episodes.came_twice(twice);
         }
         match kind {
-            AckKind::Advance { segments, rtt_ns, sent_ns, .. } => {
+            AckKind::Advance { segments, rtt_ns, sent_ns, first_ns, .. } => {
                 if let Some(rtt_ns) = rtt_ns
                     && options.tables.rtt_samples
                 {
@@ -370,7 +370,7 @@ impl Flow {
                 if end.episodes.is_open() {
                     end.episodes.repaired(
                         (now, end.stream.received_to()),
-                        sent_ns.map(|sent| now - sent),
+                        first_ns,
                         end.stream.rtt.least(),
                     );
                 }
@@ -391,7 +391,7 @@ impl Flow {
                     bandwidth.push(&acked, bar);
                 }
             }
-            AckKind::Duplicate { sack_rtt_ns } => {
+            AckKind::Duplicate { rtt_ns } => {
                 if let Some(bandwidth) = &mut end.bandwidth {
                     bandwidth.disturb();
                 }
@@ -399,15 +399,16 @@ impl Flow {
                     at_ns: now,
                     offset: end.stream.acked(),
                     flight: end.stream.flight(),
-                    rtt_ns: sack_rtt_ns,
+                    rtt_ns,
                     rto: end.stream.rto,
                     beyond_ns: beyond,
                 };
                 let over = end.episodes.dup_ack(&dup, end.stream.rtt.last());
                 let offset = dup.offset;
-                if let (Some(rtt_ns), true) = (sack_rtt_ns, options.tables.rtt_samples) {
+                if let (Some(rtt_ns), true) = (rtt_ns, options.tables.rtt_samples) {
                     let flight_bytes = dup.flight.unsigned_abs();
-                    let (dir, by) = (direction(data), "sack");
+                    let by = if tcp.sack.is_empty() { "order" } else { "sack" };
+                    let dir = direction(data);
                     let sample =
                         RttSample { flow: number, time_ns: now, dir, rtt_ns, flight_bytes, by };
                     rows.push(PacketRow::Rtt(sample));

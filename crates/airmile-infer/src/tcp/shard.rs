@@ -37,6 +37,7 @@ pub struct ShardCounts {
     pub(super) copies: u64,
     pub(super) super_segments: u64,
     pub(super) wild_sequences: u64,
+    pub(super) late_segments: u64,
 }
 
 impl ShardCounts {
@@ -45,6 +46,7 @@ impl ShardCounts {
         self.copies += other.copies;
         self.super_segments += other.super_segments;
         self.wild_sequences += other.wild_sequences;
+        self.late_segments += other.late_segments;
     }
 }
 
@@ -160,6 +162,8 @@ impl PacketShard {
     fn end_flow(&mut self, at: u32, why: &'static str, leg: Option<&'static str>) {
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
         flow.leg = leg;
+        self.counts.late_segments +=
+            flow.ends.iter().map(|end| end.stream.trouble().late).sum::<u64>();
         let mut rows = std::mem::take(&mut self.scratch);
         let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
         let number = user.as_ref().map_or(0, |user| user.number);
@@ -198,6 +202,9 @@ impl PacketShard {
         }
         self.take_rows(&mut rows, false);
         self.scratch = rows;
+        if !up && flow.app.is_quic() {
+            self.concurrency(&mut flow, route.flow, packet.at_ns);
+        }
         self.radio(&flow, packet, up, false);
         if let Some(slot) = self.flows.get_mut(route.flow as usize) {
             *slot = Some(flow);

@@ -22,6 +22,10 @@ const MAX_SEGMENTS: usize = 16_384;
 const MAX_SEGMENTS_UNHEARD: usize = 64;
 /// Holes remembered (chosen here).
 const MAX_HOLES: usize = 64;
+/// An ACK may be captured this long ahead of its data (chosen here: more than
+/// queues of a network card and clocks of two taps are apart, less than any RTT
+/// after which the same is sent again).
+const ACK_AHEAD_NS: i64 = 10_000_000;
 /// A window this part below the largest holds unread data: more than what the
 /// ACKs on their way can be behind (chosen here).
 const UNREAD_PART: i64 = 4;
@@ -74,10 +78,16 @@ pub(super) enum Why {
 /// What an acknowledgement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AckKind {
-    /// New bytes acknowledged; `sent_ns` of the last segment of them.
-    Advance { bytes: i64, segments: u32, rtt_ns: Option<i64>, sent_ns: Option<i64> },
-    /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK.
-    Duplicate { sack_rtt_ns: Option<i64> },
+    /// New bytes acknowledged; when the last segment of them was sent, and the first.
+    Advance {
+        segments: u32,
+        rtt_ns: Option<i64>,
+        sent_ns: Option<i64>,
+        first_ns: Option<i64>,
+    },
+    /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK or
+    /// by the order of segments.
+    Duplicate { rtt_ns: Option<i64> },
     /// The same number, another window.
     WindowUpdate,
     /// Nothing new.
@@ -144,6 +154,8 @@ pub(super) struct Trouble {
     pub(super) dup_acks: u64,
     pub(super) d_sacks: u64,
     pub(super) wild: u64,
+    /// Segments that passed behind their own ACK.
+    pub(super) late: u64,
 }
 
 /// What a direction without loss has none of.
@@ -153,6 +165,17 @@ struct Lost {
     holes: Vec<Hole>,
     sacked: Ranges,
     d_sack: Option<(i64, i64)>,
+    early: Option<Early>,
+    last_dup_ns: i64,
+}
+
+/// Bytes that were acknowledged before they passed: where taps or queues of a
+/// network card have clocks of their own.
+#[derive(Debug, Clone, Copy)]
+struct Early {
+    start: i64,
+    end: i64,
+    acked_ns: i64,
 }
 
 /// The data of one sender.
@@ -324,6 +347,7 @@ impl Stream {
         self.note_id(packet, start);
         let close = fin && self.close(end);
         if length == 0 {
+            self.come_late(packet.at_ns, start, end + 1);
             let kind =
                 if close { Kind::New { ahead: start > seen_from } } else { Kind::CloseAgain };
             return seen(kind, 0);
@@ -332,6 +356,12 @@ impl Stream {
         self.last_data_ns = Opt64::some(packet.at_ns);
         let seen = if start >= seen_from {
             self.advance(packet, tcp, start, end)
+        } else if self.come_late(packet.at_ns, start, end) {
+            if end > self.max {
+                self.remember(Segment::new(self.max, end, packet.at_ns));
+                self.max = end;
+            }
+            Seen { kind: Kind::New { ahead: false }, start, new_bytes: packet.payload_bytes.into() }
         } else {
             self.below(packet, tcp, start, end, beyond_ns)
         };
@@ -470,6 +500,21 @@ impl Stream {
         Seen { kind: Kind::New { ahead }, start, new_bytes }
     }
 
+    /// Whether what passes was acknowledged a moment ago; then it is not unseen.
+    fn come_late(&mut self, now: i64, start: i64, end: i64) -> bool {
+        let Some(lost) = &mut self.lost else { return false };
+        let fits = |early: &Early| {
+            (early.start..early.end).contains(&start) && now - early.acked_ns <= ACK_AHEAD_NS
+        };
+        let Some(early) = lost.early.as_mut().filter(|early| fits(early)) else { return false };
+        let to = end.min(early.end);
+        self.totals.unseen_bytes =
+            self.totals.unseen_bytes.saturating_sub((to - start).unsigned_abs());
+        early.start = to;
+        lost.trouble.late += 1;
+        true
+    }
+
     fn open_hole(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64) {
         let holes = &mut self.lost.get_or_insert_default().holes;
         if holes.len() >= MAX_HOLES {
@@ -534,13 +579,18 @@ impl Stream {
             return AckKind::Same;
         }
         let fin = i64::from(self.fin_at == Opt64::some(self.max));
-        if edge > self.max + fin {
-            // Acknowledged, but it never passed: the capture missed it.
-            self.totals.unseen_bytes += (edge - self.max - fin).unsigned_abs();
+        let unseen = edge - self.max - fin;
+        if unseen > 0 {
+            // Acknowledged, but it did not pass: the capture missed it, or has it late.
+            self.totals.unseen_bytes += unseen.unsigned_abs();
+            let early = &mut self.lost.get_or_insert_default().early;
+            let before = early.filter(|early| early.end == self.max);
+            let start = before.map_or(self.max + fin, |early| early.start);
+            *early = Some(Early { start, end: edge, acked_ns: now });
             self.max = edge;
         }
         if edge > self.acked {
-            return self.advance_to(now, edge);
+            return self.advance_to(now, edge, unseen > 0);
         }
         if edge < self.acked {
             return AckKind::Old;
@@ -550,15 +600,17 @@ impl Stream {
         if bare && outstanding && (window_same || sack.is_new) {
             self.dup_acks += 1;
             self.troubled().dup_acks += 1;
-            return AckKind::Duplicate { sack_rtt_ns: sack.rtt_ns };
+            self.lost.get_or_insert_default().last_dup_ns = now;
+            let rtt_ns = sack.rtt_ns.or_else(|| self.rtt_by_order(now, tcp));
+            return AckKind::Duplicate { rtt_ns };
         }
         if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
     }
 
     #[inline]
-    fn advance_to(&mut self, now: i64, edge: i64) -> AckKind {
-        let bytes = edge - self.acked;
-        let (mut segments, mut again, mut last) = (0, false, None);
+    fn advance_to(&mut self, now: i64, edge: i64, unseen: bool) -> AckKind {
+        let (mut segments, mut again, mut last) = (0, unseen, None);
+        let first_ns = self.segments.front().map(|first| first.sent_ns);
         while let Some(segment) = self.segments.front().copied() {
             if segment.start >= edge {
                 break;
@@ -593,6 +645,6 @@ impl Stream {
             self.rtt.push(rtt);
             self.rto.push(rtt);
         }
-        AckKind::Advance { bytes, segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns) }
+        AckKind::Advance { segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns), first_ns }
     }
 }

@@ -60,6 +60,9 @@ pub struct Quality {
     pub super_segments: u64,
     /// Sequence or acknowledgement numbers far from all that may be sent.
     pub wild_sequences: u64,
+    /// Segments that were captured a moment behind their own ACK: the capture is out
+    /// of order (two taps, several queues).
+    pub late_segments: u64,
     /// First fragments of IP packets.
     pub first_fragments: u64,
     /// Other fragments, whose bytes belong to no flow here.
@@ -82,8 +85,8 @@ pub struct Quality {
 impl Quality {
     /// With what shards counted.
     pub(super) fn with(self, counts: ShardCounts) -> Self {
-        let ShardCounts { copies, super_segments, wild_sequences } = counts;
-        Self { copies, super_segments, wild_sequences, ..self }
+        let ShardCounts { copies, super_segments, wild_sequences, late_segments } = counts;
+        Self { copies, super_segments, wild_sequences, late_segments, ..self }
     }
 
     #[inline]

@@ -22,7 +22,7 @@ impl Entry {
     /// Whether a SYN is not of this connection, and that of a leg beside it.
     fn is_opened_beside(&self, at_ns: i64, tcp: &TcpHeader, from: usize) -> bool {
         self.is(Self::SYN)
-            && !self.is(Self::CLOSED)
+            && !self.is_closing()
             && from == self.client()
             && self.first_seq[from] != tcp.seq.0
             && at_ns - self.last_ns <= CONNECTS_WITHIN_NS
