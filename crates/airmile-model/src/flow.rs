@@ -192,7 +192,7 @@ pub struct TcpEvent {
     pub rto_ns: Option<i64>,
     /// The same, had the duplicate ACKs been used as samples.
     pub rto_with_dup_acks_ns: Option<i64>,
-    /// Whether those samples would have kept the timer from going off (minimum 200 ms).
+    /// Whether those samples would have kept the timer from going off (the least RTO is an option: 200 ms).
     pub avoided: Option<bool>,
     /// `slow_start`, `recovered`: whether the sender's timer went off although the fast retransmission was on its way and arrived: an undesired slow start by its cause, not by R_ss.
     pub timer_too_soon: Option<bool>,

@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     if let Some(n) = dropped.map(|n| n.load(Ordering::Relaxed)).filter(|n| *n > 0) {
         output::warn(global, &format!("the kernel dropped {n} packets: this was too slow"));
     }
-    for (path, rows) in written {
+    for (path, rows) in written.into_iter().filter(|(_, rows)| *rows > 0) {
         output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
     }
     let damaged = report.damaged();

@@ -1,6 +1,6 @@
 //! Bursts of duplicate ACKs, and whether a slow start followed (paper 5).
 
-use super::rto::{LINUX_MIN_RTO_NS, RtoEstimator};
+use super::rto::RtoEstimator;
 use super::stream::Why;
 
 /// R_ss above this: a slow start followed (paper 5).
@@ -261,11 +261,9 @@ impl Episodes {
     }
 }
 
-/// Least RTO that `avoided` of a row is told for.
-pub(super) const MIN_RTO_NS: i64 = LINUX_MIN_RTO_NS;
-
 #[cfg(test)]
 mod tests {
+    use super::super::rto::LINUX_MIN_RTO_NS;
     use super::*;
 
     const MS: i64 = 1_000_000;

@@ -28,7 +28,7 @@ impl Flow {
         for data in [0, 1] {
             self.ends[data].full.end(self.last_ns);
             for over in self.ends[data].episodes.finish() {
-                self.episode_row(data, &over, rows);
+                self.episode_row(data, &over, options.min_rto_ns, rows);
             }
             self.bandwidth_rows(user.as_deref_mut(), 1 - data, true, options, rows);
         }

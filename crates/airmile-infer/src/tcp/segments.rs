@@ -5,7 +5,7 @@ use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
 use super::bandwidth::{Acked, Bandwidth, Window};
 use super::cwnd::{OwnFlight, SentSegment};
-use super::episode::{DupAck, Episode, MIN_RTO_NS};
+use super::episode::{DupAck, Episode};
 use super::flow::{Closing, Flow};
 use super::options::StudyOptions;
 use super::route::Route;
@@ -308,7 +308,7 @@ impl Flow {
         }
         let over = end.episodes.data(now, i64::from(packet.payload_bytes));
         if let Some(over) = over {
-            self.episode_row(sender, &over, rows);
+            self.episode_row(sender, &over, options.min_rto_ns, rows);
         }
         self.check_window(now, sender, rows);
     }
@@ -415,7 +415,7 @@ impl Flow {
                 }
                 self.event(now, data, "dup_ack", offset, 0, rows);
                 if let Some(over) = over {
-                    self.episode_row(data, &over, rows);
+                    self.episode_row(data, &over, options.min_rto_ns, rows);
                 }
             }
             AckKind::WindowUpdate | AckKind::Same | AckKind::Old => {}
@@ -424,7 +424,13 @@ impl Flow {
     }
 
     /// The row of a burst of duplicate ACKs that is over.
-    pub(super) fn episode_row(&self, data: usize, over: &Episode, rows: &mut Vec<PacketRow>) {
+    pub(super) fn episode_row(
+        &self,
+        data: usize,
+        over: &Episode,
+        min_rto_ns: i64,
+        rows: &mut Vec<PacketRow>,
+    ) {
         rows.push(PacketRow::Tcp(Box::new(TcpEvent {
             flow: self.number,
             time_ns: over.last_dup_ns,
@@ -440,7 +446,7 @@ impl Flow {
             rtt_retx_ns: over.rtt_retx_ns,
             rto_ns: over.rto_ns(),
             rto_with_dup_acks_ns: over.rto_with_ns(),
-            avoided: over.avoided(MIN_RTO_NS),
+            avoided: over.avoided(min_rto_ns),
             timer_too_soon: Some(over.timer_too_soon()),
         })));
     }

@@ -79,12 +79,7 @@ pub(super) enum Why {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AckKind {
     /// New bytes acknowledged; when the last segment of them was sent, and the first.
-    Advance {
-        segments: u32,
-        rtt_ns: Option<i64>,
-        sent_ns: Option<i64>,
-        first_ns: Option<i64>,
-    },
+    Advance { segments: u32, rtt_ns: Option<i64>, sent_ns: Option<i64>, first_ns: Option<i64> },
     /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK or
     /// by the order of segments.
     Duplicate { rtt_ns: Option<i64> },
@@ -544,6 +539,20 @@ impl Stream {
         for until in [&mut self.recovery_until, &mut self.timeout_until] {
             *until = until.get().filter(|until| edge < *until).into();
         }
+    }
+
+    /// Reads a word of each line of memory that a packet touches.
+    #[inline]
+    pub(super) fn touch_lines(&self) -> i64 {
+        let totals = self.totals.bytes.cast_signed() ^ i64::from(self.largest_segment);
+        totals ^ self.max ^ self.last_advance_ns ^ self.rtt.sum ^ self.last_sent_ns
+    }
+
+    /// The same of the segments on their way.
+    #[inline]
+    pub(super) fn touch_segments(&self) -> i64 {
+        let at = |segment: Option<&Segment>| segment.map_or(0, |segment| segment.start);
+        at(self.segments.front()) ^ at(self.segments.back())
     }
 
     /// Gives back the room of segments that were acknowledged.

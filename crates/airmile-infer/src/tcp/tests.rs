@@ -455,9 +455,9 @@ fn a_port_used_again_is_no_leg() {
 #[test]
 fn without_sack_duplicate_acks_are_of_segments_in_order() {
     let mut packets = vec![p(100, false, ACK, 1000, 200, 1000).id(1)];
-    packets.extend((1..5).map(|n| {
-        p(100 + n, false, ACK, 1000 + n as u32 * 1000, 200, 1000).id(1 + n as u16)
-    }));
+    packets.extend(
+        (1..5).map(|n| p(100 + n, false, ACK, 1000 + n as u32 * 1000, 200, 1000).id(1 + n as u16)),
+    );
     // The first is missing; the others are told of at 141, 145, 149 and 153 ms.
     packets.extend((0..4).map(|n| p(141 + 4 * n, true, ACK, 200, 1000, 0).id(n as u16)));
     packets.push(p(160, false, ACK, 1000, 200, 1000).id(6));
@@ -472,7 +472,9 @@ fn without_sack_duplicate_acks_are_of_segments_in_order() {
 fn what_is_sent_again_long_behind_the_duplicate_acks_is_a_timeout() {
     let mut packets = burst(1);
     for n in 0..4 {
-        packets.push(p(141 + n, true, ACK, 200, 1000, 0).id(n as u16).sack(2000, 3000 + n as u32 * 1000));
+        packets.push(
+            p(141 + n, true, ACK, 200, 1000, 0).id(n as u16).sack(2000, 3000 + n as u32 * 1000),
+        );
     }
     packets.push(p(600, false, ACK, 1000, 200, 1000).id(6));
     packets.push(p(660, true, ACK, 200, 6000, 0).id(9));

@@ -4,6 +4,7 @@ mod compare;
 mod given;
 mod largest;
 mod report;
+mod rounds;
 mod study;
 mod tables;
 mod threads;
@@ -14,7 +15,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
-use airmile_infer::tcp::{PacketStudy, Quality, StudyOptions, StudySummary, Tables, Traced};
+use airmile_infer::tcp::{Quality, StudyOptions, StudySummary, Tables, Traced};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
@@ -169,7 +170,7 @@ fn study_captures(
     let names = reading.captures.names();
     let threads = threads::count(threads);
     let (reports, summary) = if threads == 1 {
-        run_alone(reading, &options, progress, &mut each)?
+        rounds::run_alone(reading, &options, progress, &mut each)?
     } else {
         threads::run(reading, &options, threads, progress, &mut each)?
     };
@@ -178,25 +179,6 @@ fn study_captures(
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{why}")));
     }
     Ok((PacketReport::new(reports, &summary, &options, largest.finish()), summary))
-}
-
-/// All in one thread.
-fn run_alone(
-    reading: Reading<'_>,
-    options: &StudyOptions,
-    progress: &Progress,
-    sink: &mut dyn FnMut(PacketRow),
-) -> Result<(Vec<FileReport>, StudySummary)> {
-    let mut study = PacketStudy::new(options.clone());
-    let (reports, counts) = read_captures(reading, progress, &mut |packet| {
-        study.push(packet);
-        while let Some(row) = study.poll() {
-            sink(row);
-        }
-    })?;
-    let mut summary = study.finish_with(sink);
-    count_read(&mut summary.quality, &counts);
-    Ok((reports, summary))
 }
 
 /// What reading tells of a capture's quality.

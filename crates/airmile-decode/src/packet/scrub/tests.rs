@@ -282,13 +282,30 @@ fn containers_keep_times_lengths_and_nothing_else() {
     let (before, after) = (frames(&bytes), frames(&out));
     assert_eq!(after.len(), 1);
     let (at_ns, interface, link, wire, data) = &after[0];
-    assert_eq!((*at_ns, *interface, *link, *wire), (before[0].0, 1, 101, packet.len() as u32));
+    assert_eq!((*at_ns, *interface, *link, *wire), (before[0].0, 0, 101, packet.len() as u32));
     assert_eq!(data.len(), 40);
     for name in ["operator", "eth7", "rmn0", "secret", "CLIENT_RANDOM", "4711"] {
         assert!(!out.windows(name.len()).any(|w| w == name.as_bytes()), "{name}");
     }
     assert_eq!(changes.of("name_resolution_blocks"), 1);
     assert_eq!(changes.of("decryption_secrets_blocks"), 1);
+}
+
+/// The second interface has the first frame; each keeps its own link type.
+#[test]
+fn interfaces_keep_their_link_types() {
+    let packet = ipv4(6, CLIENT, SERVER, &tcp(&[], REQUEST));
+    let mut bytes = pcapng(&packet);
+    let ethernet = [&[2; 12], &[8, 0][..], &packet].concat();
+    let padding = ethernet.len().next_multiple_of(4) - ethernet.len();
+    let total = ((32 + ethernet.len() + padding) as u32).to_be_bytes();
+    let length = (ethernet.len() as u32).to_be_bytes();
+    let head = [&[0, 0, 0, 6][..], &total, &[0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9]].concat();
+    bytes.extend([&head, &length[..], &length, &ethernet, &vec![0; padding], &total].concat());
+    let (out, _) = scrub_capture(&bytes, usize::MAX);
+    let links: Vec<u32> = frames(&out).iter().map(|frame| frame.2).collect();
+    assert_eq!(links, [101, 1]);
+    assert_eq!(frames(&bytes).iter().map(|frame| frame.2).collect::<Vec<_>>(), links);
 }
 
 fn samples() -> Vec<(u32, Vec<u8>)> {
