@@ -26,6 +26,10 @@ struct Names {
     alpn: Option<String>,
 }
 
+/// What came of a client hello so far.
+#[derive(Debug, Default)]
+struct HelloBytes(Vec<u8>);
+
 #[derive(Debug)]
 enum Kind {
     Unknown(u8),
@@ -33,7 +37,7 @@ enum Kind {
     Dns(Box<dns::DnsState>),
     Quic(Box<quic::QuicState>),
     /// A client hello that may go on in the next segment.
-    Hello(Box<Vec<u8>>),
+    Hello(Box<HelloBytes>),
     Tls,
     Other,
 }
@@ -93,7 +97,8 @@ impl AppState {
                 }
             }
             Kind::Dns(dns) => dns.push(place, packet, rows),
-            Kind::Hello(bytes) => {
+            Kind::Hello(hello) => {
+                let HelloBytes(bytes) = &mut **hello;
                 if place.up {
                     bytes.extend_from_slice(packet.payload);
                 }
@@ -130,8 +135,8 @@ impl AppState {
     }
 
     fn read_hello(&mut self) {
-        if let Kind::Hello(bytes) = &self.kind {
-            let hello = tls::client_hello(bytes);
+        if let Kind::Hello(hello) = &self.kind {
+            let hello = tls::client_hello(&hello.0);
             self.names = Some(Box::new(Names { server: hello.server_name, alpn: hello.alpn }));
             self.kind = Kind::Tls;
         }

@@ -246,7 +246,7 @@ impl PacketRouter {
         if let Some(at) = found
             && let Some(flow) = self.flows.get_mut(at as usize)
         {
-            let over = packet.at_ns - flow.last_ns > self.options.idle_ns;
+            let over = packet.at_ns.saturating_sub(flow.last_ns) > self.options.idle_ns;
             let tcp = packet.tcp();
             let replaced = |tcp: &TcpHeader| {
                 tcp.flags.has(TcpFlags::SYN)
@@ -261,7 +261,7 @@ impl PacketRouter {
                 let sender = u8::from(flow.client() != from);
                 return Some(Route { lane: flow.lane, flow: at, sender });
             }
-            self.end_flow(at, "idle", changes);
+            self.end_flow(at, if over { "idle" } else { "replaced" }, changes);
         }
         self.begin(packet, key, hash, from, changes)
     }
@@ -335,7 +335,7 @@ impl PacketRouter {
             };
             let closed = flow.is(Entry::CLOSED);
             let most = if closed { self.options.linger_ns } else { self.options.idle_ns };
-            if self.now_ns - flow.last_ns > most {
+            if self.now_ns.saturating_sub(flow.last_ns) > most {
                 self.end_flow(at as u32, "idle", changes);
             }
         }

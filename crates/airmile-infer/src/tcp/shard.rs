@@ -203,6 +203,15 @@ impl PacketShard {
             return;
         };
         let up = route.sender == 0;
+        let stream = flow.number << 1 | u64::from(route.sender);
+        let lane = self.recent.get_mut(usize::from(route.lane));
+        if lane.is_some_and(|recent| recent.is_datagram_copy(stream, packet)) {
+            self.counts.copies += 1;
+            if let Some(slot) = self.flows.get_mut(route.flow as usize) {
+                *slot = Some(flow);
+            }
+            return;
+        }
         let totals = &mut flow.udp.get_or_insert_default()[usize::from(!up)];
         totals.packets += 1;
         totals.bytes += u64::from(packet.payload_bytes);

@@ -81,7 +81,7 @@ impl PacketRouter {
         if opens(tcp) && other.first_seq[from] != tcp.seq.0 {
             if beside && self.is_older(second, first) {
                 // That one was of an earlier connection.
-                second.into_iter().for_each(|at| self.end_flow(at, "idle", changes));
+                second.into_iter().for_each(|at| self.end_flow(at, "replaced", changes));
                 self.mark(first, Entry::TWIN);
                 return (1, None);
             }

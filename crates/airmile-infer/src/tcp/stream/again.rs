@@ -111,7 +111,7 @@ impl Stream {
             return Why::Fast;
         }
         let srtt = self.rto.srtt_ns().unwrap_or(0) + beyond_ns;
-        if end >= self.max && times == 1 && !timer_ran && idle * 10 >= srtt * 12 {
+        if end >= self.max && times == 1 && !timer_ran && idle / 12 >= srtt / 10 {
             return Why::TailLossProbe;
         }
         if timer_ran || times > 1 {
