@@ -57,9 +57,11 @@ impl Recent {
     /// The same for UDP, by IP identification and the first bytes of payload.
     pub(super) fn is_datagram_copy(&mut self, stream: u64, packet: &Packet<'_>) -> bool {
         let id = packet.ip_id.unwrap_or(0);
-        let words = packet.payload.chunks(8).take(4).map(|word| {
-            word.iter().fold(0, |sum: u64, &byte| sum << 8 | u64::from(byte))
-        });
+        let words = packet
+            .payload
+            .chunks(8)
+            .take(4)
+            .map(|word| word.iter().fold(0, |sum: u64, &byte| sum << 8 | u64::from(byte)));
         let payload = words.fold(0, mix);
         let sizes = u64::from(id) << 32 | u64::from(packet.payload_bytes);
         let mark = mix(mix(payload, sizes), stream) | 1 << 32;

@@ -40,6 +40,7 @@ pub use tables::TableFormat;
 
 use given::Reading;
 use largest::Largest;
+use study::{Overview, headline};
 use tables::{MemoryTables, TableSink};
 use views::Views;
 
@@ -161,9 +162,11 @@ fn study_captures(
     let tables = Tables { flows: true, ..options.tables };
     let options = StudyOptions { traced: Traced::default(), tables, ..options };
     let mut largest = Largest::default();
+    let mut overview = Overview::default();
     let mut each = |row| {
         if let PacketRow::Flow(flow) = &row {
             largest.push(flow);
+            overview.flow(flow);
         }
         sink(row);
     };
@@ -178,7 +181,9 @@ fn study_captures(
         let why = unread(&reports);
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{why}")));
     }
-    Ok((PacketReport::new(reports, &summary, &options, largest.finish()), summary))
+    let mut report = PacketReport::new(reports, &summary, &options, largest.finish());
+    report.headline = Some(headline(&summary, &overview, &report));
+    Ok((report, summary))
 }
 
 /// What reading tells of a capture's quality.
