@@ -3,15 +3,13 @@
 use std::collections::VecDeque;
 
 use super::opt64::Opt64;
+use super::stream::make_room;
 
 /// Windows that samples are chosen from, one each (paper 6.3).
 pub const BIN_NS: i64 = 250_000_000;
 /// ACKs that are remembered; at 200 Mbit/s and an ACK for two segments a second
 /// of them is 8,600 (chosen here).
 const MAX_POINTS: usize = 16_384;
-/// ACKs that there is room for at first (chosen here: a stream that asks for
-/// something has one or two).
-const FIRST_ROOM: usize = 4;
 /// How long ACKs are remembered: the longest window (chosen here: a few RTTs of
 /// a loaded link).
 pub(super) const MEMORY_NS: i64 = 1_500_000_000;
@@ -192,9 +190,7 @@ impl Bandwidth {
         if self.points.len() >= MAX_POINTS {
             self.points.pop_front();
         }
-        if self.points.capacity() == 0 {
-            self.points.reserve_exact(FIRST_ROOM);
-        }
+        make_room(&mut self.points);
         self.points.push_back(Point {
             at_ns,
             rtt: rtt << 1 | i64::from(segments < 2),

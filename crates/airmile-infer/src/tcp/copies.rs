@@ -4,10 +4,10 @@ use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
 use super::mix::mix;
 
-/// Packets of all flows that are remembered: so many sets by their hash, of so
-/// many each (chosen here: 8192 packets in 5 ms are 1.6 million a second, and
-/// 64 KB stay in a core's cache, which a table for each flow does not).
-const SETS: usize = 1024;
+/// Packets of a lane's flows that are remembered: so many sets by their hash, of so
+/// many each (chosen here: 8192 packets of all lanes in 5 ms are 1.6 million a
+/// second, and 64 KB stay in a core's cache, which a table for each flow does not).
+const SETS: usize = 256;
 const WAYS: usize = 8;
 /// A copy comes within this; two taps on one path are less than a radio RTT
 /// apart (chosen here).

@@ -115,6 +115,14 @@ impl Segment {
 /// sends (chosen here).
 const FIRST_ROOM: usize = 4;
 
+/// Makes room in a full queue: four times as much, since flows grow fast once they do.
+pub(super) fn make_room<T>(queue: &mut VecDeque<T>) {
+    let n = queue.len();
+    if n == queue.capacity() {
+        queue.reserve_exact(if n == 0 { FIRST_ROOM } else { 3 * n });
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Hole {
     start: i64,
@@ -462,15 +470,26 @@ impl Stream {
         self.ids_in_order >= 4 && self.ids_out_of_order <= self.ids_in_order / 8
     }
 
+    /// Remembers the next segment. Built where it stays: copied as a whole, it would
+    /// wait for the stores of its parts.
     #[inline]
-    fn remember(&mut self, segment: Segment) {
-        if self.segments.capacity() == 0 {
-            self.segments.reserve_exact(FIRST_ROOM);
+    fn append(&mut self, start: i64, end: i64, sent_ns: i64) {
+        let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
+        let room = self.segments.len() < self.segments.capacity().min(most);
+        if room && self.segments.back().is_none_or(|last| last.start <= start) {
+            self.segments.push_back(Segment::new(start, end, sent_ns));
+        } else {
+            self.remember(Segment::new(start, end, sent_ns));
         }
+    }
+
+    #[inline(never)]
+    fn remember(&mut self, segment: Segment) {
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
         if self.segments.len() >= most {
             self.segments.pop_front();
         }
+        make_room(&mut self.segments);
         match self.segments.back() {
             Some(last) if last.start > segment.start => {
                 let at = self.segments.partition_point(|s| s.start < segment.start);
@@ -490,7 +509,7 @@ impl Stream {
             self.open_hole(packet, tcp, start);
         }
         self.max = end;
-        self.remember(Segment::new(start, end, packet.at_ns));
+        self.append(start, end, packet.at_ns);
         let new_bytes = u64::try_from(end - start).unwrap_or(0);
         Seen { kind: Kind::New { ahead }, start, new_bytes }
     }
