@@ -382,6 +382,9 @@ pub struct PacketsArgs {
     /// The radio's tail in seconds (energy)
     #[arg(long, value_name = "S", default_value_t = 10, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub tail_s: u32,
+    /// Least retransmission timeout of the senders in ms: 200 in Linux, 1000 by RFC 6298
+    #[arg(long, value_name = "MS", default_value_t = 200, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    pub min_rto_ms: u32,
     /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
     #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate_bar)]
     pub send_rate: SendRateBar,
@@ -429,6 +432,7 @@ impl PacketsArgs {
                 proxy_ports: self.proxy_ports.clone(),
                 client_networks: self.client.clone(),
                 send_rate_bar: self.send_rate,
+                min_rto_ns: i64::from(self.min_rto_ms) * 1_000_000,
                 radio: RadioModel { tail_ns: i64::from(self.tail_s) * SECOND_NS, ..defaults.radio },
                 ..defaults
             },

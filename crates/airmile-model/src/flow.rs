@@ -30,12 +30,15 @@ pub struct FlowRow {
     pub duration_ns: i64,
     /// From the last byte of payload to the last packet in nanoseconds.
     pub payload_to_end_ns: Option<i64>,
-    /// How it ended: `fin`, `rst`, `syn_only`, `idle` or `capture_end`.
+    /// How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, or `capture_end`.
     pub termination: &'static str,
     /// True: the capture began in the middle of it (TCP without a SYN).
     pub mid_flow: bool,
     /// True: went through the proxy's ports, so the upstream RTT is to the proxy.
     pub proxied: bool,
+    /// Where the capture holds both legs of a connection, as at a proxy that splits
+    /// it: the leg towards the `client` or the `server`. Null elsewhere.
+    pub leg: Option<&'static str>,
     /// Name of the server, from TLS or QUIC (SNI) or HTTP (Host).
     pub server_name: Option<String>,
     /// Application protocol: `http`, `tls`, `quic`, `dns`, or what ALPN says.
@@ -181,7 +184,7 @@ pub struct TcpEvent {
     pub r_ss: Option<f64>,
     /// `slow_start`, `recovered`: last RTT before the burst in nanoseconds.
     pub rtt_before_ns: Option<i64>,
-    /// `slow_start`, `recovered`: last RTT from its SACKs in nanoseconds.
+    /// `slow_start`, `recovered`: last RTT from its SACKs in nanoseconds; without SACK, as if segments had come in order.
     pub rtt_during_ns: Option<i64>,
     /// `slow_start`, `recovered`: RTT of the retransmission in nanoseconds.
     pub rtt_retx_ns: Option<i64>,
@@ -189,7 +192,7 @@ pub struct TcpEvent {
     pub rto_ns: Option<i64>,
     /// The same, had the duplicate ACKs been used as samples.
     pub rto_with_dup_acks_ns: Option<i64>,
-    /// Whether those samples would have kept the timer from going off (minimum 200 ms).
+    /// Whether those samples would have kept the timer from going off (the least RTO is an option: 200 ms).
     pub avoided: Option<bool>,
     /// `slow_start`, `recovered`: whether the sender's timer went off although the fast retransmission was on its way and arrived: an undesired slow start by its cause, not by R_ss.
     pub timer_too_soon: Option<bool>,
@@ -208,7 +211,7 @@ pub struct RttSample {
     pub rtt_ns: i64,
     /// Bytes in flight when the acknowledgement passed, it not counted.
     pub flight_bytes: u64,
-    /// What gave it: `ack`, `sack`, or QUIC's `spin` bit.
+    /// What gave it: `ack`, `sack`, the `order` of segments behind duplicate ACKs without SACK, or QUIC's `spin` bit.
     pub by: &'static str,
 }}
 

@@ -201,7 +201,8 @@ function facts(flow: FlowPlot): HTMLElement {
   items.push(["Duplicate ACKs", count(f.dup_acks)]);
   if (f.slow_starts > 0) items.push(["Undesired slow starts", count(f.slow_starts)]);
   items.push(["Window full", percent(f.window_full_share)]);
-  if (f.congestion_control !== "unknown") items.push(["Sender, guessed", f.congestion_control]);
+  const sure = f.congestion_control_confidence;
+  if (f.congestion_control !== "unknown") items.push(["Sender, guessed", `${f.congestion_control}, ${percent(sure)} sure`]);
   items.push(["Ended by", words(f.termination)]);
   const list = h("dl", { class: "facts" });
   for (const [name, value] of items) list.append(h("div", {}, h("dt", {}, name), h("dd", {}, value)));

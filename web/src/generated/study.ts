@@ -129,6 +129,10 @@ export interface PacketReport {
    * In words, what the capture is.
    */
   says: string;
+  /**
+   * What is notable, and what to do. Null in a page, which has it by itself.
+   */
+  headline?: Headline1 | null;
   quality: Quality;
   /**
    * First packet of a flow, in microseconds since the Unix epoch.
@@ -342,6 +346,23 @@ export interface Problem {
   what: string;
 }
 /**
+ * The study in a sentence, and what stands behind it.
+ */
+export interface Headline1 {
+  /**
+   * In one sentence.
+   */
+  says: string;
+  /**
+   * What is notable, the weightiest first.
+   */
+  findings: Finding[];
+  /**
+   * What limits the trust in the rest.
+   */
+  cautions: string[];
+}
+/**
  * What has to be known of the capture to trust the rest.
  */
 export interface Quality {
@@ -383,6 +404,11 @@ export interface Quality {
    */
   repeated_connections: number;
   /**
+   * Connections of which the capture holds both legs, as at a proxy that splits
+   * them: the leg towards the server is in the tables, and in no sum.
+   */
+  split_connections: number;
+  /**
    * Packets with a time before that of the packet before.
    */
   steps_back: number;
@@ -402,6 +428,11 @@ export interface Quality {
    * Sequence or acknowledgement numbers far from all that may be sent.
    */
   wild_sequences: number;
+  /**
+   * Segments that were captured a moment behind their own ACK: the capture is out
+   * of order (two taps, several queues).
+   */
+  late_segments: number;
   /**
    * First fragments of IP packets.
    */
@@ -603,7 +634,7 @@ export interface FlowEntry {
    */
   payload_to_end_ns: number | null;
   /**
-   * How it ended: `fin`, `rst`, `syn_only`, `idle` or `capture_end`.
+   * How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, or `capture_end`.
    */
   termination: string;
   /**
@@ -614,6 +645,10 @@ export interface FlowEntry {
    * True: went through the proxy's ports, so the upstream RTT is to the proxy.
    */
   proxied: boolean;
+  /**
+   * Where the capture holds both legs of a connection, as at a proxy that splits it: the leg towards the `client` or the `server`. Null elsewhere.
+   */
+  leg: string | null;
   /**
    * Name of the server, from TLS or QUIC (SNI) or HTTP (Host).
    */

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use airmile::packets::FlowEntry;
 use airmile::{Captures, Inputs, PacketReport, captures, packets, study_page};
 use anyhow::Result;
 
@@ -14,6 +15,7 @@ use crate::progress::Shown;
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     let live = args.interface.as_deref().map(|name| interface::open(name, args.duration));
     let files = captures(&args.files)?;
+    tell_chosen(global, &args.files, &files);
     let (sources, dropped) = match live.transpose()? {
         Some((stream, dropped)) => (Captures::Stream(stream), Some(dropped)),
         None => (Captures::from(&files), None),
@@ -34,7 +36,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     if let Some(n) = dropped.map(|n| n.load(Ordering::Relaxed)).filter(|n| *n > 0) {
         output::warn(global, &format!("the kernel dropped {n} packets: this was too slow"));
     }
-    for (path, rows) in written {
+    for (path, rows) in written.into_iter().filter(|(_, rows)| *rows > 0) {
         output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
     }
     let damaged = report.damaged();
@@ -82,6 +84,14 @@ mod interface {
     }
 }
 
+/// Of directories, which capture was taken.
+fn tell_chosen(global: &Global, given: &[PathBuf], files: &[PathBuf]) {
+    for (given, file) in given.iter().zip(files).filter(|(given, file)| given != file) {
+        let (given, file) = (given.display(), file.display());
+        output::warn(global, &format!("{given}: studying {file}"));
+    }
+}
+
 /// What is read, as often as it is read.
 fn reading(files: &[PathBuf], times: usize) -> Inputs {
     let files = files.iter().cycle().take(files.len() * times);
@@ -91,7 +101,9 @@ fn reading(files: &[PathBuf], times: usize) -> Inputs {
 /// The answer as the command prints it; `all` shows figures without a value, too.
 pub fn text(report: &PacketReport, all: bool) -> String {
     let mut out = format!("{}\n", report.says);
+    out.push_str(&notable(report));
     out.push_str(&quality(report));
+    out.push_str(&flows(report));
     let shown = report.summary.iter().filter(|figure| all || figure.here.is_some());
     let rows = shown.map(|figure| {
         vec![
@@ -109,6 +121,69 @@ pub fn text(report: &PacketReport, all: bool) -> String {
     out
 }
 
+/// Findings that are printed at most; the page has all.
+const SHOWN_FINDINGS: usize = 3;
+
+/// What is notable, and what to do.
+fn notable(report: &PacketReport) -> String {
+    let Some(headline) = &report.headline else { return String::new() };
+    let mut out = format!("{}\n", headline.says);
+    for finding in headline.findings.iter().take(SHOWN_FINDINGS) {
+        out.push_str(&format!("  {}\n  -> {}\n", finding.evidence, finding.next_step));
+    }
+    let unknown = report.curves.get("available_bps").is_none_or(Vec::is_empty);
+    if unknown && report.send_rate_by == "given" && report.tcp_flows > 0 {
+        let bar = report.send_rate_bar_bps.map_or_else(String::new, output::mbps);
+        out.push_str(&format!(
+            "  available bandwidth: nothing was sent at {bar} Mbit/s; --send-rate auto tells it by the queue\n"
+        ));
+    }
+    out
+}
+
+/// Flows that are printed at most, those with the most payload.
+const SHOWN_FLOWS: usize = 10;
+
+/// The largest flows; `--out` writes all, and all that is known of them.
+fn flows(report: &PacketReport) -> String {
+    let mut shown: Vec<_> = report.flows.iter().map(FlowEntry::row).collect();
+    shown.sort_by_key(|row| (std::cmp::Reverse(row.dl_bytes + row.ul_bytes), row.flow));
+    let all = shown.len() as u64 + report.flows_left_out;
+    shown.truncate(SHOWN_FLOWS);
+    let seconds = |ns: i64| ns as f64 / 1e9;
+    let rows: Vec<Vec<String>> = shown
+        .iter()
+        .map(|row| {
+            let name = row.server_name.clone().unwrap_or_else(|| row.server.clone());
+            let ms = |ns: Option<i64>| or_dash(ns, |ns| format!("{:.1}", ns as f64 / 1e6));
+            let share = |part: u64, of: u64| {
+                let share = (of > 0).then(|| part as f64 / of as f64);
+                or_dash(share, |share| number(share, "share"))
+            };
+            let rate = row.dl_bytes as f64 * 8.0 / seconds(row.dl_data_ns.max(1));
+            let rate = (row.dl_data_ns > 0).then_some(rate);
+            vec![
+                row.flow.to_string(),
+                row.client.clone(),
+                format!("{name}:{}", row.server_port),
+                bytes(row.dl_bytes),
+                bytes(row.ul_bytes),
+                format!("{:.1}", seconds(row.duration_ns)),
+                or_dash(rate, output::mbps),
+                ms(row.rtt_min_ns),
+                ms(row.rtt_mean_ns),
+                share(row.dl_retx, row.dl_segments),
+            ]
+        })
+        .collect();
+    let header =
+        ["flow", "client", "server", "down", "up", "s", "Mbit/s", "RTT ms", "mean", "sent again"];
+    let left = all - shown.len() as u64;
+    let more =
+        if left > 0 { format!("  and {left} more (--out writes all)\n") } else { String::new() };
+    format!("\n{}{more}", table(&header, &[1, 2], rows))
+}
+
 /// What has to be known to trust the rest: only what is not zero.
 fn quality(report: &PacketReport) -> String {
     let q = &report.quality;
@@ -116,6 +191,7 @@ fn quality(report: &PacketReport) -> String {
         (q.copies, "packets captured twice, counted once"),
         (q.payload_cut, "packets captured without all of their payload"),
         (q.repeated_connections, "connections that an earlier capture has, too"),
+        (q.split_connections, "connections captured on both sides of a proxy, summed once"),
         (q.steps_back, "packets with a time before the last one"),
         (q.mid_flow, "flows that had begun before the capture"),
         (q.super_segments, "segments merged by offload"),
@@ -125,6 +201,7 @@ fn quality(report: &PacketReport) -> String {
         (q.incomplete_datagrams, "datagrams of which a fragment is missing"),
         (q.overlapping_fragments, "fragments that overlap others"),
         (q.later_fragments, "IP fragments left out"),
+        (q.late_segments, "segments captured behind their own ACK: the capture is out of order"),
         (q.unseen_bytes, "bytes acknowledged and never captured"),
         (q.use_above_available, "large flows used more than the estimate of what was available"),
         (q.client_guessed, "flows whose client was guessed (--client tells it)"),

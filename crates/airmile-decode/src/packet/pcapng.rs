@@ -216,6 +216,9 @@ impl PcapNg {
     }
 }
 
+/// Times are from 1970 to 2116: so that of any two the difference is a number, too.
+const LATEST_NS: i64 = 1 << 62;
+
 fn is_length(length: u32) -> bool {
     length as usize >= FRAMING_BYTES && length.is_multiple_of(4) && length <= MAX_BLOCK_BYTES
 }
@@ -229,6 +232,7 @@ impl Interface {
     fn time_ns(self, ticks: u64) -> i64 {
         let scaled = u128::from(ticks) * 1_000_000_000 / u128::from(self.resolution.max(1));
         let ns = i64::try_from(scaled).unwrap_or(i64::MAX);
-        ns.saturating_add(self.offset_s.saturating_mul(1_000_000_000))
+        let at_ns = ns.saturating_add(self.offset_s.saturating_mul(1_000_000_000));
+        at_ns.clamp(0, LATEST_NS)
     }
 }

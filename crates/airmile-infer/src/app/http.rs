@@ -120,7 +120,8 @@ impl HttpState {
     }
 }
 
-/// Lines of a message's head. The last one may be cut.
+/// Lines of a message's head. Of one that is cut, by the capture or between two
+/// segments, what ends with a space; other lines are whole or left out.
 fn lines(payload: &[u8]) -> impl Iterator<Item = &str> {
     let text = match std::str::from_utf8(payload) {
         Ok(text) => text,
@@ -129,7 +130,9 @@ fn lines(payload: &[u8]) -> impl Iterator<Item = &str> {
             .and_then(|valid| std::str::from_utf8(valid).ok())
             .unwrap_or_default(),
     };
-    text.split("\r\n").take_while(|line| !line.is_empty())
+    let end = text.rfind("\r\n").or_else(|| text.rfind(' '));
+    let whole = end.and_then(|end| text.get(..end)).unwrap_or_default();
+    whole.split("\r\n").take_while(|line| !line.is_empty())
 }
 
 fn field(line: &str) -> Option<(String, &str)> {
@@ -186,6 +189,20 @@ mod tests {
         http.finish(&mut rest);
         let [PacketRow::Http(row)] = rest.as_slice() else { panic!("{rest:?}") };
         assert_eq!((row.status, row.method.as_str()), (Some(404), "HEAD"));
+    }
+
+    #[test]
+    fn what_the_capture_cut_is_left_out() {
+        let mut http = HttpState::default();
+        push(&mut http, 0, true, b"GET /a HTTP/1.1\r\nHost: exam", 90);
+        push(&mut http, 1, true, b"GET /a/long", 90);
+        push(&mut http, 2, false, b"HTTP/1.1 200 OK\r\nContent-Length: 37", 1448);
+        let mut rows = Vec::new();
+        http.finish(&mut rows);
+        let [PacketRow::Http(one), PacketRow::Http(two)] = rows.as_slice() else { panic!() };
+        assert_eq!((one.path.as_str(), one.host.as_deref(), one.status), ("/a", None, Some(200)));
+        assert_eq!((one.content_length_bytes, two.method.as_str()), (None, "GET"));
+        assert_eq!(two.path, "");
     }
 
     #[test]

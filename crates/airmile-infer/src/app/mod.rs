@@ -26,12 +26,18 @@ struct Names {
     alpn: Option<String>,
 }
 
+/// What came of a client hello so far.
+#[derive(Debug, Default)]
+struct HelloBytes(Vec<u8>);
+
 #[derive(Debug)]
 enum Kind {
     Unknown(u8),
     Http(Box<http::HttpState>),
     Dns(Box<dns::DnsState>),
     Quic(Box<quic::QuicState>),
+    /// A client hello that may go on in the next segment.
+    Hello(Box<HelloBytes>),
     Tls,
     Other,
 }
@@ -60,6 +66,11 @@ impl AppState {
         !matches!(self.kind, Kind::Tls | Kind::Other)
     }
 
+    /// Whether it is QUIC.
+    pub(crate) const fn is_quic(&self) -> bool {
+        matches!(self.kind, Kind::Quic(_))
+    }
+
     /// Takes payload that had not passed before, in order. Gives the time of a
     /// downstream RTT where QUIC's spin bit shows one.
     pub(crate) fn push(
@@ -86,6 +97,15 @@ impl AppState {
                 }
             }
             Kind::Dns(dns) => dns.push(place, packet, rows),
+            Kind::Hello(hello) => {
+                let HelloBytes(bytes) = &mut **hello;
+                if place.up {
+                    bytes.extend_from_slice(packet.payload);
+                }
+                if !place.up || packet.payload_cut() || tls::is_whole(bytes) {
+                    self.read_hello();
+                }
+            }
             Kind::Quic(quic) => {
                 let spin = quic.push(place.up, packet);
                 if let Some(hello) = quic.take_hello() {
@@ -105,15 +125,21 @@ impl AppState {
         } else if place.tcp && place.up && http::is_request(payload) {
             Kind::Http(Box::default())
         } else if place.tcp && place.up && tls::is_hello(payload) {
-            let hello = tls::client_hello(payload);
-            self.names = Some(Box::new(Names { server: hello.server_name, alpn: hello.alpn }));
-            Kind::Tls
+            Kind::Hello(Box::default())
         } else if !place.tcp && quic::is_long_header(payload) {
             Kind::Quic(Box::default())
         } else {
             return;
         };
         self.push(place, packet, rows);
+    }
+
+    fn read_hello(&mut self) {
+        if let Kind::Hello(hello) = &self.kind {
+            let hello = tls::client_hello(&hello.0);
+            self.names = Some(Box::new(Names { server: hello.server_name, alpn: hello.alpn }));
+            self.kind = Kind::Tls;
+        }
     }
 
     /// The server's name, as the client asked for it.
@@ -131,7 +157,7 @@ impl AppState {
             Kind::Http(_) => "http",
             Kind::Dns(_) => "dns",
             Kind::Quic(_) => self.alpn().unwrap_or("quic"),
-            Kind::Tls => self.alpn().unwrap_or("tls"),
+            Kind::Tls | Kind::Hello(_) => self.alpn().unwrap_or("tls"),
             Kind::Unknown(_) | Kind::Other => return None,
         };
         Some(name.to_owned())
@@ -150,6 +176,7 @@ impl AppState {
         match &mut self.kind {
             Kind::Http(http) => http.finish(rows),
             Kind::Dns(dns) => dns.finish(place, rows),
+            Kind::Hello(_) => self.read_hello(),
             _ => {}
         }
     }

@@ -13,6 +13,14 @@ pub(super) fn is_hello(payload: &[u8]) -> bool {
     matches!(payload, [0x16, 3, _, _, _, 1, ..])
 }
 
+/// Whether the record that a payload begins with is all there, or is longer than
+/// records get (RFC 8446, 5.1): a key share after quantum computers takes two segments.
+pub(super) fn is_whole(payload: &[u8]) -> bool {
+    const MOST_BYTES: usize = 5 + (1 << 14);
+    let length = u16_at(payload, 3).map_or(0, usize::from);
+    payload.len() >= (5 + length).min(MOST_BYTES)
+}
+
 /// Reads a client hello, record header first.
 pub(super) fn client_hello(payload: &[u8]) -> Hello {
     // RFC 8446, 5.1: a record's header has 5 bytes.
@@ -81,6 +89,18 @@ mod tests {
         out.extend((extensions.len() as u16).to_be_bytes());
         out.extend(extensions);
         out
+    }
+
+    #[test]
+    fn a_hello_may_take_two_segments() {
+        let whole = hello();
+        let length = whole.len() - 5;
+        let mut cut = whole.clone();
+        cut[3..5].copy_from_slice(&(length as u16 + 10).to_be_bytes());
+        assert!(!is_whole(&cut));
+        cut.extend([0; 10]);
+        assert!(is_whole(&cut));
+        assert!(!is_whole(&cut[..4]));
     }
 
     #[test]

@@ -3,15 +3,13 @@
 use std::collections::VecDeque;
 
 use super::opt64::Opt64;
+use super::stream::make_room;
 
 /// Windows that samples are chosen from, one each (paper 6.3).
 pub const BIN_NS: i64 = 250_000_000;
 /// ACKs that are remembered; at 200 Mbit/s and an ACK for two segments a second
 /// of them is 8,600 (chosen here).
 const MAX_POINTS: usize = 16_384;
-/// ACKs that there is room for at first (chosen here: a stream that asks for
-/// something has one or two).
-const FIRST_ROOM: usize = 4;
 /// How long ACKs are remembered: the longest window (chosen here: a few RTTs of
 /// a loaded link).
 pub(super) const MEMORY_NS: i64 = 1_500_000_000;
@@ -32,8 +30,27 @@ pub enum SendRateBar {
     /// R_snd is at least this many bit/s (the paper's C: 30 Mbit/s).
     Fixed(f64),
     /// From the capture: each segment of the window waited in a queue, so the
-    /// link never ran empty.
+    /// link never ran empty. A receiver that reads slowly delays ACKs, too: no
+    /// window reaches across one that leaves nothing in flight, or that shows the
+    /// sender stopped by a window with unread data in it.
     Auto,
+}
+
+/// An ACK that advanced.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Acked {
+    /// When it passed.
+    pub(super) at_ns: i64,
+    /// Its TSval.
+    pub(super) ticks: u32,
+    /// Behind the last byte acknowledged.
+    pub(super) edge: i64,
+    /// When the last segment of those passed.
+    pub(super) sent_ns: i64,
+    /// Segments that it acknowledges.
+    pub(super) segments: u32,
+    /// Behind it the sender had nothing on its way, or was stopped by the receiver.
+    pub(super) stopped: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -150,15 +167,8 @@ impl Bandwidth {
 
     /// Takes an ACK that advanced.
     #[inline]
-    pub(super) fn push(
-        &mut self,
-        at_ns: i64,
-        ticks: u32,
-        acked: i64,
-        sent_ns: i64,
-        segments: u32,
-        bar: SendRateBar,
-    ) {
+    pub(super) fn push(&mut self, acked: &Acked, bar: SendRateBar) {
+        let Acked { at_ns, ticks, edge, sent_ns, segments, stopped } = *acked;
         let rtt = at_ns - sent_ns;
         let least = self.least_rtt.get().map_or(rtt, |least| least.min(rtt));
         let bin = (at_ns - least / 2).div_euclid(BIN_NS);
@@ -169,7 +179,7 @@ impl Bandwidth {
         self.least_rtt = Opt64::some(least);
         self.bar = Some(bar);
         let backwards = |last: &Point| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
-        let ran_empty = bar == SendRateBar::Auto && rtt < least + QUEUED_NS;
+        let ran_empty = bar == SendRateBar::Auto && (stopped || rtt < least + QUEUED_NS);
         if ran_empty || self.points.back().is_some_and(backwards) {
             // The next window begins behind it.
             self.disturb();
@@ -180,14 +190,12 @@ impl Bandwidth {
         if self.points.len() >= MAX_POINTS {
             self.points.pop_front();
         }
-        if self.points.capacity() == 0 {
-            self.points.reserve_exact(FIRST_ROOM);
-        }
+        make_room(&mut self.points);
         self.points.push_back(Point {
             at_ns,
             rtt: rtt << 1 | i64::from(segments < 2),
             ticks,
-            acked: acked as u32,
+            acked: edge as u32,
         });
     }
 
@@ -297,5 +305,41 @@ impl Bandwidth {
 
     pub(super) fn has_waiting(&self) -> bool {
         self.windows.len() > usize::from(self.has_best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 s of ACKs every 10 ms, each of two segments that passed 60 ms before (and
+    /// one early that took 20), and how many windows they give; `stopped` by the
+    /// number of the ACK.
+    #[track_caller]
+    fn check(bar: SendRateBar, stopped: impl Fn(i64) -> bool, expected: usize) {
+        let mut bandwidth = Bandwidth::default();
+        for n in 0..200 {
+            let (at_ns, took) = (n * 10_000_000, if n == 0 { 20 } else { 60 });
+            let acked = Acked {
+                at_ns,
+                ticks: n as u32 * 10,
+                edge: n * 2896,
+                sent_ns: at_ns - took * 1_000_000,
+                segments: 2,
+                stopped: stopped(n),
+            };
+            bandwidth.push(&acked, bar);
+        }
+        assert_eq!(bandwidth.take(1e6, true).len(), expected);
+    }
+
+    #[test]
+    fn late_acks_are_a_queue_where_the_sender_is_not_stopped() {
+        check(SendRateBar::Auto, |_| false, 8);
+        // A reader that takes what it has every 40 ms.
+        check(SendRateBar::Auto, |n| n % 4 == 0, 0);
+        // One that pauses for half a second.
+        check(SendRateBar::Auto, |n| (100..150).contains(&n), 6);
+        check(SendRateBar::Fixed(1e6), |n| n % 4 == 0, 8);
     }
 }

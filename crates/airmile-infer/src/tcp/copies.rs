@@ -4,14 +4,18 @@ use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
 use super::mix::mix;
 
-/// Packets of all flows that are remembered: so many sets by their hash, of so
-/// many each (chosen here: 8192 packets in 5 ms are 1.6 million a second, and
-/// 64 KB stay in a core's cache, which a table for each flow does not).
-const SETS: usize = 1024;
+/// Packets of a lane's flows that are remembered: so many sets by their hash, of so
+/// many each (chosen here: 8192 packets of all lanes in 5 ms are 1.6 million a
+/// second, and 64 KB stay in a core's cache, which a table for each flow does not).
+const SETS: usize = 256;
 const WAYS: usize = 8;
 /// A copy comes within this; two taps on one path are less than a radio RTT
 /// apart (chosen here).
 const WITHIN_US: u32 = 5_000;
+
+/// A datagram without an IP identification shows itself by as much payload (chosen
+/// here: less may be a keep-alive that is sent twice).
+const TELLING_BYTES: usize = 8;
 
 /// The last packets of all flows.
 #[derive(Debug)]
@@ -40,16 +44,7 @@ impl Recent {
         fresh: bool,
         sure: &mut bool,
     ) -> bool {
-        let mark = fingerprint(stream, packet, tcp);
-        let now_us = packet.at_ns.div_euclid(1_000) as u32;
-        let at = mark as usize % SETS;
-        let (Some(set), Some(next)) = (self.seen.get_mut(at), self.next.get_mut(at)) else {
-            return false;
-        };
-        let high = (mark >> 32) as u32;
-        if fresh || !holds(set, high, now_us) {
-            set[usize::from(*next) % WAYS] = (high, now_us);
-            *next = next.wrapping_add(1);
+        if !self.note(fingerprint(stream, packet, tcp), packet.at_ns, fresh) {
             return false;
         }
         let distinct = packet.ip_id.is_some_and(|id| id != 0)
@@ -57,6 +52,39 @@ impl Recent {
             || tcp.flags.has(TcpFlags::SYN);
         *sure |= distinct;
         *sure
+    }
+
+    /// The same for UDP, by IP identification and the first bytes of payload.
+    pub(super) fn is_datagram_copy(&mut self, stream: u64, packet: &Packet<'_>) -> bool {
+        let id = packet.ip_id.unwrap_or(0);
+        let words = packet
+            .payload
+            .chunks(8)
+            .take(4)
+            .map(|word| word.iter().fold(0, |sum: u64, &byte| sum << 8 | u64::from(byte)));
+        let payload = words.fold(0, mix);
+        let sizes = u64::from(id) << 32 | u64::from(packet.payload_bytes);
+        let mark = mix(mix(payload, sizes), stream) | 1 << 32;
+        // What says nothing of its own may be sent twice.
+        let says = id != 0 || packet.payload.len() >= TELLING_BYTES;
+        says && self.note(mark, packet.at_ns, false)
+    }
+
+    /// Notes a mark, and tells whether it was there just before.
+    #[inline]
+    fn note(&mut self, mark: u64, at_ns: i64, fresh: bool) -> bool {
+        let now_us = at_ns.div_euclid(1_000) as u32;
+        let at = mark as usize % SETS;
+        let (Some(set), Some(next)) = (self.seen.get_mut(at), self.next.get_mut(at)) else {
+            return false;
+        };
+        let high = (mark >> 32) as u32;
+        if !fresh && holds(set, high, now_us) {
+            return true;
+        }
+        set[usize::from(*next) % WAYS] = (high, now_us);
+        *next = next.wrapping_add(1);
+        false
     }
 }
 

@@ -1,6 +1,8 @@
 //! Bursts of duplicate ACKs, and whether a slow start followed (paper 5).
 
-use super::rto::{LINUX_MIN_RTO_NS, RtoEstimator};
+use std::collections::VecDeque;
+
+use super::rto::RtoEstimator;
 use super::stream::Why;
 
 /// R_ss above this: a slow start followed (paper 5).
@@ -12,6 +14,12 @@ const THETA_NS: i64 = 100_000_000;
 const TWICE_WITHIN_NS: i64 = 3_000_000_000;
 /// Fewer duplicate ACKs are no burst: RFC 5681's threshold.
 const MIN_DUP_ACKS: u32 = 3;
+
+/// What passes this soon behind its own ACK was sent before its sender had heard of
+/// that: a round trip between monitor and sender, and an eighth for its jitter.
+const fn crossing_ns(beyond_ns: i64) -> i64 {
+    beyond_ns + beyond_ns / 8
+}
 
 /// A burst of duplicate ACKs, over.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,6 +63,16 @@ impl Episode {
         self.came_twice && !self.timed_out_again || twice && self.repaired.is_some_and(first)
     }
 
+    /// How long behind its repair it has to wait for what tells of its timer.
+    fn waits_ns(&self) -> i64 {
+        match (self.timeout_ns, self.resent_ns, self.repaired) {
+            (Some(_), ..) => TWICE_WITHIN_NS,
+            // The timer may have gone off before the sender heard of the repair.
+            (None, Some(_), Some(_)) => crossing_ns(self.beyond_ns),
+            _ => 0,
+        }
+    }
+
     /// theta[100, 200] / theta[0, 100]; `None` where nothing passed in the first.
     pub(super) fn r_ss(&self) -> Option<f64> {
         (self.bytes[0] > 0).then(|| self.bytes[1] as f64 / self.bytes[0] as f64)
@@ -87,11 +105,19 @@ impl Episode {
 #[derive(Debug, Default)]
 pub(super) struct Episodes {
     open: Option<Box<Episode>>,
-    /// Over, but for whether its timer's segment comes twice.
-    waiting: Option<Box<Episode>>,
+    waiting: Option<Box<Waiting>>,
     pub(super) slow_starts: u32,
     pub(super) timers_too_soon: u32,
 }
+
+/// Bursts that are over, but for whether a timer's segment comes twice, or is still
+/// on its way to the monitor; the oldest first.
+#[derive(Debug, Default)]
+struct Waiting(VecDeque<Episode>);
+
+/// Bursts that wait at most: holes of one loss that are filled within a round trip
+/// (chosen here).
+const MOST_WAITING: usize = 16;
 
 /// What is known when a duplicate ACK passes.
 pub(super) struct DupAck {
@@ -157,9 +183,10 @@ impl Episodes {
         (why, in_timeout): (Why, bool),
         beyond_ns: i64,
     ) {
-        let Some(open) = self.open.as_mut().filter(|open| open.offset == start) else { return };
-        // Behind its own ACK here: the sender had not heard of that yet.
-        let crossed = |(repaired, _): (i64, i64)| at_ns - repaired <= beyond_ns + beyond_ns / 8;
+        let waiting = self.waiting.iter_mut().flat_map(|waiting| &mut waiting.0);
+        let mut all = self.open.iter_mut().map(|open| &mut **open).chain(waiting);
+        let Some(open) = all.find(|episode| episode.offset == start) else { return };
+        let crossed = |(repaired, _): (i64, i64)| at_ns - repaired <= crossing_ns(beyond_ns);
         match (why, open.resent_ns) {
             (Why::Timeout, _) if open.timeout_ns.is_some() => open.timed_out_again = true,
             (Why::Timeout, _) if !in_timeout => {
@@ -175,18 +202,17 @@ impl Episodes {
     }
 
     /// Takes the ACK that ended the burst: when, up to where the receiver
-    /// had anything then, and the RTT of the retransmission.
+    /// had anything then, and when what had been missing passed last.
     pub(super) fn repaired(
         &mut self,
         at: (i64, i64),
-        rtt_ns: Option<i64>,
+        sent_ns: Option<i64>,
         least_rtt_ns: Option<i64>,
     ) {
         if let Some(open) = &mut self.open {
-            if open.rtt_retx_ns.is_none() {
-                open.rtt_retx_ns = rtt_ns;
-            }
             if open.repaired.is_none() {
+                // The timer ran from the first copy, which may be the timer's own.
+                open.rtt_retx_ns = open.resent_ns.or(sent_ns).map(|sent| at.0 - sent);
                 open.repaired = Some(at);
                 open.least_rtt_ns = least_rtt_ns.unwrap_or(0);
             }
@@ -195,7 +221,8 @@ impl Episodes {
 
     /// Takes what the receiver says it has twice (RFC 2883).
     pub(super) fn came_twice(&mut self, (start, end): (i64, i64)) {
-        for episode in self.open.iter_mut().chain(&mut self.waiting) {
+        let waiting = self.waiting.iter_mut().flat_map(|waiting| &mut waiting.0);
+        for episode in self.open.iter_mut().map(|open| &mut **open).chain(waiting) {
             episode.came_twice |= episode.timeout_ns.is_some()
                 && episode.repaired.is_some()
                 && (start..end).contains(&episode.offset);
@@ -204,12 +231,16 @@ impl Episodes {
 
     /// A burst that need not wait any more.
     fn waited(&mut self, at_ns: i64) -> Option<Episode> {
-        let over = |w: &mut Box<Episode>| {
+        let waiting = &mut self.waiting.as_mut()?.0;
+        let at = waiting.iter().position(|w| {
             let since = at_ns - w.repaired.map_or(w.last_dup_ns, |(at_ns, _)| at_ns);
-            w.came_twice || since > TWICE_WITHIN_NS
-        };
-        let waiting = self.waiting.take_if(over)?;
-        Some(self.count(*waiting))
+            since > w.waits_ns() || w.timer_too_soon()
+        })?;
+        let over = waiting.remove(at)?;
+        if waiting.is_empty() {
+            self.waiting = None;
+        }
+        Some(self.count(over))
     }
 
     fn count(&mut self, over: Episode) -> Episode {
@@ -235,7 +266,7 @@ impl Episodes {
         match since.div_euclid(THETA_NS) {
             0 => open.bytes[0] += bytes,
             1 => open.bytes[1] += bytes,
-            _ if open.rtt_retx_ns.is_some() => return true,
+            _ if open.repaired.is_some() => return true,
             _ if since > 10 * THETA_NS && open.timeout_ns.is_none() => return true,
             _ => {}
         }
@@ -247,26 +278,27 @@ impl Episodes {
         let over = self.open.take_if(|open| open.dup_acks >= MIN_DUP_ACKS);
         self.open = None;
         let over = over?;
-        if over.timeout_ns.is_some() && !over.timer_too_soon() {
-            let before = self.waiting.replace(over)?;
-            return Some(self.count(*before));
+        if over.waits_ns() == 0 || over.timer_too_soon() {
+            return Some(self.count(*over));
         }
-        Some(self.count(*over))
+        let waiting = &mut self.waiting.get_or_insert_default().0;
+        waiting.push_back(*over);
+        let before = if waiting.len() > MOST_WAITING { waiting.pop_front() } else { None };
+        before.map(|before| self.count(before))
     }
 
     /// Ends what is there with the stream.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Episode> + use<> {
         let over = self.close();
-        let waiting = self.waiting.take().map(|waiting| self.count(*waiting));
+        let waiting = self.waiting.take().map_or_else(VecDeque::new, |waiting| waiting.0);
+        let waiting: Vec<Episode> = waiting.into_iter().map(|over| self.count(over)).collect();
         over.into_iter().chain(waiting)
     }
 }
 
-/// Least RTO that `avoided` of a row is told for.
-pub(super) const MIN_RTO_NS: i64 = LINUX_MIN_RTO_NS;
-
 #[cfg(test)]
 mod tests {
+    use super::super::rto::LINUX_MIN_RTO_NS;
     use super::*;
 
     const MS: i64 = 1_000_000;
@@ -285,7 +317,7 @@ mod tests {
         for n in 0..20 {
             assert_eq!(episodes.dup_ack(&dup(n * 10, 262 + 5 * n, rto), Some(262 * MS)), None);
         }
-        episodes.repaired((190 * MS, 0), Some(356 * MS), None);
+        episodes.repaired((190 * MS, 0), Some((190 - 356) * MS), None);
         let last = 190;
         episodes.data((last + 50) * MS, 1000);
         episodes.data((last + 150) * MS, 3700);
@@ -307,7 +339,7 @@ mod tests {
         }
         episodes.sent_again(40 * MS, (7, 900_000), (Why::Fast, false), 50 * MS);
         episodes.sent_again(300 * MS, (7, 900_000), (Why::Timeout, false), 50 * MS);
-        episodes.repaired((repaired_ms * MS, received_to), Some(30 * MS), Some(25 * MS));
+        episodes.repaired((repaired_ms * MS, received_to), Some(300 * MS), Some(25 * MS));
         if twice {
             episodes.came_twice((7, 1455));
         }
@@ -326,6 +358,30 @@ mod tests {
         // receiver says that it has both.
         check_timer(600, 900_000, false, false);
         check_timer(600, 900_000, true, true);
+    }
+
+    /// The timer's segment passes 18 ms behind the repair, which its sender, 35 ms
+    /// away, had not heard of; meanwhile another burst has begun.
+    #[test]
+    fn a_timer_that_crosses_the_repair() {
+        let check = |late_ms: i64, expected: [bool; 2]| {
+            let mut episodes = Episodes::default();
+            let at = |n: i64| DupAck { beyond_ns: 70 * MS, ..dup(n, 262, RtoEstimator::default()) };
+            (0..20).for_each(|n| _ = episodes.dup_ack(&at(n * 10), None));
+            episodes.sent_again(40 * MS, (7, 900_000), (Why::Fast, false), 70 * MS);
+            episodes.repaired((300 * MS, 900_000), Some(40 * MS), Some(25 * MS));
+            for n in 0..5 {
+                let next = DupAck { offset: 500_000, ..at(301 + n) };
+                assert_eq!(episodes.dup_ack(&next, None), None);
+            }
+            let late = (300 + late_ms) * MS;
+            episodes.sent_again(late, (7, 900_000), (Why::Spurious, false), 70 * MS);
+            let first = episodes.data(late + 100 * MS, 1000).unwrap();
+            let told: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
+            assert_eq!([first.timer_too_soon(), told[0]], expected);
+        };
+        check(18, [true, false]);
+        check(90, [false, false]);
     }
 
     #[test]

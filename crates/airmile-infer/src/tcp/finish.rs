@@ -28,13 +28,12 @@ impl Flow {
         for data in [0, 1] {
             self.ends[data].full.end(self.last_ns);
             for over in self.ends[data].episodes.finish() {
-                self.episode_row(data, &over, rows);
+                self.episode_row(data, &over, options.min_rto_ns, rows);
             }
             self.bandwidth_rows(user.as_deref_mut(), 1 - data, true, options, rows);
         }
         let row = self.row(number, why, options);
-        if let Some(user) = user {
-            user.open_flows = user.open_flows.saturating_sub(1);
+        if let Some(user) = user.filter(|_| !self.is_aside()) {
             user.low_use_ns += low_use_ns(&row);
         }
         row
@@ -95,6 +94,7 @@ impl Flow {
             termination: self.termination(why),
             mid_flow: self.mid_flow,
             proxied,
+            leg: self.leg,
             server_name: self.app.server_name().map(str::to_owned),
             application: self.app.name(),
             dl_packets: down.packets,

@@ -22,6 +22,8 @@ pub(super) struct FlowKey {
     addresses: [[u64; 2]; 2],
     ports: [u16; 2],
     pub(super) protocol: u8,
+    /// 1: the leg of a split connection towards the server, 0: all else.
+    pub(super) leg: u8,
 }
 
 impl FlowKey {
@@ -32,7 +34,8 @@ impl FlowKey {
         let ([[a, b], [c, d]], [[e, f], [g, h]]) = (self.addresses, other.addresses);
         let ([low, high], [other_low, other_high]) = (self.ports, other.ports);
         let ports = (low ^ other_low) | (high ^ other_high);
-        (a ^ e) | (b ^ f) | (c ^ g) | (d ^ h) == 0 && ports == 0 && self.protocol == other.protocol
+        let rest = (self.protocol ^ other.protocol) | (self.leg ^ other.leg);
+        (a ^ e) | (b ^ f) | (c ^ g) | (d ^ h) == 0 && ports == 0 && rest == 0
     }
 
     /// The key, and whether the packet goes from the lower end to the higher.
@@ -47,6 +50,7 @@ impl FlowKey {
                 addresses: [low.0.words(), high.0.words()],
                 ports: [low.1, high.1],
                 protocol: packet.protocol,
+                leg: 0,
             },
             upwards,
         )
@@ -110,14 +114,15 @@ pub(super) fn client_is_source(
     {
         return (!tcp.flags.has(TcpFlags::ACK), ClientBy::Syn);
     }
-    match (src.is_private(), dst.is_private()) {
-        (true, false) => return (true, ClientBy::Private),
-        (false, true) => return (false, ClientBy::Private),
-        _ => {}
-    }
+    // Servers of a data centre have private addresses, too: ports come first.
+    let private = (src.is_private(), dst.is_private());
     match (is_service(packet.src_port), is_service(packet.dst_port)) {
+        (false, true) if private == (true, false) => (true, ClientBy::Private),
+        (true, false) if private == (false, true) => (false, ClientBy::Private),
         (false, true) => (true, ClientBy::Port),
         (true, false) => (false, ClientBy::Port),
+        _ if private == (true, false) => (true, ClientBy::Private),
+        _ if private == (false, true) => (false, ClientBy::Private),
         _ if packet.src_port == packet.dst_port => (true, ClientBy::FirstPacket),
         _ if packet.tcp().is_some() => (packet.src_port > packet.dst_port, ClientBy::Port),
         _ => (true, ClientBy::FirstPacket),
@@ -277,6 +282,7 @@ pub(super) struct Flow {
     pub(super) closing: Closing,
     pub(super) only_syns: bool,
     pub(super) mid_flow: bool,
+    pub(super) leg: Option<&'static str>,
     pub(super) handshake: Handshake,
     /// The client's end (0) and the server's (1).
     pub(super) ends: [End; 2],
@@ -325,6 +331,7 @@ impl Flow {
             closing: Closing::Open,
             only_syns: true,
             mid_flow,
+            leg: None,
             handshake: Handshake::default(),
             ends: [End::default(), End::default()],
             keep_alives: 0,
@@ -339,6 +346,11 @@ impl Flow {
             udp: None,
             beyond_ns: [0; 2],
         }
+    }
+
+    /// Whether its user is not told of it, for whom the other leg counts.
+    pub(super) const fn is_aside(&self) -> bool {
+        self.key.leg != 0
     }
 
     pub(super) fn is_tcp(&self) -> bool {

@@ -4,6 +4,7 @@ use airmile_model::packet::Address;
 
 use super::bandwidth::SendRateBar;
 use super::energy::RadioModel;
+use super::rto::LINUX_MIN_RTO_NS;
 
 /// Which tables are written; the summary needs none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +94,8 @@ pub struct StudyOptions {
     pub proxy_ports: Vec<u16>,
     /// Networks of the clients: address and prefix length.
     pub client_networks: Vec<(Address, u8)>,
+    /// Least RTO of the senders, in nanoseconds: 200 ms in Linux, 1 s by RFC 6298.
+    pub min_rto_ns: i64,
     /// When a window shows the available bandwidth.
     pub send_rate_bar: SendRateBar,
     /// Times and powers of the radio.
@@ -114,6 +117,7 @@ impl Default for StudyOptions {
             promotion_idle_ns: 13 * S,
             proxy_ports: vec![80, 8080],
             client_networks: Vec::new(),
+            min_rto_ns: LINUX_MIN_RTO_NS,
             send_rate_bar: SendRateBar::Fixed(30e6),
             radio: RadioModel::default(),
             tables: Tables::NONE,

@@ -5,6 +5,8 @@
 //! turn are a [`PacketStudy`](super::PacketStudy); with several shards each may
 //! be on a core of its own, and finds what one alone would.
 
+mod legs;
+
 use std::collections::HashMap;
 
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
@@ -61,6 +63,8 @@ pub(super) enum What {
     FlowEnds {
         at: u32,
         why: &'static str,
+        /// Which leg of a split connection it was.
+        leg: Option<&'static str>,
     },
     UserEnds {
         at: u32,
@@ -93,22 +97,34 @@ struct Entry {
     first_seq: [u32; 2],
     user: u32,
     lane: u8,
-    state: u8,
+    state: u16,
 }
 
 impl Entry {
-    const LIVE: u8 = 1;
+    const LIVE: u16 = 1;
     /// The client is the higher end.
-    const CLIENT_HIGH: u8 = 1 << 1;
-    const SYN_ACK: u8 = 1 << 2;
+    const CLIENT_HIGH: u16 = 1 << 1;
+    const SYN_ACK: u16 = 1 << 2;
     /// The handshake is over, or was before the capture.
-    const ESTABLISHED: u8 = 1 << 3;
-    const CLOSED: u8 = 1 << 4;
+    const ESTABLISHED: u16 = 1 << 3;
+    const CLOSED: u16 = 1 << 4;
     /// Either end's first sequence number is known.
-    const FIRST_SEQ: [u8; 2] = [1 << 5, 1 << 6];
+    const FIRST_SEQ: [u16; 2] = [1 << 5, 1 << 6];
+    /// The client's SYN was seen.
+    const SYN: u16 = 1 << 7;
+    /// Another connection began on the same ports beside this one.
+    const TWIN: u16 = 1 << 8;
+    /// That one was answered, and this one went on.
+    const SPLIT: u16 = 1 << 9;
+    /// Either end has sent its FIN.
+    const FIN: [u16; 2] = [1 << 10, 1 << 11];
 
-    const fn is(&self, bit: u8) -> bool {
+    const fn is(&self, bit: u16) -> bool {
         self.state & bit != 0
+    }
+
+    const fn is_closing(&self) -> bool {
+        self.is(Self::CLOSED) || self.is(Self::FIN[0]) || self.is(Self::FIN[1])
     }
 
     const fn client(&self) -> usize {
@@ -123,11 +139,17 @@ impl Entry {
         if ack && !rst {
             self.begins_at(1 - from, tcp.ack);
         }
-        if rst || tcp.flags.has(TcpFlags::FIN) {
+        if tcp.flags.has(TcpFlags::FIN) {
+            self.state |= Self::FIN[from];
+        }
+        // Half closed it lasts: the other FIN may come minutes later (paper 4.1).
+        if rst || self.is(Self::FIN[0]) && self.is(Self::FIN[1]) {
             self.state |= Self::CLOSED;
         }
         let up = from == self.client();
-        if syn && ack && !up {
+        if syn && !ack && up {
+            self.state |= Self::SYN;
+        } else if syn && ack && !up {
             self.state |= Self::SYN_ACK;
         } else if !syn && ack && up && self.is(Self::SYN_ACK) {
             self.state |= Self::ESTABLISHED;
@@ -144,7 +166,7 @@ impl Entry {
     /// Whether a SYN of the end `from` begins another connection on the same ports.
     const fn is_replaced_by(&self, tcp: &TcpHeader, from: usize) -> bool {
         let same = !self.is(Self::FIRST_SEQ[from]) || self.first_seq[from] == tcp.seq.0;
-        !same && (self.is(Self::CLOSED) || self.is(Self::ESTABLISHED))
+        !same && (self.is_closing() || self.is(Self::ESTABLISHED))
     }
 }
 
@@ -212,16 +234,19 @@ impl PacketRouter {
             Transport::Tcp(_) | Transport::Udp => {}
             Transport::Icmp | Transport::Fragment | Transport::Other => return None,
         }
-        let (key, upwards) = FlowKey::of(packet);
+        let (mut key, upwards) = FlowKey::of(packet);
         let hash = key.hash();
-        let flows = &self.flows;
-        let is_it = |at: &u32| flows.get(*at as usize).is_some_and(|flow| flow.key.is(&key));
-        let found = self.index.find(hash, is_it).copied();
         let from = usize::from(!upwards);
+        let mut found = self.find(&key, hash);
+        if let Some(tcp) = packet.tcp()
+            && (found.is_none() || self.may_be_split(found, packet, tcp, from))
+        {
+            (key.leg, found) = self.leg_of((&key, hash), found, packet, from, changes);
+        }
         if let Some(at) = found
             && let Some(flow) = self.flows.get_mut(at as usize)
         {
-            let over = packet.at_ns - flow.last_ns > self.options.idle_ns;
+            let over = packet.at_ns.saturating_sub(flow.last_ns) > self.options.idle_ns;
             let tcp = packet.tcp();
             let replaced = |tcp: &TcpHeader| {
                 tcp.flags.has(TcpFlags::SYN)
@@ -236,9 +261,16 @@ impl PacketRouter {
                 let sender = u8::from(flow.client() != from);
                 return Some(Route { lane: flow.lane, flow: at, sender });
             }
-            self.end_flow(at, "idle", changes);
+            self.end_flow(at, if over { "idle" } else { "replaced" }, changes);
         }
         self.begin(packet, key, hash, from, changes)
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: &FlowKey, hash: u64) -> Option<u32> {
+        let flows = &self.flows;
+        let is_it = |at: &u32| flows.get(*at as usize).is_some_and(|flow| flow.key.is(key));
+        self.index.find(hash, is_it).copied()
     }
 
     /// What is known of the capture so far, but for what shards count.
@@ -303,7 +335,7 @@ impl PacketRouter {
             };
             let closed = flow.is(Entry::CLOSED);
             let most = if closed { self.options.linger_ns } else { self.options.idle_ns };
-            if self.now_ns - flow.last_ns > most {
+            if self.now_ns.saturating_sub(flow.last_ns) > most {
                 self.end_flow(at as u32, "idle", changes);
             }
         }
@@ -397,6 +429,7 @@ impl PacketRouter {
         let Some(flow) = self.flows.get_mut(at as usize).filter(|f| f.is(Entry::LIVE)) else {
             return;
         };
+        let leg = flow.leg();
         flow.state = 0;
         let Entry { key, last_ns, user, lane, .. } = *flow;
         if let Ok(entry) = self.index.find_entry(key.hash(), |other| *other == at) {
@@ -407,6 +440,6 @@ impl PacketRouter {
             user.open_flows = user.open_flows.saturating_sub(1);
             user.last_ns = user.last_ns.max(last_ns);
         }
-        changes.push(Change { lane: Some(lane), what: What::FlowEnds { at, why } });
+        changes.push(Change { lane: Some(lane), what: What::FlowEnds { at, why, leg } });
     }
 }

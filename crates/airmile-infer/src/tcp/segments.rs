@@ -3,9 +3,9 @@
 use airmile_model::flow::{BandwidthSample, InflightSample, PacketRow, RttSample, TcpEvent};
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
-use super::bandwidth::{Bandwidth, Window};
+use super::bandwidth::{Acked, Bandwidth, Window};
 use super::cwnd::{OwnFlight, SentSegment};
-use super::episode::{DupAck, Episode, MIN_RTO_NS};
+use super::episode::{DupAck, Episode};
 use super::flow::{Closing, Flow};
 use super::options::StudyOptions;
 use super::route::Route;
@@ -69,7 +69,7 @@ impl PacketShard {
             self.counts.wild_sequences += u64::from(seen.kind == Kind::Wild);
             self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);
             if !rows.is_empty() {
-                self.take_rows(&mut rows);
+                self.take_rows(&mut rows, flow.is_aside());
             }
             self.scratch = rows;
         }
@@ -105,7 +105,7 @@ impl PacketShard {
             flow.handshake.from_idle = silent >= self.options.promotion_idle_ns;
         }
         let is_data = seen.new_bytes > 0;
-        if is_data && !up {
+        if is_data && !up && !flow.is_aside() {
             self.concurrency(flow, at, packet.at_ns);
         }
         if is_data && packet.payload_bytes > 0 && flow.app.looks() {
@@ -116,12 +116,14 @@ impl PacketShard {
             let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
             flow.bandwidth_rows(user.map(AsMut::as_mut), sender, false, &self.options, rows);
         }
-        let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
-        self.radio(flow, packet, up, closing);
+        if !flow.is_aside() {
+            let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
+            self.radio(flow, packet, up, closing);
+        }
     }
 
     /// Notes that a flow receives, and which others do in the same second.
-    fn concurrency(&mut self, flow: &mut Flow, at: u32, now: i64) {
+    pub(super) fn concurrency(&mut self, flow: &mut Flow, at: u32, now: i64) {
         let second = now.div_euclid(SECOND_NS);
         if flow.active_second == second {
             return;
@@ -306,7 +308,7 @@ impl Flow {
         }
         let over = end.episodes.data(now, i64::from(packet.payload_bytes));
         if let Some(over) = over {
-            self.episode_row(sender, &over, rows);
+            self.episode_row(sender, &over, options.min_rto_ns, rows);
         }
         self.check_window(now, sender, rows);
     }
@@ -345,7 +347,7 @@ impl Flow {
             end.episodes.came_twice(twice);
         }
         match kind {
-            AckKind::Advance { segments, rtt_ns, sent_ns, .. } => {
+            AckKind::Advance { segments, rtt_ns, sent_ns, first_ns, .. } => {
                 if let Some(rtt_ns) = rtt_ns
                     && options.tables.rtt_samples
                 {
@@ -368,7 +370,7 @@ impl Flow {
                 if end.episodes.is_open() {
                     end.episodes.repaired(
                         (now, end.stream.received_to()),
-                        sent_ns.map(|sent| now - sent),
+                        first_ns,
                         end.stream.rtt.least(),
                     );
                 }
@@ -378,10 +380,18 @@ impl Flow {
                     let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
                     let bar = options.send_rate_bar;
                     bandwidth.share(self.shared);
-                    bandwidth.push(now, value, end.stream.acked(), sent, segments, bar);
+                    let acked = Acked {
+                        at_ns: now,
+                        ticks: value,
+                        edge: end.stream.acked(),
+                        sent_ns: sent,
+                        segments,
+                        stopped: end.stream.flight() == 0 || end.stream.is_stopped_by_reader(),
+                    };
+                    bandwidth.push(&acked, bar);
                 }
             }
-            AckKind::Duplicate { sack_rtt_ns } => {
+            AckKind::Duplicate { rtt_ns } => {
                 if let Some(bandwidth) = &mut end.bandwidth {
                     bandwidth.disturb();
                 }
@@ -389,22 +399,23 @@ impl Flow {
                     at_ns: now,
                     offset: end.stream.acked(),
                     flight: end.stream.flight(),
-                    rtt_ns: sack_rtt_ns,
+                    rtt_ns,
                     rto: end.stream.rto,
                     beyond_ns: beyond,
                 };
                 let over = end.episodes.dup_ack(&dup, end.stream.rtt.last());
                 let offset = dup.offset;
-                if let (Some(rtt_ns), true) = (sack_rtt_ns, options.tables.rtt_samples) {
+                if let (Some(rtt_ns), true) = (rtt_ns, options.tables.rtt_samples) {
                     let flight_bytes = dup.flight.unsigned_abs();
-                    let (dir, by) = (direction(data), "sack");
+                    let by = if tcp.sack.is_empty() { "order" } else { "sack" };
+                    let dir = direction(data);
                     let sample =
                         RttSample { flow: number, time_ns: now, dir, rtt_ns, flight_bytes, by };
                     rows.push(PacketRow::Rtt(sample));
                 }
                 self.event(now, data, "dup_ack", offset, 0, rows);
                 if let Some(over) = over {
-                    self.episode_row(data, &over, rows);
+                    self.episode_row(data, &over, options.min_rto_ns, rows);
                 }
             }
             AckKind::WindowUpdate | AckKind::Same | AckKind::Old => {}
@@ -413,7 +424,13 @@ impl Flow {
     }
 
     /// The row of a burst of duplicate ACKs that is over.
-    pub(super) fn episode_row(&self, data: usize, over: &Episode, rows: &mut Vec<PacketRow>) {
+    pub(super) fn episode_row(
+        &self,
+        data: usize,
+        over: &Episode,
+        min_rto_ns: i64,
+        rows: &mut Vec<PacketRow>,
+    ) {
         rows.push(PacketRow::Tcp(Box::new(TcpEvent {
             flow: self.number,
             time_ns: over.last_dup_ns,
@@ -429,7 +446,7 @@ impl Flow {
             rtt_retx_ns: over.rtt_retx_ns,
             rto_ns: over.rto_ns(),
             rto_with_dup_acks_ns: over.rto_with_ns(),
-            avoided: over.avoided(MIN_RTO_NS),
+            avoided: over.avoided(min_rto_ns),
             timer_too_soon: Some(over.timer_too_soon()),
         })));
     }
@@ -444,6 +461,7 @@ impl Flow {
         rows: &mut Vec<PacketRow>,
     ) {
         let data = 1 - receiver;
+        let alone = receiver == 1 || self.is_aside();
         let waiting = |b: &&mut Box<Bandwidth>| at_end || b.has_waiting();
         let Some(bandwidth) = self.ends[data].bandwidth.as_mut().filter(waiting) else { return };
         let own = self.ends[receiver].clock.tick_ns();
@@ -453,8 +471,7 @@ impl Flow {
         for window in bandwidth.take(tick_ns, at_end) {
             let mut place = (0, 1);
             if let Some(user) = &mut user {
-                let flows =
-                    if receiver == 0 { user.together.flows_at(window.middle_ns()) } else { 1 };
+                let flows = if alone { 1 } else { user.together.flows_at(window.middle_ns()) };
                 place = (user.number, flows);
                 if flows > 1 {
                     let (numbers, bar) = ((user.number, self.number), options.send_rate_bar);

@@ -25,6 +25,8 @@ pub struct Finding(pub(super) Found);
 #[derive(Debug)]
 pub(super) enum Found {
     Row(PacketRow),
+    /// Of the second leg of a split connection: in tables, and in no sum.
+    Aside(PacketRow),
     Flow(Box<FlowRow>, Option<FlightCounts>),
     User(Box<UserRow>, Box<UserSums>),
 }
@@ -35,6 +37,7 @@ pub struct ShardCounts {
     pub(super) copies: u64,
     pub(super) super_segments: u64,
     pub(super) wild_sequences: u64,
+    pub(super) late_segments: u64,
 }
 
 impl ShardCounts {
@@ -43,6 +46,7 @@ impl ShardCounts {
         self.copies += other.copies;
         self.super_segments += other.super_segments;
         self.wild_sequences += other.wild_sequences;
+        self.late_segments += other.late_segments;
     }
 }
 
@@ -88,13 +92,13 @@ impl PacketShard {
                 let mut begun = Box::new(Flow::new(&flow));
                 begun.wants_events = self.options.tables.tcp_events;
                 begun.traced = self.options.traced.has(flow.number);
-                if let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut)
-                {
+                let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
+                if let Some(user) = user.filter(|_| !begun.is_aside()) {
                     user.flows += 1;
                 }
                 put(&mut self.flows, at, begun);
             }
-            What::FlowEnds { at, why } => self.end_flow(at, why),
+            What::FlowEnds { at, why, leg } => self.end_flow(at, why, leg),
             What::UserEnds { at } => self.end_user(at),
             What::Rest { now } => {
                 let flows = &mut self.flows;
@@ -119,6 +123,21 @@ impl PacketShard {
             Transport::Udp => self.udp(packet, route),
             Transport::Icmp | Transport::Fragment | Transport::Other => {}
         }
+    }
+
+    /// Loads what packets on these routes will need, so that waits for memory
+    /// overlap. Changes nothing.
+    pub fn load(&self, routes: impl Iterator<Item = Route> + Clone) {
+        let flow = |route: Route| self.flows.get(route.flow as usize)?.as_deref();
+        // First the flows, then what those point at.
+        let flows = routes.clone().filter_map(flow);
+        let first: i64 = flows.fold(0, |sum, flow| sum ^ flow.touch_lines());
+        let flows = routes.filter_map(|route| Some((flow(route)?, usize::from(route.sender & 1))));
+        let second = flows.fold(0, |sum, (flow, sender)| {
+            let user = self.users.get(flow.user as usize).and_then(Option::as_deref);
+            sum ^ flow.touch_beyond(sender) ^ user.map_or(0, |user| user.last_ns)
+        });
+        std::hint::black_box((first, second));
     }
 
     /// What was found since the last call, in order.
@@ -148,22 +167,25 @@ impl PacketShard {
         let mut rows = std::mem::take(&mut self.scratch);
         let number = user.number;
         user.together.finish(number, self.options.send_rate_bar, &mut rows);
-        self.take_rows(&mut rows);
+        self.take_rows(&mut rows, false);
         self.scratch = rows;
         let row = user.row(&self.options.radio);
         let sums = Box::new(UserSums::of(&row, &user));
         self.found.push(Finding(Found::User(Box::new(row), sums)));
     }
 
-    fn end_flow(&mut self, at: u32, why: &'static str) {
+    fn end_flow(&mut self, at: u32, why: &'static str, leg: Option<&'static str>) {
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
+        flow.leg = leg;
+        self.counts.late_segments +=
+            flow.ends.iter().map(|end| end.stream.trouble().late).sum::<u64>();
         let mut rows = std::mem::take(&mut self.scratch);
         let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
         let number = user.as_ref().map_or(0, |user| user.number);
         let place = flow.place(number, false);
         flow.app.finish(place, &mut rows);
         let row = flow.end(why, user.map(AsMut::as_mut), &self.options, &mut rows);
-        self.take_rows(&mut rows);
+        self.take_rows(&mut rows, flow.is_aside());
         self.scratch = rows;
         let [_, server] = &mut flow.ends;
         let flights = std::mem::take(&mut server.flight_counts);
@@ -171,8 +193,9 @@ impl PacketShard {
         self.found.push(Finding(Found::Flow(Box::new(row), counted)));
     }
 
-    pub(super) fn take_rows(&mut self, rows: &mut Vec<PacketRow>) {
-        self.found.extend(rows.drain(..).map(|row| Finding(Found::Row(row))));
+    pub(super) fn take_rows(&mut self, rows: &mut Vec<PacketRow>, aside: bool) {
+        let found = if aside { Found::Aside } else { Found::Row };
+        self.found.extend(rows.drain(..).map(|row| Finding(found(row))));
     }
 
     fn udp(&mut self, packet: &Packet<'_>, route: Route) {
@@ -180,6 +203,15 @@ impl PacketShard {
             return;
         };
         let up = route.sender == 0;
+        let stream = flow.number << 1 | u64::from(route.sender);
+        let lane = self.recent.get_mut(usize::from(route.lane));
+        if lane.is_some_and(|recent| recent.is_datagram_copy(stream, packet)) {
+            self.counts.copies += 1;
+            if let Some(slot) = self.flows.get_mut(route.flow as usize) {
+                *slot = Some(flow);
+            }
+            return;
+        }
         let totals = &mut flow.udp.get_or_insert_default()[usize::from(!up)];
         totals.packets += 1;
         totals.bytes += u64::from(packet.payload_bytes);
@@ -192,8 +224,11 @@ impl PacketShard {
         if let Some(rtt_ns) = spin {
             flow.spin_rtt(packet.at_ns, rtt_ns, &mut rows);
         }
-        self.take_rows(&mut rows);
+        self.take_rows(&mut rows, false);
         self.scratch = rows;
+        if !up && flow.app.is_quic() {
+            self.concurrency(&mut flow, route.flow, packet.at_ns);
+        }
         self.radio(&flow, packet, up, false);
         if let Some(slot) = self.flows.get_mut(route.flow as usize) {
             *slot = Some(flow);
@@ -233,6 +268,29 @@ fn put<T>(slots: &mut Vec<Option<T>>, at: u32, value: T) {
 }
 
 impl Flow {
+    /// Reads a word of each line of memory that a packet touches.
+    #[inline]
+    fn touch_lines(&self) -> i64 {
+        let ends = self.ends.iter().fold(0, |sum, end| {
+            let lines = [
+                i64::from(end.clock.is_seen()),
+                i64::from(end.zero_windows),
+                end.full.total_ns,
+                i64::from(end.episodes.slow_starts),
+            ];
+            lines.iter().fold(sum ^ end.stream.touch_lines(), |sum, line| sum ^ line)
+        });
+        ends ^ self.last_ns ^ i64::from(self.handshake.ack_ns.is_some()) ^ self.beyond_ns[0]
+    }
+
+    /// The same of what lies elsewhere.
+    #[inline]
+    fn touch_beyond(&self, sender: usize) -> i64 {
+        let [own, other] = [&self.ends[sender], &self.ends[1 - sender]];
+        let waiting = other.bandwidth.as_ref().map_or(0, |b| i64::from(b.has_waiting()));
+        own.stream.touch_segments() ^ other.stream.touch_segments() ^ waiting
+    }
+
     /// Gives back memory that only a flow with traffic needs.
     fn rest(&mut self) {
         for end in &mut self.ends {

@@ -22,6 +22,13 @@ const MAX_SEGMENTS: usize = 16_384;
 const MAX_SEGMENTS_UNHEARD: usize = 64;
 /// Holes remembered (chosen here).
 const MAX_HOLES: usize = 64;
+/// An ACK may be captured this long ahead of its data (chosen here: more than
+/// queues of a network card and clocks of two taps are apart, less than any RTT
+/// after which the same is sent again).
+const ACK_AHEAD_NS: i64 = 10_000_000;
+/// A window this part below the largest holds unread data: more than what the
+/// ACKs on their way can be behind (chosen here).
+const UNREAD_PART: i64 = 4;
 /// A sequence number may be this far beyond the largest window (chosen here).
 const JUMP_BYTES: i64 = 1 << 20;
 /// Without IP identification and time stamps: what fills a hole sooner than
@@ -71,10 +78,11 @@ pub(super) enum Why {
 /// What an acknowledgement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AckKind {
-    /// New bytes acknowledged; `sent_ns` of the last segment of them.
-    Advance { bytes: i64, segments: u32, rtt_ns: Option<i64>, sent_ns: Option<i64> },
-    /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK.
-    Duplicate { sack_rtt_ns: Option<i64> },
+    /// New bytes acknowledged; when the last segment of them was sent, and the first.
+    Advance { segments: u32, rtt_ns: Option<i64>, sent_ns: Option<i64>, first_ns: Option<i64> },
+    /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK or
+    /// by the order of segments.
+    Duplicate { rtt_ns: Option<i64> },
     /// The same number, another window.
     WindowUpdate,
     /// Nothing new.
@@ -106,6 +114,14 @@ impl Segment {
 /// Segments that a stream has room for at first: what one that asks for something
 /// sends (chosen here).
 const FIRST_ROOM: usize = 4;
+
+/// Makes room in a full queue: four times as much, since flows grow fast once they do.
+pub(super) fn make_room<T>(queue: &mut VecDeque<T>) {
+    let n = queue.len();
+    if n == queue.capacity() {
+        queue.reserve_exact(if n == 0 { FIRST_ROOM } else { 3 * n });
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Hole {
@@ -141,6 +157,8 @@ pub(super) struct Trouble {
     pub(super) dup_acks: u64,
     pub(super) d_sacks: u64,
     pub(super) wild: u64,
+    /// Segments that passed behind their own ACK.
+    pub(super) late: u64,
 }
 
 /// What a direction without loss has none of.
@@ -150,6 +168,17 @@ struct Lost {
     holes: Vec<Hole>,
     sacked: Ranges,
     d_sack: Option<(i64, i64)>,
+    early: Option<Early>,
+    last_dup_ns: i64,
+}
+
+/// Bytes that were acknowledged before they passed: where taps or queues of a
+/// network card have clocks of their own.
+#[derive(Debug, Clone, Copy)]
+struct Early {
+    start: i64,
+    end: i64,
+    acked_ns: i64,
 }
 
 /// The data of one sender.
@@ -223,6 +252,15 @@ impl Stream {
 
     pub(super) const fn acked(&self) -> i64 {
         self.acked
+    }
+
+    /// Whether no segment has room in a window that has been larger: the
+    /// application has not read what is there. (A window that is full at its
+    /// largest may still keep a queue in the network.)
+    pub(super) fn is_stopped_by_reader(&self) -> bool {
+        let Some(rwnd) = self.rwnd.map(u64::cast_signed) else { return false };
+        let no_room = rwnd - self.flight() < i64::from(self.largest_segment.max(1));
+        no_room && rwnd < self.largest_rwnd - self.largest_rwnd / UNREAD_PART
     }
 
     /// Behind the last byte that the receiver is known to have.
@@ -312,6 +350,7 @@ impl Stream {
         self.note_id(packet, start);
         let close = fin && self.close(end);
         if length == 0 {
+            self.come_late(packet.at_ns, start, end + 1);
             let kind =
                 if close { Kind::New { ahead: start > seen_from } } else { Kind::CloseAgain };
             return seen(kind, 0);
@@ -320,6 +359,12 @@ impl Stream {
         self.last_data_ns = Opt64::some(packet.at_ns);
         let seen = if start >= seen_from {
             self.advance(packet, tcp, start, end)
+        } else if self.come_late(packet.at_ns, start, end) {
+            if end > self.max {
+                self.remember(Segment::new(self.max, end, packet.at_ns));
+                self.max = end;
+            }
+            Seen { kind: Kind::New { ahead: false }, start, new_bytes: packet.payload_bytes.into() }
         } else {
             self.below(packet, tcp, start, end, beyond_ns)
         };
@@ -425,15 +470,26 @@ impl Stream {
         self.ids_in_order >= 4 && self.ids_out_of_order <= self.ids_in_order / 8
     }
 
+    /// Remembers the next segment. Built where it stays: copied as a whole, it would
+    /// wait for the stores of its parts.
     #[inline]
-    fn remember(&mut self, segment: Segment) {
-        if self.segments.capacity() == 0 {
-            self.segments.reserve_exact(FIRST_ROOM);
+    fn append(&mut self, start: i64, end: i64, sent_ns: i64) {
+        let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
+        let room = self.segments.len() < self.segments.capacity().min(most);
+        if room && self.segments.back().is_none_or(|last| last.start <= start) {
+            self.segments.push_back(Segment::new(start, end, sent_ns));
+        } else {
+            self.remember(Segment::new(start, end, sent_ns));
         }
+    }
+
+    #[inline(never)]
+    fn remember(&mut self, segment: Segment) {
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
         if self.segments.len() >= most {
             self.segments.pop_front();
         }
+        make_room(&mut self.segments);
         match self.segments.back() {
             Some(last) if last.start > segment.start => {
                 let at = self.segments.partition_point(|s| s.start < segment.start);
@@ -453,9 +509,24 @@ impl Stream {
             self.open_hole(packet, tcp, start);
         }
         self.max = end;
-        self.remember(Segment::new(start, end, packet.at_ns));
+        self.append(start, end, packet.at_ns);
         let new_bytes = u64::try_from(end - start).unwrap_or(0);
         Seen { kind: Kind::New { ahead }, start, new_bytes }
+    }
+
+    /// Whether what passes was acknowledged a moment ago; then it is not unseen.
+    fn come_late(&mut self, now: i64, start: i64, end: i64) -> bool {
+        let Some(lost) = &mut self.lost else { return false };
+        let fits = |early: &Early| {
+            (early.start..early.end).contains(&start) && now - early.acked_ns <= ACK_AHEAD_NS
+        };
+        let Some(early) = lost.early.as_mut().filter(|early| fits(early)) else { return false };
+        let to = end.min(early.end);
+        self.totals.unseen_bytes =
+            self.totals.unseen_bytes.saturating_sub((to - start).unsigned_abs());
+        early.start = to;
+        lost.trouble.late += 1;
+        true
     }
 
     fn open_hole(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64) {
@@ -487,6 +558,20 @@ impl Stream {
         for until in [&mut self.recovery_until, &mut self.timeout_until] {
             *until = until.get().filter(|until| edge < *until).into();
         }
+    }
+
+    /// Reads a word of each line of memory that a packet touches.
+    #[inline]
+    pub(super) fn touch_lines(&self) -> i64 {
+        let totals = self.totals.bytes.cast_signed() ^ i64::from(self.largest_segment);
+        totals ^ self.max ^ self.last_advance_ns ^ self.rtt.sum ^ self.last_sent_ns
+    }
+
+    /// The same of the segments on their way.
+    #[inline]
+    pub(super) fn touch_segments(&self) -> i64 {
+        let at = |segment: Option<&Segment>| segment.map_or(0, |segment| segment.start);
+        at(self.segments.front()) ^ at(self.segments.back())
     }
 
     /// Gives back the room of segments that were acknowledged.
@@ -522,13 +607,18 @@ impl Stream {
             return AckKind::Same;
         }
         let fin = i64::from(self.fin_at == Opt64::some(self.max));
-        if edge > self.max + fin {
-            // Acknowledged, but it never passed: the capture missed it.
-            self.totals.unseen_bytes += (edge - self.max - fin).unsigned_abs();
+        let unseen = edge - self.max - fin;
+        if unseen > 0 {
+            // Acknowledged, but it did not pass: the capture missed it, or has it late.
+            self.totals.unseen_bytes += unseen.unsigned_abs();
+            let early = &mut self.lost.get_or_insert_default().early;
+            let before = early.filter(|early| early.end == self.max);
+            let start = before.map_or(self.max + fin, |early| early.start);
+            *early = Some(Early { start, end: edge, acked_ns: now });
             self.max = edge;
         }
         if edge > self.acked {
-            return self.advance_to(now, edge);
+            return self.advance_to(now, edge, unseen > 0);
         }
         if edge < self.acked {
             return AckKind::Old;
@@ -538,15 +628,17 @@ impl Stream {
         if bare && outstanding && (window_same || sack.is_new) {
             self.dup_acks += 1;
             self.troubled().dup_acks += 1;
-            return AckKind::Duplicate { sack_rtt_ns: sack.rtt_ns };
+            self.lost.get_or_insert_default().last_dup_ns = now;
+            let rtt_ns = sack.rtt_ns.or_else(|| self.rtt_by_order(now, tcp));
+            return AckKind::Duplicate { rtt_ns };
         }
         if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
     }
 
     #[inline]
-    fn advance_to(&mut self, now: i64, edge: i64) -> AckKind {
-        let bytes = edge - self.acked;
-        let (mut segments, mut again, mut last) = (0, false, None);
+    fn advance_to(&mut self, now: i64, edge: i64, unseen: bool) -> AckKind {
+        let (mut segments, mut again, mut last) = (0, unseen, None);
+        let first_ns = self.segments.front().map(|first| first.sent_ns);
         while let Some(segment) = self.segments.front().copied() {
             if segment.start >= edge {
                 break;
@@ -581,6 +673,6 @@ impl Stream {
             self.rtt.push(rtt);
             self.rto.push(rtt);
         }
-        AckKind::Advance { bytes, segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns) }
+        AckKind::Advance { segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns), first_ns }
     }
 }

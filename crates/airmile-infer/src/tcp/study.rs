@@ -140,20 +140,26 @@ impl Collector {
             }
             Found::Row(row) => {
                 self.gathered.row(&row);
-                let wanted = match row {
-                    PacketRow::Flow(_) => tables.flows,
-                    PacketRow::Tcp(_) => tables.tcp_events,
-                    PacketRow::Rtt(_) => tables.rtt_samples,
-                    PacketRow::Inflight(_) => tables.inflight_samples,
-                    PacketRow::Bandwidth(_) => tables.bandwidth_samples,
-                    PacketRow::Http(_) => tables.http,
-                    PacketRow::Dns(_) => tables.dns,
-                    PacketRow::User(_) => tables.users,
-                };
-                if wanted {
-                    sink(row);
-                }
+                self.give(row, sink);
             }
+            Found::Aside(row) => self.give(row, sink),
+        }
+    }
+
+    fn give(&self, row: PacketRow, sink: &mut dyn FnMut(PacketRow)) {
+        let tables = self.tables;
+        let wanted = match row {
+            PacketRow::Flow(_) => tables.flows,
+            PacketRow::Tcp(_) => tables.tcp_events,
+            PacketRow::Rtt(_) => tables.rtt_samples,
+            PacketRow::Inflight(_) => tables.inflight_samples,
+            PacketRow::Bandwidth(_) => tables.bandwidth_samples,
+            PacketRow::Http(_) => tables.http,
+            PacketRow::Dns(_) => tables.dns,
+            PacketRow::User(_) => tables.users,
+        };
+        if wanted {
+            sink(row);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::flow::{FlowRow, PacketRow, UserRow};
+use airmile_model::flow::{FlowRow, HttpRow, PacketRow, UserRow};
 use airmile_model::packet::Packet;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +20,10 @@ const MAX_PERIODIC: usize = 100;
 pub const RATE_SIZES_BYTES: [u64; 3] = [10_000, 100_000, 1_000_000];
 /// Bytes in flight are told of flows with more than this towards the client (4.3).
 pub(super) const COUNTED_BYTES: u64 = 1_000_000;
+
+/// Content type of `application/octet-stream` in answers to byte-range requests,
+/// which are mostly of video players (paper 7.1).
+pub const RANGES: &str = "application/octet-stream; by range";
 
 /// What has to be known of a capture to trust the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -43,6 +47,9 @@ pub struct Quality {
     /// Connections that begin in an earlier capture, too, where several were given.
     /// Where most do, they are views of the same traffic, and not studied as one.
     pub repeated_connections: u64,
+    /// Connections of which the capture holds both legs, as at a proxy that splits
+    /// them: the leg towards the server is in the tables, and in no sum.
+    pub split_connections: u64,
     /// Packets with a time before that of the packet before.
     pub steps_back: u64,
     /// The largest such step in nanoseconds.
@@ -53,6 +60,9 @@ pub struct Quality {
     pub super_segments: u64,
     /// Sequence or acknowledgement numbers far from all that may be sent.
     pub wild_sequences: u64,
+    /// Segments that were captured a moment behind their own ACK: the capture is out
+    /// of order (two taps, several queues).
+    pub late_segments: u64,
     /// First fragments of IP packets.
     pub first_fragments: u64,
     /// Other fragments, whose bytes belong to no flow here.
@@ -75,8 +85,8 @@ pub struct Quality {
 impl Quality {
     /// With what shards counted.
     pub(super) fn with(self, counts: ShardCounts) -> Self {
-        let ShardCounts { copies, super_segments, wild_sequences } = counts;
-        Self { copies, super_segments, wild_sequences, ..self }
+        let ShardCounts { copies, super_segments, wild_sequences, late_segments } = counts;
+        Self { copies, super_segments, wild_sequences, late_segments, ..self }
     }
 
     #[inline]
@@ -283,10 +293,15 @@ const S: f64 = 1e9;
 impl Gathered {
     pub(super) fn summary(self, quality: Quality) -> StudySummary {
         let mut sums = self.sums;
-        let Quality { unseen_bytes, mid_flow, client_guessed, use_above_available, .. } =
-            sums.quality;
-        sums.quality =
-            Quality { unseen_bytes, mid_flow, client_guessed, use_above_available, ..quality };
+        let own = sums.quality;
+        sums.quality = Quality {
+            unseen_bytes: own.unseen_bytes,
+            mid_flow: own.mid_flow,
+            client_guessed: own.client_guessed,
+            use_above_available: own.use_above_available,
+            split_connections: own.split_connections,
+            ..quality
+        };
         sums
     }
 
@@ -318,7 +333,7 @@ impl Gathered {
                 None => sums.dns_unanswered += 1,
             },
             PacketRow::Http(row) if row.status.is_some() => {
-                let kind = row.content_type.clone().unwrap_or_else(|| "unknown".to_owned());
+                let kind = content_type(row);
                 *sums.content_types.entry(kind).or_default() += row.response_bytes;
             }
             PacketRow::Bandwidth(row)
@@ -340,6 +355,10 @@ impl Gathered {
 
     pub(super) fn flow(&mut self, row: &FlowRow, flights: Option<&FlightCounts>) {
         let sums = &mut self.sums;
+        if row.leg == Some("server") {
+            sums.quality.split_connections += 1;
+            return;
+        }
         let end_ns = row.start_ns + row.duration_ns;
         sums.start_ns = Some(sums.start_ns.map_or(row.start_ns, |at| at.min(row.start_ns)));
         sums.end_ns = Some(sums.end_ns.map_or(end_ns, |at| at.max(end_ns)));
@@ -362,6 +381,16 @@ impl Gathered {
         sums.latency(row);
         sums.trouble(row, flights);
         sums.application(row);
+    }
+}
+
+/// A response's content type; of bytes without a type, parts that were asked for
+/// by their range ([`RANGES`]) apart.
+fn content_type(row: &HttpRow) -> String {
+    match row.content_type.as_deref() {
+        Some("application/octet-stream") if row.range => RANGES.to_owned(),
+        Some(kind) => kind.to_owned(),
+        None => "unknown".to_owned(),
     }
 }
 

@@ -175,6 +175,10 @@ fn three_duplicate_acks_make_it_fast() {
     let dup = ("dup_ack", 1001);
     let flow = check(&packets, &[dup, dup, dup, ("retx_fast", 1001), ("recovered", 1001)]);
     assert_eq!((flow.dl_retx, flow.dl_retx_fast, flow.dl_bytes), (1, 1, 5000));
+    let (_, events) = run(&[opening(), packets].concat());
+    // Sent again at 150 ms, acknowledged at 190; the newest data took 43 of its 100.
+    let last = events.last().unwrap();
+    assert_eq!((last.rtt_retx_ns, last.rtt_during_ns), (Some(40 * MS), Some(43 * MS)));
     assert_eq!((flow.dl_dup_acks, flow.dl_retx_bytes, flow.dl_reordered), (3, 1000, 0));
 }
 
@@ -344,7 +348,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(packets in prop::collection::vec((0_i64..9000, any::<bool>(), any::<u8>(), any::<u32>(), any::<u32>(), 0_u32..70_000, any::<u16>()), 0..60)) {
+    fn nothing_panics(packets in prop::collection::vec((prop_oneof![0_i64..9000, 0_i64..4_000_000_000_000], any::<bool>(), any::<u8>(), any::<u32>(), any::<u32>(), 0_u32..70_000, any::<u16>()), 0..60)) {
         let packets: Vec<P> = packets
             .into_iter()
             .map(|(ms, up, flags, seq, ack, len, window)| p(ms, up, flags, seq, ack, len).window(window))
@@ -396,4 +400,136 @@ fn a_trace_is_what_passed() {
         (3001, false, (0, 0), 0, Some(0)),
     ];
     assert_eq!(acks, expected);
+}
+
+/// Both legs of a connection at a proxy: the phone's, and the proxy's own.
+fn split_legs() -> Vec<P> {
+    let mut packets = opening();
+    // Connects when it has the request.
+    packets.extend([
+        p(70, true, SYN, 7_000_099, 0, 0),
+        p(90, false, SYN | ACK, 5_000_999, 7_000_100, 0),
+        p(91, true, ACK, 7_000_100, 5_001_000, 100),
+        p(111, false, ACK, 5_001_000, 7_000_200, 1000),
+        p(112, true, ACK, 7_000_200, 5_002_000, 0),
+        p(113, false, ACK, 1000, 200, 1000),
+        p(150, true, ACK, 200, 2000, 0),
+        p(151, false, FIN | ACK, 2000, 200, 0),
+        p(152, false, FIN | ACK, 5_002_000, 7_000_200, 0),
+    ]);
+    packets
+}
+
+#[test]
+fn legs_of_a_split_connection_are_told_apart() {
+    let (flows, events) = run(&split_legs());
+    assert!(events.is_empty(), "{events:?}");
+    let of = |f: &FlowRow| (f.leg, f.ul_bytes, f.dl_bytes, f.upstream_rtt_ns, f.termination);
+    let got: Vec<_> = flows.iter().map(of).collect();
+    let expected = [
+        (Some("client"), 100, 1000, Some(20 * MS), "fin"),
+        (Some("server"), 100, 1000, Some(20 * MS), "fin"),
+    ];
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn a_transfer_through_a_proxy_is_summed_once() {
+    let mut study = PacketStudy::new(StudyOptions::default());
+    split_legs().iter().for_each(|p| study.push(&p.packet()));
+    let summary = study.finish();
+    assert_eq!((summary.tcp.flows, summary.tcp.bytes, summary.users), (1, 1100, 1));
+    assert_eq!((summary.quality.split_connections, summary.quality.wild_sequences), (1, 0));
+}
+
+#[test]
+fn a_port_used_again_is_no_leg() {
+    let again: Vec<P> = opening()
+        .iter()
+        .map(|p| P { ms: p.ms + 5000, seq: p.seq + 9_000_000, ack: p.ack + 9_000_000, ..*p })
+        .collect();
+    let (flows, _) = run(&[opening(), again].concat());
+    assert_eq!(flows.iter().map(|f| (f.leg, f.ul_bytes)).collect::<Vec<_>>(), [(None, 100); 2]);
+}
+
+#[test]
+fn without_sack_duplicate_acks_are_of_segments_in_order() {
+    let mut packets = vec![p(100, false, ACK, 1000, 200, 1000).id(1)];
+    packets.extend(
+        (1..5).map(|n| p(100 + n, false, ACK, 1000 + n as u32 * 1000, 200, 1000).id(1 + n as u16)),
+    );
+    // The first is missing; the others are told of at 141, 145, 149 and 153 ms.
+    packets.extend((0..4).map(|n| p(141 + 4 * n, true, ACK, 200, 1000, 0).id(n as u16)));
+    packets.push(p(160, false, ACK, 1000, 200, 1000).id(6));
+    packets.push(p(220, true, ACK, 200, 6000, 0).id(9));
+    let (_, events) = run(&[opening(), packets].concat());
+    let last = events.last().unwrap();
+    // The fifth passed at 104 ms.
+    assert_eq!((last.rtt_during_ns, last.rtt_retx_ns), (Some(49 * MS), Some(60 * MS)));
+}
+
+#[test]
+fn what_is_sent_again_long_behind_the_duplicate_acks_is_a_timeout() {
+    let mut packets = burst(1);
+    for n in 0..4 {
+        packets.push(
+            p(141 + n, true, ACK, 200, 1000, 0).id(n as u16).sack(2000, 3000 + n as u32 * 1000),
+        );
+    }
+    packets.push(p(600, false, ACK, 1000, 200, 1000).id(6));
+    packets.push(p(660, true, ACK, 200, 6000, 0).id(9));
+    let (flows, _) = run(&[opening(), packets].concat());
+    assert_eq!((flows[0].dl_retx_timeout, flows[0].dl_retx_fast), (1, 0));
+}
+
+/// A capture with a tap a direction: ACKs are 1 ms early.
+#[test]
+fn an_ack_ahead_of_its_data_loses_nothing() {
+    let mut packets = Vec::new();
+    for n in 0..20 {
+        let (at, seq) = (100 + 5 * i64::from(n), 1000 + n * 2000);
+        packets.push(p(at, true, ACK, 200, seq + 2000, 0).id(n as u16));
+        packets.push(p(at + 1, false, ACK, seq, 200, 1000).id(2 * n as u16));
+        packets.push(p(at + 1, false, ACK, seq + 1000, 200, 1000).id(2 * n as u16 + 1));
+    }
+    let flow = check(&packets, &[]);
+    assert_eq!((flow.dl_bytes, flow.dl_retx, flow.dl_unseen_bytes), (40_000, 0, 0));
+    let mut study = PacketStudy::new(StudyOptions::default());
+    [opening(), packets].concat().iter().for_each(|p| study.push(&p.packet()));
+    assert_eq!(study.finish().quality.late_segments, 40);
+}
+
+#[test]
+fn the_other_fin_may_come_minutes_later() {
+    let closing = [
+        p(100, false, FIN | ACK, 1000, 200, 0),
+        p(140, true, ACK, 200, 1001, 0),
+        p(100_000, true, FIN | ACK, 200, 1001, 0),
+        p(100_020, false, ACK, 1001, 201, 0),
+    ];
+    let flow = check(&closing, &[]);
+    assert_eq!((flow.termination, flow.payload_to_end_ns), ("fin", Some(99_959 * MS)));
+}
+
+#[test]
+fn a_server_with_a_private_address_is_the_server() {
+    let mut packet = p(0, false, ACK, 5000, 900, 1000).packet();
+    let check = |packet: &Packet<'_>, expected: (&str, &str)| {
+        let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
+        let mut study = PacketStudy::new(options);
+        study.push(packet);
+        let mut rows = Vec::new();
+        let _ = study.finish_with(&mut |row| rows.push(row));
+        let flows = rows.iter().find_map(|row| match row {
+            PacketRow::Flow(row) => Some((row.client.clone(), row.client_by)),
+            _ => None,
+        });
+        assert_eq!(flows, Some((expected.0.to_owned(), expected.1)));
+    };
+    check(&packet, ("10.0.0.1", "private"));
+    packet.src = Address::v4([172, 31, 0, 10]);
+    packet.dst = Address::v4([203, 0, 113, 77]);
+    check(&packet, ("203.0.113.77", "port"));
+    packet.src_port = 50_001;
+    check(&packet, ("172.31.0.10", "private"));
 }

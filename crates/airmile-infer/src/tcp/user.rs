@@ -19,7 +19,6 @@ pub(super) struct User {
     start_ns: i64,
     pub(super) last_ns: i64,
     pub(super) flows: u64,
-    pub(super) open_flows: u32,
     bytes: [u64; 2],
     /// G of the flow that was watched for longest.
     tick_ns: Option<f64>,
@@ -58,7 +57,6 @@ impl User {
             start_ns: now,
             last_ns: now,
             flows: 0,
-            open_flows: 0,
             bytes: [0; 2],
             tick_ns: None,
             tick_span_ns: 0,

@@ -1,7 +1,7 @@
 //! Our figures beside the paper's.
 
 use airmile_infer::distribution::Distribution;
-use airmile_infer::tcp::StudySummary;
+use airmile_infer::tcp::{RANGES, StudySummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -276,15 +276,34 @@ fn applications(s: &StudySummary, to: &mut Section<'_>) {
 pub(super) fn class(content_type: &str) -> &'static str {
     let (kind, subtype) = content_type.split_once('/').unwrap_or((content_type, ""));
     match (kind, subtype) {
-        // What players fetch by ranges (7.1 counts octet-stream with video).
-        ("video", _) | ("application", "octet-stream" | "x-mpegurl" | "vnd.apple.mpegurl") => {
-            "video"
-        }
+        // 7.1 counts with video what players fetch as octet-stream by ranges; fetched
+        // whole it may be anything.
+        _ if content_type == RANGES => "video",
+        ("video", _) | ("application", "x-mpegurl" | "vnd.apple.mpegurl") => "video",
+        ("application", "octet-stream") => "octet_stream",
         ("image", _) => "image",
         ("audio", _) => "audio",
         ("application", "zip" | "x-zip-compressed" | "gzip" | "x-gzip") => "zip",
         ("text", _) | ("application", "json" | "javascript" | "xml" | "x-javascript") => "text",
         ("unknown", _) => "unknown",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_in_the_papers_classes() {
+        let check = |content_type, expected| assert_eq!(class(content_type), expected);
+        check("video/mp4", "video");
+        check(RANGES, "video");
+        check("application/octet-stream", "octet_stream");
+        check("application/zip", "zip");
+        check("text/html", "text");
+        check("application/json", "text");
+        check("application/pdf", "other");
+        check("unknown", "unknown");
     }
 }

@@ -15,6 +15,14 @@ const MOST_FLOWS: usize = 100;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowEntry(FlowRow);
 
+impl FlowEntry {
+    /// The row.
+    #[must_use]
+    pub const fn row(&self) -> &FlowRow {
+        &self.0
+    }
+}
+
 impl Serialize for FlowEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut values = Vec::new();

@@ -4,6 +4,7 @@ mod compare;
 mod given;
 mod largest;
 mod report;
+mod rounds;
 mod study;
 mod tables;
 mod threads;
@@ -14,7 +15,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
-use airmile_infer::tcp::{PacketStudy, Quality, StudyOptions, StudySummary, Tables, Traced};
+use airmile_infer::tcp::{Quality, StudyOptions, StudySummary, Tables, Traced};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
@@ -39,6 +40,7 @@ pub use tables::TableFormat;
 
 use given::Reading;
 use largest::Largest;
+use study::{Overview, headline};
 use tables::{MemoryTables, TableSink};
 use views::Views;
 
@@ -160,16 +162,18 @@ fn study_captures(
     let tables = Tables { flows: true, ..options.tables };
     let options = StudyOptions { traced: Traced::default(), tables, ..options };
     let mut largest = Largest::default();
+    let mut overview = Overview::default();
     let mut each = |row| {
         if let PacketRow::Flow(flow) = &row {
             largest.push(flow);
+            overview.flow(flow);
         }
         sink(row);
     };
     let names = reading.captures.names();
     let threads = threads::count(threads);
     let (reports, summary) = if threads == 1 {
-        run_alone(reading, &options, progress, &mut each)?
+        rounds::run_alone(reading, &options, progress, &mut each)?
     } else {
         threads::run(reading, &options, threads, progress, &mut each)?
     };
@@ -177,26 +181,9 @@ fn study_captures(
         let why = unread(&reports);
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{why}")));
     }
-    Ok((PacketReport::new(reports, &summary, &options, largest.finish()), summary))
-}
-
-/// All in one thread.
-fn run_alone(
-    reading: Reading<'_>,
-    options: &StudyOptions,
-    progress: &Progress,
-    sink: &mut dyn FnMut(PacketRow),
-) -> Result<(Vec<FileReport>, StudySummary)> {
-    let mut study = PacketStudy::new(options.clone());
-    let (reports, counts) = read_captures(reading, progress, &mut |packet| {
-        study.push(packet);
-        while let Some(row) = study.poll() {
-            sink(row);
-        }
-    })?;
-    let mut summary = study.finish_with(sink);
-    count_read(&mut summary.quality, &counts);
-    Ok((reports, summary))
+    let mut report = PacketReport::new(reports, &summary, &options, largest.finish());
+    report.headline = Some(headline(&summary, &overview, &report));
+    Ok((report, summary))
 }
 
 /// What reading tells of a capture's quality.

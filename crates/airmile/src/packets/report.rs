@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::compare::{Compared, Table1Row, class, compare, table1};
 use super::largest::FlowEntry;
-use super::study::more_curves;
+use super::study::{Headline, more_curves};
 use crate::session::FileReport;
 
 /// A study of packet captures, each figure beside the paper's.
@@ -18,6 +18,8 @@ pub struct PacketReport {
     pub files: Vec<FileReport>,
     /// In words, what the capture is.
     pub says: String,
+    /// What is notable, and what to do. Null in a page, which has it by itself.
+    pub headline: Option<Headline>,
     /// What has to be known of the capture to trust the rest.
     pub quality: Quality,
     /// First packet of a flow, in microseconds since the Unix epoch.
@@ -77,6 +79,7 @@ impl PacketReport {
         Self {
             files,
             says: says(s),
+            headline: None,
             quality: s.quality,
             start_us: s.start_ns.map(|ns| ns.div_euclid(1_000)),
             end_us: s.end_ns.map(|ns| ns.div_euclid(1_000)),

@@ -46,15 +46,20 @@ impl TableSink {
         }
     }
 
+    /// Each table has its file in the end, be it empty: an earlier run's is not left
+    /// beside the others.
     pub(super) fn finish(self) -> Result<Vec<(PathBuf, u64)>> {
         match self {
-            Self::Parquet(dir) => dir.finish(),
+            Self::Parquet(mut dir) => {
+                dir.open_rest()?;
+                dir.finish()
+            }
             Self::Csv(dir) => dir.finish(),
         }
     }
 }
 
-/// A directory that gets a `<table>.csv` for each table that has rows.
+/// A directory that gets a `<table>.csv` for each table.
 pub(super) struct CsvDir {
     dir: PathBuf,
     files: BTreeMap<&'static str, (PathBuf, BufWriter<File>, u64)>,
@@ -71,10 +76,7 @@ impl CsvDir {
         let (path, file, rows) = match self.files.entry(name) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                let path = self.dir.join(format!("{name}.csv"));
-                let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
-                let mut file = BufWriter::new(file);
-                writeln!(file, "{}", header(name)).map_err(|e| Error::write(&path, e))?;
+                let (path, file) = begin(&self.dir, name)?;
                 entry.insert((path, file, 0))
             }
         };
@@ -83,13 +85,28 @@ impl CsvDir {
         writeln!(file, "{text}").map_err(|e| Error::write(&*path, e))
     }
 
-    fn finish(self) -> Result<Vec<(PathBuf, u64)>> {
+    fn finish(mut self) -> Result<Vec<(PathBuf, u64)>> {
+        for (name, ..) in PacketRow::tables() {
+            if !self.files.contains_key(name) {
+                let (path, file) = begin(&self.dir, name)?;
+                self.files.insert(name, (path, file, 0));
+            }
+        }
         let files = self.files.into_values().map(|(path, mut file, rows)| {
             file.flush().map_err(|e| Error::write(&path, e))?;
             Ok((path, rows))
         });
         files.collect()
     }
+}
+
+/// A table's file with its header.
+fn begin(dir: &Path, name: &str) -> Result<(PathBuf, BufWriter<File>)> {
+    let path = dir.join(format!("{name}.csv"));
+    let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
+    let mut file = BufWriter::new(file);
+    writeln!(file, "{}", header(name)).map_err(|e| Error::write(&path, e))?;
+    Ok((path, file))
 }
 
 fn header(name: &str) -> String {

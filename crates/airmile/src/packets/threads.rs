@@ -12,6 +12,7 @@ use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 
 use super::given::Reading;
+use super::rounds::Round;
 use super::{count_read, read_captures};
 use crate::error::{Error, Result};
 use crate::input::Progress;
@@ -28,33 +29,6 @@ const ROUNDS_AHEAD: usize = 8;
 pub(super) fn count(wanted: usize) -> usize {
     let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if wanted == 0 { cores() } else { wanted }.clamp(1, LANES)
-}
-
-/// A packet on its way to a shard.
-struct Carried {
-    /// Its place among packets and changes of the round.
-    step: u32,
-    route: Route,
-    /// Its payload in the round's bytes.
-    payload: (usize, usize),
-    packet: Packet<'static>,
-}
-
-/// What one shard gets of a round.
-#[derive(Default)]
-struct Round {
-    packets: Vec<Carried>,
-    /// With how many of `packets` are before it, and its step.
-    changes: Vec<(usize, u32, Change)>,
-    bytes: Vec<u8>,
-}
-
-impl Round {
-    fn clear(&mut self) {
-        self.packets.clear();
-        self.changes.clear();
-        self.bytes.clear();
-    }
 }
 
 /// Findings of a round, each with the step that made it.
@@ -122,7 +96,7 @@ impl Dealer {
         let n = self.shards.len();
         for (at, shard) in self.shards.iter_mut().enumerate() {
             if change.lane.is_none_or(|lane| usize::from(lane) % n == at) {
-                shard.next.changes.push((shard.next.packets.len(), self.steps, *change));
+                shard.next.change(self.steps, change);
             }
         }
         self.steps += 1;
@@ -134,10 +108,7 @@ impl Dealer {
         self.steps += 1;
         self.packets += 1;
         if let Some(ToShard { next, .. }) = self.shards.get_mut(usize::from(route.lane) % n) {
-            let from = next.bytes.len();
-            next.bytes.extend_from_slice(packet.payload);
-            let payload = (from, next.bytes.len());
-            next.packets.push(Carried { step, route, payload, packet: packet.with_payload(&[]) });
+            next.packet(step, route, packet);
         }
         if self.packets >= ROUND_PACKETS {
             self.send();
@@ -195,28 +166,7 @@ fn analyse(
 ) -> ShardCounts {
     for mut round in rounds {
         let mut found = Found::new();
-        let mut changes = round.changes.iter().peekable();
-        for (at, carried) in round.packets.iter().enumerate() {
-            while let Some((_, step, change)) = changes.next_if(|change| change.0 <= at) {
-                shard.change(change);
-                found.extend(shard.drain().map(|finding| (*step, finding)));
-            }
-            let (from, to) = carried.payload;
-            let payload = round.bytes.get(from..to).unwrap_or_default();
-            if payload.is_empty() {
-                // Captures of headers alone: no packet is copied for its payload.
-                shard.push(carried.route, &carried.packet);
-            } else {
-                shard.push(carried.route, &carried.packet.with_payload(payload));
-            }
-            if shard.has_found() {
-                found.extend(shard.drain().map(|finding| (carried.step, finding)));
-            }
-        }
-        for (_, step, change) in changes {
-            shard.change(change);
-            found.extend(shard.drain().map(|finding| (*step, finding)));
-        }
+        round.analyse(&mut shard, &mut |step, finding| found.push((step, finding)));
         round.clear();
         // Neither end waits for what the other has given up.
         let _ = give_back.send(round);

@@ -42,6 +42,17 @@ impl ParquetDir {
         Ok(Self { dir: dir.to_owned(), schemas, tables: BTreeMap::new() })
     }
 
+    /// Makes the files of the tables without rows, too.
+    pub(crate) fn open_rest(&mut self) -> Result<()> {
+        for (name, schema) in &self.schemas {
+            if !self.tables.contains_key(name) {
+                let path = self.dir.join(format!("{name}.parquet"));
+                self.tables.insert(name, Table::create(path, schema.clone())?);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a record.
     ///
     /// # Errors

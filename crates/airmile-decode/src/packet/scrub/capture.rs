@@ -12,7 +12,7 @@ const PCAP_HEADER: usize = 24;
 
 /// Interfaces that are described at most; a capture of more is damaged or made
 /// to be (chosen here).
-const MAX_INTERFACES: u32 = 1 << 16;
+const MAX_INTERFACES: usize = 1 << 10;
 
 /// Scrubs a capture.
 ///
@@ -108,8 +108,9 @@ enum Writer {
         nanoseconds: bool,
     },
     PcapNg {
-        /// Interfaces described so far.
-        interfaces: u32,
+        /// Number and link type of each in the original, in the order of their first
+        /// frames, which is their number here.
+        interfaces: Vec<(u32, u32)>,
     },
 }
 
@@ -137,7 +138,7 @@ impl Writer {
                 let mut body = vec![0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
                 body.extend([0xff; 8]);
                 block(0x0a0d_0d0a, &[&body], out);
-                Some(Self::PcapNg { interfaces: 0 })
+                Some(Self::PcapNg { interfaces: Vec::new() })
             }
         }
     }
@@ -157,15 +158,22 @@ impl Writer {
                 out.extend_from_slice(data);
             }
             Self::PcapNg { interfaces } => {
-                // Interfaces that came before and have no frame yet are
-                // described like this one, so that the numbers stay.
-                while *interfaces <= frame.interface.min(MAX_INTERFACES) {
+                let own = (frame.interface, frame.link);
+                let same = |other: &(u32, u32)| *other == own;
+                let alike = |other: &(u32, u32)| other.1 == own.1;
+                let known = interfaces.iter().position(same).or_else(|| {
+                    // Of more than captures have, those alike are one.
+                    let many = interfaces.len() >= MAX_INTERFACES;
+                    many.then(|| interfaces.iter().position(alike)).flatten()
+                });
+                let id = known.unwrap_or_else(|| {
                     interface(frame.link, out);
-                    *interfaces += 1;
-                }
+                    interfaces.push(own);
+                    interfaces.len() - 1
+                });
+                let id = u32::try_from(id).unwrap_or(u32::MAX);
                 let ticks = u64::try_from(frame.at_ns).unwrap_or(0);
                 let mut head = [0; 20];
-                let id = frame.interface.min(MAX_INTERFACES);
                 head[..4].copy_from_slice(&id.to_le_bytes());
                 head[4..8].copy_from_slice(&((ticks >> 32) as u32).to_le_bytes());
                 head[8..12].copy_from_slice(&(ticks as u32).to_le_bytes());

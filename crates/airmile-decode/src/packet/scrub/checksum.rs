@@ -16,6 +16,12 @@ const fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
+/// Whether a sum over all that a checksum covers, itself included, says that it is
+/// right (RFC 1071, 1).
+pub(super) const fn is_right(sum: u32) -> bool {
+    fold(sum) == u16::MAX
+}
+
 /// A checksum after words that summed up to `before` now sum up to `after`
 /// (RFC 1624, equation 3: `HC' = ~(~HC + ~m + m')`).
 pub(super) const fn updated(checksum: u16, before: u32, after: u32) -> u16 {

@@ -1,6 +1,6 @@
 //! IP headers and what they cover.
 
-use super::checksum::{sum, updated};
+use super::checksum::{is_right, sum, updated};
 use super::frame::Scrubbing;
 use super::options;
 use crate::packet::dissect::u16_at;
@@ -70,7 +70,13 @@ impl Scrubbing<'_> {
         options::ipv4(&mut header[20..], self.changes);
         let after = (sum(&header[12..20]), sum(header));
         let checksum = u16::from_be_bytes([header[CHECKSUM], header[CHECKSUM + 1]]);
-        let checksum = updated(checksum, before.1, after.1);
+        // Of one that is wrong (filled in by an offload, mostly), the difference
+        // would tell the sum of the true addresses.
+        let checksum = if is_right(before.1) && header.len() == header_bytes {
+            updated(checksum, before.1, after.1)
+        } else {
+            self.names.checksum(checksum)
+        };
         header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
         let header_bytes = header.len();
         if later {

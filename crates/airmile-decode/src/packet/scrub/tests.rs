@@ -128,15 +128,24 @@ fn a_segment_with_payload() {
 }
 
 #[test]
-fn checksums_of_what_stays_whole_stay_right_or_wrong() {
+fn checksums_of_what_stays_whole_stay_right_and_wrong_ones_tell_nothing() {
     for wrong_by in [0, 1, 0x1234] {
         let mut packet = ipv4(6, CLIENT, SERVER, &tcp(&[], b""));
         let checksum = u16::from_be_bytes([packet[36], packet[37]]);
         packet[36..38].copy_from_slice(&checksum.wrapping_add(wrong_by).to_be_bytes());
-        let before = transport_sum(&packet);
-        let (out, _) = scrub(&frame(link::RAW, &packet));
-        assert_eq!(transport_sum(&out), before, "wrong by {wrong_by}");
+        let (out, changes) = scrub(&frame(link::RAW, &packet));
+        let field = u16::from_be_bytes([out[36], out[37]]);
+        if wrong_by == 0 {
+            assert_eq!(transport_sum(&out), 0xffff);
+        } else {
+            let name = Pseudonyms::new(&KEY).checksum(checksum.wrapping_add(wrong_by));
+            assert_eq!((field, changes.of("checksums_that_were_wrong")), (name, 1));
+        }
     }
+    // Sent through an offload: an IP checksum of 0 stays 0.
+    let mut packet = ipv4(6, CLIENT, SERVER, &tcp(&[], b""));
+    packet[10..12].fill(0);
+    assert_eq!(scrub(&frame(link::RAW, &packet)).0[10..12], [0, 0]);
     // UDP without a checksum has none afterwards.
     let mut packet = ipv4(17, CLIENT, SERVER, &udp(5000, 53, b""));
     packet[26..28].fill(0);
@@ -282,13 +291,30 @@ fn containers_keep_times_lengths_and_nothing_else() {
     let (before, after) = (frames(&bytes), frames(&out));
     assert_eq!(after.len(), 1);
     let (at_ns, interface, link, wire, data) = &after[0];
-    assert_eq!((*at_ns, *interface, *link, *wire), (before[0].0, 1, 101, packet.len() as u32));
+    assert_eq!((*at_ns, *interface, *link, *wire), (before[0].0, 0, 101, packet.len() as u32));
     assert_eq!(data.len(), 40);
     for name in ["operator", "eth7", "rmn0", "secret", "CLIENT_RANDOM", "4711"] {
         assert!(!out.windows(name.len()).any(|w| w == name.as_bytes()), "{name}");
     }
     assert_eq!(changes.of("name_resolution_blocks"), 1);
     assert_eq!(changes.of("decryption_secrets_blocks"), 1);
+}
+
+/// The second interface has the first frame; each keeps its own link type.
+#[test]
+fn interfaces_keep_their_link_types() {
+    let packet = ipv4(6, CLIENT, SERVER, &tcp(&[], REQUEST));
+    let mut bytes = pcapng(&packet);
+    let ethernet = [&[2; 12], &[8, 0][..], &packet].concat();
+    let padding = ethernet.len().next_multiple_of(4) - ethernet.len();
+    let total = ((32 + ethernet.len() + padding) as u32).to_be_bytes();
+    let length = (ethernet.len() as u32).to_be_bytes();
+    let head = [&[0, 0, 0, 6][..], &total, &[0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9]].concat();
+    bytes.extend([&head, &length[..], &length, &ethernet, &vec![0; padding], &total].concat());
+    let (out, _) = scrub_capture(&bytes, usize::MAX);
+    let links: Vec<u32> = frames(&out).iter().map(|frame| frame.2).collect();
+    assert_eq!(links, [101, 1]);
+    assert_eq!(frames(&bytes).iter().map(|frame| frame.2).collect::<Vec<_>>(), links);
 }
 
 fn samples() -> Vec<(u32, Vec<u8>)> {

@@ -1,6 +1,6 @@
 //! TCP, UDP, ICMP and GTP-U headers.
 
-use super::checksum::{sum, updated};
+use super::checksum::{is_right, sum, updated};
 use super::frame::Scrubbing;
 use super::network::{Below, QUOTED};
 use super::options;
@@ -70,7 +70,8 @@ impl Scrubbing<'_> {
             return data.len();
         };
         let ports = [[header[0], header[1]], [header[2], header[3]]].map(u16::from_be_bytes);
-        self.checksum(header, 6, (0, 0), below, below.bytes <= HEADER);
+        let sums = (sum(header), sum(header));
+        self.checksum(header, 6, sums, below, below.bytes <= HEADER);
         if below.depth >= MAX_TUNNELS || !ports.contains(&tunnel::PORT) {
             return HEADER;
         }
@@ -137,8 +138,9 @@ impl Scrubbing<'_> {
         keep
     }
 
-    /// The checksum at `at`: updated where all that it covers stays (`whole`),
-    /// otherwise a pseudonym.
+    /// The checksum at `at`: updated where all that it covers stays (`whole`) and it
+    /// is right, otherwise a pseudonym: how far a wrong one is off tells of the true
+    /// addresses.
     fn checksum(
         &mut self,
         header: &mut [u8],
@@ -152,13 +154,20 @@ impl Scrubbing<'_> {
         };
         let checksum = u16::from_be_bytes(*field);
         let (before, after) = (sums.0 + below.addresses.0, sums.1 + below.addresses.1);
+        // Protocol and length are summed up, too, but for ICMP over IPv4 (RFC 792).
+        let length = u32::try_from(below.bytes).unwrap_or(u32::MAX) & 0xffff;
+        let pseudo = if below.protocol == ICMP { 0 } else { u32::from(below.protocol) + length };
         *field = match checksum {
             // No checksum (RFC 768), or one that an offload was to fill in.
             0 => 0,
-            _ if whole => match updated(checksum, before, after) {
+            _ if whole && is_right(before + pseudo) => match updated(checksum, before, after) {
                 0 => u16::MAX,
                 updated => updated,
             },
+            _ if whole => {
+                self.changes.add("checksums_that_were_wrong", 1);
+                self.names.checksum(checksum)
+            }
             _ => {
                 self.changes.add("checksums_over_cut_payload", 1);
                 self.names.checksum(checksum)

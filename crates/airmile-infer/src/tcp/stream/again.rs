@@ -103,12 +103,15 @@ impl Stream {
         let rto = self.rto.rto_ns(beyond_ns).map_or(1_000_000_000, |r| r.max(LINUX_MIN_RTO_NS));
         // A quarter less: the monitor sees neither the sender's clock nor all of its RTT.
         let timer_ran = idle >= rto - rto / 4;
-        if asked && !(timer_ran && times > 1 && start == self.acked) {
+        // Whoever is asked by duplicate ACKs answers at once.
+        let last_dup_ns = self.lost.as_ref().map_or(now, |lost| lost.last_dup_ns);
+        let late = times > 1 || self.dup_acks >= 3 && now - last_dup_ns >= rto - rto / 4;
+        if asked && !(timer_ran && late && start == self.acked) {
             self.recovery_until.or_set(self.max);
             return Why::Fast;
         }
         let srtt = self.rto.srtt_ns().unwrap_or(0) + beyond_ns;
-        if end >= self.max && times == 1 && !timer_ran && idle * 10 >= srtt * 12 {
+        if end >= self.max && times == 1 && !timer_ran && idle / 12 >= srtt / 10 {
             return Why::TailLossProbe;
         }
         if timer_ran || times > 1 {

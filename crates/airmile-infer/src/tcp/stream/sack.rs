@@ -40,6 +40,17 @@ impl Stream {
         found
     }
 
+    /// Without SACK, RTT of the segment behind a duplicate ACK: the first one is of
+    /// the segment behind the missing one, and so on, as they came in order
+    /// (paper 5.1).
+    pub(super) fn rtt_by_order(&self, now: i64, tcp: &TcpHeader) -> Option<i64> {
+        let missing = self.segments.front().filter(|first| first.start == self.acked)?;
+        let told = !tcp.sack.is_empty() || self.lost.as_ref().is_some_and(|l| l.sacked.bytes() > 0);
+        let segment = self.segments.get(self.dup_acks as usize)?;
+        let once = segment.times == 1 && segment.start >= missing.end();
+        (once && !told).then(|| (now - segment.sent_ns).max(0))
+    }
+
     /// Marks segments as received; gives the RTT of the last one, where the
     /// block grew by one or two (more: ACKs were lost, and it is ambiguous).
     fn mark_sacked(&mut self, now: i64, from: i64, to: i64) -> Option<i64> {

@@ -214,7 +214,8 @@ impl Candidates {
         if asked && self.found.len() < MOST_ASKED {
             self.found.push(row.clone());
         }
-        if row.protocol != "tcp" || row.dl_bytes + row.ul_bytes == 0 {
+        let counts = row.protocol == "tcp" && row.leg != Some("server");
+        if !counts || row.dl_bytes + row.ul_bytes == 0 {
             return;
         }
         self.counts.add(row);

@@ -71,6 +71,8 @@ pub struct FlowFacts {
     pub available_bps: Option<f64>,
     /// The server's congestion control, guessed.
     pub congestion_control: &'static str,
+    /// How sure that guess is, 0 to 1.
+    pub congestion_control_confidence: f64,
     /// How it ended.
     pub termination: &'static str,
 }
@@ -414,6 +416,7 @@ fn facts(row: &FlowRow, dir: &'static str) -> FlowFacts {
         rtt_ms: rtt.map(|((least, mean), most)| [ms(least), ms(mean), ms(most)]),
         available_bps: if down { row.available_bps } else { row.ul_available_bps },
         congestion_control: if down { row.congestion_control } else { "unknown" },
+        congestion_control_confidence: if down { row.congestion_control_confidence } else { 0.0 },
         termination: row.termination,
     }
 }

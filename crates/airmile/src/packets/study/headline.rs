@@ -75,7 +75,7 @@ impl Part {
 
 /// Sums over the flows that the headline needs beside the summary.
 #[derive(Debug, Default)]
-pub(super) struct Overview {
+pub(in crate::packets) struct Overview {
     bytes: u64,
     segments: u64,
     retx: u64,
@@ -95,8 +95,9 @@ pub(super) struct Overview {
 }
 
 impl Overview {
-    pub(super) fn flow(&mut self, row: &FlowRow) {
-        if row.protocol != "tcp" || row.dl_bytes == 0 {
+    pub(in crate::packets) fn flow(&mut self, row: &FlowRow) {
+        let counts = row.protocol == "tcp" && row.leg != Some("server");
+        if !counts || row.dl_bytes == 0 {
             return;
         }
         self.bytes += row.dl_bytes;
@@ -143,7 +144,11 @@ impl Overview {
     }
 }
 
-pub(super) fn headline(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Headline {
+pub(in crate::packets) fn headline(
+    s: &StudySummary,
+    overview: &Overview,
+    report: &PacketReport,
+) -> Headline {
     let mut findings: Vec<Finding> = [
         window(overview),
         closed(overview),

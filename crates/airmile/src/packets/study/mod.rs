@@ -44,7 +44,7 @@ use bandwidth::TimelineBuilder;
 use choice::{Burst, Candidates, Chosen};
 use density::DensityBuilder;
 use flow_plot::FlowPlotBuilder;
-use headline::Overview;
+pub(super) use headline::{Overview, headline};
 use requests::RequestsBuilder;
 use singles::Singles;
 
@@ -93,7 +93,8 @@ pub fn study<'a>(
         first.row(&row);
         rows.push(&row);
     };
-    let (report, summary) = study_captures(reading, study, options.threads, progress, &mut each)?;
+    let (mut report, summary) =
+        study_captures(reading, study, options.threads, progress, &mut each)?;
     let written = rows.finish()?;
     let chosen = first.candidates.choose()?;
     let bursts = &first.candidates.bursts;
@@ -125,8 +126,10 @@ pub fn study<'a>(
     };
     figures.extend(singles.figures());
     figures.sort_by_key(|figure| figure.number);
+    // The page has it by itself.
+    report.headline = None;
     let study = Study {
-        headline: headline::headline(&summary, &first.overview, &report),
+        headline: headline(&summary, &first.overview, &report),
         figures,
         flows: second.flows.into_iter().map(FlowPlotBuilder::finish).collect(),
         left_out: chosen.left_out,
