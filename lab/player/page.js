@@ -9,6 +9,20 @@
   const note = (at, event, more = {}) => tell(JSON.stringify({ at, event, ...more }));
   const { events } = dashjs.MediaPlayer;
 
+  const choice = {};
+  if (options.rule === "throughput") {
+    // The others go by the buffer, or by pictures that were not shown.
+    choice.rules = Object.fromEntries(
+      ["bolaRule", "droppedFramesRule", "insufficientBufferRule", "switchHistoryRule", "abandonRequestsRule"].map(
+        (rule) => [rule, { active: false }],
+      ),
+    );
+  }
+  if (options.most > 0) {
+    const kbps = { video: options.most / 1000 };
+    Object.assign(choice, { maxBitrate: kbps, initialBitrate: kbps });
+  }
+
   player.updateSettings({
     debug: { logLevel: dashjs.Debug.LOG_LEVEL_NONE },
     streaming: {
@@ -21,7 +35,7 @@
         fastSwitchEnabled: false,
       },
       // The pictures are small at every bitrate.
-      abr: { limitBitrateByPortal: false },
+      abr: { limitBitrateByPortal: false, ...choice },
     },
   });
 

@@ -567,10 +567,8 @@ pub struct LabInsideArgs {
 }
 
 fn positive_ms(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(ms) if ms > 0.0 && ms <= 60_000.0 => Ok(ms),
-        _ => Err("give ms above 0, and at most 60000".into()),
-    }
+    let ms = text.parse().ok().filter(|ms: &f64| *ms > 0.0 && *ms <= 60_000.0);
+    ms.ok_or_else(|| "give ms above 0, and at most 60000".into())
 }
 
 /// Arguments of `lab reproduce`.
@@ -588,10 +586,12 @@ pub struct LabReproduceArgs {
     /// As little as runs everything: tells that it works, nothing more
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
-    /// Leave rows (Parquet, CSV, JSON) and figures (SVG, their points as Parquet)
-    /// there, after each experiment
+    /// Leave rows (Parquet, CSV, JSON) and figures there, after each experiment
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Replace what a former reproduction left there
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// Files and transfers as the facade takes them.

@@ -24,7 +24,7 @@ use crate::lateness::Punctuality;
 use crate::namespace::Namespace;
 use crate::network::{Host, Tcp, lost_packets};
 use crate::recorder::{Feed, Recording};
-use crate::{privilege, serve, split};
+use crate::{privilege, senders, serve, split};
 
 /// How long a server's command may take until it listens (chosen here).
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
@@ -312,6 +312,15 @@ impl Network {
         };
         let tail_ms = if feed.keeps() { scenario.tail_ms } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
+        let clock = senders::Clock { monotonic_ns: start_ns, wall_ns: start_wall_ns };
+        let mut watchers = Vec::new();
+        if let Some(out) = feed.senders() {
+            let boxes = self.boxes.iter().map(|(namespace, _)| namespace);
+            for namespace in [&self.phone, &self.server].into_iter().chain(boxes) {
+                let (out, stop) = (out.clone(), stop.clone());
+                watchers.push(senders::watch(namespace, clock, out, stop)?);
+            }
+        }
         let engine = Engine {
             scenario: scenario.clone(),
             ports: std::mem::take(&mut self.ports),
@@ -326,7 +335,7 @@ impl Network {
             .name("engine".to_owned())
             .spawn(move || engine.run())
             .attempt(|| "cannot start the engine's thread".to_owned())?;
-        Ok(Ends { network: self, engine, recording, stop })
+        Ok(Ends { network: self, engine, watchers, recording, stop })
     }
 
     /// Which box has the connections of a port. One that no box takes passes
@@ -406,6 +415,8 @@ fn listeners() -> BTreeSet<String> {
 struct Ends {
     network: Network,
     engine: JoinHandle<result::Result<Left, ScenarioError>>,
+    /// Of what senders know.
+    watchers: Vec<JoinHandle<()>>,
     recording: Option<Recording>,
     stop: Arc<AtomicBool>,
 }
@@ -422,6 +433,9 @@ impl Ends {
         self.stop.store(true, Ordering::Relaxed);
         let left = self.engine.join().map_err(|_| Error::Thread("the engine"))?;
         let left = left.map_err(unusable)?;
+        for watcher in self.watchers {
+            watcher.join().map_err(|_| Error::Thread("the watcher of senders"))?;
+        }
         let (lateness, late_ttis) = left.punctuality.finish(options.late_limit);
         let real_time = RealTime {
             command: options.command.iter().map(|word| word.display().to_string()).collect(),

@@ -86,7 +86,7 @@ fn figure_23(work: &Work<'_>) -> Result<Found> {
         // curl reads no faster than it is told, in bytes per second.
         let bytes = work.size.of(300_000, 1_000_000, 1_000_000);
         let mut arms = Vec::new();
-        let mut lateness = Vec::new();
+        let (mut lateness, mut failed) = (Vec::new(), Vec::new());
         for words in ["--limit-rate 100000", "--limit-rate 37500", ""] {
             let runs = work.size.of(1, 2, 5);
             let cases: Vec<_> = seeds(&base, 55_000, runs)
@@ -95,13 +95,14 @@ fn figure_23(work: &Work<'_>) -> Result<Found> {
                 .collect();
             let runs = kernel::watch(work, hosts, &cases)?;
             lateness.extend(runs.lateness);
-            arms.push(runs.results);
+            failed.extend(runs.failed);
+            arms.push(runs.results.into_iter().flatten().collect::<Vec<Seen>>());
         }
         let rows = match arms.as_slice() {
             [slow, slower, ideal] => rows_23(slow, slower, ideal),
             _ => Vec::new(),
         };
-        Ok(Found { rows, lateness, ..Found::default() })
+        Ok(Found { rows, lateness, failed, ..Found::default() })
     })
 }
 
@@ -170,8 +171,10 @@ fn figure_24(work: &Work<'_>) -> Result<Found> {
             .map(|scenario| (scenario, job.clone()))
             .collect();
         let runs = kernel::watch(work, hosts, &cases)?;
-        let rows = rows_24(&runs.results);
-        Ok(Found { rows, lateness: runs.lateness, ..Found::default() })
+        let seen: Vec<Seen> = runs.results.into_iter().flatten().collect();
+        let rows = rows_24(&seen);
+        let (lateness, failed) = (runs.lateness, runs.failed);
+        Ok(Found { rows, lateness, failed, ..Found::default() })
     })
 }
 

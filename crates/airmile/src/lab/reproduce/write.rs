@@ -63,6 +63,24 @@ struct FlatPoint<'a> {
     y_label: &'a str,
 }
 
+/// Names of the files that every reproduction leaves.
+const TABLES: [&str; 4] =
+    ["reproduce.csv", "reproduce.json", "reproduce.parquet", "reproduce_series.parquet"];
+
+/// Makes a directory ready for the files of a reproduction; only with `force` for
+/// one that holds a former one's, which are replaced.
+///
+/// # Errors
+/// It holds a former reproduction and `force` is not set, or cannot be made.
+pub fn prepare(dir: &Path, force: bool) -> Result<()> {
+    let there = TABLES.iter().any(|name| dir.join(name).exists());
+    if there && !force {
+        let what = "holds a former reproduction: give another, or --force to replace it";
+        return Err(Error::Unusable { path: dir.to_owned(), what: what.to_owned() });
+    }
+    std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))
+}
+
 /// Writes into a directory: all rows as `reproduce.parquet` and `reproduce.csv`,
 /// the document as `reproduce.json`, the figures' points as
 /// `reproduce_series.parquet`, and each figure as `<experiment>-<figure>.svg`.
