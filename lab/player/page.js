@@ -92,7 +92,8 @@
   video.addEventListener("ended", ended);
   player.on(events.ERROR, ({ error }) => {
     note(now(), "failed", { what: `${error.message ?? error}` });
-    if (error.code === dashjs.MediaPlayer.errors.DOWNLOAD_ERROR_ID_MANIFEST_CODE) note(now(), "done");
+    // What can be tried again dash.js has tried again.
+    note(now(), "done");
   });
 
   setInterval(() => {

@@ -534,8 +534,7 @@ pub struct LabShellArgs {
     /// Another seed than the scenario's own
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
-    /// Serve this directory over HTTP/1.1, with ranges, at the server's address
-    /// ($AIRMILE_URL): port 80, and each port of the scenario's middlebox
+    /// Serve this directory over HTTP/1.1 at port 80 and each port of the middlebox
     #[arg(long, value_name = "DIR")]
     pub serve: Option<PathBuf>,
     /// Serve it at this port, too
@@ -555,12 +554,13 @@ pub struct LabShellArgs {
     pub command: Vec<OsString>,
 }
 
-/// Arguments of `lab inside`.
+/// Arguments of `lab inside`: stay until all has ended; end if a thread has gone.
 #[derive(Debug, Clone, Args)]
 pub struct LabInsideArgs {
-    /// Stay until all that was started has ended
     #[arg(long)]
     pub linger: bool,
+    #[arg(long)]
+    pub parent: Option<String>,
     /// What to run
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -583,7 +583,7 @@ pub struct LabReproduceArgs {
     /// As many runs as the papers have; takes hours
     #[arg(long)]
     pub full: bool,
-    /// As little as runs everything: tells that it works, nothing more
+    /// As little as runs everything: tells that it works
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
     /// Leave rows (Parquet, CSV, JSON) and figures there, after each experiment

@@ -4,7 +4,8 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,7 +15,7 @@ use std::time::Duration;
 use airmile::lab::reproduce::{Hosts, Job, Program, Video};
 use airmile::lab::{Lateness, Scenario};
 use airmile::{Error, Result};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -63,7 +64,8 @@ struct Now {
 impl Writer {
     /// Runs a command to its end.
     fn output(&self, command: &mut Command) -> io::Result<Output> {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own: what it has started is ended with it.
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut now = self.lock();
         if now.is_over {
             return Err(io::ErrorKind::Interrupted.into());
@@ -82,13 +84,13 @@ impl Writer {
         let mut now = self.lock();
         now.is_over = true;
         if let Some(pid) = now.runs {
-            let _ = kill(pid, Signal::SIGTERM);
+            let _ = killpg(pid, Signal::SIGTERM);
         }
         let runs = |now: &mut Now| now.runs.is_some();
         let waited = self.changed.wait_timeout_while(now, ENDS_WITHIN, runs);
         let now = waited.unwrap_or_else(PoisonError::into_inner).0;
         if let Some(pid) = now.runs {
-            let _ = kill(pid, Signal::SIGKILL);
+            let _ = killpg(pid, Signal::SIGKILL);
             let waited = self.changed.wait_timeout_while(now, ENDS_WITHIN, runs);
             drop(waited);
         }
@@ -240,7 +242,13 @@ fn player() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|dir| dir.join("airmile-player"));
     let here = std::env::current_exe().unwrap_or_default();
-    let in_clone = here.ancestors().skip(1).map(|dir| dir.join(PLAYER));
+    // Above the command anybody may have put something: a clone is whose it is.
+    let owner = |path: &Path| fs::metadata(path).map(|there| there.uid()).ok();
+    let is_clone = |dir: &&Path| {
+        let files = [dir.join("Cargo.toml"), dir.join(PLAYER)];
+        owner(&here).is_some() && files.iter().all(|file| owner(file) == owner(&here))
+    };
+    let in_clone = here.ancestors().skip(1).filter(is_clone).map(|dir| dir.join(PLAYER));
     let all = named.into_iter().chain(in_path).chain(in_clone);
     let mut there = all.filter(|program| program.is_file());
     there.next().and_then(|program| std::path::absolute(program).ok())

@@ -77,7 +77,8 @@ pub(crate) fn watch(
         Ok(())
     };
     // Where the kernel does not tell, there is nothing to be told.
-    let start = || thread::Builder::new().name("senders".to_owned()).spawn(|| drop(look()));
+    let look = move || drop(look());
+    let start = || thread::Builder::new().name("senders".to_owned()).spawn(look);
     namespace.run(start)?.attempt(|| "cannot start the thread that looks at senders".to_owned())
 }
 

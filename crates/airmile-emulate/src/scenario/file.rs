@@ -201,35 +201,24 @@ fn span_of(text: &str, path: &str) -> Option<(Range<usize>, bool)> {
 /// list. `None`: a key or nothing stands there, or the text is no TOML.
 fn path_at(text: &str, at: usize) -> Option<String> {
     use toml::de::{DeTable, DeValue};
-    type Spanned<'a> = toml::Spanned<DeValue<'a>>;
-    fn find<'a>(
-        entries: impl Iterator<Item = (String, &'a Spanned<'a>)>,
-        at: usize,
-    ) -> Option<String> {
-        for (name, value) in entries {
-            let within = match value.get_ref() {
-                DeValue::Table(table) => find_in(table, at),
-                DeValue::Array(list) => {
-                    let each = list.iter().enumerate();
-                    find(each.map(|(n, value)| (n.to_string(), value)), at)
-                }
-                // A list's or table's own span may be its header's alone.
-                _ => None,
-            };
-            if let Some(rest) = within {
-                return Some(format!("{name}.{rest}"));
+    fn find(value: &DeValue<'_>, at: usize) -> Option<String> {
+        let entries: Vec<(String, &toml::Spanned<DeValue<'_>>)> = match value {
+            DeValue::Table(table) => {
+                table.iter().map(|(key, value)| (key.get_ref().to_string(), value)).collect()
             }
-            if value.span().start == at {
-                return Some(name);
+            DeValue::Array(list) => {
+                list.iter().enumerate().map(|(n, value)| (n.to_string(), value)).collect()
             }
-        }
-        None
-    }
-    fn find_in<'a>(table: &'a DeTable<'a>, at: usize) -> Option<String> {
-        find(table.iter().map(|(key, value)| (key.get_ref().to_string(), value)), at)
+            _ => return None,
+        };
+        entries.into_iter().find_map(|(name, value)| match find(value.get_ref(), at) {
+            Some(rest) => Some(format!("{name}.{rest}")),
+            // A table's own span may be its header's alone.
+            None => (value.span().start == at).then_some(name),
+        })
     }
     let root = DeTable::parse(text).ok()?;
-    find_in(root.get_ref(), at)
+    find(&DeValue::Table(root.into_inner()), at)
 }
 
 #[cfg(test)]

@@ -66,9 +66,9 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
         "curl -q --noproxy '*' -fsS -m {test_s} -o /dev/null -w '{{\"event\":\"speed_test\",\"value\":%{{speed_download}}}}\\n' \
          http://$AIRMILE_SERVER/file 2>/dev/null >> \"$AIRMILE_APP_LOG\"; [ $? -eq 28 ]"
     );
-    let video = play(80);
+    let plays = play(80);
     let job = Job {
-        script: format!("{test} && sleep {pause_s} && {video} && sleep {pause_s} && {test}"),
+        script: format!("{test} && sleep {pause_s} && {plays} && sleep {pause_s} && {test}"),
         file_bytes: 1_000_000_000,
         video: Some(video(work.size, 4)),
         ports: Vec::new(),

@@ -4,8 +4,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use airmile_emulate::Scenario;
-
 use super::estimate::{Estimate, mean, quantile};
 use super::figure::{Axis, Figure, Series};
 use super::hosts::{Hosts, Job, Program, RealRuns};

@@ -38,6 +38,8 @@ struct FlatRow<'a> {
     note: Option<&'a str>,
     /// How much was run: `quick`, `default` or `full`.
     size: Size,
+    /// Whether it counts: false where the experiment's runs in real time were late.
+    valid: bool,
 }
 
 /// A row of `reproduce_series.parquet`: a point of a figure.
@@ -119,7 +121,11 @@ pub fn write_files(reproduction: &Reproduction, dir: &Path) -> Result<Vec<PathBu
     for experiment in &reproduction.experiments {
         for figure in &experiment.figures {
             write(&format!("{}-{}.svg", experiment.name, figure.name), &|path| {
-                let text = draw::svg(figure);
+                let mut figure = figure.clone();
+                if experiment.invalid.is_some() {
+                    figure.caption.insert_str(0, "INVALID, TTIs were late. ");
+                }
+                let text = draw::svg(&figure);
                 let text = text.map_err(|e| Error::write(path, std::io::Error::other(e)))?;
                 Ok(text.into_bytes())
             })?;
@@ -151,6 +157,7 @@ fn flat_rows(experiment: &Reproduced, size: Size) -> impl Iterator<Item = FlatRo
         high: row.high,
         note: row.note,
         size,
+        valid: experiment.invalid.is_none(),
     })
 }
 
