@@ -47,7 +47,7 @@ pub struct RealHosts {
     writer: Arc<Writer>,
 }
 
-/// The process that writes into the directory, of which there is one at a time.
+/// The run that writes into the directory, of which there is one at a time.
 #[derive(Debug, Default)]
 struct Writer {
     now: Mutex<Now>,
@@ -56,13 +56,36 @@ struct Writer {
 
 #[derive(Debug, Default)]
 struct Now {
+    /// Whether a run is being made, has a process, or is being read.
+    is_busy: bool,
+    /// Its process.
     runs: Option<Pid>,
     /// A signal has come: no other is to begin.
     is_over: bool,
 }
 
+/// While it is there a run may write.
+struct Busy<'a>(&'a Writer);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_busy = false;
+        self.0.changed.notify_all();
+    }
+}
+
 impl Writer {
-    /// Runs a command to its end.
+    /// Begins a run; not after [`end`](Self::end).
+    fn begin(&self) -> io::Result<Busy<'_>> {
+        let mut now = self.lock();
+        if now.is_over {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        now.is_busy = true;
+        Ok(Busy(self))
+    }
+
+    /// Runs a command of it to its end.
     fn output(&self, command: &mut Command) -> io::Result<Output> {
         // A group of its own: what it has started is ended with it.
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -75,24 +98,23 @@ impl Writer {
         drop(now);
         let done = child.wait_with_output();
         self.lock().runs = None;
-        self.changed.notify_all();
         done
     }
 
-    /// Asks the one that runs to end, and waits until it has; none begins any more.
+    /// Asks the one that runs to end, and waits until it has and nothing of it is
+    /// written any more; none begins after it.
     fn end(&self) {
         let mut now = self.lock();
         now.is_over = true;
         if let Some(pid) = now.runs {
             let _ = killpg(pid, Signal::SIGTERM);
         }
-        let runs = |now: &mut Now| now.runs.is_some();
-        let waited = self.changed.wait_timeout_while(now, ENDS_WITHIN, runs);
+        let is_busy = |now: &mut Now| now.is_busy;
+        let waited = self.changed.wait_timeout_while(now, ENDS_WITHIN, is_busy);
         let now = waited.unwrap_or_else(PoisonError::into_inner).0;
         if let Some(pid) = now.runs {
             let _ = killpg(pid, Signal::SIGKILL);
-            let waited = self.changed.wait_timeout_while(now, ENDS_WITHIN, runs);
-            drop(waited);
+            drop(self.changed.wait_timeout_while(now, ENDS_WITHIN, is_busy));
         }
     }
 
@@ -209,6 +231,8 @@ impl Hosts for RealHosts {
         job: &Job,
         read: &mut dyn FnMut(&Path) -> Result<()>,
     ) -> Result<Lateness> {
+        // Dropped after the run's directory.
+        let _busy = self.writer.begin().map_err(|e| cannot("a run cannot begin", e))?;
         let (run, mut command) = self.prepare(scenario, job)?;
         let done = self.writer.output(&mut command);
         let done = done.map_err(|e| cannot("`lab shell` cannot be run", e))?;
@@ -311,14 +335,18 @@ mod tests {
         let other = writer.clone();
         let mut sleep = Command::new("sleep");
         sleep.arg("600");
-        let sleeper = thread::spawn(move || other.output(&mut sleep));
+        let sleeper = thread::spawn(move || {
+            let _busy = other.begin()?;
+            other.output(&mut sleep)
+        });
         while writer.lock().runs.is_none() {
             thread::yield_now();
         }
         writer.end();
-        assert!(writer.lock().runs.is_none());
+        assert!(!writer.lock().is_busy && writer.lock().runs.is_none());
         assert!(!sleeper.join().unwrap().unwrap().status.success());
         let refused = writer.output(&mut Command::new("true")).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::Interrupted);
+        assert!(writer.begin().is_err());
     }
 }

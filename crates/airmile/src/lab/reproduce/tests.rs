@@ -452,7 +452,7 @@ fn players() {
 #[test]
 fn rows_become_files() {
     let dir = tempfile::tempdir().unwrap();
-    let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 3.0], 0.5)).paper(4.0);
+    let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 1.0, 1.0, 3.0, 3.0, 3.0], 0.5)).paper(4.0);
     let rows = vec![row];
     let axes = (Axis::new("time (ms)"), Axis::new("share (%)"));
     let figure = Figure::new("f", "a figure", axes.0, axes.1)
@@ -494,7 +494,7 @@ fn rows_become_files() {
     );
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let expected = "experiment,source,what,unit,paper,ours,ratio,n,low,high,note,size,valid\n\
-                    x,y,a thing,ms,4.0,2.0,0.5,2,1.0,3.0,,quick,true\n";
+                    x,y,a thing,ms,4.0,2.0,0.5,6,1.0,3.0,,quick,true\n";
     assert_eq!(text, expected);
 }
 
