@@ -300,7 +300,8 @@ fn the_log_has_the_packets_byte_for_byte_and_the_truth_their_queue() {
     let sizes: Vec<u64> = got.iter().map(|packet| u64::from(packet.ip_bytes) + 2).collect();
     let (mut packet, mut taken, mut latest) = (0, 0, 0);
     for pdu in &pdus {
-        let left = std::iter::once(sizes[packet] - taken).chain(sizes[packet + 1..].iter().copied());
+        let left =
+            std::iter::once(sizes[packet] - taken).chain(sizes[packet + 1..].iter().copied());
         let field = field_bytes(pdu.size_bytes, left);
         *departed.entry(pdu.first_tti).or_default() += field;
         latest = latest.max(pdu.received_tti);

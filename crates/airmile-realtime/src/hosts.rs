@@ -178,7 +178,10 @@ impl RealHosts {
         let mut make = Command::new(&maker);
         make.arg(&dir).args(["--seconds", &seconds.to_string()]);
         make.args(["--segment", &segment_s.to_string()]).stdin(Stdio::null());
-        let done = self.writer.output(&mut make).map_err(|error| cannot("the video cannot be made", error))?;
+        let done = self
+            .writer
+            .output(&mut make)
+            .map_err(|error| cannot("the video cannot be made", error))?;
         if done.status.success() { Ok(dir) } else { Err(cannot("the video", first_line(&done))) }
     }
 

@@ -115,8 +115,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     };
     let cases: Vec<_> = scenarios.into_iter().map(|s| (s, fetch(bytes, "", ""))).collect();
     let mut real = kernel::watch(work, hosts, &cases)?;
-    let mut found =
-        Found { lateness: real.lateness, failed: real.failed, ..Found::default() };
+    let mut found = Found { lateness: real.lateness, failed: real.failed, ..Found::default() };
     for arm in &ARMS {
         let later = (cases.len() / ARMS.len()).min(ours.len());
         let rest = (ours.split_off(later), real.results.split_off(later));

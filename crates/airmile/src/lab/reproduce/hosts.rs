@@ -98,8 +98,7 @@ impl Work<'_> {
         read: impl Fn(&C, &Path) -> Result<T>,
     ) -> Result<RealRuns<T>> {
         self.runs.expect(cases.len());
-        let mut runs =
-            RealRuns { results: Vec::new(), lateness: Vec::new(), failed: Vec::new() };
+        let mut runs = RealRuns { results: Vec::new(), lateness: Vec::new(), failed: Vec::new() };
         for (at, case) in cases.iter().enumerate() {
             let (scenario, job) = job(case)?;
             let mut result = None;

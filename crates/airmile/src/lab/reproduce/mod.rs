@@ -232,10 +232,8 @@ pub fn reproduce(
         runs.begin();
         follower.begins(experiment, at + 1, wanted.len());
         let found = (experiment.run)(&Work { size, hosts, runs });
-        let found = found.unwrap_or_else(|error| Found {
-            failed: vec![error.to_string()],
-            ..Found::default()
-        });
+        let found = found
+            .unwrap_or_else(|error| Found { failed: vec![error.to_string()], ..Found::default() });
         let Found { mut rows, figures, skipped, lateness, failed } = found;
         let (row, invalid) = hosts::lateness_row(&lateness);
         rows.extend(row);

@@ -174,20 +174,20 @@ fn demand(arm: &Arm, sessions: &[Option<Session>]) -> Vec<Row> {
 /// Figure 9c: how much better the video past the middlebox was.
 fn quality(pairs: &[(&Session, &Session)]) -> Vec<Row> {
     let bitrate = |session: &Session| session.log.bitrate_mbps();
-    let more = |(through, past): &(&Session, &Session)| 100.0 * (bitrate(past) / bitrate(through) - 1.0);
+    let more =
+        |(through, past): &(&Session, &Session)| 100.0 * (bitrate(past) / bitrate(through) - 1.0);
     let bitrates: Vec<f64> = pairs.iter().map(more).collect();
     // Of all pairs together: to take those alone whose video through the middlebox
     // stalled would choose by the outcome.
     let sum_change = |f: &dyn Fn(&PlayerLog) -> f64| -> Estimate {
-        let (through, past) = pairs.iter().fold((0.0, 0.0), |(a, b), (through, past)| {
-            (a + f(&through.log), b + f(&past.log))
-        });
+        let (through, past) = pairs
+            .iter()
+            .fold((0.0, 0.0), |(a, b), (through, past)| (a + f(&through.log), b + f(&past.log)));
         let value = if through > 0.0 { 100.0 * (past / through - 1.0) } else { f64::NAN };
         Estimate { value, n: pairs.len() as u64, interval: None }
     };
-    let mean_of = |f: &dyn Fn(&(&Session, &Session)) -> f64| {
-        mean(&pairs.iter().map(f).collect::<Vec<_>>())
-    };
+    let mean_of =
+        |f: &dyn Fn(&(&Session, &Session)) -> f64| mean(&pairs.iter().map(f).collect::<Vec<_>>());
     const SUMS: &str = "of all pairs together; none where nothing of it was over port 80";
     vec![
         Row::new("bitrate, port 7777 against 80", "% more", quantile(&bitrates, 0.5)).paper(35.0),

@@ -265,13 +265,14 @@ impl Hosts for Scripted {
             return Err(Error::Option("the browser ended".to_owned()));
         }
         let app = format!(
-            "name = \"segment\"\nport = {port}\n\
+            "[[apps]]\nname = \"segment\"\nport = {port}\n\
              workload = {{ kind = \"periodic\", bytes = 350_000, count = 3, period_ms = 4_000 }}"
         );
-        let file = format!("{}[[apps]]\n{app}", scenario.to_toml().unwrap());
+        let apps = Scenario::from_toml(&app).unwrap().apps;
+        let scenario = Scenario { apps, ..scenario.clone() };
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("run");
-        let run = crate::lab::leave(&Scenario::from_toml(&file).unwrap(), &dir, false)?;
+        let run = crate::lab::leave(&scenario, &dir, false)?;
         assert_eq!((run.transfers.len(), job.script.contains("PLAYER")), (3, job.video.is_some()));
         // Past the middlebox 1.5 times the bitrate, and a third of the stall.
         let (bps, stalled_ms) = if port == 7777 { (1_200_000, 100) } else { (800_000, 300) };
@@ -312,8 +313,7 @@ fn segments_through_the_middlebox_and_past_it() {
     check_figures("bursttracker-fig8", &figures);
     let of = |what: &str| ours(&rows, what);
     let release = of("port 80: release by the server, median of segments");
-    let [through, past] =
-        [80, 7777].map(|port| of(&format!("port {port}: delivery to the phone")));
+    let [through, past] = [80, 7777].map(|port| of(&format!("port {port}: delivery to the phone")));
     // As in virtual time, where the server is as fast as figure 7's.
     assert!((10.0..60.0).contains(&release), "{release}");
     assert!(release < past && 1.5 * past < through && through < 1_500.0, "{past} {through}");
@@ -326,11 +326,17 @@ fn ports_of_a_middlebox() {
     check_figures("bursttracker-fig9", &figures);
     check_shares(&rows);
     let of = |what: &str| ours(&rows, what);
-    let segments = |port: u16, what: &str| of(&format!("0.78 Mbit/s, segments of 4 s, port {port}: {what}"));
-    for what in ["link demand", "true link demand", "throughput of a segment behind a pause, median"] {
+    let segments =
+        |port: u16, what: &str| of(&format!("0.78 Mbit/s, segments of 4 s, port {port}: {what}"));
+    for what in
+        ["link demand", "true link demand", "throughput of a segment behind a pause, median"]
+    {
         let [through, tls, past] = [80, 443, 7777].map(|port| segments(port, what));
         // The same seed: the two ports of the middlebox are alike.
-        assert!(through < past && (through - tls).abs() < 0.1 * through, "{what}: {through} {tls} {past}");
+        assert!(
+            through < past && (through - tls).abs() < 0.1 * through,
+            "{what}: {through} {tls} {past}"
+        );
     }
     assert_eq!(of("bitrate, port 7777 against 80").round(), 50.0);
     assert_eq!(of("time stalled, port 80"), 300.0);
@@ -452,7 +458,8 @@ fn players() {
 #[test]
 fn rows_become_files() {
     let dir = tempfile::tempdir().unwrap();
-    let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 1.0, 1.0, 3.0, 3.0, 3.0], 0.5)).paper(4.0);
+    let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 1.0, 1.0, 3.0, 3.0, 3.0], 0.5))
+        .paper(4.0);
     let rows = vec![row];
     let axes = (Axis::new("time (ms)"), Axis::new("share (%)"));
     let figure = Figure::new("f", "a figure", axes.0, axes.1)
