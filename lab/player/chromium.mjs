@@ -31,6 +31,9 @@ const FLAGS = [
   "--remote-debugging-pipe",
 ];
 
+/** How long it may take to start (chosen here: it takes 2 s on a quiet machine). */
+const START_MS = 60_000;
+
 /** The browser's program: `AIRMILE_CHROMIUM`, or the first one in the path. */
 export function findChromium() {
   if (process.env.AIRMILE_CHROMIUM) return process.env.AIRMILE_CHROMIUM;
@@ -48,34 +51,39 @@ export class Chromium {
   #session;
   #rest = "";
 
-  static async start(program) {
-    const browser = new Chromium();
-    browser.#profile = mkdtempSync(join(tmpdir(), "airmile-player-"));
-    browser.#child = spawn(program, [...FLAGS, `--user-data-dir=${browser.#profile}`, "about:blank"], {
+  /** Starts it. Whoever calls this closes it, also where it fails. */
+  async start(program) {
+    this.#profile = mkdtempSync(join(tmpdir(), "airmile-player-"));
+    this.#child = spawn(program, [...FLAGS, `--user-data-dir=${this.#profile}`, "about:blank"], {
       stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
       detached: false,
     });
-    const [, , , , out] = browser.#child.stdio;
-    out.setEncoding("utf8").on("data", (text) => browser.#read(text));
+    const [, , , input, out] = this.#child.stdio;
+    out.setEncoding("utf8").on("data", (text) => this.#read(text));
+    // Of a browser that has gone; `gone` tells.
+    input.on("error", () => {});
     const gone = new Promise((_, reject) => {
-      browser.#child.once("error", reject);
-      browser.#child.once("exit", (code, signal) => {
+      this.#child.once("error", reject);
+      this.#child.once("exit", (code, signal) => {
         const error = new Error(`the browser ended with ${signal ?? `status ${code}`}`);
-        browser.#waiting.forEach(({ reject: fail }) => fail(error));
+        this.#waiting.forEach(({ reject: fail }) => fail(error));
         reject(error);
       });
     });
     /** Rejects when the browser has gone. */
-    browser.gone = gone;
+    this.gone = gone;
     gone.catch(() => {});
     const first = async () => {
-      const { targetInfos } = await browser.#call("Target.getTargets", {});
+      const { targetInfos } = await this.#call("Target.getTargets", {});
       const { targetId } = targetInfos.find(({ type }) => type === "page");
-      const { sessionId } = await browser.#call("Target.attachToTarget", { targetId, flatten: true });
-      browser.#session = sessionId;
+      const { sessionId } = await this.#call("Target.attachToTarget", { targetId, flatten: true });
+      this.#session = sessionId;
     };
-    await Promise.race([first(), gone]);
-    return browser;
+    const late = sleep(START_MS, undefined, { ref: false }).then(() => {
+      throw new Error(`no answer within ${START_MS / 1000} s`);
+    });
+    late.catch(() => {});
+    await Promise.race([first(), gone, late]);
   }
 
   #read(text) {
@@ -111,8 +119,9 @@ export class Chromium {
 
   /** Ends it, and removes what it has written. */
   async close() {
-    const hasEnded = this.#child.exitCode !== null || this.#child.signalCode !== null;
-    if (!hasEnded) {
+    // A program that could not be started has no number, and will not exit.
+    const runs = this.#child?.pid && this.#child.exitCode === null && this.#child.signalCode === null;
+    if (runs) {
       const ends = new Promise((resolve) => this.#child.once("exit", resolve));
       // By itself it takes its children along; who does not answer is ended.
       this.#call("Browser.close", {}).catch(() => {});
@@ -120,6 +129,7 @@ export class Chromium {
       await ends;
       clearTimeout(late);
     }
+    if (!this.#profile) return;
     // A child may write to the last.
     for (let left = 40; left > 0; left--) {
       try {

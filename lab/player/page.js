@@ -9,6 +9,20 @@
   const note = (at, event, more = {}) => tell(JSON.stringify({ at, event, ...more }));
   const { events } = dashjs.MediaPlayer;
 
+  const choice = {};
+  if (options.rule === "throughput") {
+    // The others go by the buffer, or by pictures that were not shown.
+    choice.rules = Object.fromEntries(
+      ["bolaRule", "droppedFramesRule", "insufficientBufferRule", "switchHistoryRule", "abandonRequestsRule"].map(
+        (rule) => [rule, { active: false }],
+      ),
+    );
+  }
+  if (options.most > 0) {
+    const kbps = { video: options.most / 1000 };
+    Object.assign(choice, { maxBitrate: kbps, initialBitrate: kbps });
+  }
+
   player.updateSettings({
     debug: { logLevel: dashjs.Debug.LOG_LEVEL_NONE },
     streaming: {
@@ -21,7 +35,7 @@
         fastSwitchEnabled: false,
       },
       // The pictures are small at every bitrate.
-      abr: { limitBitrateByPortal: false },
+      abr: { limitBitrateByPortal: false, ...choice },
     },
   });
 
@@ -78,7 +92,8 @@
   video.addEventListener("ended", ended);
   player.on(events.ERROR, ({ error }) => {
     note(now(), "failed", { what: `${error.message ?? error}` });
-    if (error.code === dashjs.MediaPlayer.errors.DOWNLOAD_ERROR_ID_MANIFEST_CODE) note(now(), "done");
+    // What can be tried again dash.js has tried again.
+    note(now(), "done");
   });
 
   setInterval(() => {

@@ -16,8 +16,12 @@ const USAGE = `airmile-player [URL] [OPTIONS]
   --log FILE         to add events to, a JSON object a line; default: $AIRMILE_APP_LOG
   --name NAME        of the application in the log (segment)
   --buffer SECONDS   that the player keeps (30)
+  --rule RULE        by which it chooses bitrates: dynamic (dash.js as it comes), or
+                     throughput (of former segments alone)
+  --most BPS         bitrate that it may choose; the first, too, is the best below it
   --limit SECONDS    after which it ends in any case (600)
-  --check            tells whether what it needs is there, and does nothing else
+  --check            tells whether what it needs is there, a browser that starts among
+                     it, and does nothing else
   --screenshot FILE  a picture (PNG) of the page, --at SECONDS after it began (20)`;
 
 function fail(what, status = 2) {
@@ -36,6 +40,8 @@ function options() {
         screenshot: text,
         name: number("segment"),
         buffer: number("30"),
+        rule: number("dynamic"),
+        most: number("0"),
         limit: number("600"),
         at: number("20"),
         check: { type: "boolean" },
@@ -50,9 +56,11 @@ function options() {
     const base = process.env.AIRMILE_URL;
     const url = positionals[0] ?? (base && new URL("manifest.mpd", base).href);
     if (!url || positionals.length > 1) fail(USAGE);
-    const [buffer, limit, at] = [values.buffer, values.limit, values.at].map(Number);
-    if (!(buffer > 0) || !(limit > 0) || !(at >= 0)) fail(USAGE);
-    return { ...values, url, buffer, limit, at, log: values.log ?? process.env.AIRMILE_APP_LOG };
+    const { rule } = values;
+    const [buffer, limit, at, most] = [values.buffer, values.limit, values.at, values.most].map(Number);
+    if (!(buffer > 0) || !(limit > 0) || !(at >= 0) || !(most >= 0)) fail(USAGE);
+    if (rule !== "dynamic" && rule !== "throughput") fail(USAGE);
+    return { ...values, url, buffer, limit, at, most, log: values.log ?? process.env.AIRMILE_APP_LOG };
   } catch (error) {
     return fail(`${error.message}\n${USAGE}`);
   }
@@ -70,7 +78,7 @@ function dashjs() {
   }
 }
 
-const page = ({ name, url, buffer }) => `<!doctype html>
+const page = ({ name, url, buffer, rule, most }) => `<!doctype html>
 <meta charset="utf-8"><title>airmile player</title>
 <style>
   body { margin: 0; background: #111; color: #eee; font: 16px sans-serif }
@@ -78,7 +86,7 @@ const page = ({ name, url, buffer }) => `<!doctype html>
   p { margin: 8px }
 </style>
 <video muted></video><p id="shown"></p>
-<script type="application/json" id="options">${JSON.stringify({ name, url, buffer }).replaceAll("<", "\\u003c")}</script>
+<script type="application/json" id="options">${JSON.stringify({ name, url, buffer, rule, most }).replaceAll("<", "\\u003c")}</script>
 <script src="/airmile-player/dash.js"></script>
 <script src="/airmile-player/page.js"></script>`;
 
@@ -113,18 +121,21 @@ async function main() {
   const settings = options();
   const program = findChromium();
   if (!program) fail("needs Chromium, and there is none (apt-get install chromium, or AIRMILE_CHROMIUM)");
-  if (settings.check) {
-    dashjs();
-    process.exit(0);
-  }
-  const files = ours(settings);
+  const files = settings.check ? dashjs() && {} : ours(settings);
   const log = logger(settings);
-  const browser = await Chromium.start(program);
+  const browser = new Chromium();
   const end = async (status) => {
     await browser.close();
     process.exit(status);
   };
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => end(143));
+  try {
+    await browser.start(program);
+  } catch (error) {
+    await browser.close();
+    fail(`${program} does not start: ${error.message}`);
+  }
+  if (settings.check) return end(0);
   const done = new Promise((resolve) => {
     browser.on("Runtime.bindingCalled", ({ payload }) => {
       if (log.write(payload) === "done") resolve(true);

@@ -16,6 +16,7 @@ import collections
 import fcntl
 import os
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -199,6 +200,8 @@ def main():
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
         print("SKIPPED: needs root and /dev/net/tun")
         return 0
+    # Ended by a signal, what was made and set is taken back all the same.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         before = open(HYSTART).read()
     except OSError:

@@ -133,11 +133,33 @@ def phone(number, link, capture):
     return names, server, fds, links
 
 
-def again(every_s, end, words):
-    """Runs a command now and then."""
-    while (start := time.monotonic()) < end:
-        subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(max(0.0, min(every_s - (time.monotonic() - start), end - time.monotonic())))
+class Again(threading.Thread):
+    """Runs a command now and then, until the end or until told to stop."""
+
+    def __init__(self, every_s, end, words):
+        # Never waited for by an interpreter that ends.
+        super().__init__(daemon=True)
+        self.every_s, self.end, self.words = every_s, end, words
+        self.told, self.lock, self.child = threading.Event(), threading.Lock(), None
+
+    def run(self):
+        while (start := time.monotonic()) < self.end:
+            with self.lock:
+                if self.told.is_set():
+                    return
+                self.child = subprocess.Popen(
+                    self.words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.child.wait()
+            now = time.monotonic()
+            self.told.wait(max(0.0, min(self.every_s - (now - start), self.end - now)))
+
+    def stop(self):
+        """Ends the command, too; a connection that hangs would keep it for ever."""
+        with self.lock:
+            self.told.set()
+            if self.child and self.child.poll() is None:
+                self.child.kill()
+        self.join()
 
 
 def traffic(seconds, folder):
@@ -170,12 +192,14 @@ def traffic(seconds, folder):
                        str(READ_BYTES), str(READ_EVERY_S), str(SLOW_BUFFER)]),
         ]
         for every_s, words in jobs:
-            threads.append(threading.Thread(target=again, args=(every_s, end, words)))
+            threads.append(Again(every_s, end, words))
             threads[-1].start()
         for thread in threads:
             thread.join()
         os.remove(body)
     finally:
+        for thread in threads:
+            thread.stop()
         for child in children:
             child.kill()
             child.wait()

@@ -538,8 +538,7 @@ pub struct LabShellArgs {
     /// Another seed than the scenario's own
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
-    /// Serve this directory over HTTP/1.1, with ranges, at the server's address
-    /// ($AIRMILE_URL): port 80, and each port of the scenario's middlebox
+    /// Serve this directory over HTTP/1.1 at port 80 and each port of the middlebox
     #[arg(long, value_name = "DIR")]
     pub serve: Option<PathBuf>,
     /// Serve it at this port, too
@@ -559,22 +558,21 @@ pub struct LabShellArgs {
     pub command: Vec<OsString>,
 }
 
-/// Arguments of `lab inside`.
+/// Arguments of `lab inside`: stay until all has ended; end if a thread has gone.
 #[derive(Debug, Clone, Args)]
 pub struct LabInsideArgs {
-    /// Stay until all that was started has ended
     #[arg(long)]
     pub linger: bool,
+    #[arg(long)]
+    pub parent: Option<String>,
     /// What to run
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
 fn positive_ms(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(ms) if ms > 0.0 && ms <= 60_000.0 => Ok(ms),
-        _ => Err("give ms above 0, and at most 60000".into()),
-    }
+    let ms = text.parse().ok().filter(|ms: &f64| *ms > 0.0 && *ms <= 60_000.0);
+    ms.ok_or_else(|| "give ms above 0, and at most 60000".into())
 }
 
 /// Arguments of `lab reproduce`.
@@ -589,13 +587,15 @@ pub struct LabReproduceArgs {
     /// As many runs as the papers have; takes hours
     #[arg(long)]
     pub full: bool,
-    /// As little as runs everything: tells that it works, nothing more
+    /// As little as runs everything: tells that it works
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
-    /// Leave rows (Parquet, CSV, JSON) and figures (SVG, their points as Parquet)
-    /// there, after each experiment
+    /// Leave rows (Parquet, CSV, JSON) and figures there, after each experiment
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Replace what a former reproduction left there
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// Files and transfers as the facade takes them.

@@ -1,6 +1,8 @@
 //! Commands in a host's namespace.
 
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -89,8 +91,14 @@ impl Start {
         let [input, output, error] = self.stdio;
         let mut command = Command::new(&program);
         command.args(launcher);
+        // As this /proc has it, which may be that of another namespace.
+        if let Ok(parent) = fs::read_link("/proc/thread-self") {
+            command.arg("--parent").arg(parent);
+        }
         if self.lingers {
             command.arg("--linger");
+            // The terminal's keys are the phone's.
+            command.process_group(0);
         }
         command.arg("--").args(self.words);
         command.envs(self.environment).stdin(input).stdout(output).stderr(error);

@@ -4,21 +4,29 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-use airmile::lab::reproduce::{Hosts, Job, Program};
+use airmile::lab::reproduce::{Hosts, Job, Program, Video};
 use airmile::lab::{Lateness, Scenario};
 use airmile::{Error, Result};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
 /// The exit status of a run whose command went well and whose TTIs were late.
 const LATE: i32 = 5;
+
+/// How long a run may take to end when it is asked to, its command's second and its
+/// files included (chosen here).
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a clone of the repository has the player.
 const PLAYER: &str = "lab/player/play.mjs";
@@ -35,17 +43,96 @@ pub struct RealHosts {
     /// Videos, and directories of runs; goes at the end, also when a signal ends
     /// this process.
     place: Mutex<Option<TempDir>>,
+    /// What writes there now.
+    writer: Arc<Writer>,
+}
+
+/// The run that writes into the directory, of which there is one at a time.
+#[derive(Debug, Default)]
+struct Writer {
+    now: Mutex<Now>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Now {
+    /// Whether a run is being made, has a process, or is being read.
+    is_busy: bool,
+    /// Its process.
+    runs: Option<Pid>,
+    /// A signal has come: no other is to begin.
+    is_over: bool,
+}
+
+/// While it is there a run may write.
+struct Busy<'a>(&'a Writer);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_busy = false;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Writer {
+    /// Begins a run; not after [`end`](Self::end).
+    fn begin(&self) -> io::Result<Busy<'_>> {
+        let mut now = self.lock();
+        if now.is_over {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        now.is_busy = true;
+        Ok(Busy(self))
+    }
+
+    /// Runs a command of it to its end.
+    fn output(&self, command: &mut Command) -> io::Result<Output> {
+        // A group of its own: what it has started is ended with it.
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut now = self.lock();
+        if now.is_over {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let child = command.spawn()?;
+        now.runs = i32::try_from(child.id()).ok().map(Pid::from_raw);
+        drop(now);
+        let done = child.wait_with_output();
+        self.lock().runs = None;
+        done
+    }
+
+    /// Asks the one that runs to end, and waits until it has and nothing of it is
+    /// written any more; none begins after it.
+    fn end(&self) {
+        let mut now = self.lock();
+        now.is_over = true;
+        if let Some(pid) = now.runs {
+            let _ = killpg(pid, Signal::SIGTERM);
+        }
+        let is_busy = |now: &mut Now| now.is_busy;
+        let waited = self.changed.wait_timeout_while(now, ENDS_WITHIN, is_busy);
+        let now = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if let Some(pid) = now.runs {
+            let _ = killpg(pid, Signal::SIGKILL);
+            drop(self.changed.wait_timeout_while(now, ENDS_WITHIN, is_busy));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl RealHosts {
     /// With the program and first arguments that lead to `lab shell`.
     #[must_use]
-    pub const fn new(launcher: Vec<OsString>) -> Self {
+    pub fn new(launcher: Vec<OsString>) -> Self {
         Self {
             launcher,
             refused: OnceLock::new(),
             no_player: OnceLock::new(),
             place: Mutex::new(None),
+            writer: Arc::default(),
         }
     }
 
@@ -77,19 +164,24 @@ impl RealHosts {
         }
         let new = tempfile::Builder::new().prefix("airmile-reproduce-").tempdir()?;
         let path = new.path().to_owned();
-        remove_on_signal(path.clone())?;
+        remove_on_signal(path.clone(), self.writer.clone())?;
         *place = Some(new);
         Ok(path)
     }
 
-    /// A video of so many seconds, made once.
-    fn video(&self, place: &Path, seconds: u64) -> Result<PathBuf> {
-        let dir = place.join(format!("video-{seconds}"));
+    /// A video, made once.
+    fn video(&self, place: &Path, video: Video) -> Result<PathBuf> {
+        let Video { seconds, segment_s } = video;
+        let dir = place.join(format!("video-{seconds}-{segment_s}"));
         let maker = player().and_then(|player| fs::canonicalize(player).ok());
         let maker = maker.unwrap_or_default().with_file_name("video.mjs");
         let mut make = Command::new(&maker);
-        make.arg(&dir).args(["--seconds", &seconds.to_string()]).stdin(Stdio::null());
-        let done = make.output().map_err(|error| cannot("the video cannot be made", error))?;
+        make.arg(&dir).args(["--seconds", &seconds.to_string()]);
+        make.args(["--segment", &segment_s.to_string()]).stdin(Stdio::null());
+        let done = self
+            .writer
+            .output(&mut make)
+            .map_err(|error| cannot("the video cannot be made", error))?;
         if done.status.success() { Ok(dir) } else { Err(cannot("the video", first_line(&done))) }
     }
 
@@ -102,8 +194,8 @@ impl RealHosts {
         // A hole: nothing is read from a disk.
         let file = File::create(www.join("file")).map_err(io)?;
         file.set_len(job.file_bytes).map_err(io)?;
-        if let Some(seconds) = job.video_s {
-            symlink(self.video(&place, seconds)?, www.join("video")).map_err(io)?;
+        if let Some(video) = job.video {
+            symlink(self.video(&place, video)?, www.join("video")).map_err(io)?;
         }
         let path = run.path().join("scenario.toml");
         let text = scenario.to_toml().map_err(|e| cannot("the scenario", e))?;
@@ -142,8 +234,11 @@ impl Hosts for RealHosts {
         job: &Job,
         read: &mut dyn FnMut(&Path) -> Result<()>,
     ) -> Result<Lateness> {
+        // Dropped after the run's directory.
+        let _busy = self.writer.begin().map_err(|e| cannot("a run cannot begin", e))?;
         let (run, mut command) = self.prepare(scenario, job)?;
-        let done = command.output().map_err(|e| cannot("`lab shell` cannot be run", e))?;
+        let done = self.writer.output(&mut command);
+        let done = done.map_err(|e| cannot("`lab shell` cannot be run", e))?;
         if !matches!(done.status.code(), Some(0 | LATE)) {
             return Err(cannot("a run in real time failed", last_lines(&done)));
         }
@@ -174,7 +269,13 @@ fn player() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|dir| dir.join("airmile-player"));
     let here = std::env::current_exe().unwrap_or_default();
-    let in_clone = here.ancestors().skip(1).map(|dir| dir.join(PLAYER));
+    // Above the command anybody may have put something: a clone is whose it is.
+    let owner = |path: &Path| fs::metadata(path).map(|there| there.uid()).ok();
+    let is_clone = |dir: &&Path| {
+        let files = [dir.join("Cargo.toml"), dir.join(PLAYER)];
+        owner(&here).is_some() && files.iter().all(|file| owner(file) == owner(&here))
+    };
+    let in_clone = here.ancestors().skip(1).filter(is_clone).map(|dir| dir.join(PLAYER));
     let all = named.into_iter().chain(in_path).chain(in_clone);
     let mut there = all.filter(|program| program.is_file());
     there.next().and_then(|program| std::path::absolute(program).ok())
@@ -213,14 +314,42 @@ fn last_lines(done: &Output) -> String {
     format!("{}; {}", done.status, last.join(" / "))
 }
 
-/// Removes a directory when a signal is to end this process, then lets it.
-fn remove_on_signal(dir: PathBuf) -> io::Result<()> {
+/// Removes a directory when a signal is to end this process and nobody writes there
+/// any more, then lets it.
+fn remove_on_signal(dir: PathBuf, writer: Arc<Writer>) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let wait = move || {
         for signal in signals.forever() {
+            writer.end();
             let _ = fs::remove_dir_all(&dir);
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     };
     thread::Builder::new().name("clean-up".to_owned()).spawn(wait).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_writes_has_ended_before_the_directory_goes() {
+        let writer = Arc::new(Writer::default());
+        let other = writer.clone();
+        let mut sleep = Command::new("sleep");
+        sleep.arg("600");
+        let sleeper = thread::spawn(move || {
+            let _busy = other.begin()?;
+            other.output(&mut sleep)
+        });
+        while writer.lock().runs.is_none() {
+            thread::yield_now();
+        }
+        writer.end();
+        assert!(!writer.lock().is_busy && writer.lock().runs.is_none());
+        assert!(!sleeper.join().unwrap().unwrap().status.success());
+        let refused = writer.output(&mut Command::new("true")).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::Interrupted);
+        assert!(writer.begin().is_err());
+    }
 }

@@ -2,15 +2,20 @@
 //! passes on what it is told, and when it ends everything in the namespace ends.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::thread;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use rustix::fs::{Mode, OFlags};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -24,7 +29,7 @@ const NOT_FOUND: u8 = 127;
 /// status, 128 and the signal's number where one ended it. With `lingers` it
 /// stays until all processes have ended.
 #[must_use]
-pub fn inside(words: &[OsString], lingers: bool) -> u8 {
+pub fn inside(words: &[OsString], lingers: bool, parent: Option<&str>) -> u8 {
     // Elsewhere it would end processes that are not its own.
     if std::process::id() != 1 {
         let _ = writeln!(io::stderr(), "airmile: this is for the first process of a namespace");
@@ -32,6 +37,11 @@ pub fn inside(words: &[OsString], lingers: bool) -> u8 {
     }
     // Who made us may be killed; then everything here is to go.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    // It may have been already, and then no signal comes.
+    if let Some(parent) = parent {
+        let Ok(parent) = File::open(Path::new("/proc").join(parent)) else { return NOT_RUN };
+        let _ = thread::Builder::new().name("parent".to_owned()).spawn(move || end_after(&parent));
+    }
     let Ok(mut signals) = Signals::new([SIGTERM, SIGHUP, SIGCHLD]) else { return NOT_RUN };
     see_own_processes();
     give_back_rights();
@@ -71,6 +81,16 @@ pub fn inside(words: &[OsString], lingers: bool) -> u8 {
         }
     }
     status.unwrap_or(1)
+}
+
+/// Ends this process, and with it all of its namespace, if its parent was about to
+/// end when we asked for the signal: looks once more when that must be over.
+fn end_after(parent: &File) {
+    thread::sleep(Duration::from_secs(1));
+    // The directory of a thread that has gone has nothing in it any more.
+    if rustix::fs::openat(parent, "stat", OFlags::RDONLY, Mode::empty()).is_err() {
+        std::process::exit(NOT_RUN.into());
+    }
 }
 
 /// Makes `/proc` and `/sys` tell of this namespace. Where the system forbids it

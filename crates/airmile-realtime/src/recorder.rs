@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use airmile::lab::RunWriter;
 use airmile_emulate::net::Packet;
-use airmile_emulate::{CapturePoint, DropPoint, Sink};
+use airmile_emulate::{CapturePoint, DropPoint, SenderState, Sink};
 use airmile_model::Record;
 
 use crate::error::{Attempt, Error, Result};
@@ -17,6 +17,7 @@ enum Event {
     Record(Record),
     Packet(i64, CapturePoint, Packet),
     Dropped(i64, usize, DropPoint, Packet),
+    Sender(SenderState),
 }
 
 /// Takes what a run leaves to the thread that writes it, a TTI at a time.
@@ -44,6 +45,7 @@ impl Feed {
                     Event::Dropped(at_ns, user, point, packet) => {
                         writer.dropped(at_ns, user, point, &packet);
                     }
+                    Event::Sender(state) => writer.sender_state(&state),
                 }
             }
             writer
@@ -53,6 +55,11 @@ impl Feed {
             .spawn(write)
             .attempt(|| "cannot start the thread that writes".to_owned())?;
         Ok((Self { batch: Vec::new(), out: Some(out) }, Recording(thread)))
+    }
+
+    /// For what is known of senders; `None` where nothing is kept.
+    pub(crate) fn senders(&self) -> Option<Senders> {
+        self.out.clone().map(Senders)
     }
 
     /// Whether anything is kept.
@@ -72,6 +79,19 @@ impl Feed {
         if self.keeps() {
             self.batch.push(event());
         }
+    }
+}
+
+/// Takes what is known of senders to the thread that writes. It ends when all of
+/// these have gone, too.
+#[derive(Debug, Clone)]
+pub(crate) struct Senders(mpsc::Sender<Vec<Event>>);
+
+impl Senders {
+    /// A sender's state has changed.
+    pub(crate) fn send(&self, state: SenderState) {
+        // As of `flush`.
+        let _ = self.0.send(vec![Event::Sender(state)]);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use airmile::lab::{Clock, LabRun, RealTime, RunWriter, Scenario};
 use airmile_emulate::{Bridge, PHONE_ADDRESS, SERVER_ADDRESS, ScenarioError};
@@ -24,13 +24,17 @@ use crate::lateness::Punctuality;
 use crate::namespace::Namespace;
 use crate::network::{Host, Tcp, lost_packets};
 use crate::recorder::{Feed, Recording};
-use crate::{privilege, serve, split};
+use crate::{privilege, senders, serve, split};
 
 /// How long a server's command may take until it listens (chosen here).
-const LISTENS_WITHIN: Duration = Duration::from_secs(5);
+const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long a command may take to end when it is asked to (chosen here).
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long after a command's end a signal may still be the one that ended it
+/// (chosen here: far over what it takes to come, under what a second key takes).
+const SAME_KEY: Duration = Duration::from_millis(100);
 
 /// From when everything is ready to the first TTI: the cell is made meanwhile
 /// (chosen here: enough for a thousand users).
@@ -132,7 +136,25 @@ pub fn shell(options: Shell) -> Result<Ended> {
     if let Some(server) = server.filter(|_| server_ended.is_none()) {
         end_server(server, &happened);
     }
+    end_at_once_on_signal(happened);
     ends.leave(options, serve, (exit_status, server_ended), &scenario)
+}
+
+/// While a run ends, a signal ends this process as it would without us. Not the one
+/// from the terminal that has ended the command, too.
+fn end_at_once_on_signal(happened: mpsc::Receiver<Event>) {
+    let ended = Instant::now();
+    let wait = move || {
+        for event in happened {
+            if let Event::Signal(signal) = event
+                && ended.elapsed() > SAME_KEY
+            {
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        }
+    };
+    // Without it a run ends by itself.
+    let _ = thread::Builder::new().name("ending".to_owned()).spawn(wait);
 }
 
 /// What happens while a command runs.
@@ -312,6 +334,15 @@ impl Network {
         };
         let tail_ms = if feed.keeps() { scenario.tail_ms } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
+        let clock = senders::Clock { monotonic_ns: start_ns, wall_ns: start_wall_ns };
+        let mut watchers = Vec::new();
+        if let Some(out) = feed.senders() {
+            let boxes = self.boxes.iter().map(|(namespace, _)| namespace);
+            for namespace in [&self.phone, &self.server].into_iter().chain(boxes) {
+                let (out, stop) = (out.clone(), stop.clone());
+                watchers.push(senders::watch(namespace, clock, out, stop)?);
+            }
+        }
         let engine = Engine {
             scenario: scenario.clone(),
             ports: std::mem::take(&mut self.ports),
@@ -326,7 +357,7 @@ impl Network {
             .name("engine".to_owned())
             .spawn(move || engine.run())
             .attempt(|| "cannot start the engine's thread".to_owned())?;
-        Ok(Ends { network: self, engine, recording, stop })
+        Ok(Ends { network: self, engine, watchers, recording, stop })
     }
 
     /// Which box has the connections of a port. One that no box takes passes
@@ -385,17 +416,20 @@ fn environment(options: &Shell) -> Vec<(&'static str, OsString)> {
     all
 }
 
-/// Sockets of TCP that listen in the caller's namespace, by their address.
+/// Sockets of TCP that listen in the caller's namespace, and those of UDP that have
+/// a port there, by their address.
 fn listeners() -> BTreeSet<String> {
     /// TCP_LISTEN of the kernel's tcp_states.h.
     const LISTEN: &str = "0A";
     let mut found = BTreeSet::new();
-    for file in ["tcp", "tcp6"] {
+    for file in ["tcp", "tcp6", "udp", "udp6"] {
         let text = fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
         for line in text.lines() {
             let mut words = line.split_whitespace();
-            if let (Some(local), Some(LISTEN)) = (words.nth(1), words.nth(1)) {
-                found.insert(local.to_owned());
+            if let (Some(local), Some(state)) = (words.nth(1), words.nth(1))
+                && (state == LISTEN || file.starts_with("udp") && local.contains(':'))
+            {
+                found.insert(format!("{file} {local}"));
             }
         }
     }
@@ -406,6 +440,8 @@ fn listeners() -> BTreeSet<String> {
 struct Ends {
     network: Network,
     engine: JoinHandle<result::Result<Left, ScenarioError>>,
+    /// Of what senders know.
+    watchers: Vec<JoinHandle<()>>,
     recording: Option<Recording>,
     stop: Arc<AtomicBool>,
 }
@@ -422,6 +458,9 @@ impl Ends {
         self.stop.store(true, Ordering::Relaxed);
         let left = self.engine.join().map_err(|_| Error::Thread("the engine"))?;
         let left = left.map_err(unusable)?;
+        for watcher in self.watchers {
+            watcher.join().map_err(|_| Error::Thread("the watcher of senders"))?;
+        }
         let (lateness, late_ttis) = left.punctuality.finish(options.late_limit);
         let real_time = RealTime {
             command: options.command.iter().map(|word| word.display().to_string()).collect(),

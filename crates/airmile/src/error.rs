@@ -2,6 +2,17 @@
 
 use std::path::PathBuf;
 
+/// How like a name must be to one that is known: strsim's Jaro-Winkler, 0 to 1
+/// (chosen here: a letter too few, too many or swapped is within, other words are not).
+const ALIKE: f64 = 0.87;
+
+/// The known name that was meant, as far as one can tell: words for an error.
+pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
+    let alike = known.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
+    let nearest = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, _)| *alike >= ALIKE);
+    nearest.map_or_else(String::new, |(_, known)| format!(" (did you mean `{known}`?)"))
+}
+
 /// What the facade can fail with.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -41,7 +52,7 @@ pub enum Error {
     #[error("{0}")]
     NothingToAnalyse(String),
     /// No scenario has this name, and there is no such file.
-    #[error("{}: no scenario has this name, and there is no such file; there are {}", name, known.join(", "))]
+    #[error("{}: no scenario has this name, and there is no such file{}; there are {}", name, did_you_mean(name, known), known.join(", "))]
     NoScenario {
         /// The name that was given.
         name: String,
@@ -83,3 +94,26 @@ impl Error {
 
 /// Results of the facade.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_and_another_word_is_not() {
+        let known = ["busy-video", "busy-file", "idle", "driving"];
+        let check = |name: &str, expected: &str| {
+            let told = did_you_mean(name, &known);
+            let meant = told.strip_prefix(" (did you mean `").unwrap_or_default();
+            assert_eq!(meant.trim_end_matches("`?)"), expected, "{name}");
+        };
+        check("busy-vidoe", "busy-video");
+        check("busyvideo", "busy-video");
+        check("busy_file", "busy-file");
+        check("iddle", "idle");
+        check("Driving", "driving");
+        check("upload", "");
+        check("x.toml", "");
+        check("", "");
+    }
+}

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use airmile::lab::reproduce::{
-    Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, reproduce, write_files,
+    Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare, reproduce,
+    write_files,
 };
 use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;
@@ -99,8 +100,9 @@ fn causes(run: &LabRun) -> Vec<Vec<String>> {
     labels.into_iter().map(row).collect()
 }
 
-/// The exit status where runs in real time were late, as of `shell`.
+/// The exit status where runs in real time were late, as of `shell`, or failed.
 const LATE: u8 = 5;
+const FAILED: u8 = 6;
 
 fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> {
     if args.list {
@@ -119,6 +121,8 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
         (_, true) => Size::Full,
         _ => Size::Default,
     };
+    // Before hours of work, not after them.
+    args.output.as_deref().map_or(Ok(()), |dir| prepare(dir, args.force))?;
     let shown = Runs::start(global);
     let mut following = Following { shown: &shown, dir: args.output.as_deref() };
     let hosts = super::shell::hosts()?;
@@ -135,14 +139,21 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
             output::tell(&format!("airmile: {}: {told}", experiment.name));
         }
     }
-    let late = done.experiments.iter().any(|experiment| experiment.invalid.is_some());
-    Ok(if late { Outcome::Status(LATE) } else { Outcome::Done })
+    let any = |is: fn(&Reproduced) -> bool| done.experiments.iter().any(is);
+    Ok(if any(|experiment| experiment.failed.is_some()) {
+        Outcome::Status(FAILED)
+    } else if any(|experiment| experiment.invalid.is_some()) {
+        Outcome::Status(LATE)
+    } else {
+        Outcome::Done
+    })
 }
 
-/// What of an experiment was not run, or counts for nothing.
+/// What of an experiment was not run, failed, or counts for nothing.
 fn told(experiment: &Reproduced) -> impl Iterator<Item = String> {
     let skipped = experiment.skipped.iter().map(|why| format!("SKIPPED: {why}"));
-    skipped.chain(experiment.invalid.iter().map(|why| format!("INVALID: {why}")))
+    let failed = experiment.failed.iter().map(|why| format!("FAILED: {why}"));
+    skipped.chain(failed).chain(experiment.invalid.iter().map(|why| format!("INVALID: {why}")))
 }
 
 /// Shows where it is, and leaves the files after each experiment: who interrupts

@@ -91,7 +91,11 @@ mod on_linux {
     }
 
     pub fn inside(args: &LabInsideArgs) -> Result<Outcome> {
-        Ok(Outcome::Status(airmile_realtime::inside(&args.command, args.linger)))
+        Ok(Outcome::Status(airmile_realtime::inside(
+            &args.command,
+            args.linger,
+            args.parent.as_deref(),
+        )))
     }
 
     fn ms(us: u64) -> String {

@@ -30,56 +30,104 @@ struct Exchange {
     dl_bytes: u64,
 }
 
+/// A connection, or what two ends say to each other without one.
+#[derive(Debug, Clone, Default)]
+struct Connection {
+    open: Option<Exchange>,
+    /// Payload that went up after data had come down: the next request if the data
+    /// pause now, as its answer takes a round trip; else a word about the data, as
+    /// HTTP/2's WINDOW_UPDATE.
+    asked: Option<Exchange>,
+    syn_ns: Option<i64>,
+    /// Of the handshake.
+    rtt_ns: i64,
+    /// The sequence number after the last payload that went up, and up to which it is
+    /// acknowledged.
+    sent_to: Option<u32>,
+    acked_to: Option<u32>,
+}
+
 /// Cuts the connections of a phone into exchanges. Over TCP one begins with
-/// payload that goes up after payload has come down, which is what a next
-/// request looks like, encrypted or not. UDP has no such sign: what passes
-/// between two ends is one exchange.
+/// payload that goes up after payload has come down, and an answer that takes half a
+/// round trip of the handshake or more (chosen here: what is under way comes sooner,
+/// but for a pause of the link; an answer later): that is what a next request looks
+/// like, encrypted or not. UDP has no such sign: what passes between two ends is one
+/// exchange.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    open: BTreeMap<Ends, Exchange>,
+    connections: BTreeMap<Ends, Connection>,
     ended: Vec<(Ends, Exchange)>,
 }
 
 impl Exchanges {
     /// The phone sends.
     pub(super) fn sent(&mut self, at_ns: i64, packet: &Packet) {
-        let Some((protocol, bytes)) = payload(packet) else { return };
+        let Some(parsed) = Parsed::of(packet) else { return };
+        let connection =
+            self.connections.entry((parsed.protocol, packet.src, packet.dst)).or_default();
+        if parsed.syn {
+            // Another connection between the same ends, or the same SYN again.
+            let Connection { open, asked, .. } = std::mem::take(connection);
+            let ends = (parsed.protocol, packet.src, packet.dst);
+            self.ended.extend(open.into_iter().chain(asked).map(|exchange| (ends, exchange)));
+            connection.syn_ns = Some(at_ns);
+        }
+        let bytes = connection.new_bytes(&parsed);
         if bytes == 0 {
             return;
         }
-        let ends = (protocol, packet.src, packet.dst);
-        let is_next = |open: &Exchange| protocol == PROTOCOL_TCP && open.dl_bytes > 0;
-        if self.open.get(&ends).is_some_and(is_next)
-            && let Some(exchange) = self.open.remove(&ends)
-        {
-            self.ended.push((ends, exchange));
-        }
-        let exchange = self.open.entry(ends).or_insert_with(|| Exchange::new(at_ns));
+        let has_answer = connection.open.as_ref().is_some_and(|open| open.dl_bytes > 0);
+        let exchange = if has_answer && parsed.protocol == PROTOCOL_TCP {
+            &mut connection.asked
+        } else {
+            &mut connection.open
+        };
+        let exchange = exchange.get_or_insert_with(|| Exchange::new(at_ns));
         exchange.ul_bytes += bytes;
         exchange.last_ns = at_ns;
     }
 
     /// The phone receives.
     pub(super) fn received(&mut self, at_ns: i64, packet: &Packet) {
-        let Some((protocol, bytes)) = payload(packet) else { return };
-        if bytes == 0 {
-            // What goes up is over when its last byte is acknowledged.
-            let ends = (protocol, packet.dst, packet.src);
-            if let Some(exchange) = self.open.get_mut(&ends).filter(|open| open.dl_bytes == 0) {
+        let Some(parsed) = Parsed::of(packet) else { return };
+        let ends = (parsed.protocol, packet.dst, packet.src);
+        let connection = self.connections.entry(ends).or_default();
+        if parsed.syn {
+            connection.rtt_ns = connection.syn_ns.map_or(0, |syn_ns| at_ns - syn_ns);
+        }
+        let acknowledges = connection.acknowledges(&parsed);
+        if parsed.bytes == 0 {
+            // What goes up is over when its last byte is acknowledged; later
+            // acknowledgements are of FINs, probes and windows.
+            let Connection { open, asked, .. } = connection;
+            let uploads = asked.as_mut().or(open.as_mut()).filter(|open| open.dl_bytes == 0);
+            if let Some(exchange) = uploads.filter(|_| acknowledges) {
                 exchange.last_ns = at_ns;
             }
             return;
         }
-        let ends = (protocol, packet.dst, packet.src);
-        let exchange = self.open.entry(ends).or_insert_with(|| Exchange::new(at_ns));
-        exchange.dl_bytes += bytes;
+        if let Some(asked) = connection.asked.take() {
+            match &mut connection.open {
+                Some(open) if at_ns - asked.start_ns < connection.rtt_ns / 2 => {
+                    open.ul_bytes += asked.ul_bytes;
+                }
+                _ => {
+                    let before = connection.open.replace(asked);
+                    self.ended.extend(before.map(|exchange| (ends, exchange)));
+                }
+            }
+        }
+        let exchange = connection.open.get_or_insert_with(|| Exchange::new(at_ns));
+        exchange.dl_bytes += parsed.bytes;
         exchange.first_dl_ns.get_or_insert(at_ns);
         exchange.last_ns = at_ns;
     }
 
     /// All exchanges as transfers and notes, in order of their start.
     pub(super) fn into_notebook(mut self) -> Notebook {
-        self.ended.extend(std::mem::take(&mut self.open));
+        for (ends, Connection { open, asked, .. }) in std::mem::take(&mut self.connections) {
+            self.ended.extend(open.into_iter().chain(asked).map(|exchange| (ends, exchange)));
+        }
         self.ended.sort_by_key(|(ends, exchange)| (exchange.start_ns, *ends));
         let mut notebook = Notebook::default();
         for (n, (ends, exchange)) in self.ended.into_iter().enumerate() {
@@ -117,15 +165,67 @@ impl Exchange {
     }
 }
 
-/// Protocol and payload bytes of a packet of TCP or UDP.
-fn payload(packet: &Packet) -> Option<(u8, u64)> {
-    let Transport::Raw(bytes) = &packet.transport else { return None };
-    let header = usize::from(bytes.first()? & 0xf) * 4;
-    let protocol = *bytes.get(9)?;
-    let transport_header = match protocol {
-        PROTOCOL_TCP => usize::from(bytes.get(header + 12)? >> 4) * 4,
-        PROTOCOL_UDP => 8,
-        _ => return None,
-    };
-    Some((protocol, bytes.len().checked_sub(header + transport_header)? as u64))
+impl Connection {
+    /// Bytes of payload that go up for the first time: what is sent again is none.
+    fn new_bytes(&mut self, parsed: &Parsed) -> u64 {
+        if parsed.protocol != PROTOCOL_TCP || parsed.bytes == 0 {
+            return parsed.bytes;
+        }
+        let to = parsed.seq.wrapping_add(u32::try_from(parsed.bytes).unwrap_or(u32::MAX));
+        let new = self.sent_to.map_or(parsed.bytes, |before| ahead(to, before).min(parsed.bytes));
+        if new > 0 {
+            self.sent_to = Some(to);
+            self.acked_to.get_or_insert(parsed.seq);
+        }
+        new
+    }
+
+    /// Whether a packet acknowledges payload that was not acknowledged before.
+    fn acknowledges(&mut self, parsed: &Parsed) -> bool {
+        let (Some(sent_to), Some(acked_to)) = (self.sent_to, self.acked_to) else { return false };
+        // A FIN has a number, too.
+        let ack = if ahead(parsed.ack, sent_to) > 0 { sent_to } else { parsed.ack };
+        let is_new = ahead(ack, acked_to) > 0;
+        if is_new {
+            self.acked_to = Some(ack);
+        }
+        is_new
+    }
+}
+
+/// How far a sequence number is ahead of another (RFC 9293, 3.4); 0: it is not.
+fn ahead(number: u32, of: u32) -> u64 {
+    u64::try_from(number.wrapping_sub(of).cast_signed()).unwrap_or(0)
+}
+
+/// What is looked at of a packet of TCP or UDP.
+struct Parsed {
+    protocol: u8,
+    bytes: u64,
+    seq: u32,
+    ack: u32,
+    syn: bool,
+}
+
+impl Parsed {
+    fn of(packet: &Packet) -> Option<Self> {
+        const SYN: u8 = 2;
+        let Transport::Raw(bytes) = &packet.transport else { return None };
+        let header = usize::from(bytes.first()? & 0xf) * 4;
+        let protocol = *bytes.get(9)?;
+        let word = |at: usize| {
+            let bytes = bytes.get(header + at..header + at + 4)?;
+            Some(u32::from_be_bytes(bytes.try_into().ok()?))
+        };
+        let (transport_header, seq, ack, syn) = match protocol {
+            PROTOCOL_TCP => {
+                let offset = usize::from(bytes.get(header + 12)? >> 4) * 4;
+                (offset, word(4)?, word(8)?, bytes.get(header + 13)? & SYN != 0)
+            }
+            PROTOCOL_UDP => (8, 0, 0, false),
+            _ => return None,
+        };
+        let bytes = bytes.len().checked_sub(header + transport_header)? as u64;
+        Some(Self { protocol, bytes, seq, ack, syn })
+    }
 }

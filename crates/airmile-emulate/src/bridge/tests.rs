@@ -145,22 +145,82 @@ fn time_begins_where_the_scenario_says() {
     assert_eq!(outcome.transfers[0].transfer.tti.unwrap().0.0, i64::from(moved.first_tti));
 }
 
+/// A segment of TCP without options.
+fn segment(down: bool, seq: u32, ack: u32, payload: usize) -> Vec<u8> {
+    let mut bytes = datagram(down, 1, 40 + payload);
+    bytes[9] = 6;
+    bytes[24..28].copy_from_slice(&seq.to_be_bytes());
+    bytes[28..32].copy_from_slice(&ack.to_be_bytes());
+    bytes[32..34].copy_from_slice(&[0x50, 0x10]);
+    bytes
+}
+
+/// Transfers of packets that the phone sends (false) or receives (true), each at its
+/// ms: direction, bytes, begin and end in ms.
+fn exchanges(packets: &[(i64, Vec<u8>)]) -> Vec<(Direction, u64, i64, i64)> {
+    let mut exchanges = super::exchange::Exchanges::default();
+    for (ms, bytes) in packets {
+        let packet = read(bytes.clone()).unwrap();
+        if *packet.src.ip() == PHONE_ADDRESS {
+            exchanges.sent(ms * MS_NS, &packet);
+        } else {
+            exchanges.received(ms * MS_NS, &packet);
+        }
+    }
+    let ended = exchanges.into_notebook().ended.into_iter();
+    ended.map(|t| (t.dir, t.bytes, t.start_ns / MS_NS, t.end_ns / MS_NS)).collect()
+}
+
+fn syn(down: bool) -> Vec<u8> {
+    let mut bytes = segment(down, 0, 0, 0);
+    bytes[33] = if down { 0x12 } else { 0x02 };
+    bytes
+}
+
+#[test]
+fn an_upload_ends_when_its_last_byte_is_acknowledged() {
+    let (up, ack) = (|seq| segment(false, seq, 0, 1_000), |ack| segment(true, 0, ack, 0));
+    let packets = [
+        (0, syn(false)),
+        (40, syn(true)),
+        (41, up(1)),
+        (42, up(1_001)),
+        // Sent again: no more bytes.
+        (90, up(1)),
+        (130, ack(2_001)),
+        // A window, and the FIN's acknowledgement.
+        (500, ack(2_001)),
+        (8_000, ack(2_002)),
+    ];
+    assert_eq!(exchanges(&packets), [(Direction::Ul, 2_000, 41, 130)]);
+}
+
+#[test]
+fn a_word_about_the_data_is_no_request() {
+    let (up, down) = (|seq| segment(false, seq, 0, 30), |ack| segment(true, 0, ack, 1_400));
+    let mut packets = vec![(0, syn(false)), (40, syn(true)), (41, up(1))];
+    // Data of 200 ms, with a window update in the middle.
+    packets.extend((85..285).map(|ms| (ms, down(31))));
+    packets.push((150, up(31)));
+    // A request when all is there, whose answer takes a round trip.
+    packets.push((286, up(61)));
+    packets.extend((330..340).map(|ms| (ms, down(91))));
+    packets.sort_by_key(|(ms, _)| *ms);
+    let expected = [(Direction::Dl, 280_000, 41, 284), (Direction::Dl, 14_000, 286, 339)];
+    assert_eq!(exchanges(&packets), expected);
+}
+
 #[test]
 fn a_next_request_begins_a_next_transfer() {
-    let segment = |down: bool, payload: usize| {
-        let mut bytes = datagram(down, 1, 40 + payload);
-        bytes[9] = 6;
-        bytes[32] = 0x50;
-        bytes
-    };
     let mut bridge = Bridge::new(&scenario(false)).unwrap();
     // Two requests with an answer each; acknowledgements are no transfers.
-    for _ in 0..2 {
-        bridge.push(CapturePoint::Phone, segment(false, 100)).unwrap();
+    for request in 0..2 {
+        let next = (request + 1) * 100;
+        bridge.push(CapturePoint::Phone, segment(false, request * 100, 0, 100)).unwrap();
         for n in 0..100 {
             if n % 10 == 0 {
-                bridge.push(CapturePoint::Server, segment(true, 1_000)).unwrap();
-                bridge.push(CapturePoint::Phone, segment(false, 0)).unwrap();
+                bridge.push(CapturePoint::Server, segment(true, 0, next, 1_000)).unwrap();
+                bridge.push(CapturePoint::Phone, segment(false, next, 0, 0)).unwrap();
             }
             bridge.step(&mut ());
         }

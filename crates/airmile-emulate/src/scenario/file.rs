@@ -41,8 +41,10 @@ impl Scenario {
     /// What is wrong, with its line and column.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let mut scenario: Self = toml::from_str(text).map_err(|error| {
-            let (line, column) = position(text, error.span().unwrap_or(0..0).start);
-            ScenarioError::Syntax { line, column, what: error.message().to_owned() }
+            let at = error.span().unwrap_or(0..0).start;
+            let (line, column) = position(text, at);
+            let path = path_at(text, at).map_or_else(String::new, |path| path + ": ");
+            ScenarioError::Syntax { line, column, what: path + error.message() }
         })?;
         if !is_written(text, "uplink.max_prb") {
             scenario.narrow_uplink();
@@ -195,6 +197,30 @@ fn span_of(text: &str, path: &str) -> Option<(Range<usize>, bool)> {
     }
 }
 
+/// The dotted path of the value that stands at a byte; a number is an index of a
+/// list. `None`: a key or nothing stands there, or the text is no TOML.
+fn path_at(text: &str, at: usize) -> Option<String> {
+    use toml::de::{DeTable, DeValue};
+    fn find(value: &DeValue<'_>, at: usize) -> Option<String> {
+        let entries: Vec<(String, &toml::Spanned<DeValue<'_>>)> = match value {
+            DeValue::Table(table) => {
+                table.iter().map(|(key, value)| (key.get_ref().to_string(), value)).collect()
+            }
+            DeValue::Array(list) => {
+                list.iter().enumerate().map(|(n, value)| (n.to_string(), value)).collect()
+            }
+            _ => return None,
+        };
+        entries.into_iter().find_map(|(name, value)| match find(value.get_ref(), at) {
+            Some(rest) => Some(format!("{name}.{rest}")),
+            // A table's own span may be its header's alone.
+            None => (value.span().start == at).then_some(name),
+        })
+    }
+    let root = DeTable::parse(text).ok()?;
+    find(&DeValue::Table(root.into_inner()), at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,7 +236,11 @@ mod tests {
                 "line 3, column 9: cell.n_prb: must be 6, 15, 25, 50, 75 or 100",
             ),
             ("seed = 1\n[cell]\nnprb = 50\n", "line 3, column 1: unknown field `nprb`"),
-            ("seed = \"x\"\n", "line 1, column 8: invalid type"),
+            ("seed = \"x\"\n", "line 1, column 8: seed: invalid type"),
+            ("[core]\nrtt_ms = \"x\"\n", "line 2, column 10: core.rtt_ms: invalid type"),
+            ("[core.down.limit]\nrate_bps = -1\n", "line 2, column 12: core.down.limit.rate_bps: "),
+            ("[proxy]\nports = [{ port = true }]\n", "line 2, column 19: proxy.ports.0.port: "),
+            ("cell = 3\n", "line 1, column 8: cell: invalid type"),
             ("seed 1\n", "line 1, column 6:"),
             ("[core.down]\nloss = 5.0\n", "line 2, column 8: core.down.loss: must be 0 to 1"),
             ("[core.up]\njitter_ms = -5.0\n", "line 2, column 13: core.up.jitter_ms: must be 0 to"),

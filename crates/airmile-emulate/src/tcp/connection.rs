@@ -234,6 +234,7 @@ impl Connection {
             limit: sender.limit(),
             in_recovery: sender.in_recovery(),
             acked_bytes: sender.acked_bytes(),
+            retransmissions: sender.stats.retransmissions(),
             receive_buffer_bytes: self.receiver.buffer_bytes(),
         }
     }

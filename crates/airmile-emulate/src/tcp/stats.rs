@@ -184,6 +184,8 @@ pub struct Snapshot {
     pub in_recovery: bool,
     /// Bytes acknowledged so far.
     pub acked_bytes: u64,
-    /// Own receive buffer in bytes.
+    /// Segments sent again so far, for any reason.
+    pub retransmissions: u64,
+    /// Own receive buffer in bytes; of a kernel's, the window that it grants.
     pub receive_buffer_bytes: u64,
 }

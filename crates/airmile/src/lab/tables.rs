@@ -146,8 +146,9 @@ pub(super) fn senders(out: &mut dyn Write, states: &[SenderState]) -> std::io::R
         limit: Limit,
         in_recovery: bool,
         acked_bytes: u64,
+        retransmissions: u64,
     }
-    const HEADER: [&str; 15] = [
+    const HEADER: [&str; 16] = [
         "time_ns",
         "place",
         "local",
@@ -163,6 +164,7 @@ pub(super) fn senders(out: &mut dyn Write, states: &[SenderState]) -> std::io::R
         "limit",
         "in_recovery",
         "acked_bytes",
+        "retransmissions",
     ];
     let row = |state: &SenderState| {
         let SenderState { at_ns, place, local, remote, snapshot } = *state;
@@ -182,6 +184,7 @@ pub(super) fn senders(out: &mut dyn Write, states: &[SenderState]) -> std::io::R
             limit: snapshot.limit,
             in_recovery: snapshot.in_recovery,
             acked_bytes: snapshot.acked_bytes,
+            retransmissions: snapshot.retransmissions,
         }
     };
     rows(out, HEADER, states.iter().map(row))

@@ -20,6 +20,15 @@ pub enum Program {
     Player,
 }
 
+/// A video of ten bitrates (lab/player/video.mjs).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Video {
+    /// Its length.
+    pub seconds: u64,
+    /// The length of its segments.
+    pub segment_s: u64,
+}
+
 /// What the phone does in a run between real hosts. The server has files over
 /// HTTP, at port 80 and at each port that the scenario's middlebox takes, and at
 /// those given here.
@@ -30,8 +39,8 @@ pub struct Job {
     pub script: String,
     /// The server's file `file` has so many bytes.
     pub file_bytes: u64,
-    /// The server's `video/manifest.mpd` is of so many seconds; absent: no video.
-    pub video_s: Option<u64>,
+    /// What the server's `video/manifest.mpd` is; absent: no video.
+    pub video: Option<Video>,
     /// Further ports of the server.
     pub ports: Vec<u16>,
 }
@@ -54,10 +63,20 @@ pub trait Hosts: Sync {
     ) -> Result<Lateness>;
 }
 
-/// Results of runs between real hosts, and how late their TTIs were.
+/// Results of runs between real hosts, how late their TTIs were, and which failed.
 pub(super) struct RealRuns<T> {
-    pub(super) results: Vec<T>,
+    /// One for each case; `None`: that run failed.
+    pub(super) results: Vec<Option<T>>,
     pub(super) lateness: Vec<Lateness>,
+    /// Why, for each run that failed.
+    pub(super) failed: Vec<String>,
+}
+
+impl<T> RealRuns<T> {
+    /// The results that there are.
+    pub(super) fn there(&self) -> Vec<&T> {
+        self.results.iter().flatten().collect()
+    }
 }
 
 impl Work<'_> {
@@ -69,7 +88,8 @@ impl Work<'_> {
         hosts.missing(programs).map_or(Ok(hosts), Err)
     }
 
-    /// Runs jobs one after the other, as each has the machine's clock.
+    /// Runs jobs one after the other, as each has the machine's clock. One that
+    /// fails takes nothing from the others.
     pub(super) fn in_real_time<C, T>(
         &self,
         hosts: &dyn Hosts,
@@ -78,14 +98,22 @@ impl Work<'_> {
         read: impl Fn(&C, &Path) -> Result<T>,
     ) -> Result<RealRuns<T>> {
         self.runs.expect(cases.len());
-        let mut runs = RealRuns { results: Vec::new(), lateness: Vec::new() };
-        for case in cases {
+        let mut runs = RealRuns { results: Vec::new(), lateness: Vec::new(), failed: Vec::new() };
+        for (at, case) in cases.iter().enumerate() {
             let (scenario, job) = job(case)?;
-            let late = hosts.run(&scenario, &job, &mut |dir| {
-                runs.results.push(read(case, dir)?);
+            let mut result = None;
+            let ran = hosts.run(&scenario, &job, &mut |dir| {
+                result = Some(read(case, dir)?);
                 Ok(())
-            })?;
-            runs.lateness.push(late);
+            });
+            match ran {
+                Ok(late) => runs.lateness.push(late),
+                Err(error) => {
+                    result = None;
+                    runs.failed.push(format!("run {} of {}: {error}", at + 1, cases.len()));
+                }
+            }
+            runs.results.push(result);
             self.runs.ended();
         }
         Ok(runs)

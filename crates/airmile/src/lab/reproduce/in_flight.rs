@@ -85,8 +85,9 @@ fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Fou
     }
     let mut runs = kernel::watch(work, hosts, &cases)?;
     let limited = runs.results.split_off(cases.len() / 2);
-    let rows = tabulate(&runs.results, &limited);
-    Ok(Found { rows, lateness: runs.lateness, ..Found::default() })
+    let there = |runs: Vec<Option<Seen>>| runs.into_iter().flatten().collect::<Vec<_>>();
+    let rows = tabulate(&there(runs.results), &there(limited));
+    Ok(Found { rows, lateness: runs.lateness, failed: runs.failed, ..Found::default() })
 }
 
 fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<Found> {

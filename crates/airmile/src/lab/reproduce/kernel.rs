@@ -17,7 +17,7 @@ pub(super) fn fetch(file_bytes: u64, words: &str, query: &str) -> Job {
             "curl -q --noproxy '*' -fsS -o /dev/null {words} \"http://$AIRMILE_SERVER/file{query}\""
         ),
         file_bytes,
-        video_s: None,
+        video: None,
         ports: Vec::new(),
     }
 }
@@ -51,6 +51,7 @@ pub(super) fn beside(
             }));
             found.figures.extend(real.figures);
             found.lateness.extend(real.lateness);
+            found.failed.extend(real.failed);
         }
         Err(why) => found.skipped = Some(format!("kernel TCP: {why}")),
     }

@@ -1,27 +1,23 @@
-//! BurstTracker, figures 1, 8 and 9, with real ends: the kernel's TCP, a
-//! middlebox that splits connections, and a DASH player in a browser.
+//! BurstTracker, figures 1 and 8, with real ends: the kernel's TCP, a middlebox
+//! that splits connections, and a DASH player in a browser.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 
 use airmile_emulate::{PHONE_ADDRESS, Scenario};
 
-use super::estimate::{Estimate, mean, quantile};
+use super::estimate::{mean, quantile};
 use super::figure::{Axis, Figure, Series};
-use super::hosts::{Hosts, Job, Program};
+use super::hosts::{Job, Program, Video};
 use super::kernel::fetch;
 use super::monitor::spans;
 use super::player_log::PlayerLog;
 use super::release::{passed_kb, width_ms};
 use super::runs::{Work, read};
 use super::{Experiment, Found, Row, Size};
-use crate::analyse::diagnose::diagnose;
-use crate::analyse::radio::RadioOptions;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::Progress;
 use crate::packets::read_capture;
-use crate::session::Inputs;
 
 pub(super) const FIGURE_1: Experiment = Experiment {
     name: "bursttracker-fig1",
@@ -37,31 +33,24 @@ pub(super) const FIGURE_8: Experiment = Experiment {
     run: figure_8,
 };
 
-pub(super) const FIGURE_9: Experiment = Experiment {
-    name: "bursttracker-fig9",
-    source: "BurstTracker, MobiCom 2019, figure 9",
-    what: "video over ports 80, 443 and 7777: link demand and quality; real ends",
-    run: figure_9,
-};
-
 const BUSY: &str = include_str!("../../../experiments/middlebox-busy.toml");
 const IDLE: &str = include_str!("../../../experiments/middlebox-idle.toml");
 
 /// The port that the middlebox lets pass.
-const PASSING: u16 = 7777;
+pub(super) const PASSING: u16 = 7777;
 
-/// Seconds of the video: the paper's, and less where runs are fewer.
-fn video_s(size: Size) -> u64 {
-    size.of(12, 60, 120)
+/// The video: the paper's seconds, and less where runs are fewer.
+pub(super) fn video(size: Size, segment_s: u64) -> Video {
+    Video { seconds: size.of(12, 60, 120), segment_s }
 }
 
 /// What the player is told: the buffer is that of dash.js when the paper was
 /// written (12 s), which the paper does not give.
-fn play(port: u16) -> String {
+pub(super) fn play(port: u16) -> String {
     format!("\"$AIRMILE_PLAYER\" http://$AIRMILE_SERVER:{port}/video/manifest.mpd --buffer 12")
 }
 
-fn seeded(base: &Scenario, seed: u64) -> Scenario {
+pub(super) fn seeded(base: &Scenario, seed: u64) -> Scenario {
     Scenario { seed, ..base.clone() }
 }
 
@@ -77,11 +66,11 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
         "curl -q --noproxy '*' -fsS -m {test_s} -o /dev/null -w '{{\"event\":\"speed_test\",\"value\":%{{speed_download}}}}\\n' \
          http://$AIRMILE_SERVER/file 2>/dev/null >> \"$AIRMILE_APP_LOG\"; [ $? -eq 28 ]"
     );
-    let video = play(80);
+    let plays = play(80);
     let job = Job {
-        script: format!("{test} && sleep {pause_s} && {video} && sleep {pause_s} && {test}"),
+        script: format!("{test} && sleep {pause_s} && {plays} && sleep {pause_s} && {test}"),
         file_bytes: 1_000_000_000,
-        video_s: Some(video_s(work.size)),
+        video: Some(video(work.size, 4)),
         ports: Vec::new(),
     };
     let seeds: Vec<u64> = (0..work.size.of(1, 2, 10)).map(|n| 61_000 + n).collect();
@@ -91,8 +80,8 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
         |seed| Ok((seeded(&base, *seed), job.clone())),
         |_, dir| PlayerLog::read(dir),
     )?;
-    let logs = &runs.results;
-    let of = |f: &dyn Fn(&PlayerLog) -> f64| mean(&logs.iter().map(f).collect::<Vec<_>>());
+    let logs = runs.there();
+    let of = |f: &dyn Fn(&PlayerLog) -> f64| mean(&logs.iter().copied().map(f).collect::<Vec<_>>());
     let test = |n: usize| {
         of(&|log: &PlayerLog| log.speed_tests.get(n).map_or(f64::NAN, |bytes| bytes * 8.0 / 1e6))
     };
@@ -135,6 +124,7 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
     Ok(Found {
         rows,
         figures: figure.into_iter().collect(),
+        failed: runs.failed,
         lateness: runs.lateness,
         skipped: None,
     })
@@ -189,7 +179,8 @@ fn figure_8(work: &Work<'_>) -> Result<Found> {
         |_, dir| passed(dir),
     )?;
     let of = |port: u16| {
-        cases.iter().zip(&runs.results).filter(move |((p, _), _)| *p == port).map(|(_, run)| run)
+        let runs = cases.iter().zip(&runs.results);
+        runs.filter(move |((p, _), _)| *p == port).filter_map(|(_, run)| run.as_ref())
     };
     let widths = |port, side: fn(&Passed) -> &[(i64, u32)]| {
         let all = of(port).flat_map(|run| run.spans.iter().map(|span| width_ms(side(run), *span)));
@@ -229,167 +220,6 @@ fn figure_8(work: &Work<'_>) -> Result<Found> {
         }
         figure = figure.with(Series::curve(name, passed_kb(&run.phone, span, first)));
     }
-    Ok(Found { rows, figures: vec![figure], lateness: runs.lateness, skipped: None })
-}
-
-/// A transfer of at least so many bytes is a segment: more than the manifest,
-/// less than any segment (chosen here).
-const LEAST_SEGMENT_BYTES: u64 = 20_000;
-
-/// A session over a port: what the player saw, and link demand in percent, as
-/// estimated from the modem log and in truth.
-struct Session {
-    log: PlayerLog,
-    demand: f64,
-    true_demand: f64,
-}
-
-fn session(dir: &Path) -> Result<Session> {
-    let inputs = Inputs { files: vec![dir.to_owned()], ..Inputs::default() };
-    let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default())?;
-    let truth = true_times(dir)?;
-    let (mut estimated_ms, mut true_ms, mut duration_ms) = (0.0, 0.0, 0.0);
-    for transfer in &found.transfers {
-        let measures = &transfer.finding;
-        if measures.bytes.is_some_and(|bytes| bytes >= LEAST_SEGMENT_BYTES) {
-            estimated_ms += measures.throughput_time_ms.unwrap_or(f64::NAN);
-            true_ms += truth.get(&transfer.id).copied().unwrap_or(f64::NAN);
-            duration_ms += measures.duration_ms;
-        }
-    }
-    let (demand, true_demand) = (estimated_ms / duration_ms, true_ms / duration_ms);
-    let log = PlayerLog::read(dir)?;
-    Ok(Session { log, demand: 100.0 * demand, true_demand: 100.0 * true_demand })
-}
-
-/// True throughput time in ms of a run's transfers.
-fn true_times(dir: &Path) -> Result<HashMap<String, f64>> {
-    #[derive(serde::Deserialize)]
-    struct Row {
-        id: String,
-        throughput_time_ms: f64,
-    }
-    let path = dir.join("transfer_truth.csv");
-    let wrong = |e: csv::Error| Error::read(&path, std::io::Error::other(e));
-    let mut reader = csv::Reader::from_path(&path).map_err(wrong)?;
-    let rows = reader.deserialize().collect::<std::result::Result<Vec<Row>, _>>().map_err(wrong)?;
-    Ok(rows.into_iter().map(|row| (row.id, row.throughput_time_ms)).collect())
-}
-
-/// Sessions over these ports in turn, run by run, as in the paper's 5.1.
-const PORTS: [u16; 3] = [80, 443, PASSING];
-
-fn sessions(work: &Work<'_>, hosts: &dyn Hosts) -> Result<super::hosts::RealRuns<Session>> {
-    let base = read(BUSY)?;
-    let cases: Vec<(u16, u64)> =
-        (0..work.size.of(1, 2, 20)).flat_map(|n| PORTS.map(|port| (port, 63_000 + n))).collect();
-    work.in_real_time(
-        hosts,
-        &cases,
-        |(port, seed)| {
-            let job = Job {
-                script: play(*port),
-                file_bytes: 0,
-                video_s: Some(video_s(work.size)),
-                ports: vec![PASSING],
-            };
-            Ok((seeded(&base, *seed), job))
-        },
-        |_, dir| session(dir),
-    )
-}
-
-fn figure_9(work: &Work<'_>) -> Result<Found> {
-    let hosts = match work.hosts(&[Program::Player]) {
-        Ok(hosts) => hosts,
-        Err(why) => return Ok(Found::skipped(why)),
-    };
-    let runs = sessions(work, hosts)?;
-    let of = |port: usize| runs.results.iter().skip(port).step_by(PORTS.len());
-    let mean_of =
-        |port: usize, f: &dyn Fn(&Session) -> f64| mean(&of(port).map(f).collect::<Vec<_>>());
-    let mut rows = Vec::new();
-    const DEMAND: [(f64, &str); 3] = [
-        (
-            60.0,
-            "the paper has 50 to 70 %, over carriers whose middleboxes differ, and gives neither \
-             segment length nor round trip. At 4 s a segment here has 1.5 MB: a restart is over \
-             in a few round trips, and the queue stands for the rest of 2.5 s (figure 6's arms \
-             have shorter segments)",
-        ),
-        (
-            60.0,
-            "the paper has 50 to 70 %; ours is plain HTTP at this port, the middlebox is the same",
-        ),
-        (80.0, "the paper has over 80 %"),
-    ];
-    for (at, port) in PORTS.iter().enumerate() {
-        let (paper, note) = DEMAND[at];
-        let demand = mean_of(at, &|session| session.demand);
-        rows.push(
-            Row::new(format!("port {port}: link demand"), "%", demand).paper(paper).note(note),
-        );
-        let truth = mean_of(at, &|session| session.true_demand);
-        rows.push(Row::new(format!("port {port}: true link demand"), "%", truth));
-        let bitrate = mean_of(at, &|session| session.log.bitrate_mbps());
-        rows.push(Row::new(format!("port {port}: bitrate"), "Mbit/s", bitrate));
-    }
-    rows.extend(quality(&of(0).zip(of(2)).collect::<Vec<_>>()));
-    let n = runs.results.len() / PORTS.len();
-    let figures = match (of(0).next(), of(2).next()) {
-        (Some(through), Some(past)) => over_time(through, past, n),
-        _ => Vec::new(),
-    };
-    Ok(Found { rows, figures, lateness: runs.lateness, skipped: None })
-}
-
-/// Figure 9c: how much better the video past the middlebox was, pair by pair.
-fn quality(pairs: &[(&Session, &Session)]) -> Vec<Row> {
-    let change = |f: &dyn Fn(&PlayerLog) -> f64| -> Estimate {
-        let each = pairs.iter().map(|(through, past)| (f(&through.log), f(&past.log)));
-        // Of what was not there nothing can be taken away.
-        let each = each.filter(|(through, _)| *through > 0.0);
-        let percent: Vec<f64> = each.map(|(from, to)| 100.0 * (to / from - 1.0)).collect();
-        quantile(&percent, 0.5)
-    };
-    vec![
-        Row::new("bitrate, port 7777 against 80", "% more", change(&PlayerLog::bitrate_mbps))
-            .paper(35.0),
-        Row::new("time stalled, port 7777 against 80", "% more", change(&PlayerLog::stalled_ms))
-            .paper(-50.0)
-            .note("of the pairs whose video over port 80 stalled at all"),
-        Row::new(
-            "switches of bitrate, port 7777 against 80",
-            "% more",
-            change(&PlayerLog::switches),
-        )
-        .paper(-10.0)
-        .note("of the pairs whose video over port 80 switched at all"),
-    ]
-}
-
-/// Figure 9b: bitrate and buffer of a pair.
-fn over_time(through: &Session, past: &Session, n: usize) -> Vec<Figure> {
-    let seconds = || Axis::new("time since the first request (s)");
-    let mut bitrate = Figure::new(
-        "bitrate",
-        "Bitrate of the segments, through the middlebox and past it",
-        seconds(),
-        Axis::new("bitrate (Mbit/s)"),
-    )
-    .caption(format!("One of n = {n} pairs of runs."));
-    let mut buffer = Figure::new(
-        "buffer",
-        "The player's buffer, through the middlebox and past it",
-        seconds(),
-        Axis::new("buffer (s)"),
-    )
-    .caption(format!("One of n = {n} pairs of runs."));
-    for (name, Session { log, .. }) in [("port 80", through), ("port 7777", past)] {
-        let points = log.segments.iter().map(|s| (log.seconds(s.from_ns), s.bps / 1e6));
-        bitrate = bitrate.with(Series::curve(name, points.collect()));
-        let points = log.buffer_s.iter().map(|(at, s)| (log.seconds(*at), *s));
-        buffer = buffer.with(Series::curve(name, points.filter(|(at, _)| *at >= 0.0).collect()));
-    }
-    vec![bitrate, buffer]
+    let (lateness, failed) = (runs.lateness, runs.failed);
+    Ok(Found { rows, figures: vec![figure], lateness, failed, skipped: None })
 }

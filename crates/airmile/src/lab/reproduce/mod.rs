@@ -18,6 +18,7 @@ mod middlebox;
 mod monitor;
 mod player_log;
 mod players;
+mod ports;
 mod release;
 mod runs;
 mod shares;
@@ -31,15 +32,15 @@ mod write;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, did_you_mean};
 use crate::lab::Lateness;
 use estimate::Estimate;
 use runs::Work;
 
 pub use figure::{Axis, Figure, Kind, MAX_POINTS, Reference, Series};
 pub use follow::{Follower, RunCount};
-pub use hosts::{Hosts, Job, Program};
-pub use write::write_files;
+pub use hosts::{Hosts, Job, Program, Video};
+pub use write::{prepare, write_files};
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -86,6 +87,8 @@ struct Found {
     skipped: Option<String>,
     /// Of its runs between real hosts.
     lateness: Vec<Lateness>,
+    /// Why, for each of those that failed.
+    failed: Vec<String>,
 }
 
 impl Found {
@@ -156,6 +159,9 @@ pub struct Reproduced {
     /// That runs in real time were late, so that its rows count for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
+    /// That runs failed, which its rows are without; or all of it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
     /// Its figures: drawn and written as points, no part of the document.
     #[serde(skip)]
     pub figures: Vec<Figure>,
@@ -186,7 +192,7 @@ const EXPERIMENTS: &[Experiment] = &[
     demand::EXPERIMENT,
     release::EXPERIMENT,
     middlebox::FIGURE_8,
-    middlebox::FIGURE_9,
+    ports::FIGURE_9,
     in_flight::EXPERIMENT,
     slow_start::EXPERIMENT,
     ticks::EXPERIMENT,
@@ -197,10 +203,11 @@ const EXPERIMENTS: &[Experiment] = &[
 ];
 
 /// Runs experiments by their names, or all, counting their runs in `runs`. What
-/// needs `hosts` is skipped, and says so, where there are none.
+/// needs `hosts` is skipped, and says so, where there are none; what fails says so
+/// and takes nothing from the others.
 ///
 /// # Errors
-/// No such experiment, one that cannot be run, or what the follower says.
+/// No such experiment, or what the follower says.
 pub fn reproduce(
     names: &[String],
     size: Size,
@@ -214,8 +221,9 @@ pub fn reproduce(
     };
     if let Some(name) = names.iter().find(unknown) {
         let known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        let meant = did_you_mean(name, &known);
         let known = known.join(", ");
-        return Err(Error::Option(format!("no experiment `{name}`; there are {known}")));
+        return Err(Error::Option(format!("no experiment `{name}`{meant}; there are {known}")));
     }
     let wanted = EXPERIMENTS.iter().filter(|e| all || names.iter().any(|name| name == e.name));
     let wanted: Vec<&Experiment> = wanted.collect();
@@ -223,12 +231,16 @@ pub fn reproduce(
     for (at, experiment) in wanted.iter().enumerate() {
         runs.begin();
         follower.begins(experiment, at + 1, wanted.len());
-        let found = (experiment.run)(&Work { size, hosts, runs })?;
-        let Found { mut rows, figures, skipped, lateness } = found;
+        let found = (experiment.run)(&Work { size, hosts, runs });
+        let found = found
+            .unwrap_or_else(|error| Found { failed: vec![error.to_string()], ..Found::default() });
+        let Found { mut rows, figures, skipped, lateness, failed } = found;
         let (row, invalid) = hosts::lateness_row(&lateness);
         rows.extend(row);
+        let failed = (!failed.is_empty()).then(|| failed.join("; "));
         let Experiment { name, source, what, .. } = **experiment;
-        done.experiments.push(Reproduced { name, source, what, rows, skipped, invalid, figures });
+        let one = Reproduced { name, source, what, rows, skipped, invalid, failed, figures };
+        done.experiments.push(one);
         follower.ended(&done)?;
     }
     Ok(done)

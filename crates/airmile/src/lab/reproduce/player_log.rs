@@ -102,6 +102,20 @@ impl PlayerLog {
         self.segments.iter().map(mbps).sum::<f64>() / self.segments.len() as f64
     }
 
+    /// Throughput in Mbit/s of each segment that was asked for at least so many
+    /// seconds after the one before had come.
+    pub(super) fn throughputs_after(&self, pause_s: f64) -> Vec<f64> {
+        let mut last_ns = i64::MAX;
+        let mut found = Vec::new();
+        for s in &self.segments {
+            if s.from_ns.saturating_sub(last_ns) as f64 >= pause_s * 1e9 {
+                found.push(s.bytes as f64 * 8e3 / (s.to_ns - s.from_ns) as f64);
+            }
+            last_ns = s.to_ns;
+        }
+        found
+    }
+
     /// Seconds since the first request.
     pub(super) fn seconds(&self, at_ns: i64) -> f64 {
         let first_ns = self.segments.iter().map(|s| s.from_ns).min().unwrap_or(at_ns);
@@ -133,6 +147,8 @@ mod tests {
             (log.speed_tests.as_slice(), log.seconds(5_000_000_000)),
             (&[500_000.0][..], 4.0)
         );
+        // The second was asked for 1 s after the first had come.
+        assert_eq!((log.throughputs_after(1.0), log.throughputs_after(1.1)), (vec![4.0], vec![]));
         assert!(PlayerLog::parse("{\"event\": 3}").is_err());
         assert_eq!(PlayerLog::parse("").unwrap().stalled_ms(), 0.0);
     }

@@ -99,7 +99,7 @@ fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Fou
         .map(|n| (Scenario { seed: 52_000 + n, ..base.clone() }, fetch(bytes, "", "")))
         .collect();
     let runs = kernel::watch(work, hosts, &cases)?;
-    let bursts: Vec<Burst<'_>> = runs.results.iter().flat_map(bursts).collect();
+    let bursts: Vec<Burst<'_>> = runs.there().into_iter().flat_map(bursts).collect();
     let timeouts = bursts.iter().filter(|b| b.timeout).count() as u64;
     let rows = vec![
         Row::new("R_ss, the timer does not run out", "", quantile(&r_ss(&bursts, false), 0.5))
@@ -109,7 +109,7 @@ fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Fou
         Row::new("bursts with a timeout", "%", share(timeouts, bursts.len() as u64))
             .note("a kernel of today takes RTTs from SACK, which is the remedy, and cannot be told not to"),
     ];
-    Ok(Found { rows, lateness: runs.lateness, ..Found::default() })
+    Ok(Found { rows, lateness: runs.lateness, failed: runs.failed, ..Found::default() })
 }
 
 fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<Found> {

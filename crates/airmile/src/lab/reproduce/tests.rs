@@ -1,3 +1,5 @@
+use airmile_emulate::Scenario;
+
 use super::*;
 
 /// Rows of an experiment, as little as it can run.
@@ -69,13 +71,16 @@ fn names_are_checked_and_scenarios_read() {
     let names = ["fig99".to_owned()];
     let error = reproduce(&names, Size::Quick, None, &RunCount::default(), &mut ()).unwrap_err();
     assert!(error.to_string().contains("bursttracker-table1"), "{error}");
+    let names = ["bursttracker-tabel1".to_owned()];
+    let error = reproduce(&names, Size::Quick, None, &RunCount::default(), &mut ()).unwrap_err();
+    assert!(error.to_string().contains("(did you mean `bursttracker-table1`?)"), "{error}");
 }
 
 /// Every share of something is one.
 fn check_shares(rows: &[Row]) {
-    for row in rows.iter().filter(|row| row.unit.starts_with('%')) {
+    for row in rows.iter().filter(|row| row.unit == "%") {
         let ours = row.ours.unwrap_or(0.0);
-        assert!((0.0..=130.0).contains(&ours), "{row:?}");
+        assert!((0.0..=100.0).contains(&ours), "{row:?}");
     }
 }
 
@@ -209,7 +214,7 @@ impl Hosts for Virtual {
 
     fn run(
         &self,
-        scenario: &airmile_emulate::Scenario,
+        scenario: &Scenario,
         job: &Job,
         read: &mut dyn FnMut(&std::path::Path) -> Result<()>,
     ) -> Result<Lateness> {
@@ -217,18 +222,146 @@ impl Hosts for Virtual {
         let dir = tempfile::tempdir().unwrap();
         crate::lab::leave(scenario, &dir.path().join("run"), false)?;
         read(&dir.path().join("run"))?;
-        let (us, ttis) = (2_000, 100);
-        Ok(Lateness {
-            n_tti: ttis,
-            p50_us: us,
-            p99_us: us,
-            p999_us: us,
-            max_us: us,
-            late_ttis: ttis,
-            limit_us: 1_000,
-            work_p99_us: us,
-        })
+        Ok(late(2_000))
     }
+}
+
+/// All TTIs of a run so late.
+fn late(us: u64) -> Lateness {
+    Lateness {
+        n_tti: 100,
+        p50_us: us,
+        p99_us: us,
+        p999_us: us,
+        max_us: us,
+        late_ttis: if us > 1_000 { 100 } else { 0 },
+        limit_us: 1_000,
+        work_p99_us: us,
+    }
+}
+
+/// Hosts whose curl and player are three downloads of 350 kB every 4 s in virtual
+/// time, over the port that the script names; and what the player would have noted.
+struct Scripted {
+    /// Runs over this port fail.
+    fails_at: Option<u16>,
+}
+
+impl Hosts for Scripted {
+    fn missing(&self, _: &[Program]) -> Option<String> {
+        None
+    }
+
+    fn run(
+        &self,
+        scenario: &Scenario,
+        job: &Job,
+        read: &mut dyn FnMut(&std::path::Path) -> Result<()>,
+    ) -> Result<Lateness> {
+        let named = job.script.split("$AIRMILE_SERVER:").nth(1);
+        let digits = |words: &str| words.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+        let port: u16 = named.and_then(digits).unwrap_or(80);
+        if self.fails_at == Some(port) {
+            return Err(Error::Option("the browser ended".to_owned()));
+        }
+        let app = format!(
+            "[[apps]]\nname = \"segment\"\nport = {port}\n\
+             workload = {{ kind = \"periodic\", bytes = 350_000, count = 3, period_ms = 4_000 }}"
+        );
+        let apps = Scenario::from_toml(&app).unwrap().apps;
+        let scenario = Scenario { apps, ..scenario.clone() };
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("run");
+        let run = crate::lab::leave(&scenario, &dir, false)?;
+        assert_eq!((run.transfers.len(), job.script.contains("PLAYER")), (3, job.video.is_some()));
+        // Past the middlebox 1.5 times the bitrate, and a third of the stall.
+        let (bps, stalled_ms) = if port == 7777 { (1_200_000, 100) } else { (800_000, 300) };
+        let mut log = String::from("{\"event\":\"speed_test\",\"value\":675000}\n");
+        for (n, (from_ns, to_ns)) in monitor::spans(&dir)?.into_iter().enumerate() {
+            log += &format!(
+                "{{\"at_ns\":{from_ns},\"event\":\"request\",\"id\":\"s{n}\"}}\n\
+                 {{\"at_ns\":{to_ns},\"event\":\"end\",\"id\":\"s{n}\",\"bytes\":350000,\"value\":{bps}}}\n\
+                 {{\"at_ns\":{to_ns},\"event\":\"buffer\",\"value\":4000}}\n"
+            );
+        }
+        log += &format!("{{\"event\":\"resumed\",\"value\":{stalled_ms}}}\n");
+        log += "{\"event\":\"speed_test\",\"value\":650000}\n";
+        std::fs::write(dir.join("command.jsonl"), log).unwrap();
+        read(&dir)?;
+        Ok(late(200))
+    }
+}
+
+#[test]
+fn a_video_between_tests_of_speed() {
+    let all = Scripted { fails_at: None };
+    let Reproduced { rows, figures, failed, .. } = with_hosts("bursttracker-fig1", Some(&all));
+    check_figures("bursttracker-fig1", &figures);
+    assert_eq!(failed, None);
+    let of = |what: &str| ours(&rows, what);
+    assert_eq!(of("speed test before the video"), 5.4);
+    assert_eq!(of("speed test after the video"), 5.2);
+    // A fifth of a cell, and a slow start.
+    let video = of("video, mean throughput of its segments");
+    assert!((1.0..5.4).contains(&video), "{video}");
+}
+
+#[test]
+fn segments_through_the_middlebox_and_past_it() {
+    let all = Scripted { fails_at: None };
+    let Reproduced { rows, figures, .. } = with_hosts("bursttracker-fig8", Some(&all));
+    check_figures("bursttracker-fig8", &figures);
+    let of = |what: &str| ours(&rows, what);
+    let release = of("port 80: release by the server, median of segments");
+    let [through, past] = [80, 7777].map(|port| of(&format!("port {port}: delivery to the phone")));
+    // As in virtual time, where the server is as fast as figure 7's.
+    assert!((10.0..60.0).contains(&release), "{release}");
+    assert!(release < past && 1.5 * past < through && through < 1_500.0, "{past} {through}");
+}
+
+#[test]
+fn ports_of_a_middlebox() {
+    let all = Scripted { fails_at: None };
+    let Reproduced { rows, figures, .. } = with_hosts("bursttracker-fig9", Some(&all));
+    check_figures("bursttracker-fig9", &figures);
+    check_shares(&rows);
+    let of = |what: &str| ours(&rows, what);
+    let segments =
+        |port: u16, what: &str| of(&format!("0.78 Mbit/s, segments of 4 s, port {port}: {what}"));
+    for what in
+        ["link demand", "true link demand", "throughput of a segment behind a pause, median"]
+    {
+        let [through, tls, past] = [80, 443, 7777].map(|port| segments(port, what));
+        // The same seed: the two ports of the middlebox are alike.
+        assert!(
+            through < past && (through - tls).abs() < 0.1 * through,
+            "{what}: {through} {tls} {past}"
+        );
+    }
+    assert_eq!(of("bitrate, port 7777 against 80").round(), 50.0);
+    assert_eq!(of("time stalled, port 80"), 300.0);
+    assert_eq!(of("time stalled, port 7777 against 80").round(), -67.0);
+    // None switched: nothing can be taken away.
+    let switches = rows.iter().find(|row| row.what.starts_with("switches")).unwrap();
+    assert_eq!((switches.ours, switches.n), (None, 1));
+}
+
+#[test]
+fn what_fails_takes_nothing_from_the_others() {
+    let some = Scripted { fails_at: Some(443) };
+    let Reproduced { rows, failed, .. } = with_hosts("bursttracker-fig9", Some(&some));
+    let told = failed.unwrap();
+    assert!(told.starts_with("run 2 of 3: the browser ended; run 2 of 3: "), "{told}");
+    assert_eq!(ours(&rows, "bitrate, port 7777 against 80").round(), 50.0);
+    let lost = "adaptive, segments of 2 s, port 443: link demand";
+    assert!(rows.iter().any(|row| row.what == lost && row.ours.is_none() && row.n == 0));
+    // All of it failed, and what follows is run.
+    let none = Scripted { fails_at: Some(80) };
+    let names = ["virtual-vs-real", "bursttracker-fig8"].map(str::to_owned);
+    let done = reproduce(&names, Size::Quick, Some(&none), &RunCount::default(), &mut ()).unwrap();
+    assert!(done.experiments.iter().all(|one| one.failed.is_some() && one.invalid.is_none()));
+    let past = "port 7777: delivery to the phone";
+    assert!(ours(&done.experiments[0].rows, past) > 0.0);
 }
 
 fn with_hosts(name: &str, hosts: Option<&dyn Hosts>) -> Reproduced {
@@ -325,7 +458,8 @@ fn players() {
 #[test]
 fn rows_become_files() {
     let dir = tempfile::tempdir().unwrap();
-    let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 3.0], 0.5)).paper(4.0);
+    let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 1.0, 1.0, 3.0, 3.0, 3.0], 0.5))
+        .paper(4.0);
     let rows = vec![row];
     let axes = (Axis::new("time (ms)"), Axis::new("share (%)"));
     let figure = Figure::new("f", "a figure", axes.0, axes.1)
@@ -338,10 +472,15 @@ fn rows_become_files() {
         rows,
         skipped: None,
         invalid: None,
+        failed: None,
         figures: vec![figure],
     };
     let done = Reproduction { size: Size::Quick, experiments: vec![one] };
+    prepare(dir.path(), false).unwrap();
     let files = write_files(&done, dir.path()).unwrap();
+    let refused = prepare(dir.path(), false).unwrap_err().to_string();
+    assert!(refused.contains("holds a former reproduction"), "{refused}");
+    prepare(dir.path(), true).unwrap();
     let names: Vec<_> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
     let expected = [
         "reproduce.csv",
@@ -352,7 +491,7 @@ fn rows_become_files() {
     ];
     assert_eq!(names, expected);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), files.len(), "no part is left");
-    check_parquet(&files[2], 1, 12, "ratio", "`ours` / `paper`.");
+    check_parquet(&files[2], 1, 13, "ratio", "`ours` / `paper`.");
     check_parquet(
         &files[3],
         3,
@@ -361,8 +500,8 @@ fn rows_become_files() {
         "Place along the bottom axis; null: a value of the paper for any x.",
     );
     let text = std::fs::read_to_string(&files[0]).unwrap();
-    let expected = "experiment,source,what,unit,paper,ours,ratio,n,low,high,note,size\n\
-                    x,y,a thing,ms,4.0,2.0,0.5,2,1.0,3.0,,quick\n";
+    let expected = "experiment,source,what,unit,paper,ours,ratio,n,low,high,note,size,valid\n\
+                    x,y,a thing,ms,4.0,2.0,0.5,6,1.0,3.0,,quick,true\n";
     assert_eq!(text, expected);
 }
 

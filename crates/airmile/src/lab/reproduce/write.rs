@@ -38,6 +38,8 @@ struct FlatRow<'a> {
     note: Option<&'a str>,
     /// How much was run: `quick`, `default` or `full`.
     size: Size,
+    /// Whether it counts: false where the experiment's runs in real time were late.
+    valid: bool,
 }
 
 /// A row of `reproduce_series.parquet`: a point of a figure.
@@ -61,6 +63,24 @@ struct FlatPoint<'a> {
     x_label: &'a str,
     /// What the side axis has, with its unit.
     y_label: &'a str,
+}
+
+/// Names of the files that every reproduction leaves.
+const TABLES: [&str; 4] =
+    ["reproduce.csv", "reproduce.json", "reproduce.parquet", "reproduce_series.parquet"];
+
+/// Makes a directory ready for the files of a reproduction; only with `force` for
+/// one that holds a former one's, which are replaced.
+///
+/// # Errors
+/// It holds a former reproduction and `force` is not set, or cannot be made.
+pub fn prepare(dir: &Path, force: bool) -> Result<()> {
+    let there = TABLES.iter().any(|name| dir.join(name).exists());
+    if there && !force {
+        let what = "holds a former reproduction: give another, or --force to replace it";
+        return Err(Error::Unusable { path: dir.to_owned(), what: what.to_owned() });
+    }
+    std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))
 }
 
 /// Writes into a directory: all rows as `reproduce.parquet` and `reproduce.csv`,
@@ -101,7 +121,11 @@ pub fn write_files(reproduction: &Reproduction, dir: &Path) -> Result<Vec<PathBu
     for experiment in &reproduction.experiments {
         for figure in &experiment.figures {
             write(&format!("{}-{}.svg", experiment.name, figure.name), &|path| {
-                let text = draw::svg(figure);
+                let mut figure = figure.clone();
+                if experiment.invalid.is_some() {
+                    figure.caption.insert_str(0, "INVALID, TTIs were late. ");
+                }
+                let text = draw::svg(&figure);
                 let text = text.map_err(|e| Error::write(path, std::io::Error::other(e)))?;
                 Ok(text.into_bytes())
             })?;
@@ -133,6 +157,7 @@ fn flat_rows(experiment: &Reproduced, size: Size) -> impl Iterator<Item = FlatRo
         high: row.high,
         note: row.note,
         size,
+        valid: experiment.invalid.is_none(),
     })
 }
 
