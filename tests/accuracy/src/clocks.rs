@@ -11,8 +11,8 @@ use crate::causes::Draw;
 
 /// The bar of the specification, in ms.
 const BAR_MS: f64 = 5.0;
-/// Runs, each with clocks of its own.
-const SEEDS: [u64; 3] = [41, 42, 43];
+/// Runs, each with clocks of its own; nothing was tuned on them.
+const SEEDS: [u64; 3] = [71, 72, 73];
 /// Downloads, videos, with and without competitors, a proxy, a queue before the cell.
 const SCENARIOS: [&str; 6] = [
     "busy-video",
@@ -132,14 +132,6 @@ fn judge(name: &str, seed: u64, dir: &Path) -> anyhow::Result<Vec<(&'static str,
             };
             off(from).max(off(to))
         });
-        if std::env::var_os("CLOCKS").is_some() {
-            println!(
-                "{name} {seed} {what}: {} truth {:.1} {:.1} {from} {to} {off_ms:?}",
-                clock.says,
-                truth(from * 1000) as f64 / 1e6,
-                truth(to * 1000) as f64 / 1e6
-            );
-        }
         out.push((what, Found { off_ms, error_ms: clock.error_ms.unwrap_or(0.0) }));
     }
     Ok(out)

@@ -38,6 +38,19 @@ impl ClockLine {
         self.offset_ns.saturating_add(gained.round() as i64)
     }
 
+    /// The line of a third clock, of which `next` is the line over this other one.
+    #[must_use]
+    pub fn then(&self, next: &Self) -> Self {
+        let other_ns = self.at_ns.saturating_add(self.offset_ns);
+        Self {
+            at_ns: self.at_ns,
+            offset_ns: self.offset_ns.saturating_add(next.offset_at_ns(other_ns)),
+            drift_ppm: self.drift_ppm + next.drift_ppm,
+            error_ns: self.error_ns.saturating_add(next.error_ns),
+            n: self.n.min(next.n),
+        }
+    }
+
     /// Whether the clocks differ by more than the error of telling it.
     #[must_use]
     pub const fn differs(&self) -> bool {

@@ -54,6 +54,15 @@ fn another_clocks_time_comes_back() {
 }
 
 #[test]
+fn lines_follow_one_another() {
+    let line =
+        |at_ns, offset_ns, drift_ppm| ClockLine { at_ns, offset_ns, drift_ppm, error_ns: 2, n: 1 };
+    // 1 s ahead, and from there 20 ms behind at 5 s, gaining 1 ms in 100 s.
+    let both = line(4 * S, S, 0.0).then(&line(105 * S, -20 * MS, 10.0));
+    assert_eq!((both.at_ns, both.offset_ns, both.error_ns), (4 * S, S - 21 * MS, 4));
+}
+
+#[test]
 fn traffic_that_is_not_the_same_has_no_line() {
     let one = seen(&bursts(1, 60), 0, 0, 0.0);
     let other = seen(&bursts(2, 60), 0, 0, 0.0);

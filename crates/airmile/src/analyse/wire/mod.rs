@@ -127,7 +127,7 @@ impl Wire {
             }
         }
         let clocks = rest.iter().map(|(other, user)| {
-            let line = between_points(&first.pairs(user));
+            let line = clock_of(user, &first, &rest);
             ClockReport::new(other, &name, line.as_ref(), false)
         });
         let clocks = clocks.collect();
@@ -194,4 +194,15 @@ impl Wire {
         let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
         follows.then(|| self.attribution.split(from_ns, to_ns, Some(radio)))
     }
+}
+
+/// The line of a capture's clock over the first one's: by what passed both, or by
+/// way of a capture between them, as at a proxy that splits, where that is surer.
+fn clock_of(user: &Phone, first: &Phone, all: &[(String, Phone)]) -> Option<ClockLine> {
+    let by_way = all.iter().filter(|(_, between)| !std::ptr::eq(between, user));
+    let by_way = by_way.filter_map(|(_, between)| {
+        let there = between_points(&first.pairs(between))?;
+        Some(there.then(&between_points(&between.pairs(user))?))
+    });
+    between_points(&first.pairs(user)).into_iter().chain(by_way).min_by_key(|line| line.error_ns)
 }

@@ -185,10 +185,12 @@ impl Capture {
     }
 }
 
-fn median(values: impl Iterator<Item = i64>) -> Option<i64> {
+/// The value that a quarter is above: at a proxy that splits each connection is
+/// near to one end only, and half of them to either.
+fn upper_quartile(values: impl Iterator<Item = i64>) -> Option<i64> {
     let mut values: Vec<i64> = values.collect();
     values.sort_unstable();
-    values.get(values.len() / 2).copied()
+    values.get(values.len() * 3 / 4).copied()
 }
 
 /// The phone as one capture shows it.
@@ -208,8 +210,9 @@ pub(super) struct Phone {
 impl Phone {
     fn of(user: User) -> Self {
         let connections: Vec<Connection> = user.connections.into_values().collect();
-        let upstream = median(connections.iter().filter_map(|c| c.story.upstream_rtt_ns()));
-        let downstream = median(connections.iter().filter_map(|c| c.story.downstream_rtt_ns()));
+        let stories = || connections.iter().map(|connection| &connection.story);
+        let upstream = upper_quartile(stories().filter_map(SenderStory::upstream_rtt_ns));
+        let downstream = upper_quartile(stories().filter_map(SenderStory::downstream_rtt_ns));
         let place = match (upstream, downstream) {
             (Some(up), Some(down)) if (down as f64) < up as f64 * AT_END_SHARE => Place::Phone,
             (Some(up), Some(down)) if (up as f64) < down as f64 * AT_END_SHARE => Place::Server,
