@@ -5,6 +5,7 @@
 //!
 //! - [`attribute`]: which cause each moment of a transfer went to.
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
+//! - [`clocks`]: clocks of different files, aligned by what passed in both.
 //! - [`detect`]: transfers from the allocation alone, where none are given.
 //! - [`distribution`]: quantiles in little memory.
 //! - [`gauge`]: what is measured of a transfer, piece by piece.
@@ -18,6 +19,7 @@
 mod app;
 pub mod attribute;
 pub mod burst;
+pub mod clocks;
 pub mod detect;
 pub mod distribution;
 mod few;

@@ -45,7 +45,7 @@ pub use analyse::radio::{
 };
 pub use analyse::report::{Report, report};
 pub use analyse::series::{AllocationSeries, Series, SignalPoint};
-pub use analyse::{EvidenceCounts, ServingCell};
+pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
 pub use budget::Budget;
 pub use document::{Document, VERSION, schemas};
 pub use error::{Error, Result};

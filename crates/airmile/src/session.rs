@@ -14,6 +14,7 @@ use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
 use airmile_decode::table::{
     GrantReader, RlcReader, TableError, TableKind, TtiTimes, read_transfers,
 };
+use airmile_infer::clocks::ClockLine;
 use airmile_model::{Clock, Grant, Problem, Record, Severity, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -250,6 +251,18 @@ impl Session {
         self.transfers.extend(content.rows);
         self.reports.insert(item.order, report);
         Ok(())
+    }
+
+    /// Sets the times of transfers, and of the application that gave them, to the clock
+    /// that the line is over.
+    pub(crate) fn set_clock(&mut self, line: &ClockLine) {
+        for (start, end) in self.transfers.iter_mut().filter_map(|t| t.time.as_mut()) {
+            start.ns = line.to_reference(start.ns);
+            end.ns = line.to_reference(end.ns);
+        }
+        for application in self.applications.iter_mut().filter(|one| one.gave_transfers) {
+            application.log.retime(|ns| line.to_reference(ns));
+        }
     }
 
     fn read_application(&mut self, item: Opened, format: ApplicationFormat, inputs: &Inputs) {

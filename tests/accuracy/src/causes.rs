@@ -33,7 +33,7 @@ const FAMILIES: [(&str, Cause); 7] = [
 ];
 
 /// Draws parameters of a run (splitmix64).
-struct Draw(u64);
+pub struct Draw(pub u64);
 
 impl Draw {
     fn next(&mut self) -> u64 {
@@ -48,7 +48,7 @@ impl Draw {
         choices[(self.next() % choices.len() as u64) as usize]
     }
 
-    fn between(&mut self, from: u64, to: u64) -> u64 {
+    pub fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.next() % (to - from + 1)
     }
 }

@@ -8,13 +8,15 @@
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
 //! transfers, for looking into errors; `--load` measures the cell load alone,
-//! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names, `--peers` that study beside tshark and tcptrace.
+//! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names,
+//! `--clocks` how it aligns clocks, `--peers` that study beside tshark and tcptrace.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
 mod bars;
 mod capture;
 mod causes;
+mod clocks;
 mod emulated;
 mod load;
 mod packets;
@@ -62,12 +64,16 @@ fn main() -> anyhow::Result<ExitCode> {
             let met = causes::measure(runs.parse().context("--causes takes a number")?)?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        [flag] if flag == "--clocks" => {
+            let met = clocks::measure()?;
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         [flag] if flag == "--peers" => {
             let met = peers::measure(&shared())? != Some(false);
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         _ => bail!(
-            "no arguments, --load, --packets, --senders, --causes [N], --peers, or --series N"
+            "no arguments, --load, --packets, --senders, --causes [N], --clocks, --peers, or --series N"
         ),
     }
     let met = [
@@ -76,6 +82,7 @@ fn main() -> anyhow::Result<ExitCode> {
         load::measure(&shared())?,
         packets::measure(&shared())?,
         Some(senders::measure()?),
+        Some(clocks::measure()?),
     ];
     let all = met.iter().all(|met| met.unwrap_or(true));
     println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use airmile::model::Verdict;
-use airmile::{Diagnosis, Document, TransferDiagnosis, export};
+use airmile::{ClockReport, Diagnosis, Document, TransferDiagnosis, export};
 use anyhow::{Context, Result};
 
 use super::{settle, time_of_day};
@@ -69,6 +69,12 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
     order.sort_by_key(|t| std::cmp::Reverse(t.finding.bytes));
     for transfer in order.iter().take(explained) {
         out.push_str(&explanation(transfer));
+    }
+    let told = |clock: &&ClockReport| all || clock.corrected || clock.offset_ms.is_none();
+    let clocks: Vec<&ClockReport> = answer.clocks.iter().filter(told).collect();
+    if !clocks.is_empty() {
+        out.push_str("\nClocks:\n");
+        clocks.iter().for_each(|clock| out.push_str(&format!("  {}\n", clock.says)));
     }
     if order.len() > explained {
         let rest = order.len() - explained;

@@ -1,5 +1,7 @@
 //! All connections of a phone on one time axis.
 
+use crate::clocks::ClockLine;
+
 use super::story::{Held, Reason};
 
 /// Uplink payload is counted in bins of this (chosen here).
@@ -80,6 +82,14 @@ impl Waits {
         self
     }
 
+    /// Sets the times to the clock that the line is over.
+    pub fn set_clock(&mut self, line: &ClockLine) {
+        for span in &mut self.spans {
+            span.from_ns = line.to_reference(span.from_ns);
+            span.to_ns = line.to_reference(span.to_ns);
+        }
+    }
+
     /// Goes on with what came later; `false` where it did not.
     pub fn append(&mut self, other: &Self) -> bool {
         let end = self.spans.last().map(|span| span.to_ns);
@@ -118,6 +128,14 @@ impl ByteBins {
     /// Goes on with what came later.
     pub fn append(&mut self, other: &Self) {
         self.bins.extend_from_slice(&other.bins);
+    }
+
+    /// Sets the times to the clock that the line is over, as far as bins can.
+    pub fn set_clock(&mut self, line: &ClockLine) {
+        let old = std::mem::take(&mut self.bins);
+        for (bin, bytes) in old {
+            self.add(line.to_reference(bin.saturating_mul(BIN_NS)), bytes);
+        }
     }
 
     /// Bytes of the bins that a span touches.

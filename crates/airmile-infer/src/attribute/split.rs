@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use airmile_model::Cause;
 
+use crate::clocks::ClockLine;
+
 use super::merge::{ByteBins, Wait, Waits};
 use super::story::Reason;
 
@@ -62,6 +64,12 @@ impl Attribution {
     #[must_use]
     pub const fn new(waits: Waits, uplink: ByteBins) -> Self {
         Self { waits, uplink, at_server: false }
+    }
+
+    /// Sets the times to the clock that the line is over.
+    pub fn set_clock(&mut self, line: &ClockLine) {
+        self.waits.set_clock(line);
+        self.uplink.set_clock(line);
     }
 
     /// The packets are the server's own: in a transfer that goes on although the

@@ -9,13 +9,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::application::{self, ApplicationSide, ApplicationSummary};
+use super::beside::Beside;
 use super::causes::name_causes;
+use super::clocks::ClockReport;
 use super::radio::{
     Answer, Missing, ROUGH_CONFIDENCE, RadioOptions, RadioReport, Seen, radio_with,
 };
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
 use super::watch::Others;
-use super::wire::{self, Wire};
 use crate::error::Result;
 use crate::input::Progress;
 use crate::session::{FileReport, Inputs};
@@ -39,6 +40,8 @@ pub struct Diagnosis {
     pub applications: Vec<ApplicationSummary>,
     /// What is missing for a better answer, and how to capture it.
     pub missing: Vec<Missing>,
+    /// How the files' clocks stand against each other.
+    pub clocks: Vec<ClockReport>,
     /// The files.
     pub files: Vec<FileReport>,
 }
@@ -152,21 +155,21 @@ impl Diagnosis {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
-    let (inputs, captures) = wire::part(inputs)?;
-    let keep = if captures.is_empty() { Keep::Findings } else { Keep::Lists };
-    let answer = radio_with(&inputs, options, keep, progress, &mut |_| {})?;
-    let wire = Wire::read(&captures, progress)?;
-    Ok(conclude_with(&answer, wire.as_ref(), &options.thresholds))
+    let beside = Beside::gather(inputs, options, progress)?;
+    let keep = if beside.wire.is_some() { Keep::Lists } else { Keep::Findings };
+    let answer = radio_with(beside.radio(), options, keep, progress, &mut |_| {})?;
+    Ok(conclude_with(&answer, beside, &options.thresholds))
 }
 
 /// As [`conclude`], with what captures show of the same time.
 pub(crate) fn conclude_with(
     answer: &Answer,
-    wire: Option<&Wire>,
+    beside: Beside,
     thresholds: &VerdictThresholds,
 ) -> Diagnosis {
     let mut diagnosis = conclude(answer, thresholds);
-    if let Some(wire) = wire {
+    diagnosis.clocks = beside.clocks;
+    if let Some(wire) = &beside.wire {
         name_causes(&mut diagnosis, answer, wire);
     }
     application::tell(&mut diagnosis, answer);
@@ -192,6 +195,7 @@ pub(crate) fn conclude(answer: &Answer, thresholds: &VerdictThresholds) -> Diagn
         evidence_counts: report.evidence_counts,
         applications: Vec::new(),
         missing: report.missing.clone(),
+        clocks: Vec::new(),
         files: report.files.clone(),
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::beside::Beside;
 use super::diagnose::{Diagnosis, conclude_with};
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::report::Report;
 use super::series::SeriesCollector;
 use super::tracks::Keep;
-use super::wire::{self, Wire};
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::session::Inputs;
@@ -39,18 +39,17 @@ pub fn export(
     progress: &Progress,
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
-    let (parted, captures) = wire::part(inputs)?;
-    let inputs = &parted;
-    let name = inputs.files.first().and_then(|path| path.file_name()).unwrap_or_default();
+    let beside = Beside::gather(inputs, options, progress)?;
+    let name = beside.radio.files.first().and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();
     let mut trace = match &exports.perfetto {
         Some(path) => Some(TraceFile::create(path, &name, options)?),
         None => None,
     };
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
-    let plain = *exports == Exports::default() && captures.is_empty();
+    let plain = *exports == Exports::default() && beside.wire.is_none();
     let keep = if lists || !plain { Keep::Lists } else { Keep::Findings };
-    let answer = radio_with(inputs, options, keep, progress, &mut |tagged| {
+    let answer = radio_with(beside.radio(), options, keep, progress, &mut |tagged| {
         if let Some(trace) = &mut trace {
             trace.push(tagged);
         }
@@ -67,8 +66,7 @@ pub fn export(
             "--perfetto: an application's log alone holds nothing of the radio to draw".into(),
         ));
     }
-    let wire = Wire::read(&captures, progress)?;
-    let diagnosis = conclude_with(&answer, wire.as_ref(), &options.thresholds);
+    let diagnosis = conclude_with(&answer, beside, &options.thresholds);
     let radio = answer.report;
     if let Some(trace) = trace {
         trace.finish(&radio, &diagnosis)?;

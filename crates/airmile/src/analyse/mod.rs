@@ -1,7 +1,9 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
 pub mod application;
+mod beside;
 mod causes;
+mod clocks;
 pub mod decode;
 pub mod diagnose;
 pub mod export;
@@ -13,4 +15,5 @@ pub(crate) mod tracks;
 mod watch;
 mod wire;
 
+pub use clocks::ClockReport;
 pub use tracks::{EvidenceCounts, ServingCell};

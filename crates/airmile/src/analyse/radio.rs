@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
+use airmile_infer::clocks::ClockLine;
 use airmile_infer::detect::DetectOptions;
 use airmile_infer::gauge::{BurstsSeen, Gauge};
 use airmile_infer::load::LoadEstimate;
@@ -167,7 +168,7 @@ pub struct Missing {
 /// # Errors
 /// The inputs cannot be read, or hold no allocations, PDUs or buffers.
 pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RadioReport> {
-    let answer = radio_with(inputs, options, Keep::Lists, progress, &mut |_| {})?;
+    let answer = radio_with((inputs, None), options, Keep::Lists, progress, &mut |_| {})?;
     if answer.alone { Err(nothing(&answer.report.files)) } else { Ok(answer.report) }
 }
 
@@ -201,7 +202,7 @@ pub(crate) struct Seen {
 /// As [`radio`]; without its lists where they are not kept. `tap` sees every
 /// record, too.
 pub(super) fn radio_with(
-    inputs: &Inputs,
+    (inputs, clock): (&Inputs, Option<&ClockLine>),
     options: &RadioOptions,
     keep: Keep,
     progress: &Progress,
@@ -209,9 +210,12 @@ pub(super) fn radio_with(
 ) -> Result<Answer> {
     options.check()?;
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
-    let session = Session::open(inputs, progress)?;
+    let mut session = Session::open(inputs, progress)?;
     if session.has_applications_alone() {
         return alone(session.read(&mut |_| {})?, options, inputs.whole_urls);
+    }
+    if let Some(line) = clock {
+        session.set_clock(line);
     }
     let given = session.transfers().to_vec();
     let loaded = session.read(&mut |tagged| {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::beside::Beside;
 use super::diagnose::{Diagnosis, conclude_with};
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::series::{Series, SeriesCollector};
 use super::tracks::Keep;
-use super::wire::{self, Wire};
 use crate::error::Result;
 use crate::input::Progress;
 use crate::session::Inputs;
@@ -27,16 +27,15 @@ pub struct Report {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Report> {
-    let (inputs, captures) = wire::part(inputs)?;
+    let beside = Beside::gather(inputs, options, progress)?;
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
-    let answer = radio_with(&inputs, options, Keep::Lists, progress, &mut |tagged| {
+    let answer = radio_with(beside.radio(), options, Keep::Lists, progress, &mut |tagged| {
         collectors
             .entry(tagged.subscription)
             .or_insert_with(|| SeriesCollector::new(options.limits))
             .push(&tagged.record);
     })?;
-    let wire = Wire::read(&captures, progress)?;
-    let diagnosis = conclude_with(&answer, wire.as_ref(), &options.thresholds);
+    let diagnosis = conclude_with(&answer, beside, &options.thresholds);
     let radio = answer.report;
     let series = collectors.remove(&radio.subscription).map(SeriesCollector::finish);
     Ok(Report { diagnosis, radio, series: series.unwrap_or_default() })

@@ -1,0 +1,200 @@
+//! Bytes as they passed at two places without a queue between them: what the
+//! radio delivered, and what came to the phone's IP stack.
+
+use super::correlate::{Peak, best_lag};
+use super::line::{ClockLine, through};
+
+/// Bytes that pass within this time are one arrival (chosen here: half a TTI).
+const MERGE_NS: i64 = 500_000;
+/// Bins in which a place is looked for first, and how much of the log is
+/// compared (chosen here).
+const COARSE_BIN_NS: i64 = 10_000_000;
+const COARSE_SPAN_NS: i64 = 120_000_000_000;
+const MARGIN_NS: i64 = 2_000_000_000;
+/// Bins of the exact place, and the pieces that are compared (chosen here: the
+/// TTI of LTE; a drift of 100 ppm moves a piece's end by 0.4 ms).
+const FINE_BIN_NS: i64 = 1_000_000;
+const PIECE_NS: i64 = 4_000_000_000;
+/// How far a piece may be from where the others say (chosen here).
+const FINE_REACH: usize = 40;
+/// Pieces that are compared at most, spread over the log (chosen here).
+const MAX_PIECES: usize = 60;
+/// Correlation under which there is no place, and what it must be above the
+/// next best one (chosen here; unrelated traffic stays below 0.2).
+const COARSE_SCORE: f64 = 0.35;
+const COARSE_LEAD: f64 = 0.04;
+const FINE_SCORE: f64 = 0.35;
+/// What the way from the radio to the IP stack may take more or less than
+/// usual (chosen here: HARQ and reordering, one TTI of the bins).
+const FLOOR_NS: i64 = 2_000_000;
+
+/// Bytes by the time at which they passed, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Arrivals {
+    points: Vec<(i64, u32)>,
+}
+
+impl Arrivals {
+    /// Nothing has passed yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { points: Vec::new() }
+    }
+
+    /// Takes bytes that passed; a time before the last one counts as that.
+    pub fn add(&mut self, at_ns: i64, bytes: u32) {
+        match self.points.last_mut() {
+            _ if bytes == 0 => {}
+            Some((last, sum)) if at_ns - *last < MERGE_NS => *sum = sum.saturating_add(bytes),
+            _ => self.points.push((at_ns, bytes)),
+        }
+    }
+
+    /// Goes on with what passed later; `false`, and nothing changed, where it did not.
+    pub fn append(&mut self, later: &Self) -> bool {
+        let after = self.end_ns().is_none_or(|end| later.start_ns().is_none_or(|from| from >= end));
+        if after {
+            self.points.extend_from_slice(&later.points);
+        }
+        after
+    }
+
+    /// With those of another list at the same place.
+    #[must_use]
+    pub fn merged(self, other: &Self) -> Self {
+        let mut points = self.points;
+        points.extend_from_slice(&other.points);
+        points.sort_unstable();
+        let mut out = Self::new();
+        points.into_iter().for_each(|(at, bytes)| out.add(at, bytes));
+        out
+    }
+
+    /// The arrivals: nanoseconds and bytes.
+    #[must_use]
+    pub fn points(&self) -> &[(i64, u32)] {
+        &self.points
+    }
+
+    /// When the first bytes passed, in nanoseconds.
+    #[must_use]
+    pub fn start_ns(&self) -> Option<i64> {
+        self.points.first().map(|point| point.0)
+    }
+
+    /// When the last bytes passed, in nanoseconds.
+    #[must_use]
+    pub fn end_ns(&self) -> Option<i64> {
+        self.points.last().map(|point| point.0)
+    }
+
+    /// Bytes per bin from a time on, as their square root: a burst's shape counts
+    /// more than its height, as headers and padding are on one side only.
+    pub(super) fn bins(&self, from_ns: i64, bin_ns: i64, n: usize) -> Vec<f32> {
+        let mut out = vec![0.0_f32; n];
+        let first = self.points.partition_point(|point| point.0 < from_ns);
+        for (at, bytes) in self.points.iter().skip(first) {
+            let bin = usize::try_from((at - from_ns) / bin_ns).unwrap_or(usize::MAX);
+            let Some(slot) = out.get_mut(bin) else { break };
+            *slot += *bytes as f32;
+        }
+        out.iter_mut().for_each(|slot| *slot = slot.sqrt());
+        out
+    }
+
+    /// Where a span of the log has the most starts and ends: it is told apart best.
+    pub(super) fn liveliest(&self, span_ns: i64) -> Option<(i64, i64)> {
+        const PAUSE_NS: i64 = 50_000_000;
+        let (start, end) = (self.start_ns()?, self.end_ns()?);
+        if end - start <= span_ns {
+            return Some((start, end + 1));
+        }
+        let starts: Vec<i64> = self
+            .points
+            .windows(2)
+            .filter_map(|pair| match pair {
+                [(last, _), (at, _)] if at - last >= PAUSE_NS => Some(*at),
+                _ => None,
+            })
+            .collect();
+        let most = starts
+            .iter()
+            .enumerate()
+            .map(|(i, from)| {
+                (starts.partition_point(|at| *at < from + span_ns) - i, std::cmp::Reverse(*from))
+            })
+            .max();
+        let from = most.map_or(start, |(_, from)| from.0).min(end - span_ns);
+        Some((from, from + span_ns))
+    }
+}
+
+/// The line of `other`'s clock over the `reference`'s, where both saw the same
+/// bytes, not more than `max_offset_ns` apart; `None` where they do not look alike.
+#[must_use]
+pub fn between_arrivals(
+    reference: &Arrivals,
+    other: &Arrivals,
+    max_offset_ns: i64,
+) -> Option<ClockLine> {
+    let (from, to) = other.liveliest(COARSE_SPAN_NS)?;
+    // The silence around it tells where a steady stream begins and ends.
+    let margin = ((to - from) / 2).min(MARGIN_NS);
+    let peak =
+        place(reference, other, (from - margin, to + margin), (0, COARSE_BIN_NS), max_offset_ns)?;
+    if peak.score < COARSE_SCORE || peak.score - peak.next < COARSE_LEAD || peak.at_border {
+        return None;
+    }
+    let coarse_ns = (peak.lag * COARSE_BIN_NS as f64) as i64;
+    let samples = pieces(reference, other, (from, to), -coarse_ns);
+    through(&samples, FLOOR_NS)
+}
+
+/// Where the bytes of a span of `other` are in the reference, `offset_ns` being
+/// expected: the lag tells how much earlier they are there.
+fn place(
+    reference: &Arrivals,
+    other: &Arrivals,
+    (from, to): (i64, i64),
+    (offset_ns, bin_ns): (i64, i64),
+    reach_ns: i64,
+) -> Option<Peak> {
+    let n = usize::try_from((to - from) / bin_ns).ok()?;
+    let reach = usize::try_from(reach_ns / bin_ns).ok()?;
+    let pattern = other.bins(from, bin_ns, n);
+    let first = from.checked_sub(offset_ns)?.checked_sub(reach as i64 * bin_ns)?;
+    best_lag(&reference.bins(first, bin_ns, n + 2 * reach), &pattern, reach)
+}
+
+/// `(reference time, other - reference)` of pieces of the log, beginning with
+/// those that the offset was told by and following its drift from there.
+fn pieces(
+    reference: &Arrivals,
+    other: &Arrivals,
+    (from, to): (i64, i64),
+    offset_ns: i64,
+) -> Vec<(i64, i64)> {
+    let (Some(start), Some(end)) = (other.start_ns(), other.end_ns()) else { return Vec::new() };
+    let n_pieces = ((end - start) / PIECE_NS + 1).max(1);
+    let step = (n_pieces as usize).div_ceil(MAX_PIECES) as i64;
+    let all = (0..n_pieces).step_by(step as usize).map(|i| start + i * PIECE_NS);
+    let middle = from + (to - from) / 2;
+    let (before, after): (Vec<i64>, Vec<i64>) = all.partition(|at| *at < middle);
+    let mut out = Vec::new();
+    for side in [before.into_iter().rev().collect::<Vec<_>>(), after] {
+        let mut expected = offset_ns;
+        for at in side {
+            let reach = FINE_REACH as i64 * FINE_BIN_NS;
+            let span = (at, at + PIECE_NS.min(end - at + FINE_BIN_NS));
+            let peak = place(reference, other, span, (expected, FINE_BIN_NS), reach);
+            let Some(peak) = peak.filter(|p| p.score >= FINE_SCORE && !p.at_border) else {
+                continue;
+            };
+            let offset = expected - (peak.lag * FINE_BIN_NS as f64).round() as i64;
+            out.push((span.0 + (span.1 - span.0) / 2 - offset, offset));
+            expected = offset;
+        }
+    }
+    out.sort_unstable();
+    out
+}

@@ -1,0 +1,84 @@
+//! One clock as a line over another.
+
+/// Evidence over less time than this tells no drift (chosen here: 50 ppm are
+/// 1.5 ms by then).
+const MIN_DRIFT_SPAN_NS: i64 = 30_000_000_000;
+/// No clock drifts by more (chosen here: crystals keep within 100 ppm).
+const MAX_DRIFT: f64 = 500e-6;
+
+/// How another clock stands against the reference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClockLine {
+    /// The middle of the evidence, in nanoseconds on the reference clock.
+    pub at_ns: i64,
+    /// What the other clock shows more there, in nanoseconds.
+    pub offset_ns: i64,
+    /// What it gains, in millionths; 0 where the evidence is too short to tell.
+    pub drift_ppm: f64,
+    /// The offset is right within this over all of the evidence, in nanoseconds.
+    pub error_ns: i64,
+    /// Pieces of evidence.
+    pub n: usize,
+}
+
+impl ClockLine {
+    /// The other clock's time on the reference clock, in nanoseconds.
+    #[must_use]
+    pub fn to_reference(&self, other_ns: i64) -> i64 {
+        let since = other_ns.saturating_sub(self.at_ns).saturating_sub(self.offset_ns);
+        let drift = self.drift_ppm * 1e-6;
+        let gained = since as f64 * (drift / (1.0 + drift));
+        self.at_ns.saturating_add(since).saturating_sub(gained.round() as i64)
+    }
+
+    /// What the other clock shows more at a time of the reference, in nanoseconds.
+    #[must_use]
+    pub fn offset_at_ns(&self, reference_ns: i64) -> i64 {
+        let gained = reference_ns.saturating_sub(self.at_ns) as f64 * self.drift_ppm * 1e-6;
+        self.offset_ns.saturating_add(gained.round() as i64)
+    }
+
+    /// Whether the clocks differ by more than the error of telling it.
+    #[must_use]
+    pub const fn differs(&self) -> bool {
+        self.offset_ns.unsigned_abs() > self.error_ns.unsigned_abs()
+    }
+}
+
+/// The line through offsets `(reference time, other - reference)` that ignores
+/// outliers: the median of the slopes of all pairs (Theil and Sen), the median
+/// of what is left; the error is that of the median (1.96 standard errors by
+/// the median deviation), and `floor_ns`.
+pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine> {
+    let (first, last) = (samples.first()?.0, samples.last()?.0);
+    let at_ns = first + (last - first) / 2;
+    let long = last - first >= MIN_DRIFT_SPAN_NS && samples.len() >= 4;
+    let drift = if long { median_slope(samples) } else { 0.0 };
+    let gained = |at: i64| ((at - at_ns) as f64 * drift).round() as i64;
+    let mut rest: Vec<i64> = samples.iter().map(|(at, offset)| offset - gained(*at)).collect();
+    let offset_ns = median(&mut rest)?;
+    let mut off: Vec<i64> = rest.iter().map(|rest| (rest - offset_ns).abs()).collect();
+    let sigma = 1.4826 * median(&mut off)? as f64;
+    // The median is 1.25 times as uncertain as the mean.
+    let spread = 1.96 * 1.253 * sigma / (samples.len() as f64).sqrt();
+    let error_ns = floor_ns.saturating_add(spread.ceil() as i64);
+    Some(ClockLine { at_ns, offset_ns, drift_ppm: drift * 1e6, error_ns, n: samples.len() })
+}
+
+fn median_slope(samples: &[(i64, i64)]) -> f64 {
+    let mut slopes = Vec::with_capacity(samples.len() * samples.len() / 2);
+    for (i, (t, offset)) in samples.iter().enumerate() {
+        for (later, other) in samples.iter().skip(i + 1) {
+            if later > t {
+                slopes.push((other - offset) as f64 / (later - t) as f64);
+            }
+        }
+    }
+    slopes.sort_by(f64::total_cmp);
+    slopes.get(slopes.len() / 2).map_or(0.0, |slope| slope.clamp(-MAX_DRIFT, MAX_DRIFT))
+}
+
+fn median(values: &mut [i64]) -> Option<i64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}

@@ -1,0 +1,151 @@
+//! Known offsets and drifts, found again.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MS: i64 = 1_000_000;
+const S: i64 = 1_000 * MS;
+
+/// Bursts of blocks with pauses between them, by a seed: nanoseconds and bytes.
+fn bursts(seed: u64, span_s: i64) -> Vec<(i64, u32)> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < span_s * S {
+        at += (next() % 900) as i64 * MS;
+        for _ in 0..next() % 300 {
+            at += MS * (1 + (next() % 3) as i64);
+            out.push((at, 500 + (next() % 2_000) as u32));
+        }
+    }
+    out
+}
+
+/// On another clock, `delay_ns` later.
+fn seen(points: &[(i64, u32)], delay_ns: i64, offset_ns: i64, ppm: f64) -> Arrivals {
+    let mut arrivals = Arrivals::new();
+    for (at, bytes) in points {
+        let at = at + delay_ns;
+        let gained = (at as f64 * ppm * 1e-6) as i64;
+        arrivals.add(at + offset_ns + gained, *bytes);
+    }
+    arrivals
+}
+
+#[test]
+fn another_clocks_time_comes_back() {
+    let check = |offset_ns, drift_ppm, other, expected| {
+        let line = ClockLine { at_ns: 10 * S, offset_ns, drift_ppm, error_ns: 0, n: 1 };
+        assert_eq!(line.to_reference(other), expected);
+        assert_eq!(expected + line.offset_at_ns(expected), other);
+    };
+    check(0, 0.0, 7 * S, 7 * S);
+    check(300 * MS, 0.0, 7 * S, 7 * S - 300 * MS);
+    // 100 s behind the middle a clock that gains 50 ppm is 5 ms ahead.
+    check(0, 50.0, 110 * S + 5 * MS, 110 * S);
+    check(-S, -50.0, 109 * S - 5 * MS, 110 * S);
+}
+
+#[test]
+fn traffic_that_is_not_the_same_has_no_line() {
+    let one = seen(&bursts(1, 60), 0, 0, 0.0);
+    let other = seen(&bursts(2, 60), 0, 0, 0.0);
+    assert_eq!(between_arrivals(&one, &other, 2 * S), None);
+    assert_eq!(between_arrivals(&one, &Arrivals::new(), 2 * S), None);
+    assert_eq!(between_arrivals(&Arrivals::new(), &one, 2 * S), None);
+}
+
+#[test]
+fn the_ways_of_a_round_trip_bound_the_offset() {
+    // 20 ms there, 30 ms back, the other clock 100 ms ahead.
+    let pairs = [
+        PointPair { reference_ns: 0, other_ns: 120 * MS, outward: true },
+        PointPair { reference_ns: 90 * MS, other_ns: 160 * MS, outward: false },
+    ];
+    let line = between_points(&pairs).unwrap();
+    assert_eq!((line.offset_ns, line.error_ns), (95 * MS, 25 * MS));
+    assert_eq!(between_points(&pairs[..1]), None);
+    assert_eq!(between_points(&[]), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn arrivals_find_offset_and_drift(
+        seed in 1_u64..1_000,
+        offset_ms in -1_000_i64..1_000,
+        ppm in -50.0_f64..50.0,
+    ) {
+        let points = bursts(seed, 90);
+        let reference = seen(&points, 0, 0, 0.0);
+        let other = seen(&points, 0, offset_ms * MS, ppm);
+        let line = between_arrivals(&reference, &other, 5 * S).unwrap();
+        for at in [0, 45 * S, 90 * S] {
+            let truth = offset_ms * MS + (at as f64 * ppm * 1e-6) as i64;
+            prop_assert!((line.offset_at_ns(at) - truth).abs() < 2 * MS, "{line:?}, {truth}");
+        }
+    }
+
+    #[test]
+    fn points_find_offset_and_drift(
+        seed in 1_u64..1_000,
+        offset_ms in -1_000_i64..1_000,
+        ppm in -50.0_f64..50.0,
+    ) {
+        // Ways of 20 ms and whatever queue there is.
+        let pairs: Vec<PointPair> = bursts(seed, 90)
+            .into_iter()
+            .enumerate()
+            .map(|(i, (at, queue))| {
+                let outward = i % 2 == 0;
+                let delay = 20 * MS + i64::from(queue % 50) * MS;
+                let (there, here) = if outward { (at + delay, at) } else { (at, at + delay) };
+                let gained = (there as f64 * ppm * 1e-6) as i64;
+                PointPair { reference_ns: here, other_ns: there + offset_ms * MS + gained, outward }
+            })
+            .collect();
+        let line = between_points(&pairs).unwrap();
+        for at in [0, 45 * S, 90 * S] {
+            let truth = offset_ms * MS + (at as f64 * ppm * 1e-6) as i64;
+            prop_assert!((line.offset_at_ns(at) - truth).abs() < 5 * MS, "{line:?}, {truth}");
+        }
+    }
+
+    #[test]
+    fn transfers_find_their_offset(seed in 1_u64..1_000, offset_ms in -1_000_i64..1_000) {
+        let points = bursts(seed, 60);
+        let mut transfers: Vec<(i64, i64)> = Vec::new();
+        for (at, _) in &points {
+            match transfers.last_mut() {
+                Some((_, end)) if at - *end < 60 * MS => *end = *at,
+                _ => transfers.push((*at, *at)),
+            }
+        }
+        let moved: Vec<(i64, i64)> = transfers
+            .iter()
+            .map(|(start, end)| (start - 40 * MS + offset_ms * MS, end + MS + offset_ms * MS))
+            .collect();
+        let line = of_transfers(&seen(&points, 0, 0, 0.0), &moved, 5 * S).unwrap();
+        prop_assert!((line.offset_ns - offset_ms * MS).abs() < 5 * MS, "{line:?}");
+    }
+
+    #[test]
+    fn nothing_panics(points in prop::collection::vec((any::<i32>(), any::<u32>()), 0..50)) {
+        let mut sorted = points.clone();
+        sorted.sort_unstable();
+        let mut arrivals = Arrivals::new();
+        sorted.iter().for_each(|(at, bytes)| arrivals.add(i64::from(*at) * 1_000, *bytes));
+        let _ = between_arrivals(&arrivals, &arrivals, S);
+        let spans: Vec<(i64, i64)> =
+            sorted.windows(2).map(|w| (i64::from(w[0].0), i64::from(w[1].0))).collect();
+        let _ = of_transfers(&arrivals, &spans, S);
+    }
+}

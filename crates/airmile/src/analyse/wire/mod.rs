@@ -1,0 +1,197 @@
+//! Captures beside a modem log: what the senders of the phone's transfers
+//! waited for.
+
+mod phone;
+
+use std::path::{Path, PathBuf};
+
+use airmile_infer::attribute::{Attribution, ByteBins, Radio, Shares};
+use airmile_infer::clocks::{Arrivals, ClockLine, between_points};
+use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
+
+use self::phone::{Capture, Phone};
+use super::clocks::ClockReport;
+use crate::error::{Error, Result};
+use crate::input::{Input, Progress};
+use crate::packets::read_capture;
+use crate::recognise::{Foreign, Kind};
+use crate::session::{FileReport, Inputs, captures_in};
+
+/// Where a capture was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Phone,
+    Between,
+    Server,
+}
+
+/// Who restarts slow start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restarter {
+    /// Only the phone's side was seen.
+    SenderOrMiddlebox,
+    Sender,
+    Middlebox,
+}
+
+/// What captures tell of the phone.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    attribution: Attribution,
+    /// IP bytes of all that is not TCP (QUIC for one), whose senders nobody follows.
+    others: ByteBins,
+    /// Payload over TCP towards the phone.
+    followed: ByteBins,
+    arrivals: Arrivals,
+    /// The name of the capture nearest to the phone.
+    name: String,
+    /// Other captures' clocks against that one's.
+    clocks: Vec<ClockReport>,
+    pub(crate) place: Place,
+    pub(crate) restarter: Restarter,
+    pub(crate) files: Vec<FileReport>,
+}
+
+/// Inputs without captures, and the captures.
+///
+/// # Errors
+/// A file or directory cannot be read; there are captures alone.
+pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
+    let mut captures = Vec::new();
+    let mut rest = Inputs { files: Vec::new(), ..inputs.clone() };
+    for path in &inputs.files {
+        if path.is_dir() {
+            captures.extend(captures_in(path)?);
+            rest.files.push(path.clone());
+        } else if is_capture(path)? {
+            captures.push(path.clone());
+        } else {
+            rest.files.push(path.clone());
+        }
+    }
+    // Where data waited is told by the radio's records alone.
+    match captures.first() {
+        Some(path) if rest.files.is_empty() => {
+            let what = format!("is {}", Foreign::Pcap.advice());
+            Err(Error::Unusable { path: path.clone(), what })
+        }
+        _ => Ok((rest, captures)),
+    }
+}
+
+fn is_capture(path: &Path) -> Result<bool> {
+    // What comes once cannot be looked at twice.
+    if path.as_os_str() == "-" || !path.is_file() {
+        return Ok(false);
+    }
+    Ok(Kind::of(Input::open(path, &Progress::default())?.head()).is_capture())
+}
+
+impl Wire {
+    /// Reads captures of one phone, taken at one or several places.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub(crate) fn read(captures: &[PathBuf], progress: &Progress) -> Result<Option<Self>> {
+        let mut files = Vec::new();
+        let mut seen = Vec::new();
+        for path in captures {
+            let mut capture = Capture::default();
+            let mut study =
+                PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
+            let report = read_capture(path, progress, &mut |packet| {
+                study.push(packet);
+                capture.note(packet);
+                while let Some(traced) = study.poll_trace() {
+                    capture.push(&traced);
+                }
+            })?;
+            seen.push((report.path.clone(), capture.finish()));
+            files.push(report);
+        }
+        Ok(Self::of(seen, files))
+    }
+
+    fn of(mut seen: Vec<(String, Vec<Phone>)>, files: Vec<FileReport>) -> Option<Self> {
+        // Nearest to the phone first: its connections are those over the air.
+        seen.sort_by_key(|(_, users)| users.first().map(|user| (user.place, user.begun_ns())));
+        let mut seen = seen.into_iter().filter(|(_, users)| !users.is_empty());
+        let (name, users) = seen.next()?;
+        let mut first = users.into_iter().next()?;
+        let mut rest = Vec::new();
+        for (name, users) in seen {
+            if users.first().is_some_and(|user| user.place == first.place) {
+                first.go_on(users);
+            } else {
+                rest.extend(first.among(users).map(|user| (name, user)));
+            }
+        }
+        let clocks = rest.iter().map(|(other, user)| {
+            let line = between_points(&first.pairs(user));
+            ClockReport::new(other, &name, line.as_ref(), false)
+        });
+        let clocks = clocks.collect();
+        let server = rest.iter().find(|(_, user)| user.place == Place::Server);
+        let restarter = match server {
+            _ if first.place == Place::Server => Restarter::SenderOrMiddlebox,
+            Some((_, server)) => first.who_restarts(server),
+            None => Restarter::SenderOrMiddlebox,
+        };
+        // What leaves the server comes to the cell half a round trip later.
+        let delay_ns = match first.place {
+            Place::Server | Place::Between => first.downstream_ns / 2,
+            Place::Phone => 0,
+        };
+        let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink);
+        let attribution = match first.place {
+            Place::Server => attribution.at_server(),
+            Place::Phone | Place::Between => attribution,
+        };
+        Some(Self {
+            attribution,
+            others: first.others,
+            followed: first.followed,
+            arrivals: first.arrivals,
+            name,
+            clocks,
+            place: first.place,
+            restarter,
+            files,
+        })
+    }
+
+    /// Whether its packets came right from the radio.
+    pub(crate) fn is_at_phone(&self) -> bool {
+        self.place == Place::Phone
+    }
+
+    /// The name of the capture whose clock it has.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What came to the phone.
+    pub(crate) const fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    /// Other captures' clocks against its own.
+    pub(crate) fn clocks(&self) -> &[ClockReport] {
+        &self.clocks
+    }
+
+    /// Sets it to the clock that the line is over.
+    pub(crate) fn set_clock(&mut self, line: &ClockLine) {
+        self.attribution.set_clock(line);
+        self.others.set_clock(line);
+        self.followed.set_clock(line);
+    }
+
+    /// Splits a transfer, of which the radio's spans are given; `None` where most of
+    /// what passed meanwhile was not TCP.
+    pub(crate) fn split(&self, from_ns: i64, to_ns: i64, radio: Radio<'_>) -> Option<Shares> {
+        let followed = self.followed.within(from_ns, to_ns);
+        let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
+        follows.then(|| self.attribution.split(from_ns, to_ns, Some(radio)))
+    }
+}

@@ -1,0 +1,301 @@
+//! The phone as one capture shows it: its connections, and what passed when.
+
+use std::collections::BTreeMap;
+
+use airmile_infer::attribute::{ByteBins, Held, SenderStory, Waits};
+use airmile_infer::clocks::{Arrivals, PointPair};
+use airmile_infer::tcp::TracedPacket;
+use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
+
+use super::{Place, Restarter};
+
+/// A round trip on one side of the monitor under this share of the other's: the
+/// monitor is at that end (chosen here).
+const AT_END_SHARE: f64 = 0.1;
+/// Slow starts after idle time that a server's own packets show, of those that
+/// the phone sees: under this share they are somebody else's (chosen here).
+const OWN_RESTARTS: f64 = 0.34;
+/// A byte of a connection is marked once in so many bytes, or in so much time
+/// (chosen here).
+const MARK_BYTES: i64 = 16_384;
+const MARK_NS: i64 = 50_000_000;
+
+/// Both ends of a connection, the client's first.
+type Ends = [(Address, u16); 2];
+
+/// A connection's server side.
+#[derive(Debug, Default)]
+struct Connection {
+    story: SenderStory,
+    ends: Option<Ends>,
+    /// Sequence numbers of the SYN and the SYN-ACK: a proxy that splits has others.
+    client_isn: Option<u32>,
+    server_isn: Option<u32>,
+    /// When bytes passed that count from the connection's start.
+    down: Marks,
+    up: Marks,
+    acks: Marks,
+}
+
+/// When the bytes up to an offset had passed first: offsets and nanoseconds.
+#[derive(Debug, Default)]
+struct Marks(Vec<(i64, i64)>);
+
+impl Marks {
+    fn add(&mut self, offset: i64, at_ns: i64) {
+        let new = self.0.last().is_none_or(|(last, at)| {
+            let far = last.div_euclid(MARK_BYTES) != offset.div_euclid(MARK_BYTES);
+            offset > *last && (far || at_ns - at >= MARK_NS)
+        });
+        if new {
+            self.0.push((offset, at_ns));
+        }
+    }
+
+    /// The same offsets at another place.
+    fn pairs<'a>(&'a self, other: &'a Self, outward: bool) -> impl Iterator<Item = PointPair> + 'a {
+        self.0.iter().filter_map(move |(offset, reference_ns)| {
+            let at = other.0.binary_search_by_key(offset, |mark| mark.0).ok()?;
+            let (_, other_ns) = *other.0.get(at)?;
+            Some(PointPair { reference_ns: *reference_ns, other_ns, outward })
+        })
+    }
+}
+
+impl Connection {
+    /// Whether both are one. Address translation may have changed the client's end;
+    /// a proxy that splits has another sequence number.
+    fn is(&self, other: &Self) -> bool {
+        self.server_isn.is_some()
+            && (self.client_isn, self.server_isn) == (other.client_isn, other.server_isn)
+            && self.ends.map(|ends| ends[1]) == other.ends.map(|ends| ends[1])
+    }
+
+    /// Whether both have the same ends, of which a proxy may have split one.
+    fn has_ends_of(&self, other: &Self) -> bool {
+        self.ends.is_some() && self.ends == other.ends
+    }
+
+    /// Takes where a packet's bytes end.
+    fn mark(&mut self, packet: &TracedPacket) {
+        if self.server_isn.is_none() || packet.flags.has(TcpFlags::SYN) {
+            return;
+        }
+        let end = packet.offset_bytes + i64::from(packet.payload_bytes);
+        let fresh = packet.new_bytes > 0 && packet.event.is_none();
+        match (packet.dir, packet.ack) {
+            ("dl", _) if fresh => self.down.add(end, packet.at_ns),
+            ("dl", _) => {}
+            (_, ack) => {
+                if fresh {
+                    self.up.add(end, packet.at_ns);
+                }
+                if let Some(ack) = ack.filter(|ack| !ack.duplicate) {
+                    self.acks.add(ack.offset_bytes, packet.at_ns);
+                }
+            }
+        }
+    }
+
+    /// What of it passed at another capture, too, which is nearer to the server.
+    fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = PointPair> + 'a {
+        // What a proxy acknowledges it has sent itself.
+        let whole = self.is(other);
+        let acks = self.acks.pairs(&other.acks, true).filter(move |_| whole);
+        self.up.pairs(&other.up, true).chain(acks).chain(self.down.pairs(&other.down, false))
+    }
+}
+
+/// One user of a capture.
+#[derive(Debug, Default)]
+struct User {
+    waits: Waits,
+    uplink: ByteBins,
+    followed: ByteBins,
+    dl_bytes: u64,
+    connections: BTreeMap<u64, Connection>,
+    arrivals: Arrivals,
+}
+
+/// A capture that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Capture {
+    users: BTreeMap<u64, User>,
+    /// Ends of the packet at hand.
+    ends: Option<Ends>,
+    held: Vec<Held>,
+    /// Bytes that are not TCP's.
+    others: ByteBins,
+    /// The same, by whom they went to.
+    others_to: BTreeMap<Address, Arrivals>,
+}
+
+impl Capture {
+    /// Takes a packet as it is, before what was made of it.
+    pub(super) fn note(&mut self, packet: &Packet<'_>) {
+        if !matches!(packet.transport, Transport::Tcp(_)) {
+            self.others.add(packet.at_ns, packet.payload_bytes.into());
+            if packet.payload_bytes > 0 {
+                let to = self.others_to.entry(packet.dst).or_default();
+                to.add(packet.at_ns, packet.payload_bytes);
+            }
+        }
+        self.ends = Some([(packet.src, packet.src_port), (packet.dst, packet.dst_port)]);
+    }
+
+    /// Takes what the engine made of a packet of TCP.
+    pub(super) fn push(&mut self, packet: &TracedPacket) {
+        let user = self.users.entry(packet.user).or_default();
+        let connection = user.connections.entry(packet.flow).or_default();
+        let down = packet.dir == "dl";
+        if connection.ends.is_none() {
+            connection.ends =
+                self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
+        }
+        if packet.flags.has(TcpFlags::SYN) {
+            let isn = if down { &mut connection.server_isn } else { &mut connection.client_isn };
+            *isn = Some(packet.seq.0);
+        }
+        if down {
+            user.dl_bytes += packet.new_bytes;
+            user.followed.add(packet.at_ns, packet.new_bytes);
+            user.arrivals.add(packet.at_ns, packet.payload_bytes);
+        } else {
+            user.uplink.add(packet.at_ns, packet.new_bytes);
+        }
+        connection.mark(packet);
+        self.held.clear();
+        connection.story.push(packet, &mut self.held);
+        user.waits.push(&self.held);
+    }
+
+    /// Each user as if it were the phone, who received the most first.
+    pub(super) fn finish(self) -> Vec<Phone> {
+        let mut users: Vec<Phone> = self.users.into_values().map(Phone::of).collect();
+        for user in &mut users {
+            let to = user.address().and_then(|address| self.others_to.get(&address));
+            user.arrivals = to.map_or_else(Arrivals::new, Clone::clone).merged(&user.arrivals);
+        }
+        users.sort_by_key(|user| std::cmp::Reverse(user.dl_bytes));
+        // With many users it is not told whose they are.
+        if let [only] = users.as_mut_slice() {
+            only.others = self.others;
+        }
+        users
+    }
+}
+
+fn median(values: impl Iterator<Item = i64>) -> Option<i64> {
+    let mut values: Vec<i64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}
+
+/// The phone as one capture shows it.
+#[derive(Debug)]
+pub(super) struct Phone {
+    pub(super) waits: Waits,
+    pub(super) uplink: ByteBins,
+    pub(super) followed: ByteBins,
+    pub(super) others: ByteBins,
+    pub(super) arrivals: Arrivals,
+    pub(super) place: Place,
+    pub(super) downstream_ns: i64,
+    connections: Vec<Connection>,
+    dl_bytes: u64,
+}
+
+impl Phone {
+    fn of(user: User) -> Self {
+        let connections: Vec<Connection> = user.connections.into_values().collect();
+        let upstream = median(connections.iter().filter_map(|c| c.story.upstream_rtt_ns()));
+        let downstream = median(connections.iter().filter_map(|c| c.story.downstream_rtt_ns()));
+        let place = match (upstream, downstream) {
+            (Some(up), Some(down)) if (down as f64) < up as f64 * AT_END_SHARE => Place::Phone,
+            (Some(up), Some(down)) if (up as f64) < down as f64 * AT_END_SHARE => Place::Server,
+            _ => Place::Between,
+        };
+        Self {
+            waits: user.waits,
+            uplink: user.uplink,
+            followed: user.followed,
+            others: ByteBins::default(),
+            arrivals: user.arrivals,
+            connections,
+            place,
+            downstream_ns: downstream.unwrap_or(0),
+            dl_bytes: user.dl_bytes,
+        }
+    }
+
+    /// Its address, by its first connection.
+    fn address(&self) -> Option<Address> {
+        self.connections.iter().find_map(|connection| connection.ends).map(|ends| ends[0].0)
+    }
+
+    /// When its first packet waited for something, in nanoseconds.
+    pub(super) fn begun_ns(&self) -> Option<i64> {
+        self.waits.spans().first().map(|span| span.from_ns)
+    }
+
+    /// Goes on with the next part of a capture; another view of the same time is left out.
+    pub(super) fn go_on(&mut self, users: Vec<Self>) {
+        let Some(next) = users.into_iter().next() else { return };
+        if self.waits.append(&next.waits) {
+            self.uplink.append(&next.uplink);
+            self.followed.append(&next.followed);
+            self.others.append(&next.others);
+            self.arrivals.append(&next.arrivals);
+            self.connections.extend(next.connections);
+            self.dl_bytes += next.dl_bytes;
+        }
+    }
+
+    /// The same phone among the users of another capture: by a connection of both, or
+    /// else, as behind a proxy that splits, by the same ends; or who is alone there.
+    pub(super) fn among(&self, mut users: Vec<Self>) -> Option<Self> {
+        let n = users.len();
+        let by_connection = users.iter().position(|user| self.any_pair(user, Connection::is));
+        let by_ends = || users.iter().position(|user| self.any_pair(user, Connection::has_ends_of));
+        let at = by_connection.or_else(by_ends).or((n == 1).then_some(0))?;
+        Some(users.swap_remove(at))
+    }
+
+    fn any_pair(&self, other: &Self, is: impl Fn(&Connection, &Connection) -> bool) -> bool {
+        self.connections.iter().any(|mine| other.connections.iter().any(|c| is(mine, c)))
+    }
+
+    /// What passed at a capture nearer to the server, too.
+    pub(super) fn pairs(&self, other: &Self) -> Vec<PointPair> {
+        let mut out = Vec::new();
+        for mine in &self.connections {
+            let find =
+                |same: &dyn Fn(&Connection) -> bool| other.connections.iter().find(|c| same(c));
+            // Sequence numbers of small stacks may start alike; ends are translated on the way.
+            let there = find(&|c| mine.is(c) && mine.has_ends_of(c))
+                .or_else(|| find(&|c| mine.is(c)))
+                .or_else(|| find(&|c| mine.has_ends_of(c)));
+            if let Some(there) = there {
+                out.extend(mine.pairs(there));
+            }
+        }
+        out
+    }
+
+    /// By what the server's own capture shows of the connections that restart: each
+    /// port may have another middlebox, or none.
+    pub(super) fn who_restarts(&self, server: &Self) -> Restarter {
+        let restart: Vec<&Connection> =
+            self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
+        let there =
+            restart.iter().filter(|mine| server.connections.iter().any(|c| mine.is(c))).count();
+        let seen: usize = restart.iter().map(|c| c.story.restarts_ns().len()).sum();
+        let own: usize = server.connections.iter().map(|c| c.story.restarts_ns().len()).sum();
+        match there {
+            _ if seen == 0 => Restarter::SenderOrMiddlebox,
+            0 if (own as f64) < seen as f64 * OWN_RESTARTS => Restarter::Middlebox,
+            n if n == restart.len() => Restarter::Sender,
+            _ => Restarter::SenderOrMiddlebox,
+        }
+    }
+}
