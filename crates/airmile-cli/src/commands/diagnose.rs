@@ -52,7 +52,9 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
         session.verdict,
         session.confidence * 100.0
     ));
-    for application in &answer.applications {
+    // Of one alone the verdict's sentence has told it.
+    let told = answer.is_of_applications_alone() && answer.applications.len() == 1;
+    for application in answer.applications.iter().filter(|_| !told) {
         out.push_str(&format!("{}: {}\n", application.path, application.says));
     }
     if answer.transfers.is_empty() {

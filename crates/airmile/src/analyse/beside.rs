@@ -69,13 +69,15 @@ impl Beside {
         }
         if timed {
             let line = clocks::of_application(&radio, given);
-            self.clocks.push(ClockReport::new("transfers", MODEM, line.as_ref(), true));
+            self.clocks.push(ClockReport::new(TRANSFERS, MODEM, line.as_ref(), true));
             self.transfers = line.filter(ClockLine::differs);
         }
         Ok(())
     }
 }
 
+/// What the application's transfers are called.
+pub(super) const TRANSFERS: &str = "transfers";
 /// What the reference is called.
 const MODEM: &str = "the modem log";
 

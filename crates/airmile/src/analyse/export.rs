@@ -61,10 +61,7 @@ pub fn export(
         }
     });
     let answer = answer?;
-    if let Some(path) = exports.perfetto.as_ref().filter(|_| answer.is_alone()) {
-        // Nothing was written to it.
-        drop(trace.take());
-        std::fs::remove_file(path).map_err(|e| Error::write(path, e))?;
+    if trace.is_some() && answer.is_alone() {
         return Err(Error::Option(
             "--perfetto: an application's log alone holds nothing of the radio to draw".into(),
         ));

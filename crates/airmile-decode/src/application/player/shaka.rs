@@ -1,4 +1,4 @@
-//! Shaka Player 4: events of `shaka.Player` (`adaptation`, `buffering`), what a
+//! Shaka Player 4 and 5: events of `shaka.Player` (`adaptation`, `buffering`), what a
 //! response filter is given (`shaka.extern.Response`), and `getStats()`
 //! (`shaka.extern.Stats`; shaka-player-demo.appspot.com/docs/api).
 

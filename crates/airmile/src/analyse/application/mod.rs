@@ -12,6 +12,7 @@ use airmile_model::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::beside::TRANSFERS;
 use super::diagnose::{Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
 use super::radio::{Answer, Missing};
 use crate::limits::{LimitFilter, Limits};
@@ -81,11 +82,12 @@ pub(super) fn tell(diagnosis: &mut Diagnosis, answer: &Answer) {
     for transfer in &mut diagnosis.transfers {
         beside(transfer, answer);
     }
-    if !answer.alone && answer.applications.iter().any(|one| one.gave_transfers) {
+    let aligned = diagnosis.clocks.iter().any(|c| c.file == TRANSFERS && c.offset_ms.is_some());
+    if !answer.alone && !aligned && answer.applications.iter().any(|one| one.gave_transfers) {
         diagnosis.missing.push(Missing {
             what: "how far the application's clock is from the modem's".to_owned(),
-            how_to_capture: "they are taken for one, but for an offset that was given: let the \
-                             phone set its clock by the network before it logs"
+            how_to_capture: "the data do not tell, and they are taken for one: let the phone set \
+                             its clock by the network before it logs, or log a larger download"
                 .to_owned(),
         });
     }
