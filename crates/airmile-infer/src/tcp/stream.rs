@@ -195,6 +195,8 @@ pub(super) struct Stream {
     fin_at: Opt64,
     syn_seen: bool,
     heard_back: bool,
+    /// `acked` is where the first data began, in the middle of a flow.
+    acked_guessed: bool,
     /// Duplicate ACKs since the last advance.
     pub(super) dup_acks: u32,
     last_advance_ns: i64,
@@ -505,6 +507,7 @@ impl Stream {
         if self.totals.segments == 1 && !self.syn_seen {
             // In the middle of a flow: what came before is not missing.
             self.acked = self.acked.max(self.max).min(start);
+            self.acked_guessed = true;
         } else if start > self.max {
             self.open_hole(packet, tcp, start);
         }
@@ -623,6 +626,10 @@ impl Stream {
         if edge < self.acked {
             return AckKind::Old;
         }
+        if std::mem::take(&mut self.acked_guessed) {
+            // The first that gets here repeats nothing.
+            return AckKind::Same;
+        }
         let sack = self.take_sack(now, tcp, edge);
         let outstanding = self.max > self.acked;
         if bare && outstanding && (window_same || sack.is_new) {
@@ -662,6 +669,7 @@ impl Stream {
             last = Some(segment);
         }
         self.acked = edge;
+        self.acked_guessed = false;
         self.dup_acks = 0;
         self.last_advance_ns = now;
         if self.lost.is_some() {

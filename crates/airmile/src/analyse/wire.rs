@@ -1,7 +1,7 @@
 //! Captures beside a modem log: what the senders of the phone's transfers
 //! waited for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use airmile_infer::attribute::{Attribution, ByteBins, Radio, SenderStory, Shares, Waits};
@@ -92,10 +92,16 @@ impl Wire {
     /// # Errors
     /// One cannot be read.
     pub(crate) fn read(captures: &[PathBuf], progress: &Progress) -> Result<Option<Self>> {
-        let mut files = Vec::new();
+        // A phone's own capture is smaller than its server's, of whose clients the
+        // known one is kept.
+        let bytes = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());
+        let mut order: Vec<usize> = (0..captures.len()).collect();
+        order.sort_by_key(|at| captures.get(*at).map(bytes));
+        let mut files = vec![None; captures.len()];
         let mut seen = Vec::new();
-        for path in captures {
-            let mut capture = Capture::default();
+        let mut known = HashSet::new();
+        for (at, path) in order.iter().filter_map(|at| Some((*at, captures.get(*at)?))) {
+            let mut capture = Capture { known, ..Capture::default() };
             let mut study =
                 PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
             let report = read_capture(path, progress, &mut |packet| {
@@ -105,10 +111,13 @@ impl Wire {
                     capture.push(&traced);
                 }
             })?;
-            files.push(report);
+            if let Some(file) = files.get_mut(at) {
+                *file = Some(report);
+            }
+            known = capture.isns();
             seen.push(capture.finish());
         }
-        Ok(Self::of(seen, files))
+        Ok(Self::of(seen, files.into_iter().flatten().collect()))
     }
 
     fn of(mut seen: Vec<Vec<Phone>>, files: Vec<FileReport>) -> Option<Self> {
@@ -190,6 +199,8 @@ struct User {
     uplink: ByteBins,
     followed: ByteBins,
     dl_bytes: u64,
+    /// It has a connection that another capture has, too.
+    known: bool,
     connections: BTreeMap<u64, Connection>,
 }
 
@@ -201,9 +212,33 @@ struct Capture {
     held: Vec<airmile_infer::attribute::Held>,
     /// Bytes that are not TCP's.
     others: ByteBins,
+    /// Sequence numbers of servers that captures before have shown.
+    known: HashSet<u32>,
 }
 
+/// Users that a capture keeps at most, but for half as many again: the known ones and those who
+/// received the most (chosen here: a server has thousands, and each has its spans).
+const MOST_USERS: usize = 64;
+
 impl Capture {
+    /// What is known of servers by this capture and those before.
+    fn isns(&self) -> HashSet<u32> {
+        let connections = self.users.values().flat_map(|user| user.connections.values());
+        let own = connections.filter_map(|connection| connection.server_isn);
+        self.known.iter().copied().chain(own).collect()
+    }
+
+    /// Forgets the users who are neither known nor received much.
+    fn forget(&mut self) {
+        let rank = |(number, user): (&u64, &User)| (user.known, user.dl_bytes, *number);
+        let mut ranks: Vec<_> = self.users.iter().map(rank).collect();
+        ranks.sort_unstable();
+        ranks.truncate(ranks.len().saturating_sub(MOST_USERS));
+        for (.., number) in ranks {
+            self.users.remove(&number);
+        }
+    }
+
     fn note(&mut self, packet: &Packet<'_>) {
         if !matches!(packet.transport, Transport::Tcp(_)) {
             self.others.add(packet.at_ns, packet.payload_bytes.into());
@@ -212,6 +247,10 @@ impl Capture {
     }
 
     fn push(&mut self, packet: &TracedPacket) {
+        if self.users.len() >= MOST_USERS + MOST_USERS / 2 && !self.users.contains_key(&packet.user)
+        {
+            self.forget();
+        }
         let user = self.users.entry(packet.user).or_default();
         let connection = user.connections.entry(packet.flow).or_default();
         let down = packet.dir == "dl";
@@ -221,6 +260,7 @@ impl Capture {
         }
         if down && packet.flags.has(TcpFlags::SYN) {
             connection.server_isn = Some(packet.seq.0);
+            user.known |= self.known.contains(&packet.seq.0);
         }
         if down {
             user.dl_bytes += packet.new_bytes;
@@ -333,5 +373,42 @@ impl Phone {
             n if n == restart.len() => Restarter::Sender,
             _ => Restarter::SenderOrMiddlebox,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::packet::SeqNum;
+
+    use super::*;
+
+    /// Of a thousand clients of a server, those with the most bytes are kept, and the
+    /// one that the phone's own capture has shown.
+    #[test]
+    fn a_server_with_many_clients() {
+        let mut capture = Capture { known: HashSet::from([77]), ..Capture::default() };
+        for user in 0..1000_u64 {
+            let isn = if user == 3 { 77 } else { 1_000_000 + user as u32 };
+            for (seq, flags, bytes) in [(isn, TcpFlags::SYN, 0), (isn + 1, TcpFlags::ACK, user)] {
+                capture.push(&TracedPacket {
+                    flow: user,
+                    user,
+                    at_ns: user as i64 * 1_000_000,
+                    dir: "dl",
+                    seq: SeqNum(seq),
+                    flags,
+                    timestamps: None,
+                    event: None,
+                    offset_bytes: 1,
+                    payload_bytes: bytes as u32,
+                    new_bytes: bytes,
+                    flight_bytes: bytes,
+                    ack: None,
+                });
+            }
+        }
+        assert!(capture.users.len() <= MOST_USERS + MOST_USERS / 2);
+        assert!(capture.users.contains_key(&3) && capture.users.contains_key(&999));
+        assert!(!capture.users.contains_key(&4));
     }
 }
