@@ -115,11 +115,11 @@ impl Segment {
 /// sends (chosen here).
 const FIRST_ROOM: usize = 4;
 
-/// Makes room in a full queue: four times as much, since flows grow fast once they do.
+/// Makes room in a full queue: twice as much.
 pub(super) fn make_room<T>(queue: &mut VecDeque<T>) {
     let n = queue.len();
     if n == queue.capacity() {
-        queue.reserve_exact(if n == 0 { FIRST_ROOM } else { 3 * n });
+        queue.reserve_exact(n.max(FIRST_ROOM));
     }
 }
 
