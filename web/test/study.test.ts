@@ -33,6 +33,7 @@ const flow: FlowPlot = {
     rtt_ms: null,
     available_bps: null,
     congestion_control: "unknown",
+    congestion_control_confidence: 0,
     termination: "fin",
   },
   data: {

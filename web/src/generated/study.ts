@@ -1141,6 +1141,10 @@ export interface FlowFacts {
    */
   congestion_control: string;
   /**
+   * How sure that guess is, 0 to 1.
+   */
+  congestion_control_confidence: number;
+  /**
    * How it ended.
    */
   termination: string;

@@ -30,7 +30,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
             let shown = Shown::start(global, &reading(&files, 2));
             let (options, flows) = (args.options(), &args.flow);
             let (study, written) = study_page(sources, &options, flows, html, &shown.progress)?;
-            (study.packets, written)
+            (PacketReport { headline: Some(study.headline), ..study.packets }, written)
         }
     };
     if let Some(n) = dropped.map(|n| n.load(Ordering::Relaxed)).filter(|n| *n > 0) {
@@ -154,7 +154,10 @@ fn flows(report: &PacketReport) -> String {
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|row| {
-            let name = row.server_name.clone().unwrap_or_else(|| row.server.clone());
+            // A Host field may have the port already.
+            let port = format!(":{}", row.server_port);
+            let name = row.server_name.as_deref().unwrap_or(&row.server);
+            let name = name.strip_suffix(&port).unwrap_or(name);
             let ms = |ns: Option<i64>| or_dash(ns, |ns| format!("{:.1}", ns as f64 / 1e6));
             let share = |part: u64, of: u64| {
                 let share = (of > 0).then(|| part as f64 / of as f64);
@@ -165,7 +168,7 @@ fn flows(report: &PacketReport) -> String {
             vec![
                 row.flow.to_string(),
                 row.client.clone(),
-                format!("{name}:{}", row.server_port),
+                format!("{name}{port}"),
                 bytes(row.dl_bytes),
                 bytes(row.ul_bytes),
                 format!("{:.1}", seconds(row.duration_ns)),

@@ -209,13 +209,11 @@ impl Episodes {
         sent_ns: Option<i64>,
         least_rtt_ns: Option<i64>,
     ) {
-        if let Some(open) = &mut self.open {
-            if open.repaired.is_none() {
-                // The timer ran from the first copy, which may be the timer's own.
-                open.rtt_retx_ns = open.resent_ns.or(sent_ns).map(|sent| at.0 - sent);
-                open.repaired = Some(at);
-                open.least_rtt_ns = least_rtt_ns.unwrap_or(0);
-            }
+        if let Some(open) = self.open.as_mut().filter(|open| open.repaired.is_none()) {
+            // The timer ran from the first copy, which may be the timer's own.
+            open.rtt_retx_ns = open.resent_ns.or(sent_ns).map(|sent| at.0 - sent);
+            open.repaired = Some(at);
+            open.least_rtt_ns = least_rtt_ns.unwrap_or(0);
         }
     }
 

@@ -15,10 +15,11 @@ pub(super) const LARGE_NS: i64 = 5_000_000_000;
 const MAX_PROMOTION_NS: i64 = 5_000_000_000;
 
 impl Flow {
-    /// Ends the flow. `why` is told where no FIN or RST does.
+    /// Ends the flow. `why` is told where no FIN or RST does; `leg`: of a split
+    /// connection.
     pub(super) fn end(
         &mut self,
-        why: &'static str,
+        (why, leg): (&'static str, Option<&'static str>),
         mut user: Option<&mut User>,
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
@@ -32,7 +33,7 @@ impl Flow {
             }
             self.bandwidth_rows(user.as_deref_mut(), 1 - data, true, options, rows);
         }
-        let row = self.row(number, why, options);
+        let row = self.row(number, (why, leg), options);
         if let Some(user) = user.filter(|_| !self.is_aside()) {
             user.low_use_ns += low_use_ns(&row);
         }
@@ -59,7 +60,12 @@ impl Flow {
         }
     }
 
-    fn row(&self, user: u64, why: &'static str, options: &StudyOptions) -> FlowRow {
+    fn row(
+        &self,
+        user: u64,
+        (why, leg): (&'static str, Option<&'static str>),
+        options: &StudyOptions,
+    ) -> FlowRow {
         let [client, server] = &self.ends;
         let (address, port) = self.client();
         let (server_address, server_port) = self.server();
@@ -94,7 +100,7 @@ impl Flow {
             termination: self.termination(why),
             mid_flow: self.mid_flow,
             proxied,
-            leg: self.leg,
+            leg,
             server_name: self.app.server_name().map(str::to_owned),
             application: self.app.name(),
             dl_packets: down.packets,

@@ -282,7 +282,6 @@ pub(super) struct Flow {
     pub(super) closing: Closing,
     pub(super) only_syns: bool,
     pub(super) mid_flow: bool,
-    pub(super) leg: Option<&'static str>,
     pub(super) handshake: Handshake,
     /// The client's end (0) and the server's (1).
     pub(super) ends: [End; 2],
@@ -331,7 +330,6 @@ impl Flow {
             closing: Closing::Open,
             only_syns: true,
             mid_flow,
-            leg: None,
             handshake: Handshake::default(),
             ends: [End::default(), End::default()],
             keep_alives: 0,

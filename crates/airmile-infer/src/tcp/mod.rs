@@ -51,7 +51,9 @@ pub use route::{Change, LANES, PacketRouter, Route};
 pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
 pub use shard::{Finding, PacketShard, ShardCounts};
 pub use study::{Collector, PacketStudy};
-pub use summary::{PeriodicRequests, Quality, RANGES, RATE_SIZES_BYTES, Share, StudySummary};
+pub use summary::{
+    PeriodicRequests, Quality, RANGES, RATE_SIZES_BYTES, Share, StudySummary, USUAL_WINDOW_BYTES,
+};
 pub use trace::{TracedAck, TracedPacket};
 
 #[cfg(test)]

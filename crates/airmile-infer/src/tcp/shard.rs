@@ -176,7 +176,6 @@ impl PacketShard {
 
     fn end_flow(&mut self, at: u32, why: &'static str, leg: Option<&'static str>) {
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
-        flow.leg = leg;
         self.counts.late_segments +=
             flow.ends.iter().map(|end| end.stream.trouble().late).sum::<u64>();
         let mut rows = std::mem::take(&mut self.scratch);
@@ -184,7 +183,7 @@ impl PacketShard {
         let number = user.as_ref().map_or(0, |user| user.number);
         let place = flow.place(number, false);
         flow.app.finish(place, &mut rows);
-        let row = flow.end(why, user.map(AsMut::as_mut), &self.options, &mut rows);
+        let row = flow.end((why, leg), user.map(AsMut::as_mut), &self.options, &mut rows);
         self.take_rows(&mut rows, flow.is_aside());
         self.scratch = rows;
         let [_, server] = &mut flow.ends;

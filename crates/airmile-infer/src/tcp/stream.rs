@@ -1,6 +1,7 @@
 //! One direction of a TCP connection as the monitor sees it: which bytes
 //! passed, which again, which are in flight, and how long ACKs took.
 
+mod acks;
 mod again;
 mod rtt;
 mod sack;
@@ -22,10 +23,6 @@ const MAX_SEGMENTS: usize = 16_384;
 const MAX_SEGMENTS_UNHEARD: usize = 64;
 /// Holes remembered (chosen here).
 const MAX_HOLES: usize = 64;
-/// An ACK may be captured this long ahead of its data (chosen here: more than
-/// queues of a network card and clocks of two taps are apart, less than any RTT
-/// after which the same is sent again).
-const ACK_AHEAD_NS: i64 = 10_000_000;
 /// A window this part below the largest holds unread data: more than what the
 /// ACKs on their way can be behind (chosen here).
 const UNREAD_PART: i64 = 4;
@@ -115,11 +112,11 @@ impl Segment {
 /// sends (chosen here).
 const FIRST_ROOM: usize = 4;
 
-/// Makes room in a full queue: four times as much, since flows grow fast once they do.
+/// Makes room in a full queue: twice as much.
 pub(super) fn make_room<T>(queue: &mut VecDeque<T>) {
     let n = queue.len();
     if n == queue.capacity() {
-        queue.reserve_exact(if n == 0 { FIRST_ROOM } else { 3 * n });
+        queue.reserve_exact(n.max(FIRST_ROOM));
     }
 }
 
@@ -195,6 +192,8 @@ pub(super) struct Stream {
     fin_at: Opt64,
     syn_seen: bool,
     heard_back: bool,
+    /// `acked` is where the first data began, in the middle of a flow.
+    acked_guessed: bool,
     /// Duplicate ACKs since the last advance.
     pub(super) dup_acks: u32,
     last_advance_ns: i64,
@@ -505,6 +504,7 @@ impl Stream {
         if self.totals.segments == 1 && !self.syn_seen {
             // In the middle of a flow: what came before is not missing.
             self.acked = self.acked.max(self.max).min(start);
+            self.acked_guessed = true;
         } else if start > self.max {
             self.open_hole(packet, tcp, start);
         }
@@ -512,21 +512,6 @@ impl Stream {
         self.append(start, end, packet.at_ns);
         let new_bytes = u64::try_from(end - start).unwrap_or(0);
         Seen { kind: Kind::New { ahead }, start, new_bytes }
-    }
-
-    /// Whether what passes was acknowledged a moment ago; then it is not unseen.
-    fn come_late(&mut self, now: i64, start: i64, end: i64) -> bool {
-        let Some(lost) = &mut self.lost else { return false };
-        let fits = |early: &Early| {
-            (early.start..early.end).contains(&start) && now - early.acked_ns <= ACK_AHEAD_NS
-        };
-        let Some(early) = lost.early.as_mut().filter(|early| fits(early)) else { return false };
-        let to = end.min(early.end);
-        self.totals.unseen_bytes =
-            self.totals.unseen_bytes.saturating_sub((to - start).unsigned_abs());
-        early.start = to;
-        lost.trouble.late += 1;
-        true
     }
 
     fn open_hole(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64) {
@@ -577,102 +562,5 @@ impl Stream {
     /// Gives back the room of segments that were acknowledged.
     pub(super) fn rest(&mut self) {
         self.segments.shrink_to_fit();
-    }
-
-    /// Takes an acknowledgement of this stream, from a packet of the other side.
-    #[inline]
-    pub(super) fn acknowledge(
-        &mut self,
-        now: i64,
-        tcp: &TcpHeader,
-        bare: bool,
-        window: Option<u64>,
-    ) -> AckKind {
-        self.heard_back = true;
-        if let Some(lost) = &mut self.lost {
-            lost.d_sack = None;
-        }
-        let window_same = tcp.window == self.rwnd_raw;
-        self.rwnd_raw = tcp.window;
-        self.rwnd = window;
-        let most = window.map_or_else(|| i64::from(tcp.window) << 14, |w| w.cast_signed());
-        self.largest_rwnd = self.largest_rwnd.max(most.min(1 << 30));
-        if self.base.is_none() {
-            self.base = Some(tcp.ack);
-            return AckKind::Same;
-        }
-        let Some(edge) = self.offset_of(tcp.ack, self.acked) else { return AckKind::Same };
-        if edge > self.max + JUMP_BYTES + 2 * self.largest_rwnd {
-            self.troubled().wild += 1;
-            return AckKind::Same;
-        }
-        let fin = i64::from(self.fin_at == Opt64::some(self.max));
-        let unseen = edge - self.max - fin;
-        if unseen > 0 {
-            // Acknowledged, but it did not pass: the capture missed it, or has it late.
-            self.totals.unseen_bytes += unseen.unsigned_abs();
-            let early = &mut self.lost.get_or_insert_default().early;
-            let before = early.filter(|early| early.end == self.max);
-            let start = before.map_or(self.max + fin, |early| early.start);
-            *early = Some(Early { start, end: edge, acked_ns: now });
-            self.max = edge;
-        }
-        if edge > self.acked {
-            return self.advance_to(now, edge, unseen > 0);
-        }
-        if edge < self.acked {
-            return AckKind::Old;
-        }
-        let sack = self.take_sack(now, tcp, edge);
-        let outstanding = self.max > self.acked;
-        if bare && outstanding && (window_same || sack.is_new) {
-            self.dup_acks += 1;
-            self.troubled().dup_acks += 1;
-            self.lost.get_or_insert_default().last_dup_ns = now;
-            let rtt_ns = sack.rtt_ns.or_else(|| self.rtt_by_order(now, tcp));
-            return AckKind::Duplicate { rtt_ns };
-        }
-        if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
-    }
-
-    #[inline]
-    fn advance_to(&mut self, now: i64, edge: i64, unseen: bool) -> AckKind {
-        let (mut segments, mut again, mut last) = (0, unseen, None);
-        let first_ns = self.segments.front().map(|first| first.sent_ns);
-        while let Some(segment) = self.segments.front().copied() {
-            if segment.start >= edge {
-                break;
-            }
-            if segment.end() > edge {
-                // Part of it: a super-segment, or a middlebox cut it anew.
-                if let Some(front) = self.segments.front_mut() {
-                    *front = Segment {
-                        times: segment.times,
-                        sacked: segment.sacked,
-                        ..Segment::new(edge, segment.end(), segment.sent_ns)
-                    };
-                }
-                again |= segment.times > 1;
-                last = None;
-                break;
-            }
-            self.segments.pop_front();
-            segments += 1;
-            again |= segment.times > 1 || segment.sacked;
-            last = Some(segment);
-        }
-        self.acked = edge;
-        self.dup_acks = 0;
-        self.last_advance_ns = now;
-        if self.lost.is_some() {
-            self.repaired_to(edge);
-        }
-        // Karn: no sample where the range was sent twice (RFC 6298, 3).
-        let rtt_ns = last.filter(|_| !again).map(|s| (now - s.sent_ns).max(0));
-        if let Some(rtt) = rtt_ns {
-            self.rtt.push(rtt);
-            self.rto.push(rtt);
-        }
-        AckKind::Advance { segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns), first_ns }
     }
 }

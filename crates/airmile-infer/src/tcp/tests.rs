@@ -482,6 +482,18 @@ fn what_is_sent_again_long_behind_the_duplicate_acks_is_a_timeout() {
     assert_eq!((flows[0].dl_retx_timeout, flows[0].dl_retx_fast), (1, 0));
 }
 
+#[test]
+fn the_first_ack_in_the_middle_of_a_flow_repeats_nothing() {
+    let (flows, events) = run(&[
+        p(0, true, ACK, 200, 4000, 0),
+        p(1, false, ACK, 9000, 200, 1000),
+        p(2, false, ACK, 10_000, 200, 1000),
+        p(20, true, ACK, 200, 9000, 0),
+        p(41, true, ACK, 200, 11_000, 0),
+    ]);
+    assert_eq!((flows[0].dl_dup_acks, events.len()), (0, 0), "{events:?}");
+}
+
 /// A capture with a tap a direction: ACKs are 1 ms early.
 #[test]
 fn an_ack_ahead_of_its_data_loses_nothing() {

@@ -260,10 +260,7 @@ fn applications(s: &StudySummary, to: &mut Section<'_>) {
     );
     let window = &s.initial_window_bytes;
     to.quantile("initial receive window, median", "bytes", window, 0.5, 131_712.0);
-    let near = window
-        .share_above(131_112.0)
-        .zip(window.share_above(132_312.0))
-        .map(|(low, high)| low - high);
+    let near = ratio(s.initial_windows_usual as f64, window.n() as f64);
     to.add("initial receive window 131,712 +- 600", "share", near, 0.99, window.n());
     let [all, close, periodic, low_use] = s.energy_mj;
     to.add("radio energy by the model", "J", Some(all / 1e3), None, s.users);

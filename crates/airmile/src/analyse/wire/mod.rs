@@ -3,6 +3,7 @@
 
 mod phone;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use airmile_infer::attribute::{Attribution, ByteBins, Radio, Shares};
@@ -93,10 +94,16 @@ impl Wire {
     /// # Errors
     /// One cannot be read.
     pub(crate) fn read(captures: &[PathBuf], progress: &Progress) -> Result<Option<Self>> {
-        let mut files = Vec::new();
+        // A phone's own capture is smaller than its server's, of whose clients the
+        // known one is kept.
+        let bytes = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());
+        let mut order: Vec<usize> = (0..captures.len()).collect();
+        order.sort_by_key(|at| captures.get(*at).map(bytes));
+        let mut files = vec![None; captures.len()];
         let mut seen = Vec::new();
-        for path in captures {
-            let mut capture = Capture::default();
+        let mut known = HashSet::new();
+        for (at, path) in order.iter().filter_map(|at| Some((*at, captures.get(*at)?))) {
+            let mut capture = Capture::knowing(known);
             let mut study =
                 PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
             let report = read_capture(path, progress, &mut |packet| {
@@ -106,10 +113,13 @@ impl Wire {
                     capture.push(&traced);
                 }
             })?;
+            known = capture.isns();
             seen.push((report.path.clone(), capture.finish()));
-            files.push(report);
+            if let Some(file) = files.get_mut(at) {
+                *file = Some(report);
+            }
         }
-        Ok(Self::of(seen, files))
+        Ok(Self::of(seen, files.into_iter().flatten().collect()))
     }
 
     fn of(mut seen: Vec<(String, Vec<Phone>)>, files: Vec<FileReport>) -> Option<Self> {

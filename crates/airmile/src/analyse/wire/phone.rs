@@ -1,6 +1,6 @@
 //! The phone as one capture shows it: its connections, and what passed when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use airmile_infer::attribute::{ByteBins, Held, SenderStory, Waits};
 use airmile_infer::clocks::{Arrivals, PointPair};
@@ -113,6 +113,8 @@ struct User {
     uplink: ByteBins,
     followed: ByteBins,
     dl_bytes: u64,
+    /// It has a connection that another capture has, too.
+    known: bool,
     connections: BTreeMap<u64, Connection>,
     arrivals: Arrivals,
 }
@@ -128,9 +130,38 @@ pub(super) struct Capture {
     others: ByteBins,
     /// The same, by whom they went to.
     others_to: BTreeMap<Address, Arrivals>,
+    /// Sequence numbers of servers that captures before have shown.
+    known: HashSet<u32>,
 }
 
+/// Users that a capture keeps at most, but for half as many again: the known ones and those who
+/// received the most (chosen here: a server has thousands, and each has its spans).
+const MOST_USERS: usize = 64;
+
 impl Capture {
+    /// Of which servers some are known.
+    pub(super) fn knowing(known: HashSet<u32>) -> Self {
+        Self { known, ..Self::default() }
+    }
+
+    /// What is known of servers by this capture and those before.
+    pub(super) fn isns(&self) -> HashSet<u32> {
+        let connections = self.users.values().flat_map(|user| user.connections.values());
+        let own = connections.filter_map(|connection| connection.server_isn);
+        self.known.iter().copied().chain(own).collect()
+    }
+
+    /// Forgets the users who are neither known nor received much.
+    fn forget(&mut self) {
+        let rank = |(number, user): (&u64, &User)| (user.known, user.dl_bytes, *number);
+        let mut ranks: Vec<_> = self.users.iter().map(rank).collect();
+        ranks.sort_unstable();
+        ranks.truncate(ranks.len().saturating_sub(MOST_USERS));
+        for (.., number) in ranks {
+            self.users.remove(&number);
+        }
+    }
+
     /// Takes a packet as it is, before what was made of it.
     pub(super) fn note(&mut self, packet: &Packet<'_>) {
         if !matches!(packet.transport, Transport::Tcp(_)) {
@@ -145,6 +176,10 @@ impl Capture {
 
     /// Takes what the engine made of a packet of TCP.
     pub(super) fn push(&mut self, packet: &TracedPacket) {
+        if self.users.len() >= MOST_USERS + MOST_USERS / 2 && !self.users.contains_key(&packet.user)
+        {
+            self.forget();
+        }
         let user = self.users.entry(packet.user).or_default();
         let connection = user.connections.entry(packet.flow).or_default();
         let down = packet.dir == "dl";
@@ -155,6 +190,7 @@ impl Capture {
         if packet.flags.has(TcpFlags::SYN) {
             let isn = if down { &mut connection.server_isn } else { &mut connection.client_isn };
             *isn = Some(packet.seq.0);
+            user.known |= down && self.known.contains(&packet.seq.0);
         }
         if down {
             user.dl_bytes += packet.new_bytes;
@@ -300,5 +336,42 @@ impl Phone {
             n if n == restart.len() => Restarter::Sender,
             _ => Restarter::SenderOrMiddlebox,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::packet::SeqNum;
+
+    use super::*;
+
+    /// Of a thousand clients of a server, those with the most bytes are kept, and the
+    /// one that the phone's own capture has shown.
+    #[test]
+    fn a_server_with_many_clients() {
+        let mut capture = Capture::knowing(HashSet::from([77]));
+        for user in 0..1000_u64 {
+            let isn = if user == 3 { 77 } else { 1_000_000 + user as u32 };
+            for (seq, flags, bytes) in [(isn, TcpFlags::SYN, 0), (isn + 1, TcpFlags::ACK, user)] {
+                capture.push(&TracedPacket {
+                    flow: user,
+                    user,
+                    at_ns: user as i64 * 1_000_000,
+                    dir: "dl",
+                    seq: SeqNum(seq),
+                    flags,
+                    timestamps: None,
+                    event: None,
+                    offset_bytes: 1,
+                    payload_bytes: bytes as u32,
+                    new_bytes: bytes,
+                    flight_bytes: bytes,
+                    ack: None,
+                });
+            }
+        }
+        assert!(capture.users.len() <= MOST_USERS + MOST_USERS / 2);
+        assert!(capture.users.contains_key(&3) && capture.users.contains_key(&999));
+        assert!(!capture.users.contains_key(&4));
     }
 }

@@ -182,10 +182,9 @@ const EXAMPLE_SLOW: &str = "not as in the paper: our sender goes on with new dat
                             6675), and the ACKs of what is in flight behind the burst (next row) carry the \
                             rate on; the timeout shows in what is sent again, see the figure. \
                             A slow start of one segment an ACK instead of by bytes gave the same";
-const CAPTURE: &str = "of bursts where the retransmission's round trip was over the timer, as reckoned from \
-                       packets at the gateway. Lower, and why is not found: neither that a timeout ends \
-                       the samples nor large flights make up for it (next rows). The sender itself, \
-                       with the remedy in it, does as the paper says (below)";
+const CAPTURE: &str = "of bursts where the retransmission's round trip, from its first copy to the \
+                       ACK that ended the burst, was over the timer, as reckoned from packets at the \
+                       gateway";
 const FLIGHT: &str = "the bound was chosen after the first results: the paper's example has 500 kB";
 
 fn distribution(without: &[f64], with: &[f64]) -> Figure {

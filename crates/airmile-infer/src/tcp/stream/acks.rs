@@ -1,0 +1,130 @@
+//! Acknowledgements of a stream, and what passes behind its own.
+
+use airmile_model::packet::TcpHeader;
+
+use super::super::opt64::Opt64;
+use super::{AckKind, Early, JUMP_BYTES, Segment, Stream};
+
+/// An ACK may be captured this long ahead of its data (chosen here: more than
+/// queues of a network card and clocks of two taps are apart, less than any RTT
+/// after which the same is sent again).
+const ACK_AHEAD_NS: i64 = 10_000_000;
+
+impl Stream {
+    /// Takes an acknowledgement of this stream, from a packet of the other side.
+    #[inline]
+    pub(in crate::tcp) fn acknowledge(
+        &mut self,
+        now: i64,
+        tcp: &TcpHeader,
+        bare: bool,
+        window: Option<u64>,
+    ) -> AckKind {
+        self.heard_back = true;
+        if let Some(lost) = &mut self.lost {
+            lost.d_sack = None;
+        }
+        let window_same = tcp.window == self.rwnd_raw;
+        self.rwnd_raw = tcp.window;
+        self.rwnd = window;
+        let most = window.map_or_else(|| i64::from(tcp.window) << 14, |w| w.cast_signed());
+        self.largest_rwnd = self.largest_rwnd.max(most.min(1 << 30));
+        if self.base.is_none() {
+            self.base = Some(tcp.ack);
+            return AckKind::Same;
+        }
+        let Some(edge) = self.offset_of(tcp.ack, self.acked) else { return AckKind::Same };
+        if edge > self.max + JUMP_BYTES + 2 * self.largest_rwnd {
+            self.troubled().wild += 1;
+            return AckKind::Same;
+        }
+        let fin = i64::from(self.fin_at == Opt64::some(self.max));
+        let unseen = edge - self.max - fin;
+        if unseen > 0 {
+            // Acknowledged, but it did not pass: the capture missed it, or has it late.
+            self.totals.unseen_bytes += unseen.unsigned_abs();
+            let early = &mut self.lost.get_or_insert_default().early;
+            let before = early.filter(|early| early.end == self.max);
+            let start = before.map_or(self.max + fin, |early| early.start);
+            *early = Some(Early { start, end: edge, acked_ns: now });
+            self.max = edge;
+        }
+        if edge > self.acked {
+            return self.advance_to(now, edge, unseen > 0);
+        }
+        if edge < self.acked {
+            return AckKind::Old;
+        }
+        if std::mem::take(&mut self.acked_guessed) {
+            // The first that gets here repeats nothing.
+            return AckKind::Same;
+        }
+        let sack = self.take_sack(now, tcp, edge);
+        let outstanding = self.max > self.acked;
+        if bare && outstanding && (window_same || sack.is_new) {
+            self.dup_acks += 1;
+            self.troubled().dup_acks += 1;
+            self.lost.get_or_insert_default().last_dup_ns = now;
+            let rtt_ns = sack.rtt_ns.or_else(|| self.rtt_by_order(now, tcp));
+            return AckKind::Duplicate { rtt_ns };
+        }
+        if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
+    }
+
+    #[inline]
+    fn advance_to(&mut self, now: i64, edge: i64, unseen: bool) -> AckKind {
+        let (mut segments, mut again, mut last) = (0, unseen, None);
+        let first_ns = self.segments.front().map(|first| first.sent_ns);
+        while let Some(segment) = self.segments.front().copied() {
+            if segment.start >= edge {
+                break;
+            }
+            if segment.end() > edge {
+                // Part of it: a super-segment, or a middlebox cut it anew.
+                if let Some(front) = self.segments.front_mut() {
+                    *front = Segment {
+                        times: segment.times,
+                        sacked: segment.sacked,
+                        ..Segment::new(edge, segment.end(), segment.sent_ns)
+                    };
+                }
+                again |= segment.times > 1;
+                last = None;
+                break;
+            }
+            self.segments.pop_front();
+            segments += 1;
+            again |= segment.times > 1 || segment.sacked;
+            last = Some(segment);
+        }
+        self.acked = edge;
+        self.acked_guessed = false;
+        self.dup_acks = 0;
+        self.last_advance_ns = now;
+        if self.lost.is_some() {
+            self.repaired_to(edge);
+        }
+        // Karn: no sample where the range was sent twice (RFC 6298, 3).
+        let rtt_ns = last.filter(|_| !again).map(|s| (now - s.sent_ns).max(0));
+        if let Some(rtt) = rtt_ns {
+            self.rtt.push(rtt);
+            self.rto.push(rtt);
+        }
+        AckKind::Advance { segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns), first_ns }
+    }
+
+    /// Whether what passes was acknowledged a moment ago; then it is not unseen.
+    pub(super) fn come_late(&mut self, now: i64, start: i64, end: i64) -> bool {
+        let Some(lost) = &mut self.lost else { return false };
+        let fits = |early: &Early| {
+            (early.start..early.end).contains(&start) && now - early.acked_ns <= ACK_AHEAD_NS
+        };
+        let Some(early) = lost.early.as_mut().filter(|early| fits(early)) else { return false };
+        let to = end.min(early.end);
+        self.totals.unseen_bytes =
+            self.totals.unseen_bytes.saturating_sub((to - start).unsigned_abs());
+        early.start = to;
+        lost.trouble.late += 1;
+        true
+    }
+}
