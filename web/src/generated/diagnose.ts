@@ -65,6 +65,10 @@ export interface DiagnoseDocument {
    */
   missing: Missing[];
   /**
+   * How the files' clocks stand against each other.
+   */
+  clocks: ClockReport[];
+  /**
    * The files.
    */
   files: FileReport[];
@@ -540,6 +544,47 @@ export interface Missing {
    * How to get it.
    */
   how_to_capture: string;
+}
+/**
+ * How the clock of a file stands against another's.
+ */
+export interface ClockReport {
+  /**
+   * Whose clock.
+   */
+  file: string;
+  /**
+   * Against whose.
+   */
+  against: string;
+  /**
+   * The middle of the evidence, in microseconds since the Unix epoch by the other's clock.
+   */
+  at_us?: number | null;
+  /**
+   * What it shows more there, in ms; null where the data do not tell.
+   */
+  offset_ms?: number | null;
+  /**
+   * What it gains, in millionths.
+   */
+  drift_ppm?: number | null;
+  /**
+   * The offset is right within this, in ms.
+   */
+  error_ms?: number | null;
+  /**
+   * Pieces of evidence.
+   */
+  evidence: number;
+  /**
+   * Whether its times were corrected by it.
+   */
+  corrected: boolean;
+  /**
+   * The same in a sentence.
+   */
+  says: string;
 }
 /**
  * What a file held, as `inspect` gives it.
