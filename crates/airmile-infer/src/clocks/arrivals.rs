@@ -1,7 +1,7 @@
 //! Bytes as they passed at two places without a queue between them: what the
 //! radio delivered, and what came to the phone's IP stack.
 
-use super::correlate::{Peak, best_lag};
+use super::correlate::{FAR_COST, Peak, best_lag};
 use super::line::{ClockLine, through};
 
 /// Bytes that pass within this time are one arrival (chosen here: half a TTI).
@@ -140,8 +140,13 @@ pub fn between_arrivals(
     let (from, to) = other.liveliest(COARSE_SPAN_NS)?;
     // The silence around it tells where a steady stream begins and ends.
     let margin = ((to - from) / 2).min(MARGIN_NS);
-    let peak =
-        place(reference, other, (from - margin, to + margin), (0, COARSE_BIN_NS), max_offset_ns)?;
+    let peak = place(
+        reference,
+        other,
+        (from - margin, to + margin),
+        (0, COARSE_BIN_NS),
+        (max_offset_ns, FAR_COST),
+    )?;
     if peak.score < COARSE_SCORE || peak.score - peak.next < COARSE_LEAD || peak.at_border {
         return None;
     }
@@ -157,13 +162,13 @@ fn place(
     other: &Arrivals,
     (from, to): (i64, i64),
     (offset_ns, bin_ns): (i64, i64),
-    reach_ns: i64,
+    (reach_ns, far_cost): (i64, f64),
 ) -> Option<Peak> {
     let n = usize::try_from((to - from) / bin_ns).ok()?;
     let reach = usize::try_from(reach_ns / bin_ns).ok()?;
     let pattern = other.bins(from, bin_ns, n);
     let first = from.checked_sub(offset_ns)?.checked_sub(reach as i64 * bin_ns)?;
-    best_lag(&reference.bins(first, bin_ns, n + 2 * reach), &pattern, reach)
+    best_lag(&reference.bins(first, bin_ns, n + 2 * reach), &pattern, reach, far_cost)
 }
 
 /// `(reference time, other - reference)` of pieces of the log, beginning with
@@ -186,7 +191,7 @@ fn pieces(
         for at in side {
             let reach = FINE_REACH as i64 * FINE_BIN_NS;
             let span = (at, at + PIECE_NS.min(end - at + FINE_BIN_NS));
-            let peak = place(reference, other, span, (expected, FINE_BIN_NS), reach);
+            let peak = place(reference, other, span, (expected, FINE_BIN_NS), (reach, 0.0));
             let Some(peak) = peak.filter(|p| p.score >= FINE_SCORE && !p.at_border) else {
                 continue;
             };

@@ -5,7 +5,7 @@
 pub(super) struct Peak {
     /// Bins that the pattern lies behind its place without a lag.
     pub(super) lag: f64,
-    /// Pearson's correlation there.
+    /// Pearson's correlation there, less what its distance costs.
     pub(super) score: f64,
     /// The largest one that is not beside it.
     pub(super) next: f64,
@@ -13,12 +13,21 @@ pub(super) struct Peak {
     pub(super) at_border: bool,
 }
 
+/// What the farthest lag costs where clocks may be right already: of traffic that
+/// repeats itself, the nearest place is the likeliest (chosen here).
+pub(super) const FAR_COST: f64 = 0.1;
 /// What is beside a peak and above this share of it belongs to it (chosen here).
 const BESIDE_SHARE: f64 = 0.6;
 
 /// The best place of `pattern` in `series`, which has `2 * reach` bins more: lag
-/// -`reach` to `reach`. `None` where either has no shape.
-pub(super) fn best_lag(series: &[f32], pattern: &[f32], reach: usize) -> Option<Peak> {
+/// -`reach` to `reach`, the farthest costing `far_cost` of the score. `None` where
+/// either has no shape.
+pub(super) fn best_lag(
+    series: &[f32],
+    pattern: &[f32],
+    reach: usize,
+    far_cost: f64,
+) -> Option<Peak> {
     let n = pattern.len();
     if n == 0 || series.len() < n + 2 * reach {
         return None;
@@ -44,7 +53,8 @@ pub(super) fn best_lag(series: &[f32], pattern: &[f32], reach: usize) -> Option<
                 .iter()
                 .map(|(at, v)| v * f64::from(series.get(lag + at).copied().unwrap_or(0.0)))
                 .sum();
-            (product - mean * sum) / (norm * spread).sqrt()
+            let far = lag.abs_diff(reach) as f64 / reach.max(1) as f64;
+            (product - mean * sum) / (norm * spread).sqrt() - far * far_cost
         })
         .collect();
     let (at, score) = scores.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;

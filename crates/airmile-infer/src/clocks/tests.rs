@@ -84,6 +84,20 @@ fn the_ways_of_a_round_trip_bound_the_offset() {
     assert_eq!(between_points(&[]), None);
 }
 
+/// Downloads every two seconds fit at every even second; the nearest is taken.
+#[test]
+fn traffic_that_repeats_itself_is_where_the_clock_says() {
+    let points: Vec<(i64, u32)> =
+        (0..30).flat_map(|n| (0..300).map(move |ms| (n * 2 * S + ms * MS, 1_000))).collect();
+    let reference = seen(&points, 0, 0, 0.0);
+    let transfers: Vec<(i64, i64)> =
+        (0..30).map(|n| (n * 2 * S + 5 * MS, n * 2 * S + 305 * MS)).collect();
+    let line = of_transfers(&reference, &transfers, 30 * S);
+    assert!(line.is_none_or(|line| line.offset_ns.abs() < 10 * MS), "{line:?}");
+    let line = between_arrivals(&reference, &seen(&points, 0, 5 * MS, 0.0), 30 * S);
+    assert!(line.is_none_or(|line| (line.offset_ns - 5 * MS).abs() < 2 * MS), "{line:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -1,7 +1,7 @@
 //! An application's transfers over the bytes that came meanwhile.
 
 use super::arrivals::Arrivals;
-use super::correlate::best_lag;
+use super::correlate::{FAR_COST, best_lag};
 use super::line::{ClockLine, through};
 
 /// Bins in which transfers are looked for, and how much is compared (chosen here).
@@ -42,7 +42,7 @@ pub fn of_transfers(
     let n = usize::try_from((to - from) / BIN_NS).ok()?;
     let reach = usize::try_from(max_offset_ns / BIN_NS).ok()?;
     let series = busy(reference, from - max_offset_ns, n + 2 * reach);
-    let peak = best_lag(&series, &under_way(transfers, from, n), reach)?;
+    let peak = best_lag(&series, &under_way(transfers, from, n), reach, FAR_COST)?;
     if peak.score < MIN_SCORE || peak.score - peak.next < LEAD || peak.at_border {
         return None;
     }
