@@ -155,7 +155,8 @@ pub fn measure() -> anyhow::Result<bool> {
         "{:<32}{:>4}{:>9}{:>9}{:>9}{:>16}{:>15}  worst",
         "clock", "n", "median", "p90", "max", "within 5 ms", "within own error"
     );
-    let mut met = true;
+    // A clock that is not in the answer was not found.
+    let mut met = all.len() == 3;
     for (what, mut found) in all {
         found.sort_by(|a, b| off(&a.1).total_cmp(&off(&b.1)));
         let at = |share: f64| found.get((found.len() as f64 * share) as usize).map(|f| off(&f.1));
@@ -171,7 +172,7 @@ pub fn measure() -> anyhow::Result<bool> {
             format!("{within} of {}", found.len()),
             honest
         );
-        met &= within == found.len();
+        met &= within == SCENARIOS.len() * SEEDS.len();
     }
     println!("\nclocks within {BAR_MS} ms: {}", if met { "met" } else { "MISSED" });
     Ok(met)

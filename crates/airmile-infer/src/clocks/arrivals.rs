@@ -70,6 +70,13 @@ impl Arrivals {
         out
     }
 
+    /// Those of a span.
+    fn within(&self, from_ns: i64, to_ns: i64) -> Self {
+        let first = self.points.partition_point(|point| point.0 < from_ns);
+        let last = self.points.partition_point(|point| point.0 <= to_ns).max(first);
+        Self { points: self.points.get(first..last).unwrap_or_default().to_vec() }
+    }
+
     /// The arrivals: nanoseconds and bytes.
     #[must_use]
     pub fn points(&self) -> &[(i64, u32)] {
@@ -137,6 +144,10 @@ pub fn between_arrivals(
     other: &Arrivals,
     max_offset_ns: i64,
 ) -> Option<ClockLine> {
+    // What the reference cannot have seen tells nothing.
+    let first = reference.start_ns()?.saturating_sub(max_offset_ns);
+    let last = reference.end_ns()?.saturating_add(max_offset_ns);
+    let other = &other.within(first, last);
     let (from, to) = other.liveliest(COARSE_SPAN_NS)?;
     // The silence around it tells where a steady stream begins and ends.
     let margin = ((to - from) / 2).min(MARGIN_NS);

@@ -3,6 +3,9 @@
 /// Evidence over less time than this tells no drift (chosen here: 50 ppm are
 /// 1.5 ms by then).
 const MIN_DRIFT_SPAN_NS: i64 = 30_000_000_000;
+/// Of more samples, so many spread over all are taken: their pairs are compared
+/// (chosen here).
+const MAX_SAMPLES: usize = 400;
 /// No clock drifts by more (chosen here: crystals keep within 100 ppm).
 const MAX_DRIFT: f64 = 500e-6;
 
@@ -15,6 +18,8 @@ pub struct ClockLine {
     pub offset_ns: i64,
     /// What it gains, in millionths; 0 where the evidence is too short to tell.
     pub drift_ppm: f64,
+    /// How long the evidence goes on before and after that, in nanoseconds.
+    pub half_span_ns: i64,
     /// The offset is right within this over all of the evidence, in nanoseconds.
     pub error_ns: i64,
     /// Pieces of evidence.
@@ -46,15 +51,17 @@ impl ClockLine {
             at_ns: self.at_ns,
             offset_ns: self.offset_ns.saturating_add(next.offset_at_ns(other_ns)),
             drift_ppm: self.drift_ppm + next.drift_ppm,
+            half_span_ns: self.half_span_ns.min(next.half_span_ns),
             error_ns: self.error_ns.saturating_add(next.error_ns),
             n: self.n.min(next.n),
         }
     }
 
-    /// Whether the clocks differ by more than the error of telling it.
+    /// Whether the clocks differ by more than the error of telling it, anywhere in the evidence.
     #[must_use]
-    pub const fn differs(&self) -> bool {
-        self.offset_ns.unsigned_abs() > self.error_ns.unsigned_abs()
+    pub fn differs(&self) -> bool {
+        let gained = self.half_span_ns as f64 * self.drift_ppm.abs() * 1e-6;
+        self.offset_ns.unsigned_abs() as f64 + gained > self.error_ns as f64
     }
 }
 
@@ -63,6 +70,14 @@ impl ClockLine {
 /// of what is left; the error is that of the median (1.96 standard errors by
 /// the median deviation), and `floor_ns`.
 pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine> {
+    let thinned: Vec<(i64, i64)>;
+    let step = samples.len().div_ceil(MAX_SAMPLES).max(1);
+    let samples = if step > 1 {
+        thinned = samples.iter().step_by(step).copied().collect();
+        &thinned
+    } else {
+        samples
+    };
     let (first, last) = (samples.first()?.0, samples.last()?.0);
     let at_ns = first + (last - first) / 2;
     let long = last - first >= MIN_DRIFT_SPAN_NS && samples.len() >= 4;
@@ -75,7 +90,9 @@ pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine
     // The median is 1.25 times as uncertain as the mean.
     let spread = 1.96 * 1.253 * sigma / (samples.len() as f64).sqrt();
     let error_ns = floor_ns.saturating_add(spread.ceil() as i64);
-    Some(ClockLine { at_ns, offset_ns, drift_ppm: drift * 1e6, error_ns, n: samples.len() })
+    let half_span_ns = (last - first) / 2;
+    let n = samples.len();
+    Some(ClockLine { at_ns, offset_ns, drift_ppm: drift * 1e6, half_span_ns, error_ns, n })
 }
 
 fn median_slope(samples: &[(i64, i64)]) -> f64 {

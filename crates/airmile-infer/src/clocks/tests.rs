@@ -42,7 +42,8 @@ fn seen(points: &[(i64, u32)], delay_ns: i64, offset_ns: i64, ppm: f64) -> Arriv
 #[test]
 fn another_clocks_time_comes_back() {
     let check = |offset_ns, drift_ppm, other, expected| {
-        let line = ClockLine { at_ns: 10 * S, offset_ns, drift_ppm, error_ns: 0, n: 1 };
+        let line =
+            ClockLine { at_ns: 10 * S, offset_ns, drift_ppm, half_span_ns: 0, error_ns: 0, n: 1 };
         assert_eq!(line.to_reference(other), expected);
         assert_eq!(expected + line.offset_at_ns(expected), other);
     };
@@ -55,8 +56,14 @@ fn another_clocks_time_comes_back() {
 
 #[test]
 fn lines_follow_one_another() {
-    let line =
-        |at_ns, offset_ns, drift_ppm| ClockLine { at_ns, offset_ns, drift_ppm, error_ns: 2, n: 1 };
+    let line = |at_ns, offset_ns, drift_ppm| ClockLine {
+        at_ns,
+        offset_ns,
+        drift_ppm,
+        half_span_ns: S,
+        error_ns: 2,
+        n: 1,
+    };
     // 1 s ahead, and from there 20 ms behind at 5 s, gaining 1 ms in 100 s.
     let both = line(4 * S, S, 0.0).then(&line(105 * S, -20 * MS, 10.0));
     assert_eq!((both.at_ns, both.offset_ns, both.error_ns), (4 * S, S - 21 * MS, 4));
@@ -82,6 +89,35 @@ fn the_ways_of_a_round_trip_bound_the_offset() {
     assert_eq!((line.offset_ns, line.error_ns), (95 * MS, 25 * MS));
     assert_eq!(between_points(&pairs[..1]), None);
     assert_eq!(between_points(&[]), None);
+}
+
+/// One transfer that fits another burst better than its own time moves no clock by
+/// seconds; half of an hour at 50 ppm differs, whatever it is in the middle.
+#[test]
+fn little_evidence_moves_no_clock_far() {
+    let busy: Vec<(i64, u32)> = (0..2_000).map(|ms| (20 * S + ms * MS, 1_000)).collect();
+    assert_eq!(of_transfers(&seen(&busy, 0, 0, 0.0), &[(10 * S, 12 * S)], 30 * S), None);
+    let mut line = ClockLine {
+        at_ns: 0,
+        offset_ns: 0,
+        drift_ppm: 50.0,
+        half_span_ns: 1_800 * S,
+        error_ns: 2 * MS,
+        n: 400,
+    };
+    assert!(line.differs());
+    line.half_span_ns = 10 * S;
+    assert!(!line.differs());
+}
+
+/// Of a capture that goes on for long before and after the log, the part is found.
+#[test]
+fn a_capture_longer_than_the_log() {
+    let points = bursts(7, 600);
+    let part: Vec<(i64, u32)> =
+        points.iter().filter(|(at, _)| (300 * S..340 * S).contains(at)).copied().collect();
+    let line = between_arrivals(&seen(&part, 0, 0, 0.0), &seen(&points, 0, 700 * MS, 0.0), 30 * S);
+    assert!(line.is_some_and(|l| (l.offset_ns - 700 * MS).abs() < 2 * MS), "{line:?}");
 }
 
 /// Downloads every two seconds fit at every even second; the nearest is taken.

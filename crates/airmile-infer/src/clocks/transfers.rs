@@ -22,6 +22,9 @@ const SAME_NS: i64 = 6_000_000;
 const USUAL_DRIFT: f64 = 100e-6;
 /// Less at once is no data of a transfer: ACKs, the end of a connection (chosen here).
 const MIN_BYTES: u32 = 200;
+/// Fewer ends that agree move a clock by no more than this (chosen here).
+const ENOUGH: usize = 3;
+const FEW_OFFSET_NS: i64 = 1_500_000_000;
 /// An application hears of its last byte this much later, or more (chosen here).
 const FLOOR_NS: i64 = 3_000_000;
 
@@ -34,6 +37,9 @@ pub fn of_transfers(
     transfers: &[(i64, i64)],
     max_offset_ns: i64,
 ) -> Option<ClockLine> {
+    // Few transfers fit many places: only near ones are looked at.
+    let few = transfers.len() < ENOUGH;
+    let max_offset_ns = if few { max_offset_ns.min(FEW_OFFSET_NS) } else { max_offset_ns };
     let start = transfers.iter().map(|t| t.0).min()?;
     let end = transfers.iter().map(|t| t.1).max()?;
     // Some time before and after them, in which nothing should have come.
@@ -52,7 +58,9 @@ pub fn of_transfers(
         .flat_map(|(_, end)| pauses(reference, end - offset_ns).map(move |last| (last, end - last)))
         .collect();
     let apart = SAME_NS + ((end - start) as f64 * USUAL_DRIFT) as i64;
-    through(&densest(&candidates, apart, offset_ns), FLOOR_NS)
+    let samples = densest(&candidates, apart, offset_ns);
+    let line = through(&samples, FLOOR_NS)?;
+    (samples.len() >= ENOUGH || line.offset_ns.abs() <= FEW_OFFSET_NS).then_some(line)
 }
 
 /// The candidates `(time, offset)` on which the most agree to `apart`: where several

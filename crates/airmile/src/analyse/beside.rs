@@ -10,7 +10,7 @@ use super::radio::RadioOptions;
 use super::wire::{self, Wire};
 use crate::error::Result;
 use crate::input::Progress;
-use crate::session::{Inputs, Session};
+use crate::session::{FileReport, Inputs, Session};
 
 /// What a diagnosis rests on beside the radio's records.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Beside {
     /// The inputs that hold the radio's records and transfers.
     pub(super) radio: Inputs,
     pub(crate) wire: Option<Wire>,
+    /// A report of each capture.
+    pub(crate) captures: Vec<FileReport>,
     pub(crate) clocks: Vec<ClockReport>,
     /// How far the given transfers' clock is to be set.
     transfers: Option<ClockLine>,
@@ -34,8 +36,8 @@ impl Beside {
         progress: &Progress,
     ) -> Result<Self> {
         let (radio, captures) = wire::part(inputs)?;
-        let wire = Wire::read(&captures, progress)?;
-        let mut beside = Self { radio, wire, clocks: Vec::new(), transfers: None };
+        let (wire, captures) = Wire::read(&captures, progress)?;
+        let mut beside = Self { radio, wire, captures, clocks: Vec::new(), transfers: None };
         beside.align(options, progress)?;
         Ok(beside)
     }
@@ -46,7 +48,7 @@ impl Beside {
     }
 
     fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<()> {
-        let once = self.radio.files.iter().any(|path| is_once(path));
+        let once = self.radio.files.iter().chain(&self.radio.transfers).any(|path| is_once(path));
         if let Some(wire) = &self.wire {
             self.clocks.extend(wire.clocks().iter().cloned());
         }

@@ -28,7 +28,6 @@ pub(super) fn name_causes(diagnosis: &mut Diagnosis, answer: &Answer, wire: &Wir
     if let Some(dir) = diagnosis.session.dir.filter(|dir| *dir == Direction::Dl) {
         name_in_session(&mut diagnosis.session, &diagnosis.transfers, dir, wire);
     }
-    diagnosis.files.extend(wire.files.iter().cloned());
     diagnosis.missing.retain(|missing| !missing.what.contains("packet"));
 }
 

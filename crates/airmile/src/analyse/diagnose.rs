@@ -169,6 +169,7 @@ pub(crate) fn conclude_with(
 ) -> Diagnosis {
     let mut diagnosis = conclude(answer, thresholds);
     diagnosis.clocks = beside.clocks;
+    diagnosis.files.extend(beside.captures);
     if let Some(wire) = &beside.wire {
         name_causes(&mut diagnosis, answer, wire);
     }

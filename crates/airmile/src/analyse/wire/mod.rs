@@ -50,7 +50,6 @@ pub(crate) struct Wire {
     clocks: Vec<ClockReport>,
     pub(crate) place: Place,
     pub(crate) restarter: Restarter,
-    pub(crate) files: Vec<FileReport>,
 }
 
 /// Inputs without captures, and the captures.
@@ -88,12 +87,15 @@ fn is_capture(path: &Path) -> Result<bool> {
     Ok(Kind::of(Input::open(path, &Progress::default())?.head()).is_capture())
 }
 
+/// What captures show of senders, where they hold TCP, and a report of each.
+pub(crate) type Seen = (Option<Wire>, Vec<FileReport>);
+
 impl Wire {
     /// Reads captures of one phone, taken at one or several places.
     ///
     /// # Errors
     /// One cannot be read.
-    pub(crate) fn read(captures: &[PathBuf], progress: &Progress) -> Result<Option<Self>> {
+    pub(crate) fn read(captures: &[PathBuf], progress: &Progress) -> Result<Seen> {
         // A phone's own capture is smaller than its server's, of whose clients the
         // known one is kept.
         let bytes = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());
@@ -119,10 +121,10 @@ impl Wire {
                 *file = Some(report);
             }
         }
-        Ok(Self::of(seen, files.into_iter().flatten().collect()))
+        Ok((Self::of(seen), files.into_iter().flatten().collect()))
     }
 
-    fn of(mut seen: Vec<(String, Vec<Phone>)>, files: Vec<FileReport>) -> Option<Self> {
+    fn of(mut seen: Vec<(String, Vec<Phone>)>) -> Option<Self> {
         // Nearest to the phone first: its connections are those over the air.
         seen.sort_by_key(|(_, users)| users.first().map(|user| (user.place, user.begun_ns())));
         let mut seen = seen.into_iter().filter(|(_, users)| !users.is_empty());
@@ -166,7 +168,6 @@ impl Wire {
             clocks,
             place: first.place,
             restarter,
-            files,
         })
     }
 
