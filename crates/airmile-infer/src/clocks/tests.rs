@@ -206,5 +206,7 @@ proptest! {
         let spans: Vec<(i64, i64)> =
             sorted.windows(2).map(|w| (i64::from(w[0].0), i64::from(w[1].0))).collect();
         let _ = of_transfers(&arrivals, &spans, S);
+        let ends = [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (i64::MAX - 1, i64::MAX)];
+        let _ = of_transfers(&arrivals, &ends, S);
     }
 }

@@ -22,6 +22,8 @@ const SAME_NS: i64 = 6_000_000;
 const USUAL_DRIFT: f64 = 100e-6;
 /// Less at once is no data of a transfer: ACKs, the end of a connection (chosen here).
 const MIN_BYTES: u32 = 200;
+/// A quarter of what nanoseconds can count: 73 years.
+const FAR_NS: i64 = i64::MAX / 4;
 /// Fewer ends that agree move a clock by no more than this (chosen here).
 const ENOUGH: usize = 3;
 const FEW_OFFSET_NS: i64 = 1_500_000_000;
@@ -37,6 +39,10 @@ pub fn of_transfers(
     transfers: &[(i64, i64)],
     max_offset_ns: i64,
 ) -> Option<ClockLine> {
+    // A table may hold any number; no clock shows times so far from 1970.
+    let sane = |(start, end): &(i64, i64)| -FAR_NS < *start && start <= end && *end < FAR_NS;
+    let transfers: Vec<(i64, i64)> = transfers.iter().copied().filter(sane).collect();
+    let transfers = transfers.as_slice();
     // Few transfers fit many places: only near ones are looked at.
     let few = transfers.len() < ENOUGH;
     let max_offset_ns = if few { max_offset_ns.min(FEW_OFFSET_NS) } else { max_offset_ns };
