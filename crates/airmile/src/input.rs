@@ -188,6 +188,11 @@ impl std::fmt::Debug for Input {
     }
 }
 
+/// Whether a path is read once and is gone: standard input, a pipe.
+pub(crate) fn comes_once(path: &Path) -> bool {
+    path.as_os_str() == "-" || !(path.is_file() || path.is_dir())
+}
+
 fn read_up_to(reader: &mut impl Read, n: usize) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(n);
     reader.take(n as u64).read_to_end(&mut out)?;

@@ -193,6 +193,7 @@ pub fn read_inputs(
 pub(crate) struct Session {
     opened: Vec<Opened>,
     rnti: Option<u16>,
+    whole_urls: bool,
     reports: BTreeMap<usize, FileReport>,
     transfers: Vec<Transfer>,
     applications: Vec<Application>,
@@ -223,6 +224,7 @@ impl Session {
         let mut session = Self {
             opened: Vec::new(),
             rnti: inputs.rnti,
+            whole_urls: inputs.whole_urls,
             reports: BTreeMap::new(),
             transfers: Vec::new(),
             applications: Vec::new(),
@@ -285,6 +287,11 @@ impl Session {
         }
     }
 
+    /// Whether names are shown with their query.
+    pub(crate) const fn whole_urls(&self) -> bool {
+        self.whole_urls
+    }
+
     /// Whether there are applications' logs, and nothing of the radio.
     pub(crate) fn has_applications_alone(&self) -> bool {
         self.opened.is_empty() && !self.applications.is_empty()
@@ -297,7 +304,7 @@ impl Session {
 
     /// Reads the records.
     pub(crate) fn read(self, sink: &mut dyn FnMut(Tagged)) -> Result<Loaded> {
-        let Self { opened, rnti, mut reports, transfers, applications } = self;
+        let Self { opened, rnti, mut reports, transfers, applications, .. } = self;
         read_opened(opened, rnti, &mut reports, sink)?;
         Ok(Loaded { files: reports.into_values().collect(), transfers, applications })
     }

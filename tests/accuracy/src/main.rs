@@ -44,33 +44,19 @@ fn main() -> anyhow::Result<ExitCode> {
             score::print_worst(&scores.downlink, 40);
             return Ok(ExitCode::SUCCESS);
         }
-        [flag] if flag == "--load" => {
-            let met = load::measure(&shared())? != Some(false);
-            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-        }
+        [flag] if flag == "--load" => return Ok(status(load::measure(&shared())? != Some(false))),
         [flag] if flag == "--packets" => {
-            let met = packets::measure(&shared())? != Some(false);
-            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            return Ok(status(packets::measure(&shared())? != Some(false)));
         }
-        [flag] if flag == "--senders" => {
-            let met = senders::measure()?;
-            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-        }
-        [flag] if flag == "--causes" => {
-            let met = causes::measure(30)?;
-            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-        }
+        [flag] if flag == "--senders" => return Ok(status(senders::measure()?)),
+        [flag] if flag == "--causes" => return Ok(status(causes::measure(30)?)),
         [flag, runs] if flag == "--causes" => {
-            let met = causes::measure(runs.parse().context("--causes takes a number")?)?;
-            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            let runs = runs.parse().context("--causes takes a number")?;
+            return Ok(status(causes::measure(runs)?));
         }
-        [flag] if flag == "--clocks" => {
-            let met = clocks::measure()?;
-            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-        }
+        [flag] if flag == "--clocks" => return Ok(status(clocks::measure()?)),
         [flag] if flag == "--peers" => {
-            let met = peers::measure(&shared())? != Some(false);
-            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            return Ok(status(peers::measure(&shared())? != Some(false)));
         }
         _ => bail!(
             "no arguments, --load, --packets, --senders, --causes [N], --clocks, --peers, or --series N"
@@ -89,7 +75,12 @@ fn main() -> anyhow::Result<ExitCode> {
     if met.contains(&None) {
         println!("SKIPPED: parts whose data is not there (above); the others were measured");
     }
-    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(status(all))
+}
+
+/// What the program ends with.
+fn status(met: bool) -> ExitCode {
+    if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whether the bars are met.

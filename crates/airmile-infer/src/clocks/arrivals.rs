@@ -110,7 +110,7 @@ impl Arrivals {
     }
 
     /// Where a span of the log has the most starts and ends: it is told apart best.
-    pub(super) fn liveliest(&self, span_ns: i64) -> Option<(i64, i64)> {
+    fn liveliest(&self, span_ns: i64) -> Option<(i64, i64)> {
         const PAUSE_NS: i64 = 50_000_000;
         let (start, end) = (self.start_ns()?, self.end_ns()?);
         if end - start <= span_ns {

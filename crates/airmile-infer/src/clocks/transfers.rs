@@ -42,7 +42,6 @@ pub fn of_transfers(
     // A table may hold any number; no clock shows times so far from 1970.
     let sane = |(start, end): &(i64, i64)| -FAR_NS < *start && start <= end && *end < FAR_NS;
     let transfers: Vec<(i64, i64)> = transfers.iter().copied().filter(sane).collect();
-    let transfers = transfers.as_slice();
     // Few transfers fit many places: only near ones are looked at.
     let few = transfers.len() < ENOUGH;
     let max_offset_ns = if few { max_offset_ns.min(FEW_OFFSET_NS) } else { max_offset_ns };
@@ -54,7 +53,7 @@ pub fn of_transfers(
     let n = usize::try_from((to - from) / BIN_NS).ok()?;
     let reach = usize::try_from(max_offset_ns / BIN_NS).ok()?;
     let series = busy(reference, from - max_offset_ns, n + 2 * reach);
-    let peak = best_lag(&series, &under_way(transfers, from, n), reach, FAR_COST)?;
+    let peak = best_lag(&series, &under_way(&transfers, from, n), reach, FAR_COST)?;
     if peak.score < MIN_SCORE || peak.score - peak.next < LEAD || peak.at_border {
         return None;
     }

@@ -1,15 +1,13 @@
 //! What there is beside the radio's records: captures and the application's own
 //! transfers, set to the modem log's clock.
 
-use std::path::Path;
-
 use airmile_infer::clocks::ClockLine;
 
 use super::clocks::{self, ClockReport, Delivered};
 use super::radio::RadioOptions;
 use super::wire::{self, Wire};
 use crate::error::Result;
-use crate::input::Progress;
+use crate::input::{Progress, comes_once};
 use crate::session::{FileReport, Inputs, Session};
 
 /// What a diagnosis rests on beside the radio's records.
@@ -21,47 +19,41 @@ pub(crate) struct Beside {
     /// A report of each capture.
     pub(crate) captures: Vec<FileReport>,
     pub(crate) clocks: Vec<ClockReport>,
-    /// How far the given transfers' clock is to be set.
-    transfers: Option<ClockLine>,
 }
 
 impl Beside {
-    /// Reads captures, and aligns the clocks of all that is given.
+    /// Reads captures, and aligns the clocks of all that is given; with the radio's
+    /// inputs, opened and their transfers' clock set.
     ///
     /// # Errors
-    /// A file cannot be read; there are captures alone.
+    /// A file cannot be read; there are captures alone; options do not go together.
     pub(crate) fn gather(
         inputs: &Inputs,
         options: &RadioOptions,
         progress: &Progress,
-    ) -> Result<Self> {
+    ) -> Result<(Session, Self)> {
+        options.check()?;
         let (radio, captures) = wire::part(inputs)?;
         let (wire, captures) = Wire::read(&captures, progress)?;
-        let mut beside = Self { radio, wire, captures, clocks: Vec::new(), transfers: None };
-        beside.align(options, progress)?;
-        Ok(beside)
+        let mut beside = Self { radio, wire, captures, clocks: Vec::new() };
+        let session = beside.align(options, progress)?;
+        Ok((session, beside))
     }
 
-    /// The radio's inputs, and how far the transfers' clock is to be set.
-    pub(crate) const fn radio(&self) -> (&Inputs, Option<&ClockLine>) {
-        (&self.radio, self.transfers.as_ref())
-    }
-
-    fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<()> {
-        let once = self.radio.files.iter().chain(&self.radio.transfers).any(|path| is_once(path));
+    fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<Session> {
         if let Some(wire) = &self.wire {
             self.clocks.extend(wire.clocks().iter().cloned());
         }
-        if once {
-            return Ok(());
-        }
         let session = Session::open(&self.radio, progress)?;
-        let given = session.transfers();
+        let given = session.transfers().to_vec();
         let timed = given.iter().any(|t| t.time.is_some() && t.tti.is_none());
-        if session.has_applications_alone() || (!timed && self.wire.is_none()) {
-            return Ok(());
+        let nothing = session.has_applications_alone() || (!timed && self.wire.is_none());
+        // What comes once cannot be read for its clock first.
+        let mut files = self.radio.files.iter().chain(&self.radio.transfers);
+        if nothing || files.any(|path| comes_once(path)) {
+            return Ok(session);
         }
-        let radio = Delivered::read(&self.radio, progress)?.arrivals(options.subscription);
+        let radio = Delivered::read(session)?.arrivals(options.subscription);
         if let Some(wire) = self.wire.as_mut().filter(|wire| wire.is_at_phone()) {
             let line = clocks::of_capture(&radio, wire.arrivals());
             self.clocks.push(ClockReport::new(wire.name(), MODEM, line.as_ref(), true));
@@ -69,12 +61,15 @@ impl Beside {
                 wire.set_clock(&line);
             }
         }
+        let mut session = Session::open(&self.radio, progress)?;
         if timed {
-            let line = clocks::of_application(&radio, given);
+            let line = clocks::of_application(&radio, &given);
             self.clocks.push(ClockReport::new(TRANSFERS, MODEM, line.as_ref(), true));
-            self.transfers = line.filter(ClockLine::differs);
+            if let Some(line) = line.filter(ClockLine::differs) {
+                session.set_clock(&line);
+            }
         }
-        Ok(())
+        Ok(session)
     }
 }
 
@@ -82,8 +77,3 @@ impl Beside {
 pub(super) const TRANSFERS: &str = "transfers";
 /// What the reference is called.
 const MODEM: &str = "the modem log";
-
-/// What comes once cannot be read for its clock first.
-fn is_once(path: &Path) -> bool {
-    path.as_os_str() == "-" || !(path.is_file() || path.is_dir())
-}

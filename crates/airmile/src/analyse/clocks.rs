@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::input::Progress;
-use crate::session::{Inputs, read_inputs};
+use crate::session::Session;
 
 /// Clocks that are further apart are not found (chosen here: phones set theirs by
 /// the network; the 18 s between GPS and UTC are inside).
@@ -91,9 +90,9 @@ impl Delivered {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(super) fn read(inputs: &Inputs, progress: &Progress) -> Result<Self> {
+    pub(super) fn read(session: Session) -> Result<Self> {
         let mut delivered = Self::default();
-        read_inputs(inputs, progress, &mut |tagged| {
+        session.read(&mut |tagged| {
             if let Record::Grant(grant) = &tagged.record
                 && let Some(block) = block(grant)
             {

@@ -155,9 +155,9 @@ impl Diagnosis {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
-    let beside = Beside::gather(inputs, options, progress)?;
+    let (session, beside) = Beside::gather(inputs, options, progress)?;
     let keep = if beside.wire.is_some() { Keep::Lists } else { Keep::Findings };
-    let answer = radio_with(beside.radio(), options, keep, progress, &mut |_| {})?;
+    let answer = radio_with(session, options, keep, &mut |_| {})?;
     Ok(conclude_with(&answer, beside, &options.thresholds))
 }
 

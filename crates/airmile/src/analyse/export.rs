@@ -39,7 +39,7 @@ pub fn export(
     progress: &Progress,
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
-    let beside = Beside::gather(inputs, options, progress)?;
+    let (session, beside) = Beside::gather(inputs, options, progress)?;
     let name = beside.radio.files.first().and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();
     let mut trace = match &exports.perfetto {
@@ -49,7 +49,7 @@ pub fn export(
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
     let plain = *exports == Exports::default() && beside.wire.is_none();
     let keep = if lists || !plain { Keep::Lists } else { Keep::Findings };
-    let answer = radio_with(beside.radio(), options, keep, progress, &mut |tagged| {
+    let answer = radio_with(session, options, keep, &mut |tagged| {
         if let Some(trace) = &mut trace {
             trace.push(tagged);
         }

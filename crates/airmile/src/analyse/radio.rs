@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
 use airmile_infer::burst::{BurstOptions, EvidenceChoice};
-use airmile_infer::clocks::ClockLine;
 use airmile_infer::detect::DetectOptions;
 use airmile_infer::gauge::{BurstsSeen, Gauge};
 use airmile_infer::load::LoadEstimate;
@@ -168,7 +167,9 @@ pub struct Missing {
 /// # Errors
 /// The inputs cannot be read, or hold no allocations, PDUs or buffers.
 pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RadioReport> {
-    let answer = radio_with((inputs, None), options, Keep::Lists, progress, &mut |_| {})?;
+    options.check()?;
+    let session = Session::open(inputs, progress)?;
+    let answer = radio_with(session, options, Keep::Lists, &mut |_| {})?;
     if answer.alone { Err(nothing(&answer.report.files)) } else { Ok(answer.report) }
 }
 
@@ -202,21 +203,16 @@ pub(crate) struct Seen {
 /// As [`radio`]; without its lists where they are not kept. `tap` sees every
 /// record, too.
 pub(super) fn radio_with(
-    (inputs, clock): (&Inputs, Option<&ClockLine>),
+    session: Session,
     options: &RadioOptions,
     keep: Keep,
-    progress: &Progress,
     tap: &mut dyn FnMut(&Tagged),
 ) -> Result<Answer> {
-    options.check()?;
-    let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
-    let mut session = Session::open(inputs, progress)?;
+    let whole_urls = session.whole_urls();
     if session.has_applications_alone() {
-        return alone(session.read(&mut |_| {})?, options, inputs.whole_urls);
+        return alone(session.read(&mut |_| {})?, options, whole_urls);
     }
-    if let Some(line) = clock {
-        session.set_clock(line);
-    }
+    let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
     let given = session.transfers().to_vec();
     let loaded = session.read(&mut |tagged| {
         tap(&tagged);
@@ -242,10 +238,7 @@ pub(super) fn radio_with(
             .map_or(0, |(s, _)| *s),
     };
     match done.remove(&chosen) {
-        Some(tracks) => {
-            let whole_urls = inputs.whole_urls;
-            Ok(Answer { whole_urls, ..report(loaded, chosen, tracks, options) })
-        }
+        Some(tracks) => Ok(Answer { whole_urls, ..report(loaded, chosen, tracks, options) }),
         None => Err(nothing(&loaded.files)),
     }
 }

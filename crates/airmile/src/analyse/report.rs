@@ -27,9 +27,9 @@ pub struct Report {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Report> {
-    let beside = Beside::gather(inputs, options, progress)?;
+    let (session, beside) = Beside::gather(inputs, options, progress)?;
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
-    let answer = radio_with(beside.radio(), options, Keep::Lists, progress, &mut |tagged| {
+    let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
         collectors
             .entry(tagged.subscription)
             .or_insert_with(|| SeriesCollector::new(options.limits))

@@ -13,7 +13,7 @@ use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
 use self::phone::{Capture, Phone};
 use super::clocks::ClockReport;
 use crate::error::{Error, Result};
-use crate::input::{Input, Progress};
+use crate::input::{Input, Progress, comes_once};
 use crate::packets::read_capture;
 use crate::recognise::{Foreign, Kind};
 use crate::session::{FileReport, Inputs, captures_in};
@@ -81,7 +81,7 @@ pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
 
 fn is_capture(path: &Path) -> Result<bool> {
     // What comes once cannot be looked at twice.
-    if path.as_os_str() == "-" || !path.is_file() {
+    if comes_once(path) {
         return Ok(false);
     }
     Ok(Kind::of(Input::open(path, &Progress::default())?.head()).is_capture())
@@ -138,8 +138,10 @@ impl Wire {
                 rest.extend(first.among(users).map(|user| (name, user)));
             }
         }
-        let clocks = rest.iter().map(|(other, user)| {
-            let line = clock_of(user, &first, &rest);
+        let direct: Vec<Option<ClockLine>> =
+            rest.iter().map(|(_, user)| between_points(&first.pairs(user))).collect();
+        let clocks = rest.iter().enumerate().map(|(at, (other, _))| {
+            let line = clock_of(at, &direct, &rest);
             ClockReport::new(other, &name, line.as_ref(), false)
         });
         let clocks = clocks.collect();
@@ -207,13 +209,18 @@ impl Wire {
     }
 }
 
-/// The line of a capture's clock over the first one's: by what passed both, or by
-/// way of a capture between them, as at a proxy that splits, where that is surer.
-fn clock_of(user: &Phone, first: &Phone, all: &[(String, Phone)]) -> Option<ClockLine> {
-    let by_way = all.iter().filter(|(_, between)| !std::ptr::eq(between, user));
-    let by_way = by_way.filter_map(|(_, between)| {
-        let there = between_points(&first.pairs(between))?;
-        Some(there.then(&between_points(&between.pairs(user))?))
+/// The line of a capture's clock over the first one's: by what passed both (`direct`,
+/// of each), or by way of a capture between them, as at a proxy that splits, where that
+/// is surer.
+fn clock_of(
+    at: usize,
+    direct: &[Option<ClockLine>],
+    captures: &[(String, Phone)],
+) -> Option<ClockLine> {
+    let (_, user) = captures.get(at)?;
+    let others = captures.iter().zip(direct).enumerate().filter(|(other, _)| *other != at);
+    let by_way = others.filter_map(|(_, ((_, between), there))| {
+        Some((*there)?.then(&between_points(&between.pairs(user))?))
     });
-    between_points(&first.pairs(user)).into_iter().chain(by_way).min_by_key(|line| line.error_ns)
+    direct.get(at).copied().flatten().into_iter().chain(by_way).min_by_key(|line| line.error_ns)
 }
