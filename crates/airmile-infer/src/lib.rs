@@ -4,6 +4,7 @@
 //! thread or clock. The three verbs are `push`, `poll` and `finish`.
 //!
 //! - [`attribute`]: which cause each moment of a transfer went to.
+//! - [`blind`]: who the bottleneck was where the radio is not seen, as probabilities.
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
 //! - [`clocks`]: clocks of different files, aligned by what passed in both.
 //! - [`detect`]: transfers from the allocation alone, where none are given.
@@ -18,6 +19,7 @@
 
 mod app;
 pub mod attribute;
+pub mod blind;
 pub mod burst;
 pub mod clocks;
 pub mod detect;

@@ -44,7 +44,7 @@ impl Draw {
         z ^ z >> 31
     }
 
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[(self.next() % choices.len() as u64) as usize]
     }
 
@@ -265,7 +265,7 @@ pub fn measure(runs: u64) -> anyhow::Result<bool> {
 }
 
 /// Wilson's interval of a share at 95 %.
-fn wilson(right: u32, n: u32) -> (f64, f64) {
+pub fn wilson(right: u32, n: u32) -> (f64, f64) {
     let (n, z) = (f64::from(n.max(1)), 1.96_f64);
     let p = f64::from(right) / n;
     let centre = p + z * z / (2.0 * n);

@@ -9,11 +9,13 @@
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
 //! transfers, for looking into errors; `--load` measures the cell load alone,
 //! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names,
-//! `--clocks` how it aligns clocks, `--peers` that study beside tshark and tcptrace.
+//! `--clocks` how it aligns clocks, `--blind` what it names by packets alone (`--blind-fit` fits
+//! the model, `--blind-show` lists a family's numbers), `--peers` that study beside tshark and tcptrace.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
 mod bars;
+mod blind;
 mod capture;
 mod causes;
 mod clocks;
@@ -54,12 +56,30 @@ fn main() -> anyhow::Result<ExitCode> {
             let runs = runs.parse().context("--causes takes a number")?;
             return Ok(status(causes::measure(runs)?));
         }
+        [flag] if flag == "--blind" => {
+            return Ok(status(blind::measure(blind::RUNS, &shared())?));
+        }
+        [flag, runs] if flag == "--blind" => {
+            let runs = runs.parse().context("--blind takes a number")?;
+            return Ok(status(blind::measure(runs, &shared())?));
+        }
+        [flag, runs, path] if flag == "--blind-fit" => {
+            let runs = runs.parse().context("--blind-fit takes a number and a file")?;
+            blind::fit(runs, Path::new(path), &shared())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        [flag, family, runs] if flag == "--blind-show" => {
+            let runs = runs.parse().context("--blind-show takes a family and a number")?;
+            blind::show(family, runs, &shared())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         [flag] if flag == "--clocks" => return Ok(status(clocks::measure()?)),
         [flag] if flag == "--peers" => {
             return Ok(status(peers::measure(&shared())? != Some(false)));
         }
         _ => bail!(
-            "no arguments, --load, --packets, --senders, --causes [N], --clocks, --peers, or --series N"
+            "no arguments, --load, --packets, --senders, --causes [N], --clocks, --blind [N], \
+             --blind-fit N FILE, --blind-show FAMILY N, --peers, or --series N"
         ),
     }
     let met = [
@@ -69,6 +89,7 @@ fn main() -> anyhow::Result<ExitCode> {
         packets::measure(&shared())?,
         Some(senders::measure()?),
         Some(clocks::measure()?),
+        Some(blind::measure(blind::FEW_RUNS, &shared())?),
     ];
     let all = met.iter().all(|met| met.unwrap_or(true));
     println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });

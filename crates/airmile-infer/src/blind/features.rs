@@ -1,0 +1,244 @@
+//! Numbers of a transfer, or of several, by which its bottleneck is judged.
+
+use airmile_model::Cause;
+
+use super::pattern::{Pattern, quantile};
+use super::phone::{Carrier, Phone, Span, within};
+use crate::attribute::Reason;
+
+/// How many there are.
+pub const N_FEATURES: usize = 28;
+
+/// What they are called, in order.
+pub const NAMES: [&str; N_FEATURES] = [
+    "queue",
+    "uplink",
+    "receive_window",
+    "slow_start_restart",
+    "first_slow_start",
+    "pace",
+    "idle",
+    "setup",
+    "loss",
+    "untold",
+    "rtt_low",
+    "rtt_middle",
+    "rtt_high",
+    "queue_bytes",
+    "sent_again",
+    "cv_short",
+    "cv_long",
+    "lag",
+    "paused",
+    "growth",
+    "batch",
+    "batch_cv",
+    "gap_cv",
+    "line_block",
+    "line_whole",
+    "peak",
+    "catch_up",
+    "steady_queue",
+];
+
+/// The first that is of arrivals alone: those before need TCP's headers.
+pub(super) const FIRST_OF_ARRIVALS: usize = 15;
+/// The last that needs a queue in round trips.
+pub(super) const STEADY_QUEUE: usize = 27;
+/// Those that need round trips seen all the time.
+pub(super) const OF_RTT: [usize; 5] = [0, 10, 11, 12, 13];
+
+/// Numbers of one or several transfers. What cannot be told is not a number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Features {
+    /// In the order of [`NAMES`].
+    pub values: [f64; N_FEATURES],
+    /// What carried most of the bytes.
+    pub carrier: Carrier,
+    /// Least round trip, in nanoseconds.
+    pub base_rtt_ns: Option<i64>,
+    /// How long it took, in nanoseconds.
+    pub ns: i64,
+    /// Payload.
+    pub bytes: u64,
+    /// Middle of what queues added to round trips, in ms.
+    pub queue_ms: Option<f64>,
+    /// Bytes per second while data came.
+    pub rate: f64,
+}
+
+impl Features {
+    /// Of transfers of a phone; `None` where there is none, or nothing came.
+    #[must_use]
+    pub fn of(phone: &Phone, spans: &[Span]) -> Option<Self> {
+        let largest = spans.iter().max_by_key(|span| span.bytes)?;
+        let carrier = largest.carrier;
+        let ns = spans.iter().map(Span::ns).fold(0, i64::saturating_add);
+        let lists: Vec<Vec<(i64, u32)>> = spans
+            .iter()
+            .map(|span| {
+                let list = phone.arrivals(span.carrier);
+                within(list, span.from_ns, span.to_ns).copied().collect()
+            })
+            .collect();
+        let came = lists.iter().map(Vec::len).sum::<usize>();
+        if came == 0 || ns <= 0 {
+            return None;
+        }
+        let pattern = Pattern::of(lists.iter().map(Vec::as_slice));
+        let mut values = [f64::NAN; N_FEATURES];
+        if carrier != Carrier::Datagrams {
+            shares(phone, spans, ns, &mut values);
+            let again: usize = spans
+                .iter()
+                .map(|s| {
+                    let again = &phone.again_ns;
+                    let first = again.partition_point(|at| *at < s.from_ns);
+                    again.iter().skip(first).take_while(|at| **at <= s.to_ns).count()
+                })
+                .sum();
+            let bytes: f64 = lists.iter().flatten().map(|(_, bytes)| f64::from(*bytes)).sum();
+            values[14] = (again as f64 * 1_500.0 / bytes.max(1_500.0)).min(1.0).sqrt();
+        }
+        let queue_ms = queues(phone, spans, pattern.rate, &mut values);
+        let of_arrivals = [
+            pattern.cv_short,
+            pattern.cv_long,
+            pattern.lag,
+            pattern.paused,
+            pattern.growth,
+            pattern.batch,
+            pattern.batch_cv,
+            pattern.gap_cv,
+            pattern.line_block,
+            pattern.line_whole,
+            pattern.peak,
+            pattern.catch_up,
+        ];
+        for (slot, value) in values.iter_mut().skip(FIRST_OF_ARRIVALS).zip(of_arrivals) {
+            *slot = value;
+        }
+        values[STEADY_QUEUE] = steady_queue(phone, spans);
+        Some(Self {
+            values,
+            carrier,
+            base_rtt_ns: phone.base_rtt_ns,
+            ns,
+            bytes: spans.iter().map(|span| span.bytes).fold(0, u64::saturating_add),
+            queue_ms,
+            rate: pattern.rate,
+        })
+    }
+
+    /// One by its name; `None` where it cannot be told.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<f64> {
+        let at = NAMES.iter().position(|known| *known == name)?;
+        self.values.get(at).copied().filter(|value| value.is_finite())
+    }
+}
+
+/// Shares of the time by what senders waited for.
+fn shares(phone: &Phone, spans: &[Span], ns: i64, values: &mut [f64; N_FEATURES]) {
+    let (mut by_reason, mut by_cause) = ([0_i64; 5], [0_i64; 8]);
+    const REASONS: [Reason; 5] = [
+        Reason::Pacing,
+        Reason::Untold,
+        Reason::AfterLast,
+        Reason::UndesiredSlowStart,
+        Reason::Queue,
+    ];
+    const CAUSES: [Cause; 8] = [
+        Cause::UplinkQueue,
+        Cause::ReceiveWindow,
+        Cause::SlowStartRestart,
+        Cause::FirstSlowStart,
+        Cause::SenderLimited,
+        Cause::Setup,
+        Cause::LossRecoveryCongestion,
+        Cause::Unknown,
+    ];
+    for span in spans {
+        let split = phone.split(span);
+        for (sum, reason) in by_reason.iter_mut().zip(REASONS) {
+            *sum += split.by_reason.get(&reason).copied().unwrap_or(0);
+        }
+        for (sum, cause) in by_cause.iter_mut().zip(CAUSES) {
+            *sum += split.by_cause.get(&cause).copied().unwrap_or(0);
+        }
+    }
+    let [pacing, untold, after, undesired, _] = by_reason;
+    let [uplink, window, restart, first, sender, setup, loss, unknown] = by_cause;
+    let parts = [
+        unknown - untold - after,
+        uplink,
+        window,
+        restart,
+        first,
+        pacing,
+        sender - pacing,
+        setup,
+        loss + undesired,
+        untold + after,
+    ];
+    for (slot, part) in values.iter_mut().zip(parts) {
+        *slot = (part.max(0) as f64 / ns.max(1) as f64).min(1.0);
+    }
+}
+
+/// What queues added to round trips; gives the middle of it in ms.
+fn queues(
+    phone: &Phone,
+    spans: &[Span],
+    rate: f64,
+    values: &mut [f64; N_FEATURES],
+) -> Option<f64> {
+    let base = phone.base_rtt_ns?;
+    let samples: Vec<f64> = spans
+        .iter()
+        .filter(|span| span.carrier == Carrier::Stamped)
+        .flat_map(|span| within(&phone.rtts, span.from_ns, span.to_ns))
+        .map(|(_, rtt)| rtt.saturating_sub(base).max(0) as f64 / 1e6)
+        .collect();
+    if samples.len() < 8 {
+        return None;
+    }
+    let scaled = |q| quantile(&samples, q).map_or(f64::NAN, |ms| (1.0 + ms / 10.0).ln());
+    values[10] = scaled(0.1);
+    values[11] = scaled(0.5);
+    values[12] = scaled(0.9);
+    let middle = quantile(&samples, 0.5)?;
+    values[13] = (1.0 + rate * middle / 1e3 / 15_000.0).ln();
+    Some(middle)
+}
+
+/// Windows of a tenth of a second (chosen here, as for the other rates).
+const WINDOW_NS: i64 = 100_000_000;
+
+/// How much the rate varies while a queue stands: in windows in each of which round
+/// trips were longer than the least by 20 ms (chosen here, as in
+/// [`crate::attribute`]).
+fn steady_queue(phone: &Phone, spans: &[Span]) -> f64 {
+    let Some(base) = phone.base_rtt_ns else { return f64::NAN };
+    let mut rates = Vec::new();
+    for span in spans.iter().filter(|span| span.carrier == Carrier::Stamped) {
+        let windows = (span.ns() / WINDOW_NS).min(100_000);
+        for n in 0..windows {
+            let from = span.from_ns.saturating_add(n * WINDOW_NS);
+            let to = from.saturating_add(WINDOW_NS - 1);
+            let mut trips = within(&phone.rtts, from, to).peekable();
+            let queued = trips.peek().is_some()
+                && trips.all(|(_, rtt)| rtt.saturating_sub(base) > 20_000_000);
+            if queued {
+                let came = within(&phone.arrivals, from, to);
+                rates.push(came.map(|(_, bytes)| f64::from(*bytes)).sum::<f64>());
+            }
+        }
+    }
+    let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+    if rates.len() < 8 || mean <= 0.0 {
+        return f64::NAN;
+    }
+    let square: f64 = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum();
+    (square / rates.len() as f64).sqrt() / mean
+}

@@ -1,0 +1,193 @@
+//! From numbers to probabilities: multinomial logistic regression, a table of
+//! coefficients for each kind of evidence.
+
+use airmile_model::Cause;
+
+use super::coefficients;
+use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE};
+use super::phone::Carrier;
+
+/// Who may have been the bottleneck, as far as packets part them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Suspect {
+    /// The radio link; whether others held the cell or the signal was weak, packets
+    /// do not tell.
+    Radio,
+    /// [`Cause::Wireline`].
+    Wireline,
+    /// [`Cause::SenderLimited`].
+    SenderLimited,
+    /// [`Cause::ReceiveWindow`].
+    ReceiveWindow,
+    /// [`Cause::SlowStartRestart`].
+    SlowStartRestart,
+    /// [`Cause::FirstSlowStart`].
+    FirstSlowStart,
+    /// [`Cause::UplinkQueue`].
+    UplinkQueue,
+    /// Several at once, or one of those that no model was made for: losses, setup.
+    Other,
+}
+
+impl Suspect {
+    /// All, in the order of the coefficients.
+    pub const ALL: [Self; 8] = [
+        Self::Radio,
+        Self::Wireline,
+        Self::SenderLimited,
+        Self::ReceiveWindow,
+        Self::SlowStartRestart,
+        Self::FirstSlowStart,
+        Self::UplinkQueue,
+        Self::Other,
+    ];
+
+    /// Its name in documents: that of the cause, where it is one.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Radio => "radio",
+            Self::Wireline => "wireline",
+            Self::SenderLimited => "sender_limited",
+            Self::ReceiveWindow => "receive_window",
+            Self::SlowStartRestart => "slow_start_restart",
+            Self::FirstSlowStart => "first_slow_start",
+            Self::UplinkQueue => "uplink_queue",
+            Self::Other => "other",
+        }
+    }
+
+    /// The causes that it stands for.
+    #[must_use]
+    pub const fn causes(self) -> &'static [Cause] {
+        match self {
+            Self::Radio => &[Cause::RadioContention, Cause::RadioSignal],
+            Self::Wireline => &[Cause::Wireline],
+            Self::SenderLimited => &[Cause::SenderLimited],
+            Self::ReceiveWindow => &[Cause::ReceiveWindow],
+            Self::SlowStartRestart => &[Cause::SlowStartRestart],
+            Self::FirstSlowStart => &[Cause::FirstSlowStart],
+            Self::UplinkQueue => &[Cause::UplinkQueue],
+            Self::Other => &[],
+        }
+    }
+}
+
+/// Suspects, and their number.
+pub(super) const N_SUSPECTS: usize = Suspect::ALL.len();
+
+/// A suspect's probability.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Suspicion {
+    /// Who.
+    pub suspect: Suspect,
+    /// 0 to 1; those of all suspects add up to 1.
+    pub probability: f64,
+}
+
+/// Coefficients for one kind of evidence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Mean and standard deviation of each number where it was fitted; those that it
+    /// does not use have 0 for the latter.
+    pub scale: [(f64, f64); N_FEATURES],
+    /// Of each suspect: the constant, then a weight for each number in standard
+    /// deviations.
+    pub weights: [(f64, [f64; N_FEATURES]); N_SUSPECTS],
+}
+
+/// From this probability on a suspect is named; under it, `diagnose` cannot tell (chosen
+/// here, before it was measured: two to one against all others together, and more).
+pub const NAMED_FROM: f64 = 0.7;
+/// Numbers further off than this are as far (chosen here): past what was fitted on, a
+/// straight line proves nothing.
+const MOST_DEVIATIONS: f64 = 4.0;
+/// No round trip over a cellular link is shorter: LTE's user plane takes 4 ms one way
+/// (TR 36.912, 11.3.2), NR's with its longest slot about as long both ways (TR
+/// 37.910, 5.7.1).
+const LEAST_RADIO_RTT_NS: i64 = 4_000_000;
+
+impl Table {
+    /// Numbers that tables of this carrier use.
+    #[must_use]
+    pub fn uses(carrier: Carrier, feature: usize) -> bool {
+        match carrier {
+            Carrier::Stamped => true,
+            Carrier::Plain => feature != STEADY_QUEUE && !OF_RTT.contains(&feature),
+            Carrier::Datagrams => (FIRST_OF_ARRIVALS..STEADY_QUEUE).contains(&feature),
+        }
+    }
+
+    /// A number in standard deviations; 0 where it cannot be told, or is not used.
+    #[must_use]
+    pub fn standard(&self, feature: usize, value: f64) -> f64 {
+        match self.scale.get(feature) {
+            Some((mean, deviation)) if *deviation > 0.0 && value.is_finite() => {
+                ((value - mean) / deviation).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Probabilities in the order of [`Suspect::ALL`].
+    #[must_use]
+    pub fn probabilities(&self, values: &[f64; N_FEATURES]) -> [f64; N_SUSPECTS] {
+        let mut standard = [0.0; N_FEATURES];
+        for (at, (slot, value)) in standard.iter_mut().zip(values).enumerate() {
+            *slot = self.standard(at, *value);
+        }
+        let mut out = [0.0; N_SUSPECTS];
+        for (slot, (constant, weights)) in out.iter_mut().zip(&self.weights) {
+            *slot = constant + weights.iter().zip(&standard).map(|(w, z)| w * z).sum::<f64>();
+        }
+        let most = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        out.iter_mut().for_each(|logit| *logit = (*logit - most).exp());
+        let sum: f64 = out.iter().sum();
+        out.iter_mut().for_each(|p| *p /= sum);
+        out
+    }
+}
+
+/// Gives probabilities.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Model;
+
+impl Model {
+    /// The table for what carried a transfer.
+    #[must_use]
+    pub const fn table(carrier: Carrier) -> &'static Table {
+        match carrier {
+            Carrier::Stamped => &coefficients::STAMPED,
+            Carrier::Plain => &coefficients::PLAIN,
+            Carrier::Datagrams => &coefficients::DATAGRAMS,
+        }
+    }
+
+    /// Probabilities of all suspects, the most probable first.
+    #[must_use]
+    pub fn judge(features: &Features) -> Vec<Suspicion> {
+        let mut probabilities = Self::table(features.carrier).probabilities(&features.values);
+        if Self::no_radio(features) {
+            // A network without a cell in it: the rest shares what the radio had.
+            let rest: f64 = probabilities.iter().skip(1).sum();
+            probabilities[0] = 0.0;
+            let share = (N_SUSPECTS - 1) as f64;
+            for p in probabilities.iter_mut().skip(1) {
+                *p = if rest > 0.0 { *p / rest } else { 1.0 / share };
+            }
+        }
+        let mut out: Vec<Suspicion> = Suspect::ALL
+            .into_iter()
+            .zip(probabilities)
+            .map(|(suspect, probability)| Suspicion { suspect, probability })
+            .collect();
+        out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        out
+    }
+
+    /// Whether a round trip was too short for a cellular link.
+    #[must_use]
+    pub fn no_radio(features: &Features) -> bool {
+        features.base_rtt_ns.is_some_and(|ns| ns < LEAST_RADIO_RTT_NS)
+    }
+}

@@ -1,0 +1,427 @@
+//! A phone as a capture shows it: what it got when, and what its senders waited for.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use airmile_model::packet::{Address, Packet, Transport};
+
+use crate::attribute::{Attribution, ByteBins, Held, SenderStory, Shares, Waits};
+use crate::tcp::TracedPacket;
+
+/// Data that comes within this time is one arrival (chosen here: the shortest slot
+/// of NR below 6 GHz).
+const MERGE_NS: i64 = 250_000;
+/// A pause between an answer and the next request ends a transfer (chosen here, as
+/// in [`crate::detect`]).
+const PAUSE_NS: i64 = 500_000_000;
+/// So long without data ends it, also where nobody asked again (chosen here: the
+/// inactivity timer of LTE's RRC is of this length, too).
+const SILENCE_NS: i64 = 10_000_000_000;
+/// Less payload of the client is no request (as in [`SenderStory`]).
+const MIN_REQUEST_BYTES: u64 = 60;
+/// Time stamps on their way to the sender that are remembered (chosen here).
+const MAX_STAMPS: usize = 4_096;
+/// A round trip on one side of the monitor under this share of the other's: the
+/// monitor is at that end (chosen here).
+const AT_END_SHARE: f64 = 0.1;
+/// Users, and flows of datagrams, that are kept at a time (chosen here: a phone
+/// has one or two, a server's capture thousands).
+const MOST_USERS: usize = 64;
+const MOST_FLOWS: usize = 16_384;
+
+/// Where a capture was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Place {
+    /// At the phone: what comes there has come over the air.
+    Phone,
+    /// Between.
+    Between,
+    /// At the server.
+    Server,
+    /// No round trip shows it.
+    #[default]
+    Untold,
+}
+
+/// What carried a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Carrier {
+    /// TCP with time stamps: round trips are seen all the time.
+    Stamped,
+    /// TCP without: a queue is not seen.
+    Plain,
+    /// Datagrams: only what came, and when.
+    Datagrams,
+}
+
+/// A transfer to the phone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its request, or the connection's first packet, in nanoseconds.
+    pub from_ns: i64,
+    /// Its last data, in nanoseconds.
+    pub to_ns: i64,
+    /// Payload.
+    pub bytes: u64,
+    /// What carried it.
+    pub carrier: Carrier,
+}
+
+impl Span {
+    /// How long it took, in nanoseconds.
+    #[must_use]
+    pub const fn ns(&self) -> i64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
+}
+
+/// One connection's downlink.
+#[derive(Debug, Default)]
+struct Connection {
+    story: SenderStory,
+    /// TSval and when it first left.
+    stamps: VecDeque<(u32, i64)>,
+    begun_ns: Option<i64>,
+    asked_ns: Option<i64>,
+    last_data_ns: Option<i64>,
+    stamped: bool,
+    current: Option<Answer>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    span: Span,
+    up_bytes: u64,
+}
+
+/// One user of a capture.
+#[derive(Debug, Default)]
+struct User {
+    address: Option<Address>,
+    waits: Waits,
+    uplink: ByteBins,
+    arrivals: Vec<(i64, u32)>,
+    rtts: Vec<(i64, i64)>,
+    again_ns: Vec<i64>,
+    answers: Vec<Span>,
+    bytes: u64,
+    connections: BTreeMap<u64, Connection>,
+}
+
+/// A capture that is being read: each user as if it were the phone.
+#[derive(Debug, Default)]
+pub struct Phones {
+    users: BTreeMap<u64, User>,
+    datagrams: BTreeMap<Address, Vec<(i64, u32)>>,
+    /// Clients' ends of flows of datagrams.
+    flows: HashSet<(Address, u16, Address, u16)>,
+    ends: Option<[Address; 2]>,
+    held: Vec<Held>,
+}
+
+impl Phones {
+    /// No packets yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a packet as it is, before what was made of it.
+    pub fn note(&mut self, packet: &Packet<'_>) {
+        self.ends = Some([packet.src, packet.dst]);
+        let udp = matches!(packet.transport, Transport::Udp);
+        if !udp || packet.payload_bytes == 0 || !self.is_down(packet) {
+            return;
+        }
+        if self.datagrams.len() >= MOST_USERS && !self.datagrams.contains_key(&packet.dst) {
+            let least = self.datagrams.iter().min_by_key(|(_, list)| list.len()).map(|(a, _)| *a);
+            least.and_then(|address| self.datagrams.remove(&address));
+        }
+        add(self.datagrams.entry(packet.dst).or_default(), packet.at_ns, packet.payload_bytes);
+    }
+
+    /// Whether a datagram goes to who began, or else to who has no well-known port.
+    fn is_down(&mut self, packet: &Packet<'_>) -> bool {
+        let ends = (packet.src, packet.src_port, packet.dst, packet.dst_port);
+        let back = (packet.dst, packet.dst_port, packet.src, packet.src_port);
+        if self.flows.contains(&back) {
+            return true;
+        }
+        if self.flows.contains(&ends) {
+            return false;
+        }
+        if self.flows.len() >= MOST_FLOWS {
+            self.flows.clear();
+        }
+        let down = packet.src_port < 1_024 && packet.dst_port >= 1_024;
+        self.flows.insert(if down { back } else { ends });
+        down
+    }
+
+    /// Takes what the engine made of a packet of TCP.
+    pub fn push(&mut self, packet: &TracedPacket) {
+        if self.users.len() >= MOST_USERS && !self.users.contains_key(&packet.user) {
+            let least = self.users.iter().min_by_key(|(_, user)| user.bytes).map(|(n, _)| *n);
+            least.and_then(|number| self.users.remove(&number));
+        }
+        let user = self.users.entry(packet.user).or_default();
+        let down = packet.dir == "dl";
+        if user.address.is_none() {
+            user.address = self.ends.map(|[src, dst]| if down { dst } else { src });
+        }
+        self.held.clear();
+        user.push(packet, down, &mut self.held);
+    }
+
+    /// Each user as if it were the phone, who received the most first.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Phone> {
+        let mut phones: Vec<Phone> = Vec::new();
+        for user in std::mem::take(&mut self.users).into_values() {
+            let datagrams = user.address.and_then(|address| self.datagrams.remove(&address));
+            phones.push(Phone::of(user, datagrams.unwrap_or_default()));
+        }
+        phones.extend(self.datagrams.into_values().map(|list| Phone::of(User::default(), list)));
+        phones.sort_by_key(|phone| std::cmp::Reverse(phone.bytes));
+        phones
+    }
+}
+
+/// Adds bytes to a list in order of time.
+fn add(list: &mut Vec<(i64, u32)>, at_ns: i64, bytes: u32) {
+    match list.last_mut() {
+        _ if bytes == 0 => {}
+        Some((last, sum)) if at_ns.saturating_sub(*last) < MERGE_NS => {
+            *sum = sum.saturating_add(bytes);
+        }
+        _ => list.push((at_ns, bytes)),
+    }
+}
+
+impl User {
+    fn push(&mut self, packet: &TracedPacket, down: bool, held: &mut Vec<Held>) {
+        let connection = self.connections.entry(packet.flow).or_default();
+        connection.begun_ns.get_or_insert(packet.at_ns);
+        if down {
+            self.bytes = self.bytes.saturating_add(packet.new_bytes);
+            add(&mut self.arrivals, packet.at_ns, packet.payload_bytes);
+            if packet.event.is_some_and(|event| event.starts_with("retx")) {
+                self.again_ns.push(packet.at_ns);
+            }
+            if let Some(rtt) = connection.round_trip(packet) {
+                self.rtts.push((packet.at_ns, rtt));
+            }
+            if packet.new_bytes > 0
+                && let Some(done) = connection.data(packet)
+            {
+                self.answers.push(done);
+            }
+        } else {
+            self.uplink.add(packet.at_ns, packet.new_bytes);
+            connection.up(packet);
+        }
+        connection.story.push(packet, held);
+        self.waits.push(held);
+    }
+}
+
+impl Connection {
+    fn up(&mut self, packet: &TracedPacket) {
+        if let Some((value, _)) = packet.timestamps {
+            self.stamped = true;
+            if self.stamps.back().is_none_or(|(last, _)| *last != value) {
+                if self.stamps.len() >= MAX_STAMPS {
+                    self.stamps.pop_front();
+                }
+                self.stamps.push_back((value, packet.at_ns));
+            }
+        }
+        if packet.new_bytes >= MIN_REQUEST_BYTES {
+            self.asked_ns.get_or_insert(packet.at_ns);
+        }
+        if let Some(answer) = &mut self.current {
+            answer.up_bytes = answer.up_bytes.saturating_add(packet.new_bytes);
+        }
+    }
+
+    /// The round trip that ends with this packet, in nanoseconds, where something was
+    /// in flight meanwhile: else it may have waited for the application.
+    fn round_trip(&mut self, packet: &TracedPacket) -> Option<i64> {
+        let (_, echo) = packet.timestamps?;
+        let usual = packet.event.is_none_or(|event| event == "ahead");
+        let mut left = None;
+        while let Some(&(value, at_ns)) = self.stamps.front()
+            && value.wrapping_sub(echo).cast_signed() <= 0
+        {
+            left = (value == echo).then_some(at_ns);
+            self.stamps.pop_front();
+        }
+        let flies = packet.flight_bytes > u64::from(packet.payload_bytes);
+        let rtt = packet.at_ns.saturating_sub(left?);
+        (usual && flies && packet.payload_bytes > 0 && rtt > 0).then_some(rtt)
+    }
+
+    /// Takes new data; gives the answer before it where that is over.
+    fn data(&mut self, packet: &TracedPacket) -> Option<Span> {
+        let now = packet.at_ns;
+        let asked = self.asked_ns.take();
+        let last = self.last_data_ns.replace(now);
+        let apart = last.is_some_and(|last| {
+            let paused = asked.is_some_and(|at| at.saturating_sub(last) > PAUSE_NS);
+            paused || now.saturating_sub(last) > SILENCE_NS
+        });
+        let done = if apart { self.done() } else { None };
+        let begun_ns = if last.is_none() { self.begun_ns } else { None };
+        let carrier = if self.stamped { Carrier::Stamped } else { Carrier::Plain };
+        let answer = self.current.get_or_insert_with(|| {
+            let from_ns = begun_ns.or(asked).unwrap_or(now).min(now);
+            Answer { span: Span { from_ns, to_ns: now, bytes: 0, carrier }, up_bytes: 0 }
+        });
+        answer.span.bytes = answer.span.bytes.saturating_add(packet.new_bytes);
+        answer.span.to_ns = answer.span.to_ns.max(now);
+        done
+    }
+
+    /// What an upload is answered with is no download.
+    fn done(&mut self) -> Option<Span> {
+        let answer = self.current.take()?;
+        (answer.up_bytes <= answer.span.bytes).then_some(answer.span)
+    }
+}
+
+/// A phone, and what it got.
+#[derive(Debug, Clone, Default)]
+pub struct Phone {
+    /// Where the capture was taken.
+    pub place: Place,
+    /// Payload towards it.
+    pub bytes: u64,
+    /// Least round trip to servers, in nanoseconds.
+    pub base_rtt_ns: Option<i64>,
+    attribution: Attribution,
+    pub(super) arrivals: Vec<(i64, u32)>,
+    pub(super) datagrams: Vec<(i64, u32)>,
+    /// When round trips ended, and their lengths, in nanoseconds.
+    pub(super) rtts: Vec<(i64, i64)>,
+    pub(super) again_ns: Vec<i64>,
+    answers: Vec<Span>,
+}
+
+/// The value that a quarter is above.
+fn upper_quartile(values: impl Iterator<Item = i64>) -> Option<i64> {
+    let mut values: Vec<i64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() * 3 / 4).copied()
+}
+
+impl Phone {
+    fn of(user: User, datagrams: Vec<(i64, u32)>) -> Self {
+        let stories = || user.connections.values().map(|connection| &connection.story);
+        let up = upper_quartile(stories().filter_map(SenderStory::upstream_rtt_ns));
+        let down = upper_quartile(stories().filter_map(SenderStory::downstream_rtt_ns));
+        let place = match (up, down) {
+            (Some(up), Some(down)) if (down as f64) < up as f64 * AT_END_SHARE => Place::Phone,
+            (Some(up), Some(down)) if (up as f64) < down as f64 * AT_END_SHARE => Place::Server,
+            (Some(_), Some(_)) => Place::Between,
+            _ => Place::Untold,
+        };
+        let base_rtt_ns = stories().filter_map(SenderStory::upstream_rtt_ns).min();
+        let mut answers = user.answers;
+        answers.extend(user.connections.into_values().filter_map(|mut one| one.done()));
+        let mut rtts = user.rtts;
+        rtts.sort_unstable();
+        let own: u64 = datagrams.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
+        Self {
+            place,
+            bytes: user.bytes.saturating_add(own),
+            base_rtt_ns,
+            attribution: Attribution::new(user.waits, user.uplink),
+            arrivals: user.arrivals,
+            datagrams,
+            rtts,
+            again_ns: user.again_ns,
+            answers,
+        }
+    }
+
+    /// Its transfers of at least so many bytes: answers that overlap, or between which
+    /// there is no pause, are one.
+    #[must_use]
+    pub fn transfers(&self, min_bytes: u64) -> Vec<Span> {
+        let mut spans = joined(self.answers.clone());
+        spans.extend(joined(self.of_datagrams()));
+        spans.retain(|span| span.bytes >= min_bytes);
+        spans.sort_by_key(|span| (span.from_ns, span.to_ns));
+        spans
+    }
+
+    /// Stretches of datagrams without a pause.
+    fn of_datagrams(&self) -> Vec<Span> {
+        let each = self.datagrams.iter().map(|&(at_ns, bytes)| Span {
+            from_ns: at_ns,
+            to_ns: at_ns,
+            bytes: bytes.into(),
+            carrier: Carrier::Datagrams,
+        });
+        each.collect()
+    }
+
+    /// A span's carrier, where the application tells when it was: what most came by.
+    #[must_use]
+    pub fn span(&self, from_ns: i64, to_ns: i64) -> Span {
+        let sum = |list: &[(i64, u32)]| within(list, from_ns, to_ns).map(|a| u64::from(a.1)).sum();
+        let (tcp, datagrams): (u64, u64) = (sum(&self.arrivals), sum(&self.datagrams));
+        let touching = self.answers.iter().filter(|a| a.from_ns < to_ns && a.to_ns > from_ns);
+        let carrier = match touching.max_by_key(|answer| answer.bytes) {
+            _ if datagrams > tcp => Carrier::Datagrams,
+            Some(answer) => answer.carrier,
+            None => Carrier::Plain,
+        };
+        Span { from_ns, to_ns, bytes: tcp.saturating_add(datagrams), carrier }
+    }
+
+    /// What came when, of what carries it: nanoseconds and bytes.
+    #[must_use]
+    pub fn arrivals(&self, carrier: Carrier) -> &[(i64, u32)] {
+        if carrier == Carrier::Datagrams { &self.datagrams } else { &self.arrivals }
+    }
+
+    /// A span's time by what senders waited for, the radio unseen.
+    #[must_use]
+    pub fn split(&self, span: &Span) -> Shares {
+        self.attribution.split(span.from_ns, span.to_ns, None)
+    }
+}
+
+/// Those of a list in a span, both ends included.
+pub(super) fn within<T>(
+    list: &[(i64, T)],
+    from_ns: i64,
+    to_ns: i64,
+) -> impl Iterator<Item = &(i64, T)> {
+    let first = list.partition_point(|(at, _)| *at < from_ns);
+    list.iter().skip(first).take_while(move |(at, _)| *at <= to_ns)
+}
+
+/// Spans that overlap or follow each other without a pause, as one. What carried
+/// most of it decides.
+fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| (span.from_ns, span.to_ns));
+    let mut out: Vec<Span> = Vec::new();
+    let mut most = 0;
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if span.from_ns <= last.to_ns.saturating_add(PAUSE_NS) => {
+                if span.bytes > most {
+                    (most, last.carrier) = (span.bytes, span.carrier);
+                }
+                last.to_ns = last.to_ns.max(span.to_ns);
+                last.bytes = last.bytes.saturating_add(span.bytes);
+            }
+            _ => {
+                most = span.bytes;
+                out.push(span);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,160 @@
+//! Fits the coefficients: multinomial logistic regression by gradient descent, with a
+//! ridge on the weights.
+
+use std::fmt::Write as _;
+
+use airmile_infer::blind::{Carrier, N_FEATURES, Suspect, Table};
+
+use super::rows::Row;
+
+/// Ridge on standardised weights: as a prior of standard deviation 1 / sqrt of it on each,
+/// counted in rows (chosen here, before the held-out families were looked at).
+const RIDGE: f64 = 1.0;
+/// Steps of the descent, more than it takes (chosen here).
+const STEPS: usize = 4_000;
+/// Families have different numbers of runs that show each suspect: rows are weighted so
+/// that each suspect has the same say but for this power of its share (chosen here).
+const N: usize = Suspect::ALL.len();
+
+/// A table for one kind of evidence.
+pub fn fit(rows: &[&Row], carrier: Carrier) -> Table {
+    let scale = std::array::from_fn(|feature| {
+        if Table::uses(carrier, feature) { scale_of(rows, feature) } else { (0.0, 0.0) }
+    });
+    let empty = Table { scale, weights: [(0.0, [0.0; N_FEATURES]); N] };
+    let inputs: Vec<[f64; N_FEATURES]> = rows
+        .iter()
+        .map(|row| {
+            std::array::from_fn(|at| {
+                let value = row.features.values.get(at).copied().unwrap_or(f64::NAN);
+                empty.standard(at, value)
+            })
+        })
+        .collect();
+    let truths: Vec<usize> = rows
+        .iter()
+        .map(|row| Suspect::ALL.iter().position(|s| *s == row.truth).unwrap_or(N - 1))
+        .collect();
+    let mut table = empty;
+    let mut state = Adam::default();
+    for step in 1..=STEPS {
+        let gradient = gradient(&table, &inputs, &truths);
+        state.step(&mut table, &gradient, step);
+    }
+    table
+}
+
+fn scale_of(rows: &[&Row], feature: usize) -> (f64, f64) {
+    let values = || {
+        rows.iter()
+            .filter_map(|row| row.features.values.get(feature).copied())
+            .filter(|value| value.is_finite())
+    };
+    let n = values().count();
+    if n < 20 {
+        return (0.0, 0.0);
+    }
+    let mean = values().sum::<f64>() / n as f64;
+    let square = values().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n as f64;
+    let deviation = square.sqrt();
+    if deviation < 1e-6 { (0.0, 0.0) } else { (round(mean), round(deviation)) }
+}
+
+/// What is written is what is used.
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+type Weights = [(f64, [f64; N_FEATURES]); N];
+
+fn gradient(table: &Table, inputs: &[[f64; N_FEATURES]], truths: &[usize]) -> Weights {
+    let mut out: Weights = [(0.0, [0.0; N_FEATURES]); N];
+    for (input, truth) in inputs.iter().zip(truths) {
+        let p = softmax(table, input);
+        for (k, (constant, weights)) in out.iter_mut().enumerate() {
+            let off = p[k] - f64::from(u8::from(k == *truth));
+            *constant += off;
+            weights.iter_mut().zip(input).for_each(|(w, x)| *w += off * x);
+        }
+    }
+    for ((_, weights), (_, own)) in out.iter_mut().zip(&table.weights) {
+        weights.iter_mut().zip(own).for_each(|(w, own)| *w += RIDGE * own);
+    }
+    let n = inputs.len().max(1) as f64;
+    for (constant, weights) in &mut out {
+        *constant /= n;
+        weights.iter_mut().for_each(|w| *w /= n);
+    }
+    out
+}
+
+fn softmax(table: &Table, input: &[f64; N_FEATURES]) -> [f64; N] {
+    let mut out: [f64; N] = std::array::from_fn(|k| {
+        let (constant, weights) = &table.weights[k];
+        constant + weights.iter().zip(input).map(|(w, x)| w * x).sum::<f64>()
+    });
+    let most = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    out.iter_mut().for_each(|v| *v = (*v - most).exp());
+    let sum: f64 = out.iter().sum();
+    out.map(|v| v / sum)
+}
+
+/// Adam (Kingma and Ba, ICLR 2015, algorithm 1), its usual constants, 0.02 a step.
+#[derive(Default)]
+struct Adam {
+    first: Vec<f64>,
+    second: Vec<f64>,
+}
+
+impl Adam {
+    fn step(&mut self, table: &mut Table, gradient: &Weights, step: usize) {
+        let flat = |w: &Weights| -> Vec<f64> {
+            w.iter().flat_map(|(c, ws)| std::iter::once(*c).chain(ws.iter().copied())).collect()
+        };
+        let gradient = flat(gradient);
+        self.first.resize(gradient.len(), 0.0);
+        self.second.resize(gradient.len(), 0.0);
+        let (b1, b2) = (0.9_f64, 0.999_f64);
+        let (c1, c2) = (1.0 - b1.powi(step as i32), 1.0 - b2.powi(step as i32));
+        let rate = 0.02 * (1.0 - step as f64 / STEPS as f64).max(0.02);
+        let own =
+            table.weights.iter_mut().flat_map(|(c, ws)| std::iter::once(c).chain(ws.iter_mut()));
+        for (((w, g), m), v) in own.zip(gradient).zip(&mut self.first).zip(&mut self.second) {
+            *m = b1 * *m + (1.0 - b1) * g;
+            *v = b2 * *v + (1.0 - b2) * g * g;
+            *w -= rate * (*m / c1) / ((*v / c2).sqrt() + 1e-8);
+        }
+    }
+}
+
+/// The tables as the source file that holds them.
+pub fn source(tables: &[(&str, Table)]) -> String {
+    let mut out = String::from(
+        "//! Fitted by `airmile-accuracy --blind-fit`; not written by hand.\n\nuse \
+         super::model::Table;\n",
+    );
+    let number = |value: f64| {
+        let rounded = round(value);
+        // `-0.0` is no number to write.
+        format!("{:?}", if rounded == 0.0 { 0.0 } else { rounded })
+    };
+    for (name, table) in tables {
+        let _ = write!(out, "\npub(super) static {name}: Table = Table {{\n    scale: [\n");
+        for (mean, deviation) in table.scale {
+            let _ = writeln!(out, "        ({}, {}),", number(mean), number(deviation));
+        }
+        out.push_str("    ],\n    weights: [\n");
+        for (suspect, (constant, weights)) in Suspect::ALL.iter().zip(&table.weights) {
+            let words: Vec<String> = weights.iter().map(|w| number(*w)).collect();
+            let _ = writeln!(
+                out,
+                "        // {}\n        ({}, [{}]),",
+                suspect.as_str(),
+                number(*constant),
+                words.join(", ")
+            );
+        }
+        out.push_str("    ],\n};\n");
+    }
+    out
+}

@@ -1,0 +1,229 @@
+//! `diagnose` by packets alone: its model is fitted on some scenario families of the
+//! lab, and held against others.
+
+mod families;
+mod fit;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use airmile_infer::blind::{
+    Carrier, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion, Table,
+};
+
+use rows::{Row, Runs, gather};
+
+/// Bars: an answer is given in so many runs, and those with a probability of 90 % are
+/// right at least so often.
+const GIVEN_BAR: f64 = 0.60;
+const RIGHT_BAR: f64 = 0.85;
+const SURE: f64 = 0.90;
+/// Seeds of the fit, and of what it is held against.
+const FIT_SEED: u64 = 51_000_000;
+const HELD_SEED: u64 = 71_000_000;
+
+/// Runs of each held-out family by default, and in `make accuracy`.
+pub const RUNS: u64 = 55;
+pub const FEW_RUNS: u64 = 8;
+
+/// Fits on `runs` of each family and writes the tables to `path`.
+pub fn fit(runs: u64, path: &Path, shared: &Path) -> anyhow::Result<()> {
+    let Runs { rows, left_out, .. } = gather(&families::FIT, false, (runs, FIT_SEED), shared)?;
+    println!("{} runs to fit on, {left_out} left out", rows.len());
+    counts(&rows);
+    let mut tables = Vec::new();
+    for (name, carrier) in [
+        ("STAMPED", Carrier::Stamped),
+        ("PLAIN", Carrier::Plain),
+        ("DATAGRAMS", Carrier::Datagrams),
+    ] {
+        // What needs no TCP is learnt from all.
+        let of = |row: &&Row| carrier == Carrier::Datagrams || row.features.carrier == carrier;
+        let own: Vec<&Row> = rows.iter().filter(of).collect();
+        let table = fit::fit(&own, carrier);
+        let right = own.iter().filter(|row| best(&table, row) == row.truth).count();
+        println!("{name}: {right} of {} right where it was fitted", own.len());
+        tables.push((name, table));
+    }
+    std::fs::write(path, fit::source(&tables))?;
+    println!("written to {}", path.display());
+    Ok(())
+}
+
+fn best(table: &Table, row: &Row) -> Suspect {
+    let p = table.probabilities(&row.features.values);
+    let most = p.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
+    Suspect::ALL.get(most).copied().unwrap_or(Suspect::Other)
+}
+
+/// How many runs of each family show whom.
+fn counts(rows: &[Row]) {
+    let mut counts: BTreeMap<(&str, Suspect), u32> = BTreeMap::new();
+    for row in rows {
+        *counts.entry((row.family, row.truth)).or_default() += 1;
+    }
+    for ((family, truth), n) in counts {
+        println!("  {family:<18}{:<22}{n:>5}", truth.as_str());
+    }
+}
+
+/// A run, judged.
+struct Judged<'a> {
+    row: &'a Row,
+    first: Suspicion,
+}
+
+impl Judged<'_> {
+    fn right(&self) -> bool {
+        self.first.suspect == self.row.truth
+    }
+
+    /// Whether `diagnose` names somebody.
+    fn given(&self) -> bool {
+        self.first.suspect != Suspect::Other && self.first.probability >= NAMED_FROM
+    }
+}
+
+/// Whether the bars are met, over `runs` of each held-out family.
+pub fn measure(runs: u64, shared: &Path) -> anyhow::Result<bool> {
+    println!("\nWho the bottleneck was, by the phone's packets alone ({runs} runs a family)");
+    let seeds = (runs, HELD_SEED);
+    let Runs { rows, left_out, skipped } = gather(&families::HELD, true, seeds, shared)?;
+    for name in &skipped {
+        println!("SKIPPED: {name}: its link trace is not at {}", shared.join("data/links").display());
+    }
+    let judged: Vec<Judged<'_>> = rows
+        .iter()
+        .filter_map(|row| Some(Judged { row, first: *Model::judge(&row.features).first()? }))
+        .collect();
+    println!("{} runs judged; {left_out} did not end or showed nothing\n", judged.len());
+    by_family(&judged);
+    confusion(&judged);
+    reliability(&judged);
+    let given: Vec<&Judged<'_>> = judged.iter().filter(|one| one.given()).collect();
+    let sure: Vec<&&Judged<'_>> =
+        given.iter().filter(|one| one.first.probability >= SURE).collect();
+    let right = sure.iter().filter(|one| one.right()).count();
+    let right_given = given.iter().filter(|one| one.right()).count();
+    println!();
+    line("an answer is given", given.len(), judged.len(), Some(GIVEN_BAR));
+    line("of these right", right_given, given.len(), None);
+    line("with 90 % or more, right", right, sure.len(), Some(RIGHT_BAR));
+    let stated: f64 = sure.iter().map(|one| one.first.probability).sum();
+    println!("  stated on average there     {:.1} %", stated / sure.len().max(1) as f64 * 100.0);
+    let share = |a: usize, b: usize| a as f64 / b.max(1) as f64;
+    Ok(share(given.len(), judged.len()) >= GIVEN_BAR && share(right, sure.len()) >= RIGHT_BAR)
+}
+
+fn line(what: &str, n: usize, of: usize, bar: Option<f64>) {
+    let (low, high) = crate::causes::wilson(n as u32, of as u32);
+    let share = n as f64 / of.max(1) as f64;
+    let told = bar.map_or(String::new(), |bar| {
+        let word = if share >= bar { "met" } else { "MISSED" };
+        format!("   bar {:.0} %   {word}", bar * 100.0)
+    });
+    println!(
+        "  {what:<26}  {:.1} % of {of} ({:.1}-{:.1} %){told}",
+        share * 100.0,
+        low * 100.0,
+        high * 100.0
+    );
+}
+
+fn by_family(judged: &[Judged<'_>]) {
+    let mut families: BTreeMap<&str, Vec<&Judged<'_>>> = BTreeMap::new();
+    for one in judged {
+        families.entry(one.row.family).or_default().push(one);
+    }
+    println!(
+        "  {:<18}{:>5}{:>8}{:>8}{:>12}  first wrong (seed, truth, told, demand, cost)",
+        "family", "n", "given", "right", "sure wrong"
+    );
+    for (name, of) in families {
+        let given: Vec<_> = of.iter().filter(|one| one.given()).collect();
+        let right = given.iter().filter(|one| one.right()).count();
+        let sure = |one: &&&&Judged<'_>| one.first.probability >= SURE && !one.right();
+        let wrong = given.iter().filter(sure).count();
+        let first = given.iter().find(|one| !one.right()).map_or(String::new(), |one| {
+            format!(
+                "{} {} {} {:.2} {:.2}",
+                one.row.seed,
+                one.row.truth.as_str(),
+                one.first.suspect.as_str(),
+                one.row.demand,
+                one.row.cost
+            )
+        });
+        println!("  {name:<18}{:>5}{:>8}{right:>8}{wrong:>12}  {first}", of.len(), given.len());
+    }
+}
+
+fn confusion(judged: &[Judged<'_>]) {
+    let mut table: BTreeMap<(Suspect, &str), u32> = BTreeMap::new();
+    for one in judged {
+        let told = if one.given() { one.first.suspect.as_str() } else { "cannot tell" };
+        *table.entry((one.row.truth, told)).or_default() += 1;
+    }
+    println!("\n  truth, told, runs");
+    for ((truth, told), n) in table {
+        println!("  {:<22}{told:<22}{n:>5}", truth.as_str());
+    }
+}
+
+/// Bins of the stated probability.
+const BINS: [f64; 7] = [0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97];
+
+/// What was stated beside what was so, over all runs, named or not.
+fn reliability(judged: &[Judged<'_>]) {
+    println!("\n  {:<16}{:>6}{:>10}{:>10}{:>18}", "stated", "runs", "mean", "right", "95 %");
+    for (at, from) in BINS.iter().enumerate() {
+        let to = BINS.get(at + 1).copied().unwrap_or(1.01);
+        let inside = |p: f64| p >= *from && p < to;
+        let of: Vec<_> = judged.iter().filter(|one| inside(one.first.probability)).collect();
+        let right = of.iter().filter(|one| one.right()).count();
+        let mean = of.iter().map(|one| one.first.probability).sum::<f64>() / of.len().max(1) as f64;
+        let (low, high) = crate::causes::wilson(right as u32, of.len() as u32);
+        println!(
+            "  {:<16}{:>6}{:>9.1}%{:>9.1}%{:>18}",
+            format!("{:.0}-{:.0} %", from * 100.0, to.min(1.0) * 100.0),
+            of.len(),
+            mean * 100.0,
+            right as f64 / of.len().max(1) as f64 * 100.0,
+            format!("{:.0}-{:.0} %", low * 100.0, high * 100.0)
+        );
+    }
+}
+
+/// Prints numbers of a family's runs, for looking into errors.
+pub fn show(name: &str, runs: u64, shared: &Path) -> anyhow::Result<()> {
+    for (list, held, seed) in
+        [(&families::FIT[..], false, FIT_SEED), (&families::HELD[..], true, HELD_SEED)]
+    {
+        for (at, family) in list.iter().enumerate().filter(|(_, f)| f.name == name) {
+            let seeds = (runs, seed + at as u64 * 100_000);
+            for row in gather(&[*family], held, seeds, shared)?.rows {
+                let told = Model::judge(&row.features);
+                let told: Vec<String> = told
+                    .iter()
+                    .take(3)
+                    .map(|s| format!("{} {:.2}", s.suspect.as_str(), s.probability))
+                    .collect();
+                println!(
+                    "{} truth {} demand {:.2} cost {:.2}: {}",
+                    row.seed,
+                    row.truth.as_str(),
+                    row.demand,
+                    row.cost,
+                    told.join(", ")
+                );
+                let numbers: Vec<String> = (0..N_FEATURES)
+                    .filter(|at| row.features.values[*at].is_finite())
+                    .map(|at| format!("{} {:.2}", NAMES[at], row.features.values[at]))
+                    .collect();
+                println!("    {}", numbers.join(", "));
+            }
+        }
+    }
+    Ok(())
+}
