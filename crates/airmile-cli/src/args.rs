@@ -82,6 +82,7 @@ pub enum Command {
     #[command(after_help = "Examples:
   airmile diagnose log.mi2log
   airmile diagnose log.mi2log page.har
+  airmile diagnose phone.pcapng
   airmile diagnose log.mi2log --html report.html
   airmile diagnose log.mi2log --perfetto trace.pftrace
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'

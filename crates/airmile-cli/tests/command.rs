@@ -223,7 +223,6 @@ fn errors_say_what_to_do() {
     for (path, says) in [
         (file("empty.mi2log", b""), "is empty"),
         (file("a.isf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), ".dlf"),
-        (file("a.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0"), "`airmile packets` reads it"),
         (file("a.png", b"\x89PNG\r\n\x1a\n"), "no known kind"),
         (file("a.csv", b"tti,dir\n1,dl\n"), "no known kind"),
     ] {
@@ -235,6 +234,42 @@ fn errors_say_what_to_do() {
         assert_eq!(out.status.code(), Some(3), "inspect {path}");
         assert!(text(&out.stderr).contains(says), "{path}: {}", text(&out.stderr));
     }
+}
+
+/// A capture alone is answered, with or without a name for it; one without a packet is
+/// not.
+#[test]
+fn a_capture_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = path(dir.path(), "run");
+    assert_eq!(status(&["lab", "run", "wireline-limited", "-o", &run]), 0);
+    let phone = path(&dir.path().join("run"), "phone.pcapng");
+    let out = airmile(&["diagnose", &phone]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(said.starts_with("By packets alone, a slower link before the radio was"), "{said}");
+    assert!(said.contains("Probabilities: wireline "), "{said}");
+    let page = path(dir.path(), "page.html");
+    assert_eq!(status(&["diagnose", &phone, "--html", &page]), 0);
+    assert_eq!(status(&["diagnose", &phone, "--perfetto", &path(dir.path(), "t")]), 2);
+    let seen = document("inspect", &["inspect", &phone]);
+    let answers = seen["can_answer"].to_string();
+    assert!(answers.contains("as probabilities (`airmile diagnose`)"), "{answers}");
+
+    let server = path(&dir.path().join("run"), "server.pcapng");
+    let out = airmile(&["diagnose", &server]);
+    assert_eq!(out.status.code(), Some(0));
+    let said = text(&out.stdout);
+    assert!(said.starts_with("Cannot tell: the capture was taken at the server"), "{said}");
+    assert!(said.contains("capture at the phone"), "{said}");
+
+    let empty = dir.path().join("a.pcap");
+    fs::write(&empty, b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0").unwrap();
+    let empty = empty.to_str().unwrap();
+    let out = airmile(&["diagnose", empty]);
+    assert_eq!(out.status.code(), Some(3));
+    assert!(text(&out.stderr).contains("no IP packets"), "{}", text(&out.stderr));
+    assert_eq!(status(&["inspect", empty]), 3);
 }
 
 #[test]

@@ -33,7 +33,9 @@ pub use airmile_infer::tcp as packet_study;
 pub use airmile_infer::usage::Usage;
 pub use airmile_model as model;
 
+pub use airmile_infer::blind::NAMED_FROM;
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
+pub use analyse::blind::Suspicion;
 pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
     Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,

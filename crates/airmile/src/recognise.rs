@@ -52,8 +52,8 @@ impl Foreign {
                  and export it as .dlf or as parsed text"
             }
             Self::Pcap | Self::PcapNg => {
-                "a packet capture: `airmile packets` reads it; about the radio link ask the modem \
-                 log of the same time (.mi2log, .qmdl, .dlf)"
+                "a packet capture: `airmile packets` and `airmile diagnose` read it; about the radio \
+                 link ask the modem log of the same time (.mi2log, .qmdl, .dlf)"
             }
             Self::Parquet => "a Parquet file: give the log that it was made from",
             Self::Json => {
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(Kind::of(b"hello\n"), Kind::Unknown);
         assert!(Foreign::Isf.advice().contains(".dlf"));
         for capture in [Foreign::Pcap, Foreign::PcapNg] {
-            assert!(capture.advice().contains("`airmile packets` reads it"));
+            assert!(capture.advice().contains("`airmile packets`"));
         }
     }
 }

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 pub use application::Application;
 pub use directory::captures;
-pub(crate) use directory::captures_in;
+pub(crate) use directory::{captures_in, holds_logs};
 
 use crate::error::{Error, Result};
 use crate::input::{Compression, Input, Progress};
@@ -197,6 +197,8 @@ pub(crate) struct Session {
     reports: BTreeMap<usize, FileReport>,
     transfers: Vec<Transfer>,
     applications: Vec<Application>,
+    /// Packets stand in for the radio's records.
+    packets_alone: bool,
 }
 
 impl Session {
@@ -228,6 +230,7 @@ impl Session {
             reports: BTreeMap::new(),
             transfers: Vec::new(),
             applications: Vec::new(),
+            packets_alone: false,
         };
         for item in opened {
             match item.kind {
@@ -292,9 +295,19 @@ impl Session {
         self.whole_urls
     }
 
-    /// Whether there are applications' logs, and nothing of the radio.
-    pub(crate) fn has_applications_alone(&self) -> bool {
-        self.opened.is_empty() && !self.applications.is_empty()
+    /// Whether there is something of the radio.
+    pub(crate) const fn has_radio(&self) -> bool {
+        !self.opened.is_empty()
+    }
+
+    /// The same, to be answered from packets.
+    pub(crate) fn without_radio(self) -> Self {
+        Self { packets_alone: true, ..self }
+    }
+
+    /// Whether there are applications' logs or packets, and nothing of the radio.
+    pub(crate) const fn is_without_radio(&self) -> bool {
+        self.opened.is_empty() && (self.packets_alone || !self.applications.is_empty())
     }
 
     /// Transfers that were among the inputs.

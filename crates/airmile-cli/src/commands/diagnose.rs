@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use airmile::model::Verdict;
-use airmile::{ClockReport, Diagnosis, Document, TransferDiagnosis, export};
+use airmile::{ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, export};
 use anyhow::{Context, Result};
 
 use super::{settle, time_of_day};
@@ -52,6 +52,9 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
         session.verdict,
         session.confidence * 100.0
     ));
+    if !session.suspects.is_empty() {
+        out.push_str(&format!("Probabilities: {}.\n", suspects(&session.suspects)));
+    }
     // Of one alone the verdict's sentence has told it.
     let told = answer.is_of_applications_alone() && answer.applications.len() == 1;
     for application in answer.applications.iter().filter(|_| !told) {
@@ -84,6 +87,13 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
     }
     out.push_str(&output::missing(&answer.missing));
     out
+}
+
+/// Who it may have been, those under a percent left out.
+fn suspects(suspects: &[Suspicion]) -> String {
+    let worth = suspects.iter().filter(|one| one.probability >= 0.01);
+    let words = worth.map(|one| format!("{} {:.0} %", one.suspect, one.probability * 100.0));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn transfers_table(transfers: &[TransferDiagnosis]) -> String {

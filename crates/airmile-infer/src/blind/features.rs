@@ -187,12 +187,7 @@ fn shares(phone: &Phone, spans: &[Span], ns: i64, values: &mut [f64; N_FEATURES]
 }
 
 /// What queues added to round trips; gives the middle of it in ms.
-fn queues(
-    phone: &Phone,
-    spans: &[Span],
-    rate: f64,
-    values: &mut [f64; N_FEATURES],
-) -> Option<f64> {
+fn queues(phone: &Phone, spans: &[Span], rate: f64, values: &mut [f64; N_FEATURES]) -> Option<f64> {
     let base = phone.base_rtt_ns?;
     let samples: Vec<f64> = spans
         .iter()

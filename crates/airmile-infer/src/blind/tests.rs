@@ -1,0 +1,212 @@
+//! What a phone got and why, from packets that were made up.
+
+use airmile_model::packet::{SeqNum, TcpFlags};
+use proptest::prelude::*;
+
+use super::model::Table;
+use super::*;
+use crate::tcp::{TracedAck, TracedPacket};
+
+const MS: i64 = 1_000_000;
+
+fn packet(at_ns: i64, dir: &'static str, offset: i64, bytes: u32) -> TracedPacket {
+    TracedPacket {
+        flow: 1,
+        user: 1,
+        at_ns,
+        dir,
+        seq: SeqNum(offset as u32),
+        flags: TcpFlags::ACK,
+        timestamps: None,
+        event: None,
+        offset_bytes: offset,
+        payload_bytes: bytes,
+        new_bytes: bytes.into(),
+        flight_bytes: bytes.into(),
+        ack: Some(TracedAck {
+            offset_bytes: 0,
+            rwnd_bytes: Some(1 << 20),
+            duplicate: false,
+            flight_bytes: 0,
+            sack: [(0, 0); 4],
+        }),
+    }
+}
+
+/// Requests and answers: `(asked at ms, first data at ms, segments a ms apart)`.
+fn phone(answers: &[(i64, i64, i64)]) -> Phone {
+    let mut phones = Phones::new();
+    let (mut up, mut down) = (0, 0);
+    for &(asked, first, segments) in answers {
+        phones.push(&packet(asked * MS, "ul", up, 300));
+        up += 300;
+        for n in 0..segments {
+            phones.push(&packet((first + n) * MS, "dl", down, 1_000));
+            down += 1_000;
+        }
+    }
+    phones.finish().remove(0)
+}
+
+#[track_caller]
+fn check(answers: &[(i64, i64, i64)], expected: &[(i64, i64, u64)]) {
+    let spans = phone(answers).transfers(20_000);
+    let found: Vec<(i64, i64, u64)> =
+        spans.iter().map(|s| (s.from_ns / MS, s.to_ns / MS, s.bytes)).collect();
+    assert_eq!(found, expected);
+}
+
+/// An answer begins with its request; a pause of half a second parts two, less is one.
+#[test]
+fn transfers_of_a_connection() {
+    check(&[(0, 50, 100)], &[(0, 149, 100_000)]);
+    check(&[(0, 50, 100), (1_000, 1_050, 30)], &[(0, 149, 100_000), (1_000, 1_079, 30_000)]);
+    check(&[(0, 50, 100), (500, 550, 30)], &[(0, 579, 130_000)]);
+    // Too small to be told of; a silence of 10 s parts without a request.
+    check(&[(0, 50, 19)], &[]);
+    check(&[(0, 50, 100), (1_000, 1_050, 5)], &[(0, 149, 100_000)]);
+}
+
+/// What an upload is answered with is no download.
+#[test]
+fn an_uploads_answer_is_left_out() {
+    let mut phones = Phones::new();
+    phones.push(&packet(0, "ul", 0, 300));
+    phones.push(&packet(10 * MS, "dl", 0, 30_000));
+    for n in 0..100 {
+        phones.push(&packet((20 + n) * MS, "ul", 300 + n * 1_000, 1_000));
+    }
+    assert!(phones.finish()[0].transfers(20_000).is_empty());
+}
+
+/// Shares of the time are those of what senders waited for.
+#[test]
+fn a_server_that_thinks() {
+    let mut phones = Phones::new();
+    let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
+    phones.push(&syn(0, "ul"));
+    phones.push(&syn(40 * MS, "dl"));
+    phones.push(&packet(40 * MS + 1, "ul", 1, 0));
+    phones.push(&packet(41 * MS, "ul", 1, 300));
+    for n in 0..100 {
+        phones.push(&packet((1_000 + n) * MS, "dl", 1 + n * 1_000, 1_000));
+    }
+    let phone = phones.finish().remove(0);
+    assert_eq!((phone.place, phone.base_rtt_ns), (Place::Phone, Some(40 * MS)));
+    let spans = phone.transfers(20_000);
+    let features = Features::of(&phone, &spans).unwrap();
+    // 919 of 1,099 ms: from 81 ms, a round trip behind the request, to 1,000 ms.
+    assert!((features.get("idle").unwrap() - 919.0 / 1_099.0).abs() < 0.01, "{features:?}");
+    assert_eq!(features.carrier, Carrier::Plain);
+    assert!(features.get("queue_bytes").is_none() && features.get("steady_queue").is_none());
+    let first = Model::judge(&features)[0];
+    assert_eq!(first.suspect, Suspect::SenderLimited, "{first:?}");
+}
+
+/// A round trip of 0.2 ms has no cell in it.
+#[test]
+fn no_cell_no_radio() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::of(&list, &list.transfers(20_000)).unwrap();
+    let radio = |features: &Features| {
+        let all = Model::judge(features);
+        all.iter().find(|one| one.suspect == Suspect::Radio).unwrap().probability
+    };
+    features.base_rtt_ns = Some(20 * MS);
+    assert!(radio(&features) > 0.0);
+    features.base_rtt_ns = Some(MS / 5);
+    assert_eq!(radio(&features), 0.0);
+    let sum: f64 = Model::judge(&features).iter().map(|one| one.probability).sum();
+    assert!((sum - 1.0).abs() < 1e-9);
+}
+
+/// Constants alone: their softmax. A number that cannot be told weighs nothing.
+#[test]
+fn a_tables_arithmetic() {
+    let mut table = Table {
+        scale: [(0.0, 0.0); N_FEATURES],
+        weights: [(0.0, [0.0; N_FEATURES]); Suspect::ALL.len()],
+    };
+    let even = table.probabilities(&[1.0; N_FEATURES]);
+    assert!(even.iter().all(|p| (p - 0.125).abs() < 1e-12));
+    table.scale[0] = (1.0, 2.0);
+    table.weights[0].1[0] = 1.0;
+    let mut values = [f64::NAN; N_FEATURES];
+    assert!((table.probabilities(&values)[0] - 0.125).abs() < 1e-12);
+    // (5 - 1) / 2 deviations: e^2 against seven ones.
+    values[0] = 5.0;
+    let e2 = 2.0_f64.exp();
+    assert!((table.probabilities(&values)[0] - e2 / (e2 + 7.0)).abs() < 1e-12);
+    // 4 deviations are the most.
+    values[0] = 1e9;
+    let e4 = 4.0_f64.exp();
+    assert!((table.probabilities(&values)[0] - e4 / (e4 + 7.0)).abs() < 1e-12);
+}
+
+/// A table uses what its evidence has: round trips and headers.
+#[test]
+fn what_tables_use() {
+    let used = |carrier| (0..N_FEATURES).filter(|at| Table::uses(carrier, *at)).count();
+    assert_eq!(used(Carrier::Stamped), 28);
+    assert_eq!(used(Carrier::Plain), 22);
+    assert_eq!(used(Carrier::Datagrams), 12);
+    for carrier in [Carrier::Stamped, Carrier::Plain, Carrier::Datagrams] {
+        let table = Model::table(carrier);
+        for (at, (_, deviation)) in table.scale.iter().enumerate() {
+            assert!(Table::uses(carrier, at) || *deviation == 0.0, "{}", NAMES[at]);
+        }
+        assert!(table.weights.iter().any(|(constant, _)| *constant != 0.0), "not fitted");
+    }
+}
+
+fn any_packet() -> impl Strategy<Value = TracedPacket> {
+    let event = prop_oneof![
+        Just(None),
+        Just(Some("ahead")),
+        Just(Some("retx_timeout")),
+        Just(Some("retx_fast")),
+        Just(Some("reordered")),
+    ];
+    let shape = (0_u64..4, 0_u64..3, any::<bool>(), any::<u8>(), event, any::<bool>());
+    // Half a minute, back and forth.
+    let numbers = (0_i64..30_000_000_000, 0_i64..1_000_000, 0_u32..70_000, any::<(u32, u32)>());
+    (shape, numbers).prop_map(|((flow, user, down, flags, event, stamped), (at, offset, n, ts))| {
+        TracedPacket {
+            flow,
+            user,
+            flags: TcpFlags(flags),
+            event,
+            timestamps: stamped.then_some(ts),
+            flight_bytes: u64::from(n) * 2,
+            ..packet(at, if down { "dl" } else { "ul" }, offset, n)
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whatever passed: no panic, and probabilities are such.
+    #[test]
+    fn probabilities_are_probabilities(
+        packets in proptest::collection::vec(any_packet(), 0..200),
+        from in -1_000_000_000_i64..40_000_000_000,
+        length in -5_i64..40_000_000_000,
+    ) {
+        let mut phones = Phones::new();
+        for packet in &packets {
+            phones.push(packet);
+        }
+        for phone in phones.finish() {
+            let mut spans = phone.transfers(0);
+            spans.push(phone.span(from, from + length));
+            for part in spans.chunks(1).chain([spans.as_slice()]) {
+                let Some(features) = Features::of(&phone, part) else { continue };
+                let all = Model::judge(&features);
+                let sum: f64 = all.iter().map(|one| one.probability).sum();
+                prop_assert!((sum - 1.0).abs() < 1e-9, "{sum} {features:?}");
+                prop_assert!(all.iter().all(|one| (0.0..=1.0).contains(&one.probability)));
+            }
+        }
+    }
+}

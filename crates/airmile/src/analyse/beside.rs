@@ -3,6 +3,7 @@
 
 use airmile_infer::clocks::ClockLine;
 
+use super::blind::Blind;
 use super::clocks::{self, ClockReport, Delivered};
 use super::radio::RadioOptions;
 use super::wire::{self, Wire};
@@ -16,6 +17,8 @@ pub(crate) struct Beside {
     /// The inputs that hold the radio's records and transfers.
     pub(super) radio: Inputs,
     pub(crate) wire: Option<Wire>,
+    /// What captures tell where there is nothing of the radio.
+    pub(super) blind: Option<Blind>,
     /// A report of each capture.
     pub(crate) captures: Vec<FileReport>,
     pub(crate) clocks: Vec<ClockReport>,
@@ -26,7 +29,7 @@ impl Beside {
     /// inputs, opened and their transfers' clock set.
     ///
     /// # Errors
-    /// A file cannot be read; there are captures alone; options do not go together.
+    /// A file cannot be read; options do not go together.
     pub(crate) fn gather(
         inputs: &Inputs,
         options: &RadioOptions,
@@ -34,8 +37,13 @@ impl Beside {
     ) -> Result<(Session, Self)> {
         options.check()?;
         let (radio, captures) = wire::part(inputs)?;
+        if let Some((session, blind)) = Blind::gather(&radio, &captures, options, progress)? {
+            let clocks = blind.clocks().to_vec();
+            let captures = Vec::new();
+            return Ok((session, Self { radio, wire: None, blind: Some(blind), captures, clocks }));
+        }
         let (wire, captures) = Wire::read(&captures, progress)?;
-        let mut beside = Self { radio, wire, captures, clocks: Vec::new() };
+        let mut beside = Self { radio, wire, blind: None, captures, clocks: Vec::new() };
         let session = beside.align(options, progress)?;
         Ok((session, beside))
     }
@@ -47,7 +55,7 @@ impl Beside {
         let session = Session::open(&self.radio, progress)?;
         let given = session.transfers().to_vec();
         let timed = given.iter().any(|t| t.time.is_some() && t.tti.is_none());
-        let nothing = session.has_applications_alone() || (!timed && self.wire.is_none());
+        let nothing = session.is_without_radio() || (!timed && self.wire.is_none());
         // What comes once cannot be read for its clock first.
         let mut files = self.radio.files.iter().chain(&self.radio.transfers);
         if nothing || files.any(|path| comes_once(path)) {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::application::{self, ApplicationSide, ApplicationSummary};
 use super::beside::Beside;
+use super::blind::Suspicion;
 use super::causes::name_causes;
 use super::clocks::ClockReport;
 use super::radio::{
@@ -28,7 +29,8 @@ pub struct Diagnosis {
     pub session: SessionVerdict,
     /// The answer for each transfer.
     pub transfers: Vec<TransferDiagnosis>,
-    /// Where the transfers are from: `given`, or `detected` in the allocation.
+    /// Where the transfers are from: `given`, or `detected` in the allocation, or in
+    /// packets where that was not seen.
     pub transfers_from: &'static str,
     /// Serving cells.
     pub cells: Vec<ServingCell>,
@@ -61,6 +63,8 @@ pub struct SessionVerdict {
     pub shares: BTreeMap<&'static str, f64>,
     /// The verdict in a sentence.
     pub says: String,
+    /// By packets alone, the most probable first; empty where the radio was seen.
+    pub suspects: Vec<Suspicion>,
 }
 
 /// The answer for one transfer.
@@ -91,6 +95,8 @@ pub struct TransferDiagnosis {
     pub next_step: String,
     /// What the application itself noted down of it; null without its log.
     pub application: Option<ApplicationSide>,
+    /// By packets alone, the most probable first; empty where the radio was seen.
+    pub suspects: Vec<Suspicion>,
     /// The measures that it rests on.
     #[serde(flatten)]
     pub finding: Measures,
@@ -143,10 +149,13 @@ pub struct EvidenceItem {
 }
 
 impl Diagnosis {
-    /// Whether it rests on applications' logs and nothing of the radio.
+    /// Whether it rests on applications' logs and nothing of the radio, nor on packets.
     #[must_use]
     pub fn is_of_applications_alone(&self) -> bool {
-        !self.applications.is_empty() && self.evidence_counts == EvidenceCounts::default()
+        let packets = self.files.iter().any(|file| file.kind.starts_with("pcap"));
+        !self.applications.is_empty()
+            && !packets
+            && self.evidence_counts == EvidenceCounts::default()
     }
 }
 
@@ -174,6 +183,9 @@ pub(crate) fn conclude_with(
         name_causes(&mut diagnosis, answer, wire);
     }
     application::tell(&mut diagnosis, answer);
+    if let Some(blind) = beside.blind {
+        blind.tell(&mut diagnosis, answer);
+    }
     diagnosis
 }
 
@@ -215,6 +227,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
         link_demand: None,
         shares: BTreeMap::new(),
         says,
+        suspects: Vec::new(),
     };
     if report.transfers.is_empty() {
         let counts = &report.evidence_counts;
@@ -266,6 +279,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
         link_demand: Some(demand),
         shares: BTreeMap::new(),
         says: says(verdict, dir, demand, judged.len(), thresholds),
+        suspects: Vec::new(),
     }
 }
 
@@ -331,6 +345,7 @@ fn transfer(
         evidence: evidence(finding, usage, seen, thresholds),
         next_step: next_step(finding, usage, report, counterfactual_ms),
         application: None,
+        suspects: Vec::new(),
         finding: Measures {
             dir: finding.dir,
             start_us: finding.start_us,

@@ -63,7 +63,7 @@ pub fn export(
     let answer = answer?;
     if trace.is_some() && answer.is_alone() {
         return Err(Error::Option(
-            "--perfetto: an application's log alone holds nothing of the radio to draw".into(),
+            "--perfetto: without a modem log there is nothing of the radio to draw".into(),
         ));
     }
     let diagnosis = conclude_with(&answer, beside, &options.thresholds);

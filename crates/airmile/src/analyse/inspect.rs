@@ -6,10 +6,11 @@ use serde::Serialize;
 use airmile_infer::burst::EvidenceChoice;
 
 use super::application;
+use super::blind::{self, Look};
 use super::radio::{Missing, missing};
 use super::tracks::EvidenceCounts;
 use crate::error::{Error, Result};
-use crate::input::{Input, Progress};
+use crate::input::{Input, Progress, comes_once};
 use crate::limits::{LimitFilter, Limits};
 use crate::recognise::Kind;
 use crate::session::{FileReport, Inputs, read_inputs};
@@ -40,7 +41,17 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut transfers_given = false;
     let mut applications = Vec::new();
     let mut usable_files = 0;
+    let mut captures = Vec::new();
     for path in inputs.files.iter().chain(&inputs.transfers) {
+        if path.is_file() && !comes_once(path) {
+            let input = Input::open(path, progress)?;
+            if Kind::of(input.head()).is_capture() {
+                let look = blind::look(path, limits, progress)?;
+                usable_files += usize::from(look.report.items > look.report.bad_items);
+                captures.push(look);
+                continue;
+            }
+        }
         let one = Inputs { files: vec![path.clone()], transfers: None, ..inputs.clone() };
         let mut filter = LimitFilter::new(limits);
         let read = read_inputs(&one, progress, &mut |tagged| {
@@ -67,7 +78,10 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
             Err(error) => return Err(error),
         }
     }
-    let mut missing = if !applications.is_empty() && counts == EvidenceCounts::default() {
+    let no_radio = counts == EvidenceCounts::default();
+    let mut missing = if no_radio && !captures.is_empty() {
+        blind::missing_beside()
+    } else if no_radio && !applications.is_empty() {
         application::missing()
     } else {
         missing(&counts, EvidenceChoice::Auto, transfers_given)
@@ -76,6 +90,11 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     for one in &applications {
         can_answer.extend(application::answers(one));
         missing.extend(application::lacks(one));
+    }
+    for Look { report, answers, lacks } in captures {
+        can_answer.extend(answers);
+        missing.extend(lacks);
+        files.push(report);
     }
     missing.extend(missing_files);
     Ok(InspectReport { files, can_answer, missing, usable_files, evidence_counts: counts })

@@ -2,6 +2,7 @@
 
 pub mod application;
 mod beside;
+pub mod blind;
 mod causes;
 mod clocks;
 pub mod decode;

@@ -209,7 +209,7 @@ pub(super) fn radio_with(
     tap: &mut dyn FnMut(&Tagged),
 ) -> Result<Answer> {
     let whole_urls = session.whole_urls();
-    if session.has_applications_alone() {
+    if session.is_without_radio() {
         return alone(session.read(&mut |_| {})?, options, whole_urls);
     }
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();

@@ -66,6 +66,11 @@ fn capture_in(dir: &Path) -> Result<PathBuf> {
     }
 }
 
+/// Whether a file or directory is more than captures: something to open a session on.
+pub(crate) fn holds_logs(path: &Path) -> bool {
+    !path.is_dir() || choose(path).is_ok()
+}
+
 /// The files right in a directory, by name.
 fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;

@@ -82,7 +82,7 @@ const fn family(
 }
 
 /// What the coefficients are fitted on.
-pub const FIT: [Family; 18] = [
+pub const FIT: [Family; 20] = [
     family("busy_file", Some(Suspect::Radio), busy_file),
     family("busy_quic", Some(Suspect::Radio), |d| quic(busy_file(d))),
     family("weak_file", Some(Suspect::Radio), weak_file),
@@ -101,6 +101,8 @@ pub const FIT: [Family; 18] = [
     family("own_upload", Some(Suspect::UplinkQueue), own_upload),
     family("lossy", Some(Suspect::Other), lossy),
     family("video", None, video),
+    family("exchanges", None, exchanges),
+    family("fetches", None, fetches),
 ];
 
 /// What they are held against.
@@ -139,7 +141,12 @@ pub const HELD: [Family; 20] = [
 
 impl Family {
     /// One of its scenarios; `None` where its link trace is not there.
-    pub fn scenario(&self, held: bool, seed: u64, shared: &Path) -> anyhow::Result<Option<Scenario>> {
+    pub fn scenario(
+        &self,
+        held: bool,
+        seed: u64,
+        shared: &Path,
+    ) -> anyhow::Result<Option<Scenario>> {
         let mut draw = Draw(seed);
         let world = if held { &HELD_OUT } else { &FITTED };
         let parts = (self.parts)(&mut draw);
@@ -170,7 +177,8 @@ fn trace(path: &Path) -> anyhow::Result<Option<Arc<LinkTrace>>> {
 
 impl Parts {
     fn file(&self, world: &World, seed: u64, draw: &mut Draw, label: &str) -> String {
-        let n_prb = if self.roomy { *world.n_prb.last().unwrap_or(&50) } else { draw.of(world.n_prb) };
+        let n_prb =
+            if self.roomy { *world.n_prb.last().unwrap_or(&50) } else { draw.of(world.n_prb) };
         let snr = draw.between(world.snr_db.0, world.snr_db.1);
         let link = if self.link.is_empty() {
             format!(
@@ -183,8 +191,10 @@ impl Parts {
         };
         let stamps = if seed.is_multiple_of(PLAIN_EVERY) { "timestamps = false\n" } else { "" };
         let light = match draw.between(0, 4) {
-            0 => "[[competing]]\nkind = \"sporadic\"\nusers = 2\nmean_file_bytes = 80_000\n\
-                  mean_pause_ms = 1_500\n",
+            0 => {
+                "[[competing]]\nkind = \"sporadic\"\nusers = 2\nmean_file_bytes = 80_000\n\
+                  mean_pause_ms = 1_500\n"
+            }
             _ => "",
         };
         let cause = if self.without.is_empty() {
@@ -391,6 +401,35 @@ fn video(draw: &mut Draw) -> Parts {
     }
 }
 
+/// Small answers one after the other: round trips, and nobody's fault alone.
+fn exchanges(draw: &mut Draw) -> Parts {
+    Parts {
+        rtt_ms: draw.between(20, 120),
+        body: app(&format!(
+            "kind = \"interactive\", request_bytes = 400, response_bytes = {}, count = {}, gap_ms = \
+             {}",
+            draw.between(5, 120) * 1_000,
+            draw.between(5, 12),
+            draw.of(&[0_u64, 30, 300, 900, 2_000])
+        )),
+        ..Parts::default()
+    }
+}
+
+/// Files with pauses from a server that keeps its window, or not.
+fn fetches(draw: &mut Draw) -> Parts {
+    Parts {
+        rtt_ms: draw.between(20, 80),
+        server_tcp: format!("slow_start_after_idle = {}\n", draw.of(&[true, false])),
+        body: app(&format!(
+            "kind = \"file\", bytes = {}, count = 3, gap_ms = {}",
+            draw.between(5, 50) * 100_000,
+            draw.between(300, 1_500)
+        )),
+        ..Parts::default()
+    }
+}
+
 fn busy_mixed(draw: &mut Draw) -> Parts {
     let competing = match draw.between(0, 2) {
         0 => format!(
@@ -534,9 +573,7 @@ fn slow_reader(draw: &mut Draw) -> Parts {
         rtt_ms: draw.between(15, 80),
         phone_tcp: "[phone_tcp.receive]\nbuffer_bytes = 131_072\nmax_buffer_bytes = 262_144\n"
             .into(),
-        body: app(&format!(
-            "kind = \"slow-reader\", bytes = {bytes}, read_rate_bps = {rate}"
-        )),
+        body: app(&format!("kind = \"slow-reader\", bytes = {bytes}, read_rate_bps = {rate}")),
         without: as_file(bytes),
         ..Parts::default()
     }

@@ -130,8 +130,12 @@ impl Adam {
 /// The tables as the source file that holds them.
 pub fn source(tables: &[(&str, Table)]) -> String {
     let mut out = String::from(
-        "//! Fitted by `airmile-accuracy --blind-fit`; not written by hand.\n\nuse \
-         super::model::Table;\n",
+        r#"//! Fitted by `airmile-accuracy --blind-fit`; not written by hand.
+
+#![allow(clippy::approx_constant, reason = "numbers that were fitted")]
+
+use super::model::Table;
+"#,
     );
     let number = |value: f64| {
         let rounded = round(value);

@@ -91,7 +91,10 @@ pub fn measure(runs: u64, shared: &Path) -> anyhow::Result<bool> {
     let seeds = (runs, HELD_SEED);
     let Runs { rows, left_out, skipped } = gather(&families::HELD, true, seeds, shared)?;
     for name in &skipped {
-        println!("SKIPPED: {name}: its link trace is not at {}", shared.join("data/links").display());
+        println!(
+            "SKIPPED: {name}: its link trace is not at {}",
+            shared.join("data/links").display()
+        );
     }
     let judged: Vec<Judged<'_>> = rows
         .iter()

@@ -137,6 +137,7 @@ fn alone(diagnosis: &mut Diagnosis, answer: &Answer) {
         link_demand: None,
         shares: BTreeMap::new(),
         says,
+        suspects: Vec::new(),
     };
     diagnosis.missing = missing_beside(diagnosis);
 }
@@ -185,6 +186,7 @@ fn unknown(
         evidence,
         next_step: next_step(transfer, ns),
         application: None,
+        suspects: Vec::new(),
         finding: Measures {
             dir: transfer.dir.unwrap_or(Direction::Dl),
             start_us: placed(transfer.start_ns),

@@ -12,10 +12,10 @@ use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::phone::{Capture, Phone};
 use super::clocks::ClockReport;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::{Input, Progress, comes_once};
 use crate::packets::read_capture;
-use crate::recognise::{Foreign, Kind};
+use crate::recognise::Kind;
 use crate::session::{FileReport, Inputs, captures_in};
 
 /// Where a capture was taken.
@@ -55,7 +55,7 @@ pub(crate) struct Wire {
 /// Inputs without captures, and the captures.
 ///
 /// # Errors
-/// A file or directory cannot be read; there are captures alone.
+/// A file or directory cannot be read.
 pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
     let mut captures = Vec::new();
     let mut rest = Inputs { files: Vec::new(), ..inputs.clone() };
@@ -69,14 +69,7 @@ pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
             rest.files.push(path.clone());
         }
     }
-    // Where data waited is told by the radio's records alone.
-    match captures.first() {
-        Some(path) if rest.files.is_empty() => {
-            let what = format!("is {}", Foreign::Pcap.advice());
-            Err(Error::Unusable { path: path.clone(), what })
-        }
-        _ => Ok((rest, captures)),
-    }
+    Ok((rest, captures))
 }
 
 fn is_capture(path: &Path) -> Result<bool> {

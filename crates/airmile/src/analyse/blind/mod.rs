@@ -1,0 +1,266 @@
+//! Captures without a modem log: who the bottleneck may have been, as probabilities.
+
+mod read;
+mod words;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use airmile_infer::blind::{self, Features, Model, NAMED_FROM, Phone, Place, Span, Suspect};
+use airmile_model::{Cause, Direction, TimeBase, TtiIndex, Verdict};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::clocks::{self, ClockReport};
+use super::diagnose::{Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
+use super::radio::{Answer, Missing, RadioOptions};
+use super::wire::{Restarter, Wire};
+use crate::error::Result;
+use crate::input::{Progress, comes_once};
+use crate::session::{FileReport, Inputs, Session};
+
+pub(super) use read::{Look, look};
+
+/// Who may have been the bottleneck, by packets alone.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Suspicion {
+    /// `radio`, `wireline`, `sender_limited`, `receive_window`, `slow_start_restart`,
+    /// `first_slow_start`, `uplink_queue`, or `other`: several at once, or none of these.
+    pub suspect: &'static str,
+    /// The causes that it stands for. More than one: packets do not part them.
+    pub causes: Vec<Cause>,
+    /// 0 to 1; those of all suspects add up to 1.
+    pub probability: f64,
+}
+
+impl From<&blind::Suspicion> for Suspicion {
+    fn from(one: &blind::Suspicion) -> Self {
+        let (suspect, causes) = (one.suspect.as_str(), one.suspect.causes().to_vec());
+        Self { suspect, causes, probability: one.probability }
+    }
+}
+
+/// What captures tell where the radio is not seen.
+#[derive(Debug)]
+pub(crate) struct Blind {
+    /// The phone by the capture nearest to it; `None` where nothing went to anybody.
+    phone: Option<Phone>,
+    /// A report of each capture.
+    files: Vec<FileReport>,
+    clocks: Vec<ClockReport>,
+    restarter: Restarter,
+    /// What is added to the application's times to have the capture's.
+    application_ahead_ns: i64,
+    min_bytes: u64,
+}
+
+impl Blind {
+    /// Reads captures, where there is nothing of the radio beside them: `rest` are the
+    /// other inputs. Gives the session of these, too.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(super) fn gather(
+        rest: &Inputs,
+        captures: &[PathBuf],
+        options: &RadioOptions,
+        progress: &Progress,
+    ) -> Result<Option<(Session, Self)>> {
+        let mut paths = rest.files.iter().chain(&rest.transfers);
+        if captures.is_empty() || paths.any(|path| comes_once(path)) {
+            return Ok(None);
+        }
+        let mut rest = rest.clone();
+        rest.files.retain(|path| crate::session::holds_logs(path));
+        let session = Session::open(&rest, progress)?;
+        if session.has_radio() {
+            return Ok(None);
+        }
+        let mut read = read::read(captures, options.limits, progress)?;
+        let mut blind = Self {
+            phone: read.phone.take(),
+            files: read.files,
+            clocks: Vec::new(),
+            restarter: Restarter::SenderOrMiddlebox,
+            application_ahead_ns: 0,
+            min_bytes: options.detect.min_bytes,
+        };
+        if captures.len() > 1
+            && let (Some(wire), _) = Wire::read(captures, progress)?
+        {
+            blind.restarter = wire.restarter;
+            blind.clocks = wire.clocks().to_vec();
+        }
+        blind.align(&session, &read.name);
+        Ok(Some((session.without_radio(), blind)))
+    }
+
+    /// Sets the application's clock to the capture's.
+    fn align(&mut self, session: &Session, name: &str) {
+        let given = session.transfers();
+        let (Some(phone), false) = (&self.phone, given.is_empty()) else { return };
+        let line = clocks::of_application(&read::arrivals(phone), given);
+        self.clocks.push(ClockReport::new(super::beside::TRANSFERS, name, line.as_ref(), true));
+        if let Some(line) = line.filter(airmile_infer::clocks::ClockLine::differs) {
+            self.application_ahead_ns = line.offset_ns;
+        }
+    }
+
+    /// What is known of clocks.
+    pub(super) fn clocks(&self) -> &[ClockReport] {
+        &self.clocks
+    }
+
+    /// Puts probabilities into a diagnosis that knows nothing of the radio.
+    pub(super) fn tell(self, diagnosis: &mut Diagnosis, answer: &Answer) {
+        let spans = match &self.phone {
+            Some(phone) => self.place(phone, diagnosis, answer),
+            None => Vec::new(),
+        };
+        let features: Vec<Option<Features>> =
+            spans.iter().map(|span| self.features(&[*span])).collect();
+        for ((transfer, span), features) in
+            diagnosis.transfers.iter_mut().zip(&spans).zip(&features)
+        {
+            self.judge(transfer, span, features.as_ref());
+        }
+        let all = self.features(&spans);
+        diagnosis.session = self.session(&spans, all.as_ref());
+        diagnosis.missing = words::missing(self.phone.as_ref(), &spans);
+        diagnosis.files.extend(self.files);
+    }
+
+    /// Numbers of spans; `None` where the capture's place or the spans show none.
+    fn features(&self, spans: &[Span]) -> Option<Features> {
+        let phone = self.phone.as_ref()?;
+        let seen = matches!(phone.place, Place::Phone | Place::Untold);
+        seen.then(|| Features::of(phone, spans)).flatten()
+    }
+
+    /// The transfers: the application's, where their times fall into the capture, or else
+    /// the capture's own.
+    fn place(&self, phone: &Phone, diagnosis: &mut Diagnosis, answer: &Answer) -> Vec<Span> {
+        let log =
+            answer.applications.iter().map(|one| &one.log).find(|log| !log.transfers.is_empty());
+        if let Some(log) = log.filter(|log| log.scale.base == TimeBase::Wall) {
+            let ahead = self.application_ahead_ns;
+            let spans: Vec<Span> = log
+                .transfers
+                .iter()
+                .map(|one| {
+                    phone.span(one.start_ns.saturating_sub(ahead), one.end_ns.saturating_sub(ahead))
+                })
+                .collect();
+            if spans.iter().any(|span| span.bytes > 0) && spans.len() == diagnosis.transfers.len() {
+                return spans;
+            }
+        }
+        let spans = phone.transfers(self.min_bytes);
+        diagnosis.transfers_from = "detected";
+        let from_ns = spans.first().map_or(0, |span| span.from_ns);
+        diagnosis.transfers =
+            spans.iter().enumerate().map(|(n, span)| detected(n, span, from_ns)).collect();
+        spans
+    }
+
+    fn judge(&self, transfer: &mut TransferDiagnosis, span: &Span, features: Option<&Features>) {
+        let Some(phone) = &self.phone else { return };
+        let place = (transfer.finding.start_tti, transfer.finding.end_tti);
+        let shares = phone.split(span);
+        if span.carrier != blind::Carrier::Datagrams && shares.total_ns() > 0 {
+            // Setup that the application tells of is in what the packets show.
+            transfer.shares = shares
+                .by_cause
+                .iter()
+                .map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6))
+                .collect();
+        }
+        let suspects = features.map(Model::judge).unwrap_or_default();
+        transfer.suspects = suspects.iter().map(Suspicion::from).collect();
+        let mut evidence = words::evidence(phone, span, features, &shares, &suspects, place);
+        evidence.append(&mut transfer.evidence);
+        transfer.evidence = evidence;
+        let (verdict, confidence) = named(&suspects);
+        (transfer.verdict, transfer.confidence) = (verdict, confidence);
+        transfer.next_step = words::next_step(verdict, self.restarter, phone, span);
+    }
+
+    fn session(&self, spans: &[Span], features: Option<&Features>) -> SessionVerdict {
+        let suspects = features.map(Model::judge).unwrap_or_default();
+        let (verdict, confidence) = named(&suspects);
+        let mut shares: BTreeMap<&'static str, f64> = BTreeMap::new();
+        if let Some(phone) = &self.phone {
+            for (cause, ns) in spans.iter().flat_map(|span| phone.split(span).by_cause) {
+                *shares.entry(cause.as_str()).or_default() += ns as f64 / 1e6;
+            }
+        }
+        SessionVerdict {
+            verdict,
+            confidence,
+            dir: (!spans.is_empty()).then_some(Direction::Dl),
+            link_demand: None,
+            shares,
+            says: words::says(self.phone.as_ref(), spans, &suspects, verdict, self.restarter),
+            suspects: suspects.iter().map(Suspicion::from).collect(),
+        }
+    }
+}
+
+/// What captures lack, whatever they hold.
+pub(super) fn missing_beside() -> Vec<Missing> {
+    words::missing(None, &[])
+}
+
+/// The verdict that probabilities give.
+fn named(suspects: &[blind::Suspicion]) -> (Verdict, f64) {
+    match suspects.first() {
+        Some(first) if first.probability >= NAMED_FROM && first.suspect != Suspect::Other => {
+            (verdict(first.suspect), first.probability)
+        }
+        _ => (Verdict::Unknown, 0.0),
+    }
+}
+
+/// A suspect as a verdict; of the radio, its causes are not parted.
+fn verdict(suspect: Suspect) -> Verdict {
+    match suspect.causes() {
+        [cause] => (*cause).into(),
+        [] => Verdict::Unknown,
+        _ => Verdict::Radio,
+    }
+}
+
+/// A transfer that packets show.
+fn detected(n: usize, span: &Span, from_ns: i64) -> TransferDiagnosis {
+    let duration_ms = span.ns() as f64 / 1e6;
+    let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
+    TransferDiagnosis {
+        id: format!("dl-{}", n + 1),
+        name: None,
+        verdict: Verdict::Unknown,
+        confidence: 0.0,
+        shares: BTreeMap::from([("unknown", duration_ms)]),
+        leading: None,
+        leading_share: None,
+        counterfactual_ms: None,
+        counterfactual_of: None,
+        evidence: Vec::<EvidenceItem>::new(),
+        next_step: String::new(),
+        application: None,
+        suspects: Vec::new(),
+        finding: Measures {
+            dir: Direction::Dl,
+            start_us: Some(span.from_ns.div_euclid(1_000)),
+            end_us: Some(span.to_ns.div_euclid(1_000)),
+            start_tti: tti(span.from_ns),
+            end_tti: tti(span.to_ns),
+            duration_ms,
+            bytes: Some(span.bytes),
+            throughput_time_ms: None,
+            link_demand: None,
+            link_throughput_bps: None,
+            burst_throughput_bps: None,
+            overlapped: false,
+        },
+    }
+}

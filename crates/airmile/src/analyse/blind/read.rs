@@ -1,0 +1,162 @@
+//! Captures to phones.
+
+use std::path::{Path, PathBuf};
+
+use airmile_infer::blind::{Carrier, Phone, Phones, Place};
+use airmile_infer::clocks::Arrivals;
+use airmile_infer::detect::DetectOptions;
+use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
+use airmile_model::{Problem, Severity};
+
+use super::super::radio::Missing;
+use crate::error::{Error, Result};
+use crate::input::Progress;
+use crate::limits::{LimitFilter, Limits};
+use crate::packets::read_capture;
+use crate::session::FileReport;
+
+/// What captures show.
+pub(super) struct Read {
+    pub(super) phone: Option<Phone>,
+    /// The name of the capture that shows it.
+    pub(super) name: String,
+    pub(super) files: Vec<FileReport>,
+}
+
+/// One capture: its report, packets of IP, and its largest user.
+struct One {
+    report: FileReport,
+    packets: u64,
+    phone: Option<Phone>,
+}
+
+fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
+    let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
+    let mut study = PacketStudy::new(options);
+    let mut phones = Phones::new();
+    let mut filter = LimitFilter::new(limits);
+    let mut packets = 0_u64;
+    let report = read_capture(path, progress, &mut |packet| {
+        if !filter.keeps_ns(packet.at_ns) {
+            return;
+        }
+        packets += 1;
+        study.push(packet);
+        phones.note(packet);
+        while let Some(traced) = study.poll_trace() {
+            phones.push(&traced);
+        }
+    })?;
+    let phone = phones.finish().into_iter().find(|phone| phone.bytes > 0);
+    Ok(One { report, packets, phone })
+}
+
+/// Reads captures; the phone is taken from the one nearest to it.
+///
+/// # Errors
+/// One cannot be read; none holds a packet.
+pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) -> Result<Read> {
+    let mut all = Vec::new();
+    for path in captures {
+        all.push(one(path, limits, progress)?);
+    }
+    if all.iter().all(|one| one.packets == 0) {
+        let names: Vec<&str> = all.iter().map(|one| one.report.path.as_str()).collect();
+        let when = if limits == Limits::default() { "" } else { " between --from and --to" };
+        return Err(Error::NothingToAnalyse(format!("{}: no IP packets{when}", names.join(", "))));
+    }
+    let rank = |one: &One| {
+        let phone = one.phone.as_ref()?;
+        let near = match phone.place {
+            Place::Phone => 3,
+            Place::Untold => 2,
+            Place::Between => 1,
+            Place::Server => 0,
+        };
+        Some((near, phone.bytes))
+    };
+    let best = all.iter().enumerate().filter_map(|(at, one)| Some((rank(one)?, at))).max();
+    let chosen = best.map(|(_, at)| at);
+    let near = best.map(|((near, _), _)| near);
+    let mut read = Read { phone: None, name: String::new(), files: Vec::new() };
+    for (at, mut one) in all.into_iter().enumerate() {
+        if chosen == Some(at) {
+            read.name.clone_from(&one.report.path);
+            read.phone = one.phone;
+        } else if rank(&one).map(|(near, _)| near) == near && near.is_some() {
+            let what = "not used: another capture of the same place has more of the phone's \
+                        data; join the parts of one with `mergecap`"
+                .to_owned();
+            one.report.problem(Problem { offset: 0, severity: Severity::Warning, what });
+        }
+        read.files.push(one.report);
+    }
+    Ok(read)
+}
+
+/// What came to the phone, by whatever carried it.
+pub(super) fn arrivals(phone: &Phone) -> Arrivals {
+    let of = |carrier| {
+        let mut arrivals = Arrivals::new();
+        phone.arrivals(carrier).iter().for_each(|(at, bytes)| arrivals.add(*at, *bytes));
+        arrivals
+    };
+    of(Carrier::Stamped).merged(&of(Carrier::Datagrams))
+}
+
+/// What `inspect` tells of a capture.
+#[derive(Debug)]
+pub(in super::super) struct Look {
+    pub(in super::super) report: FileReport,
+    pub(in super::super) answers: Vec<String>,
+    pub(in super::super) lacks: Vec<Missing>,
+}
+
+impl Look {
+    fn lack(&mut self, what: &str, how: &str) {
+        self.lacks.push(Missing { what: what.to_owned(), how_to_capture: how.to_owned() });
+    }
+}
+
+/// Looks at a capture: what `diagnose` can answer from it.
+///
+/// # Errors
+/// It cannot be read.
+pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -> Result<Look> {
+    let One { report, packets, phone } = one(path, limits, progress)?;
+    let mut look = Look { report, answers: Vec::new(), lacks: Vec::new() };
+    if packets > 0 {
+        look.answers.push(format!(
+            "flows, losses, round trips and requests (`airmile packets`): from {packets} packets"
+        ));
+    }
+    let Some(phone) = phone else { return Ok(look) };
+    let spans = phone.transfers(DetectOptions::default().min_bytes);
+    let n = |carrier| spans.iter().filter(|span| span.carrier == carrier).count();
+    let (stamped, plain, datagrams) =
+        (n(Carrier::Stamped), n(Carrier::Plain), n(Carrier::Datagrams));
+    if spans.is_empty() {
+        look.lack("a download in the capture", "capture while one runs");
+        return Ok(look);
+    }
+    match phone.place {
+        Place::Phone | Place::Untold => look.answers.push(format!(
+            "who the bottleneck may have been, as probabilities (`airmile diagnose`): from {} \
+             downloads of one phone, {stamped} over TCP with time stamps, {plain} without, \
+             {datagrams} over UDP or QUIC, of which less can be told",
+            spans.len()
+        )),
+        Place::Between | Place::Server => look.lack(
+            "the phone's side: it was not taken at the phone, so that how data came over the \
+             air does not show",
+            "capture at the phone (tcpdump -s 128 where it is rooted, PCAPdroid where not)",
+        ),
+    }
+    if plain > stamped {
+        look.lack(
+            "TCP time stamps: without them a queue in round trips does not show",
+            "switch them on at both ends (Linux: net.ipv4.tcp_timestamps=1)",
+        );
+    }
+    Ok(look)
+}
