@@ -102,6 +102,9 @@ pub const NAMED_FROM: f64 = 0.7;
 /// Numbers further off than this are as far (chosen here): past what was fitted on, a
 /// straight line proves nothing.
 const MOST_DEVIATIONS: f64 = 4.0;
+/// What nobody thought of: so much of all probability is shared by all, and none is
+/// certain (chosen here: the lab's families are few beside what there is).
+const UNTHOUGHT: f64 = 0.01;
 /// No round trip over a cellular link is shorter: LTE's user plane takes 4 ms one way
 /// (TR 36.912, 11.3.2), NR's with its longest slot about as long both ways (TR
 /// 37.910, 5.7.1).
@@ -171,15 +174,15 @@ impl Model {
             // A network without a cell in it: the rest shares what the radio had.
             let rest: f64 = probabilities.iter().skip(1).sum();
             probabilities[0] = 0.0;
-            let share = (N_SUSPECTS - 1) as f64;
             for p in probabilities.iter_mut().skip(1) {
-                *p = if rest > 0.0 { *p / rest } else { 1.0 / share };
+                *p = if rest > 0.0 { *p / rest } else { 1.0 / (N_SUSPECTS - 1) as f64 };
             }
         }
+        let known = |p: f64| p * (1.0 - UNTHOUGHT) + UNTHOUGHT / N_SUSPECTS as f64;
         let mut out: Vec<Suspicion> = Suspect::ALL
             .into_iter()
             .zip(probabilities)
-            .map(|(suspect, probability)| Suspicion { suspect, probability })
+            .map(|(suspect, p)| Suspicion { suspect, probability: known(p) })
             .collect();
         out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         out

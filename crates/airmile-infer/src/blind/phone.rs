@@ -23,6 +23,9 @@ const MAX_STAMPS: usize = 4_096;
 /// A round trip on one side of the monitor under this share of the other's: the
 /// monitor is at that end (chosen here).
 const AT_END_SHARE: f64 = 0.1;
+/// So near to the client no radio is between (chosen here: its own stack takes less, the
+/// air more).
+const AT_PHONE_NS: i64 = 2_000_000;
 /// Users, and flows of datagrams, that are kept at a time (chosen here: a phone
 /// has one or two, a server's capture thousands).
 const MOST_USERS: usize = 64;
@@ -319,6 +322,7 @@ impl Phone {
         let up = upper_quartile(stories().filter_map(SenderStory::upstream_rtt_ns));
         let down = upper_quartile(stories().filter_map(SenderStory::downstream_rtt_ns));
         let place = match (up, down) {
+            (Some(up), Some(down)) if down < AT_PHONE_NS && down <= up => Place::Phone,
             (Some(up), Some(down)) if (down as f64) < up as f64 * AT_END_SHARE => Place::Phone,
             (Some(up), Some(down)) if (up as f64) < down as f64 * AT_END_SHARE => Place::Server,
             (Some(_), Some(_)) => Place::Between,

@@ -103,6 +103,27 @@ fn a_server_that_thinks() {
     assert_eq!(first.suspect, Suspect::SenderLimited, "{first:?}");
 }
 
+/// Where a capture was taken, by the round trips on its two sides in microseconds.
+#[test]
+fn places() {
+    let check = |up_us: i64, down_us: i64, expected: Place| {
+        let mut phones = Phones::new();
+        let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
+        phones.push(&syn(0, "ul"));
+        phones.push(&syn(up_us * 1_000, "dl"));
+        phones.push(&packet((up_us + down_us) * 1_000, "ul", 1, 0));
+        let phone = phones.finish().remove(0);
+        assert_eq!(phone.place, expected, "{up_us} {down_us}");
+    };
+    check(40_000, 100, Place::Phone);
+    check(40_000, 3_000, Place::Phone);
+    check(40_000, 30_000, Place::Between);
+    check(100, 40_000, Place::Server);
+    // Two hosts of a room, at the client; and at the server.
+    check(100, 40, Place::Phone);
+    check(40, 100, Place::Between);
+}
+
 /// A round trip of 0.2 ms has no cell in it.
 #[test]
 fn no_cell_no_radio() {
@@ -115,7 +136,8 @@ fn no_cell_no_radio() {
     features.base_rtt_ns = Some(20 * MS);
     assert!(radio(&features) > 0.0);
     features.base_rtt_ns = Some(MS / 5);
-    assert_eq!(radio(&features), 0.0);
+    // What is left to what nobody thought of.
+    assert!(radio(&features) < 0.002);
     let sum: f64 = Model::judge(&features).iter().map(|one| one.probability).sum();
     assert!((sum - 1.0).abs() < 1e-9);
 }
