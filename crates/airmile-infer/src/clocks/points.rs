@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{ClockLine, through};
+use super::line::{Aligned, ClockLine, Unaligned, through};
 
 /// The fastest of both ways are looked for in each of these (chosen here: a drift
 /// of 500 ppm is half a millisecond in it).
@@ -22,14 +22,23 @@ pub struct PointPair {
     pub outward: bool,
 }
 
-/// The line of the other place's clock; `None` where no second has both ways.
+/// The line of the other place's clock.
 ///
 /// Of each second the fastest of both ways bound the offset, as nothing arrives
 /// before it was sent; they are taken as equally long, which is wrong by half of
 /// their sum at most: that is `error_ns`. Seconds with a queue on either way are
 /// left out, as they are by the clock filter of NTP (RFC 5905, 10).
-#[must_use]
-pub fn between_points(pairs: &[PointPair]) -> Option<ClockLine> {
+///
+/// # Errors
+/// Nothing passed both; or no second has both ways.
+pub fn between_points(pairs: &[PointPair]) -> Aligned {
+    if pairs.is_empty() {
+        return Err(Unaligned::Nothing);
+    }
+    fastest_of_both(pairs).ok_or(Unaligned::OneWay)
+}
+
+fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
     let mut bins: BTreeMap<i64, Bin> = BTreeMap::new();
     for pair in pairs {
         bins.entry(pair.reference_ns.div_euclid(BIN_NS)).or_default().take(pair);
