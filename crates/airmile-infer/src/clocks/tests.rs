@@ -104,6 +104,29 @@ fn the_ways_of_a_round_trip_bound_the_offset() {
     assert_eq!(between_points(&[]), Err(Unaligned::Nothing));
 }
 
+/// Twenty minutes in which each way is free of queues now and then, never both within a
+/// second: the drift is told from all of it.
+#[test]
+fn points_with_queues_most_of_the_time() {
+    let shows = |at: i64| at - 300 * MS - (at as f64 * 45e-6) as i64;
+    let pairs: Vec<PointPair> = (0..12_000_i64)
+        .map(|n| {
+            let (at, outward) = (n * 100 * MS, n % 2 == 0);
+            let second = n / 10;
+            // Free in one second of seventeen, and three seconds later the other way.
+            let free = second % 17 == if outward { 0 } else { 3 };
+            let delay = 15 * MS + if free { 0 } else { (n * 7_919 % 90 + 10) * MS };
+            let (there, here) = if outward { (at + delay, at) } else { (at, at + delay) };
+            PointPair { reference_ns: here, other_ns: shows(there), outward }
+        })
+        .collect();
+    let line = between_points(&pairs).unwrap();
+    for at in [0, 600 * S, 1_200 * S] {
+        let off = (line.offset_at_ns(at) - (shows(at) - at)).abs();
+        assert!(off < 3 * MS && off <= line.error_ns, "{at}: {line:?}");
+    }
+}
+
 /// One transfer that fits another burst better than its own time moves no clock by
 /// seconds; half of an hour at 50 ppm differs, whatever it is in the middle.
 #[test]
