@@ -16,6 +16,7 @@
 //! recovers (RFC 6937) is the transport's; what it may send afterwards is the
 //! controller's.
 
+pub mod claw;
 mod cubic;
 mod hystart;
 mod new_reno;
@@ -111,6 +112,11 @@ pub trait Controller: std::fmt::Debug + Send + Sync {
     /// (RFC 2861, 3).
     fn on_unused(&mut self, now_ns: i64, used_bytes: u64) {
         let _ = (now_ns, used_bytes);
+    }
+
+    /// The client told of its radio (MobiSys 2017); most controllers do not care.
+    fn on_radio(&mut self, now_ns: i64, said: &claw::Feedback) {
+        let _ = (now_ns, said);
     }
 
     /// The path's segment size became known or changed.

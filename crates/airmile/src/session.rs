@@ -270,6 +270,18 @@ impl Session {
         }
     }
 
+    /// Applications' logs.
+    pub(crate) fn applications(&self) -> &[Application] {
+        &self.applications
+    }
+
+    /// Sets the times of one application's log to the clock that the line is over.
+    pub(crate) fn retime_application(&mut self, at: usize, line: &ClockLine) {
+        if let Some(application) = self.applications.get_mut(at) {
+            application.log.retime(|ns| line.to_reference(ns));
+        }
+    }
+
     fn read_application(&mut self, item: Opened, format: ApplicationFormat, inputs: &Inputs) {
         let mut report = FileReport::new(&item.input, item.kind);
         let mut application = Application::read(item.input, format, &mut report);

@@ -2,7 +2,7 @@
 //! radio delivered, and what came to the phone's IP stack.
 
 use super::correlate::{FAR_COST, Peak, best_lag};
-use super::line::{ClockLine, through};
+use super::line::{Aligned, ClockLine, USUAL_DRIFT, Unaligned, through};
 
 /// Bytes that pass within this time are one arrival (chosen here: half a TTI).
 const MERGE_NS: i64 = 500_000;
@@ -17,6 +17,9 @@ const FINE_BIN_NS: i64 = 1_000_000;
 const PIECE_NS: i64 = 4_000_000_000;
 /// How far a piece may be from where the others say (chosen here).
 const FINE_REACH: usize = 40;
+/// What a clock may have gained beyond that over a silence (chosen here: 100 ppm of
+/// an hour).
+const MAX_STRAY_NS: i64 = 360_000_000;
 /// Pieces that are compared at most, spread over the log (chosen here).
 const MAX_PIECES: usize = 60;
 /// Correlation under which there is no place, and what it must be above the
@@ -137,33 +140,32 @@ impl Arrivals {
 }
 
 /// The line of `other`'s clock over the `reference`'s, where both saw the same
-/// bytes, not more than `max_offset_ns` apart; `None` where they do not look alike.
-#[must_use]
-pub fn between_arrivals(
-    reference: &Arrivals,
-    other: &Arrivals,
-    max_offset_ns: i64,
-) -> Option<ClockLine> {
+/// bytes, not more than `max_offset_ns` apart.
+///
+/// # Errors
+/// They do not look alike, or do so at several offsets.
+pub fn between_arrivals(reference: &Arrivals, other: &Arrivals, max_offset_ns: i64) -> Aligned {
+    let span = reference.start_ns().zip(reference.end_ns()).ok_or(Unaligned::Nothing)?;
     // What the reference cannot have seen tells nothing.
-    let first = reference.start_ns()?.saturating_sub(max_offset_ns);
-    let last = reference.end_ns()?.saturating_add(max_offset_ns);
-    let other = &other.within(first, last);
-    let (from, to) = other.liveliest(COARSE_SPAN_NS)?;
+    let other =
+        &other.within(span.0.saturating_sub(max_offset_ns), span.1.saturating_add(max_offset_ns));
+    let (from, to) = other.liveliest(COARSE_SPAN_NS).ok_or(Unaligned::Nothing)?;
     // The silence around it tells where a steady stream begins and ends.
     let margin = ((to - from) / 2).min(MARGIN_NS);
-    let peak = place(
-        reference,
-        other,
-        (from - margin, to + margin),
-        (0, COARSE_BIN_NS),
-        (max_offset_ns, FAR_COST),
-    )?;
-    if peak.score < COARSE_SCORE || peak.score - peak.next < COARSE_LEAD || peak.at_border {
-        return None;
+    let around = (from - margin, to + margin);
+    let peak = place(reference, other, around, (0, COARSE_BIN_NS), (max_offset_ns, FAR_COST))
+        .filter(|peak| peak.score >= COARSE_SCORE)
+        .ok_or(Unaligned::Unlike)?;
+    if peak.at_border {
+        return Err(Unaligned::TooFar);
     }
-    let coarse_ns = (peak.lag * COARSE_BIN_NS as f64) as i64;
-    let samples = pieces(reference, other, (from, to), -coarse_ns);
-    through(&samples, FLOOR_NS)
+    if peak.score - peak.next < COARSE_LEAD {
+        return Err(Unaligned::Ambiguous);
+    }
+    let offset_ns = |lag: f64| -((lag * COARSE_BIN_NS as f64) as i64);
+    let samples = pieces(reference, other, (from, to), offset_ns(peak.lag));
+    let line = through(&samples, FLOOR_NS).ok_or(Unaligned::Unlike)?;
+    Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
 }
 
 /// Where the bytes of a span of `other` are in the reference, `offset_ns` being
@@ -191,26 +193,29 @@ fn pieces(
     offset_ns: i64,
 ) -> Vec<(i64, i64)> {
     let (Some(start), Some(end)) = (other.start_ns(), other.end_ns()) else { return Vec::new() };
-    let n_pieces = ((end - start) / PIECE_NS + 1).max(1);
-    let step = (n_pieces as usize).div_ceil(MAX_PIECES) as i64;
-    let all = (0..n_pieces).step_by(step as usize).map(|i| start + i * PIECE_NS);
     let middle = from + (to - from) / 2;
-    let (before, after): (Vec<i64>, Vec<i64>) = all.partition(|at| *at < middle);
-    let mut out = Vec::new();
-    for side in [before.into_iter().rev().collect::<Vec<_>>(), after] {
-        let mut expected = offset_ns;
-        for at in side {
-            let reach = FINE_REACH as i64 * FINE_BIN_NS;
-            let span = (at, at + PIECE_NS.min(end - at + FINE_BIN_NS));
-            let peak = place(reference, other, span, (expected, FINE_BIN_NS), (reach, 0.0));
-            let Some(peak) = peak.filter(|p| p.score >= FINE_SCORE && !p.at_border) else {
-                continue;
-            };
+    // Those in which something came.
+    let mut all: Vec<i64> =
+        other.points.iter().map(|(at, _)| at - (at - start) % PIECE_NS).collect();
+    all.dedup();
+    let step = all.len().div_ceil(MAX_PIECES).max(1);
+    let mut all: Vec<i64> = all.into_iter().step_by(step).collect();
+    // Nearest first: the drift is known when the far ones are looked for.
+    all.sort_by_key(|at| (at - middle).abs());
+    let mut out: Vec<(i64, i64)> = Vec::new();
+    for at in all {
+        let line = through(&out, 0);
+        let expected = line.map_or(offset_ns, |line| line.offset_at_ns(at - line.offset_ns));
+        let nearest = out.iter().map(|(found, _)| (at - found).abs()).min().unwrap_or(0);
+        let strayed = (nearest as f64 * USUAL_DRIFT) as i64;
+        let reach_ns = FINE_REACH as i64 * FINE_BIN_NS + strayed.min(MAX_STRAY_NS);
+        let span = (at, at + PIECE_NS.min(end - at + FINE_BIN_NS));
+        let peak = place(reference, other, span, (expected, FINE_BIN_NS), (reach_ns, 0.0));
+        if let Some(peak) = peak.filter(|p| p.score >= FINE_SCORE && !p.at_border) {
             let offset = expected - (peak.lag * FINE_BIN_NS as f64).round() as i64;
             out.push((span.0 + (span.1 - span.0) / 2 - offset, offset));
-            expected = offset;
+            out.sort_unstable();
         }
     }
-    out.sort_unstable();
     out
 }

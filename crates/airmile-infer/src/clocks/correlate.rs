@@ -9,6 +9,9 @@ pub(super) struct Peak {
     pub(super) score: f64,
     /// The largest one that is not beside it.
     pub(super) next: f64,
+    /// The lag of the place that fits best by its shape alone, if that is elsewhere or
+    /// less than [`RIVAL_LEAD`] behind.
+    pub(super) rival: Option<f64>,
     /// Whether it is at an end of what was searched.
     pub(super) at_border: bool,
 }
@@ -16,6 +19,8 @@ pub(super) struct Peak {
 /// What the farthest lag costs where clocks may be right already: of traffic that
 /// repeats itself, the nearest place is the likeliest (chosen here).
 pub(super) const FAR_COST: f64 = 0.1;
+/// A place whose correlation is so near to the best one's may be it as well (chosen here).
+const RIVAL_LEAD: f64 = 0.04;
 /// What is beside a peak and above this share of it belongs to it (chosen here).
 const BESIDE_SHARE: f64 = 0.6;
 
@@ -42,7 +47,7 @@ pub(super) fn best_lag(
         .collect();
     let norm = filled.iter().map(|(_, v)| v * v).sum::<f64>() - n as f64 * mean * mean;
     let sums = Sums::of(series);
-    let scores: Vec<f64> = (0..=2 * reach)
+    let shapes: Vec<f64> = (0..=2 * reach)
         .map(|lag| {
             let (sum, squares) = sums.within(lag, lag + n);
             let spread = squares - sum * sum / n as f64;
@@ -53,19 +58,40 @@ pub(super) fn best_lag(
                 .iter()
                 .map(|(at, v)| v * f64::from(series.get(lag + at).copied().unwrap_or(0.0)))
                 .sum();
-            let far = lag.abs_diff(reach) as f64 / reach.max(1) as f64;
-            (product - mean * sum) / (norm * spread).sqrt() - far * far_cost
+            (product - mean * sum) / (norm * spread).sqrt()
         })
         .collect();
-    let (at, score) = scores.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let low = |other: &&f64| **other < score * BESIDE_SHARE;
-    let (left, right) = scores.split_at(at);
-    let left = left.iter().rev().skip_while(|other| !low(other));
-    let others = right.iter().skip_while(|other| !low(other)).chain(left).copied();
+    let cost = |lag: usize| lag.abs_diff(reach) as f64 / reach.max(1) as f64 * far_cost;
+    let scores: Vec<f64> = shapes.iter().enumerate().map(|(lag, r)| r - cost(lag)).collect();
+    let (at, score) = highest(scores.iter().copied().enumerate())?;
+    let beside = |scores: &[f64]| hill(scores, at);
+    let (from, to) = beside(&scores);
+    let elsewhere = scores.iter().enumerate().filter(|(lag, _)| *lag < from || *lag >= to);
+    let next = elsewhere.map(|(_, score)| *score).fold(0.0, f64::max);
+    let (from, to) = beside(&shapes);
+    let elsewhere = shapes.iter().copied().enumerate().filter(|(lag, _)| *lag < from || *lag >= to);
+    let least = shapes.get(at)? - RIVAL_LEAD;
+    let rival = highest(elsewhere).filter(|(_, shape)| *shape > least);
     let lag = at as f64 + vertex(&scores, at) - reach as f64;
+    let rival = rival.map(|(other, _)| other as f64 - reach as f64);
     let at_border = at == 0 || at == 2 * reach;
-    let peak = Peak { lag, score, next: others.fold(0.0, f64::max), at_border };
+    let peak = Peak { lag, score, next, rival, at_border };
     (score > 0.0).then_some(peak)
+}
+
+fn highest(scores: impl Iterator<Item = (usize, f64)>) -> Option<(usize, f64)> {
+    scores.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// From where to where scores belong to the peak at `at`: until the first on each side
+/// that is low.
+fn hill(scores: &[f64], at: usize) -> (usize, usize) {
+    let peak = scores.get(at).copied().unwrap_or(0.0);
+    let low = |score: &f64| *score < peak * BESIDE_SHARE;
+    let (left, right) = scores.split_at(at);
+    let from = left.iter().rposition(low).map_or(0, |below| below + 1);
+    let to = right.iter().position(low).map_or(scores.len(), |beyond| at + beyond);
+    (from, to)
 }
 
 /// Where between bins the parabola through a peak and its neighbours is highest.

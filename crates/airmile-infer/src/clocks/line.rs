@@ -8,6 +8,12 @@ const MIN_DRIFT_SPAN_NS: i64 = 30_000_000_000;
 const MAX_SAMPLES: usize = 400;
 /// No clock drifts by more (chosen here: crystals keep within 100 ppm).
 const MAX_DRIFT: f64 = 500e-6;
+/// What clocks usually gain or lose at most: a drift that is not told may be this.
+pub(super) const USUAL_DRIFT: f64 = 100e-6;
+/// Fewer samples than this have no spread to speak of: the farthest counts (chosen here).
+const FEW_SAMPLES: usize = 8;
+/// Quantile of the normal distribution for 95 %.
+const Z: f64 = 1.96;
 
 /// How another clock stands against the reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +30,27 @@ pub struct ClockLine {
     pub error_ns: i64,
     /// Pieces of evidence.
     pub n: usize,
+    /// Another offset that fits nearly as well, in nanoseconds: the traffic repeats
+    /// itself, and the nearest was taken.
+    pub rival_ns: Option<i64>,
+}
+
+/// A clock's line, or why there is none.
+pub type Aligned = Result<ClockLine, Unaligned>;
+
+/// Why a clock could not be held against another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unaligned {
+    /// One of both shows nothing, or nothing at the same time within the largest offset.
+    Nothing,
+    /// What both show does not look alike at any offset.
+    Unlike,
+    /// Several offsets fit as well as one another.
+    Ambiguous,
+    /// It fits best at the largest offset that is looked for: farther may be better.
+    TooFar,
+    /// No packets that passed both places went both ways within a second.
+    OneWay,
 }
 
 impl ClockLine {
@@ -54,6 +81,7 @@ impl ClockLine {
             half_span_ns: self.half_span_ns.min(next.half_span_ns),
             error_ns: self.error_ns.saturating_add(next.error_ns),
             n: self.n.min(next.n),
+            rival_ns: None,
         }
     }
 
@@ -66,9 +94,11 @@ impl ClockLine {
 }
 
 /// The line through offsets `(reference time, other - reference)` that ignores
-/// outliers: the median of the slopes of all pairs (Theil and Sen), the median
-/// of what is left; the error is that of the median (1.96 standard errors by
-/// the median deviation), and `floor_ns`.
+/// outliers: the median of the slopes of all pairs (Theil and Sen), the median of
+/// what is left. The error holds at the ends of the evidence: `floor_ns`, that of the
+/// median (1.96 standard errors by the median deviation), and half of the evidence
+/// at the slope's own (Sen 1968, by Kendall's statistic) or, where none is told, at
+/// what clocks usually drift.
 pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine> {
     let thinned: Vec<(i64, i64)>;
     let step = samples.len().div_ceil(MAX_SAMPLES).max(1);
@@ -81,31 +111,59 @@ pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine
     let (first, last) = (samples.first()?.0, samples.last()?.0);
     let at_ns = first + (last - first) / 2;
     let long = last - first >= MIN_DRIFT_SPAN_NS && samples.len() >= 4;
-    let drift = if long { median_slope(samples) } else { 0.0 };
-    let gained = |at: i64| ((at - at_ns) as f64 * drift).round() as i64;
+    let slope = if long { Slope::of(samples) } else { Slope::untold() };
+    let gained = |at: i64| ((at - at_ns) as f64 * slope.drift).round() as i64;
     let mut rest: Vec<i64> = samples.iter().map(|(at, offset)| offset - gained(*at)).collect();
     let offset_ns = median(&mut rest)?;
     let mut off: Vec<i64> = rest.iter().map(|rest| (rest - offset_ns).abs()).collect();
-    let sigma = 1.4826 * median(&mut off)? as f64;
-    // The median is 1.25 times as uncertain as the mean.
-    let spread = 1.96 * 1.253 * sigma / (samples.len() as f64).sqrt();
-    let error_ns = floor_ns.saturating_add(spread.ceil() as i64);
-    let half_span_ns = (last - first) / 2;
     let n = samples.len();
-    Some(ClockLine { at_ns, offset_ns, drift_ppm: drift * 1e6, half_span_ns, error_ns, n })
+    let middle = median(&mut off)? as f64;
+    let spread = if n < FEW_SAMPLES {
+        off.last().copied().unwrap_or(0) as f64
+    } else {
+        // The median is 1.25 times as uncertain as the mean.
+        Z * 1.253 * 1.4826 * middle / (n as f64).sqrt()
+    };
+    let half_span_ns = (last - first) / 2;
+    let turn = slope.error * half_span_ns as f64;
+    let error_ns = floor_ns.saturating_add((spread + turn).ceil() as i64);
+    let drift_ppm = slope.drift * 1e6;
+    Some(ClockLine { at_ns, offset_ns, drift_ppm, half_span_ns, error_ns, n, rival_ns: None })
 }
 
-fn median_slope(samples: &[(i64, i64)]) -> f64 {
-    let mut slopes = Vec::with_capacity(samples.len() * samples.len() / 2);
-    for (i, (t, offset)) in samples.iter().enumerate() {
-        for (later, other) in samples.iter().skip(i + 1) {
-            if later > t {
-                slopes.push((other - offset) as f64 / (later - t) as f64);
+/// A drift, and how far off it may be.
+struct Slope {
+    drift: f64,
+    error: f64,
+}
+
+impl Slope {
+    const fn untold() -> Self {
+        Self { drift: 0.0, error: USUAL_DRIFT }
+    }
+
+    /// The median of the slopes of all pairs, and half of its interval at 95 %.
+    fn of(samples: &[(i64, i64)]) -> Self {
+        let mut slopes = Vec::with_capacity(samples.len() * samples.len() / 2);
+        for (i, (t, offset)) in samples.iter().enumerate() {
+            for (later, other) in samples.iter().skip(i + 1) {
+                if later > t {
+                    slopes.push((other - offset) as f64 / (later - t) as f64);
+                }
             }
         }
+        slopes.sort_by(f64::total_cmp);
+        let n = samples.len() as f64;
+        let apart = Z * (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
+        let at = |rank: f64| {
+            let last = slopes.len().saturating_sub(1);
+            slopes.get((rank.max(0.0) as usize).min(last)).copied().unwrap_or(0.0)
+        };
+        let count = slopes.len() as f64;
+        let (low, high) = (at((count - apart) / 2.0), at((count + apart) / 2.0));
+        let drift = at(count / 2.0).clamp(-MAX_DRIFT, MAX_DRIFT);
+        Self { drift, error: ((high - low) / 2.0).min(MAX_DRIFT) }
     }
-    slopes.sort_by(f64::total_cmp);
-    slopes.get(slopes.len() / 2).map_or(0.0, |slope| slope.clamp(-MAX_DRIFT, MAX_DRIFT))
 }
 
 fn median(values: &mut [i64]) -> Option<i64> {

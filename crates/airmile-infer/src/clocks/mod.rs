@@ -5,7 +5,8 @@
 //! the phone's IP stack a few milliseconds later ([`between_arrivals`]), a
 //! segment passes two captures in order ([`between_points`]), and a transfer
 //! ends with its last byte ([`of_transfers`]). Each gives a [`ClockLine`]:
-//! offset and drift, with a bound of the error.
+//! offset and drift, with a bound of the error, or says why there is none
+//! ([`Unaligned`]).
 
 mod arrivals;
 mod correlate;
@@ -16,6 +17,6 @@ mod tests;
 mod transfers;
 
 pub use arrivals::{Arrivals, between_arrivals};
-pub use line::ClockLine;
+pub use line::{Aligned, ClockLine, Unaligned};
 pub use points::{PointPair, between_points};
 pub use transfers::of_transfers;

@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{ClockLine, through};
+use super::line::{Aligned, ClockLine, Unaligned, through};
 
 /// The fastest of both ways are looked for in each of these (chosen here: a drift
 /// of 500 ppm is half a millisecond in it).
 const BIN_NS: i64 = 1_000_000_000;
+/// Where seconds without a queue are rare, longer bins are looked through, up to these
+/// (chosen here: a bin that has the fastest of each way at different times).
+const LONGEST_BIN_NS: i64 = 64_000_000_000;
+/// Evidence that leaves out more of the time tells too little of its ends (chosen here).
+const COVERS: f64 = 0.6;
 /// Bins whose fastest round trip is so near to the fastest of all had no queue
 /// (chosen here: what a scheduling request and a HARQ retransmission vary by).
 const NO_QUEUE_NS: i64 = 4_000_000;
@@ -22,28 +27,71 @@ pub struct PointPair {
     pub outward: bool,
 }
 
-/// The line of the other place's clock; `None` where no second has both ways.
+/// The line of the other place's clock.
 ///
-/// Of each second the fastest of both ways bound the offset, as nothing arrives
+/// Of each second (or longer, where queues leave few of them) the fastest of both ways bound the offset, as nothing arrives
 /// before it was sent; they are taken as equally long, which is wrong by half of
 /// their sum at most: that is `error_ns`. Seconds with a queue on either way are
 /// left out, as they are by the clock filter of NTP (RFC 5905, 10).
-#[must_use]
-pub fn between_points(pairs: &[PointPair]) -> Option<ClockLine> {
+///
+/// # Errors
+/// Nothing passed both; or no second has both ways.
+pub fn between_points(pairs: &[PointPair]) -> Aligned {
+    if pairs.is_empty() {
+        return Err(Unaligned::Nothing);
+    }
+    fastest_of_both(pairs).ok_or(Unaligned::OneWay)
+}
+
+fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
+    let first_ns = pairs.iter().map(|pair| pair.reference_ns).min()?;
+    let last_ns = pairs.iter().map(|pair| pair.reference_ns).max()?;
+    let covers =
+        |line: &ClockLine| 2.0 * line.half_span_ns as f64 >= (last_ns - first_ns) as f64 * COVERS;
+    let mut best: Option<ClockLine> = None;
+    let mut bin_ns = BIN_NS;
+    while bin_ns <= LONGEST_BIN_NS {
+        // The drift that is known moves nothing within a bin.
+        let drift = best.map_or(0.0, |line| line.drift_ppm * 1e-6);
+        let gained = |at_ns: i64| ((at_ns - first_ns) as f64 * drift).round() as i64;
+        if let Some((samples, fastest)) = without_queue(pairs, bin_ns, gained)
+            && let Some(line) = through(&samples, fastest / 2)
+        {
+            let rank = |line: &ClockLine| (!covers(line), line.error_ns);
+            if best.is_none_or(|best| rank(&line) < rank(&best)) {
+                best = Some(line);
+            }
+        }
+        bin_ns *= 4;
+    }
+    best.map(|line| ClockLine { n: pairs.len(), ..line })
+}
+
+/// `(reference time, other - reference)` of bins without a queue, and the fastest round
+/// trip; `None` where no bin has both ways.
+fn without_queue(
+    pairs: &[PointPair],
+    bin_ns: i64,
+    gained: impl Fn(i64) -> i64,
+) -> Option<(Vec<(i64, i64)>, i64)> {
     let mut bins: BTreeMap<i64, Bin> = BTreeMap::new();
     for pair in pairs {
-        bins.entry(pair.reference_ns.div_euclid(BIN_NS)).or_default().take(pair);
+        let later = pair.other_ns - pair.reference_ns - gained(pair.reference_ns);
+        bins.entry(pair.reference_ns.div_euclid(bin_ns)).or_default().take(pair.outward, later);
     }
     let both = bins.iter().filter_map(|(bin, ways)| Some((*bin, ways.out?, ways.back?)));
     // A round trip of less than nothing is of bytes that are not the same.
     let both: Vec<(i64, i64, i64)> = both.filter(|(_, out, back)| out + back >= 0).collect();
     let fastest = both.iter().map(|(_, out, back)| out + back).min()?;
-    let samples: Vec<(i64, i64)> = both
+    let samples = both
         .iter()
         .filter(|(_, out, back)| out + back <= fastest + NO_QUEUE_NS)
-        .map(|(bin, out, back)| (bin * BIN_NS + BIN_NS / 2, (out - back) / 2))
+        .map(|(bin, out, back)| {
+            let at_ns = bin * bin_ns + bin_ns / 2;
+            (at_ns, (out - back) / 2 + gained(at_ns))
+        })
         .collect();
-    through(&samples, fastest / 2).map(|line| ClockLine { n: pairs.len(), ..line })
+    Some((samples, fastest))
 }
 
 /// The fastest of both ways, by two clocks.
@@ -54,10 +102,8 @@ struct Bin {
 }
 
 impl Bin {
-    fn take(&mut self, pair: &PointPair) {
-        let later = pair.other_ns - pair.reference_ns;
-        let (way, took) =
-            if pair.outward { (&mut self.out, later) } else { (&mut self.back, -later) };
+    fn take(&mut self, outward: bool, later: i64) {
+        let (way, took) = if outward { (&mut self.out, later) } else { (&mut self.back, -later) };
         *way = Some(way.map_or(took, |least| least.min(took)));
     }
 }

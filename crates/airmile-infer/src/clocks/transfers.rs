@@ -2,7 +2,7 @@
 
 use super::arrivals::Arrivals;
 use super::correlate::{FAR_COST, best_lag};
-use super::line::{ClockLine, through};
+use super::line::{Aligned, ClockLine, USUAL_DRIFT, Unaligned, through};
 
 /// Bins in which transfers are looked for, and how much is compared (chosen here).
 const BIN_NS: i64 = 10_000_000;
@@ -16,10 +16,11 @@ const LEAD: f64 = 0.02;
 const PAUSE_NS: i64 = 20_000_000;
 /// How far from where it is expected the last byte is looked for (chosen here).
 const REACH_NS: i64 = 400_000_000;
-/// Ends that say the same do so within this, and what clocks usually gain over
-/// the time (chosen here).
+/// Ends that say the same do so within this on a line (chosen here).
 const SAME_NS: i64 = 6_000_000;
-const USUAL_DRIFT: f64 = 100e-6;
+/// Of more pauses near ends, so many are compared, at so many drifts at most (chosen here).
+const MAX_CANDIDATES: usize = 2_000;
+const MAX_DRIFTS: i64 = 200;
 /// Less at once is no data of a transfer: ACKs, the end of a connection (chosen here).
 const MIN_BYTES: u32 = 200;
 /// A quarter of what nanoseconds can count: 73 years.
@@ -31,61 +32,119 @@ const FEW_OFFSET_NS: i64 = 1_500_000_000;
 const FLOOR_NS: i64 = 3_000_000;
 
 /// The line of the clock of `transfers` (start and end in nanoseconds) over that
-/// of the bytes that came; `None` where they do not look alike, or no transfer's
-/// end can be told.
-#[must_use]
-pub fn of_transfers(
-    reference: &Arrivals,
-    transfers: &[(i64, i64)],
-    max_offset_ns: i64,
-) -> Option<ClockLine> {
+/// of the bytes that came.
+///
+/// # Errors
+/// They do not look alike, or do so at several offsets; or no transfer's end can be told.
+pub fn of_transfers(reference: &Arrivals, transfers: &[(i64, i64)], max_offset_ns: i64) -> Aligned {
     // A table may hold any number; no clock shows times so far from 1970.
     let sane = |(start, end): &(i64, i64)| -FAR_NS < *start && start <= end && *end < FAR_NS;
     let transfers: Vec<(i64, i64)> = transfers.iter().copied().filter(sane).collect();
     // Few transfers fit many places: only near ones are looked at.
     let few = transfers.len() < ENOUGH;
     let max_offset_ns = if few { max_offset_ns.min(FEW_OFFSET_NS) } else { max_offset_ns };
-    let start = transfers.iter().map(|t| t.0).min()?;
-    let end = transfers.iter().map(|t| t.1).max()?;
+    let (start, end) =
+        most_within(reference, &transfers, max_offset_ns).ok_or(Unaligned::Nothing)?;
     // Some time before and after them, in which nothing should have come.
     let margin = (end - start).clamp(1_000_000_000, 10_000_000_000);
     let (from, to) = (start - margin, end.min(start + SPAN_NS) + margin);
-    let n = usize::try_from((to - from) / BIN_NS).ok()?;
-    let reach = usize::try_from(max_offset_ns / BIN_NS).ok()?;
+    let bins = |span: i64| usize::try_from(span / BIN_NS).map_err(|_| Unaligned::Nothing);
+    let (n, reach) = (bins(to - from)?, bins(max_offset_ns)?);
     let series = busy(reference, from - max_offset_ns, n + 2 * reach);
-    let peak = best_lag(&series, &under_way(&transfers, from, n), reach, FAR_COST)?;
-    if peak.score < MIN_SCORE || peak.score - peak.next < LEAD || peak.at_border {
-        return None;
+    let peak = best_lag(&series, &under_way(&transfers, from, n), reach, FAR_COST)
+        .filter(|peak| peak.score >= MIN_SCORE)
+        .ok_or(Unaligned::Unlike)?;
+    if peak.at_border {
+        return Err(Unaligned::TooFar);
     }
-    let offset_ns = -((peak.lag * BIN_NS as f64) as i64);
+    if peak.score - peak.next < LEAD {
+        return Err(Unaligned::Ambiguous);
+    }
+    let offset_ns = |lag: f64| -((lag * BIN_NS as f64) as i64);
+    let expected = offset_ns(peak.lag);
+    let middle = start + (end - start) / 2;
     let candidates: Vec<(i64, i64)> = transfers
         .iter()
-        .flat_map(|(_, end)| pauses(reference, end - offset_ns).map(move |last| (last, end - last)))
+        .flat_map(|(_, end)| {
+            let strayed = ((end - middle).abs() as f64 * USUAL_DRIFT) as i64;
+            pauses(reference, end - expected, REACH_NS + strayed)
+                .map(move |last| (last, end - last))
+        })
         .collect();
-    let apart = SAME_NS + ((end - start) as f64 * USUAL_DRIFT) as i64;
-    let samples = densest(&candidates, apart, offset_ns);
-    let line = through(&samples, FLOOR_NS)?;
-    (samples.len() >= ENOUGH || line.offset_ns.abs() <= FEW_OFFSET_NS).then_some(line)
+    let samples = on_a_line(&candidates, expected);
+    let line = through(&samples, FLOOR_NS).ok_or(Unaligned::Unlike)?;
+    if samples.len() < ENOUGH && line.offset_ns.abs() > FEW_OFFSET_NS {
+        return Err(Unaligned::Unlike);
+    }
+    Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
 }
 
-/// The candidates `(time, offset)` on which the most agree to `apart`: where several
-/// ends are near, the wrong ones differ from transfer to transfer.
-fn densest(candidates: &[(i64, i64)], apart: i64, expected_ns: i64) -> Vec<(i64, i64)> {
-    let mut offsets: Vec<i64> = candidates.iter().map(|candidate| candidate.1).collect();
-    offsets.sort_unstable();
-    let best = offsets
+/// From the start of the first to the end of the last transfer of the [`SPAN_NS`] in which
+/// most of them begin, of those that may have come while the reference was watched.
+fn most_within(
+    reference: &Arrivals,
+    transfers: &[(i64, i64)],
+    max_offset_ns: i64,
+) -> Option<(i64, i64)> {
+    let watched = reference.start_ns()?.saturating_sub(max_offset_ns)
+        ..=reference.end_ns()?.saturating_add(max_offset_ns);
+    let mut inside: Vec<(i64, i64)> =
+        transfers.iter().copied().filter(|(start, _)| watched.contains(start)).collect();
+    inside.sort_unstable();
+    let reached = |from: i64| inside.partition_point(|(start, _)| *start <= from + SPAN_NS);
+    let (first, last) = inside
         .iter()
         .enumerate()
-        .map(|(i, from)| {
-            let n = offsets.partition_point(|offset| offset - from <= apart) - i;
-            (n, std::cmp::Reverse((from - expected_ns).abs()), *from)
+        .map(|(i, (start, _))| (i, reached(*start)))
+        .max_by_key(|(i, last)| (last - i, std::cmp::Reverse(*i)))?;
+    let part = inside.get(first..last)?;
+    Some((part.first()?.0, part.iter().map(|transfer| transfer.1).max()?))
+}
+
+/// The candidates `(time, offset)` of which the most lie on one line within [`SAME_NS`],
+/// at any drift that clocks have: where several ends are near, the wrong ones differ from
+/// transfer to transfer.
+fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> Vec<(i64, i64)> {
+    let step = candidates.len().div_ceil(MAX_CANDIDATES).max(1);
+    let some: Vec<(i64, i64)> = candidates.iter().copied().step_by(step).collect();
+    let (Some(first), Some(last)) =
+        (some.iter().map(|c| c.0).min(), some.iter().map(|c| c.0).max())
+    else {
+        return Vec::new();
+    };
+    let (middle, half) = (first + (last - first) / 2, ((last - first) / 2).max(1) as f64);
+    // Drifts as far apart as moves an end by half of what is the same.
+    let n_drifts = ((half * USUAL_DRIFT / (SAME_NS / 2) as f64) as i64).min(MAX_DRIFTS);
+    let turned = |(at, offset): &(i64, i64), drift: f64| {
+        offset - ((at - middle) as f64 * drift).round() as i64
+    };
+    let drift_of = |step: i64| step as f64 * USUAL_DRIFT / n_drifts.max(1) as f64;
+    let best = (-n_drifts..=n_drifts)
+        .filter_map(|step| {
+            let offsets = some.iter().map(|candidate| turned(candidate, drift_of(step)));
+            let (n, from) = densest(offsets.collect(), expected_ns)?;
+            let far = (from - expected_ns).abs();
+            Some((n, std::cmp::Reverse((step.abs(), far)), step, from))
         })
         .max();
-    let Some((_, _, from)) = best else { return Vec::new() };
-    let near = candidates.iter().filter(|(_, offset)| (from..=from + apart).contains(offset));
-    let mut samples: Vec<(i64, i64)> = near.copied().collect();
+    let Some((_, _, step, from)) = best else { return Vec::new() };
+    let on = |candidate: &&(i64, i64)| {
+        (from..=from + SAME_NS).contains(&turned(candidate, drift_of(step)))
+    };
+    let mut samples: Vec<(i64, i64)> = candidates.iter().filter(on).copied().collect();
     samples.sort_unstable();
     samples
+}
+
+/// How many offsets are within [`SAME_NS`] where most are, and from where on; of
+/// several such places the nearest to the expected one.
+fn densest(mut offsets: Vec<i64>, expected_ns: i64) -> Option<(usize, i64)> {
+    offsets.sort_unstable();
+    let within = |(i, from): (usize, &i64)| {
+        let n = offsets.partition_point(|offset| offset - from <= SAME_NS) - i;
+        (n, std::cmp::Reverse((from - expected_ns).abs()), *from)
+    };
+    offsets.iter().enumerate().map(within).max().map(|(n, _, from)| (n, from))
 }
 
 /// 1 in the bins in or just before which something came.
@@ -112,15 +171,15 @@ fn under_way(transfers: &[(i64, i64)], from_ns: i64, n: usize) -> Vec<f32> {
     bins
 }
 
-/// The last arrivals of data before pauses near a time.
-fn pauses(reference: &Arrivals, near_ns: i64) -> impl Iterator<Item = i64> {
+/// The last arrivals of data before pauses, within `reach_ns` of a time.
+fn pauses(reference: &Arrivals, near_ns: i64, reach_ns: i64) -> impl Iterator<Item = i64> {
     let points = reference.points();
-    let first = points.partition_point(|point| point.0 < near_ns - REACH_NS);
+    let first = points.partition_point(|point| point.0 < near_ns - reach_ns);
     let data = move || points.iter().skip(first).filter(|(_, bytes)| *bytes >= MIN_BYTES);
     data()
         .zip(data().skip(1).map(|(at, _)| *at).chain([i64::MAX]))
         .map(|((at, _), next)| (*at, next))
-        .take_while(move |(at, _)| *at <= near_ns + REACH_NS)
+        .take_while(move |(at, _)| *at <= near_ns + reach_ns)
         .filter(|(at, next)| next.saturating_sub(*at) >= PAUSE_NS)
         .map(|(at, _)| at)
 }

@@ -1,7 +1,8 @@
 //! What there is beside the radio's records: captures and the application's own
 //! transfers, set to the modem log's clock.
 
-use airmile_infer::clocks::ClockLine;
+use airmile_infer::clocks::{Arrivals, ClockLine};
+use airmile_model::Clock;
 
 use super::blind::Blind;
 use super::clocks::{self, ClockReport, Delivered};
@@ -55,29 +56,67 @@ impl Beside {
         let session = Session::open(&self.radio, progress)?;
         let given = session.transfers().to_vec();
         let timed = given.iter().any(|t| t.time.is_some() && t.tti.is_none());
-        let nothing = session.is_without_radio() || (!timed && self.wire.is_none());
+        let nothing = session.is_without_radio()
+            || (!timed && self.wire.is_none() && session.applications().is_empty());
+        if nothing {
+            return Ok(session);
+        }
         // What comes once cannot be read for its clock first.
         let mut files = self.radio.files.iter().chain(&self.radio.transfers);
-        if nothing || files.any(|path| comes_once(path)) {
+        if files.any(|path| comes_once(path)) {
+            self.cannot_align("a file that comes through a pipe cannot be read twice");
             return Ok(session);
         }
         let radio = Delivered::read(session)?.arrivals(options.subscription);
-        if let Some(wire) = self.wire.as_mut().filter(|wire| wire.is_at_phone()) {
-            let line = clocks::of_capture(&radio, wire.arrivals());
-            self.clocks.push(ClockReport::new(wire.name(), MODEM, line.as_ref(), true));
-            if let Some(line) = line.filter(ClockLine::differs) {
-                wire.set_clock(&line);
-            }
-        }
+        self.align_capture(&radio);
         let mut session = Session::open(&self.radio, progress)?;
         if timed {
-            let line = clocks::of_application(&radio, &given);
-            self.clocks.push(ClockReport::new(TRANSFERS, MODEM, line.as_ref(), true));
-            if let Some(line) = line.filter(ClockLine::differs) {
+            let line = clocks::of_application(&radio, &clocks::spans(&given));
+            self.clocks.push(ClockReport::of(TRANSFERS, MODEM, &line, true));
+            if let Some(line) = line.ok().filter(ClockLine::differs) {
                 session.set_clock(&line);
             }
         }
+        self.align_others(&radio, &mut session);
         Ok(session)
+    }
+
+    fn align_capture(&mut self, radio: &Arrivals) {
+        let Some(wire) = self.wire.as_mut() else { return };
+        if !wire.is_at_phone() {
+            return self.cannot_align(
+                "it was not taken at the phone, and what passes there waits in the cell's queue",
+            );
+        }
+        let line = clocks::of_capture(radio, wire.arrivals());
+        self.clocks.push(ClockReport::of(wire.name(), MODEM, &line, true));
+        if let Some(line) = line.ok().filter(ClockLine::differs) {
+            wire.set_clock(&line);
+        }
+    }
+
+    /// The clocks of applications' logs whose transfers are not those that are judged.
+    fn align_others(&mut self, radio: &Arrivals, session: &mut Session) {
+        for at in 0..session.applications().len() {
+            let Some(one) = session.applications().get(at).filter(|one| !one.gave_transfers) else {
+                continue;
+            };
+            let spans = clocks::spans(&one.log.transfers_on(Clock::Modem));
+            if spans.is_empty() {
+                continue;
+            }
+            let line = clocks::of_application(radio, &spans);
+            self.clocks.push(ClockReport::of(&one.path, MODEM, &line, true));
+            if let Some(line) = line.ok().filter(ClockLine::differs) {
+                session.retime_application(at, &line);
+            }
+        }
+    }
+
+    fn cannot_align(&mut self, why: &str) {
+        if let Some(wire) = &self.wire {
+            self.clocks.push(ClockReport::new(wire.name(), MODEM, Err(why), true));
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::clocks::{Arrivals, ClockLine, between_arrivals, of_transfers};
+use airmile_infer::clocks::{
+    Aligned, Arrivals, ClockLine, Unaligned, between_arrivals, of_transfers,
+};
 use airmile_model::{Direction, Grant, Record, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,6 +31,9 @@ pub struct ClockReport {
     pub drift_ppm: Option<f64>,
     /// The offset is right within this, in ms.
     pub error_ms: Option<f64>,
+    /// Another offset that fits nearly as well, in ms: the traffic repeats itself, and
+    /// the nearest was taken.
+    pub rival_offset_ms: Option<f64>,
     /// Pieces of evidence.
     pub evidence: usize,
     /// Whether its times were corrected by it.
@@ -38,44 +43,73 @@ pub struct ClockReport {
 }
 
 impl ClockReport {
-    /// Of a line, or of none; `used`: whether anything is placed by it.
-    pub(super) fn new(file: &str, against: &str, line: Option<&ClockLine>, used: bool) -> Self {
+    /// Of a line, or of none and why; `used`: whether anything is placed by it.
+    pub(super) fn new(
+        file: &str,
+        against: &str,
+        line: std::result::Result<&ClockLine, &str>,
+        used: bool,
+    ) -> Self {
         let says = match line {
-            None => format!(
-                "{file}: its clock cannot be held against {against}'s, as they do not show the \
-                 same traffic; taken as the same clock"
+            Err(why) => format!(
+                "{file}: its clock cannot be held against {against}'s: {why}; taken as the same \
+                 clock"
             ),
-            Some(line) => {
-                let offset_ms = line.offset_ns as f64 / 1e6;
-                let way = if offset_ms < 0.0 { "behind" } else { "ahead of" };
-                let error_ms = line.error_ns as f64 / 1e6;
-                let drift = if line.drift_ppm.abs() < 0.5 {
-                    String::new()
-                } else {
-                    format!(", gaining {:.1} ppm", line.drift_ppm)
-                };
-                let done = match (line.differs(), used) {
-                    (true, true) => "; corrected",
-                    (true, false) => "",
-                    (false, _) => ": the same, as far as can be told",
-                };
-                format!(
-                    "{file}: {:.1} ms {way} {against} (within {error_ms:.1} ms{drift}){done}",
-                    offset_ms.abs()
-                )
-            }
+            Ok(line) => words(file, against, line, used),
         };
+        let line = line.ok();
+        let ms = |ns: i64| ns as f64 / 1e6;
         Self {
             file: file.to_owned(),
             against: against.to_owned(),
             at_us: line.map(|line| line.at_ns.div_euclid(1_000)),
-            offset_ms: line.map(|line| line.offset_ns as f64 / 1e6),
+            offset_ms: line.map(|line| ms(line.offset_ns)),
             drift_ppm: line.map(|line| line.drift_ppm),
-            error_ms: line.map(|line| line.error_ns as f64 / 1e6),
+            error_ms: line.map(|line| ms(line.error_ns)),
+            rival_offset_ms: line.and_then(|line| line.rival_ns).map(ms),
             evidence: line.map_or(0, |line| line.n),
             corrected: used && line.is_some_and(ClockLine::differs),
             says,
         }
+    }
+
+    /// As [`ClockReport::new`], of what was found or not.
+    pub(super) fn of(file: &str, against: &str, found: &Aligned, used: bool) -> Self {
+        Self::new(file, against, found.as_ref().map_err(|why| reason(*why)), used)
+    }
+}
+
+fn words(file: &str, against: &str, line: &ClockLine, used: bool) -> String {
+    let offset_ms = line.offset_ns as f64 / 1e6;
+    let way = if offset_ms < 0.0 { "behind" } else { "ahead of" };
+    let error_ms = line.error_ns as f64 / 1e6;
+    let drift = if line.drift_ppm.abs() < 0.5 {
+        String::new()
+    } else {
+        format!(", gaining {:.1} ppm", line.drift_ppm)
+    };
+    let rival = line.rival_ns.map_or_else(String::new, |ns| {
+        format!("; the traffic repeats itself, and {:.1} s would fit, too", ns as f64 / 1e9)
+    });
+    let done = match (line.differs(), used) {
+        (true, true) => "; corrected",
+        (true, false) => "",
+        (false, _) => ": the same, as far as can be told",
+    };
+    format!(
+        "{file}: {:.1} ms {way} {against} (within {error_ms:.1} ms{drift}{rival}){done}",
+        offset_ms.abs()
+    )
+}
+
+/// Why clocks could not be held against each other.
+pub(super) const fn reason(why: Unaligned) -> &'static str {
+    match why {
+        Unaligned::Nothing => "nothing passed both within 30 s of the same time",
+        Unaligned::Unlike => "they do not show the same traffic",
+        Unaligned::Ambiguous => "the traffic repeats itself and fits at several offsets",
+        Unaligned::TooFar => "they fit best at 30 s, the most that is looked for",
+        Unaligned::OneWay => "no packets of both went both ways within a second",
     }
 }
 
@@ -126,16 +160,20 @@ fn block(grant: &Grant) -> Option<(i64, u32)> {
 }
 
 /// The capture's clock over the modem log's.
-pub(super) fn of_capture(radio: &Arrivals, capture: &Arrivals) -> Option<ClockLine> {
+pub(super) fn of_capture(radio: &Arrivals, capture: &Arrivals) -> Aligned {
     between_arrivals(radio, capture, MAX_OFFSET_NS)
 }
 
-/// The clock of an application's transfers over that of the bytes that came.
-pub(super) fn of_application(came: &Arrivals, transfers: &[Transfer]) -> Option<ClockLine> {
+/// The clock of an application's downlink transfers, as spans in nanoseconds, over that of
+/// the bytes that came.
+pub(super) fn of_application(came: &Arrivals, spans: &[(i64, i64)]) -> Aligned {
+    of_transfers(came, spans, MAX_OFFSET_NS)
+}
+
+/// Spans of downlink transfers whose time is not the modem's own.
+pub(super) fn spans(transfers: &[Transfer]) -> Vec<(i64, i64)> {
     let downlink = transfers.iter().filter(|t| t.dir != Some(Direction::Ul) && !t.unfinished);
     // Those that are given by TTI have the modem's own clock.
     let downlink = downlink.filter(|t| t.tti.is_none());
-    let spans: Vec<(i64, i64)> =
-        downlink.filter_map(|t| t.time).map(|(start, end)| (start.ns, end.ns)).collect();
-    of_transfers(came, &spans, MAX_OFFSET_NS)
+    downlink.filter_map(|t| t.time).map(|(start, end)| (start.ns, end.ns)).collect()
 }

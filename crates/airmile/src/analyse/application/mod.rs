@@ -19,7 +19,7 @@ use crate::limits::{LimitFilter, Limits};
 use crate::session::Application;
 
 pub(super) use lacks::{answers, lacks, missing};
-use place::Place;
+use place::{Lookup, Place};
 pub use summary::{ApplicationSummary, EventPoint, RateOver};
 use summary::{before_first_byte_ns, busy, length_ns, overlaps, words};
 
@@ -79,8 +79,10 @@ pub(super) fn tell(diagnosis: &mut Diagnosis, answer: &Answer) {
     if answer.alone {
         alone(diagnosis, answer);
     }
+    let applications: Vec<Lookup<'_>> =
+        answer.applications.iter().map(|one| Lookup::of(&one.log)).collect();
     for transfer in &mut diagnosis.transfers {
-        beside(transfer, answer);
+        beside(transfer, answer, &applications);
     }
     let aligned = diagnosis.clocks.iter().any(|c| c.file == TRANSFERS && c.offset_ms.is_some());
     if !answer.alone && !aligned && answer.applications.iter().any(|one| one.gave_transfers) {
@@ -224,18 +226,16 @@ fn next_step(transfer: &AppTransfer, ns: i64) -> String {
 }
 
 /// Adds what the application knows of a transfer.
-fn beside(transfer: &mut TransferDiagnosis, answer: &Answer) {
-    let place = Place::of(transfer, answer);
-    let same = |one: &&AppTransfer| {
-        one.id == transfer.id && (answer.alone || place.touches(one.start_ns, one.end_ns))
-    };
-    let own = answer.applications.iter().find_map(|app| app.log.transfers.iter().find(same));
+fn beside(transfer: &mut TransferDiagnosis, answer: &Answer, applications: &[Lookup<'_>]) {
+    let place = Place::of(transfer, answer, applications);
+    let same = |one: &&AppTransfer| answer.alone || place.touches(one.start_ns, one.end_ns);
+    let own = applications.iter().find_map(|one| one.named(&transfer.id).find(same));
     let mut stalls = (0, 0.0);
-    for application in &answer.applications {
-        let (n, stalled_ms) = place.player(&application.log.events, &mut transfer.evidence);
+    for (application, lookup) in answer.applications.iter().zip(applications) {
+        let (n, stalled_ms) = place.player(lookup, &mut transfer.evidence);
         stalls = (stalls.0 + n, stalls.1 + stalled_ms);
         if application.gave_transfers || answer.alone {
-            place.rates(&application.log, &mut transfer.evidence);
+            place.rates(lookup, &mut transfer.evidence);
         }
     }
     let Some(own) = own else { return };

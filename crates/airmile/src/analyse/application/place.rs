@@ -1,8 +1,67 @@
 //! A transfer on the time axis, and what an application noted down meanwhile.
 
-use airmile_model::{ApplicationLog, PlayerEvent, PlayerEventKind, RatePoint, TtiIndex};
+use std::collections::HashMap;
+
+use airmile_model::{
+    AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, RatePoint, TtiIndex,
+};
 
 use super::{Answer, EvidenceItem, TransferDiagnosis, bits_per_s, item, ms, plural};
+
+/// An application's log by what is looked for: whole sessions have thousands of each.
+pub(super) struct Lookup<'a> {
+    log: &'a ApplicationLog,
+    by_id: HashMap<&'a str, Vec<&'a AppTransfer>>,
+    longest_stall_ns: i64,
+    longest_rate_ns: i64,
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn of(log: &'a ApplicationLog) -> Self {
+        let mut by_id: HashMap<&str, Vec<&AppTransfer>> = HashMap::new();
+        for transfer in &log.transfers {
+            by_id.entry(&transfer.id).or_default().push(transfer);
+        }
+        let longest_stall_ns = log.events.iter().map(stall_ns).max().unwrap_or(0);
+        let longest_rate_ns = log.rates.iter().map(long_ns).max().unwrap_or(0);
+        Self { log, by_id, longest_stall_ns, longest_rate_ns }
+    }
+
+    /// Transfers of a name.
+    pub(super) fn named(&self, id: &str) -> impl Iterator<Item = &'a AppTransfer> {
+        self.by_id.get(id).into_iter().flatten().copied()
+    }
+
+    /// Events that may reach into a span.
+    fn events(&self, from_ns: i64, to_ns: i64) -> &'a [PlayerEvent] {
+        let events = &self.log.events;
+        let from_ns = from_ns.saturating_sub(self.longest_stall_ns);
+        let first = events.partition_point(|event| event.at_ns < from_ns);
+        let last = events.partition_point(|event| event.at_ns < to_ns).max(first);
+        events.get(first..last).unwrap_or_default()
+    }
+
+    /// Rates that may reach into a span.
+    fn rates(&self, from_ns: i64, to_ns: i64) -> &'a [RatePoint] {
+        let rates = &self.log.rates;
+        let from_ns = from_ns.saturating_sub(self.longest_rate_ns);
+        let first = rates.partition_point(|rate| rate.start_ns < from_ns);
+        let last = rates.partition_point(|rate| rate.start_ns < to_ns).max(first);
+        rates.get(first..last).unwrap_or_default()
+    }
+}
+
+/// How long a picture stood still, in nanoseconds; 0 for another event.
+fn stall_ns(event: &PlayerEvent) -> i64 {
+    match event.kind {
+        PlayerEventKind::Stall => (event.value.unwrap_or(0.0) * 1e6) as i64,
+        _ => 0,
+    }
+}
+
+const fn long_ns(rate: &RatePoint) -> i64 {
+    rate.end_ns.saturating_sub(rate.start_ns)
+}
 
 /// Where a transfer is, by time and by TTI.
 pub(super) struct Place {
@@ -12,14 +71,17 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(transfer: &TransferDiagnosis, answer: &Answer) -> Self {
+    pub(super) fn of(
+        transfer: &TransferDiagnosis,
+        answer: &Answer,
+        applications: &[Lookup<'_>],
+    ) -> Self {
         let finding = &transfer.finding;
         let whole = (finding.start_tti, finding.end_tti);
         let times = finding.start_us.zip(finding.end_us);
         let unplaced = || {
-            let mut all = answer.applications.iter().flat_map(|app| &app.log.transfers);
-            let own = all.find(|own| answer.alone && own.id == transfer.id)?;
-            Some((own.start_ns, own.end_ns))
+            let mut all = applications.iter().flat_map(|one| one.named(&transfer.id));
+            all.next().filter(|_| answer.alone).map(|own| (own.start_ns, own.end_ns))
         };
         let by_time =
             times.map(|(from, to)| (from.saturating_mul(1_000), to.saturating_mul(1_000)));
@@ -42,18 +104,17 @@ impl Place {
     /// What a player noted down meanwhile; gives its stalls, and their ms inside.
     pub(super) fn player(
         &self,
-        events: &[PlayerEvent],
+        application: &Lookup<'_>,
         evidence: &mut Vec<EvidenceItem>,
     ) -> (u64, f64) {
         let (mut n, mut stalled_ns, mut first) = (0_u64, 0, None);
         let (mut switches, mut bps) = (0_u64, None);
         let mut least: Option<f64> = None;
-        for event in events {
+        for event in application.events(self.start_ns, self.end_ns) {
             let inside = event.at_ns >= self.start_ns && event.at_ns < self.end_ns;
             match event.kind {
                 PlayerEventKind::Stall => {
-                    let long_ns = (event.value.unwrap_or(0.0) * 1e6) as i64;
-                    let end_ns = event.at_ns.saturating_add(long_ns);
+                    let end_ns = event.at_ns.saturating_add(stall_ns(event));
                     if inside || self.touches(event.at_ns, end_ns) {
                         let (from, to) = (event.at_ns.max(self.start_ns), end_ns.min(self.end_ns));
                         n += 1;
@@ -96,11 +157,11 @@ impl Place {
     }
 
     /// Rates, losses and round trips meanwhile, of a speed test or a connection.
-    pub(super) fn rates(&self, log: &ApplicationLog, evidence: &mut Vec<EvidenceItem>) {
-        let long_ns = |rate: &RatePoint| rate.end_ns.saturating_sub(rate.start_ns);
-        let longest_ns = log.rates.iter().map(long_ns).max().unwrap_or(0);
+    pub(super) fn rates(&self, application: &Lookup<'_>, evidence: &mut Vec<EvidenceItem>) {
+        let longest_ns = application.longest_rate_ns;
+        let near = application.rates(self.start_ns, self.end_ns).iter();
         let touched: Vec<&RatePoint> =
-            log.rates.iter().filter(|rate| self.touches(rate.start_ns, rate.end_ns)).collect();
+            near.filter(|rate| self.touches(rate.start_ns, rate.end_ns)).collect();
         // What is wholly inside, but for what is left of a second at the end of a test.
         let whole = touched.iter().filter(|rate| {
             let inside = rate.start_ns >= self.start_ns && rate.end_ns <= self.end_ns;

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use airmile_infer::blind::{self, Features, Model, NAMED_FROM, Phone, Place, Span, Suspect};
-use airmile_model::{Cause, Direction, TimeBase, TtiIndex, Verdict};
+use airmile_infer::clocks::ClockLine;
+use airmile_model::{AppTransfer, Cause, Direction, TimeBase, TtiIndex, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -49,8 +50,8 @@ pub(crate) struct Blind {
     files: Vec<FileReport>,
     clocks: Vec<ClockReport>,
     restarter: Restarter,
-    /// What is added to the application's times to have the capture's.
-    application_ahead_ns: i64,
+    /// The application's clock over the capture's; `None` where they are one.
+    application: Option<ClockLine>,
     min_bytes: u64,
 }
 
@@ -82,7 +83,7 @@ impl Blind {
             files: read.files,
             clocks: Vec::new(),
             restarter: Restarter::SenderOrMiddlebox,
-            application_ahead_ns: 0,
+            application: None,
             min_bytes: options.detect.min_bytes,
         };
         if captures.len() > 1
@@ -99,11 +100,9 @@ impl Blind {
     fn align(&mut self, session: &Session, name: &str) {
         let given = session.transfers();
         let (Some(phone), false) = (&self.phone, given.is_empty()) else { return };
-        let line = clocks::of_application(&read::arrivals(phone), given);
-        self.clocks.push(ClockReport::new(super::beside::TRANSFERS, name, line.as_ref(), true));
-        if let Some(line) = line.filter(airmile_infer::clocks::ClockLine::differs) {
-            self.application_ahead_ns = line.offset_ns;
-        }
+        let line = clocks::of_application(&read::arrivals(phone), &clocks::spans(given));
+        self.clocks.push(ClockReport::of(super::beside::TRANSFERS, name, &line, true));
+        self.application = line.ok().filter(ClockLine::differs);
     }
 
     /// What is known of clocks.
@@ -143,14 +142,9 @@ impl Blind {
         let log =
             answer.applications.iter().map(|one| &one.log).find(|log| !log.transfers.is_empty());
         if let Some(log) = log.filter(|log| log.scale.base == TimeBase::Wall) {
-            let ahead = self.application_ahead_ns;
-            let spans: Vec<Span> = log
-                .transfers
-                .iter()
-                .map(|one| {
-                    phone.span(one.start_ns.saturating_sub(ahead), one.end_ns.saturating_sub(ahead))
-                })
-                .collect();
+            let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
+            let span = |one: &AppTransfer| phone.span(at(one.start_ns), at(one.end_ns));
+            let spans: Vec<Span> = log.transfers.iter().map(span).collect();
             if spans.iter().any(|span| span.bytes > 0) && spans.len() == diagnosis.transfers.len() {
                 return spans;
             }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use airmile_infer::attribute::{Attribution, ByteBins, Radio, Shares};
-use airmile_infer::clocks::{Arrivals, ClockLine, between_points};
+use airmile_infer::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::phone::{Capture, Phone};
@@ -131,11 +131,11 @@ impl Wire {
                 rest.extend(first.among(users).map(|user| (name, user)));
             }
         }
-        let direct: Vec<Option<ClockLine>> =
+        let direct: Vec<Aligned> =
             rest.iter().map(|(_, user)| between_points(&first.pairs(user))).collect();
         let clocks = rest.iter().enumerate().map(|(at, (other, _))| {
             let line = clock_of(at, &direct, &rest);
-            ClockReport::new(other, &name, line.as_ref(), false)
+            ClockReport::of(other, &name, &line, false)
         });
         let clocks = clocks.collect();
         let server = rest.iter().find(|(_, user)| user.place == Place::Server);
@@ -205,15 +205,12 @@ impl Wire {
 /// The line of a capture's clock over the first one's: by what passed both (`direct`,
 /// of each), or by way of a capture between them, as at a proxy that splits, where that
 /// is surer.
-fn clock_of(
-    at: usize,
-    direct: &[Option<ClockLine>],
-    captures: &[(String, Phone)],
-) -> Option<ClockLine> {
-    let (_, user) = captures.get(at)?;
+fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Aligned {
+    let (own, (_, user)) = direct.get(at).zip(captures.get(at)).ok_or(Unaligned::Nothing)?;
     let others = captures.iter().zip(direct).enumerate().filter(|(other, _)| *other != at);
     let by_way = others.filter_map(|(_, ((_, between), there))| {
-        Some((*there)?.then(&between_points(&between.pairs(user))?))
+        Some(there.as_ref().ok()?.then(&between_points(&between.pairs(user)).ok()?))
     });
-    direct.get(at).copied().flatten().into_iter().chain(by_way).min_by_key(|line| line.error_ns)
+    let found = own.iter().copied().chain(by_way).min_by_key(|line| line.error_ns);
+    found.map_or(*own, Ok)
 }

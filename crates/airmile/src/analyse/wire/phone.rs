@@ -1,6 +1,6 @@
 //! The phone as one capture shows it: its connections, and what passed when.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use airmile_infer::attribute::{ByteBins, Held, SenderStory, Waits};
 use airmile_infer::clocks::{Arrivals, PointPair};
@@ -19,6 +19,11 @@ const OWN_RESTARTS: f64 = 0.34;
 /// (chosen here).
 const MARK_BYTES: i64 = 16_384;
 const MARK_NS: i64 = 50_000_000;
+/// No packet has more payload, with any offload.
+const MOST_AT_ONCE: i64 = 65_536;
+/// Addresses whose bytes outside of TCP are kept at most, but for half as many again: those
+/// to whom the most came (chosen here).
+const MOST_OTHERS: usize = 256;
 
 /// Both ends of a connection, the client's first.
 type Ends = [(Address, u16); 2];
@@ -38,16 +43,22 @@ struct Connection {
 }
 
 /// When the bytes up to an offset had passed first: offsets and nanoseconds.
+///
+/// Marks are at multiples of [`MARK_BYTES`], so that they are the same however an
+/// offload cuts segments, and at the ends of packets that come after [`MARK_NS`].
 #[derive(Debug, Default)]
 struct Marks(Vec<(i64, i64)>);
 
 impl Marks {
     fn add(&mut self, offset: i64, at_ns: i64) {
-        let new = self.0.last().is_none_or(|(last, at)| {
-            let far = last.div_euclid(MARK_BYTES) != offset.div_euclid(MARK_BYTES);
-            offset > *last && (far || at_ns - at >= MARK_NS)
-        });
-        if new {
+        let (last, since) = self.0.last().map_or((0, i64::MIN), |(last, at)| (*last, *at));
+        // A hole in the capture is no packet: what was in it passed at another time.
+        let crossed = (last.div_euclid(MARK_BYTES) + 1..=offset.div_euclid(MARK_BYTES))
+            .map(|n| n * MARK_BYTES)
+            .filter(|mark| offset - mark < MOST_AT_ONCE);
+        self.0.extend(crossed.map(|mark| (mark, at_ns)));
+        let end = self.0.last().map_or(0, |(last, _)| *last);
+        if offset > end && at_ns.saturating_sub(since) >= MARK_NS {
             self.0.push((offset, at_ns));
         }
     }
@@ -69,11 +80,6 @@ impl Connection {
         self.server_isn.is_some()
             && (self.client_isn, self.server_isn) == (other.client_isn, other.server_isn)
             && self.ends.map(|ends| ends[1]) == other.ends.map(|ends| ends[1])
-    }
-
-    /// Whether both have the same ends, of which a proxy may have split one.
-    fn has_ends_of(&self, other: &Self) -> bool {
-        self.ends.is_some() && self.ends == other.ends
     }
 
     /// Takes where a packet's bytes end.
@@ -162,6 +168,17 @@ impl Capture {
         }
     }
 
+    /// Forgets the addresses to which the least came outside of TCP.
+    fn forget_others(&mut self) {
+        if self.others_to.len() < MOST_OTHERS + MOST_OTHERS / 2 {
+            return;
+        }
+        let mut sizes: Vec<usize> = self.others_to.values().map(|to| to.points().len()).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let least = sizes.get(MOST_OTHERS).copied().unwrap_or(0);
+        self.others_to.retain(|_, to| to.points().len() > least);
+    }
+
     /// Takes a packet as it is, before what was made of it.
     pub(super) fn note(&mut self, packet: &Packet<'_>) {
         if !matches!(packet.transport, Transport::Tcp(_)) {
@@ -169,6 +186,7 @@ impl Capture {
             if packet.payload_bytes > 0 {
                 let to = self.others_to.entry(packet.dst).or_default();
                 to.add(packet.at_ns, packet.payload_bytes);
+                self.forget_others();
             }
         }
         self.ends = Some([(packet.src, packet.src_port), (packet.dst, packet.dst_port)]);
@@ -294,31 +312,21 @@ impl Phone {
     /// else, as behind a proxy that splits, by the same ends; or who is alone there.
     pub(super) fn among(&self, mut users: Vec<Self>) -> Option<Self> {
         let n = users.len();
-        let by_connection = users.iter().position(|user| self.any_pair(user, Connection::is));
-        let by_ends = || users.iter().position(|user| self.any_pair(user, Connection::has_ends_of));
+        let own = Index::of(self);
+        let by = |same: &dyn Fn(&Connection) -> bool| {
+            users.iter().position(|user| user.connections.iter().any(same))
+        };
+        let by_connection = by(&|theirs| own.same(theirs).next().is_some());
+        let by_ends = || by(&|theirs| own.with_ends_of(theirs).is_some());
         let at = by_connection.or_else(by_ends).or((n == 1).then_some(0))?;
         Some(users.swap_remove(at))
     }
 
-    fn any_pair(&self, other: &Self, is: impl Fn(&Connection, &Connection) -> bool) -> bool {
-        self.connections.iter().any(|mine| other.connections.iter().any(|c| is(mine, c)))
-    }
-
     /// What passed at a capture nearer to the server, too.
     pub(super) fn pairs(&self, other: &Self) -> Vec<PointPair> {
-        let mut out = Vec::new();
-        for mine in &self.connections {
-            let find =
-                |same: &dyn Fn(&Connection) -> bool| other.connections.iter().find(|c| same(c));
-            // Sequence numbers of small stacks may start alike; ends are translated on the way.
-            let there = find(&|c| mine.is(c) && mine.has_ends_of(c))
-                .or_else(|| find(&|c| mine.is(c)))
-                .or_else(|| find(&|c| mine.has_ends_of(c)));
-            if let Some(there) = there {
-                out.extend(mine.pairs(there));
-            }
-        }
-        out
+        let there = Index::of(other);
+        let pairs = self.connections.iter().filter_map(|mine| Some((mine, there.find(mine)?)));
+        pairs.flat_map(|(mine, there)| mine.pairs(there)).collect()
     }
 
     /// By what the server's own capture shows of the connections that restart: each
@@ -326,8 +334,8 @@ impl Phone {
     pub(super) fn who_restarts(&self, server: &Self) -> Restarter {
         let restart: Vec<&Connection> =
             self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
-        let there =
-            restart.iter().filter(|mine| server.connections.iter().any(|c| mine.is(c))).count();
+        let index = Index::of(server);
+        let there = restart.iter().filter(|mine| index.same(mine).next().is_some()).count();
         let seen: usize = restart.iter().map(|c| c.story.restarts_ns().len()).sum();
         let own: usize = server.connections.iter().map(|c| c.story.restarts_ns().len()).sum();
         match there {
@@ -339,11 +347,67 @@ impl Phone {
     }
 }
 
+/// Connections by what tells them apart.
+struct Index<'a> {
+    by_isn: HashMap<u32, Vec<&'a Connection>>,
+    by_ends: HashMap<Ends, &'a Connection>,
+}
+
+impl<'a> Index<'a> {
+    fn of(phone: &'a Phone) -> Self {
+        let mut index = Self { by_isn: HashMap::new(), by_ends: HashMap::new() };
+        for connection in &phone.connections {
+            if let Some(isn) = connection.server_isn {
+                index.by_isn.entry(isn).or_default().push(connection);
+            }
+            if let Some(ends) = connection.ends {
+                index.by_ends.entry(ends).or_insert(connection);
+            }
+        }
+        index
+    }
+
+    /// Those that are the same as another, seen at another place.
+    fn same(&self, other: &Connection) -> impl Iterator<Item = &'a Connection> {
+        let isn = other.server_isn.and_then(|isn| self.by_isn.get(&isn));
+        isn.into_iter().flatten().copied().filter(|own| own.is(other))
+    }
+
+    /// The one with the same ends, of which a proxy may have split one.
+    fn with_ends_of(&self, other: &Connection) -> Option<&'a Connection> {
+        self.by_ends.get(&other.ends?).copied()
+    }
+
+    /// The likeliest: sequence numbers of small stacks may start alike, and ends are
+    /// translated on the way.
+    fn find(&self, other: &Connection) -> Option<&'a Connection> {
+        let exact = self.same(other).find(|own| own.ends == other.ends);
+        exact.or_else(|| self.same(other).next()).or_else(|| self.with_ends_of(other))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use airmile_model::packet::SeqNum;
 
     use super::*;
+
+    /// Marks are the same, however an offload joins segments.
+    #[test]
+    fn marks_over_joined_segments() {
+        let check = |ends: &[i64], expected: &[(i64, i64)]| {
+            let mut marks = Marks::default();
+            ends.iter().enumerate().for_each(|(i, end)| marks.add(*end, i as i64));
+            assert_eq!(marks.0, expected);
+        };
+        check(&[1_000, 17_000, 18_000, 33_000], &[(1_000, 0), (16_384, 1), (32_768, 3)]);
+        check(&[33_000], &[(16_384, 0), (32_768, 0), (33_000, 0)]);
+        // Behind a hole only what one packet can hold is marked.
+        check(
+            &[1_000_000],
+            &[(950_272, 0), (966_656, 0), (983_040, 0), (999_424, 0), (1_000_000, 0)],
+        );
+    }
 
     /// Of a thousand clients of a server, those with the most bytes are kept, and the
     /// one that the phone's own capture has shown.

@@ -1,0 +1,392 @@
+//! CLAW: a congestion window that the radio's free capacity sets (MobiSys 2017, 4.3
+//! and 4.4, Algorithm 1).
+//!
+//! [`Claw`] is the server's side: Cubic, and over it the window that the client's
+//! [`Feedback`] allows. [`BottleneckDetector`] is the client's side of 4.4: whether the
+//! cell or something before it limits the flow. Neither does I/O; how feedback comes to
+//! the server is not their matter.
+//!
+//! A client may be wrong or hostile. What it says never takes the window past the
+//! operator's [`Limits`], and a window that the path does not deliver is not believed
+//! for a while ([`ClawOptions::distrust_ns`]).
+
+mod detector;
+mod losses;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+use self::losses::Losses;
+use self::trust::Trust;
+use crate::{Ack, Congestion, Controller, Cubic};
+
+pub use detector::{BottleneckDetector, DetectorOptions};
+
+/// Where the client sees the bottleneck (MobiSys 2017, 4.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Bottleneck {
+    /// The cell.
+    #[default]
+    Cellular,
+    /// Something before it.
+    Wireline,
+    /// Now one, now the other: they are comparable.
+    Unclear,
+}
+
+/// What a client tells of its radio.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Feedback {
+    /// Counts reports; one that is not later than the last is left out.
+    pub sequence: u64,
+    /// The window that fits what is free, in bytes (equation 12).
+    pub w_claw_bytes: u64,
+    /// Share of the cell's PRBs that are taken, 0 to 1 (N_a / N_t).
+    pub load: f64,
+    /// Where the bottleneck is.
+    pub bottleneck: Bottleneck,
+    /// The radio is idle, and the load was not looked at: what was said before stands.
+    pub idle: bool,
+    /// Packets that the radio has lost so far: RLC gave up on them.
+    pub radio_losses: u64,
+    /// Packets that were lost before the radio so far: RLC's queue ran over.
+    pub queue_losses: u64,
+}
+
+/// What an operator allows, whatever a client says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest window in bytes that feedback may set.
+    pub window_bytes: u64,
+    /// The highest rate in bits per second that feedback may set, window over RTT.
+    pub rate_bps: u64,
+}
+
+impl Default for Limits {
+    /// 4 MB and 100 Mbit/s (chosen here: an LTE cell of 20 MHz and two layers, twice
+    /// over at 150 ms).
+    fn default() -> Self {
+        Self { window_bytes: 4_000_000, rate_bps: 100_000_000 }
+    }
+}
+
+/// How feedback is taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClawOptions {
+    /// From this load on the cell is full (the paper: 1; lower, as the estimate is noisy).
+    pub full_from_load: f64,
+    /// Round trips for which the cell is full before the window is Cubic's, if that is
+    /// larger (4.3.1: two).
+    pub full_round_trips: u32,
+    /// Feedback is too old behind as many round trips, but not before `stale_ns`.
+    pub stale_round_trips: u32,
+    /// The least age in nanoseconds at which feedback is too old.
+    pub stale_ns: i64,
+    /// How long the last window stands while the radio is idle, in nanoseconds.
+    pub idle_hold_ns: i64,
+    /// How long a window is not believed that the path did not deliver, in nanoseconds;
+    /// twice as long each further time.
+    pub distrust_ns: i64,
+    /// What is allowed.
+    pub limits: Limits,
+}
+
+impl Default for ClawOptions {
+    fn default() -> Self {
+        Self {
+            full_from_load: 0.95,
+            full_round_trips: 2,
+            stale_round_trips: 3,
+            stale_ns: 500_000_000,
+            idle_hold_ns: 10_000_000_000,
+            distrust_ns: 3_000_000_000,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Which window is in use (Algorithm 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// There is no feedback, it is too old, it is not believed, or the wireline is the
+    /// bottleneck: Cubic's.
+    Cubic,
+    /// The cell has free resources: the client's.
+    Free,
+    /// The cell is full, but not for long enough to be sure: the client's.
+    Waiting,
+    /// The cell is full: the larger of both.
+    Full,
+}
+
+/// Feedback, and when it came.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    said: Feedback,
+    at_ns: i64,
+    /// Of the last one that was not idle: its window and its load are in force.
+    in_force_ns: i64,
+}
+
+/// The server's side of CLAW over Cubic.
+#[derive(Debug, Clone)]
+pub struct Claw {
+    options: ClawOptions,
+    /// W_cubic: grows only while it is not above the window in use.
+    cubic: Cubic,
+    mss_bytes: u64,
+    heard: Option<Heard>,
+    full_since_ns: Option<i64>,
+    /// Cubic was given what it missed while the cell's state was unsure.
+    made_up: bool,
+    srtt_ns: i64,
+    min_rtt_ns: Option<i64>,
+    /// After a loss that is not the radio's: the window until then, at most.
+    reduced: Option<(i64, u64)>,
+    losses: Losses,
+    trust: Trust,
+    mode: Mode,
+    cwnd_bytes: u64,
+}
+
+impl Claw {
+    /// At its start, without feedback.
+    #[must_use]
+    pub fn new(mss_bytes: u64, initial_window_bytes: u64, options: ClawOptions) -> Self {
+        let cubic = Cubic::new(mss_bytes, initial_window_bytes, true);
+        let cwnd_bytes = cubic.cwnd_bytes();
+        Self {
+            options,
+            cubic,
+            mss_bytes,
+            heard: None,
+            full_since_ns: None,
+            made_up: false,
+            srtt_ns: 0,
+            min_rtt_ns: None,
+            reduced: None,
+            losses: Losses::default(),
+            trust: Trust::new(options.distrust_ns),
+            mode: Mode::Cubic,
+            cwnd_bytes,
+        }
+    }
+
+    /// Which window is in use.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// W_cubic in bytes.
+    #[must_use]
+    pub fn w_cubic_bytes(&self) -> u64 {
+        self.cubic.cwnd_bytes()
+    }
+
+    /// Whether what the client says is left out, as the path did not deliver it.
+    #[must_use]
+    pub const fn distrusts(&self, now_ns: i64) -> bool {
+        self.trust.is_withdrawn(now_ns)
+    }
+
+    /// Takes what the client says. A report that is not later than the last, or whose
+    /// load is no share, is left out.
+    pub fn on_feedback(&mut self, now_ns: i64, said: &Feedback) {
+        let last = self.heard.map(|heard| heard.said.sequence);
+        if last.is_some_and(|last| said.sequence <= last) || !(0.0..=1.0).contains(&said.load) {
+            return;
+        }
+        self.losses.told(now_ns, said);
+        let before = self.heard.filter(|_| said.idle);
+        let in_force = before.map_or(*said, |heard| Feedback {
+            w_claw_bytes: heard.said.w_claw_bytes,
+            load: heard.said.load,
+            bottleneck: heard.said.bottleneck,
+            ..*said
+        });
+        let in_force_ns = before.map_or(now_ns, |heard| heard.in_force_ns);
+        self.heard = Some(Heard { said: in_force, at_ns: now_ns, in_force_ns });
+        let full = in_force.load >= self.options.full_from_load;
+        if !said.idle {
+            self.full_since_ns = full.then(|| self.full_since_ns.unwrap_or(now_ns));
+            self.made_up &= full;
+        }
+        self.settle(now_ns);
+    }
+
+    /// Sets mode and window by what is known now.
+    fn settle(&mut self, now_ns: i64) {
+        self.mode = self.mode_at(now_ns);
+        if self.mode == Mode::Full && !self.made_up {
+            self.make_up(now_ns);
+        }
+        let w_cubic = self.cubic.cwnd_bytes();
+        let told = self.heard.map_or(0, |heard| heard.said.w_claw_bytes);
+        let w_claw = told.min(self.cap_bytes()).max(self.least_bytes());
+        let wanted = match self.mode {
+            Mode::Cubic => w_cubic,
+            Mode::Free | Mode::Waiting => w_claw,
+            Mode::Full => w_cubic.max(w_claw),
+        };
+        self.reduced = self.reduced.filter(|(until_ns, _)| now_ns < *until_ns);
+        // Cubic's own window has its reduction in it.
+        let most = self.reduced.filter(|_| self.mode != Mode::Cubic).map(|(_, most)| most);
+        self.cwnd_bytes = most.map_or(wanted, |most| wanted.min(most));
+    }
+
+    fn mode_at(&self, now_ns: i64) -> Mode {
+        let Some(heard) = self.heard else { return Mode::Cubic };
+        let round_trips = i64::from(self.options.stale_round_trips) * self.srtt_ns;
+        let stale = now_ns - heard.at_ns > round_trips.max(self.options.stale_ns);
+        let held_too_long = now_ns - heard.in_force_ns > self.options.idle_hold_ns;
+        let idle = heard.said.idle;
+        // Idle phones say little: what they said last stands.
+        if (stale && !idle) || held_too_long || self.trust.is_withdrawn(now_ns) {
+            return Mode::Cubic;
+        }
+        if heard.said.bottleneck != Bottleneck::Cellular {
+            return Mode::Cubic;
+        }
+        let sure_ns = i64::from(self.options.full_round_trips) * self.srtt_ns;
+        match self.full_since_ns {
+            None => Mode::Free,
+            Some(since_ns) if now_ns - since_ns < sure_ns => Mode::Waiting,
+            Some(_) => Mode::Full,
+        }
+    }
+
+    /// Gives Cubic the growth of the round trips in which its state was unsure (4.3.1).
+    fn make_up(&mut self, now_ns: i64) {
+        self.made_up = true;
+        for back in (0..i64::from(self.options.full_round_trips)).rev() {
+            let ack = Ack {
+                acked_bytes: self.cubic.cwnd_bytes(),
+                srtt_ns: Some(self.srtt_ns),
+                window_limited: true,
+                ..Ack::default()
+            };
+            self.cubic.on_ack(now_ns - back * self.srtt_ns, &ack);
+        }
+    }
+
+    /// The largest window that feedback may set.
+    fn cap_bytes(&self) -> u64 {
+        let limits = self.options.limits;
+        // Without an RTT yet: as at a tenth of a second.
+        let rtt_ns = if self.srtt_ns > 0 { self.srtt_ns } else { 100_000_000 };
+        let of_rate = u128::from(limits.rate_bps) * u128::from(rtt_ns.unsigned_abs());
+        let of_rate = u64::try_from(of_rate / 8_000_000_000).unwrap_or(u64::MAX);
+        limits.window_bytes.min(of_rate)
+    }
+
+    /// Cubic's own least window.
+    const fn least_bytes(&self) -> u64 {
+        2 * self.mss_bytes
+    }
+
+    /// Of a loss that is not the radio's, or of which nobody knows.
+    fn reduce(&mut self, now_ns: i64) {
+        let most = self.cubic.cwnd_bytes().max(self.least_bytes());
+        self.reduced = Some((now_ns + self.srtt_ns.max(1), most));
+        self.settle(now_ns);
+    }
+}
+
+impl Controller for Claw {
+    fn name(&self) -> &'static str {
+        "claw"
+    }
+
+    fn on_sent(&mut self, now_ns: i64, sent_bytes: u64, flight_size_bytes: u64) {
+        self.cubic.on_sent(now_ns, sent_bytes, flight_size_bytes);
+    }
+
+    fn on_ack(&mut self, now_ns: i64, ack: &Ack) {
+        if let Some(rtt_ns) = ack.rtt_ns.filter(|rtt_ns| *rtt_ns > 0) {
+            self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
+        }
+        self.srtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(self.srtt_ns).max(0);
+        if self.cubic.cwnd_bytes() <= self.cwnd_bytes {
+            self.cubic.on_ack(now_ns, ack);
+        }
+        if matches!(self.mode, Mode::Free | Mode::Waiting) {
+            self.trust.watch(now_ns, self.cwnd_bytes, self.min_rtt_ns, ack);
+        } else {
+            self.trust.rest();
+        }
+        self.settle(now_ns);
+    }
+
+    fn on_congestion(&mut self, now_ns: i64, event: &Congestion) {
+        if event.kind == crate::CongestionKind::Loss
+            && self.losses.are_the_radios(now_ns, self.srtt_ns)
+        {
+            return;
+        }
+        // Of the window in use, which may be the client's and not Cubic's.
+        let flight = event.flight_size_bytes.min(self.cwnd_bytes);
+        self.cubic.on_congestion(now_ns, &Congestion { flight_size_bytes: flight, ..*event });
+        self.reduce(now_ns);
+    }
+
+    fn on_rto(&mut self, now_ns: i64, flight_size_bytes: u64, again: bool) {
+        self.cubic.on_rto(now_ns, flight_size_bytes, again);
+        self.reduce(now_ns);
+    }
+
+    fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
+        self.cubic.on_persistent_congestion(now_ns, flight_size_bytes);
+        self.reduce(now_ns);
+    }
+
+    fn on_spurious(&mut self, now_ns: i64) {
+        self.cubic.on_spurious(now_ns);
+        self.reduced = None;
+        self.settle(now_ns);
+    }
+
+    fn on_restart(&mut self, now_ns: i64, idle_ns: i64, rto_ns: i64) {
+        self.cubic.on_restart(now_ns, idle_ns, rto_ns);
+        self.settle(now_ns);
+    }
+
+    fn on_unused(&mut self, now_ns: i64, used_bytes: u64) {
+        self.cubic.on_unused(now_ns, used_bytes);
+    }
+
+    fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+        self.on_feedback(now_ns, said);
+    }
+
+    fn on_mss(&mut self, mss_bytes: u64) {
+        self.mss_bytes = mss_bytes.max(1);
+        self.cubic.on_mss(mss_bytes);
+    }
+
+    fn cwnd_bytes(&self) -> u64 {
+        self.cwnd_bytes
+    }
+
+    fn ssthresh_bytes(&self) -> u64 {
+        self.cubic.ssthresh_bytes()
+    }
+
+    /// A window that jumps is spread over its round trip, a quarter faster than it drains
+    /// (chosen here; Cubic's own pace is the transport's choice).
+    fn pacing_rate_bps(&self) -> Option<u64> {
+        if self.mode == Mode::Cubic || self.srtt_ns <= 0 {
+            return None;
+        }
+        let bits = u128::from(self.cwnd_bytes) * 10_000_000_000;
+        u64::try_from(bits / u128::from(self.srtt_ns.unsigned_abs())).ok()
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.mode == Mode::Cubic && self.cubic.in_slow_start()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,283 @@
+//! Algorithm 1 by hand, and what no feedback can do.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::CongestionKind;
+
+const MSS: u64 = 1_448;
+const MS: i64 = 1_000_000;
+const RTT_NS: i64 = 50 * MS;
+
+fn claw() -> Claw {
+    let mut claw = Claw::new(MSS, 10 * MSS, ClawOptions::default());
+    // The round trip becomes known, and Cubic's window is 11 segments.
+    claw.on_ack(0, &ack(MSS));
+    claw
+}
+
+fn ack(acked_bytes: u64) -> Ack {
+    Ack {
+        acked_bytes,
+        rtt_ns: Some(RTT_NS),
+        srtt_ns: Some(RTT_NS),
+        window_limited: true,
+        ..Ack::default()
+    }
+}
+
+fn said(sequence: u64, w_claw_bytes: u64, load: f64) -> Feedback {
+    Feedback {
+        sequence,
+        w_claw_bytes,
+        load,
+        bottleneck: Bottleneck::Cellular,
+        idle: false,
+        radio_losses: 0,
+        queue_losses: 0,
+    }
+}
+
+const LOSS: Congestion =
+    Congestion { kind: CongestionKind::Loss, flight_size_bytes: 100 * MSS, lost_bytes: MSS };
+
+#[test]
+fn algorithm_1() {
+    let check = |feedback: Feedback, expected: (Mode, u64)| {
+        let mut claw = claw();
+        claw.on_feedback(MS, &feedback);
+        assert_eq!((claw.mode(), claw.cwnd_bytes() / MSS), expected, "{feedback:?}");
+    };
+    let wireline = |w| Feedback { bottleneck: Bottleneck::Wireline, ..said(1, w, 0.3) };
+    check(said(1, 200 * MSS, 0.3), (Mode::Free, 200));
+    // Less than Cubic's, too: it is what is free. Never under two segments.
+    check(said(1, 5 * MSS, 0.3), (Mode::Free, 5));
+    check(said(1, 0, 0.3), (Mode::Free, 2));
+    check(wireline(200 * MSS), (Mode::Cubic, 11));
+    check(said(1, 4 * MSS, 0.99), (Mode::Waiting, 4));
+    // 4 MB, and 100 Mbit/s over 50 ms: 625 kB.
+    check(said(1, u64::MAX, 0.0), (Mode::Free, 625_000 / MSS));
+    check(said(1, 200 * MSS, f64::NAN), (Mode::Cubic, 11));
+    check(said(1, 200 * MSS, -0.1), (Mode::Cubic, 11));
+}
+
+/// A cell that is full for two round trips leaves the larger window, and Cubic has what it
+/// missed: 11 segments, doubled twice (figure 7).
+#[test]
+fn a_full_cell() {
+    let mut claw = claw();
+    for (sequence, at_ms) in [(1, 0), (2, 40), (3, 80)] {
+        claw.on_feedback(at_ms * MS, &said(sequence, 4 * MSS, 1.0));
+        assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Waiting, 4 * MSS), "{at_ms}");
+    }
+    claw.on_feedback(100 * MS, &said(4, 4 * MSS, 1.0));
+    assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Full, 44 * MSS));
+    // Once: what it grows by then are its own ACKs.
+    claw.on_feedback(140 * MS, &said(5, 4 * MSS, 1.0));
+    assert_eq!(claw.cwnd_bytes(), 44 * MSS);
+    claw.on_feedback(180 * MS, &said(6, 100 * MSS, 1.0));
+    assert_eq!(claw.cwnd_bytes(), 100 * MSS);
+    claw.on_feedback(220 * MS, &said(7, 20 * MSS, 0.5));
+    assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Free, 20 * MSS));
+}
+
+/// W_cubic does not run away while the client's window is the smaller one.
+#[test]
+fn the_shadow_grows_only_while_it_is_not_above() {
+    let mut claw = claw();
+    claw.on_feedback(MS, &said(1, 4 * MSS, 0.5));
+    (0..100).for_each(|n| claw.on_ack(2 * MS + n, &ack(MSS)));
+    assert_eq!(claw.w_cubic_bytes(), 11 * MSS);
+    claw.on_feedback(3 * MS, &said(2, 400 * MSS, 0.5));
+    (0..100).for_each(|n| claw.on_ack(4 * MS + n, &ack(MSS)));
+    assert!(claw.w_cubic_bytes() > 11 * MSS);
+}
+
+#[test]
+fn old_feedback_and_idle_radios() {
+    let check = |idle: bool, at_ms: i64, expected: Mode| {
+        let mut claw = claw();
+        claw.on_feedback(0, &said(1, 200 * MSS, 0.3));
+        if idle {
+            claw.on_feedback(MS, &Feedback { idle, ..said(2, 0, 1.0) });
+        }
+        claw.on_ack(at_ms * MS, &ack(0));
+        assert_eq!(claw.mode(), expected, "{idle} {at_ms}");
+    };
+    check(false, 500, Mode::Free);
+    check(false, 501, Mode::Cubic);
+    // What an idle radio says of the load is not looked at.
+    check(true, 501, Mode::Free);
+    check(true, 10_000, Mode::Free);
+    check(true, 10_001, Mode::Cubic);
+}
+
+#[test]
+fn reports_come_late_and_twice() {
+    let mut claw = claw();
+    claw.on_feedback(MS, &said(7, 200 * MSS, 0.3));
+    claw.on_feedback(2 * MS, &said(7, 300 * MSS, 0.3));
+    claw.on_feedback(3 * MS, &said(6, 300 * MSS, 0.3));
+    assert_eq!(claw.cwnd_bytes(), 200 * MSS);
+}
+
+#[test]
+fn whose_losses_are() {
+    let check = |radio_losses, queue_losses, told_ms: i64, expected: u64| {
+        let mut claw = claw();
+        claw.on_feedback(0, &said(1, 100 * MSS, 0.3));
+        claw.on_feedback(
+            told_ms * MS,
+            &Feedback { radio_losses, queue_losses, ..said(2, 100 * MSS, 0.3) },
+        );
+        claw.on_congestion(101 * MS, &LOSS);
+        let what = format!("{radio_losses} {queue_losses} {told_ms}");
+        assert_eq!(claw.cwnd_bytes() / MSS, expected, "{what}");
+    };
+    check(1, 0, 100, 100);
+    // Unknown, or the queue before the radio: at once, to 0.7 of what Cubic had.
+    check(0, 0, 100, 7);
+    check(1, 1, 100, 7);
+    check(0, 3, 100, 7);
+    // What the radio lost two round trips ago is another loss's reason.
+    check(1, 0, 0, 7);
+}
+
+/// One report of a radio loss excuses one loss.
+#[test]
+fn a_radio_loss_excuses_once() {
+    let mut claw = claw();
+    claw.on_feedback(0, &Feedback { radio_losses: 1, ..said(1, 100 * MSS, 0.3) });
+    claw.on_congestion(MS, &LOSS);
+    assert_eq!(claw.cwnd_bytes(), 100 * MSS);
+    claw.on_congestion(60 * MS, &LOSS);
+    assert!(claw.cwnd_bytes() < 10 * MSS);
+    // After a round trip the client's window is in force again.
+    claw.on_feedback(120 * MS, &said(2, 90 * MSS, 0.3));
+    assert_eq!(claw.cwnd_bytes(), 90 * MSS);
+}
+
+/// A client that asks for 400 segments on a path of 40: three round trips with a queue
+/// take its word from it, and each further time for longer.
+#[test]
+fn a_window_that_is_not_delivered() {
+    let mut claw = claw();
+    let (mut sent, mut sequence) = (0, 0);
+    let mut round_trip = |claw: &mut Claw, now_ns: i64| {
+        sent += 400 * MSS;
+        sequence += 1;
+        claw.on_feedback(now_ns, &said(sequence, 400 * MSS, 0.3));
+        let queued = Ack {
+            rtt_ns: Some(4 * RTT_NS),
+            delivery_rate_bps: Some(40 * MSS * 8 * 20),
+            acked_to: sent - 400 * MSS,
+            sent_to: sent,
+            ..ack(MSS)
+        };
+        claw.on_ack(now_ns, &queued);
+    };
+    for n in 0..3 {
+        assert!(!claw.distrusts(n * RTT_NS), "{n}");
+        round_trip(&mut claw, n * RTT_NS);
+    }
+    let now_ns = 2 * RTT_NS;
+    assert!(claw.distrusts(now_ns) && claw.mode() == Mode::Cubic);
+    assert!(claw.distrusts(now_ns + 2_999 * MS) && !claw.distrusts(now_ns + 3_000 * MS));
+    (0..3).for_each(|n| round_trip(&mut claw, 4_000 * MS + n * RTT_NS));
+    assert!(claw.distrusts(9_000 * MS));
+}
+
+#[test]
+fn wireline_or_cell() {
+    use Bottleneck::{Cellular, Unclear, Wireline};
+    let check = |round_trips: &[(f64, f64, bool)], expected: Bottleneck| {
+        let mut detector = BottleneckDetector::new(DetectorOptions::default());
+        for (used, free, busy) in round_trips {
+            detector.on_round_trip(*used, *free, *busy);
+        }
+        assert_eq!(detector.verdict(), expected, "{round_trips:?}");
+    };
+    let (short, used) = ((100.0, 1_000.0, true), (900.0, 1_000.0, true));
+    check(&[], Cellular);
+    check(&[short; 3], Cellular);
+    // The first has nothing before it: three comparisons need four round trips.
+    check(&[short; 4], Wireline);
+    check(&[used; 4], Cellular);
+    check(&[short, short, short, used, short], Cellular);
+    // A pause tells nothing.
+    check(&[short, short, (0.0, 1_000.0, false), short, short], Cellular);
+    let now_this_now_that = [[short; 4], [used; 4], [short; 4], [used; 4]].concat();
+    check(&now_this_now_that, Unclear);
+    let mut detector = BottleneckDetector::new(DetectorOptions::default()).remembering(Wireline);
+    assert_eq!(detector.on_round_trip(1.0, 2.0, true), Wireline);
+}
+
+fn any_feedback() -> impl Strategy<Value = Feedback> {
+    let bottleneck = prop_oneof![
+        Just(Bottleneck::Cellular),
+        Just(Bottleneck::Wireline),
+        Just(Bottleneck::Unclear)
+    ];
+    let counts = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>());
+    (counts, any::<f64>(), bottleneck, any::<bool>()).prop_map(
+        |((sequence, w_claw_bytes, radio_losses, queue_losses), load, bottleneck, idle)| Feedback {
+            sequence,
+            w_claw_bytes,
+            load,
+            bottleneck,
+            idle,
+            radio_losses,
+            queue_losses,
+        },
+    )
+}
+
+proptest! {
+    /// Whatever a client says and in whatever order, the window is not under two
+    /// segments and not over Cubic's and the operator's limits.
+    #[test]
+    fn no_feedback_passes_the_limits(
+        steps in prop::collection::vec((any_feedback(), 0_u8..4, 0_i64..400), 1..60),
+    ) {
+        let mut claw = claw();
+        let mut now_ns = 0;
+        for (feedback, what, after_ms) in steps {
+            now_ns += after_ms * MS;
+            match what {
+                0 => claw.on_congestion(now_ns, &LOSS),
+                1 => claw.on_rto(now_ns, 10 * MSS, false),
+                2 => claw.on_ack(now_ns, &ack(MSS)),
+                _ => claw.on_feedback(now_ns, &feedback),
+            }
+            let most = claw.w_cubic_bytes().max(claw.cap_bytes());
+            prop_assert!((MSS..=most).contains(&claw.cwnd_bytes()), "{claw:?}");
+        }
+    }
+
+    /// Without feedback it is Cubic, ACK by ACK.
+    #[test]
+    fn without_feedback_it_is_cubic(steps in prop::collection::vec(0_u8..20, 1..200)) {
+        let mut cubic = Cubic::new(MSS, 10 * MSS, true);
+        let mut claw = Claw::new(MSS, 10 * MSS, ClawOptions::default());
+        for (n, what) in steps.into_iter().enumerate() {
+            let now_ns = n as i64 * 7 * MS;
+            match what {
+                0 => {
+                    let flight = claw.cwnd_bytes();
+                    let event = Congestion { flight_size_bytes: flight, ..LOSS };
+                    cubic.on_congestion(now_ns, &event);
+                    claw.on_congestion(now_ns, &event);
+                }
+                1 => {
+                    cubic.on_rto(now_ns, 5 * MSS, false);
+                    claw.on_rto(now_ns, 5 * MSS, false);
+                }
+                _ => {
+                    cubic.on_ack(now_ns, &ack(2 * MSS));
+                    claw.on_ack(now_ns, &ack(2 * MSS));
+                }
+            }
+            prop_assert_eq!(claw.cwnd_bytes(), cubic.cwnd_bytes());
+        }
+    }
+}
