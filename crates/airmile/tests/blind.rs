@@ -117,7 +117,7 @@ fn datagrams_are_told_of() {
     assert!(told && answer.missing.iter().any(|one| one.what.contains("QUIC")));
 }
 
-/// An application's log beside the capture names the transfers, and its clock may be off.
+/// Transfers beside the capture are what is asked about, and their clock may be off.
 #[test]
 fn the_applications_transfers() {
     let dir = tempfile::tempdir().unwrap();
@@ -127,15 +127,16 @@ fn the_applications_transfers() {
     let mut rows = Vec::new();
     for line in text.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
-        let s = |at: usize| cells[at].parse::<f64>().unwrap() / 1e6 + 2.0;
-        rows.push(format!("{},{},{},{}", cells[0], s(1), s(2), cells[3]));
+        let later = |at: usize| cells[at].parse::<i64>().unwrap() + 2_000_000;
+        rows.push(format!("{},{},{},{}", cells[0], later(1), later(2), cells[5]));
     }
     let log = dir.path().join("player.csv");
-    std::fs::write(&log, format!("id,start,end,bytes\n{}\n", rows.join("\n"))).unwrap();
+    std::fs::write(&log, format!("id,start_us,end_us,bytes\n{}\n", rows.join("\n"))).unwrap();
     let answer = of(&[run.join("phone.pcapng"), log]);
     check_sums(&answer);
     assert_eq!(answer.transfers_from, "given", "{}", answer.session.says);
     assert_eq!(answer.transfers.len(), rows.len());
+    assert!(answer.transfers[0].id.ends_with("-1") && answer.transfers[0].finding.bytes > Some(0));
     let first = answer.session.suspects[0].suspect;
     assert!(["slow_start_restart", "other"].contains(&first), "{}", answer.session.says);
     let clock = answer.clocks.iter().find(|clock| clock.file == "transfers").unwrap();

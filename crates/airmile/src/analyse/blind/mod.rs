@@ -50,6 +50,8 @@ pub(crate) struct Blind {
     files: Vec<FileReport>,
     clocks: Vec<ClockReport>,
     restarter: Restarter,
+    /// Downloads of a table of transfers: names, from and to in nanoseconds.
+    table: Vec<(String, i64, i64)>,
     /// The application's clock over the capture's; `None` where they are one.
     application: Option<ClockLine>,
     min_bytes: u64,
@@ -83,6 +85,7 @@ impl Blind {
             files: read.files,
             clocks: Vec::new(),
             restarter: Restarter::SenderOrMiddlebox,
+            table: table(&session),
             application: None,
             min_bytes: options.detect.min_bytes,
         };
@@ -149,11 +152,21 @@ impl Blind {
                 return spans;
             }
         }
+        let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
+        let (names, spans): (Vec<String>, Vec<Span>) = self
+            .table
+            .iter()
+            .map(|(id, from_ns, to_ns)| (id.clone(), phone.span(at(*from_ns), at(*to_ns))))
+            .unzip();
+        if spans.iter().any(|span| span.bytes > 0) {
+            diagnosis.transfers_from = "given";
+            diagnosis.transfers = transfers(&names, &spans);
+            return spans;
+        }
         let spans = phone.transfers(self.min_bytes);
+        let names: Vec<String> = (1..=spans.len()).map(|n| format!("dl-{n}")).collect();
         diagnosis.transfers_from = "detected";
-        let from_ns = spans.first().map_or(0, |span| span.from_ns);
-        diagnosis.transfers =
-            spans.iter().enumerate().map(|(n, span)| detected(n, span, from_ns)).collect();
+        diagnosis.transfers = transfers(&names, &spans);
         spans
     }
 
@@ -224,12 +237,30 @@ fn verdict(suspect: Suspect) -> Verdict {
     }
 }
 
-/// A transfer that packets show.
-fn detected(n: usize, span: &Span, from_ns: i64) -> TransferDiagnosis {
+/// Downloads of a table of transfers; those of an application's log are in that.
+fn table(session: &Session) -> Vec<(String, i64, i64)> {
+    if session.applications().iter().any(|one| one.gave_transfers) {
+        return Vec::new();
+    }
+    let downlink = session.transfers().iter().filter(|one| one.dir != Some(Direction::Ul));
+    let timed = downlink.filter_map(|one| {
+        let (from, to) = one.time?;
+        Some((one.id.clone(), from.ns, to.ns))
+    });
+    timed.collect()
+}
+
+/// Transfers that packets show.
+fn transfers(names: &[String], spans: &[Span]) -> Vec<TransferDiagnosis> {
+    let from_ns = spans.iter().map(|span| span.from_ns).min().unwrap_or(0);
+    names.iter().zip(spans).map(|(name, span)| transfer(name, span, from_ns)).collect()
+}
+
+fn transfer(name: &str, span: &Span, from_ns: i64) -> TransferDiagnosis {
     let duration_ms = span.ns() as f64 / 1e6;
     let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
     TransferDiagnosis {
-        id: format!("dl-{}", n + 1),
+        id: name.to_owned(),
         name: None,
         verdict: Verdict::Unknown,
         confidence: 0.0,
