@@ -49,17 +49,24 @@ fn main() -> anyhow::Result<ExitCode> {
             return Ok(status(packets::measure(&shared())? != Some(false)));
         }
         [flag] if flag == "--senders" => return Ok(status(senders::measure()?)),
-        [flag] if flag == "--causes" => return Ok(status(causes::measure(30)?)),
-        [flag, runs] if flag == "--causes" => {
-            let runs = runs.parse().context("--causes takes a number")?;
-            return Ok(status(causes::measure(runs)?));
+        [flag, rest @ ..] if flag == "--causes" => {
+            let (tuned, rest) = match rest {
+                [word, rest @ ..] if word == "tuned" => (true, rest),
+                rest => (false, rest),
+            };
+            let runs = match rest {
+                [] => causes::RUNS,
+                [runs] => runs.parse().context("--causes takes a number")?,
+                _ => bail!("--causes [tuned] [N]"),
+            };
+            return Ok(status(causes::measure(tuned, runs)?));
         }
         [flag] if flag == "--clocks" => return Ok(status(clocks::measure()?)),
         [flag] if flag == "--peers" => {
             return Ok(status(peers::measure(&shared())? != Some(false)));
         }
         _ => bail!(
-            "no arguments, --load, --packets, --senders, --causes [N], --clocks, --peers, or --series N"
+            "no arguments, --load, --packets, --senders, --causes [tuned] [N], --clocks, --peers, or --series N"
         ),
     }
     let met = [
@@ -69,6 +76,7 @@ fn main() -> anyhow::Result<ExitCode> {
         packets::measure(&shared())?,
         Some(senders::measure()?),
         Some(clocks::measure()?),
+        Some(causes::measure(false, causes::RUNS)?),
     ];
     let all = met.iter().all(|met| met.unwrap_or(true));
     println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });

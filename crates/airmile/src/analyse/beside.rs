@@ -57,6 +57,9 @@ impl Beside {
         if let Some(wire) = self.wire.as_mut().filter(|wire| wire.is_at_phone()) {
             let line = clocks::of_capture(&radio, wire.arrivals());
             self.clocks.push(ClockReport::new(wire.name(), MODEM, line.as_ref(), true));
+            if let Some(line) = &line {
+                wire.set_clock_error(line.error_ns);
+            }
             if let Some(line) = line.filter(ClockLine::differs) {
                 wire.set_clock(&line);
             }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use airmile_infer::burst::EvidenceChoice;
 
 use super::application;
-use super::radio::{Missing, missing};
+use super::radio::{Missing, MissingKind, missing};
 use super::tracks::EvidenceCounts;
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
@@ -60,6 +60,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 let kind = Kind::of(input.head());
                 files.push(FileReport::unusable(&input, kind, &what));
                 missing_files.push(Missing {
+                    kind: MissingKind::File,
                     what: format!("{} cannot be used", path.display()),
                     how_to_capture: what,
                 });
