@@ -212,9 +212,21 @@ impl Split<'_> {
     fn cut(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
         match reason {
             Reason::Thinking => self.thinking(from_ns, to_ns, uploads),
+            Reason::Handshake => {
+                let connected = self.connected_ns(from_ns, to_ns).unwrap_or(from_ns);
+                self.tell(from_ns, connected, Reason::Promotion, uploads);
+                self.tell(connected, to_ns, Reason::Handshake, uploads);
+            }
             Reason::NothingToSend | Reason::Pacing => self.starved(from_ns, to_ns, reason, uploads),
             other => self.tell(from_ns, to_ns, other, uploads),
         }
+    }
+
+    /// When the first grant after a long silence of the radio came, in a part.
+    fn connected_ns(&self, from_ns: i64, to_ns: i64) -> Option<i64> {
+        let silences = self.radio.unwrap_or_default().silences;
+        let inside = silences.iter().find(|(start, end)| *start <= from_ns && *end > from_ns);
+        inside.map(|(_, end)| *end).filter(|end| *end <= to_ns)
     }
 
     /// A late answer: before the first grant after a long silence of the radio the

@@ -112,6 +112,8 @@ pub struct SenderStory {
     lost: Vec<LostSegment>,
     /// The client's last payload was of a TLS handshake.
     in_tls_handshake: bool,
+    /// So was what the server sent last.
+    after_tls: bool,
 }
 
 /// A segment that was sent again.
@@ -256,6 +258,11 @@ impl SenderStory {
                 self.again(now, out);
                 self.dup_acks = 0;
             }
+            // What had arrived is sent again in the middle of a recovery: by the timer.
+            Some("retx_spurious") if self.rounds.recovering() && self.dup_acks >= MANY_DUP_ACKS => {
+                self.rounds.timeout(true);
+                self.again(now, out);
+            }
             Some("retx_fast" | "retx_other" | "retx_probe" | "retx_spurious") => {
                 self.rounds.recovers(self.next);
                 self.again(now, out);
@@ -327,6 +334,7 @@ impl SenderStory {
             }
             (Some(last), None) => self.clocked(last, now, reason, out),
         }
+        self.after_tls = self.in_tls_handshake;
         self.passed(now, end);
         let rwnd = heard.and_then(|h| h.rwnd).map(u64::cast_signed);
         self.window_full = rwnd.is_some_and(|rwnd| rwnd - (end - edge) < self.mss);
@@ -359,7 +367,8 @@ impl SenderStory {
             hold(out, last, now, Reason::Handshake);
             return;
         }
-        hold(out, last, first, Reason::Unasked);
+        let unasked = if self.after_tls { Reason::Handshake } else { Reason::Unasked };
+        hold(out, last, first, unasked);
         hold(out, first, end.max(first), Reason::Request);
         self.respond(end.max(first), now, out);
     }
@@ -400,8 +409,10 @@ impl SenderStory {
 
     /// How much of the round trip that ended with this packet was a queue's.
     fn queued_ns(&self, now: i64) -> i64 {
-        let Some(heard) = self.last_heard else { return 0 };
-        let up = now - heard.at_ns - self.base_up_ns.unwrap_or(0);
+        // The oldest ACK that the sender had not heard: without one it kept its own pace,
+        // however old the one is that it echoes.
+        let base_up = self.base_up_ns.unwrap_or(0);
+        let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
         let down = self.last_down_ns - self.base_down_ns.unwrap_or(0);
         (up.max(0) + down.max(0) - self.slack()).max(0)
     }

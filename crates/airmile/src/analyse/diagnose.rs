@@ -67,9 +67,9 @@ pub struct SessionVerdict {
     pub leading_share_low: Option<f64>,
     /// And at most.
     pub leading_share_high: Option<f64>,
-    /// What they would have taken without the cause that can be mended: the leading one, or
-    /// with a shared verdict the one beside the downlink; null without captures.
-    pub counterfactual: Option<Counterfactual>,
+    /// What they would have taken without the leading cause, and with a shared verdict
+    /// without the one beside the downlink; empty without captures.
+    pub counterfactuals: Vec<Counterfactual>,
     /// The verdict in a sentence.
     pub says: String,
 }
@@ -100,7 +100,7 @@ impl SessionVerdict {
             leading_share: None,
             leading_share_low: None,
             leading_share_high: None,
-            counterfactual: None,
+            counterfactuals: Vec::new(),
             says,
         }
     }

@@ -317,7 +317,14 @@ impl Tracks {
                     Direction::Ul => &mut self.ul_track,
                 };
                 track.usage.push_grant(grant);
-                if let Some(silent) = self.silent.as_mut().filter(|_| grant.rnti.is_user()) {
+                // Timing advance goes on while the phone is connected; of a block that was
+                // not received, what it had is not known.
+                let data = match grant.data_bytes {
+                    Some(bytes) => bytes > 0,
+                    None => grant.crc_ok != Some(false),
+                };
+                if let Some(silent) = self.silent.as_mut().filter(|_| grant.rnti.is_user() && data)
+                {
                     silent.busy(grant.position.tti, grant.position.numerology);
                 }
                 track.timeline.set_numerology(grant.position.numerology);

@@ -198,33 +198,36 @@ fn files_behind_proxy(draw: &mut Draw) -> String {
 
 /// Huang et al. 2013, section 5: duplicate ACKs do not update the round trip.
 const TCP_2012: &str = "[server_tcp]\ncontrol = { name = \"cubic\", hystart = false }\n\
-    timestamp_tick_ns = 4_000_000\nrtt_source = \"timestamps\"\nrtt_from_sack = false\n\
+    slow_start_after_idle = false\ntimestamp_tick_ns = 4_000_000\nrtt_source = \"timestamps\"\nrtt_from_sack = false\n\
     loss_detection = \"dup-ack\"\nproportional_reduction = false\ntail_loss_probe = false\n\
     undo_spurious = false\n";
 
-fn moving_queue(draw: &mut Draw) -> String {
-    let (snr, coherence_ms) = (draw.between(6, 10), draw.between(800, 2_000));
-    format!(
-        "[link]\nsnr_mean_db = {snr}\nshadowing_sigma_db = 7.0\nshadowing_coherence_ms = \
-         {coherence_ms}\n"
-    )
+/// Connections one after another whose slow start fills a deep queue: where it loses
+/// something then, the round trip outgrows the timer.
+fn timer_downloads(draw: &mut Draw, bytes: u64, every_ms: u64, count: usize) -> String {
+    let names = ["one", "two", "three", "four"];
+    let each = |n: usize| {
+        let start_ms = 500 + n as u64 * every_ms;
+        app(names[n], start_ms, &format!("kind = \"file\", bytes = {bytes}"))
+    };
+    let apps: String = (0..count).map(each).collect();
+    let (rtt, loss) = (draw.between(50, 110), draw.between(6, 14) as f64 / 10_000.0);
+    let core = format!("[core]\nrtt_ms = {rtt}\n[core.down]\nloss = {loss}\n");
+    core + TCP_2012 + &apps + &cause("set = { server_tcp = { rtt_from_sack = true } }")
 }
 
 fn timer_of_2012(draw: &mut Draw) -> String {
-    let (cell, link) = (any_cell(draw), moving_queue(draw));
-    let (rtt, bytes) = (draw.between(30, 60), megabytes(draw, 3, 8));
-    let core = format!("[core]\nrtt_ms = {rtt}\n[core.down]\nloss = 0.0008\n");
-    let cured = cause("set = { server_tcp = { rtt_from_sack = true } }");
-    cell + &core + &link + TCP_2012 + &file(bytes) + &cured
+    let (cell, bytes) = (cell(draw, &[25, 50], ""), draw.between(12, 20) * 100_000);
+    cell + "[link]\nsnr_mean_db = 14.0\n" + &timer_downloads(draw, bytes, 12_000, 1)
 }
 
 fn timer_series(draw: &mut Draw) -> String {
-    let (cell, link) = (any_cell(draw), moving_queue(draw));
-    let (rtt, bytes) = (draw.between(25, 70), megabytes(draw, 2, 3));
-    let core = format!("[core]\nrtt_ms = {rtt}\n[core.down]\nloss = 0.001\n");
-    let cured = cause("set = { server_tcp = { rtt_from_sack = true } }");
-    cell + &core + &link + TCP_2012 + &files(bytes, 3, 1_000) + &cured
+    let (cell, bytes) = (cell(draw, &[25, 50], ""), draw.between(10, 25) * 100_000);
+    cell + "[link]\nsnr_mean_db = 17.0\n" + &timer_downloads(draw, bytes, 9_000, 2)
 }
+
+/// A window of the receiver that does not grow step by step.
+const WIDE: &str = "[phone_tcp.receive]\nbuffer_bytes = 4_000_000\n";
 
 /// A server that begins with all it has.
 const NO_SLOW_START: &str = "set = { server_tcp = { initial_window_segments = 2_000 } }";
@@ -232,7 +235,7 @@ const NO_SLOW_START: &str = "set = { server_tcp = { initial_window_segments = 2_
 fn far_server(draw: &mut Draw) -> String {
     let (cell, core) = (cell(draw, &[50, 75], ""), core(draw, 120, 260));
     let bytes = draw.between(4, 12) * 100_000;
-    cell + &core + "[link]\nsnr_mean_db = 18.0\n" + &file(bytes) + &cause(NO_SLOW_START)
+    cell + &core + WIDE + "[link]\nsnr_mean_db = 18.0\n" + &file(bytes) + &cause(NO_SLOW_START)
 }
 
 fn many_connections(draw: &mut Draw) -> String {
@@ -244,7 +247,7 @@ fn many_connections(draw: &mut Draw) -> String {
             app(name, start_ms, &format!("kind = \"file\", bytes = {bytes}"))
         })
         .collect();
-    cell + &core + "[link]\nsnr_mean_db = 20.0\n" + &apps + &cause(NO_SLOW_START)
+    cell + &core + WIDE + "[link]\nsnr_mean_db = 20.0\n" + &apps + &cause(NO_SLOW_START)
 }
 
 fn small_window(draw: &mut Draw) -> String {
@@ -312,13 +315,14 @@ fn slow_line_series(draw: &mut Draw) -> String {
     cell + &core + &limit + &files(bytes, 4, 1_500) + &cause("remove = [\"core.down.limit\"]")
 }
 
-/// A bearer whose blocks are sent twice at most and not repeated by RLC.
+/// A bearer whose blocks are sent once, and not repeated by RLC.
 fn losing_cell(draw: &mut Draw) -> String {
-    let cell = cell(draw, &[25, 50, 75], "dl_harq_transmissions = 2\n");
+    let cell = cell(draw, &[25, 50, 75], "dl_harq_transmissions = 1\n");
     let reordering_ms = draw.between(20, 50);
     let rlc = format!("[dl_rlc]\nunacknowledged = true\nt_reordering_ms = {reordering_ms}\n");
     let snr = draw.between(10, 18);
-    cell + &rlc + &format!("[link]\nsnr_mean_db = {snr}\n")
+    let bler = draw.between(5, 30) as f64 / 1_000.0;
+    cell + &rlc + &format!("[link]\nsnr_mean_db = {snr}\nbler_target = {bler}\n")
 }
 
 const ACKNOWLEDGED: &str = "set = { dl_rlc = { unacknowledged = false } }";

@@ -29,6 +29,10 @@ pub struct Judged {
     pub cost: f64,
     pub cost_ours: f64,
     cost_range: (f64, f64),
+    /// True link demand.
+    pub demand: f64,
+    /// The split in words.
+    pub says: Vec<String>,
 }
 
 impl Judged {
@@ -75,7 +79,7 @@ pub fn judge(family: &Family, seed: u64, dir: &Path) -> anyhow::Result<Judged> {
     let session = &answer.session;
     let total_ms: f64 = session.shares.values().sum();
     let share = session.shares.get(cause.as_str()).map_or(0.0, |ms| ms / total_ms);
-    let mend = session.counterfactual.as_ref().filter(|told| told.of == cause);
+    let told = session.counterfactuals.iter().find(|told| told.of == cause);
     let cost_of = |ms: f64| (total_ms - ms) / total_ms;
     Ok(Judged {
         seed,
@@ -83,11 +87,13 @@ pub fn judge(family: &Family, seed: u64, dir: &Path) -> anyhow::Result<Judged> {
         cause,
         named: session.verdict,
         leading: session.leading,
-        mend: session.counterfactual.as_ref().map(|told| told.of),
+        mend: session.counterfactuals.last().map(|told| told.of),
+        demand,
+        says: session.shares.iter().map(|(n, ms)| format!("{n} {:.2}", ms / total_ms)).collect(),
         share,
         cost,
-        cost_ours: mend.map_or(0.0, |told| cost_of(told.ms)),
-        cost_range: mend.map_or((0.0, 0.0), |told| (cost_of(told.high_ms), cost_of(told.low_ms))),
+        cost_ours: told.map_or(0.0, |told| cost_of(told.ms)),
+        cost_range: told.map_or((0.0, 0.0), |told| (cost_of(told.high_ms), cost_of(told.low_ms))),
     })
 }
 

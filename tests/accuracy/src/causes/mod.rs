@@ -27,7 +27,7 @@ const NEAR: f64 = 0.10;
 /// Runs of each family that count for the bars; 13 families make over 200.
 pub const RUNS: usize = 17;
 /// Seeds that a family may try until as many runs count.
-const TRIES: usize = 4;
+const TRIES: usize = 6;
 /// Seeds of the bars, which nothing was tuned on, and those of the tuning.
 const SEED: u64 = 310_000;
 const TUNED_SEED: u64 = 91_000;
@@ -138,6 +138,20 @@ fn print_family(family: &Family, judged: &[Judged]) {
         n(Judged::is_within),
         wrong.join(", ")
     );
+    if std::env::var_os("AIRMILE_VERBOSE").is_some() {
+        for one in judged {
+            println!(
+                "    {} {} {} cost {:.2} ours {:.2} demand {:.2}: {}",
+                one.seed,
+                if one.counts { "counts" } else { "-" },
+                one.told(),
+                one.cost,
+                one.cost_ours,
+                one.demand,
+                one.says.join(", ")
+            );
+        }
+    }
     if counted.len() < judged.len() {
         println!(
             "{:21}{} more: the cause cost too little, or did not lead by the true link demand",

@@ -35,6 +35,7 @@ pub(super) fn name(
         let (share, low, high) = share(cause, transfers);
         session.leading_share = Some(share);
         (session.leading_share_low, session.leading_share_high) = (Some(low), Some(high));
+        session.counterfactuals.push(without(cause, transfers, wire));
     }
     let Some(cause) = mend else {
         if radio == Verdict::NotRadio && wire.place == Place::Server {
@@ -45,7 +46,9 @@ pub(super) fn name(
         }
         return;
     };
-    session.counterfactual = Some(without(cause, transfers, wire));
+    if session.leading != mend {
+        session.counterfactuals.push(without(cause, transfers, wire));
+    }
     let (share, low, high) = share(cause, transfers);
     let whose = explained(cause).map_or("", |one| one.whose(wire));
     let beside = if radio == Verdict::Mixed { " beside the radio" } else { "" };

@@ -2,7 +2,7 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain};
+use super::{Context, Explain, Relief};
 
 pub(super) struct UplinkQueue;
 
@@ -21,5 +21,10 @@ impl Explain for UplinkQueue {
         "hold the phone's upload back while it downloads, or shorten its queue; `airmile radio` \
          shows the uplink's buffer (sched_wait_ms)"
             .into()
+    }
+
+    /// The round trips that were seen are the queue's own.
+    fn relief(&self, _: &Context) -> Relief {
+        Relief { slow_start: false, ..Relief::default() }
     }
 }
