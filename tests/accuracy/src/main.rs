@@ -8,7 +8,8 @@
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
 //! transfers, for looking into errors; `--load` measures the cell load alone,
-//! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names,
+//! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names
+//! (`tuned`: on the families that were looked at),
 //! `--clocks` how it aligns clocks, `--peers` that study beside tshark and tcptrace.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
