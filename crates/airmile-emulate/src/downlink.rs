@@ -60,6 +60,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) carrier: u64,
     pub(crate) n_prb: u16,
     pub(crate) scheduler: SchedulerKind,
+    /// Transmissions of a block at most.
+    pub(crate) harq_transmissions: u8,
     /// The users with bearers, with their links.
     pub(crate) links: &'a [(Owner, LinkConfig)],
     pub(crate) competing: &'a [Competing],
@@ -262,7 +264,7 @@ impl User {
             adaptation,
             subbands,
             trace: link.dl_trace.clone().filter(|_| competing.is_none()),
-            harq: Harq::new(setup.frame.harq_round_trip_ttis()),
+            harq: Harq::new(setup.frame.harq_round_trip_ttis(), setup.harq_transmissions),
             backlog,
             blocks: random(Process::DlBlocks),
         }

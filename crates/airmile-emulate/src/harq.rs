@@ -55,13 +55,16 @@ pub(crate) struct Transmission {
 pub(crate) struct Harq<B> {
     processes: Vec<Process<B>>,
     round_trip_ttis: i64,
+    max_transmissions: u8,
 }
 
 impl<B> Harq<B> {
-    /// As many processes as the round trip has TTIs.
-    pub(crate) fn new(round_trip_ttis: i64) -> Self {
+    /// As many processes as the round trip has TTIs; a block is given up after so
+    /// many transmissions.
+    pub(crate) fn new(round_trip_ttis: i64, max_transmissions: u8) -> Self {
         let idle = |_| Process { ndi: false, due: i64::MIN, block: None };
-        Self { processes: (0..round_trip_ttis).map(idle).collect(), round_trip_ttis }
+        let processes = (0..round_trip_ttis).map(idle).collect();
+        Self { processes, round_trip_ttis, max_transmissions }
     }
 
     /// The process of a TTI, where the TTI gives it (TS 36.213, 8).
@@ -126,7 +129,7 @@ impl<B> Harq<B> {
         process.due = tti + self.round_trip_ttis;
         let crc_ok = !fails(block.mcs.bler(block.snr_sum));
         let mcs = if retx { block.mcs.retx_index() } else { block.mcs.index };
-        let gone = crc_ok || block.transmissions >= MAX_TRANSMISSIONS;
+        let gone = crc_ok || block.transmissions >= self.max_transmissions;
         let harq_id = id as u8;
         let transmission = Transmission { harq_id, ndi: process.ndi, rv, mcs, retx, crc_ok };
         Some((transmission, if gone { process.block.take() } else { None }))
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn retransmits_after_8_ttis_in_rv_order_and_gives_up_after_4() {
         let mcs = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, 10.0).mcs(0.0);
-        let mut harq = Harq::new(FDD_ROUND_TRIP_TTIS);
+        let mut harq = Harq::new(FDD_ROUND_TRIP_TTIS, MAX_TRANSMISSIONS);
         let id = harq.free(0).unwrap();
         harq.load(id, "block", mcs, 10);
         for (n, (tti, rv)) in [(0, 0), (8, 2), (16, 3), (24, 1)].into_iter().enumerate() {

@@ -96,9 +96,24 @@ const LIBRARY: &[NamedScenario] = &[
         source: Source::Toml(include_str!("../scenarios/driving.toml")),
     },
     NamedScenario {
+        name: "far-server",
+        about: "800 kB from a server 200 ms away: the window grows until the file is there",
+        source: Source::Toml(include_str!("../scenarios/far-server.toml")),
+    },
+    NamedScenario {
         name: "idle",
         about: "three small exchanges, each from RRC idle: promotion and paging, hardly any data",
         source: Source::Toml(include_str!("../scenarios/idle.toml")),
+    },
+    NamedScenario {
+        name: "lossy-line",
+        about: "a 5 MB file over a line that loses 1 % of the packets: not the radio",
+        source: Source::Toml(include_str!("../scenarios/lossy-line.toml")),
+    },
+    NamedScenario {
+        name: "lossy-radio",
+        about: "a 5 MB file over a bearer that does not repeat what HARQ gives up (RLC UM)",
+        source: Source::Toml(include_str!("../scenarios/lossy-radio.toml")),
     },
     NamedScenario {
         name: "quic-file",
@@ -159,6 +174,11 @@ const LIBRARY: &[NamedScenario] = &[
         name: "web-browsing",
         about: "three pages in a cell with others: many short bursts",
         source: Source::Toml(include_str!("../scenarios/web-browsing.toml")),
+    },
+    NamedScenario {
+        name: "wireline-behind-proxy",
+        about: "a 5 MB file through a 4 Mbit/s line behind a split-TCP box: not the radio",
+        source: Source::Toml(include_str!("../scenarios/wireline-behind-proxy.toml")),
     },
     NamedScenario {
         name: "wireline-limited",

@@ -8,7 +8,7 @@ use airmile_model::tables::{McsTable, bsr_upper_bound_bytes};
 
 use crate::cell::RlcEnd;
 use crate::frame::Frame;
-use crate::harq::{Harq, Transmission};
+use crate::harq::{Harq, MAX_TRANSMISSIONS, Transmission};
 use crate::link::{Fading, LinkAdaptation, Mcs, linear};
 use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR, SHORT_BSR_BYTES};
 use crate::random::{Owner, Process, Random};
@@ -156,7 +156,7 @@ impl Uplink {
             trace: link.ul_trace.clone(),
             fading,
             adaptation,
-            harq: Harq::new(frame.harq_round_trip_ttis()),
+            harq: Harq::new(frame.harq_round_trip_ttis(), MAX_TRANSMISSIONS),
             blocks: owner.random(scenario.seed, Process::UlBlocks),
             grants: VecDeque::new(),
             granted: VecDeque::new(),

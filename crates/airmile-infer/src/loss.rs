@@ -122,6 +122,9 @@ pub struct LossTracker {
     streams: BTreeMap<Key, Stream>,
     now: Option<(u32, TtiIndex)>,
     found: VecDeque<Loss>,
+    /// Blocks of which the last transmission failed, by carrier and process.
+    failed: BTreeMap<(u8, u8, u8), TtiIndex>,
+    given_up: VecDeque<TtiIndex>,
     totals: RadioLoss,
 }
 
@@ -174,6 +177,12 @@ impl LossTracker {
         self.found.pop_front()
     }
 
+    /// The next downlink block that HARQ gave up: its process had new data after a
+    /// transmission that failed (TS 36.321, 5.3.2.2).
+    pub fn poll_given_up(&mut self) -> Option<TtiIndex> {
+        self.given_up.pop_front()
+    }
+
     /// The end of the records: what is still open is settled. Losses are then
     /// polled; the summary is complete.
     pub fn finish(&mut self) -> RadioLoss {
@@ -204,6 +213,16 @@ impl LossTracker {
         if grant.dir == Direction::Dl && grant.rnti.is_user() {
             self.totals.harq_failures += u64::from(grant.crc_ok == Some(false));
             self.totals.harq_retx += u64::from(grant.retx == Some(true));
+            if let Some(harq_id) = grant.harq_id {
+                let process = (grant.position.cell, harq_id, grant.tb);
+                let before = self.failed.remove(&process);
+                if grant.retx == Some(false) {
+                    self.given_up.extend(before);
+                }
+                if grant.crc_ok == Some(false) {
+                    self.failed.insert(process, grant.position.tti);
+                }
+            }
         }
     }
 

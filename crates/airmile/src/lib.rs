@@ -43,7 +43,7 @@ pub use analyse::diagnose::{
 pub use analyse::export::{Exports, export};
 pub use analyse::inspect::{InspectReport, inspect};
 pub use analyse::radio::{
-    CellLoad, Missing, ROUGH_CONFIDENCE, RadioOptions, RadioReport, SmallReport, radio,
+    CellLoad, Missing, MissingKind, ROUGH_CONFIDENCE, RadioOptions, RadioReport, SmallReport, radio,
 };
 pub use analyse::report::{Report, report};
 pub use analyse::series::{AllocationSeries, Series, SignalPoint};

@@ -158,7 +158,7 @@ fn agreement(scores: &[Score], kind: Kind) -> (usize, usize) {
 }
 
 /// Wilson's score interval at 95 % (Wilson 1927, JASA 22).
-fn wilson(hits: usize, n: usize) -> (f64, f64) {
+pub fn wilson(hits: usize, n: usize) -> (f64, f64) {
     if n == 0 {
         return (0.0, 1.0);
     }

@@ -8,7 +8,8 @@
 //! BurstTracker's literal rule and the Active-time baseline, and the agreement
 //! of verdicts. `--series N` runs other emulated cells and lists their worst
 //! transfers, for looking into errors; `--load` measures the cell load alone,
-//! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names,
+//! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names
+//! (`tuned`: on the families that were looked at),
 //! `--clocks` how it aligns clocks, `--blind` what it names by packets alone (`--blind-fit` fits
 //! the model, `--blind-show` lists a family's numbers), `--peers` that study beside tshark and tcptrace.
 
@@ -51,10 +52,17 @@ fn main() -> anyhow::Result<ExitCode> {
             return Ok(status(packets::measure(&shared())? != Some(false)));
         }
         [flag] if flag == "--senders" => return Ok(status(senders::measure()?)),
-        [flag] if flag == "--causes" => return Ok(status(causes::measure(30)?)),
-        [flag, runs] if flag == "--causes" => {
-            let runs = runs.parse().context("--causes takes a number")?;
-            return Ok(status(causes::measure(runs)?));
+        [flag, rest @ ..] if flag == "--causes" => {
+            let (tuned, rest) = match rest {
+                [word, rest @ ..] if word == "tuned" => (true, rest),
+                rest => (false, rest),
+            };
+            let runs = match rest {
+                [] => causes::RUNS,
+                [runs] => runs.parse().context("--causes takes a number")?,
+                _ => bail!("--causes [tuned] [N]"),
+            };
+            return Ok(status(causes::measure(tuned, runs)?));
         }
         [flag] if flag == "--blind" => {
             return Ok(status(blind::measure(blind::RUNS, &shared())?));
@@ -78,7 +86,7 @@ fn main() -> anyhow::Result<ExitCode> {
             return Ok(status(peers::measure(&shared())? != Some(false)));
         }
         _ => bail!(
-            "no arguments, --load, --packets, --senders, --causes [N], --clocks, --blind [N], \
+            "no arguments, --load, --packets, --senders, --causes [tuned] [N], --clocks, --blind [N], \
              --blind-fit N FILE, --blind-show FAMILY N, --peers, or --series N"
         ),
     }
@@ -90,6 +98,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Some(senders::measure()?),
         Some(clocks::measure()?),
         Some(blind::measure(blind::FEW_RUNS, &shared())?),
+        Some(causes::measure(false, causes::RUNS)?),
     ];
     let all = met.iter().all(|met| met.unwrap_or(true));
     println!("\n{}", if all { "all bars met" } else { "A BAR IS MISSED" });

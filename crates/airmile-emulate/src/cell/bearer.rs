@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airmile_model::Direction;
+use airmile_model::{Direction, RlcMode};
 
 use super::rrc::Rrc;
 use crate::frame::Frame;
@@ -25,6 +25,7 @@ pub(crate) struct Bearer {
     pub(crate) phone: RlcEnd,
     pub(crate) uplink: Uplink,
     pub(crate) rrc: Rrc,
+    modes: [RlcMode; 2],
     dl_limit_bytes: u64,
     firmware_bytes: u64,
     device_queue_packets: usize,
@@ -47,6 +48,10 @@ impl Bearer {
             phone: end(&scenario.ul_rlc, &scenario.dl_rlc),
             uplink: Uplink::new(scenario, link, owner, frame),
             rrc: Rrc::new(scenario.rrc.as_ref(), i64::from(scenario.first_tti), frame),
+            modes: [&scenario.dl_rlc, &scenario.ul_rlc].map(|rlc| match rlc.unacknowledged {
+                true => RlcMode::Um,
+                false => RlcMode::Am,
+            }),
             dl_limit_bytes: scenario.cell.queue_bytes,
             firmware_bytes: uplink.firmware_bytes.unwrap_or(u64::MAX),
             device_queue_packets: uplink.device_queue_packets as usize,
@@ -121,6 +126,11 @@ impl Bearer {
             bytes => bytes + 3,
         };
         self.enb.sender.wanted_bytes() + u64::from(status) + 2 * control as u64
+    }
+
+    /// RLC mode of a direction.
+    pub(crate) const fn mode(&self, dir: Direction) -> RlcMode {
+        self.modes[dir as usize]
     }
 
     const fn ends(&self, dir: Direction) -> (&AmSender, &AmReceiver) {

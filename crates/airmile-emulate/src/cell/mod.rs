@@ -118,6 +118,7 @@ impl Cell {
             carrier: 0,
             n_prb: scenario.cell.n_prb,
             scheduler: scenario.cell.scheduler,
+            harq_transmissions: scenario.cell.dl_harq_transmissions,
             links: &links,
             competing: &scenario.competing,
         };
@@ -209,8 +210,13 @@ impl Cell {
 
     /// Goes through a TTI.
     pub fn step(&mut self) {
-        for bearer in &mut self.bearers {
+        for (user, bearer) in self.bearers.iter_mut().enumerate() {
             bearer.tick(self.tti);
+            let late = [(Direction::Dl, &mut bearer.phone), (Direction::Ul, &mut bearer.enb)];
+            for (dir, end) in late {
+                let sdus = end.receiver.take_late().into_iter();
+                self.deliveries.extend(sdus.map(|sdu| Delivery { user, dir, sdu }));
+            }
         }
         self.allocations.begin();
         self.step_uplink();

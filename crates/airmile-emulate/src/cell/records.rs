@@ -147,13 +147,16 @@ impl Cell {
                 Pdu::Data(pdu) => (Some(wire_sn(pdu.sn)), Some(pdu.poll), pdu.is_segment()),
                 Pdu::Status(_) => (None, None, false),
             };
+            let mode = self.bearers[0].mode(dir);
+            // UM has none.
+            let poll = poll.filter(|_| mode == RlcMode::Am);
             self.records.push_back(Record::Rlc(RlcPdu {
                 at,
                 position,
                 dir,
                 bearer: DATA_LCID,
                 signalling: Some(false),
-                mode: RlcMode::Am,
+                mode,
                 sn,
                 size_bytes: pdu.size_bytes(),
                 poll,

@@ -1,4 +1,5 @@
-//! RLC, acknowledged mode (TS 36.322): sender, receiver and their PDUs.
+//! RLC, acknowledged mode (TS 36.322): sender, receiver and their PDUs. Unacknowledged
+//! mode is the same without repetitions, polls and STATUS PDUs.
 //!
 //! Sequence numbers are unwrapped inside; [`wire_sn`] gives the 10 bits that
 //! the air has. PDUs know the SDUs they carry by identity, not by content.

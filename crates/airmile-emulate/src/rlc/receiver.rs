@@ -57,6 +57,10 @@ pub(crate) struct AmReceiver {
     status_owed: bool,
     /// Bytes in sequence of an SDU that is not complete.
     partial_bytes: u64,
+    /// Which SDU that is.
+    partial_of: Option<u64>,
+    /// SDUs that t-Reordering has released (UM).
+    late: Vec<Sdu>,
     /// SNs of polls that wait for VR(MS) to pass them (5.2.3).
     delayed_polls: BTreeSet<u64>,
 }
@@ -74,6 +78,8 @@ impl AmReceiver {
             status_allowed: i64::MIN,
             status_owed: false,
             partial_bytes: 0,
+            partial_of: None,
+            late: Vec::new(),
             delayed_polls: BTreeSet::new(),
         }
     }
@@ -118,12 +124,18 @@ impl AmReceiver {
         self.vr_ms = self.vr_ms.max(self.vr_r);
     }
 
+    /// Of an SDU of which a part was given up, the rest is discarded.
     fn reassemble(&mut self, elements: &[Element], delivered: &mut Vec<Sdu>) {
         for element in elements {
+            if self.partial_of != Some(element.sdu.id) {
+                (self.partial_of, self.partial_bytes) = (Some(element.sdu.id), 0);
+            }
             self.partial_bytes += u64::from(element.bytes);
             if element.ends {
-                self.partial_bytes = 0;
-                delivered.push(element.sdu);
+                if self.partial_bytes == u64::from(element.sdu.bytes) {
+                    delivered.push(element.sdu);
+                }
+                (self.partial_of, self.partial_bytes) = (None, 0);
             }
         }
     }
@@ -175,12 +187,34 @@ impl AmReceiver {
             return;
         }
         self.reordering_due = None;
+        if self.config.unacknowledged {
+            self.give_up();
+        }
         self.vr_ms = self.first_missing(self.vr_x);
         if self.vr_h > self.vr_ms {
             self.start_reordering(tti);
         }
-        self.status_owed = true;
+        self.status_owed = !self.config.unacknowledged;
         self.release_poll();
+    }
+
+    /// Goes on without what is missing below VR(X) (TS 36.322, 5.1.2.2.4); SDUs of
+    /// which a part is missing are discarded.
+    fn give_up(&mut self) {
+        let until = self.first_missing(self.vr_x);
+        let mut late = std::mem::take(&mut self.late);
+        while self.vr_r < until {
+            if let Some(whole) = self.arrived.remove(&self.vr_r).filter(Arrived::is_whole) {
+                self.reassemble(&whole.elements, &mut late);
+            }
+            self.vr_r += 1;
+        }
+        self.late = late;
+    }
+
+    /// SDUs that t-Reordering has released.
+    pub(crate) fn take_late(&mut self) -> Vec<Sdu> {
+        std::mem::take(&mut self.late)
     }
 
     /// Bytes of the STATUS PDU that is due, 0 if none is.
@@ -278,6 +312,24 @@ mod tests {
         // A PDU is named with all its parts, or not at all.
         assert_eq!(cut(17), Some(Status { ack_sn: 0, nacks: vec![] }));
         assert_eq!(cut(1), None);
+    }
+
+    #[test]
+    fn unacknowledged_goes_on_without_what_is_missing() {
+        let config = RlcConfig { unacknowledged: true, ..RlcConfig::default() };
+        let mut receiver = AmReceiver::new(config);
+        assert_eq!(ids(&receiver.receive(&pdu(0, false, (0, 100)), 0)), [0]);
+        // SN 1 is lost; SN 2 has the end of an SDU that began in it, and one more.
+        let whole = Element { sdu: Sdu { id: 9, bytes: 60 }, bytes: 60, ends: true };
+        let tail = Element { sdu: Sdu { id: 8, bytes: 90 }, bytes: 40, ends: true };
+        let second = AmdPdu { elements: [tail, whole].into(), ..pdu(2, false, (0, 100)) };
+        assert_eq!(ids(&receiver.receive(&second, 1)).len(), 0);
+        receiver.tick(40);
+        assert_eq!(ids(&receiver.take_late()).len(), 0);
+        receiver.tick(41);
+        assert_eq!(ids(&receiver.take_late()), [9]);
+        assert_eq!(receiver.status_bytes(41), 0);
+        assert_eq!(ids(&receiver.receive(&pdu(3, false, (0, 100)), 42)), [3]);
     }
 
     #[test]

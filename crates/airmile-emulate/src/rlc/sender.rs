@@ -102,7 +102,7 @@ impl AmSender {
 
     /// Whether no new PDU may be sent: VT(S) has reached VT(MS).
     pub(crate) fn is_stalled(&self) -> bool {
-        self.vt_s >= self.vt_a() + WINDOW
+        !self.config.unacknowledged && self.vt_s >= self.vt_a() + WINDOW
     }
 
     /// The next PDU, of at most `room` bytes; retransmissions go first (5.1.3.1.1).
@@ -111,7 +111,7 @@ impl AmSender {
             Some(&due) => self.build_retx(due, room)?,
             None => self.build_new(room)?,
         };
-        if self.poll_is_due() {
+        if !self.config.unacknowledged && self.poll_is_due() {
             pdu.poll = true;
             self.include_poll(tti);
         }
@@ -160,6 +160,11 @@ impl AmSender {
         self.new_bytes -= u64::from(field_bytes);
         let (sn, size_bytes) = (self.vt_s, header_bytes(elements.len(), false) + field_bytes);
         let elements: Arc<[Element]> = elements.into();
+        if self.config.unacknowledged {
+            self.vt_s += 1;
+            let part = (0, field_bytes);
+            return Some(AmdPdu { sn, elements, field_bytes, part, size_bytes, poll: false });
+        }
         self.unacknowledged.insert(sn, Sent { elements: Arc::clone(&elements), field_bytes });
         self.vt_s += 1;
         // 5.2.2.1: counted upon assembly of a new AMD PDU.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Competing;
+use crate::harq::MAX_TRANSMISSIONS;
 
 /// How the cell shares a TTI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +45,9 @@ pub struct CellConfig {
     pub data_to_reference_power: f64,
     /// Bytes that a user's downlink queue holds before it drops (drop-tail).
     pub queue_bytes: u64,
+    /// Transmissions of a downlink block before HARQ gives it up; RLC then repeats
+    /// what was in it, if it is acknowledged.
+    pub dl_harq_transmissions: u8,
     /// NR subcarrier spacing index (TS 38.211, 4.2), 0 to 2: TTIs are 1, 0.5 or
     /// 0.25 ms long. Blocks keep the sizes of LTE's tables.
     pub numerology: u8,
@@ -101,6 +105,7 @@ impl Default for CellConfig {
             data_to_reference_power: 0.5,
             // Deep, as in the papers: 1 s of 24 Mbit/s (chosen here).
             queue_bytes: 3_000_000,
+            dl_harq_transmissions: MAX_TRANSMISSIONS,
             numerology: 0,
             tdd: None,
             secondary: None,
@@ -123,6 +128,15 @@ pub struct RlcConfig {
     pub t_reordering_ms: u32,
     /// t-StatusProhibit of the receiving side in ms.
     pub t_status_prohibit_ms: u32,
+    /// UM in place of AM (TS 36.322, 5.1.2): what HARQ gives up is not sent again, and
+    /// the receiver goes on without it after t-Reordering. No polls, no STATUS PDUs.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unacknowledged: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Default for RlcConfig {
@@ -134,6 +148,7 @@ impl Default for RlcConfig {
             t_poll_retransmit_ms: 60,
             t_reordering_ms: 40,
             t_status_prohibit_ms: 20,
+            unacknowledged: false,
         }
     }
 }

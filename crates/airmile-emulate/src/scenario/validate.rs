@@ -200,6 +200,9 @@ fn cell(c: &mut Checks, cell: &CellConfig) {
     c.that(matches!(cell.n_tx_antennas, 1 | 2), "cell.n_tx_antennas", "1 or 2");
     c.positive(cell.data_to_reference_power, "cell.data_to_reference_power");
     c.that(cell.queue_bytes >= 10_000, "cell.queue_bytes", "at least 10000");
+    // maxHARQ-Tx of TS 36.331, MAC-MainConfig: 1 to 28.
+    let transmissions = (1..=28).contains(&cell.dl_harq_transmissions);
+    c.that(transmissions, "cell.dl_harq_transmissions", "1 to 28");
     c.that(cell.numerology <= 2, "cell.numerology", "0 to 2");
     c.that(
         cell.tdd.as_deref().is_none_or(is_tdd_pattern),

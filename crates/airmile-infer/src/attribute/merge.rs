@@ -101,6 +101,12 @@ impl Waits {
         later
     }
 
+    /// The spans that have a part of a time.
+    pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &Wait> {
+        let first = self.spans.partition_point(|span| span.to_ns <= from_ns);
+        self.spans.iter().skip(first).take_while(move |span| span.from_ns < to_ns)
+    }
+
     /// The spans in order, without overlaps.
     #[must_use]
     pub fn spans(&self) -> &[Wait] {

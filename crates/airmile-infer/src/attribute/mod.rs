@@ -10,6 +10,7 @@
 //! acknowledgement whose time stamp it echoes (RFC 7323, 4.3), or which passed an
 //! upstream round trip before; at the server that round trip is nothing.
 
+mod least;
 mod merge;
 mod split;
 mod story;
@@ -17,6 +18,7 @@ mod story;
 mod tests;
 mod window;
 
+pub use least::least_ns;
 pub use merge::{ByteBins, Wait, Waits};
-pub use split::{Attribution, Radio, RadioSpan, Shares};
-pub use story::{Held, Reason, SenderStory};
+pub use split::{Attribution, RELEASE_NS, Radio, RadioSpan, Shares};
+pub use story::{Held, LostSegment, Reason, SenderStory};

@@ -7,7 +7,18 @@ use airmile_model::Cause;
 use crate::clocks::ClockLine;
 
 use super::merge::{ByteBins, Wait, Waits};
-use super::story::Reason;
+use super::story::{LostSegment, Reason};
+
+/// What a phone's connection takes to be released at least, from its last data on
+/// (chosen here: inactivity timers of networks are 10 s or so; 11.6 s in "A close
+/// examination of performance and power characteristics of 4G LTE networks", MobiSys
+/// 2012, table 1).
+pub const RELEASE_NS: i64 = 5_000_000_000;
+/// A packet that the radio lost shows at the phone up to so much later, when what
+/// followed is handed on: the longest t-Reordering (TS 36.331, 6.3.2) and HARQ.
+const REORDERING_NS: i64 = 250_000_000;
+/// And up to so much earlier, by the clocks (chosen here).
+const EARLY_NS: i64 = 20_000_000;
 
 /// What the radio's records say of a transfer's time; spans are in order and
 /// without overlaps.
@@ -17,6 +28,11 @@ pub struct Radio<'a> {
     pub downlink: &'a [RadioSpan],
     /// When the phone's own queue was not empty.
     pub uplink: &'a [RadioSpan],
+    /// Starts and ends of times of [`RELEASE_NS`] and more in which nothing was
+    /// scheduled either way.
+    pub silences: &'a [(i64, i64)],
+    /// When the radio lost something for good, in order.
+    pub losses_ns: &'a [i64],
 }
 
 /// A span about which the radio's records say something.
@@ -41,6 +57,8 @@ pub struct Shares {
     pub by_reason: BTreeMap<Reason, i64>,
     /// Where most of each cause is, in nanoseconds.
     pub longest: BTreeMap<Cause, (i64, i64)>,
+    /// How many pieces each cause is of.
+    pub pieces: BTreeMap<Cause, u32>,
 }
 
 impl Shares {
@@ -57,19 +75,48 @@ pub struct Attribution {
     waits: Waits,
     uplink: ByteBins,
     at_server: bool,
+    lost: Vec<LostSegment>,
+    behind: Waits,
+    round_trip_ns: i64,
 }
 
 impl Attribution {
     /// Of packets as they passed at the phone, or as if they had.
     #[must_use]
-    pub const fn new(waits: Waits, uplink: ByteBins) -> Self {
-        Self { waits, uplink, at_server: false }
+    pub fn new(waits: Waits, uplink: ByteBins) -> Self {
+        Self { waits, uplink, ..Self::default() }
+    }
+
+    /// Segments that were sent again.
+    #[must_use]
+    pub fn with_lost(mut self, mut lost: Vec<LostSegment>) -> Self {
+        lost.sort_by_key(|segment| segment.again_ns);
+        self.lost = lost;
+        self
+    }
+
+    /// What the server waited for behind a proxy that splits connections: who has
+    /// nothing to send there waits for the server.
+    #[must_use]
+    pub fn with_behind(self, behind: Waits) -> Self {
+        Self { behind, ..self }
+    }
+
+    /// The least round trip of the phone's connections, in nanoseconds.
+    #[must_use]
+    pub fn with_round_trip(self, round_trip_ns: i64) -> Self {
+        Self { round_trip_ns, ..self }
     }
 
     /// Sets the times to the clock that the line is over.
     pub fn set_clock(&mut self, line: &ClockLine) {
         self.waits.set_clock(line);
         self.uplink.set_clock(line);
+        self.behind.set_clock(line);
+        for lost in &mut self.lost {
+            lost.missed_ns = line.to_reference(lost.missed_ns);
+            lost.again_ns = line.to_reference(lost.again_ns);
+        }
     }
 
     /// The packets are the server's own: in a transfer that goes on although the
@@ -84,13 +131,7 @@ impl Attribution {
     #[must_use]
     pub fn split(&self, from_ns: i64, to_ns: i64, radio: Option<Radio<'_>>) -> Shares {
         let first_byte_ns = self.first_byte_ns(from_ns).unwrap_or(to_ns);
-        let mut split = Split {
-            uplink: &self.uplink,
-            radio,
-            first_byte_ns,
-            at_server: self.at_server,
-            shares: Shares::default(),
-        };
+        let mut split = Split { of: self, radio, first_byte_ns, shares: Shares::default() };
         let mut at = from_ns;
         for span in self.touching(from_ns, to_ns) {
             let start = span.from_ns.max(at);
@@ -107,9 +148,7 @@ impl Attribution {
     }
 
     fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &Wait> {
-        let spans = self.waits.spans();
-        let first = spans.partition_point(|span| span.to_ns <= from_ns);
-        spans.iter().skip(first).take_while(move |span| span.from_ns < to_ns)
+        self.waits.touching(from_ns, to_ns)
     }
 
     /// When the first data arrived from then on.
@@ -127,10 +166,9 @@ impl Attribution {
 
 /// A transfer that is being split.
 struct Split<'a> {
-    uplink: &'a ByteBins,
+    of: &'a Attribution,
     radio: Option<Radio<'a>>,
     first_byte_ns: i64,
-    at_server: bool,
     shares: Shares,
 }
 
@@ -157,7 +195,7 @@ impl Split<'_> {
 
     /// A part without the downlink: what is behind the phone's own upload first.
     fn rest(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
-        let sends = reason.may_be_upload() && self.uplink.is_busy(from_ns, to_ns);
+        let sends = reason.may_be_upload() && self.of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // Where the phone's own log tells its queue, bytes alone tell no more.
         let uploads = sends && radio.uplink.is_empty();
@@ -172,15 +210,84 @@ impl Split<'_> {
     }
 
     fn cut(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
+        match reason {
+            Reason::Thinking => self.thinking(from_ns, to_ns, uploads),
+            Reason::Handshake => {
+                let connected = self.connected_ns(from_ns, to_ns).unwrap_or(from_ns);
+                self.tell(from_ns, connected, Reason::Promotion, uploads);
+                self.tell(connected, to_ns, Reason::Handshake, uploads);
+            }
+            Reason::NothingToSend | Reason::Pacing => self.starved(from_ns, to_ns, reason, uploads),
+            other => self.tell(from_ns, to_ns, other, uploads),
+        }
+    }
+
+    /// When the first grant after a long silence of the radio came, in a part.
+    fn connected_ns(&self, from_ns: i64, to_ns: i64) -> Option<i64> {
+        let silences = self.radio.unwrap_or_default().silences;
+        let inside = silences.iter().find(|(start, end)| *start <= from_ns && *end > from_ns);
+        inside.map(|(_, end)| *end).filter(|end| *end <= to_ns)
+    }
+
+    /// A late answer: before the first grant after a long silence of the radio the
+    /// phone was connected, and the request's round trip began then.
+    fn thinking(&mut self, from_ns: i64, to_ns: i64, uploads: bool) {
+        let up = self.of.round_trip_ns;
+        let silences = self.radio.unwrap_or_default().silences;
+        let before = silences.iter().find(|(start, end)| *start < to_ns && *end > from_ns - up);
+        let connected = before.map_or(from_ns, |(_, end)| *end).clamp(from_ns, to_ns);
+        let due = before.map_or(from_ns, |(_, end)| end + up).clamp(connected, to_ns);
+        self.tell(from_ns, connected, Reason::Promotion, uploads);
+        self.tell(connected, due, Reason::Request, uploads);
+        self.tell(due, to_ns, Reason::Thinking, uploads);
+    }
+
+    /// Who sends has nothing to send: behind a proxy it is told what the server
+    /// waited for.
+    fn starved(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
+        let of = self.of;
+        let mut at = from_ns;
+        for behind in of.behind.touching(from_ns, to_ns) {
+            let (start, end) = (behind.from_ns.max(at), behind.to_ns.min(to_ns));
+            let told = match behind.reason {
+                // Acknowledged at the pace of a line, or queued before it.
+                Reason::Queue | Reason::Pacing | Reason::LossRecovery => Reason::Queue,
+                Reason::FirstSlowStart
+                | Reason::SlowStartRestart
+                | Reason::UndesiredSlowStart
+                | Reason::ReceiveWindow => behind.reason,
+                _ => reason,
+            };
+            self.tell(at, start, reason, uploads);
+            self.tell(start, end, told, uploads);
+            at = end.max(at);
+        }
+        self.tell(at, to_ns, reason, uploads);
+    }
+
+    fn tell(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
         if to_ns > from_ns {
             let before_first = to_ns <= self.first_byte_ns;
             let reason = match reason {
-                Reason::Unasked if self.at_server && !before_first => Reason::AfterLast,
+                Reason::Unasked if self.of.at_server && !before_first => Reason::AfterLast,
                 other => other,
             };
-            let cause = cause(reason, before_first, uploads, self.radio.is_some());
+            let cause = match reason {
+                Reason::LossRecovery if self.radio_lost(to_ns) => Cause::LossRecoveryRadio,
+                _ => cause(reason, before_first, uploads, self.radio.is_some()),
+            };
             self.shares.add(cause, reason, from_ns, to_ns);
         }
+    }
+
+    /// Whether the radio lost what was sent again last.
+    fn radio_lost(&self, by_ns: i64) -> bool {
+        let lost = &self.of.lost;
+        let n = lost.partition_point(|segment| segment.again_ns <= by_ns);
+        let Some(segment) = n.checked_sub(1).and_then(|at| lost.get(at)) else { return false };
+        let losses = self.radio.unwrap_or_default().losses_ns;
+        let first = losses.partition_point(|at| *at < segment.missed_ns - REORDERING_NS);
+        losses.get(first).is_some_and(|at| *at <= segment.missed_ns + EARLY_NS)
     }
 }
 
@@ -211,7 +318,7 @@ const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bo
         Reason::Queue if radio_seen => Cause::Wireline,
         // The queue may be the radio's, which nobody saw.
         Reason::Queue | Reason::Untold | Reason::AfterLast => Cause::Unknown,
-        Reason::Handshake | Reason::Request => Cause::Setup,
+        Reason::Handshake | Reason::Promotion | Reason::Request => Cause::Setup,
         Reason::Unasked if before_first => Cause::Setup,
         Reason::Unasked | Reason::Thinking | Reason::NothingToSend | Reason::Pacing => {
             Cause::SenderLimited
@@ -228,6 +335,7 @@ impl Shares {
     fn add(&mut self, cause: Cause, reason: Reason, from_ns: i64, to_ns: i64) {
         *self.by_cause.entry(cause).or_default() += to_ns - from_ns;
         *self.by_reason.entry(reason).or_default() += to_ns - from_ns;
+        *self.pieces.entry(cause).or_default() += 1;
         let longest = self.longest.entry(cause).or_insert((from_ns, to_ns));
         if longest.1 - longest.0 < to_ns - from_ns {
             *longest = (from_ns, to_ns);

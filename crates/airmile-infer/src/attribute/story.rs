@@ -26,8 +26,10 @@ const MANY_DUP_ACKS: u32 = 3;
 /// What was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// The connection was set up.
+    /// The connection was set up, TLS included.
     Handshake,
+    /// The phone was not connected to the cell.
+    Promotion,
     /// A request and the first byte of its answer, one round trip.
     Request,
     /// The server, for longer than the round trip of the request.
@@ -105,7 +107,28 @@ pub struct SenderStory {
     window_full: bool,
     /// Times at which a slow start after idle time began.
     restarts_ns: Vec<i64>,
+    /// When the duplicate ACKs began.
+    dup_since_ns: Option<i64>,
+    lost: Vec<LostSegment>,
+    /// The client's last payload was of a TLS handshake.
+    in_tls_handshake: bool,
+    /// So was what the server sent last.
+    after_tls: bool,
 }
+
+/// A segment that was sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostSegment {
+    /// When it was missing first: what followed it passed the monitor, in nanoseconds.
+    pub missed_ns: i64,
+    /// When it passed again, in nanoseconds.
+    pub again_ns: i64,
+}
+
+/// TLS handshake messages travel in records of this type (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 22;
+/// Change-cipher-spec and application data: what a client's handshake ends with.
+const TLS_BEHIND: [u8; 2] = [20, 23];
 
 impl SenderStory {
     /// A connection without packets yet.
@@ -147,6 +170,22 @@ impl SenderStory {
         }
     }
 
+    /// Segments that were sent again, in order of that.
+    #[must_use]
+    pub fn lost(&self) -> &[LostSegment] {
+        &self.lost
+    }
+
+    /// Tells the payload of the next packet from the client: while its last record is
+    /// of a TLS handshake, what the server sends is, too.
+    pub fn client_says(&mut self, payload: &[u8]) {
+        match payload {
+            [TLS_HANDSHAKE, 3, ..] => self.in_tls_handshake = true,
+            [kind, 3, ..] if TLS_BEHIND.contains(kind) => self.in_tls_handshake = false,
+            _ => {}
+        }
+    }
+
     fn of_client(&mut self, packet: &TracedPacket) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
@@ -163,9 +202,12 @@ impl SenderStory {
             self.request_ns = Some((first, now));
         }
         if ack.duplicate {
+            if self.dup_acks == 0 {
+                self.dup_since_ns = Some(now);
+            }
             self.dup_acks += 1;
         } else if ack.offset_bytes > self.acked {
-            (self.acked, self.dup_acks) = (ack.offset_bytes, 0);
+            (self.acked, self.dup_acks, self.dup_since_ns) = (ack.offset_bytes, 0, None);
         }
         let mut rtt = None;
         while let Some(&(end, at)) = self.sent.front()
@@ -213,7 +255,12 @@ impl SenderStory {
             None | Some("ahead") => self.new_data(packet, end, out),
             Some("retx_timeout") => {
                 self.rounds.timeout(self.dup_acks >= MANY_DUP_ACKS);
+                self.again(now, out);
                 self.dup_acks = 0;
+            }
+            // What had arrived is sent again in the middle of a recovery: by the timer.
+            Some("retx_spurious") if self.rounds.recovering() && self.dup_acks >= MANY_DUP_ACKS => {
+                self.rounds.timeout(true);
                 self.again(now, out);
             }
             Some("retx_fast" | "retx_other" | "retx_probe" | "retx_spurious") => {
@@ -287,6 +334,7 @@ impl SenderStory {
             }
             (Some(last), None) => self.clocked(last, now, reason, out),
         }
+        self.after_tls = self.in_tls_handshake;
         self.passed(now, end);
         let rwnd = heard.and_then(|h| h.rwnd).map(u64::cast_signed);
         self.window_full = rwnd.is_some_and(|rwnd| rwnd - (end - edge) < self.mss);
@@ -303,6 +351,10 @@ impl SenderStory {
     /// The first data of the connection.
     fn first_answer(&self, now: i64, asked: Option<(i64, i64)>, out: &mut Vec<Held>) {
         let begun = self.begun_ns.unwrap_or(now);
+        if self.in_tls_handshake {
+            hold(out, begun, now, Reason::Handshake);
+            return;
+        }
         let asked = asked.map_or(begun, |(_, last)| last);
         hold(out, begun, asked, Reason::Handshake);
         self.respond(asked, now, out);
@@ -311,7 +363,12 @@ impl SenderStory {
     /// The first data of a later answer.
     fn answer(&self, last: i64, now: i64, (first, end): (i64, i64), out: &mut Vec<Held>) {
         let first = first.max(last);
-        hold(out, last, first, Reason::Unasked);
+        if self.in_tls_handshake {
+            hold(out, last, now, Reason::Handshake);
+            return;
+        }
+        let unasked = if self.after_tls { Reason::Handshake } else { Reason::Unasked };
+        hold(out, last, first, unasked);
         hold(out, first, end.max(first), Reason::Request);
         self.respond(end.max(first), now, out);
     }
@@ -327,6 +384,8 @@ impl SenderStory {
     /// Data that is sent once more.
     fn again(&mut self, now: i64, out: &mut Vec<Held>) {
         if let Some(last) = self.last_data_ns {
+            let missed_ns = self.dup_since_ns.unwrap_or(last);
+            self.lost.push(LostSegment { missed_ns, again_ns: now });
             hold(out, last, now, self.phase_reason());
         }
         self.last_data_ns = Some(now);
@@ -350,8 +409,10 @@ impl SenderStory {
 
     /// How much of the round trip that ended with this packet was a queue's.
     fn queued_ns(&self, now: i64) -> i64 {
-        let Some(heard) = self.last_heard else { return 0 };
-        let up = now - heard.at_ns - self.base_up_ns.unwrap_or(0);
+        // The oldest ACK that the sender had not heard: without one it kept its own pace,
+        // however old the one is that it echoes.
+        let base_up = self.base_up_ns.unwrap_or(0);
+        let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
         let down = self.last_down_ns - self.base_down_ns.unwrap_or(0);
         (up.max(0) + down.max(0) - self.slack()).max(0)
     }

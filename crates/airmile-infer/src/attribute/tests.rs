@@ -15,6 +15,9 @@ const RTT_MS: i64 = 50;
 /// One connection as the phone sees it; times in ms.
 struct Wire {
     attribution: (SenderStory, Waits, ByteBins),
+    /// What a server behind a proxy waited for.
+    behind: Waits,
+    stamps: Option<(u32, u32)>,
     sent: i64,
     rwnd: u64,
 }
@@ -28,6 +31,8 @@ impl Wire {
     fn open_at(ms: i64) -> Self {
         let mut wire = Self {
             attribution: (SenderStory::new(), Waits::new(), ByteBins::default()),
+            behind: Waits::new(),
+            stamps: None,
             sent: 0,
             rwnd: 1 << 20,
         };
@@ -35,6 +40,13 @@ impl Wire {
         wire.packet(ms + RTT_MS, "dl", TcpFlags(0x12), 0, None);
         wire.ack(ms + RTT_MS);
         wire
+    }
+
+    /// A packet with time stamps.
+    fn stamped(&mut self, ms: i64, dir: &'static str, bytes: i64, stamps: (u32, u32)) {
+        self.stamps = Some(stamps);
+        self.packet(ms, dir, TcpFlags::ACK, bytes, None);
+        self.stamps = None;
     }
 
     fn packet(
@@ -60,7 +72,7 @@ impl Wire {
             dir,
             seq: SeqNum(0),
             flags,
-            timestamps: None,
+            timestamps: self.stamps,
             event,
             offset_bytes: if down { self.sent } else { 0 },
             payload_bytes: bytes as u32,
@@ -107,8 +119,12 @@ impl Wire {
     }
 
     fn shares(self, from_ms: i64, to_ms: i64, radio: Option<Radio<'_>>) -> Vec<(Cause, i64)> {
-        let (_, waits, uplink) = self.attribution;
-        let shares = Attribution::new(waits, uplink).split(from_ms * MS, to_ms * MS, radio);
+        let (story, waits, uplink) = self.attribution;
+        let attribution = Attribution::new(waits, uplink)
+            .with_lost(story.lost().to_vec())
+            .with_round_trip(RTT_MS * MS)
+            .with_behind(self.behind);
+        let shares = attribution.split(from_ms * MS, to_ms * MS, radio);
         assert_eq!(shares.total_ns(), (to_ms - from_ms) * MS);
         let radio = (shares.radio_ns > 0).then_some((Cause::RadioSignal, shares.radio_ns / MS));
         radio.into_iter().chain(shares.by_cause.into_iter().map(|(c, ns)| (c, ns / MS))).collect()
@@ -166,6 +182,8 @@ fn a_window_update_is_no_request() {
 fn without_a_round_trip_nothing_is_told() {
     let mut wire = Wire {
         attribution: (SenderStory::new(), Waits::new(), ByteBins::default()),
+        behind: Waits::new(),
+        stamps: None,
         sent: 0,
         rwnd: 1 << 20,
     };
@@ -212,6 +230,80 @@ fn a_window_that_a_loss_cut_is_the_losss_until_it_is_back() {
 }
 
 #[test]
+fn a_loss_is_the_radios_where_the_radio_lost_something_before_it_was_missed() {
+    let lost = |radio_ms: i64| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        // The last of the window, at 200 ms, is missed; it comes again at 250 ms.
+        wire.rounds(50, &[10, 20, 40]);
+        wire.packet(250, "dl", TcpFlags::ACK, MSS, Some("retx_fast"));
+        wire.ack(250);
+        let end = wire.rounds(250, &[20, 21]);
+        let losses_ns = [radio_ms * MS];
+        let radio = Radio { losses_ns: &losses_ns, ..Radio::default() };
+        wire.shares(300, end, Some(radio))
+    };
+    // RLC hands on what followed up to 250 ms later.
+    for (radio_ms, cause) in [
+        (-60, Cause::LossRecoveryCongestion),
+        (-40, Cause::LossRecoveryRadio),
+        (190, Cause::LossRecoveryRadio),
+        (215, Cause::LossRecoveryRadio),
+        (225, Cause::LossRecoveryCongestion),
+    ] {
+        assert_eq!(lost(radio_ms), [(cause, 50)], "{radio_ms}");
+    }
+}
+
+#[test]
+fn a_phone_that_was_released_connects_first() {
+    let answered = |silences: &[(i64, i64)]| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.rounds(50, &[10, 20]);
+        wire.request(20_000);
+        wire.burst(20_400, 10);
+        wire.shares(20_000, 20_400, Some(Radio { silences, ..Radio::default() }))
+    };
+    // 300 ms until something is scheduled, a round trip, and 50 ms of thought.
+    let expected = [(Cause::SenderLimited, 50), (Cause::Setup, 350)];
+    assert_eq!(answered(&[(200 * MS, 20_300 * MS)]), expected);
+    assert_eq!(answered(&[]), [(Cause::SenderLimited, 350), (Cause::Setup, 50)]);
+}
+
+#[test]
+fn tls_is_set_up_not_asked_for() {
+    let mut wire = Wire::open();
+    wire.attribution.0.client_says(&[22, 3, 1]);
+    wire.request(60);
+    // The server's certificate, which took it a while.
+    wire.burst(300, 3);
+    wire.attribution.0.client_says(&[20, 3, 3]);
+    wire.request(310);
+    wire.burst(360, 4);
+    check(wire, (0, 360), &[(Cause::Setup, 360)]);
+}
+
+#[test]
+fn behind_a_proxy_the_server_tells_what_is_waited_for() {
+    let trickling = |reason: Reason| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        for at in (100..1_000).step_by(100) {
+            wire.burst(at, 2);
+        }
+        let held = Held { from_ns: 0, to_ns: 2_000 * MS, reason };
+        wire.behind.push(&[held]);
+        wire.shares(500, 900, Some(Radio::default()))
+    };
+    let told = |reason| trickling(reason).into_iter().max_by_key(|(_, ms)| *ms).map(|(c, _)| c);
+    assert_eq!(told(Reason::Queue), Some(Cause::Wireline));
+    assert_eq!(told(Reason::LossRecovery), Some(Cause::Wireline));
+    assert_eq!(told(Reason::ReceiveWindow), Some(Cause::ReceiveWindow));
+    assert_eq!(told(Reason::Thinking), Some(Cause::SenderLimited));
+}
+
+#[test]
 fn who_has_nothing_to_send_or_thinks_is_the_sender() {
     let mut wire = Wire::open();
     wire.request(50);
@@ -234,8 +326,11 @@ fn long_round_trips_are_a_queue_before_the_radio_or_behind_an_upload() {
             }
         }
         // Each segment answers an ACK of 450 ms before.
-        for at in (550..1_000).step_by(10) {
-            wire.packet(at, "dl", TcpFlags::ACK, MSS, None);
+        for at in (110..1_000_u32).step_by(10) {
+            if at >= 550 {
+                wire.stamped(at.into(), "dl", MSS, (0, at - 450));
+            }
+            wire.stamped(at.into(), "ul", 0, (at, 0));
         }
         wire
     };
@@ -253,7 +348,7 @@ fn the_radio_takes_precedence() {
     let end = wire.rounds(50, &[10, 20, 40]);
     let span = |from: i64, to: i64| RadioSpan { from_ns: from * MS, to_ns: to * MS, queued: true };
     let downlink = [span(90, 110), span(130, 150)];
-    let radio = Radio { downlink: &downlink, uplink: &[] };
+    let radio = Radio { downlink: &downlink, ..Radio::default() };
     let shares = wire.shares(0, end, Some(radio));
     let expected = [(Cause::RadioSignal, 40), (Cause::FirstSlowStart, 70), (Cause::Setup, 90)];
     assert_eq!(shares, expected);

@@ -6,6 +6,10 @@ const GROWS: (i64, i64) = (13, 10);
 /// So many rounds without growth end a slow start (chosen here; one may be held
 /// up by the application).
 const FLAT_ROUNDS: u8 = 3;
+/// A window that a loss has cut grows by a segment a round or so, and holds the sender
+/// back past its former size. After so many rounds without a new maximum something else
+/// does (chosen here; CUBIC stands still for some rounds about its former window).
+const STALE_ROUNDS: u8 = 16;
 /// After idle time a first flight under this share of the one before is a window
 /// that was reset (RFC 2861 halves it each RTO; chosen here).
 const RESET_SHARE: f64 = 0.7;
@@ -23,7 +27,7 @@ pub(super) enum Phase {
     Timeout { after_dup_acks: bool, before: i64 },
     /// Fast recovery, up to this offset, and the window before the loss.
     Recovery { until: i64, before: i64 },
-    /// Behind it, until the window is what it was before the loss.
+    /// Behind it, until the window is what it was before the loss and grows no more.
     Reduced { before: i64 },
     /// None of these.
     #[default]
@@ -40,6 +44,9 @@ pub(super) struct WindowRounds {
     most: i64,
     before: i64,
     flat: u8,
+    /// Most in flight since the last loss, and rounds since that grew.
+    peak: i64,
+    stale: u8,
 }
 
 impl WindowRounds {
@@ -73,6 +80,12 @@ impl WindowRounds {
         let grows = self.most * GROWS.1 >= self.before * GROWS.0;
         self.flat = if grows { 0 } else { self.flat.saturating_add(1) };
         let flat = self.flat >= FLAT_ROUNDS;
+        if self.most > self.peak {
+            (self.peak, self.stale) = (self.most, 0);
+        } else {
+            self.stale = self.stale.saturating_add(1);
+        }
+        let stale = self.stale >= STALE_ROUNDS;
         self.phase = match self.phase {
             Phase::AfterIdle { before } if (self.most as f64) < before as f64 * RESET_SHARE => {
                 self.flat = 0;
@@ -84,7 +97,7 @@ impl WindowRounds {
             {
                 Phase::Steady
             }
-            Phase::Reduced { before } if self.most >= before => Phase::Steady,
+            Phase::Reduced { before } if self.most >= before && stale => Phase::Steady,
             Phase::First if flat => Phase::Steady,
             other => other,
         };
@@ -112,6 +125,11 @@ impl WindowRounds {
         self.flat = 0;
     }
 
+    /// Whether a loss is being mended by duplicate ACKs.
+    pub(super) const fn recovering(&self) -> bool {
+        matches!(self.phase, Phase::Recovery { .. })
+    }
+
     /// Something was sent again by the timer.
     pub(super) fn timeout(&mut self, after_dup_acks: bool) {
         let before = self.before.max(self.most);
@@ -119,6 +137,7 @@ impl WindowRounds {
             Phase::Timeout { after_dup_acks: was, before } => {
                 Phase::Timeout { after_dup_acks: was || after_dup_acks, before }
             }
+            Phase::Recovery { before, .. } => Phase::Timeout { after_dup_acks, before },
             _ => Phase::Timeout { after_dup_acks, before },
         };
         self.flat = 0;
@@ -134,5 +153,6 @@ impl WindowRounds {
         };
         // The round that lost tells nothing of what the window is now.
         self.most = 0;
+        (self.peak, self.stale) = (0, 0);
     }
 }

@@ -90,6 +90,9 @@ impl Beside {
         }
         let line = clocks::of_capture(radio, wire.arrivals());
         self.clocks.push(ClockReport::of(wire.name(), MODEM, &line, true));
+        if let Ok(line) = &line {
+            wire.set_clock_error(line.error_ns);
+        }
         if let Some(line) = line.ok().filter(ClockLine::differs) {
             wire.set_clock(&line);
         }

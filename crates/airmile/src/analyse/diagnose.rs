@@ -61,10 +61,54 @@ pub struct SessionVerdict {
     pub link_demand: Option<f64>,
     /// Time in ms by cause, all of them together; empty without captures.
     pub shares: BTreeMap<&'static str, f64>,
+    /// The cause with the largest share, as the verdict leaves them; null without captures.
+    pub leading: Option<Cause>,
+    /// That share, 0 to 1.
+    pub leading_share: Option<f64>,
+    /// That share at least, by the errors of its parts and from transfer to transfer (95 %).
+    pub leading_share_low: Option<f64>,
+    /// And at most.
+    pub leading_share_high: Option<f64>,
+    /// What they would have taken without the leading cause, and with a shared verdict
+    /// without the one beside the downlink; empty without captures.
+    pub counterfactuals: Vec<Counterfactual>,
     /// The verdict in a sentence.
     pub says: String,
     /// By packets alone, the most probable first; empty where the radio was seen.
     pub suspects: Vec<Suspicion>,
+}
+
+/// What transfers would have taken without a cause.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Counterfactual {
+    /// Without which cause.
+    pub of: Cause,
+    /// Time in ms, all of them together.
+    pub ms: f64,
+    /// At least.
+    pub low_ms: f64,
+    /// At most.
+    pub high_ms: f64,
+}
+
+impl SessionVerdict {
+    /// Nothing can be told, and why.
+    pub(super) const fn unknown(says: String) -> Self {
+        Self {
+            verdict: Verdict::Unknown,
+            confidence: 0.0,
+            dir: None,
+            link_demand: None,
+            shares: BTreeMap::new(),
+            leading: None,
+            leading_share: None,
+            leading_share_low: None,
+            leading_share_high: None,
+            counterfactuals: Vec::new(),
+            says,
+            suspects: Vec::new(),
+        }
+    }
 }
 
 /// The answer for one transfer.
@@ -84,6 +128,10 @@ pub struct TransferDiagnosis {
     pub leading: Option<Cause>,
     /// That share, 0 to 1.
     pub leading_share: Option<f64>,
+    /// That share at least, by the errors of its parts: ends of bursts, clocks, edges.
+    pub leading_share_low: Option<f64>,
+    /// And at most.
+    pub leading_share_high: Option<f64>,
     /// What it would have taken without that cause, in ms; with a shared verdict,
     /// without the leading cause beside the downlink.
     pub counterfactual_ms: Option<f64>,
@@ -220,15 +268,7 @@ fn carried(report: &RadioReport, dir: Direction) -> u64 {
 }
 
 fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdict {
-    let unknown = |says: String| SessionVerdict {
-        verdict: Verdict::Unknown,
-        confidence: 0.0,
-        dir: None,
-        link_demand: None,
-        shares: BTreeMap::new(),
-        says,
-        suspects: Vec::new(),
-    };
+    let unknown = SessionVerdict::unknown;
     if report.transfers.is_empty() {
         let counts = &report.evidence_counts;
         if report.empty_window {
@@ -277,9 +317,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionVerdi
         confidence,
         dir: Some(dir),
         link_demand: Some(demand),
-        shares: BTreeMap::new(),
-        says: says(verdict, dir, demand, judged.len(), thresholds),
-        suspects: Vec::new(),
+        ..SessionVerdict::unknown(says(verdict, dir, demand, judged.len(), thresholds))
     }
 }
 
@@ -340,6 +378,8 @@ fn transfer(
         shares: shares(finding),
         leading: None,
         leading_share: None,
+        leading_share_low: None,
+        leading_share_high: None,
         counterfactual_of: None,
         counterfactual_ms,
         evidence: evidence(finding, usage, seen, thresholds),

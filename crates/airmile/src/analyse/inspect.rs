@@ -7,7 +7,7 @@ use airmile_infer::burst::EvidenceChoice;
 
 use super::application;
 use super::blind::{self, Look};
-use super::radio::{Missing, missing};
+use super::radio::{Missing, MissingKind, missing};
 use super::tracks::EvidenceCounts;
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress, comes_once};
@@ -71,6 +71,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 let kind = Kind::of(input.head());
                 files.push(FileReport::unusable(&input, kind, &what));
                 missing_files.push(Missing {
+                    kind: MissingKind::File,
                     what: format!("{} cannot be used", path.display()),
                     how_to_capture: what,
                 });

@@ -9,7 +9,7 @@ use airmile_infer::gauge::{BurstsSeen, Gauge};
 use airmile_infer::load::LoadEstimate;
 use airmile_infer::loss::RadioLoss;
 use airmile_infer::usage::Usage;
-use airmile_model::{Burst, Direction, Transfer, TransferFinding, VerdictThresholds};
+use airmile_model::{Burst, Direction, Transfer, TransferFinding, TtiIndex, VerdictThresholds};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -153,9 +153,29 @@ pub struct SmallReport {
     pub bytes: u64,
 }
 
+/// What kind of evidence is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MissingKind {
+    /// The radio's records, or a kind of them.
+    Radio,
+    /// When transfers began and ended.
+    Transfers,
+    /// Packets.
+    Packets,
+    /// How clocks stand against each other.
+    Clock,
+    /// Something of an application's log.
+    Application,
+    /// A file that can be read.
+    File,
+}
+
 /// Something that the inputs do not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Missing {
+    /// What kind of evidence it is.
+    pub kind: MissingKind,
     /// What.
     pub what: String,
     /// How to get it.
@@ -178,6 +198,10 @@ pub(crate) struct Answer {
     pub(crate) report: RadioReport,
     /// Of each transfer, in the same order.
     pub(crate) seen: Vec<Seen>,
+    /// Times in which nothing was scheduled for so long that the phone may have been
+    /// released, and when the radio lost something for good.
+    pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
+    pub(super) lost_ttis: Vec<TtiIndex>,
     /// Applications' logs among the inputs.
     pub(super) applications: Vec<Application>,
     /// Whether there is nothing else.
@@ -268,7 +292,19 @@ pub(crate) fn report(
     tracks: TracksDone,
     options: &RadioOptions,
 ) -> Answer {
-    let TracksDone { dl, ul, load, load_untold, counts, loss, cells, bandwidth, filter } = tracks;
+    let TracksDone {
+        dl,
+        ul,
+        load,
+        load_untold,
+        counts,
+        loss,
+        cells,
+        bandwidth,
+        filter,
+        silences,
+        lost_ttis,
+    } = tracks;
     let (transfers_from, found) = if loaded.transfers.is_empty() {
         let mut found = findings_of_detected(&dl, options);
         found.extend(findings_of_detected(&ul, options));
@@ -317,7 +353,8 @@ pub(crate) fn report(
         missing,
     };
     let applications = loaded.applications;
-    Answer { report, seen, applications, alone: false, whole_urls: false }
+    let whole_urls = false;
+    Answer { report, seen, silences, lost_ttis, applications, alone: false, whole_urls }
 }
 
 /// Of a transfer whose bounds are guessed from the allocation, the time before
@@ -390,9 +427,10 @@ pub(super) fn missing(
     transfers_given: bool,
 ) -> Vec<Missing> {
     let mut out = Vec::new();
-    let mut add = |what: &str, how: &str| {
-        out.push(Missing { what: what.to_owned(), how_to_capture: how.to_owned() });
+    let mut add_of = |kind, what: &str, how: &str| {
+        out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
     };
+    let mut add = |what: &str, how: &str| add_of(MissingKind::Radio, what, how);
     if counts.dl_blocks == 0 {
         add(
             "downlink allocations (0xB173 or 0xB126)",
@@ -441,7 +479,8 @@ pub(super) fn missing(
         add("signal quality (0xB193)", "enable LTE_PHY_Serv_Cell_Measurement");
     }
     if !transfers_given {
-        add(
+        add_of(
+            MissingKind::Transfers,
             "when the application's transfers began and ended",
             "pass --transfers FILE with id,start_us,end_us,bytes; without it transfers are \
              activity split at pauses, and time before the first and after the last block is not \

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use airmile_infer::attribute::RELEASE_NS;
 use airmile_infer::burst::BurstTracker;
 use airmile_infer::detect::{SmallTransfers, TransferDetector};
 use airmile_infer::load::{LoadEstimate, LoadEstimator};
@@ -146,6 +147,8 @@ pub(crate) struct Tracks {
     /// Whether transfers were given; else they are detected.
     given: bool,
     windows: Windows,
+    /// Where lists are kept.
+    silent: Option<Silent>,
     counts: EvidenceCounts,
     cells: BTreeMap<(Option<u16>, Option<u32>), u64>,
     /// Of which other messages told; for logs that measure none.
@@ -153,6 +156,28 @@ pub(crate) struct Tracks {
     bandwidth: Option<(u16, &'static str)>,
     now: TtiIndex,
     until_gather: u32,
+}
+
+/// When nothing was scheduled, and what the radio lost.
+#[derive(Debug, Clone, Default)]
+struct Silent {
+    silences: Vec<(TtiIndex, TtiIndex)>,
+    last: Option<TtiIndex>,
+    lost_ttis: Vec<TtiIndex>,
+    given_up: Vec<TtiIndex>,
+}
+
+impl Silent {
+    /// Takes a TTI in which something was scheduled.
+    fn busy(&mut self, tti: TtiIndex, numerology: u8) {
+        let least = (RELEASE_NS / 1_000_000) << numerology.min(6);
+        // Before the first one the phone may have been anywhere.
+        let since = self.last.unwrap_or(TtiIndex(i64::MIN / 2));
+        if tti.0.saturating_sub(since.0) >= least {
+            self.silences.push((since, tti));
+        }
+        self.last = self.last.max(Some(tti));
+    }
 }
 
 /// Windows of the primary cell's load.
@@ -177,6 +202,9 @@ pub(crate) struct TracksDone {
     pub(super) bandwidth: Option<(u16, &'static str)>,
     /// The limits, with the start that they count from.
     pub(super) filter: LimitFilter,
+    /// Empty where lists are not kept.
+    pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
+    pub(super) lost_ttis: Vec<TtiIndex>,
 }
 
 impl TracksDone {
@@ -261,6 +289,7 @@ impl Tracks {
             ul_track: Track::new(Direction::Ul, options, given, keep),
             given: !given.is_empty(),
             windows: Windows { kept: (keep == Keep::Lists).then(Vec::new), untold: 0 },
+            silent: (keep == Keep::Lists).then(Silent::default),
             counts: EvidenceCounts::default(),
             cells: BTreeMap::new(),
             told_cells: BTreeSet::new(),
@@ -288,6 +317,16 @@ impl Tracks {
                     Direction::Ul => &mut self.ul_track,
                 };
                 track.usage.push_grant(grant);
+                // Timing advance goes on while the phone is connected; of a block that was
+                // not received, what it had is not known.
+                let data = match grant.data_bytes {
+                    Some(bytes) => bytes > 0,
+                    None => grant.crc_ok != Some(false),
+                };
+                if let Some(silent) = self.silent.as_mut().filter(|_| grant.rnti.is_user() && data)
+                {
+                    silent.busy(grant.position.tti, grant.position.numerology);
+                }
                 track.timeline.set_numerology(grant.position.numerology);
                 if let Some(n_prb) = grant.n_prb_cell
                     && grant.position.cell == 0
@@ -322,7 +361,7 @@ impl Tracks {
         self.ul.push(record);
         self.load.push(record);
         self.loss.push(record);
-        while self.loss.poll().is_some() {}
+        self.take_losses();
         self.until_gather -= 1;
         if self.until_gather == 0 {
             self.until_gather = GATHER_RECORDS;
@@ -369,6 +408,13 @@ impl Tracks {
     /// Blocks of user data so far.
     pub(crate) const fn blocks(&self) -> u64 {
         self.counts.dl_blocks + self.counts.ul_blocks
+    }
+
+    fn take_losses(&mut self) {
+        let mut nowhere = Silent::default();
+        let kept = self.silent.as_mut().unwrap_or(&mut nowhere);
+        kept.lost_ttis.extend(std::iter::from_fn(|| self.loss.poll()).map(|loss| loss.tti));
+        kept.given_up.extend(std::iter::from_fn(|| self.loss.poll_given_up()));
     }
 
     /// Takes in what the trackers have decided.
@@ -428,6 +474,9 @@ impl Tracks {
             }
             track.gather(Until::END);
         }
+        let loss = self.loss.finish();
+        self.take_losses();
+        let silent = self.silent.unwrap_or_default();
         let mut cells = self.cells;
         if cells.is_empty() {
             cells.extend(self.told_cells.into_iter().map(|cell| (cell, 0)));
@@ -439,16 +488,21 @@ impl Tracks {
         });
         let mut load = self.windows.kept.unwrap_or_default();
         load.sort_by_key(|window| window.timing_segment);
+        // Where numbers are known, what HARQ gave up and RLC repeated was not lost.
+        let mut lost_ttis = if loss.known { silent.lost_ttis } else { silent.given_up };
+        lost_ttis.sort_unstable();
         TracksDone {
             dl: self.dl_track.finish(),
             ul: self.ul_track.finish(),
             load,
             load_untold: self.windows.untold,
             counts: self.counts,
-            loss: self.loss.finish(),
+            loss,
             cells: cells.collect(),
             bandwidth: self.bandwidth,
             filter: self.filter,
+            silences: silent.silences,
+            lost_ttis,
         }
     }
 }

@@ -12,6 +12,7 @@ use airmile_infer::blind::{
     Carrier, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion, Table,
 };
 
+use crate::bars::wilson;
 use rows::{Row, Runs, gather};
 
 /// Bars: an answer is given in so many runs, and those with a probability of 90 % are
@@ -123,7 +124,7 @@ pub fn measure(runs: u64, shared: &Path) -> anyhow::Result<bool> {
 }
 
 fn line(what: &str, n: usize, of: usize, bar: Option<f64>) {
-    let (low, high) = crate::causes::wilson(n as u32, of as u32);
+    let (low, high) = wilson(n, of);
     let share = n as f64 / of.max(1) as f64;
     let told = bar.map_or(String::new(), |bar| {
         let word = if share >= bar { "met" } else { "MISSED" };
@@ -192,7 +193,7 @@ fn reliability(what: &str, judged: &[&Judged<'_>]) {
         let of: Vec<_> = judged.iter().filter(|one| inside(one.first.probability)).collect();
         let right = of.iter().filter(|one| one.right()).count();
         let mean = of.iter().map(|one| one.first.probability).sum::<f64>() / of.len().max(1) as f64;
-        let (low, high) = crate::causes::wilson(right as u32, of.len() as u32);
+        let (low, high) = wilson(right, of.len());
         println!(
             "  {:<16}{:>6}{:>9.1}%{:>9.1}%{:>18}",
             format!("{:.0}-{:.0} %", from * 100.0, to.min(1.0) * 100.0),

@@ -3,21 +3,23 @@
 use airmile_decode::application::ApplicationFormat;
 use airmile_model::{PlayerEventKind, TimeBase};
 
-use super::Missing;
+use super::{Missing, MissingKind};
 use crate::session::Application;
 
 /// What a log without any other file lacks.
 pub(in super::super) fn missing() -> Vec<Missing> {
     let mut out = Vec::new();
-    let mut add = |what: &str, how: &str| {
-        out.push(Missing { what: what.to_owned(), how_to_capture: how.to_owned() });
+    let mut add = |kind, what: &str, how: &str| {
+        out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
     };
     add(
+        MissingKind::Radio,
         "what the radio link did meanwhile",
         "log the modem while the transfers run (MobileInsight, QXDM, a DIAG port with `airmile \
          live --port`), and give that log beside this one",
     );
     add(
+        MissingKind::Packets,
         "packets of the same time",
         "capture at the phone (tcpdump -s 128, PCAPdroid) and at the server, and give the \
          captures beside this log",
@@ -68,8 +70,9 @@ const ROUGHLY_PLACED_NS: i64 = 100_000_000;
 pub(in super::super) fn lacks(application: &Application) -> Vec<Missing> {
     let scale = application.log.scale;
     let mut out = Vec::new();
+    let kind = MissingKind::Application;
     let mut add =
-        |what: String, how: &str| out.push(Missing { what, how_to_capture: how.to_owned() });
+        |what: String, how: &str| out.push(Missing { kind, what, how_to_capture: how.to_owned() });
     if scale.base == TimeBase::Unplaced {
         add(
             format!("{}: when it was in the day", application.path),

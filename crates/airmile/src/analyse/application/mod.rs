@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::beside::TRANSFERS;
 use super::diagnose::{Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
-use super::radio::{Answer, Missing};
+use super::radio::{Answer, Missing, MissingKind};
 use crate::limits::{LimitFilter, Limits};
 use crate::session::Application;
 
@@ -87,6 +87,7 @@ pub(super) fn tell(diagnosis: &mut Diagnosis, answer: &Answer) {
     let aligned = diagnosis.clocks.iter().any(|c| c.file == TRANSFERS && c.offset_ms.is_some());
     if !answer.alone && !aligned && answer.applications.iter().any(|one| one.gave_transfers) {
         diagnosis.missing.push(Missing {
+            kind: MissingKind::Clock,
             what: "how far the application's clock is from the modem's".to_owned(),
             how_to_capture: "the data do not tell, and they are taken for one: let the phone set \
                              its clock by the network before it logs, or log a larger download"
@@ -132,15 +133,8 @@ fn alone(diagnosis: &mut Diagnosis, answer: &Answer) {
         let share = before as f64 / all as f64 * 100.0;
         says.push_str(&format!(" {share:.0} % of the transfers' time was before a first byte."));
     }
-    diagnosis.session = SessionVerdict {
-        verdict: Verdict::Unknown,
-        confidence: 0.0,
-        dir: Some(if ul > dl { Direction::Ul } else { Direction::Dl }),
-        link_demand: None,
-        shares: BTreeMap::new(),
-        says,
-        suspects: Vec::new(),
-    };
+    let dir = Some(if ul > dl { Direction::Ul } else { Direction::Dl });
+    diagnosis.session = SessionVerdict { dir, ..SessionVerdict::unknown(says) };
     diagnosis.missing = missing_beside(diagnosis);
 }
 
@@ -148,7 +142,7 @@ fn alone(diagnosis: &mut Diagnosis, answer: &Answer) {
 fn missing_beside(diagnosis: &Diagnosis) -> Vec<Missing> {
     let captured = diagnosis.files.iter().any(|file| file.kind.starts_with("pcap"));
     let mut missing = missing();
-    missing.retain(|missing| !captured || !missing.what.contains("packets"));
+    missing.retain(|missing| !captured || missing.kind != MissingKind::Packets);
     missing
 }
 
@@ -183,6 +177,8 @@ fn unknown(
         shares,
         leading: None,
         leading_share: None,
+        leading_share_low: None,
+        leading_share_high: None,
         counterfactual_ms: None,
         counterfactual_of: None,
         evidence,

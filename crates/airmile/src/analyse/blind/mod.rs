@@ -205,10 +205,15 @@ impl Blind {
             verdict,
             confidence,
             dir: (!spans.is_empty()).then_some(Direction::Dl),
-            link_demand: None,
             shares,
-            says: words::says(self.phone.as_ref(), spans, &suspects, verdict, self.restarter),
             suspects: suspects.iter().map(Suspicion::from).collect(),
+            ..SessionVerdict::unknown(words::says(
+                self.phone.as_ref(),
+                spans,
+                &suspects,
+                verdict,
+                self.restarter,
+            ))
         }
     }
 }
@@ -267,6 +272,8 @@ fn transfer(name: &str, span: &Span, from_ns: i64) -> TransferDiagnosis {
         shares: BTreeMap::from([("unknown", duration_ms)]),
         leading: None,
         leading_share: None,
+        leading_share_low: None,
+        leading_share_high: None,
         counterfactual_ms: None,
         counterfactual_of: None,
         evidence: Vec::<EvidenceItem>::new(),

@@ -8,7 +8,7 @@ use airmile_infer::detect::DetectOptions;
 use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
 use airmile_model::{Problem, Severity};
 
-use super::super::radio::Missing;
+use super::super::radio::{Missing, MissingKind};
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::limits::{LimitFilter, Limits};
@@ -114,7 +114,11 @@ pub(in super::super) struct Look {
 
 impl Look {
     fn lack(&mut self, what: &str, how: &str) {
-        self.lacks.push(Missing { what: what.to_owned(), how_to_capture: how.to_owned() });
+        self.lacks.push(Missing {
+            kind: MissingKind::Packets,
+            what: what.to_owned(),
+            how_to_capture: how.to_owned(),
+        });
     }
 }
 

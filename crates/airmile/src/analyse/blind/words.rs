@@ -5,7 +5,7 @@ use airmile_infer::blind::{self, Carrier, Features, Model, Phone, Place, Span, S
 use airmile_model::{TtiIndex, Verdict};
 
 use super::super::diagnose::EvidenceItem;
-use super::super::radio::Missing;
+use super::super::radio::{Missing, MissingKind};
 use super::super::wire::Restarter;
 
 /// A cause is told of in words from this share of a transfer on, a suspect from this
@@ -188,6 +188,7 @@ fn reason_words(reason: airmile_infer::attribute::Reason) -> &'static str {
     use airmile_infer::attribute::Reason;
     match reason {
         Reason::Handshake => "handshakes",
+        Reason::Promotion => "the radio connected",
         Reason::Request => "requests' round trips",
         Reason::Thinking => "the server thought",
         Reason::Unasked => "nobody asked",
@@ -253,18 +254,20 @@ pub(super) fn next_step(
 /// What would make the answer surer, most telling first.
 pub(super) fn missing(phone: Option<&Phone>, spans: &[Span]) -> Vec<Missing> {
     let mut out = Vec::new();
-    let mut add = |what: &str, how: &str| {
-        out.push(Missing { what: what.to_owned(), how_to_capture: how.to_owned() });
+    let mut add = |kind: MissingKind, what: &str, how: &str| {
+        out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
     };
     let place = phone.map_or(Place::Untold, |phone| phone.place);
     if matches!(place, Place::Server | Place::Between) {
         add(
+            MissingKind::Packets,
             "the phone's own packets",
             "capture at the phone (tcpdump -s 128 where it is rooted, PCAPdroid where not) while \
              the transfer runs again",
         );
     }
     add(
+        MissingKind::Radio,
         "what the radio link did",
         "log the modem of a rooted phone while the transfer runs again (MobileInsight, QXDM, a \
          DIAG port with `airmile live --port`), and give that log beside the capture: the \
@@ -272,6 +275,7 @@ pub(super) fn missing(phone: Option<&Phone>, spans: &[Span]) -> Vec<Missing> {
     );
     if place != Place::Server {
         add(
+            MissingKind::Packets,
             "what the server sent, and when",
             "capture at the server, too (`tcpdump -s 128`): data that it held back is then told \
              from data that the way held back",
@@ -279,12 +283,14 @@ pub(super) fn missing(phone: Option<&Phone>, spans: &[Span]) -> Vec<Missing> {
     }
     if spans.iter().any(|span| span.carrier == Carrier::Plain) {
         add(
+            MissingKind::Packets,
             "TCP time stamps (RFC 7323), without which a queue in round trips is not seen",
             "switch them on at both ends (Linux: net.ipv4.tcp_timestamps=1)",
         );
     }
     if spans.iter().any(|span| span.carrier == Carrier::Datagrams) {
         add(
+            MissingKind::Application,
             "what a QUIC sender waited for",
             "repeat it over TCP, or give the application's own log (Chrome's net-log) beside it",
         );

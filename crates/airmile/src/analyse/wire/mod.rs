@@ -48,9 +48,18 @@ pub(crate) struct Wire {
     name: String,
     /// Other captures' clocks against that one's.
     clocks: Vec<ClockReport>,
+    /// How far its clock may be from the radio's, in nanoseconds.
+    clock_error_ns: i64,
+    round_trip_ns: i64,
     pub(crate) place: Place,
     pub(crate) restarter: Restarter,
+    /// The server's own capture is there, too.
+    pub(crate) has_server: bool,
 }
+
+/// Error of a clock that nothing tells (chosen here: what the alignment keeps within
+/// on runs of the lab, `airmile-accuracy --clocks`).
+const UNTOLD_CLOCK_NS: i64 = 5_000_000;
 
 /// Inputs without captures, and the captures.
 ///
@@ -139,6 +148,16 @@ impl Wire {
         });
         let clocks = clocks.collect();
         let server = rest.iter().find(|(_, user)| user.place == Place::Server);
+        let at_server = rest.iter().position(|(_, user)| user.place == Place::Server);
+        let behind = at_server.and_then(|at| {
+            let (_, user) = rest.get(at).filter(|(_, user)| first.is_split_from(user))?;
+            let mut waits = user.waits.clone();
+            if let Some(line) = clock_of(at, &direct, &rest).ok().filter(ClockLine::differs) {
+                waits.set_clock(&line);
+            }
+            Some(waits)
+        });
+        let has_server = server.is_some() || first.place == Place::Server;
         let restarter = match server {
             _ if first.place == Place::Server => Restarter::SenderOrMiddlebox,
             Some((_, server)) => first.who_restarts(server),
@@ -149,7 +168,12 @@ impl Wire {
             Place::Server | Place::Between => first.downstream_ns / 2,
             Place::Phone => 0,
         };
-        let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink);
+        let round_trip_ns = first.upstream_ns + first.downstream_ns;
+        let lost = first.lost();
+        let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
+            .with_lost(lost)
+            .with_behind(behind.unwrap_or_default())
+            .with_round_trip(round_trip_ns);
         let attribution = match first.place {
             Place::Server => attribution.at_server(),
             Place::Phone | Place::Between => attribution,
@@ -161,8 +185,11 @@ impl Wire {
             arrivals: first.arrivals,
             name,
             clocks,
+            clock_error_ns: UNTOLD_CLOCK_NS,
+            round_trip_ns,
             place: first.place,
             restarter,
+            has_server,
         })
     }
 
@@ -184,6 +211,21 @@ impl Wire {
     /// Other captures' clocks against its own.
     pub(crate) fn clocks(&self) -> &[ClockReport] {
         &self.clocks
+    }
+
+    /// How far its clock may be from the radio's, in nanoseconds.
+    pub(crate) const fn clock_error_ns(&self) -> i64 {
+        self.clock_error_ns
+    }
+
+    /// Tells how well its clock is known.
+    pub(crate) const fn set_clock_error(&mut self, error_ns: i64) {
+        self.clock_error_ns = error_ns;
+    }
+
+    /// The least round trip of its connections, in nanoseconds.
+    pub(crate) const fn round_trip_ns(&self) -> i64 {
+        self.round_trip_ns
     }
 
     /// Sets it to the clock that the line is over.
@@ -213,4 +255,24 @@ fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Alig
     });
     let found = own.iter().copied().chain(by_way).min_by_key(|line| line.error_ns);
     found.map_or(*own, Ok)
+}
+
+#[cfg(test)]
+impl Wire {
+    /// Of a phone without packets.
+    pub(crate) fn example() -> Self {
+        Self {
+            attribution: Attribution::default(),
+            others: ByteBins::default(),
+            followed: ByteBins::default(),
+            arrivals: Arrivals::new(),
+            name: "phone.pcapng".to_owned(),
+            clocks: Vec::new(),
+            clock_error_ns: 0,
+            round_trip_ns: 100_000_000,
+            place: Place::Phone,
+            restarter: Restarter::SenderOrMiddlebox,
+            has_server: false,
+        }
+    }
 }

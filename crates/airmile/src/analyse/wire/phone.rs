@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use airmile_infer::attribute::{ByteBins, Held, SenderStory, Waits};
+use airmile_infer::attribute::{ByteBins, Held, LostSegment, SenderStory, Waits};
 use airmile_infer::clocks::{Arrivals, PointPair};
 use airmile_infer::tcp::TracedPacket;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
@@ -131,6 +131,8 @@ pub(super) struct Capture {
     users: BTreeMap<u64, User>,
     /// Ends of the packet at hand.
     ends: Option<Ends>,
+    /// First bytes of its payload: enough to tell a TLS record.
+    begin: [u8; 3],
     held: Vec<Held>,
     /// Bytes that are not TCP's.
     others: ByteBins,
@@ -190,6 +192,10 @@ impl Capture {
             }
         }
         self.ends = Some([(packet.src, packet.src_port), (packet.dst, packet.dst_port)]);
+        self.begin = [0; 3];
+        for (into, byte) in self.begin.iter_mut().zip(packet.payload) {
+            *into = *byte;
+        }
     }
 
     /// Takes what the engine made of a packet of TCP.
@@ -218,6 +224,9 @@ impl Capture {
             user.uplink.add(packet.at_ns, packet.new_bytes);
         }
         connection.mark(packet);
+        if !down && packet.payload_bytes > 0 {
+            connection.story.client_says(&self.begin);
+        }
         self.held.clear();
         connection.story.push(packet, &mut self.held);
         user.waits.push(&self.held);
@@ -256,6 +265,7 @@ pub(super) struct Phone {
     pub(super) others: ByteBins,
     pub(super) arrivals: Arrivals,
     pub(super) place: Place,
+    pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
     connections: Vec<Connection>,
     dl_bytes: u64,
@@ -280,9 +290,24 @@ impl Phone {
             arrivals: user.arrivals,
             connections,
             place,
+            upstream_ns: upstream.unwrap_or(0),
             downstream_ns: downstream.unwrap_or(0),
             dl_bytes: user.dl_bytes,
         }
+    }
+
+    /// Segments that were sent again.
+    pub(super) fn lost(&self) -> Vec<LostSegment> {
+        let each = self.connections.iter().flat_map(|connection| connection.story.lost());
+        each.copied().collect()
+    }
+
+    /// Whether a proxy splits its connections on the way to another capture.
+    pub(super) fn is_split_from(&self, other: &Self) -> bool {
+        let own = Index::of(self);
+        let split =
+            |there: &Connection| own.with_ends_of(there).is_some_and(|mine| !mine.is(there));
+        other.connections.iter().any(split)
     }
 
     /// Its address, by its first connection.

@@ -1,0 +1,468 @@
+//! A transfer's time, split among causes, and what it would have taken without one.
+
+use std::collections::BTreeMap;
+
+use airmile_infer::attribute::{Radio, RadioSpan, Reason, Shares, least_ns};
+use airmile_infer::usage::Usage;
+use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
+use airmile_model::{Cause, Direction, TransferFinding, TtiIndex};
+
+use super::super::radio::{Answer, ROUGH_CONFIDENCE, RadioReport};
+use super::super::wire::Wire;
+use super::{Context, Relief, explained};
+
+/// Free PRBs while data waited, from which on they are not taken for others' (chosen
+/// here: above the error of the load, spec 10).
+const IDLE_SHARE: f64 = 0.25;
+/// Headers of IP and TCP with time stamps, of bytes on the air.
+const HEADERS: f64 = 1_500.0 / 1_448.0;
+/// An edge between two causes is known so well: half of what a queue may stand before
+/// it is called one ([`airmile_infer::attribute`], chosen there).
+const EDGE_NS: f64 = 10e6;
+/// The link's rate at another time is so much less or more (chosen here).
+const OTHER_RATE: f64 = 1.25;
+
+/// What a transfer would have taken without a cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Without {
+    pub(super) ms: f64,
+    pub(super) low_ms: f64,
+    pub(super) high_ms: f64,
+}
+
+/// A transfer's time by cause, in nanoseconds.
+pub(super) struct Split {
+    by_cause: BTreeMap<Cause, i64>,
+    /// By how much each may be less, and more.
+    errors: BTreeMap<Cause, (f64, f64)>,
+    shares: Shares,
+    total_ns: i64,
+    /// Share of the cell's PRBs that others had while data waited.
+    others: Option<f64>,
+    /// Bits that this phone's PRBs carried, of what the best MCS would have.
+    efficiency: Option<f64>,
+    start_ns: i64,
+    /// The link's rate in bits per second.
+    link_bps: Option<f64>,
+    bytes: Option<u64>,
+    round_trip_ns: i64,
+}
+
+impl Split {
+    /// `None` where a transfer is no download, or its senders are not known.
+    pub(super) fn of(
+        finding: &TransferFinding,
+        usage: &Usage,
+        answer: &Answer,
+        wire: &Wire,
+    ) -> Option<Self> {
+        finding.throughput_time_ms.filter(|_| finding.dir == Direction::Dl)?;
+        let (start_ns, end_ns) = (finding.start_us? * 1_000, finding.end_us? * 1_000);
+        let report = &answer.report;
+        let place = Axis { start_ns, start: finding.start_tti, tti_ns: report.tti_ms * 1e6 };
+        let spans = |dir| place.bursts(finding, dir, report);
+        let (downlink, uplink) = (spans(Direction::Dl), spans(Direction::Ul));
+        let silences: Vec<(i64, i64)> =
+            answer.silences.iter().map(|(from, to)| (place.at(*from), place.at(*to))).collect();
+        let losses_ns: Vec<i64> = answer.lost_ttis.iter().map(|tti| place.at(*tti)).collect();
+        let seen = Seen { downlink, uplink, silences, losses_ns };
+        let shares = seen.split(wire, start_ns, end_ns, 0)?;
+        let others = others(finding, usage, report);
+        let divide = |shares: &Shares| {
+            let mut by_cause = shares.by_cause.clone();
+            set_holes_apart(&mut by_cause, (finding.unknown_ms * 1e6) as i64);
+            if shares.radio_ns > 0 {
+                let contention = (shares.radio_ns as f64 * others.unwrap_or(0.0)) as i64;
+                by_cause.insert(Cause::RadioContention, contention);
+                by_cause.insert(Cause::RadioSignal, shares.radio_ns - contention);
+            }
+            by_cause
+        };
+        let by_cause = divide(&shares);
+        // What another clock would have said.
+        let error_ns = wire.clock_error_ns();
+        let shifted = [-error_ns, error_ns];
+        let shifted: Vec<_> = shifted
+            .into_iter()
+            .filter_map(|by_ns| Some(divide(&seen.split(wire, start_ns, end_ns, by_ns)?)))
+            .collect();
+        let bursts = burst_error_ns(finding, report);
+        let errors = by_cause
+            .iter()
+            .map(|(cause, ns)| {
+                let moved = shifted.iter().map(|other| other.get(cause).copied().unwrap_or(0) - ns);
+                let (less, more) = moved.fold((0, 0), |(a, b), by| (a.min(by), b.max(by)));
+                let pieces = shares.pieces.get(cause).copied().unwrap_or(0);
+                let edges = match cause.is_radio() {
+                    true => bursts,
+                    // Edges are independent of each other.
+                    false => EDGE_NS * f64::from(pieces).sqrt() + bursts,
+                };
+                (*cause, (edges - less as f64, edges + more as f64))
+            })
+            .collect();
+        let bps = finding.burst_throughput_bps.into_iter().chain(capacity_bps(finding, report));
+        Some(Self {
+            by_cause,
+            errors,
+            shares,
+            total_ns: (end_ns - start_ns).max(1),
+            others,
+            efficiency: efficiency(finding, usage, report),
+            start_ns,
+            // Small bursts do not fill the cell: it may have had room for more.
+            link_bps: bps.reduce(f64::max),
+            bytes: finding.bytes,
+            round_trip_ns: wire.round_trip_ns(),
+        })
+    }
+
+    pub(super) fn parts(&self) -> impl Iterator<Item = (Cause, i64)> {
+        self.by_cause.iter().map(|(cause, ns)| (*cause, *ns))
+    }
+
+    pub(super) fn ns(&self, cause: Cause) -> i64 {
+        self.by_cause.get(&cause).copied().unwrap_or(0)
+    }
+
+    pub(super) const fn total_ns(&self) -> i64 {
+        self.total_ns
+    }
+
+    pub(super) fn share(&self, cause: Cause) -> f64 {
+        self.ns(cause) as f64 / self.total_ns as f64
+    }
+
+    /// A cause's share at least and at most; what is unknown may be its.
+    pub(super) fn share_bounds(&self, cause: Cause) -> (f64, f64) {
+        let (low, high) = self.bounds_ns(cause);
+        (low / self.total_ns as f64, high / self.total_ns as f64)
+    }
+
+    /// A cause's time at least and at most.
+    pub(super) fn bounds_ns(&self, cause: Cause) -> (f64, f64) {
+        let (less, more) = self.errors.get(&cause).copied().unwrap_or_default();
+        let ns = self.ns(cause) as f64;
+        let unknown = self.ns(Cause::Unknown) as f64;
+        ((ns - less).max(0.0), (ns + more + unknown).min(self.total_ns as f64))
+    }
+
+    /// The cause with the largest share among those wanted; where more than any is
+    /// unknown, none.
+    pub(super) fn leading(&self, wanted: impl Fn(Cause) -> bool) -> Option<Cause> {
+        leading(self.parts(), wanted)
+    }
+
+    /// Share of the cell's PRBs that others had while data waited.
+    pub(super) const fn others(&self) -> Option<f64> {
+        self.others
+    }
+
+    /// Bits that its PRBs carried, of what they would have at the best MCS.
+    pub(super) const fn efficiency(&self) -> Option<f64> {
+        self.efficiency
+    }
+
+    /// Where most of a cause is, in nanoseconds.
+    pub(super) fn longest(&self, cause: Cause) -> Option<(i64, i64)> {
+        self.shares.longest.get(&cause).copied()
+    }
+
+    /// A time as a share of the transfer.
+    pub(super) fn place(&self, at_ns: i64) -> f64 {
+        (at_ns - self.start_ns) as f64 / self.total_ns as f64
+    }
+
+    pub(super) fn ms(&self, reason: Reason) -> f64 {
+        self.shares.by_reason.get(&reason).map_or(0.0, |ns| *ns as f64 / 1e6)
+    }
+
+    /// What the transfer would have taken without a cause: its bytes still take what
+    /// the link needs for them.
+    pub(super) fn without(&self, cause: Cause, seen: &Context) -> Without {
+        let relief = explained(cause).map_or_else(Relief::default, |one| one.relief(seen));
+        let (low, high) = self.bounds_ns(cause);
+        let ns = self.ns(cause) as f64;
+        Without {
+            ms: self.without_ms(cause, ns, 1.0, relief),
+            low_ms: self.without_ms(cause, high, OTHER_RATE, relief),
+            high_ms: self.without_ms(cause, low, 1.0 / OTHER_RATE, relief),
+        }
+    }
+
+    fn without_ms(&self, cause: Cause, part_ns: f64, rate: f64, relief: Relief) -> f64 {
+        let total = self.total_ns as f64;
+        let rest = total - part_ns * (1.0 - relief.stays);
+        let setup = match cause {
+            Cause::Setup => 0.0,
+            _ => self.ns(Cause::Setup) as f64,
+        };
+        let begins = self.ms(Reason::Handshake) > 0.0 && relief.slow_start;
+        let round_trip_ns = begins.then_some(self.round_trip_ns);
+        let link = self.link_bps.zip(self.bytes).map_or(0.0, |(bps, bytes)| {
+            least_ns(bytes, bps * rate * relief.faster, round_trip_ns) as f64
+        });
+        rest.max(setup + link).min(total) / 1e6
+    }
+}
+
+/// The largest among those wanted; where more than any is unknown, none.
+pub(super) fn leading(
+    parts: impl Iterator<Item = (Cause, i64)>,
+    wanted: impl Fn(Cause) -> bool,
+) -> Option<Cause> {
+    let parts: Vec<(Cause, i64)> = parts.collect();
+    let unknown = parts.iter().find(|(cause, _)| *cause == Cause::Unknown).map_or(0, |(_, ns)| *ns);
+    parts
+        .into_iter()
+        .filter(|(cause, ns)| {
+            *cause != Cause::Unknown && wanted(*cause) && *ns > 0 && *ns >= unknown
+        })
+        .max_by_key(|(cause, ns)| (*ns, std::cmp::Reverse(*cause)))
+        .map(|(cause, _)| cause)
+}
+
+/// What the radio's records say of a transfer.
+struct Seen {
+    downlink: Vec<RadioSpan>,
+    uplink: Vec<RadioSpan>,
+    silences: Vec<(i64, i64)>,
+    losses_ns: Vec<i64>,
+}
+
+impl Seen {
+    /// Splits a transfer as if the packets' clock showed `by_ns` more.
+    fn split(&self, wire: &Wire, start_ns: i64, end_ns: i64, by_ns: i64) -> Option<Shares> {
+        let spans = |spans: &[RadioSpan]| -> Vec<RadioSpan> {
+            let later = |span: &RadioSpan| RadioSpan {
+                from_ns: span.from_ns + by_ns,
+                to_ns: span.to_ns + by_ns,
+                ..*span
+            };
+            spans.iter().map(later).collect()
+        };
+        let (downlink, uplink) = (spans(&self.downlink), spans(&self.uplink));
+        let later = |ns: i64| ns.saturating_add(by_ns);
+        let silences: Vec<_> =
+            self.silences.iter().map(|(from, to)| (later(*from), later(*to))).collect();
+        let losses_ns: Vec<i64> = self.losses_ns.iter().map(|at| later(*at)).collect();
+        let radio = Radio {
+            downlink: &downlink,
+            uplink: &uplink,
+            silences: &silences,
+            losses_ns: &losses_ns,
+        };
+        wire.split(start_ns + by_ns, end_ns + by_ns, radio)
+    }
+}
+
+/// Places TTIs in time by a transfer's own start.
+struct Axis {
+    start_ns: i64,
+    start: TtiIndex,
+    tti_ns: f64,
+}
+
+impl Axis {
+    fn at(&self, tti: TtiIndex) -> i64 {
+        let ns = tti.0.saturating_sub(self.start.0) as f64 * self.tti_ns;
+        self.start_ns.saturating_add(ns as i64)
+    }
+
+    /// Bursts of a transfer as spans of time.
+    fn bursts(
+        &self,
+        finding: &TransferFinding,
+        dir: Direction,
+        report: &RadioReport,
+    ) -> Vec<RadioSpan> {
+        report
+            .bursts
+            .iter()
+            .filter(|b| b.dir == dir)
+            .filter(|b| b.start_tti < finding.end_tti && b.end_tti > finding.start_tti)
+            .map(|b| RadioSpan {
+                from_ns: self.at(b.start_tti),
+                to_ns: self.at(b.end_tti),
+                queued: true,
+            })
+            .collect()
+    }
+}
+
+/// How much longer or shorter the time in bursts may be: of an end that is not sure,
+/// a share of the burst, and ends are independent.
+fn burst_error_ns(finding: &TransferFinding, report: &RadioReport) -> f64 {
+    let inside = report.bursts.iter().filter(|b| {
+        b.dir == Direction::Dl && b.start_tti < finding.end_tti && b.end_tti > finding.start_tti
+    });
+    let squares: f64 = inside
+        .map(|b| {
+            let within = b.end_tti.min(finding.end_tti).since(b.start_tti.max(finding.start_tti));
+            ((1.0 - b.confidence) * within as f64 * report.tti_ms * 1e6).powi(2)
+        })
+        .sum();
+    squares.sqrt()
+}
+
+/// Mean of what the cell had for this phone in the windows of a transfer: its own
+/// PRBs and free ones (CLAW, section 4.2).
+fn capacity_bps(finding: &TransferFinding, report: &RadioReport) -> Option<f64> {
+    let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
+    let windows = report.cell_load.iter().filter(|window| inside(window.tti));
+    let (n, sum) = windows
+        .filter_map(|window| window.capacity_bps)
+        .fold((0_u32, 0.0), |(n, sum), bps| (n + 1, sum + bps));
+    (n > 0).then(|| sum / f64::from(n))
+}
+
+/// Others' share of the PRBs while this phone's data waited: what was not its own, as
+/// a cell with data leaves none free; where the load tells that many were, others'
+/// part of the load.
+fn others(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
+    let demand = finding.link_demand.filter(|demand| *demand > 0.0)?;
+    let not_own = (1.0 - usage.prb_share? / demand).clamp(0.0, 1.0);
+    let sure = |window: &&super::super::radio::CellLoad| window.confidence >= ROUGH_CONFIDENCE;
+    let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
+    let windows = report.cell_load.iter().filter(|window| inside(window.tti)).filter(sure);
+    let (n, sum) = windows.fold((0_u32, 0.0), |(n, sum), window| {
+        (n + 1, sum + (window.load - window.own_share).max(0.0))
+    });
+    let by_load = (n > 0).then(|| sum / f64::from(n));
+    Some(by_load.filter(|others| not_own - others > IDLE_SHARE).unwrap_or(not_own))
+}
+
+/// Bits that this phone's PRBs carried, of what the best MCS of one layer would have
+/// (TS 36.213, tables 7.1.7.1-1 and 7.1.7.2.1-1).
+fn efficiency(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
+    let n_prb = report.n_prb_cell?;
+    let best = tbs_bits(mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?, n_prb)?;
+    let ttis = finding.duration_ms / report.tti_ms;
+    let held = usage.prb_share? * ttis;
+    let carried = finding.bytes? as f64 * 8.0 * HEADERS;
+    (held > 0.0).then(|| (carried / (held * f64::from(best))).clamp(0.01, 1.0))
+}
+
+/// The highest MCS with 64QAM (TS 36.213, table 7.1.7.1-1).
+const BEST_MCS: u8 = 28;
+
+/// Time in which the log has a hole is nobody's.
+fn set_holes_apart(by_cause: &mut BTreeMap<Cause, i64>, holes_ns: i64) {
+    let rest: i64 = by_cause.values().sum();
+    if holes_ns <= 0 || rest <= 0 {
+        return;
+    }
+    let keep = 1.0 - (holes_ns as f64 / rest as f64).min(1.0);
+    let mut kept = 0;
+    for ns in by_cause.values_mut() {
+        *ns = (*ns as f64 * keep) as i64;
+        kept += *ns;
+    }
+    *by_cause.entry(Cause::Unknown).or_default() += rest - kept;
+}
+
+#[cfg(test)]
+pub(super) use tests::example_finding;
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::{Evidence, Verdict};
+
+    use super::*;
+
+    impl Split {
+        /// Parts in ms; 1 MB at 8 Mbit/s, and a round trip of 100 ms.
+        pub(in super::super) fn example(parts: &[(Cause, i64)]) -> Self {
+            let by_cause: BTreeMap<Cause, i64> =
+                parts.iter().map(|(cause, ms)| (*cause, ms * 1_000_000)).collect();
+            Self {
+                errors: by_cause.keys().map(|cause| (*cause, (20e6, 30e6))).collect(),
+                total_ns: by_cause.values().sum(),
+                by_cause,
+                shares: Shares::default(),
+                others: Some(0.5),
+                efficiency: Some(0.25),
+                start_ns: 0,
+                link_bps: Some(8e6),
+                bytes: Some(100_000),
+                round_trip_ns: 100_000_000,
+            }
+        }
+    }
+
+    impl Split {
+        /// The same, with what was waited for.
+        pub(in super::super) fn with(mut self, reason: Reason, ms: i64) -> Self {
+            self.shares.by_reason.insert(reason, ms * 1_000_000);
+            self
+        }
+    }
+
+    pub(in super::super) fn example_finding() -> TransferFinding {
+        TransferFinding {
+            id: "one".into(),
+            dir: Direction::Dl,
+            start_us: Some(0),
+            end_us: Some(1_000_000),
+            start_tti: TtiIndex(0),
+            end_tti: TtiIndex(1_000),
+            duration_ms: 1_000.0,
+            bytes: Some(100_000),
+            throughput_time_ms: Some(500.0),
+            sched_wait_ms: None,
+            active_time_ms: None,
+            unknown_ms: 0.0,
+            link_demand: Some(0.5),
+            link_throughput_bps: None,
+            burst_throughput_bps: None,
+            evidence: Some(Evidence::Fused),
+            verdict: Verdict::NotRadio,
+            confidence: 0.9,
+            overlapped: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Parts in ms; the cause, and what is left without it, at least and at most.
+    #[track_caller]
+    fn check(parts: &[(Cause, i64)], cause: Cause, expected_ms: (f64, f64, f64)) {
+        let (split, finding, wire) = (Split::example(parts), example_finding(), Wire::example());
+        let seen = Context { split: &split, finding: &finding, wire: &wire };
+        let without = split.without(cause, &seen);
+        let got = (without.ms, without.low_ms, without.high_ms);
+        assert!(
+            (got.0 - expected_ms.0).abs() < 0.5
+                && (got.1 - expected_ms.1).abs() < 0.5
+                && (got.2 - expected_ms.2).abs() < 0.5,
+            "{got:?}"
+        );
+    }
+
+    #[test]
+    fn without_a_cause_the_link_still_takes_its_time() {
+        use Cause::{RadioContention, RadioSignal, SenderLimited, Setup, Wireline};
+        // 100 kB at 8 Mbit/s are 100 ms, the setup stays.
+        check(&[(SenderLimited, 900), (Setup, 100)], SenderLimited, (200.0, 180.0, 225.0));
+        check(&[(SenderLimited, 300), (Wireline, 700)], SenderLimited, (700.0, 670.0, 720.0));
+        // Alone in the cell the link is twice as fast.
+        check(
+            &[(RadioContention, 500), (RadioSignal, 500)],
+            RadioContention,
+            (500.0, 470.0, 520.0),
+        );
+        // At the best MCS a quarter of the own time is left.
+        check(&[(RadioSignal, 800), (Setup, 200)], RadioSignal, (400.0, 377.5, 415.0));
+    }
+
+    #[test]
+    fn what_is_unknown_may_be_any_cause() {
+        let split = Split::example(&[(Cause::Wireline, 500), (Cause::Unknown, 500)]);
+        assert_eq!(split.share_bounds(Cause::Wireline), (0.48, 1.0));
+        let lead = |parts: &[(Cause, i64)]| Split::example(parts).leading(|_| true);
+        assert_eq!(lead(&[(Cause::Wireline, 500), (Cause::Unknown, 501)]), None);
+        assert_eq!(
+            lead(&[(Cause::Wireline, 500), (Cause::Setup, 500), (Cause::Unknown, 1)]),
+            Some(Cause::Wireline)
+        );
+    }
+}
