@@ -43,6 +43,8 @@ export class KeepWarm {
     #errors = 0;
     #errorsInRow = 0;
     #bytes = 0;
+    /** Of the largest fetch, which the next may be like. */
+    #fetchBytes = REQUEST_BYTES + PACKETS_BYTES + 400;
     #mediaBytes = 0;
     #kept = 0;
     #alone = 0;
@@ -214,7 +216,7 @@ export class KeepWarm {
             this.stop("the user asks to save data");
             return "stop";
         }
-        const next = this.#bytes + REQUEST_BYTES + PACKETS_BYTES;
+        const next = this.#bytes + this.#fetchBytes;
         if (next > maxBytes) {
             this.stop("its bytes are used up");
             return "stop";
@@ -288,7 +290,9 @@ export class KeepWarm {
         }
     }
     #spent(fromMs, toMs, answerBytes) {
-        this.#bytes += REQUEST_BYTES + PACKETS_BYTES + answerBytes;
+        const bytes = REQUEST_BYTES + PACKETS_BYTES + answerBytes;
+        this.#bytes += bytes;
+        this.#fetchBytes = Math.max(this.#fetchBytes, bytes);
         this.#radio.traffic(fromMs, fromMs, 0, REQUEST_BYTES);
         this.#radio.traffic(toMs, toMs, answerBytes, 0);
     }
