@@ -87,7 +87,7 @@ fn every_documented_path_answers_by_its_schema() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 4);
+    assert_eq!(checked, 5);
     assert_eq!(get(at, "/v1/status").json()["intake"]["bytes"], n);
     assert!(!get(at, "/v1/transfers").json()["transfers"].as_array().unwrap().is_empty());
     assert_eq!(get(at, "/v1/bursts?limit=2").json()["bursts"].as_array().unwrap().len(), 2);

@@ -156,6 +156,21 @@ impl PacketShard {
         self.trace.pop_front()
     }
 
+    /// The open flows with the latest packets, the latest first, as they are now.
+    #[must_use]
+    pub fn latest_flows(&self, most: usize) -> Vec<FlowRow> {
+        let mut open: Vec<&Flow> = self.flows.iter().flatten().map(AsRef::as_ref).collect();
+        let newest = |flow: &&Flow| std::cmp::Reverse((flow.last_ns, flow.number));
+        if open.len() > most {
+            open.select_nth_unstable_by_key(most, newest);
+            open.truncate(most);
+        }
+        open.sort_unstable_by_key(newest);
+        let user = |flow: &Flow| self.users.get(flow.user as usize)?.as_ref();
+        let number = |flow: &Flow| user(flow).map_or(0, |user| user.number);
+        open.iter().map(|flow| flow.row(number(flow), ("open", None), &self.options)).collect()
+    }
+
     /// What was counted so far.
     #[must_use]
     pub const fn counts(&self) -> ShardCounts {
