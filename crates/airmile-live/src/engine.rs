@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use airmile::RadioOptions;
 use airmile::live::packets::{LivePackets, PacketView};
@@ -195,7 +195,7 @@ struct Feeder {
 impl Feeder {
     fn run(mut self, inputs: &Receiver<Input>) {
         let mut due = Instant::now();
-        let (mut changed, mut passed) = (true, true);
+        let mut changed = true;
         while !self.stop.load(Ordering::Relaxed) {
             let wait = due.saturating_duration_since(Instant::now());
             match inputs.recv_timeout(wait) {
@@ -217,21 +217,17 @@ impl Feeder {
                 }
                 Ok(Input::Packets(bytes)) => {
                     self.packets.push(&bytes);
-                    passed = true;
                 }
                 Ok(Input::Interface(state)) => self.interface_is(state),
                 Ok(Input::Dropped(n)) => {
                     self.snapshot.packets.iter_mut().for_each(|passing| passing.dropped = n);
-                    passed = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if Instant::now() >= due {
                 let begun = Instant::now();
-                if std::mem::take(&mut passed) {
-                    self.look_at_packets();
-                }
+                self.look_at_packets();
                 if std::mem::take(&mut changed) {
                     self.look();
                 }
@@ -262,7 +258,12 @@ impl Feeder {
     }
 
     fn look_at_packets(&mut self) {
-        let view = self.packets.look();
+        if self.snapshot.packets.is_none() {
+            return;
+        }
+        // A clock that is before 1970 tells nothing.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let view = self.packets.look(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
         for flow in self.packets.take_ended() {
             self.tell(Event::Flow(Box::new(flow)));
         }

@@ -14,6 +14,9 @@ use super::summary::UserSums;
 use super::trace::TracedPacket;
 use super::user::{RadioPacket, User};
 
+/// `termination` of a flow that goes on, in rows of what is known by now.
+pub const OPEN: &str = "open";
+
 /// A flow that was silent for this long keeps no spare memory: what a flow with
 /// traffic looks back (chosen here).
 const REST_NS: i64 = super::bandwidth::MEMORY_NS;
@@ -168,7 +171,7 @@ impl PacketShard {
         open.sort_unstable_by_key(newest);
         let user = |flow: &Flow| self.users.get(flow.user as usize)?.as_ref();
         let number = |flow: &Flow| user(flow).map_or(0, |user| user.number);
-        open.iter().map(|flow| flow.row(number(flow), ("open", None), &self.options)).collect()
+        open.iter().map(|flow| flow.row(number(flow), (OPEN, None), &self.options)).collect()
     }
 
     /// What was counted so far.

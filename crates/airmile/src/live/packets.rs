@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use airmile_decode::packet::{CaptureReader, Captured, Dissector};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
+use airmile_infer::tcp::{OPEN, PacketStudy, StudyOptions, Tables};
 use airmile_model::flow::{FlowRow, PacketRow};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,6 +17,9 @@ pub const KEPT_FLOWS: usize = 64;
 /// A flow, and a user, are over after so long without a packet (chosen here: what
 /// phones' networks keep of one in their translators; a file's are an hour).
 const IDLE_NS: i64 = 300 * S;
+/// And one that was closed after so long: what of it is still on its way is short of this
+/// (chosen here: RTTs are seconds at most).
+const LINGER_NS: i64 = 5 * S;
 /// RTTs, and what else is said of now, are those of so long (chosen here).
 const RECENT_NS: i64 = 10 * S;
 /// Rates are over this long at least (chosen here).
@@ -140,6 +143,7 @@ impl LivePackets {
         let options = StudyOptions {
             idle_ns: IDLE_NS,
             user_gap_ns: IDLE_NS,
+            linger_ns: LINGER_NS,
             tables,
             ..StudyOptions::default()
         };
@@ -176,14 +180,15 @@ impl LivePackets {
         std::mem::take(&mut self.new_ended)
     }
 
-    /// What passes now.
-    pub fn look(&mut self) -> PacketView {
+    /// What passes at a time, in nanoseconds since the Unix epoch: that of the last packet
+    /// or later, as rates fall where nothing passes any more.
+    pub fn look(&mut self, now_ns: i64) -> PacketView {
         let Self { parts, rates, all, .. } = self;
-        let now_ns = parts.last_ns.unwrap_or_default();
+        let now_ns = now_ns.max(parts.last_ns.unwrap_or_default());
         let latest = parts.study.latest_flows(KEPT_FLOWS);
         let told: Vec<LiveFlow> = latest
             .iter()
-            .map(|row| live(row, true, rate_of(rates.entry(row.flow).or_default(), row, now_ns)))
+            .map(|row| live(row, rate_of(rates.entry(row.flow).or_default(), row, now_ns)))
             .collect();
         // What is not told any more needs no rate.
         rates.retain(|flow, _| told.iter().any(|one| one.flow == *flow));
@@ -216,7 +221,7 @@ impl LivePackets {
             match row {
                 PacketRow::Flow(row) => {
                     parts.view.flows_total += 1;
-                    let flow = live(&row, false, None);
+                    let flow = live(&row, None);
                     ended.push_back(flow.clone());
                     new_ended.push(flow);
                 }
@@ -291,7 +296,7 @@ fn rate_of(
     *rates
 }
 
-fn live(row: &FlowRow, open: bool, rates: Option<[f64; 2]>) -> LiveFlow {
+fn live(row: &FlowRow, rates: Option<[f64; 2]>) -> LiveFlow {
     let ms = |ns: i64| ns as f64 / 1e6;
     let end = |address: &str, port: u16| match address.contains(':') {
         true => format!("[{address}]:{port}"),
@@ -300,7 +305,7 @@ fn live(row: &FlowRow, open: bool, rates: Option<[f64; 2]>) -> LiveFlow {
     let [dl_bps, ul_bps] = [rates.map(|r| r[0]), rates.map(|r| r[1])];
     LiveFlow {
         flow: row.flow,
-        open,
+        open: row.termination == OPEN,
         protocol: row.protocol,
         client: end(&row.client, row.client_port),
         server: end(&row.server, row.server_port),
