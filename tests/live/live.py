@@ -14,9 +14,11 @@ SAMPLE = "busy-video"
 def sample(airmile, work):
     """A modem log of our own generator: its path, and its length in seconds."""
     run = os.path.join(work, "run")
-    subprocess.run([airmile, "lab", "run", SAMPLE, "-q", "-o", run], check=True)
-    manifest = json.load(open(os.path.join(run, "manifest.json")))
-    return os.path.join(run, "modem.mi2log"), manifest["scenario"]["duration_ms"] / 1000
+    log = os.path.join(run, "modem.mi2log")
+    subprocess.run([airmile, "lab", "run", SAMPLE, "-q", "-o", run], check=True, stdout=subprocess.DEVNULL)
+    report = subprocess.run([airmile, "inspect", log, "--json"], check=True, stdout=subprocess.PIPE, text=True)
+    file = json.loads(report.stdout)["files"][0]
+    return log, (file["end_us"] - file["start_us"]) / 1e6
 
 
 class Live:

@@ -316,7 +316,7 @@ struct Bursts {
 
 #[derive(Debug, Deserialize)]
 struct BurstsQuery {
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 async fn bursts(
@@ -327,7 +327,7 @@ async fn bursts(
         return refuse(StatusCode::BAD_REQUEST, "limit: give a number of bursts");
     };
     let now = shared.published.now();
-    let last = now.last_bursts(limit.unwrap_or(USUAL_BURSTS));
+    let last = now.last_bursts(limit.map_or(USUAL_BURSTS, |n| n as usize));
     Json(Bursts { bursts: last.into_iter().cloned().collect() }).into_response()
 }
 

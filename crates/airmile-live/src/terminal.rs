@@ -176,7 +176,7 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
             right(size(flow.dl_bytes)),
             rate(flow.dl_bps),
             rate(flow.ul_bps),
-            right(flow.rtt_mean_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"))),
+            right(flow.path_rtt_ms().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"))),
             right((flow.dl_retx + flow.ul_retx).to_string()),
         ])
     });
@@ -190,8 +190,10 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
     if let Some(bps) = view.bps {
         title += &format!("{} ", mbps(bps));
     }
-    if let Some(ms) = view.rtt_median_ms {
-        title += &format!(" RTT {ms:.0} ms ");
+    for (ms, end) in [(view.rtt_median_ms, "client"), (view.server_rtt_median_ms, "server")] {
+        if let Some(ms) = ms {
+            title += &format!(" RTT {ms:.0} ms to the {end} ");
+        }
     }
     if passing.dropped > 0 {
         title += &format!(" {} packets dropped ", passing.dropped);

@@ -161,7 +161,7 @@ fn flow_line(flow: &LiveFlow) -> String {
         size(flow.dl_bytes),
         size(flow.ul_bytes),
         flow.duration_ms / 1e3,
-        output::or_dash(flow.rtt_mean_ms, |ms| format!("{ms:.0} ms")),
+        output::or_dash(flow.path_rtt_ms(), |ms| format!("{ms:.0} ms")),
         flow.dl_retx + flow.ul_retx,
         flow.termination,
     )

@@ -81,10 +81,11 @@ fn packets(out: &mut Metrics, passing: &Passing) {
     out.one("airmile_flows_open", "gauge", "Flows that are open.", of(view.flows_open));
     let help = "Flows that are over.";
     out.one("airmile_flows_ended_total", "counter", help, of(view.flows_total));
-    if let Some(ms) = view.rtt_median_ms {
-        let help = "Median RTT between here and the clients in the last 10 s.";
-        out.one("airmile_rtt_median_seconds", "gauge", help, ms / 1e3);
-    }
+    let ends = [("client", view.rtt_median_ms), ("server", view.server_rtt_median_ms)];
+    let known: Vec<_> =
+        ends.iter().filter_map(|(end, ms)| Some((*end, ms.as_ref()? / 1e3))).collect();
+    let help = "Median RTT between here and that end in the last 10 s.";
+    out.many("airmile_rtt_median_seconds", "gauge", help, "to", &known);
 }
 
 const fn of(n: u64) -> f64 {

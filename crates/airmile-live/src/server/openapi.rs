@@ -84,7 +84,8 @@ fn path(at: &str, what: &str, kind: &str, schema: Option<String>) -> (String, Pa
             .schema(Some(
                 utoipa::openapi::ObjectBuilder::new()
                     .schema_type(utoipa::openapi::Type::Integer)
-                    .minimum(Some(0)),
+                    .minimum(Some(0))
+                    .maximum(Some(u32::MAX)),
             ))
             .build();
         operation = operation.parameter(limit).response("400", refused("The limit is no number"));

@@ -61,6 +61,8 @@ pub struct LiveFlow {
     pub rtt_min_ms: Option<f64>,
     /// Mean RTT between here and the client in milliseconds.
     pub rtt_mean_ms: Option<f64>,
+    /// Handshake's RTT between here and the server in milliseconds.
+    pub server_rtt_ms: Option<f64>,
     /// Most bytes in flight towards the client.
     pub max_flight_bytes: u64,
     /// Retransmitted segments towards the client.
@@ -88,8 +90,11 @@ pub struct PacketView {
     pub flows_open: u64,
     /// IP bytes of late, in bit/s.
     pub bps: Option<f64>,
-    /// Median of the RTTs between here and the clients in the last 10 s, in milliseconds.
+    /// Median of the RTTs between here and the clients in the last 10 s, in milliseconds:
+    /// close to none where the client is this machine.
     pub rtt_median_ms: Option<f64>,
+    /// Median of the RTTs between here and the servers in the last 10 s, in milliseconds.
+    pub server_rtt_median_ms: Option<f64>,
     /// Segments sent again, both ways.
     pub retransmissions: u64,
     /// The flows with the latest packets, the latest first.
@@ -124,8 +129,8 @@ struct Parts {
     dissector: Dissector,
     study: PacketStudy,
     view: PacketView,
-    /// When, and how long, towards clients.
-    rtts: VecDeque<(i64, i64)>,
+    /// Towards clients, and towards servers.
+    rtts: [Recent; 2],
     last_ns: Option<i64>,
 }
 
@@ -153,7 +158,7 @@ impl LivePackets {
                 dissector: Dissector::new(),
                 study: PacketStudy::new(options),
                 view: PacketView::default(),
-                rtts: VecDeque::new(),
+                rtts: Default::default(),
                 last_ns: None,
             },
             ended: VecDeque::new(),
@@ -192,12 +197,7 @@ impl LivePackets {
             .collect();
         // What is not told any more needs no rate.
         rates.retain(|flow, _| told.iter().any(|one| one.flow == *flow));
-        while parts.rtts.front().is_some_and(|(at, _)| now_ns - at > RECENT_NS) {
-            parts.rtts.pop_front();
-        }
-        let mut rtts: Vec<i64> = parts.rtts.iter().map(|(_, rtt)| *rtt).collect();
-        let middle = rtts.len() / 2;
-        let median = (!rtts.is_empty()).then(|| *rtts.select_nth_unstable(middle).1);
+        let [client_ms, server_ms] = parts.rtts.each_mut().map(|rtts| rtts.median_ms(now_ns));
         let (since, bps) = all;
         let ip_bytes = parts.view.ip_bytes;
         let passed = Passed { at_ns: now_ns, dl_bytes: ip_bytes, ul_bytes: 0 };
@@ -208,7 +208,8 @@ impl LivePackets {
             last_us: parts.last_ns.map(|ns| ns.div_euclid(1_000)),
             flows_open: parts.study.open_flows() as u64,
             bps: *bps,
-            rtt_median_ms: median.map(|ns| ns as f64 / 1e6),
+            rtt_median_ms: client_ms,
+            server_rtt_median_ms: server_ms,
             flows: told,
             ended: self.ended.clone(),
             ..parts.view.clone()
@@ -225,8 +226,10 @@ impl LivePackets {
                     ended.push_back(flow.clone());
                     new_ended.push(flow);
                 }
-                PacketRow::Rtt(sample) if sample.dir == "dl" => {
-                    parts.rtts.push_back((sample.time_ns, sample.rtt_ns));
+                PacketRow::Rtt(sample) => {
+                    let [client, server] = &mut parts.rtts;
+                    let rtts = if sample.dir == "dl" { client } else { server };
+                    rtts.push(sample.time_ns, sample.rtt_ns);
                 }
                 PacketRow::Tcp(event) if event.event.starts_with("retx_") => {
                     parts.view.retransmissions += 1;
@@ -236,8 +239,28 @@ impl LivePackets {
         }
         let old = ended.len().saturating_sub(KEPT_FLOWS);
         ended.drain(..old);
-        let old = parts.rtts.len().saturating_sub(KEPT_RTTS);
-        parts.rtts.drain(..old);
+    }
+}
+
+/// RTTs of late: when, and how long.
+#[derive(Debug, Default)]
+struct Recent(VecDeque<(i64, i64)>);
+
+impl Recent {
+    fn push(&mut self, at_ns: i64, rtt_ns: i64) {
+        if self.0.len() == KEPT_RTTS {
+            self.0.pop_front();
+        }
+        self.0.push_back((at_ns, rtt_ns));
+    }
+
+    fn median_ms(&mut self, now_ns: i64) -> Option<f64> {
+        while self.0.front().is_some_and(|(at, _)| now_ns - at > RECENT_NS) {
+            self.0.pop_front();
+        }
+        let mut rtts: Vec<i64> = self.0.iter().map(|(_, rtt)| *rtt).collect();
+        let middle = rtts.len() / 2;
+        (!rtts.is_empty()).then(|| *rtts.select_nth_unstable(middle).1 as f64 / 1e6)
     }
 }
 
@@ -319,10 +342,20 @@ fn live(row: &FlowRow, rates: Option<[f64; 2]>) -> LiveFlow {
         ul_bps,
         rtt_min_ms: row.rtt_min_ns.map(ms),
         rtt_mean_ms: row.rtt_mean_ns.map(ms),
+        server_rtt_ms: row.upstream_rtt_ns.map(ms),
         max_flight_bytes: row.max_flight_bytes,
         dl_retx: row.dl_retx,
         ul_retx: row.ul_retx,
         termination: row.termination,
+    }
+}
+
+impl LiveFlow {
+    /// RTT from the client to the server, as far as it is known, in milliseconds.
+    #[must_use]
+    pub fn path_rtt_ms(&self) -> Option<f64> {
+        let parts = [self.rtt_mean_ms, self.server_rtt_ms];
+        parts.iter().flatten().copied().reduce(|a, b| a + b)
     }
 }
 
