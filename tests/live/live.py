@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -12,22 +13,20 @@ SAMPLE = "busy-video"
 
 
 def sample(airmile, work):
-    """A modem log of our own generator: its path, and its length in seconds."""
+    """A modem log of our own generator."""
     run = os.path.join(work, "run")
     log = os.path.join(run, "modem.mi2log")
     subprocess.run([airmile, "lab", "run", SAMPLE, "-q", "-o", run], check=True, stdout=subprocess.DEVNULL)
-    report = subprocess.run([airmile, "inspect", log, "--json"], check=True, stdout=subprocess.PIPE, text=True)
-    file = json.loads(report.stdout)["files"][0]
-    return log, (file["end_us"] - file["start_us"]) / 1e6
+    return log
 
 
 class Live:
-    """`airmile live` with an interface; what it prints goes to a file."""
+    """`airmile live` with its HTTP interface, and the events that it prints, each with
+    the time when it came."""
 
-    def __init__(self, airmile, work, *words):
-        self.lines = os.path.join(work, "lines.json")
+    def __init__(self, airmile, *words):
         words = [airmile, "live", "--json", "--listen", "127.0.0.1:0", *words]
-        self.process = subprocess.Popen(words, stdout=open(self.lines, "w"), stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         told = self.process.stderr.readline()
         found = re.search(r"http://\S+", told)
         if not found:
@@ -36,6 +35,13 @@ class Live:
         # What it says later must not fill the pipe.
         self.said = []
         threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True).start()
+        self.events = []
+        self.listener = threading.Thread(target=self.listen, daemon=True)
+        self.listener.start()
+
+    def listen(self):
+        for line in self.process.stdout:
+            self.events.append((time.monotonic(), json.loads(line)))
 
     @property
     def address(self):
@@ -62,18 +68,36 @@ class Live:
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
 
     def end(self):
-        self.process.terminate()
+        self.process.send_signal(signal.SIGINT)
         self.process.wait(30)
+        self.listener.join(30)
 
 
-def write_in_time(log, seconds, path, until):
-    """Writes a log as a modem would, evenly over its length; gives the bytes it wrote."""
-    data = open(log, "rb").read()
-    begun, written = time.monotonic(), 0
+def stamped(log):
+    """Frames of a log, each with the latest time of writing so far in microseconds since
+    the Unix epoch: log packets have it at byte 8, in ticks of 1.25 ms since 1980."""
+    latest = None
+    for frame in open(log, "rb").read().split(b"\x7e")[:-1]:
+        packet = re.sub(rb"\x7d(.)", lambda escaped: bytes([escaped[1][0] ^ 0x20]), frame[:40], flags=re.S)
+        if packet[:1] == b"\x10":
+            ticks = int.from_bytes(packet[8:16], "little") >> 16
+            now = 315_964_800_000_000 + ticks * 1250
+            latest = max(latest or now, now)
+        yield latest, frame + b"\x7e"
+
+
+def write_in_time(log, path, until=float("inf")):
+    """Writes a log as its modem did, frame by frame at their times; gives when the log's
+    time 0 was, by this process's clock."""
+    begun = None
     with open(path, "ab", buffering=0) as out:
-        while written < len(data) and time.monotonic() < until:
-            due = min(len(data), int(len(data) * (time.monotonic() - begun) / seconds))
-            out.write(data[written:due])
-            written = due
-            time.sleep(0.02)
-    return written
+        for at_us, frame in stamped(log):
+            if at_us is not None:
+                begun = time.monotonic() - at_us / 1e6 if begun is None else begun
+                late = time.monotonic() - begun - at_us / 1e6
+                if late < 0:
+                    time.sleep(-late)
+            if time.monotonic() > until:
+                break
+            out.write(frame)
+    return begun

@@ -5,7 +5,8 @@
 
 iperf3 sends between two network namespaces, `airmile live` captures one end, and
 a modem log grows beside it at its own pace. Told: CPU as a share of a core (bar:
-half a core at 100 Mbit/s), packets that the kernel dropped, and memory.
+half a core at 100 Mbit/s), packets that the kernel dropped, memory, and how long
+after its end a burst is told (bar: a second).
 """
 
 import os
@@ -19,6 +20,19 @@ import time
 from live import Live, sample, write_in_time
 
 BAR = 0.5
+LATE_S = 1.0
+
+
+def first_told(events, zero):
+    """Seconds from each burst's end to when it was first told with that end."""
+    told = set()
+    for at, event in events:
+        if event["event"] != "burst" or event["state"] == "open":
+            continue
+        key = event["dir"], event["start_tti"], event["end_tti"]
+        if key not in told:
+            told.add(key)
+            yield at - zero - event["end_us"] / 1e6
 
 
 def main():
@@ -31,7 +45,7 @@ def main():
     ip = lambda *words: subprocess.run(["ip", *words], check=True)
     inside = ["ip", "netns", "exec", name]
     with tempfile.TemporaryDirectory() as work:
-        log, length_s = sample(airmile, work)
+        log = sample(airmile, work)
         ip("netns", "add", name)
         try:
             ip("link", "add", "am-out", "type", "veth", "peer", "name", "am-in", "netns", name)
@@ -45,10 +59,11 @@ def main():
                     subprocess.run([*words, "tso", "off", "gso", "off", "gro", "off"], check=True, stdout=subprocess.DEVNULL)
             server = subprocess.Popen([*inside, "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL)
             growing = os.path.join(work, "growing.mi2log")
-            live = Live(airmile, work, "--follow", growing, "--interface", "am-out")
+            live = Live(airmile, "--follow", growing, "--interface", "am-out")
             time.sleep(0.5)
             until = time.monotonic() + seconds
-            modem = threading.Thread(target=write_in_time, args=(log, length_s, growing, until))
+            zero = []
+            modem = threading.Thread(target=lambda: zero.append(write_in_time(log, growing, until)))
             modem.start()
             client = ["iperf3", "-c", "198.51.100.2", "-R", "-b", f"{mbps}M", "-t", str(int(seconds))]
             began, cpu = time.monotonic(), live.cpu_s()
@@ -64,10 +79,14 @@ def main():
         finally:
             ip("netns", "del", name)
     share = used / wall
+    delays = sorted(first_told(live.events, zero[0]))
     print(f"{passed * 8 / wall / 1e6:.1f} Mbit/s, {packets / wall:.0f} packets/s, {frames / wall:.0f} modem frames/s over {wall:.0f} s")
     print(f"CPU: {100 * share:.0f} % of a core (bar: {100 * BAR:.0f} %), {dropped:.0f} packets dropped, {rss:.0f} MiB")
+    print(f"a burst is told {delays[len(delays) // 2]:.2f} s after its end (median of {len(delays)}), "
+          f"{delays[int(0.99 * len(delays))]:.2f} s (99 %), {delays[-1]:.2f} s at most (bar: 1 s)")
     print(f"load average: {os.getloadavg()[0]:.1f}")
-    return int(share > BAR or packets == 0 or frames == 0)
+    late = delays[int(0.99 * len(delays))] > LATE_S
+    return int(share > BAR or late or packets == 0 or frames == 0)
 
 
 if __name__ == "__main__":
