@@ -11,10 +11,12 @@ export interface Sample {
 export type Verdict = "unknown" | "helps" | "no_gain";
 
 /** Pauses that are left alone, counted from 1: the first, as nothing is known before it,
- * and some more while it is open whether the rest is worth it; then one in sixteen, as
- * the path may change (chosen here: two of a short session's pauses). */
-const ALONE = [1, 4, 12];
-const ALONE_EVERY = 16;
+ * another one, and some more while it is open whether the rest is worth it (chosen here).
+ * Where it helps they are few, as the path may change: players choose by the slowest of
+ * late, so that one costs more than itself. */
+const ALONE = [1, 4];
+const ALONE_EVERY = 8;
+const ALONE_EVERY_IF_IT_HELPS = 64;
 /** Answers of each kind before anything is said (chosen here). */
 const LEAST_ALONE = 2;
 const LEAST_ALONE_AGAINST = 3;
@@ -35,7 +37,8 @@ export class Trial {
 
   /** Whether the pause of this number, from 1, is left alone. */
   leavesAlone(pause: number): boolean {
-    return ALONE.includes(pause) || pause % ALONE_EVERY === 0;
+    const every = this.verdict() === "helps" ? ALONE_EVERY_IF_IT_HELPS : ALONE_EVERY;
+    return ALONE.includes(pause) || pause % every === 0;
   }
 
   take(sample: Sample, kept: boolean): void {
