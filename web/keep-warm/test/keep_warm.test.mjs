@@ -152,7 +152,7 @@ test("pauses with the player, for each reason", async () => {
 test("guards", async () => {
   const check = async (options, server, why, segments = 12) => {
     const made = make(options, server);
-    for (let i = 0; i < segments; i++) await segment(made.time, made.warm, { ms: i % 3 === 0 ? 500 : 300 });
+    await play(made.time, made.server, made.warm, segments, { kept: 300, alone: 500 });
     assert.deepEqual([made.warm.stats().state, made.warm.stats().why], [why ? "stopped" : "running", why]);
     return made;
   };
