@@ -1,4 +1,4 @@
-//! The thread that feeds the engine, looks at it twice a second, and publishes.
+//! The thread that feeds the engine, looks at it some times a second, and publishes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,11 +18,12 @@ use crate::snapshot::{Event, KEPT_BURSTS, News, Passing, Snapshot, SourceStatus,
 use crate::source::{Input, Source, SourceState, queue};
 
 /// How often the engine is looked at. Chosen here: with the 300 ms by which
-/// modems write late, a verdict comes within a second of a burst's end.
-const LOOK_EVERY: Duration = Duration::from_millis(400);
+/// modems write late, a verdict comes within a second of a burst's end, also where
+/// a busy machine makes us wait.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The part of the time that looking may take at most: a look that takes long
 /// is taken less often (chosen here).
-const LOOK_SHARE: u32 = 4;
+const LOOK_SHARE: u32 = 2;
 /// Events that wait for a reader; one that is slower misses some, and is told so.
 const WAITING_EVENTS: usize = 512;
 
