@@ -42,11 +42,7 @@ fn run(name: &str, first: InterfaceCapture, feed: &Feed) -> Result<(), Stopped> 
             None => InterfaceCapture::open_until(name, None, feed.stop()),
         };
         let why = match opened {
-            Ok(capture) => {
-                feed.give(Input::Interface(SourceState::Connected(String::new())))?;
-                told.clear();
-                pass_on(capture, feed)?.to_string()
-            }
+            Ok(capture) => pass_on(capture, feed, &mut told)?.to_string(),
             Err(error) => error.to_string(),
         };
         // Once each: it may stay away for hours.
@@ -58,13 +54,23 @@ fn run(name: &str, first: InterfaceCapture, feed: &Feed) -> Result<(), Stopped> 
     }
 }
 
-/// Hands over until it fails.
-fn pass_on(mut capture: InterfaceCapture, feed: &Feed) -> Result<io::Error, Stopped> {
+/// Hands over until it fails, which it does at once where the interface is down.
+fn pass_on(
+    mut capture: InterfaceCapture,
+    feed: &Feed,
+    why: &mut String,
+) -> Result<io::Error, Stopped> {
     let dropped = capture.dropped();
     let mut told = 0;
+    let mut is_up = false;
     loop {
         let mut bytes = Vec::with_capacity(BATCH_BYTES + BATCH_BYTES / 16);
         let read = capture.read_for(&mut bytes, BATCH_BYTES, BATCH_FOR);
+        if !is_up && read.is_ok() {
+            is_up = true;
+            why.clear();
+            feed.give(Input::Interface(SourceState::Connected(String::new())))?;
+        }
         if !bytes.is_empty() {
             feed.give(Input::Packets(bytes))?;
         } else if feed.is_stopped() {

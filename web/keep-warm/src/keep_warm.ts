@@ -85,10 +85,10 @@ const TIMEOUT_MS = 5_000;
 const MOST_WAIT_MS = 500;
 /** A request of the player that is not heard of for so long is forgotten (chosen here). */
 const FORGET_MS = 60_000;
-/** A request's head as browsers of 2026 send it, and 4 packets' headers of TCP and IP with
- * timestamps: an estimate, as a page cannot see them. */
-const REQUEST_BYTES = 450;
-const PACKETS_BYTES = 4 * 52;
+/** A request's head (Chromium's has 220 bytes over HTTP, more over TLS), and the headers of
+ * TCP and IP, with timestamps, of request, answer and ACK: a page cannot see them. */
+const REQUEST_BYTES = 300;
+const PACKETS_BYTES = 3 * 52;
 /** An answer that is longer than asked for is taken up to here. */
 const MOST_BODY_BYTES = 1_024;
 const FREE_BYTES = 20_000;
@@ -98,6 +98,8 @@ interface Pause {
   readonly number: number;
   readonly kept: boolean;
   fetches: number;
+  /** It was kept for a part alone, which tells nothing. */
+  broken: boolean;
 }
 
 interface Open {
@@ -265,7 +267,7 @@ export class KeepWarm {
   #beginPause(fromMs: number): void {
     if (this.#state !== "running" || this.#url === undefined || this.#pause) return;
     const number = this.#pauses + 1;
-    this.#pause = { fromMs, number, kept: !this.#trial.leavesAlone(number), fetches: 0 };
+    this.#pause = { fromMs, number, kept: !this.#trial.leavesAlone(number), fetches: 0, broken: false };
     if (this.#pause.kept) this.#schedule();
   }
 
@@ -277,8 +279,7 @@ export class KeepWarm {
     this.#cancelTimer = undefined;
     if (pause === undefined || now - pause.fromMs < LONG_PAUSE_MS) return undefined;
     this.#pauses = pause.number;
-    // One for which there were no bytes left is neither.
-    if (pause.kept && pause.fetches === 0) return undefined;
+    if (pause.broken || (pause.kept && pause.fetches === 0)) return undefined;
     if (pause.kept) this.#kept += 1;
     else this.#alone += 1;
     return pause;
@@ -292,33 +293,39 @@ export class KeepWarm {
     this.#cancelTimer = this.#options.clock.after(this.#roundTrips.pauseMs(), fetchOne);
   }
 
-  /** Why no byte is fetched now: for good, or until the player has fetched more. */
-  #refusal(): "stop" | "wait" | undefined {
+  /** Whether no byte is fetched: for good, or until the player has fetched more. */
+  #isRefused(): boolean {
     const { maxBytes, maxShare, saveData } = this.#options;
     if (saveData === "respect" && asksToSaveData()) {
       this.stop("the user asks to save data");
-      return "stop";
+      return true;
     }
     const next = this.#bytes + this.#fetchBytes;
     if (next > maxBytes) {
       this.stop("its bytes are used up");
-      return "stop";
+      return true;
     }
-    return next > Math.max(FREE_BYTES, maxShare * this.#mediaBytes) ? "wait" : undefined;
+    return next > Math.max(FREE_BYTES, maxShare * this.#mediaBytes);
   }
 
   #fetchOne(): void {
     const { clock, maxPauseMs } = this.#options;
     const pause = this.#pause;
     const url = this.#url;
-    if (pause === undefined || url === undefined || this.#fetching) return;
-    if (clock.now() - pause.fromMs > maxPauseMs || this.#refusal() !== undefined) return;
+    if (pause === undefined || url === undefined) return;
+    // One of the pause before may be very late.
+    if (this.#fetching) return this.#schedule();
+    if (clock.now() - pause.fromMs > maxPauseMs || this.#isRefused()) {
+      pause.broken = true;
+      return;
+    }
     const abort = new AbortController();
     const cancelTimeout = clock.after(TIMEOUT_MS, () => abort.abort());
     const done = this.#fetchByte(url, abort.signal).then((ended) => {
       cancelTimeout();
       this.#fetching = undefined;
       if (ended) pause.fetches += 1;
+      else pause.broken = true;
       if (this.#pause === pause && this.#state === "running") this.#schedule();
     });
     this.#fetching = { done, abort };
