@@ -16,6 +16,7 @@ interface Callbacks {
   onAbort?(stats: any, context: any, details: any): void;
 }
 interface Loader {
+  readonly stats?: unknown;
   load(context: any, config: any, callbacks: any): void;
   abort(): void;
   destroy(): void;
@@ -27,6 +28,8 @@ export type LoaderClass = new (config: any) => Loader;
 export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base): Base {
   return class extends (base as LoaderClass) {
     #ticket: Ticket | undefined;
+    /** Tells of a request that was given up before it was made. */
+    #abort: (() => void) | undefined;
 
     override load(context: Context, config: unknown, callbacks: Callbacks): void {
       const ticket = warm.requested(context.url);
@@ -47,14 +50,19 @@ export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base):
           callbacks.onTimeout(...all);
         },
       };
+      this.#abort = () => callbacks.onAbort?.(this.stats, context, null);
       void ticket.ready.then(() => {
         // It may have been given up meanwhile.
-        if (this.#ticket === ticket) super.load(context, config, told);
+        if (this.#ticket !== ticket) return;
+        this.#abort = undefined;
+        super.load(context, config, told);
       });
     }
 
     override abort(): void {
       this.#giveUp();
+      this.#abort?.();
+      this.#abort = undefined;
       super.abort();
     }
 

@@ -68,7 +68,12 @@ test("hls.js: a loader tells, and one that was aborted does not load", async () 
   }
   const Loader = hlsLoader(warm, Base);
   const heard = [];
-  const callbacks = { onSuccess: () => heard.push("good"), onError: () => heard.push("bad"), onTimeout() {} };
+  const callbacks = {
+    onSuccess: () => heard.push("good"),
+    onError: () => heard.push("bad"),
+    onTimeout() {},
+    onAbort: () => heard.push("aborted"),
+  };
   for (const url of ["/good", "/bad"]) {
     new Loader({}).load({ url }, {}, callbacks);
     await sleep(0);
@@ -77,7 +82,7 @@ test("hls.js: a loader tells, and one that was aborted does not load", async () 
   aborted.load({ url: "/aborted" }, {}, callbacks);
   aborted.abort();
   await sleep(0);
-  assert.deepEqual([loads, heard], [["/good", "/bad"], ["good", "bad"]]);
+  assert.deepEqual([loads, heard], [["/good", "/bad"], ["good", "bad", "aborted"]]);
   assert.deepEqual(warm.calls, [
     ["requested", "/good"],
     ["answered", "/good", { bytes: 5, firstByteMs: 2, endMs: 3 }],
