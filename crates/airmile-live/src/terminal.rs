@@ -185,7 +185,7 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
     let (view, interface) = (&passing.view, &passing.interface);
     let mut title = match &interface.state {
         SourceState::Waiting(why) => format!(" {}: waiting ({why}) ", interface.name),
-        _ => format!(" {}: {} flows open ", interface.name, view.flows_open),
+        _ => format!(" {}: flows open: {} ", interface.name, view.flows_open),
     };
     if let Some(bps) = view.bps {
         title += &format!("{} ", mbps(bps));
