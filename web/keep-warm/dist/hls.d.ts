@@ -1,6 +1,7 @@
 /** hls.js, from 1 on. */
 import type { KeepWarm } from "./keep_warm.js";
 interface Loader {
+    readonly stats?: unknown;
     load(context: any, config: any, callbacks: any): void;
     abort(): void;
     destroy(): void;

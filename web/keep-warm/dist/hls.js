@@ -3,6 +3,8 @@
 export function hlsLoader(warm, base) {
     return class extends base {
         #ticket;
+        /** Tells of a request that was given up before it was made. */
+        #abort;
         load(context, config, callbacks) {
             const ticket = warm.requested(context.url);
             this.#ticket = ticket;
@@ -22,14 +24,19 @@ export function hlsLoader(warm, base) {
                     callbacks.onTimeout(...all);
                 },
             };
+            this.#abort = () => callbacks.onAbort?.(this.stats, context, null);
             void ticket.ready.then(() => {
                 // It may have been given up meanwhile.
-                if (this.#ticket === ticket)
-                    super.load(context, config, told);
+                if (this.#ticket !== ticket)
+                    return;
+                this.#abort = undefined;
+                super.load(context, config, told);
             });
         }
         abort() {
             this.#giveUp();
+            this.#abort?.();
+            this.#abort = undefined;
             super.abort();
         }
         destroy() {

@@ -16,10 +16,10 @@ const TIMEOUT_MS = 5_000;
 const MOST_WAIT_MS = 500;
 /** A request of the player that is not heard of for so long is forgotten (chosen here). */
 const FORGET_MS = 60_000;
-/** A request's head as browsers of 2026 send it, and 4 packets' headers of TCP and IP with
- * timestamps: an estimate, as a page cannot see them. */
-const REQUEST_BYTES = 450;
-const PACKETS_BYTES = 4 * 52;
+/** A request's head (Chromium's has 220 bytes over HTTP, more over TLS), and the headers of
+ * TCP and IP, with timestamps, of request, answer and ACK: a page cannot see them. */
+const REQUEST_BYTES = 300;
+const PACKETS_BYTES = 3 * 52;
 /** An answer that is longer than asked for is taken up to here. */
 const MOST_BODY_BYTES = 1_024;
 const FREE_BYTES = 20_000;
@@ -180,7 +180,7 @@ export class KeepWarm {
         if (this.#state !== "running" || this.#url === undefined || this.#pause)
             return;
         const number = this.#pauses + 1;
-        this.#pause = { fromMs, number, kept: !this.#trial.leavesAlone(number), fetches: 0 };
+        this.#pause = { fromMs, number, kept: !this.#trial.leavesAlone(number), fetches: 0, broken: false };
         if (this.#pause.kept)
             this.#schedule();
     }
@@ -193,8 +193,7 @@ export class KeepWarm {
         if (pause === undefined || now - pause.fromMs < LONG_PAUSE_MS)
             return undefined;
         this.#pauses = pause.number;
-        // One for which there were no bytes left is neither.
-        if (pause.kept && pause.fetches === 0)
+        if (pause.broken || (pause.kept && pause.fetches === 0))
             return undefined;
         if (pause.kept)
             this.#kept += 1;
@@ -209,28 +208,33 @@ export class KeepWarm {
         };
         this.#cancelTimer = this.#options.clock.after(this.#roundTrips.pauseMs(), fetchOne);
     }
-    /** Why no byte is fetched now: for good, or until the player has fetched more. */
-    #refusal() {
+    /** Whether no byte is fetched: for good, or until the player has fetched more. */
+    #isRefused() {
         const { maxBytes, maxShare, saveData } = this.#options;
         if (saveData === "respect" && asksToSaveData()) {
             this.stop("the user asks to save data");
-            return "stop";
+            return true;
         }
         const next = this.#bytes + this.#fetchBytes;
         if (next > maxBytes) {
             this.stop("its bytes are used up");
-            return "stop";
+            return true;
         }
-        return next > Math.max(FREE_BYTES, maxShare * this.#mediaBytes) ? "wait" : undefined;
+        return next > Math.max(FREE_BYTES, maxShare * this.#mediaBytes);
     }
     #fetchOne() {
         const { clock, maxPauseMs } = this.#options;
         const pause = this.#pause;
         const url = this.#url;
-        if (pause === undefined || url === undefined || this.#fetching)
+        if (pause === undefined || url === undefined)
             return;
-        if (clock.now() - pause.fromMs > maxPauseMs || this.#refusal() !== undefined)
+        // One of the pause before may be very late.
+        if (this.#fetching)
+            return this.#schedule();
+        if (clock.now() - pause.fromMs > maxPauseMs || this.#isRefused()) {
+            pause.broken = true;
             return;
+        }
         const abort = new AbortController();
         const cancelTimeout = clock.after(TIMEOUT_MS, () => abort.abort());
         const done = this.#fetchByte(url, abort.signal).then((ended) => {
@@ -238,6 +242,8 @@ export class KeepWarm {
             this.#fetching = undefined;
             if (ended)
                 pause.fetches += 1;
+            else
+                pause.broken = true;
             if (this.#pause === pause && this.#state === "running")
                 this.#schedule();
         });

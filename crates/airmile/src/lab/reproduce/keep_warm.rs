@@ -238,12 +238,19 @@ fn rows(player: &Player, sessions: &[Option<Session>]) -> Vec<Row> {
 
 const CEILING: &str = "the paper's is port 7777 against 80, over 20 runs of a congested cell: what \
                        the fetches could give at most, of which it gives no figure";
-const BAR: &str = "ours is to be 80 or more";
+const BAR: &str = "ours is to be 80 or more; none where past it there is no gain of 5 %";
 const EXTRA: &str = "IP bytes while no segment is under way, less those of sessions without \
                      fetches; ours is to be under 2";
 
+/// A gain below this share is none to have a part of (chosen here: runs of the same kind
+/// differ by as much).
+const LEAST_GAIN: f64 = 0.05;
+
 /// Which share of the gain from the first to the last the middle one has, in percent.
 fn gain_share([proxy, warm, bypass]: [f64; 3]) -> f64 {
+    if bypass < (1.0 + LEAST_GAIN) * proxy {
+        return f64::NAN;
+    }
     100.0 * (warm - proxy) / (bypass - proxy)
 }
 
@@ -273,6 +280,7 @@ mod tests {
         check([1.0, 1.4, 1.5], 80.0);
         check([5.9, 8.9, 8.9], 100.0);
         check([2.0, 1.9, 3.0], -10.0);
+        assert!(gain_share([7.1, 7.0, 7.2]).is_nan());
     }
 
     #[test]
