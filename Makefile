@@ -11,7 +11,7 @@ PYTHON_VENV ?= target/python-venv
 MATURIN ?= maturin==1.16.0
 
 .PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz wheel test-python \
-	web web-check test-web test-browser performance clean
+	soak-live fuzz-http measure-live web web-check test-web test-browser performance clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -67,6 +67,15 @@ soak-realtime: build ## two hundred runs in real time in a row: nothing may be l
 measure-realtime: build ## iperf3 through the lab in real time: rate and lateness beside their bars; needs iperf3
 	$(PYTHON) tests/realtime/measure.py $(AIRMILE)
 
+soak-live: ## a day of airmile live in minutes: memory by the hour, which may not grow
+	$(CARGO) run --release --locked -p airmile-live --example soak -- --hours 24
+
+measure-live: build ## airmile live on 100 Mbit/s of packets and a modem stream: CPU beside its bar; root, iperf3 (SKIPPED without)
+	$(PYTHON) tests/live/measure.py $(AIRMILE)
+
+fuzz-http: build ## requests by the interface's own document against airmile live (schemathesis; SKIPPED where pip cannot have it)
+	$(PYTHON) tests/live/fuzz_http.py $(AIRMILE)
+
 player: lab/player/node_modules ## install the lab's DASH player (lab/player) with npm; it needs Chromium and ffmpeg
 
 lab/player/node_modules: lab/player/package-lock.json
@@ -91,10 +100,10 @@ test-python: wheel ## install the wheel where there is no compiler, and run the 
 web: web/node_modules ## build the HTML report's program (web/dist, committed) with npm
 	cd web && npm run --silent types && npm run --silent build
 
-web-check: web/node_modules ## the report's types are strict, and web/dist is what the source gives
+web-check: web/node_modules ## types are strict, and web/dist and web/keep-warm/dist are what the source gives
 	cd web && npm run --silent check
 
-test-web: web/node_modules ## unit tests of the report's program
+test-web: web/node_modules ## unit tests of the report's program and of keep-warm
 	cd web && npm run --silent test
 
 test-browser: build web/node_modules ## use reports in Chromium, from disk (SKIPPED where it is absent)

@@ -1,6 +1,6 @@
 // In the page: plays, and tells what happens.
 /* global dashjs, tell */
-(() => {
+(async () => {
   const options = JSON.parse(document.getElementById("options").textContent);
   const video = document.querySelector("video");
   const shown = document.getElementById("shown");
@@ -35,7 +35,11 @@
         fastSwitchEnabled: false,
       },
       // The pictures are small at every bitrate.
-      abr: { limitBitrateByPortal: false, ...choice },
+      abr: {
+        limitBitrateByPortal: false,
+        throughput: { bandwidthSafetyFactor: options.fraction },
+        ...choice,
+      },
     },
   });
 
@@ -67,6 +71,14 @@
     performance.clearResourceTimings();
   });
 
+  let warm;
+  const done = () => {
+    if (warm) {
+      const stats = warm.stats();
+      note(now(), "keep_warm", { bytes: stats.bytes, value: stats.fetches, what: JSON.stringify(stats) });
+    }
+    note(now(), "done");
+  };
   let started = false;
   let stalledAt;
   const ready = () => {
@@ -87,13 +99,13 @@
   const ended = () => {
     if (stalledAt !== undefined) ready();
     note(now(), "playback_ended");
-    note(now(), "done");
+    done();
   };
   video.addEventListener("ended", ended);
   player.on(events.ERROR, ({ error }) => {
     note(now(), "failed", { what: `${error.message ?? error}` });
     // What can be tried again dash.js has tried again.
-    note(now(), "done");
+    done();
   });
 
   setInterval(() => {
@@ -106,5 +118,9 @@
       `${(bps / 1e6).toFixed(2)} Mbit/s${stalledAt === undefined ? "" : ", STALLED"}`;
   }, 250);
 
+  if (options.keepWarm) {
+    const { attachDash } = await import("/airmile-player/keep-warm/index.js");
+    warm = attachDash(player);
+  }
   player.initialize(video, options.url, true);
 })();

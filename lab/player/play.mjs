@@ -4,7 +4,7 @@
 //
 // The page and dash.js are put into the browser from here, as if the server had
 // them: nothing but the video goes over the link.
-import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -19,6 +19,8 @@ const USAGE = `airmile-player [URL] [OPTIONS]
   --rule RULE        by which it chooses bitrates: dynamic (dash.js as it comes), or
                      throughput (of former segments alone)
   --most BPS         bitrate that it may choose; the first, too, is the best below it
+  --fraction X       of the throughput it sees that it takes for a bitrate (0.9)
+  --keep-warm        fetch a byte now and then while it pauses (web/keep-warm of the clone)
   --limit SECONDS    after which it ends in any case (600)
   --check            tells whether what it needs is there, a browser that starts among
                      it, and does nothing else
@@ -42,6 +44,8 @@ function options() {
         buffer: number("30"),
         rule: number("dynamic"),
         most: number("0"),
+        fraction: number("0.9"),
+        "keep-warm": { type: "boolean" },
         limit: number("600"),
         at: number("20"),
         check: { type: "boolean" },
@@ -57,10 +61,14 @@ function options() {
     const url = positionals[0] ?? (base && new URL("manifest.mpd", base).href);
     if (!url || positionals.length > 1) fail(USAGE);
     const { rule } = values;
-    const [buffer, limit, at, most] = [values.buffer, values.limit, values.at, values.most].map(Number);
+    const { "keep-warm": keepWarm = false, ...rest } = values;
+    const numbers = [rest.buffer, rest.limit, rest.at, rest.most, rest.fraction].map(Number);
+    const [buffer, limit, at, most, fraction] = numbers;
     if (!(buffer > 0) || !(limit > 0) || !(at >= 0) || !(most >= 0)) fail(USAGE);
+    if (!(fraction > 0 && fraction <= 1)) fail(USAGE);
     if (rule !== "dynamic" && rule !== "throughput") fail(USAGE);
-    return { ...values, url, buffer, limit, at, most, log: values.log ?? process.env.AIRMILE_APP_LOG };
+    const log = values.log ?? process.env.AIRMILE_APP_LOG;
+    return { ...rest, url, buffer, limit, at, most, fraction, keepWarm, log };
   } catch (error) {
     return fail(`${error.message}\n${USAGE}`);
   }
@@ -78,7 +86,7 @@ function dashjs() {
   }
 }
 
-const page = ({ name, url, buffer, rule, most }) => `<!doctype html>
+const page = ({ name, url, buffer, rule, most, fraction, keepWarm }) => `<!doctype html>
 <meta charset="utf-8"><title>airmile player</title>
 <style>
   body { margin: 0; background: #111; color: #eee; font: 16px sans-serif }
@@ -86,13 +94,26 @@ const page = ({ name, url, buffer, rule, most }) => `<!doctype html>
   p { margin: 8px }
 </style>
 <video muted></video><p id="shown"></p>
-<script type="application/json" id="options">${JSON.stringify({ name, url, buffer, rule, most }).replaceAll("<", "\\u003c")}</script>
+<script type="application/json" id="options">${JSON.stringify({ name, url, buffer, rule, most, fraction, keepWarm }).replaceAll("<", "\\u003c")}</script>
 <script src="/airmile-player/dash.js"></script>
 <script src="/airmile-player/page.js"></script>`;
+
+/** The module that keeps the window warm, as it is built. */
+function keepWarm() {
+  const dist = new URL("../../web/keep-warm/dist/", import.meta.url);
+  try {
+    const names = readdirSync(dist).filter((name) => name.endsWith(".js"));
+    const file = (name) => ["text/javascript", readFileSync(new URL(name, dist))];
+    return Object.fromEntries(names.map((name) => [`/airmile-player/keep-warm/${name}`, file(name)]));
+  } catch {
+    return fail("--keep-warm needs web/keep-warm/dist of a clone of airmile");
+  }
+}
 
 /** Files that the browser gets from here. */
 function ours(settings) {
   return {
+    ...(settings.keepWarm ? keepWarm() : {}),
     "/airmile-player/": ["text/html", Buffer.from(page(settings))],
     "/airmile-player/dash.js": ["text/javascript", dashjs()],
     "/airmile-player/page.js": ["text/javascript", readFileSync(new URL("page.js", import.meta.url))],
@@ -104,8 +125,10 @@ function logger({ log, name }) {
   const counts = {};
   return {
     counts,
+    keptWarm: undefined,
     write(payload) {
       const { at, event, id, bytes, value, what } = JSON.parse(payload);
+      if (event === "keep_warm") this.keptWarm = what;
       counts[event] = (counts[event] ?? 0) + 1;
       if (!log) return event;
       // Microseconds are what a double has of the time since 1970.
@@ -165,6 +188,7 @@ async function main() {
     const late = sleep(settings.limit * 1000, false, { ref: false });
     const ended = await Promise.race([done, late, browser.gone]);
     const { counts } = log;
+    if (log.keptWarm) console.log(`kept warm: ${log.keptWarm}`);
     const of = (event) => counts[event] ?? 0;
     console.log(`${of("end")} segments, ${of("stalled")} stalls, ${of("failed")} failed`);
     if (!ended) console.error(`airmile-player: had not ended after ${settings.limit} s`);

@@ -13,8 +13,10 @@ const BITRATES_BPS = [
   200_000, 315_000, 500_000, 780_000, 1_230_000, 1_950_000, 3_070_000, 4_830_000, 7_620_000,
   12_000_000,
 ];
+/** A representation's bitrate over the one below it at least: a video has tens of them at most. */
+const LEAST_STEP = 1.02;
 const FRAMES_PER_S = 25;
-const USAGE = `airmile-video DIR [--seconds 120] [--segment 4]
+const USAGE = `airmile-video DIR [--seconds 120] [--segment 4] [--bitrates BPS,BPS,...]
 
 Makes DIR/manifest.mpd and its segments with ffmpeg; what is there stays.`;
 
@@ -30,6 +32,7 @@ function options() {
       options: {
         seconds: { type: "string", default: "120" },
         segment: { type: "string", default: "4" },
+        bitrates: { type: "string", default: BITRATES_BPS.join() },
         help: { type: "boolean", short: "h" },
       },
     });
@@ -39,7 +42,10 @@ function options() {
     }
     const [seconds, segment] = [Number(values.seconds), Number(values.segment)];
     if (positionals.length !== 1 || !(seconds > 0) || !(segment > 0)) fail(USAGE);
-    return { dir: resolve(positionals[0]), seconds, segment };
+    const bitrates = values.bitrates.split(",").map(Number);
+    const rises = (bps, at) => bps > 0 && (at === 0 || bps >= LEAST_STEP * bitrates[at - 1]);
+    if (!bitrates.every(rises)) fail(USAGE);
+    return { dir: resolve(positionals[0]), seconds, segment, bitrates };
   } catch (error) {
     return fail(`${error.message}\n${USAGE}`);
   }
@@ -56,7 +62,7 @@ function representation(bps, at, segment) {
   ];
 }
 
-const { dir, seconds, segment } = options();
+const { dir, seconds, segment, bitrates } = options();
 if (existsSync(join(dir, "manifest.mpd"))) process.exit(0);
 if (existsSync(dir) && readdirSync(dir).length > 0) fail(`${dir} is not empty, and holds no video: name another`);
 // Whoever is interrupted leaves no half of a video.
@@ -66,14 +72,14 @@ const failed = (why) => {
   rmSync(part, { recursive: true, force: true });
   fail(why);
 };
-const outputs = BITRATES_BPS.map((_, at) => `[v${at}]`).join("");
+const outputs = bitrates.map((_, at) => `[v${at}]`).join("");
 const done = spawnSync(
   "ffmpeg",
   [
     "-hide_banner", "-loglevel", "error", "-nostdin", "-y",
     "-f", "lavfi", "-i", `testsrc2=size=256x144:rate=${FRAMES_PER_S}:duration=${seconds}`,
-    "-filter_complex", `[0:v]format=yuv420p,split=${BITRATES_BPS.length}${outputs}`,
-    ...BITRATES_BPS.flatMap((bps, at) => representation(bps, at, segment)),
+    "-filter_complex", `[0:v]format=yuv420p,split=${bitrates.length}${outputs}`,
+    ...bitrates.flatMap((bps, at) => representation(bps, at, segment)),
     "-f", "dash", "-seg_duration", String(segment), "-use_timeline", "0", "-use_template", "1",
     "-adaptation_sets", "id=0,streams=v",
     "-init_seg_name", "init-$RepresentationID$.mp4",

@@ -447,12 +447,15 @@ impl PacketsArgs {
 /// Arguments of `live`.
 #[derive(Debug, Clone, Args)]
 pub struct LiveArgs {
-    /// A modem log that grows; without it and --port, standard input
+    /// A modem log that grows; without it, --port and --interface, standard input
     #[arg(long, value_name = "FILE", conflicts_with = "port")]
     pub follow: Option<PathBuf>,
     /// A modem's serial DIAG port; its logs are turned on
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", visible_alias = "modem")]
     pub port: Option<PathBuf>,
+    /// The packets of a network interface, too, or alone (Linux, CAP_NET_RAW)
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
     /// Serve a page, JSON, events and Prometheus metrics there; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,

@@ -125,6 +125,63 @@ fn without_the_capability() {
     assert!(told.contains("capturing needs CAP_NET_RAW"), "{told}");
 }
 
+/// Live on the loopback interface, and what it knows once the traffic has passed.
+const LIVE: &str = r#"
+import json, os, re, subprocess, time, urllib.request
+live = subprocess.Popen([os.environ["AIRMILE"], "live", "--interface", "lo", "--json", "--listen", "127.0.0.1:0"],
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+url = re.search(r"http://\S+", live.stderr.readline()).group()
+def packets():
+    return json.loads(urllib.request.urlopen(url + "v1/packets").read())
+def until(holds):
+    for _ in range(300):
+        now = packets()
+        if holds(now): return now
+        time.sleep(0.1)
+    raise SystemExit(f"in vain: {now}")
+until(lambda now: now["packets"]["interface"]["state"] == "connected")
+subprocess.run(["python3", "-c", os.environ["TRAFFIC"]], check=True)
+# Those of the questions are among them.
+def sent(now):
+    flows = [flow for flow in now["packets"]["flows"] + now["ended"] if flow["protocol"] == "tcp"]
+    return {flow["dl_bytes"] for flow in flows} >= {1000 * (n + 1) for n in range(20)}
+now = until(sent)
+live.kill()
+print(json.dumps(now["packets"]))
+"#;
+
+#[test]
+#[ignore = "namespaces: make test-realtime"]
+fn live_tells_flows_as_they_pass() {
+    let script = format!("cat > $0.py <<'END'\n{LIVE}\nEND\npython3 $0.py");
+    let dir = tempfile::tempdir().unwrap();
+    let script = script.replace("$0", &dir.path().join("live").to_string_lossy());
+    let Some(done) = in_namespace("live_tells_flows_as_they_pass", &script) else { return };
+    let told = document(&done);
+    assert_eq!((&told["dropped"], &told["unread"]), (&0.into(), &0.into()));
+    assert!(
+        told["packets"].as_u64().unwrap() > 100 && told["ip_bytes"].as_u64().unwrap() > 210_000
+    );
+}
+
+#[test]
+#[ignore = "namespaces: make test-realtime"]
+fn live_needs_the_capability_and_the_interface() {
+    let script = "$AIRMILE live --interface none0 --lines || echo $?
+        command -v setpriv > /dev/null || exit 77
+        setpriv --bounding-set=-net_raw $AIRMILE live --interface lo --lines || echo $?";
+    let test = "live_needs_the_capability_and_the_interface";
+    let Some(done) = in_namespace(test, script) else { return };
+    if done.status.code() == Some(77) {
+        eprintln!("SKIPPED {test}: no setpriv");
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "3\n3");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(told.contains("none0: there is no such interface"), "{told}");
+    assert!(told.contains("capturing needs CAP_NET_RAW"), "{told}");
+}
+
 #[test]
 fn what_is_wrong_is_told() {
     let status = |args: &[&str]| {

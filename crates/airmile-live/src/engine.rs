@@ -1,27 +1,29 @@
-//! The thread that feeds the engine, looks at it twice a second, and publishes.
+//! The thread that feeds the engine, looks at it some times a second, and publishes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use airmile::RadioOptions;
+use airmile::live::packets::{LivePackets, PacketView};
 use airmile::live::{Live, LiveBurst, LiveView};
 use airmile::model::Direction;
 use thiserror::Error;
 use tokio::sync::{broadcast, watch};
 
-use crate::snapshot::{Event, KEPT_BURSTS, News, Snapshot, SourceStatus, Totals};
-use crate::source::{Input, Source, SourceState};
+use crate::snapshot::{Event, KEPT_BURSTS, News, Passing, Snapshot, SourceStatus, Totals};
+use crate::source::{Input, Source, SourceState, queue};
 
 /// How often the engine is looked at. Chosen here: with the 300 ms by which
-/// modems write late, a verdict comes within a second of a burst's end.
-const LOOK_EVERY: Duration = Duration::from_millis(400);
+/// modems write late, a verdict comes within a second of a burst's end, also where
+/// a busy machine makes us wait.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The part of the time that looking may take at most: a look that takes long
 /// is taken less often (chosen here).
-const LOOK_SHARE: u32 = 4;
+const LOOK_SHARE: u32 = 2;
 /// Events that wait for a reader; one that is slower misses some, and is told so.
 const WAITING_EVENTS: usize = 512;
 
@@ -34,6 +36,9 @@ pub enum StartError {
     /// A thread cannot be started.
     #[error("starting a thread: {0}")]
     Thread(#[from] std::io::Error),
+    /// The interface cannot be captured.
+    #[error("{0}")]
+    Interface(String),
 }
 
 /// A running engine, and what it publishes.
@@ -83,25 +88,50 @@ impl Engine {
         options: RadioOptions,
         lines: Option<SyncSender<Arc<Event>>>,
     ) -> Result<Self, StartError> {
+        Self::start_beside(source, None, options, lines)
+    }
+
+    /// As [`start`](Self::start), and with the packets of an interface.
+    ///
+    /// # Errors
+    /// As there, or the interface cannot be captured.
+    pub fn start_beside(
+        source: &Source,
+        interface: Option<&str>,
+        options: RadioOptions,
+        lines: Option<SyncSender<Arc<Event>>>,
+    ) -> Result<Self, StartError> {
         let live = Live::new(options)?;
-        let status = SourceStatus {
-            name: source.name(),
+        let starting = |name: String| SourceStatus {
+            name,
             state: SourceState::Waiting("starting".into()),
             gaps: 0,
         };
+        let status = starting(source.name());
+        let passing = interface.map(|name| Passing {
+            interface: starting(name.to_owned()),
+            dropped: 0,
+            view: PacketView::default(),
+        });
         let mut first = live.clone();
         let snapshot = Snapshot {
             source: status,
             totals: Totals::default(),
             view: first.look(),
             decided: VecDeque::new(),
+            packets: passing,
         };
         let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
         let events = broadcast::Sender::new(WAITING_EVENTS);
         let stop = Arc::new(AtomicBool::new(false));
-        let inputs = source.start(&stop)?;
+        let (feed, inputs) = queue(&stop);
+        if let Some(name) = interface {
+            capture(name, feed.clone())?;
+        }
+        source.start(feed)?;
         let feeder = Feeder {
             live,
+            packets: LivePackets::new(),
             news: News::default(),
             snapshot,
             sender,
@@ -142,8 +172,19 @@ impl Drop for Engine {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn capture(name: &str, feed: crate::source::Feed) -> Result<(), StartError> {
+    crate::passing::start(name, feed).map_err(|error| StartError::Interface(error.to_string()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn capture(name: &str, _: crate::source::Feed) -> Result<(), StartError> {
+    Err(StartError::Interface(format!("{name}: capturing needs Linux")))
+}
+
 struct Feeder {
     live: Live,
+    packets: LivePackets,
     news: News,
     snapshot: Snapshot,
     sender: watch::Sender<Arc<Snapshot>>,
@@ -175,11 +216,19 @@ impl Feeder {
                         break;
                     }
                 }
+                Ok(Input::Packets(bytes)) => {
+                    self.packets.push(&bytes);
+                }
+                Ok(Input::Interface(state)) => self.interface_is(state),
+                Ok(Input::Dropped(n)) => {
+                    self.snapshot.packets.iter_mut().for_each(|passing| passing.dropped = n);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if Instant::now() >= due {
                 let begun = Instant::now();
+                self.look_at_packets();
                 if std::mem::take(&mut changed) {
                     self.look();
                 }
@@ -195,6 +244,36 @@ impl Feeder {
         self.publish();
     }
 
+    fn interface_is(&mut self, state: SourceState) {
+        let Some(passing) = &mut self.snapshot.packets else { return };
+        let was_away = matches!(passing.interface.state, SourceState::Waiting(_));
+        if was_away && matches!(state, SourceState::Connected(_)) {
+            // A capture of its own begins; what was open there goes on.
+            self.packets.note_gap();
+        }
+        passing.interface.gaps += u64::from(!was_away && matches!(state, SourceState::Waiting(_)));
+        passing.interface.state = state;
+        let told = Event::Source(passing.interface.clone());
+        self.tell(told);
+        self.publish();
+    }
+
+    fn look_at_packets(&mut self) {
+        if self.snapshot.packets.is_none() {
+            return;
+        }
+        // A clock that is before 1970 tells nothing.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let view = self.packets.look(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
+        for flow in self.packets.take_ended() {
+            self.tell(Event::Flow(Box::new(flow)));
+        }
+        if let Some(passing) = &mut self.snapshot.packets {
+            passing.view = view;
+        }
+        self.publish();
+    }
+
     fn look(&mut self) {
         let decided = self.live.take_bursts();
         let view = self.live.look();
@@ -202,6 +281,7 @@ impl Feeder {
     }
 
     fn finish(mut self) {
+        self.look_at_packets();
         let decided = self.live.take_bursts();
         let mut view = self.live.clone().finish();
         let rest = std::mem::take(&mut view.bursts);

@@ -87,6 +87,30 @@ impl InterfaceCapture {
     /// # Errors
     /// There is no such interface, or the kernel does not let us.
     pub fn open(name: &str, duration: Option<Duration>) -> Result<Self, InterfaceError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let capture = Self::open_until(name, duration, stop.clone())?;
+        for signal in [SIGINT, SIGTERM] {
+            // The second one ends the process: it may be writing for long.
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())
+                .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+                .map_err(|source| InterfaceError::System {
+                    name: name.to_owned(),
+                    what: "signal",
+                    source,
+                })?;
+        }
+        Ok(capture)
+    }
+
+    /// Begins to capture until `stop` is set, and leaves signals as they are.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_until(
+        name: &str,
+        duration: Option<Duration>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, InterfaceError> {
         let failed = |what| {
             move |errno: Errno| match errno {
                 Errno::EPERM | Errno::EACCES => InterfaceError::Denied { name: name.to_owned() },
@@ -117,17 +141,6 @@ impl InterfaceCapture {
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)
             .map_err(failed("SO_TIMESTAMPNS"))?;
         setsockopt(&socket, sockopt::RxqOvfl, &1).map_err(failed("SO_RXQ_OVFL"))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // The second one ends the process: it may be writing for long.
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())
-                .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-                .map_err(|source| InterfaceError::System {
-                    name: name.to_owned(),
-                    what: "signal",
-                    source,
-                })?;
-        }
         Ok(Self {
             socket,
             index: index as usize,
@@ -150,9 +163,35 @@ impl InterfaceCapture {
         self.stop.load(Ordering::Relaxed) || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Waits for a packet; nothing where the capture is over.
-    fn receive(&mut self) -> io::Result<()> {
-        while !self.is_over() {
+    /// Adds what comes of the capture's file to `out`: until so many bytes are there, or
+    /// it waited so long, or the capture is over.
+    ///
+    /// # Errors
+    /// The interface is gone, or went down.
+    pub fn read_for(
+        &mut self,
+        out: &mut Vec<u8>,
+        most_bytes: usize,
+        wait: Duration,
+    ) -> io::Result<()> {
+        let until = Instant::now() + wait;
+        while out.len() < most_bytes && !self.is_over() {
+            if self.at >= self.pending.len() {
+                self.receive(Some(until))?;
+            }
+            let rest = self.pending.get(self.at..).unwrap_or_default();
+            if rest.is_empty() || Instant::now() >= until {
+                break;
+            }
+            out.extend_from_slice(rest);
+            self.at = self.pending.len();
+        }
+        Ok(())
+    }
+
+    /// Waits for a packet; nothing where the capture is over, or that time.
+    fn receive(&mut self, until: Option<Instant>) -> io::Result<()> {
+        while !self.is_over() && until.is_none_or(|until| Instant::now() < until) {
             let mut control = nix::cmsg_space!(TimeSpec, u32);
             let mut pieces = [IoSliceMut::new(&mut self.frame)];
             let received = recvmsg::<LinkAddr>(
@@ -208,7 +247,7 @@ impl InterfaceCapture {
 impl Read for InterfaceCapture {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at >= self.pending.len() {
-            self.receive()?;
+            self.receive(None)?;
         }
         let rest = self.pending.get(self.at..).unwrap_or_default();
         let n = rest.len().min(buffer.len());

@@ -15,6 +15,8 @@
 pub mod engine;
 #[cfg(target_os = "linux")]
 pub mod interface;
+#[cfg(target_os = "linux")]
+mod passing;
 pub mod port;
 pub mod server;
 pub mod snapshot;

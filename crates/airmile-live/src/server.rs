@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer};
 use airmile::{EvidenceCounts, Missing, SessionVerdict};
 use axum::extract::{Query, Request, State};
@@ -33,7 +34,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::oneshot;
 
 use crate::engine::Published;
-use crate::snapshot::{Event, SourceStatus, Totals};
+use crate::snapshot::{Event, Passing, SourceStatus, Totals};
 use listen::Limited;
 
 /// Streams of events at a time (chosen here: a person's tabs, and some scripts).
@@ -151,6 +152,7 @@ fn router(shared: Shared) -> Router {
         .route("/v1/session", get(session))
         .route("/v1/transfers", get(transfers))
         .route("/v1/bursts", get(bursts))
+        .route("/v1/packets", get(packets))
         .route("/v1/events", get(events))
         .route("/v1/openapi.json", get(describe))
         .fallback(async || refuse(StatusCode::NOT_FOUND, "no such path; see /v1/openapi.json"))
@@ -314,7 +316,7 @@ struct Bursts {
 
 #[derive(Debug, Deserialize)]
 struct BurstsQuery {
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 async fn bursts(
@@ -325,8 +327,23 @@ async fn bursts(
         return refuse(StatusCode::BAD_REQUEST, "limit: give a number of bursts");
     };
     let now = shared.published.now();
-    let last = now.last_bursts(limit.unwrap_or(USUAL_BURSTS));
+    let last = now.last_bursts(limit.map_or(USUAL_BURSTS, |n| n as usize));
     Json(Bursts { bursts: last.into_iter().cloned().collect() }).into_response()
+}
+
+/// What passes the interface.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Packets {
+    /// Null: no interface was asked for.
+    packets: Option<Passing>,
+    /// The last flows that are over, oldest first.
+    ended: Vec<LiveFlow>,
+}
+
+async fn packets(State(shared): State<Shared>) -> Json<Packets> {
+    let packets = shared.published.now().packets.clone();
+    let ended = packets.iter().flat_map(|passing| passing.view.ended.iter().cloned()).collect();
+    Json(Packets { packets, ended })
 }
 
 async fn describe() -> Json<serde_json::Value> {

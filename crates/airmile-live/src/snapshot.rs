@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use airmile::live::packets::{LiveFlow, PacketView};
 use airmile::live::{LiveBurst, LiveTransfer, LiveView, State};
 use airmile::model::{Direction, Verdict};
 use schemars::JsonSchema;
@@ -25,6 +26,20 @@ pub struct Snapshot {
     /// The last bursts that are decided, oldest first.
     #[serde(skip)]
     pub decided: VecDeque<LiveBurst>,
+    /// What passes the interface; absent: none was asked for.
+    pub packets: Option<Passing>,
+}
+
+/// What passes an interface, and how it is.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Passing {
+    /// The interface.
+    pub interface: SourceStatus,
+    /// Packets that the kernel dropped, as we were too slow.
+    pub dropped: u64,
+    /// What passes.
+    #[serde(flatten)]
+    pub view: PacketView,
 }
 
 impl Snapshot {
@@ -75,8 +90,10 @@ pub enum Event {
     Burst(Box<LiveBurst>),
     /// A transfer was seen, has ended, or is decided.
     Transfer(Box<LiveTransfer>),
-    /// The source came or went.
+    /// The source or the interface came or went.
     Source(SourceStatus),
+    /// A flow is over.
+    Flow(Box<LiveFlow>),
 }
 
 impl Event {
@@ -87,6 +104,7 @@ impl Event {
             Self::Burst(_) => "burst",
             Self::Transfer(_) => "transfer",
             Self::Source(_) => "source",
+            Self::Flow(_) => "flow",
         }
     }
 }

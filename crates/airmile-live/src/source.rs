@@ -35,6 +35,8 @@ pub enum Source {
     Stdin,
     /// A modem's serial DIAG port.
     Port(PathBuf),
+    /// No modem: packets alone.
+    Nothing,
 }
 
 /// How a source is.
@@ -56,9 +58,16 @@ pub(crate) enum Input {
     /// What came until the next bytes is lost.
     Gap,
     State(SourceState),
+    /// Of an interface's capture.
+    Packets(Vec<u8>),
+    /// How the interface is, which has no end.
+    Interface(SourceState),
+    /// Packets that the kernel dropped so far, as we were too slow.
+    Dropped(u64),
 }
 
 /// The end that a source sends to; stops when the other end is gone.
+#[derive(Clone)]
 pub(crate) struct Feed {
     sender: SyncSender<Input>,
     stop: Arc<AtomicBool>,
@@ -88,6 +97,11 @@ impl Feed {
         Ok(())
     }
 
+    #[cfg(target_os = "linux")]
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -100,13 +114,12 @@ impl Source {
         match self {
             Self::Follow(path) | Self::Port(path) => path.display().to_string(),
             Self::Stdin => "standard input".into(),
+            Self::Nothing => "no modem".into(),
         }
     }
 
     /// Starts its thread.
-    pub(crate) fn start(&self, stop: &Arc<AtomicBool>) -> std::io::Result<Receiver<Input>> {
-        let (sender, receiver) = sync_channel(WAITING_CHUNKS);
-        let feed = Feed { sender, stop: Arc::clone(stop) };
+    pub(crate) fn start(&self, feed: Feed) -> std::io::Result<()> {
         let source = self.clone();
         thread::Builder::new().name("source".into()).spawn(move || {
             // It ends when nobody listens.
@@ -114,10 +127,19 @@ impl Source {
                 Self::Follow(path) => follow(path, &feed),
                 Self::Stdin => read_stdin(&feed),
                 Self::Port(path) => port::run(path, &feed),
+                Self::Nothing => {
+                    feed.state(SourceState::Waiting("no modem stream was asked for".into()))
+                }
             };
         })?;
-        Ok(receiver)
+        Ok(())
     }
+}
+
+/// Ends of a queue to the engine: the first for sources, which may be cloned.
+pub(crate) fn queue(stop: &Arc<AtomicBool>) -> (Feed, Receiver<Input>) {
+    let (sender, receiver) = sync_channel(WAITING_CHUNKS);
+    (Feed { sender, stop: Arc::clone(stop) }, receiver)
 }
 
 fn read_stdin(feed: &Feed) -> Result<(), Stopped> {

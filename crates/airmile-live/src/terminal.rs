@@ -15,7 +15,7 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, Wrap};
 use ratatui::{DefaultTerminal, Frame};
 
 use crate::engine::{Engine, Published};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Passing, Snapshot};
 use crate::source::SourceState;
 
 /// How often it is drawn anew.
@@ -57,14 +57,20 @@ fn show(
 
 /// Draws the state of things.
 pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>) {
+    let flows = if now.packets.is_some() { Constraint::Percentage(30) } else { Constraint::Max(0) };
+    let transfers = if now.packets.is_some() { 25 } else { 45 };
     let areas = Layout::vertical([
         Constraint::Length(4),
         Constraint::Length(4),
-        Constraint::Percentage(45),
+        Constraint::Percentage(transfers),
+        flows,
         Constraint::Fill(1),
         Constraint::Length(1),
     ]);
-    let [head, verdict, transfers, bursts, foot] = areas.areas(frame.area());
+    let [head, verdict, transfers, flows, bursts, foot] = areas.areas(frame.area());
+    if let Some(passing) = &now.packets {
+        draw_flows(frame, flows, passing);
+    }
     draw_head(frame, head, now);
     draw_verdict(frame, verdict, now);
     draw_transfers(frame, transfers, &now.view.transfers);
@@ -156,6 +162,45 @@ fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer])
     let table = Table::new(rows, widths)
         .header(heading(&header, 2..6))
         .block(Block::bordered().title(" Transfers, the last first "));
+    frame.render_widget(table, area);
+}
+
+fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
+    let shown = usize::from(area.height.saturating_sub(3));
+    let rows = passing.view.flows.iter().take(shown).map(|flow| {
+        let rate = |bps: Option<f64>| right(bps.map_or_else(|| "-".to_owned(), mbps));
+        Row::new([
+            Cell::from(flow.server_name.clone().unwrap_or_else(|| flow.server.clone())),
+            Cell::from(flow.application.clone().unwrap_or_else(|| flow.protocol.to_owned())),
+            right(format!("{:.1} s", flow.duration_ms / 1e3)),
+            right(size(flow.dl_bytes)),
+            rate(flow.dl_bps),
+            rate(flow.ul_bps),
+            right(flow.path_rtt_ms().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"))),
+            right((flow.dl_retx + flow.ul_retx).to_string()),
+        ])
+    });
+    let widths = [24, 8, 9, 9, 11, 11, 8, 6].map(Constraint::Length);
+    let header = ["server", "", "lasts", "down", "down now", "up now", "RTT", "again"];
+    let (view, interface) = (&passing.view, &passing.interface);
+    let mut title = match &interface.state {
+        SourceState::Waiting(why) => format!(" {}: waiting ({why}) ", interface.name),
+        _ => format!(" {}: flows open: {} ", interface.name, view.flows_open),
+    };
+    if let Some(bps) = view.bps {
+        title += &format!("{} ", mbps(bps));
+    }
+    for (ms, end) in [(view.rtt_median_ms, "client"), (view.server_rtt_median_ms, "server")] {
+        if let Some(ms) = ms {
+            title += &format!(" RTT {ms:.0} ms to the {end} ");
+        }
+    }
+    if passing.dropped > 0 {
+        title += &format!(" {} packets dropped ", passing.dropped);
+    }
+    let table = Table::new(rows, widths)
+        .header(heading(&header, 2..8))
+        .block(Block::bordered().title(title));
     frame.render_widget(table, area);
 }
 

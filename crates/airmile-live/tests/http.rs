@@ -87,10 +87,13 @@ fn every_documented_path_answers_by_its_schema() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 4);
+    assert_eq!(checked, 5);
     assert_eq!(get(at, "/v1/status").json()["intake"]["bytes"], n);
     assert!(!get(at, "/v1/transfers").json()["transfers"].as_array().unwrap().is_empty());
     assert_eq!(get(at, "/v1/bursts?limit=2").json()["bursts"].as_array().unwrap().len(), 2);
+    // As many as there are, up to what the document says.
+    assert_eq!(get(at, "/v1/bursts?limit=4294967295").status, 200);
+    assert_eq!(get(at, "/v1/bursts?limit=4294967296").status, 400);
     let refused = get(at, "/v1/bursts?limit=x");
     assert_eq!((refused.status, refused.json()["error"].is_string()), (400, true));
     assert_eq!(get(at, "/v1/nothing").status, 404);

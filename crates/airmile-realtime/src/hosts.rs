@@ -171,13 +171,21 @@ impl RealHosts {
 
     /// A video, made once.
     fn video(&self, place: &Path, video: Video) -> Result<PathBuf> {
-        let Video { seconds, segment_s } = video;
-        let dir = place.join(format!("video-{seconds}-{segment_s}"));
+        let Video { seconds, segment_s, bitrates_bps } = video;
+        let bitrates: Vec<String> = bitrates_bps.iter().map(u64::to_string).collect();
+        let bitrates = bitrates.join(",");
+        // Named by what it is: the next run has it again.
+        let name =
+            bitrates.bytes().fold(0_u64, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into()));
+        let dir = place.join(format!("video-{seconds}-{segment_s}-{name:x}"));
         let maker = player().and_then(|player| fs::canonicalize(player).ok());
         let maker = maker.unwrap_or_default().with_file_name("video.mjs");
         let mut make = Command::new(&maker);
         make.arg(&dir).args(["--seconds", &seconds.to_string()]);
         make.args(["--segment", &segment_s.to_string()]).stdin(Stdio::null());
+        if !bitrates.is_empty() {
+            make.args(["--bitrates", &bitrates]);
+        }
         let done = self
             .writer
             .output(&mut make)

@@ -17,6 +17,8 @@
 //! # Ok::<(), airmile::Error>(())
 //! ```
 
+pub mod packets;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_decode::diag::LogReader;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use airmile::Error;
+use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer, State};
 use airmile::model::{Direction, Verdict};
 use airmile_live::engine::{Engine, StartError};
@@ -33,9 +34,11 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     let on_terminal = !global.json && !args.lines && std::io::stdout().is_terminal();
     let (sender, lines) = sync_channel(WAITING_LINES);
     let sender = (!on_terminal).then_some(sender);
-    let mut engine = Engine::start(&source, options, sender).map_err(|error| match error {
+    let interface = args.interface.as_deref();
+    let engine = Engine::start_beside(&source, interface, options, sender);
+    let mut engine = engine.map_err(|error| match error {
         StartError::Options(error) => anyhow::Error::from(error),
-        error @ StartError::Thread(_) => error.into(),
+        error => error.into(),
     })?;
     let server = match args.listen {
         Some(address) => Some(Server::start(address, token.as_deref(), engine.published())?),
@@ -60,6 +63,7 @@ fn source(args: &LiveArgs) -> Source {
     match (&args.follow, &args.port) {
         (Some(file), _) if file != Path::new("-") => Source::Follow(file.clone()),
         (_, Some(port)) => Source::Port(port.clone()),
+        (None, None) if args.interface.is_some() => Source::Nothing,
         _ => Source::Stdin,
     }
 }
@@ -111,6 +115,7 @@ impl Told {
                 self.is_new_transfer(transfer).then(|| transfer_line(transfer))
             }
             Event::Source(source) => Some(source_line(source)),
+            Event::Flow(flow) => Some(flow_line(flow)),
         }
     }
 
@@ -143,6 +148,23 @@ fn source_line(source: &SourceStatus) -> String {
         SourceState::Connected(what) => format!("{}: connected: {what}", source.name),
         SourceState::Ended => format!("{}: ended", source.name),
     }
+}
+
+fn flow_line(flow: &LiveFlow) -> String {
+    let end_us = flow.start_us + (flow.duration_ms * 1e3) as i64;
+    let name = flow.server_name.as_deref().unwrap_or(&flow.server);
+    format!(
+        "{} {} flow {} to {name}: {} down, {} up in {:.1} s, RTT {}, {} sent again, ended by {}",
+        time_of_day(end_us, 3),
+        flow.protocol,
+        flow.flow,
+        size(flow.dl_bytes),
+        size(flow.ul_bytes),
+        flow.duration_ms / 1e3,
+        output::or_dash(flow.path_rtt_ms(), |ms| format!("{ms:.0} ms")),
+        flow.dl_retx + flow.ul_retx,
+        flow.termination,
+    )
 }
 
 fn burst_line(live: &LiveBurst) -> String {

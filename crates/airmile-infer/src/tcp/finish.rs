@@ -60,7 +60,7 @@ impl Flow {
         }
     }
 
-    fn row(
+    pub(super) fn row(
         &self,
         user: u64,
         (why, leg): (&'static str, Option<&'static str>),

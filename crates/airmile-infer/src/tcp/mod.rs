@@ -49,7 +49,7 @@ pub use options::{StudyOptions, Tables, Traced};
 pub use periodic::Periodic;
 pub use route::{Change, LANES, PacketRouter, Route};
 pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
-pub use shard::{Finding, PacketShard, ShardCounts};
+pub use shard::{Finding, OPEN, PacketShard, ShardCounts};
 pub use study::{Collector, PacketStudy};
 pub use summary::{
     PeriodicRequests, Quality, RANGES, RATE_SIZES_BYTES, Share, StudySummary, USUAL_WINDOW_BYTES,

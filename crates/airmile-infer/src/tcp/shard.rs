@@ -14,6 +14,9 @@ use super::summary::UserSums;
 use super::trace::TracedPacket;
 use super::user::{RadioPacket, User};
 
+/// `termination` of a flow that goes on, in rows of what is known by now.
+pub const OPEN: &str = "open";
+
 /// A flow that was silent for this long keeps no spare memory: what a flow with
 /// traffic looks back (chosen here).
 const REST_NS: i64 = super::bandwidth::MEMORY_NS;
@@ -154,6 +157,21 @@ impl PacketShard {
     /// The next packet of the flows that were to be traced.
     pub fn poll_trace(&mut self) -> Option<TracedPacket> {
         self.trace.pop_front()
+    }
+
+    /// The open flows with the latest packets, the latest first, as they are now.
+    #[must_use]
+    pub fn latest_flows(&self, most: usize) -> Vec<FlowRow> {
+        let mut open: Vec<&Flow> = self.flows.iter().flatten().map(AsRef::as_ref).collect();
+        let newest = |flow: &&Flow| std::cmp::Reverse((flow.last_ns, flow.number));
+        if open.len() > most {
+            open.select_nth_unstable_by_key(most, newest);
+            open.truncate(most);
+        }
+        open.sort_unstable_by_key(newest);
+        let user = |flow: &Flow| self.users.get(flow.user as usize)?.as_ref();
+        let number = |flow: &Flow| user(flow).map_or(0, |user| user.number);
+        open.iter().map(|flow| flow.row(number(flow), (OPEN, None), &self.options)).collect()
     }
 
     /// What was counted so far.

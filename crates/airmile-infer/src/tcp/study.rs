@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airmile_model::flow::PacketRow;
+use airmile_model::flow::{FlowRow, PacketRow};
 use airmile_model::packet::Packet;
 
 use super::flow::Flow;
@@ -66,6 +66,13 @@ impl PacketStudy {
     #[must_use]
     pub fn quality(&self) -> Quality {
         self.router.quality().with(self.shard.counts())
+    }
+
+    /// The open flows with the latest packets, the latest first, as rows of what is
+    /// known by now; `open` ends them.
+    #[must_use]
+    pub fn latest_flows(&self, most: usize) -> Vec<FlowRow> {
+        self.shard.latest_flows(most)
     }
 
     /// How many flows are open.

@@ -17,8 +17,9 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Connections at a time (chosen here).
 const MAX_CONNECTIONS: usize = 128;
-/// A connection over which nothing went either way for so long is closed
-/// (chosen here: three times the comments on an idle stream of events).
+/// A connection that was given nothing for so long is closed (chosen here: three times
+/// the comments on an idle stream of events). What comes does not count: who asks a
+/// byte at a time would hold a place for good.
 const IDLE: Duration = Duration::from_secs(30);
 
 pub(super) struct Limited {
@@ -60,19 +61,15 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// What was tried, or an error where nothing went over it for too long.
+    /// What was tried, or an error where nothing was given for too long.
     fn unless_idle<T>(
         &mut self,
         cx: &mut Context<'_>,
         tried: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if tried.is_ready() {
-            self.idle.as_mut().reset(Instant::now() + IDLE);
-            return tried;
-        }
         match self.idle.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => tried,
         }
     }
 }
@@ -95,6 +92,9 @@ impl AsyncWrite for Connection {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let tried = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if tried.is_ready() {
+            self.idle.as_mut().reset(Instant::now() + IDLE);
+        }
         self.unless_idle(cx, tried)
     }
 

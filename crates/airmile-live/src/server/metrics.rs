@@ -5,7 +5,7 @@ use std::fmt::Write;
 use airmile::live::State;
 use airmile::model::Verdict;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Passing, Snapshot};
 use crate::source::SourceState;
 
 /// All metrics.
@@ -56,7 +56,36 @@ pub(super) fn text(now: &Snapshot) -> String {
     }
     let late = view.intake.late_records;
     out.one("airmile_late_records_total", "counter", "Records that came too late.", of(late));
+    if let Some(passing) = &now.packets {
+        packets(&mut out, passing);
+    }
     out.0
+}
+
+fn packets(out: &mut Metrics, passing: &Passing) {
+    let view = &passing.view;
+    let connected = matches!(passing.interface.state, SourceState::Connected(_));
+    let help = "Whether the interface is there.";
+    out.one("airmile_interface_connected", "gauge", help, connected.into());
+    let help = "Times the interface was away.";
+    out.one("airmile_interface_gaps_total", "counter", help, of(passing.interface.gaps));
+    out.one("airmile_packets_total", "counter", "IP packets.", of(view.packets));
+    let help = "Bytes of IP packets.";
+    out.one("airmile_packet_bytes_total", "counter", help, of(view.ip_bytes));
+    let help = "Packets that the kernel dropped, as this was too slow.";
+    out.one("airmile_packets_dropped_total", "counter", help, of(passing.dropped));
+    let help = "Packets that could not be read.";
+    out.one("airmile_packets_unread_total", "counter", help, of(view.unread));
+    let help = "TCP segments sent again, both ways.";
+    out.one("airmile_retransmissions_total", "counter", help, of(view.retransmissions));
+    out.one("airmile_flows_open", "gauge", "Flows that are open.", of(view.flows_open));
+    let help = "Flows that are over.";
+    out.one("airmile_flows_ended_total", "counter", help, of(view.flows_total));
+    let ends = [("client", view.rtt_median_ms), ("server", view.server_rtt_median_ms)];
+    let known: Vec<_> =
+        ends.iter().filter_map(|(end, ms)| Some((*end, ms.as_ref()? / 1e3))).collect();
+    let help = "Median RTT between here and that end in the last 10 s.";
+    out.many("airmile_rtt_median_seconds", "gauge", help, "to", &known);
 }
 
 const fn of(n: u64) -> f64 {

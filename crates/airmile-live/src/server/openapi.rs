@@ -10,7 +10,7 @@ use utoipa::openapi::{
     ResponseBuilder,
 };
 
-use super::{Bursts, Refusal, Session, Status, Transfers};
+use super::{Bursts, Packets, Refusal, Session, Status, Transfers};
 use crate::snapshot::Event;
 
 const JSON: &str = "application/json";
@@ -33,6 +33,7 @@ pub(super) fn document() -> Value {
         ),
         path("/v1/transfers", "The last transfers", JSON, Some(name::<Transfers>(&mut schemas))),
         path("/v1/bursts", "The last bursts", JSON, Some(name::<Bursts>(&mut schemas))),
+        path("/v1/packets", "What passes the interface", JSON, Some(name::<Packets>(&mut schemas))),
         path(
             "/v1/events",
             "Events as they come",
@@ -83,7 +84,8 @@ fn path(at: &str, what: &str, kind: &str, schema: Option<String>) -> (String, Pa
             .schema(Some(
                 utoipa::openapi::ObjectBuilder::new()
                     .schema_type(utoipa::openapi::Type::Integer)
-                    .minimum(Some(0)),
+                    .minimum(Some(0))
+                    .maximum(Some(u32::MAX)),
             ))
             .build();
         operation = operation.parameter(limit).response("400", refused("The limit is no number"));

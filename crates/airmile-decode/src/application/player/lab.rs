@@ -48,7 +48,7 @@ pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> b
             let bps = entry.number("value", found).map(|bytes| bytes * 8.0);
             found.event(at_ns, PlayerEventKind::Estimate, bps);
         }
-        "page_started" | "page_loaded" | "done" | "request" | "end" => {}
+        "page_started" | "page_loaded" | "keep_warm" | "done" | "request" | "end" => {}
         _ => return false,
     }
     true

@@ -20,13 +20,15 @@ pub enum Program {
     Player,
 }
 
-/// A video of ten bitrates (lab/player/video.mjs).
+/// A video (lab/player/video.mjs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Video {
     /// Its length.
     pub seconds: u64,
     /// The length of its segments.
     pub segment_s: u64,
+    /// Its bitrates, rising; none: the ten of `video.mjs`.
+    pub bitrates_bps: &'static [u64],
 }
 
 /// What the phone does in a run between real hosts. The server has files over

@@ -41,7 +41,7 @@ pub(super) const PASSING: u16 = 7777;
 
 /// The video: the paper's seconds, and less where runs are fewer.
 pub(super) fn video(size: Size, segment_s: u64) -> Video {
-    Video { seconds: size.of(12, 60, 120), segment_s }
+    Video { seconds: size.of(12, 60, 120), segment_s, bitrates_bps: &[] }
 }
 
 /// What the player is told: the buffer is that of dash.js when the paper was

@@ -13,6 +13,7 @@ mod figure;
 mod follow;
 mod hosts;
 mod in_flight;
+mod keep_warm;
 mod kernel;
 mod middlebox;
 mod monitor;
@@ -193,6 +194,7 @@ const EXPERIMENTS: &[Experiment] = &[
     release::EXPERIMENT,
     middlebox::FIGURE_8,
     ports::FIGURE_9,
+    keep_warm::KEEP_WARM,
     in_flight::EXPERIMENT,
     slow_start::EXPERIMENT,
     ticks::EXPERIMENT,

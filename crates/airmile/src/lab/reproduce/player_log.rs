@@ -15,6 +15,30 @@ struct Line {
     id: Option<String>,
     bytes: Option<u64>,
     value: Option<f64>,
+    what: Option<String>,
+}
+
+/// What the module says that kept the window warm (web/keep-warm).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct KeptWarm {
+    pub(super) fetches: f64,
+    /// Of the fetches, as it counts them.
+    pub(super) bytes: f64,
+    /// What the player fetched.
+    pub(super) media_bytes: f64,
+    /// Long pauses kept warm, and left alone.
+    pub(super) kept: f64,
+    pub(super) alone: f64,
+    /// Early rate behind the former over that behind the latter.
+    #[serde(default = "unknown")]
+    pub(super) gain: f64,
+    pub(super) radio_mj: f64,
+    pub(super) radio_without_mj: f64,
+}
+
+const fn unknown() -> f64 {
+    f64::NAN
 }
 
 /// A segment that a player has fetched.
@@ -41,6 +65,8 @@ pub(super) struct PlayerLog {
     pub(super) buffer_s: Vec<(i64, f64)>,
     /// Results of tests of speed in bytes per second, in order.
     pub(super) speed_tests: Vec<f64>,
+    /// Where the window was kept warm.
+    pub(super) kept_warm: Option<KeptWarm>,
 }
 
 impl PlayerLog {
@@ -59,7 +85,7 @@ impl PlayerLog {
         let mut log = Self::default();
         let mut asked = std::collections::HashMap::new();
         for line in text.lines() {
-            let Line { at_ns, event, id, bytes, value } = serde_json::from_str(line)?;
+            let Line { at_ns, event, id, bytes, value, what } = serde_json::from_str(line)?;
             match (event.as_str(), id, value) {
                 ("request", Some(id), _) => _ = asked.insert(id, at_ns),
                 ("end", Some(id), Some(bps)) => {
@@ -72,6 +98,9 @@ impl PlayerLog {
                 }
                 ("resumed", _, Some(ms)) => log.stalls_ms.push(ms),
                 ("buffer", _, Some(ms)) => log.buffer_s.push((at_ns, ms / 1e3)),
+                ("keep_warm", ..) => {
+                    log.kept_warm = what.map(|told| serde_json::from_str(&told)).transpose()?;
+                }
                 ("speed_test", _, Some(bytes_per_s)) => log.speed_tests.push(bytes_per_s),
                 _ => {}
             }
@@ -150,6 +179,11 @@ mod tests {
         // The second was asked for 1 s after the first had come.
         assert_eq!((log.throughputs_after(1.0), log.throughputs_after(1.1)), (vec![4.0], vec![]));
         assert!(PlayerLog::parse("{\"event\": 3}").is_err());
+        let told = r#"{"fetches":14,"bytes":12000,"mediaBytes":700000,"kept":3,"alone":2,"radioMj":5,"radioWithoutMj":4}"#;
+        let line = serde_json::json!({"at_ns": 1, "event": "keep_warm", "what": told}).to_string();
+        let kept = PlayerLog::parse(&line).unwrap().kept_warm.unwrap();
+        assert_eq!((kept.fetches, kept.kept, kept.gain.is_nan()), (14.0, 3.0, true));
+        assert!(PlayerLog::parse(r#"{"event":"keep_warm","what":"{}"}"#).is_err());
         assert_eq!(PlayerLog::parse("").unwrap().stalled_ms(), 0.0);
     }
 }

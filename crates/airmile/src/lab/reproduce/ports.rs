@@ -24,7 +24,7 @@ pub(super) const FIGURE_9: Experiment = Experiment {
     run: figure_9,
 };
 
-const SCENARIO: &str = include_str!("../../../experiments/middlebox-ports.toml");
+pub(super) const SCENARIO: &str = include_str!("../../../experiments/middlebox-ports.toml");
 
 /// A video of the experiment, and how it is played.
 struct Arm {
@@ -51,7 +51,7 @@ const ARMS: [Arm; 2] = [
 
 /// A segment behind so long without a request follows a pause: longer than the
 /// sender's RTO (chosen here).
-const PAUSE_S: f64 = 1.0;
+pub(super) const PAUSE_S: f64 = 1.0;
 
 /// A transfer of at least so many bytes is a segment: more than the manifest,
 /// less than any segment (chosen here).

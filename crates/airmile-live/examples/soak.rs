@@ -1,0 +1,169 @@
+//! A day of live in some minutes: a log goes by again and again, each time later by
+//! its length, through the live engine as fast as it takes it. Prints the resident
+//! memory by the hour of log time; status 1 where it grew.
+//!
+//! `soak [--hours 24] [LOG]`; without a log, one of our own generator.
+
+#![allow(clippy::print_stdout, reason = "the figures are what this is for")]
+
+use std::error::Error;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use airmile::RadioOptions;
+use airmile::codec::diag::hdlc;
+use airmile::lab;
+use airmile_live::engine::{Engine, Published};
+use airmile_live::source::Source;
+
+/// A log packet: command, flags, two lengths, code, then 64 bits of time.
+const LOG_COMMAND: u8 = 0x10;
+const TIME_AT: usize = 8;
+/// The SFN comes round in 10.24 s: 8192 ticks of 1.25 ms, which are above 16 bits
+/// of chips.
+const PERIOD: u64 = 8_192 << 16;
+const PERIOD_S: f64 = 10.24;
+/// Growth from the second tenth of the run to its end that fails (chosen here: an
+/// allocator's own).
+const MOST_GROWTH: f64 = 1.1;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut hours = 24.0;
+    let mut log = None;
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--hours" => hours = words.next().ok_or("--hours: how many?")?.parse()?,
+            _ => log = Some(PathBuf::from(word)),
+        }
+    }
+    let dir = tempfile::tempdir()?;
+    let log = match log {
+        Some(log) => log,
+        None => {
+            lab::run_scenario("busy-video", None, &dir.path().join("run"))?;
+            dir.path().join("run/modem.mi2log")
+        }
+    };
+    let frames = Frames::read(&log)?;
+    let times = (hours * 3600.0 / frames.length_s()).ceil() as u64;
+    println!("{}: {:.0} s, {times} times", log.display(), frames.length_s());
+    let fifo = dir.path().join("port");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+    let source = Source::Follow(fifo.clone());
+    let mut engine = Engine::start(&source, RadioOptions::default(), None)?;
+    let grew = replay(&frames, times, &fifo, &engine.published())?;
+    engine.stop();
+    let now = engine.published().now();
+    let totals = &now.totals;
+    let transfers: u64 = totals.transfers.values().sum();
+    println!("{} bursts, {transfers} transfers decided", totals.dl_bursts + totals.ul_bursts);
+    if grew > MOST_GROWTH {
+        return Err(format!("memory grew {grew:.2} times").into());
+    }
+    Ok(())
+}
+
+/// Gives the memory at the end over that after a tenth.
+fn replay(
+    frames: &Frames,
+    times: u64,
+    fifo: &Path,
+    published: &Published,
+) -> Result<f64, Box<dyn Error>> {
+    let mut port = fs::OpenOptions::new().write(true).open(fifo)?;
+    let begun = Instant::now();
+    let mut written = 0_u64;
+    let mut early_kib = 0;
+    let mut next_hour = 0;
+    for n in 0..times {
+        let bytes = frames.shifted(n);
+        port.write_all(&bytes)?;
+        written += bytes.len() as u64;
+        if n == times / 10 {
+            wait(published, written);
+            early_kib = resident_kib()?;
+        }
+        let hour = (n as f64 * frames.length_s() / 3600.0) as u64;
+        if hour >= next_hour {
+            next_hour = hour + 1;
+            let (kib, elapsed) = (resident_kib()?, begun.elapsed().as_secs_f64());
+            println!("hour {hour:>2}: {:>7.1} MiB, after {elapsed:.0} s", kib as f64 / 1024.0);
+        }
+    }
+    wait(published, written);
+    let (last_kib, elapsed) = (resident_kib()?, begun.elapsed().as_secs_f64());
+    println!("end:     {:>7.1} MiB, after {elapsed:.0} s", last_kib as f64 / 1024.0);
+    Ok(last_kib as f64 / early_kib as f64)
+}
+
+/// Until the engine has taken in so many bytes.
+fn wait(published: &Published, written: u64) {
+    while published.now().view.intake.bytes < written {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn resident_kib() -> Result<u64, Box<dyn Error>> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
+    Ok(line.split_whitespace().nth(1).ok_or("no VmRSS")?.parse()?)
+}
+
+/// The packets of a log, by frame.
+struct Frames {
+    packets: Vec<Vec<u8>>,
+    periods: u64,
+}
+
+impl Frames {
+    fn read(log: &Path) -> Result<Self, Box<dyn Error>> {
+        let bytes = fs::read(log)?;
+        let mut packets = Vec::new();
+        let (mut first, mut last) = (u64::MAX, 0);
+        for piece in bytes.split(|byte| *byte == hdlc::TERMINATOR) {
+            let mut frame = Vec::new();
+            if piece.is_empty() || hdlc::unescape(piece, &mut frame).is_err() {
+                continue;
+            }
+            let Ok(packet) = hdlc::check(&frame) else { continue };
+            if let Some(at) = time(packet) {
+                (first, last) = (first.min(at), last.max(at));
+            }
+            packets.push(packet.to_vec());
+        }
+        if last <= first {
+            return Err(format!("{}: no log packets with times", log.display()).into());
+        }
+        // Whole rounds of the SFN, so that it goes on.
+        Ok(Self { packets, periods: (last - first) / PERIOD + 1 })
+    }
+
+    fn length_s(&self) -> f64 {
+        self.periods as f64 * PERIOD_S
+    }
+
+    /// The log as if it came later by so many of its lengths.
+    fn shifted(&self, times: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut packet = Vec::new();
+        for original in &self.packets {
+            packet.clear();
+            packet.extend_from_slice(original);
+            if let Some(at) = time(original) {
+                let at = at + times * self.periods * PERIOD;
+                packet[TIME_AT..TIME_AT + 8].copy_from_slice(&at.to_le_bytes());
+            }
+            hdlc::encode(&packet, &mut out);
+        }
+        out
+    }
+}
+
+fn time(packet: &[u8]) -> Option<u64> {
+    let is_log = packet.first() == Some(&LOG_COMMAND);
+    let field = packet.get(TIME_AT..TIME_AT + 8).filter(|_| is_log)?;
+    Some(u64::from_le_bytes(field.try_into().ok()?))
+}

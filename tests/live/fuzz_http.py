@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Fuzz the HTTP interface of `airmile live` by its own document, with clients that
+are slow or stuck beside it.
+
+    fuzz_http.py AIRMILE [EXAMPLES]
+
+schemathesis asks by /v1/openapi.json, while some clients never finish what they ask,
+ask a byte a second, or never read their events, and the log goes on. At the end the
+command must live, have read all of it, and say the same bursts as for the file.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import venv
+
+from live import Live, sample, write_in_time
+
+SCHEMATHESIS = "schemathesis==4.32.5"
+EXAMPLES = 200
+# Memory may grow by what is kept for readers, not with requests (chosen here).
+MOST_MIB = 400
+
+
+def tool():
+    """schemathesis in an environment of its own, or why not."""
+    place = os.path.abspath("target/fuzz-http-venv")
+    program = os.path.join(place, "bin", "schemathesis")
+    if not os.path.exists(program):
+        venv.create(place, with_pip=True)
+        pip = [os.path.join(place, "bin", "pip"), "install", "--quiet", SCHEMATHESIS]
+        done = subprocess.run(pip, capture_output=True, text=True)
+        if done.returncode:
+            return None, (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+    return program, None
+
+
+class Stuck:
+    """Clients that hold a connection, as long as they are let."""
+
+    def __init__(self, address):
+        self.address, self.held, self.over = address, [], False
+        for _ in range(20):
+            self.open(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for _ in range(20):
+            self.open(b"GET /v1/status HTTP/1.1\r\nHost: loc")
+        for _ in range(10):
+            self.open(b"")
+        self.slow = [self.open(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") for _ in range(20)]
+        threading.Thread(target=self.drip, daemon=True).start()
+
+    def open(self, begun):
+        client = socket.create_connection(self.address)
+        # Little room, so that one who does not read is soon full.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.sendall(begun)
+        self.held.append(client)
+        return client
+
+    def drip(self):
+        while not self.over:
+            time.sleep(1)
+            for client in self.slow:
+                try:
+                    client.send(b"a")
+                except OSError:
+                    pass
+
+    def closed(self):
+        """How many of the slow ones were sent away."""
+        def gone(client):
+            client.setblocking(False)
+            try:
+                # Nothing but the end can come of half a request.
+                return client.recv(1) == b""
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+        return sum(map(gone, self.slow))
+
+
+def decided(events):
+    events = (event for _, event in events)
+    return sorted((e["dir"], e["start_tti"], e["end_tti"], e["bytes"]) for e in events if e["event"] == "burst" and e["state"] == "decided")
+
+
+def of_file(airmile, log):
+    text = subprocess.run([airmile, "radio", log, "--json"], check=True, capture_output=True, text=True).stdout
+    return sorted((b["dir"], b["start_tti"], b["end_tti"], b["bytes"]) for b in json.loads(text)["bursts"])
+
+
+def main():
+    airmile = os.path.abspath(sys.argv[1])
+    examples = int(sys.argv[2]) if len(sys.argv) > 2 else EXAMPLES
+    program, why = tool()
+    if program is None:
+        print(f"SKIPPED: {SCHEMATHESIS} cannot be installed: {why}")
+        return 0
+    failed = []
+    with tempfile.TemporaryDirectory() as work:
+        log = sample(airmile, work)
+        growing = os.path.join(work, "growing.mi2log")
+        live = Live(airmile, "--follow", growing)
+        modem = threading.Thread(target=write_in_time, args=(log, growing))
+        modem.start()
+        stuck = Stuck(live.address)
+        began = time.monotonic()
+        # Events have no end: those are asked for by the clients above.
+        words = [program, "run", live.url + "/v1/openapi.json", "--exclude-path", "/v1/events", "--checks", "all",
+                 "--max-examples", str(examples), "--request-timeout", "5", "--seed", "1", "--no-color"]
+        done = subprocess.run(words, cwd=work)
+        if done.returncode:
+            failed.append(f"schemathesis: status {done.returncode}")
+        # Who takes longer than half a minute to ask is sent away.
+        time.sleep(max(0, 35 - (time.monotonic() - began)))
+        slow, sent_away = len(stuck.slow), stuck.closed()
+        if sent_away < slow:
+            failed.append(f"{slow - sent_away} of {slow} slow clients still hold a connection")
+        modem.join()
+        size = os.path.getsize(log)
+        for _ in range(200):
+            if json.loads(live.get("/v1/status"))["intake"]["bytes"] == size:
+                break
+            time.sleep(0.1)
+        else:
+            failed.append("the log was not read to its end")
+        rss = live.rss_mib()
+        if rss > MOST_MIB:
+            failed.append(f"{rss:.0f} MiB")
+        stuck.over = True
+        live.end()
+        ours, file = decided(live.events), of_file(airmile, log)
+        # What is not decided when it is ended is told as it stands.
+        if not ours or not set(ours) <= set(file):
+            failed.append(f"{len(set(ours) - set(file))} of {len(ours)} bursts are not the file's")
+        print(f"{len(ours)} bursts as in the file ({len(file)}), {rss:.0f} MiB, {sent_away} slow clients sent away")
+    for each in failed:
+        print(f"FAILED: {each}")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,11 @@
+/** dash.js, from 5 on. */
+import { KeepWarm, type Options } from "./keep_warm.js";
+/** What is used of `dashjs.MediaPlayer().create()`; its own types are those of events. */
+export interface DashPlayer {
+    addRequestInterceptor(each: (request: any) => Promise<any>): void;
+    addResponseInterceptor(each: (response: any) => Promise<any>): void;
+    on(event: string, listener: (event: any) => void): void;
+    getVideoElement(): EventTarget;
+}
+/** Keeps a dash.js player's connection warm. Call it before `initialize`. */
+export declare function attachDash(player: DashPlayer, options?: Options): KeepWarm;

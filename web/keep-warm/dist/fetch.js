@@ -1,0 +1,50 @@
+/** A `fetch` that tells `warm` of what it fetches; else as the one that it is given. */
+export function warmFetch(warm, fetch = (input, init) => globalThis.fetch(input, init), now = () => performance.now()) {
+    return async (input, init) => {
+        const url = input instanceof Request ? input.url : String(input);
+        const ticket = warm.requested(url);
+        await ticket.ready;
+        let answer;
+        try {
+            answer = await fetch(input, init);
+        }
+        catch (error) {
+            ticket.failed();
+            throw error;
+        }
+        const firstByteMs = now();
+        if (!answer.ok || answer.body === null) {
+            ticket.failed();
+            return answer;
+        }
+        let bytes = 0;
+        const reader = answer.body.getReader();
+        const body = new ReadableStream({
+            async pull(to) {
+                try {
+                    const { done, value } = await reader.read();
+                    if (done) {
+                        ticket.answered({ bytes, firstByteMs, endMs: now() });
+                        return to.close();
+                    }
+                    bytes += value.byteLength;
+                    ticket.progress(bytes);
+                    to.enqueue(value);
+                }
+                catch (error) {
+                    ticket.failed();
+                    to.error(error);
+                }
+            },
+            async cancel(why) {
+                ticket.failed();
+                await reader.cancel(why);
+            },
+        });
+        const { status, statusText, headers } = answer;
+        const told = new Response(body, { status, statusText, headers });
+        // A response that is made has none.
+        Object.defineProperty(told, "url", { value: answer.url });
+        return told;
+    };
+}

@@ -1,0 +1,2 @@
+/** A player's request, as an adapter tells of it. */
+export {};

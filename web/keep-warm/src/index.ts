@@ -1,0 +1,12 @@
+/** Keeps a sender's window over a player's pauses; see docs/keep-warm.md of airmile. */
+export { KeepWarm } from "./keep_warm.js";
+export type { Answer, Clock, Fetch, Options, State, Stats } from "./keep_warm.js";
+export type { Done, Ticket } from "./ticket.js";
+export type { Sample, Verdict } from "./trial.js";
+export { RADIO } from "./radio.js";
+export type { RadioModel } from "./radio.js";
+export { followMedia, followPage } from "./media.js";
+export { attachDash } from "./dash.js";
+export { hlsLoader } from "./hls.js";
+export { attachShaka } from "./shaka.js";
+export { warmFetch } from "./fetch.js";

@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { KeepWarm } from "../dist/index.js";
+import { fakeClock, fakeServer, segment } from "./support/fake.mjs";
+
+function make(options = {}, server = {}) {
+  const time = fakeClock();
+  const there = fakeServer(time, server);
+  const warm = new KeepWarm({ fetch: there.fetch, clock: time.clock, ...options });
+  return { time, server: there, warm };
+}
+
+test("the first pause is left alone, the next is kept within the sender's RTO", async () => {
+  const { time, server, warm } = make();
+  await segment(time, warm);
+  assert.equal(server.asked.length, 0);
+  const from = time.clock.now();
+  await segment(time, warm);
+  // Round trips of 80 ms: the sender's RTO is at least 280 ms.
+  const times = server.asked.map(({ at }) => at - from - 380);
+  assert.ok(times.length >= 11 && times.length <= 20, `${times}`);
+  let last = 0;
+  for (const at of times) {
+    // From the sender's last byte to its next: the pause and a round trip.
+    assert.ok(at - last + (last === 0 ? 80 : 0) < 280, `${times}`);
+    last = at;
+  }
+  const [{ url, init }] = server.asked;
+  assert.deepEqual([url, init.headers, init.cache], ["/segment", { Range: "bytes=0-0" }, "no-store"]);
+  assert.equal(init.credentials, "same-origin");
+});
+
+test("pause and round trip stay under the RTO, whatever the round trip is", async () => {
+  for (const rttMs of [20, 80, 120, 300, 600]) {
+    const { time, server, warm } = make({ maxShare: 1 }, { rttMs });
+    await segment(time, warm);
+    await segment(time, warm, { pauseMs: 10_000 });
+    const times = server.asked.map(({ at }) => at);
+    const cycles = times.slice(1).map((at, i) => at - times[i]);
+    assert.ok(cycles.length > 5 && cycles.every((cycle) => cycle < rttMs + 200), `${rttMs}: ${cycles}`);
+  }
+});
+
+test("a round trip that varies leaves less", () => {
+  const pause = (rtts) => {
+    const time = fakeClock();
+    const server = fakeServer(time);
+    const warm = new KeepWarm({ fetch: server.fetch, clock: time.clock, maxShare: 1 });
+    return (async () => {
+      await segment(time, warm);
+      for (const rttMs of rtts) {
+        server.rttMs = rttMs;
+        await segment(time, warm, { pauseMs: 1_000 });
+      }
+      return warm.stats().pauseMs;
+    })();
+  };
+  return Promise.all([pause([80, 80, 80, 80]), pause([80, 160, 80, 160])]).then(([still, varying]) => {
+    assert.equal(still, 150);
+    assert.ok(varying < 120, `${varying}`);
+  });
+});
+
+test("a request waits for the byte that is under way, but not for long", async () => {
+  const { time, server, warm } = make();
+  await segment(time, warm);
+  await segment(time, warm, { pauseMs: 150 + 40 });
+  // Asked 40 ms ago, it is there in 40.
+  assert.equal(server.asked.length, 1);
+  const ready = async (within) => {
+    const from = time.clock.now();
+    let at;
+    const ticket = warm.requested("/next");
+    ticket.ready.then(() => (at = time.clock.now() - from));
+    await time.advance(within);
+    ticket.failed();
+    return at;
+  };
+  assert.equal(await ready(1_000), 40);
+  server.rttMs = 4_000;
+  await time.advance(200);
+  assert.equal(await ready(3_000), 500);
+});
+
+/** Plays until it stops, at most so many segments; gives how many. `early`: the ms in
+ * which a segment comes behind a pause that was kept, and behind one that was not. */
+async function play(time, server, warm, n, early, bytes) {
+  let before = 0;
+  for (let i = 0; i < n; i++) {
+    if (warm.stats().state === "stopped") return i;
+    const kept = server.asked.length > before;
+    before = server.asked.length;
+    await segment(time, warm, { ms: kept ? early.kept : early.alone, bytes });
+  }
+  return n;
+}
+
+test("goes on where it helps, and stops where it does not", async () => {
+  const helped = make();
+  await play(helped.time, helped.server, helped.warm, 40, { kept: 300, alone: 500 });
+  const { state, verdict, gain, kept, alone } = helped.warm.stats();
+  assert.deepEqual([state, verdict, Math.round(gain * 100)], ["running", "helps", 167]);
+  // Alone: 1 and 4.
+  assert.deepEqual([kept, alone], [37, 2]);
+
+  const not = make();
+  const n = await play(not.time, not.server, not.warm, 60, { kept: 500, alone: 500 });
+  assert.ok(n < 30, `${n}`);
+  assert.deepEqual([not.warm.stats().state, not.warm.stats().why], ["stopped", "it does not help"]);
+  const asked = not.server.asked.length;
+  await segment(not.time, not.warm);
+  assert.equal(not.server.asked.length, asked);
+});
+
+test("where it does not help at first it fetches twice as often before it stops", async () => {
+  const { time, server, warm } = make({ maxShare: 1 });
+  const pauses = new Set();
+  while (warm.stats().state === "running") {
+    pauses.add(Math.round(warm.stats().pauseMs));
+    await segment(time, warm, { ms: 500 });
+  }
+  assert.deepEqual([...pauses], [150, 75]);
+});
+
+test("short pauses tell nothing", async () => {
+  const { time, warm } = make();
+  for (let i = 0; i < 30; i++) await segment(time, warm, { ms: 500, pauseMs: 400 });
+  assert.deepEqual([warm.stats().kept, warm.stats().alone, warm.stats().verdict], [0, 0, "unknown"]);
+});
+
+test("pauses with the player, for each reason", async () => {
+  const { time, server, warm } = make();
+  await segment(time, warm);
+  await segment(time, warm, { pauseMs: 500 });
+  const asked = server.asked.length;
+  assert.ok(asked > 0);
+  warm.suspend("media");
+  warm.suspend("page");
+  await time.advance(5_000);
+  // One may have been under way.
+  assert.ok(server.asked.length <= asked + 1);
+  const before = server.asked.length;
+  warm.resume("page");
+  assert.equal(warm.stats().state, "suspended");
+  await segment(time, warm);
+  assert.equal(server.asked.length, before);
+  warm.resume("media");
+  await segment(time, warm);
+  assert.ok(server.asked.length > before);
+});
+
+test("guards", async () => {
+  const check = async (options, server, why, segments = 12) => {
+    const made = make(options, server);
+    await play(made.time, made.server, made.warm, segments, { kept: 300, alone: 500 });
+    assert.deepEqual([made.warm.stats().state, made.warm.stats().why], [why ? "stopped" : "running", why]);
+    return made;
+  };
+  const few = await check({ maxBytes: 10_000 }, {}, "its bytes are used up");
+  assert.ok(few.warm.stats().bytes <= 10_000 && few.warm.stats().bytes > 8_000);
+  const whole = await check({}, { status: 200, length: 400_000 }, "the server gives no ranges");
+  assert.deepEqual([whole.server.asked.length, whole.server.cancelled], [1, 1]);
+  await check({}, { status: 200, length: 10 }, undefined);
+  const failing = await check({}, { fails: () => true }, "it failed 3 times in a row: no network");
+  assert.deepEqual([failing.server.asked.length, failing.warm.stats().errors], [3, 3]);
+  await check({}, { status: 404 }, "it failed 3 times in a row: status 404");
+  // One that fails at times goes on.
+  await check({}, { fails: (n) => n % 3 === 0 }, undefined);
+});
+
+test("never more than its share of what the player fetched", async () => {
+  const { time, server, warm } = make({ maxShare: 0.02 });
+  await play(time, server, warm, 20, { kept: 100, alone: 200 }, 100_000);
+  const { bytes, mediaBytes } = warm.stats();
+  assert.equal(mediaBytes, 2_000_000);
+  // 2 % of that.
+  assert.ok(bytes <= 40_000 && bytes > 30_000, `${bytes} in ${server.asked.length}`);
+});
+
+test("a long pause is not kept to its end", async () => {
+  const { time, server, warm } = make({ maxPauseMs: 5_000, maxShare: 1 });
+  await segment(time, warm);
+  await segment(time, warm, { pauseMs: 60_000 });
+  const last = server.asked.at(-1).at;
+  assert.ok(last < time.clock.now() - 54_000);
+});
+
+test("who saves data is heard", async () => {
+  const { navigator } = globalThis;
+  const check = async (options, state) => {
+    const { time, warm } = make(options);
+    Object.defineProperty(globalThis, "navigator", { value: { connection: { saveData: true } }, configurable: true });
+    await segment(time, warm);
+    await segment(time, warm);
+    assert.equal(warm.stats().state, state);
+  };
+  try {
+    await check({}, "stopped");
+    await check({ saveData: "ignore" }, "running");
+  } finally {
+    Object.defineProperty(globalThis, "navigator", { value: navigator, configurable: true });
+  }
+});
+
+test("requests that are under way together end a pause until the last has come", async () => {
+  const { time, server, warm } = make();
+  await segment(time, warm);
+  const [audio, video] = [warm.requested("/audio"), warm.requested("/video")];
+  await time.advance(300);
+  audio.answered({ bytes: 40_000, firstByteMs: time.clock.now() - 200, endMs: time.clock.now() });
+  await time.advance(2_000);
+  assert.equal(server.asked.length, 0);
+  video.failed();
+  await time.advance(2_000);
+  assert.ok(server.asked.length > 0);
+});
