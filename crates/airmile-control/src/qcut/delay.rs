@@ -20,9 +20,6 @@ pub struct DelayConfig {
     /// run empty for a round trip, with three quarters of what the path holds on
     /// the way, so that it shows again (chosen here; 10 s as BBR has it).
     pub base_ns: i64,
-    /// A round trip of up to this much over the least waited for nothing, in ns
-    /// (chosen here: an uplink grant's wait).
-    pub idle_ns: i64,
     /// The rate before one was measured, in bytes per second (chosen here: 1 Mbit/s).
     pub start_bytes_per_s: u64,
     /// Without an answer for so long a probe is sent, in ns (chosen here).
@@ -34,7 +31,6 @@ impl Default for DelayConfig {
         Self {
             rate_window_ns: 200_000_000,
             base_ns: 10_000_000_000,
-            idle_ns: 5_000_000,
             start_bytes_per_s: 125_000,
             probe_after_ns: 200_000_000,
         }
@@ -119,8 +115,7 @@ impl Returns {
         }
         self.returned_ns = Some(now_ns);
         self.outstanding_since_ns = now_ns;
-        let waited_ns = rtt_ns.saturating_sub(self.base.map_or(rtt_ns, |(base, _)| base));
-        self.rate.measure(now_ns, waited_ns <= self.config.idle_ns);
+        self.rate.measure(now_ns, self.occupancy_bytes());
     }
 
     /// Whether one more packet may go where the modem may hold so many bytes.

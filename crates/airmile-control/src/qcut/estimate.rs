@@ -180,8 +180,7 @@ impl Estimator {
                     return;
                 }
                 self.counts.used += 1;
-                let bytes = low_bytes.midpoint(high_bytes);
-                self.rate.sent((from_ns, to_ns), bytes, largest_bytes);
+                self.rate.sent((from_ns, to_ns), likely(low_bytes, high_bytes), largest_bytes);
                 self.measure();
             }
             Report::Waiting { at_ns, low_bytes, high_bytes } => {
@@ -314,7 +313,7 @@ impl Estimator {
         // Of one that began before the state it is not known what came since.
         let whole = interval.from_ns >= state.at_ns;
         let low_bytes = if whole { interval.low_bytes } else { 0 };
-        let likely = low_bytes.midpoint(interval.high_bytes);
+        let likely = likely(low_bytes, interval.high_bytes);
         self.pass(state, interval.to_ns, (low_bytes, interval.high_bytes), likely)
     }
 
@@ -383,8 +382,14 @@ impl Estimator {
     /// The rate, by all that is known now.
     fn measure(&mut self) {
         let known = self.walk(i64::MAX);
-        self.rate.measure(known.at_ns, known.occupancy.low_bytes == 0);
+        self.rate.measure(known.at_ns, known.occupancy.likely_bytes);
     }
+}
+
+/// Of a block's room: headers are seldom at their largest (chosen here: three
+/// quarters of the way).
+const fn likely(low_bytes: u64, high_bytes: u64) -> u64 {
+    high_bytes - (high_bytes - low_bytes) / 4
 }
 
 #[cfg(test)]

@@ -22,21 +22,30 @@ struct Sent {
     largest_bytes: u64,
 }
 
-/// The rate. Where the buffer ran empty the radio could have sent more than it
-/// did: what was measured then may raise the rate, and lowers it no further than
-/// the link was used.
+/// The rate. Where little waited, grants were as small as the base station's idea
+/// of the buffer, and the radio could have sent more than it did: what was measured
+/// then may raise the rate, and lowers it no further than the link was used.
 #[derive(Debug, Clone)]
 pub(super) struct RateWindow {
     window_ns: i64,
     bytes_per_s: u64,
     log: VecDeque<Sent>,
     measured_ns: Option<i64>,
-    /// When it may have been empty last, or the first block was sent.
+    /// When little waited last, or the first block was sent.
     drained_ns: Option<i64>,
 }
 
 /// So long blocks are remembered, in ns (chosen here).
 const MEMORY_NS: i64 = 1_000_000_000;
+
+/// What waits for no longer than this may have been granted as it came, in ns
+/// (chosen here: up to 5 ms until a block carries the periodic report, 4 TTIs until
+/// it is read, 4 from grant to block (TS 36.213, 8), grants some TTIs apart; and as
+/// much again as half of it).
+const LITTLE_NS: i64 = 25_000_000;
+
+/// A batch of transmissions is no longer than this, in ns: 11, one each four TTIs.
+const BATCH_NS: i64 = 50_000_000;
 
 /// Entries that are kept at most: one each ms.
 const MOST_ENTRIES: usize = 1_024;
@@ -62,22 +71,26 @@ impl RateWindow {
         }
     }
 
-    /// All up to a time is known; `drained`: the buffer may have run empty.
-    pub(super) fn measure(&mut self, known_ns: i64, drained: bool) {
+    /// The buffer is known at a time, and so much waited then. Transmissions are
+    /// told in batches of their own: those before it may still come.
+    pub(super) fn measure(&mut self, known_ns: i64, waiting_bytes: u64) {
+        let last_ns = self.log.back().map_or(known_ns, |last| last.to_ns);
+        let known_ns = last_ns.max(known_ns.saturating_sub(BATCH_NS));
         if self.measured_ns.is_some_and(|last| known_ns <= last) {
             return;
         }
         let since_ns = self.measured_ns.map_or(0, |last| known_ns.saturating_sub(last));
         self.measured_ns = Some(known_ns);
-        if drained {
-            self.drained_ns = Some(known_ns);
-        }
         while self.log.front().is_some_and(|s| s.to_ns < known_ns.saturating_sub(MEMORY_NS)) {
             self.log.pop_front();
         }
         let from_ns = known_ns.saturating_sub(self.window_ns);
+        let seen_ns = self.log.front().map_or(from_ns, |first| first.from_ns.max(from_ns));
+        if waiting_bytes <= bytes_in(LITTLE_NS, self.over(seen_ns, known_ns)) {
+            self.drained_ns = Some(known_ns);
+        }
         let busy_ns = self.drained_ns.map_or(from_ns, |drained| drained.max(from_ns));
-        // Half a window without an empty buffer is enough.
+        // Half a window with enough in the buffer will do.
         let busy = known_ns.saturating_sub(busy_ns) >= self.window_ns / 2;
         let measured = self.over(if busy { busy_ns } else { from_ns }, known_ns);
         if busy || measured >= self.bytes_per_s {
@@ -132,30 +145,43 @@ mod tests {
         // 10 kB in 10 ms: 1 MB/s once the window is full; then a tenth.
         for n in 0..5 {
             rate.sent((n * 10 * MS, (n + 1) * 10 * MS), 10_000, 1_000);
-            rate.measure((n + 1) * 10 * MS, false);
+            rate.measure((n + 1) * 10 * MS, 1_000_000);
         }
         assert_eq!((rate.bytes_per_s(), rate.largest_block_bytes()), (1_000_000, 1_000));
         for n in 5..10 {
             rate.sent((n * 10 * MS, (n + 1) * 10 * MS), 1_000, 100);
-            rate.measure((n + 1) * 10 * MS, false);
+            rate.measure((n + 1) * 10 * MS, 1_000_000);
         }
         assert_eq!(rate.bytes_per_s(), 100_000);
     }
 
     #[test]
+    fn what_waits_for_less_than_a_grant_takes_does_not_lower_the_rate() {
+        // 500 kB/s for 1 MB/s before; 25 ms of it are 12.5 kB.
+        for (waiting, expected) in [(12_500, 900_000..1_000_000), (12_600, 500_000..500_001)] {
+            let mut rate = RateWindow::new(1_000_000, 50 * MS);
+            for n in 0..20 {
+                rate.sent((n * 10 * MS, (n + 1) * 10 * MS), 5_000, 500);
+                rate.measure((n + 1) * 10 * MS, waiting);
+            }
+            assert!(expected.contains(&rate.bytes_per_s()), "{waiting}: {}", rate.bytes_per_s());
+        }
+    }
+
+    #[test]
     fn an_empty_buffer_lowers_no_further_than_it_was_used() {
         let mut rate = RateWindow::new(1_000_000, 50 * MS);
-        rate.measure(0, true);
+        rate.measure(0, 0);
         // Idle for a second: nothing is known of the rate.
-        rate.measure(1_000 * MS, true);
+        rate.measure(1_000 * MS, 0);
         assert_eq!(rate.bytes_per_s(), 1_000_000);
         // 25 kB in 50 ms, half of it: 50 ms of a second, by half of the half.
         rate.sent((1_000 * MS, 1_050 * MS), 25_000, 500);
-        rate.measure(1_050 * MS, true);
+        rate.measure(1_050 * MS, 0);
         assert_eq!(rate.bytes_per_s(), 1_000_000 - 12_500);
         // More than before is believed at once.
         rate.sent((1_050 * MS, 1_100 * MS), 100_000, 500);
-        rate.measure(1_100 * MS, true);
+        rate.measure(1_100 * MS, 0);
         assert_eq!(rate.bytes_per_s(), 2_000_000);
     }
 }
