@@ -170,6 +170,12 @@ impl Returns {
         self.rate.bytes_per_s()
     }
 
+    /// The rate of which a limit in time is to be, which looks for more at times.
+    #[must_use]
+    pub const fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
+        self.rate.sought_bytes_per_s(now_ns)
+    }
+
     /// The last round trip and the least one, in ns.
     #[must_use]
     pub fn round_trips_ns(&self) -> Option<(i64, i64)> {

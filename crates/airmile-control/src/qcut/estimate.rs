@@ -59,8 +59,8 @@ pub struct EstimateConfig {
     /// For so long the rate is taken to go on behind the last report, in ns
     /// (chosen here: one and a half of the slowest log's batch, 40 ms).
     pub horizon_ns: i64,
-    /// Over so long the rate is measured, in ns (chosen here: a few batches, and
-    /// what the bar for a rate that drops leaves).
+    /// Over so long the rate is measured, in ns (chosen here: several batches, so
+    /// that a block that is sent again counts little).
     pub rate_window_ns: i64,
     /// The rate before one was measured, in bytes per second (chosen here:
     /// 1 Mbit/s).
@@ -74,7 +74,7 @@ impl Default for EstimateConfig {
             peak_bytes_per_s: 9_422_000,
             overhead_bytes: 2,
             horizon_ns: 60_000_000,
-            rate_window_ns: 50_000_000,
+            rate_window_ns: 100_000_000,
             start_bytes_per_s: 125_000,
         }
     }
@@ -245,6 +245,18 @@ impl Estimator {
     #[must_use]
     pub const fn bytes_per_s(&self) -> u64 {
         self.rate.bytes_per_s()
+    }
+
+    /// The rate of which a limit in time is to be, which looks for more at times.
+    #[must_use]
+    pub const fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
+        self.rate.sought_bytes_per_s(now_ns)
+    }
+
+    /// What leaves soon at the rate of late, where more than that waits.
+    #[must_use]
+    pub fn soon_bytes(&self) -> Option<u64> {
+        self.rate.soon_bytes()
     }
 
     /// The largest block of late.

@@ -11,10 +11,16 @@ use super::rate::bytes_in;
 pub enum Limit {
     /// So many bytes (QCut-B).
     Bytes(u64),
-    /// What leaves in so many ms at the present rate (QCut-D), and no less than
-    /// keeps grants filled.
+    /// What leaves in so many ms at the present rate (QCut-D), beyond what waits for
+    /// its grant as it would on an idle path; and no less than keeps grants filled.
     DelayMs(u32),
 }
+
+/// From data to the block that carries it, in ns: up to 5 ms until a block has the
+/// periodic report (sf5, TS 36.331; as short as it gets), 4 TTIs to the grant and 4
+/// from there (TS 36.213, 8). What was asked for and not granted yet stands behind
+/// nothing: a limit below this would leave grants empty.
+const GRANT_NS: i64 = 13_000_000;
 
 impl Default for Limit {
     fn default() -> Self {
@@ -27,11 +33,13 @@ impl Limit {
     /// late. A limit in time leaves room for the grant that comes and the one
     /// after it, and for two large packets (chosen here): a buffer that cannot
     /// fill its grants would be granted less, and the rate would fall with it.
+    /// `soon_bytes` bounds it where the rate has just dropped.
     #[must_use]
-    pub fn bytes(self, bytes_per_s: u64, largest_block_bytes: u64) -> u64 {
+    pub fn bytes(self, bytes_per_s: u64, largest_block_bytes: u64, soon_bytes: Option<u64>) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::DelayMs(ms) => bytes_in(i64::from(ms) * 1_000_000, bytes_per_s)
+            Self::DelayMs(ms) => bytes_in(i64::from(ms) * 1_000_000 + GRANT_NS, bytes_per_s)
+                .min(soon_bytes.unwrap_or(u64::MAX))
                 .max(2 * u64::from(MTU_BYTES))
                 .max(largest_block_bytes.saturating_mul(2)),
         }
@@ -85,15 +93,16 @@ mod tests {
 
     #[test]
     fn limits_in_bytes() {
-        for (limit, bytes_per_s, largest, expected) in [
-            (Limit::Bytes(5_000), 1_000_000, 9_000, 5_000),
-            // 20 ms of 8 Mbit/s.
-            (Limit::DelayMs(20), 1_000_000, 1_000, 20_000),
+        for (limit, bytes_per_s, largest, soon, expected) in [
+            (Limit::Bytes(5_000), 1_000_000, 9_000, Some(1), 5_000),
+            // 20 ms of 8 Mbit/s, and 13 ms for the grant.
+            (Limit::DelayMs(20), 1_000_000, 1_000, None, 33_000),
+            (Limit::DelayMs(20), 1_000_000, 1_000, Some(7_000), 7_000),
             // Slow: two packets. Rare and large grants: two of them.
-            (Limit::DelayMs(20), 10_000, 100, 3_000),
-            (Limit::DelayMs(20), 100_000, 2_000, 4_000),
+            (Limit::DelayMs(20), 10_000, 100, None, 3_000),
+            (Limit::DelayMs(20), 100_000, 2_000, Some(0), 4_000),
         ] {
-            assert_eq!(limit.bytes(bytes_per_s, largest), expected, "{limit}");
+            assert_eq!(limit.bytes(bytes_per_s, largest, soon), expected, "{limit}");
         }
     }
 

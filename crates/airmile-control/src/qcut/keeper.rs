@@ -337,8 +337,14 @@ impl<P> Qcut<P> {
     }
 
     fn limit_bytes(&self, now_ns: i64) -> u64 {
-        let largest_bytes = self.estimator.largest_block_bytes();
-        self.config.limit.bytes(self.bytes_per_s(now_ns), largest_bytes)
+        let (bytes_per_s, soon_bytes) = match self.config.evidence {
+            Evidence::Modem if !self.is_silent(now_ns) => {
+                (self.estimator.sought_bytes_per_s(now_ns), self.estimator.soon_bytes())
+            }
+            Evidence::Autorate => (self.autorate.bytes_per_s(), None),
+            _ => (self.returns.sought_bytes_per_s(now_ns), None),
+        };
+        self.config.limit.bytes(bytes_per_s, self.estimator.largest_block_bytes(), soon_bytes)
     }
 
     /// When the gate may open by time alone.

@@ -35,12 +35,9 @@ impl Passive {
             return;
         }
         let segments = self.flows.entry(flow).or_default();
-        // Sent again: it will not be known which of the two was acknowledged
-        // (Karn), nor for those after it.
+        // Sent again: it will not be known which of the two was acknowledged (Karn).
         if segments.back().is_some_and(|last| reaches(last.end, end)) {
-            while segments.back().is_some_and(|last| reaches(last.end, end)) {
-                segments.pop_back();
-            }
+            segments.retain(|segment| segment.end != end);
             return;
         }
         segments.push_back(Segment { end, handed_ns: now_ns, mark });
@@ -80,8 +77,11 @@ mod tests {
         assert_eq!(passive.acknowledged(1, 100), Some((1, Mark(1))));
         assert_eq!(passive.acknowledged(1, 100), None, "twice");
         // Sent again: its acknowledgement tells nothing.
+        passive.handed(2, 1, 240, Mark(2));
         passive.handed(3, 1, 190, Mark(3));
         assert_eq!(passive.acknowledged(1, 190), None);
+        // The one behind it went once.
+        assert_eq!(passive.acknowledged(1, 240), Some((2, Mark(2))));
         passive.handed(4, 1, 290, Mark(4));
         assert_eq!(passive.acknowledged(1, 290), Some((4, Mark(4))));
     }

@@ -33,16 +33,21 @@ pub(super) struct RateWindow {
     measured_ns: Option<i64>,
     /// When little waited last, or the first block was sent.
     drained_ns: Option<i64>,
+    /// Whether enough has ever waited to see what the radio can do.
+    found: bool,
+    /// The rate of late, where more waits than it carries in twice `LITTLE_NS`.
+    short_bytes_per_s: Option<u64>,
 }
 
 /// So long blocks are remembered, in ns (chosen here).
 const MEMORY_NS: i64 = 1_000_000_000;
 
 /// What waits for no longer than this may have been granted as it came, in ns
-/// (chosen here: up to 5 ms until a block carries the periodic report, 4 TTIs until
-/// it is read, 4 from grant to block (TS 36.213, 8), grants some TTIs apart; and as
-/// much again as half of it).
-const LITTLE_NS: i64 = 25_000_000;
+/// (chosen here): up to 5 ms until a block carries the periodic report, 4 TTIs until
+/// it is read, 4 from grant to block (TS 36.213, 8), grants some TTIs apart; 8 TTIs
+/// for each time that the block with the report is sent again; and about as much
+/// again. The rate over this time is the short one.
+const LITTLE_NS: i64 = 50_000_000;
 
 /// A batch of transmissions is no longer than this, in ns: 11, one each four TTIs.
 const BATCH_NS: i64 = 50_000_000;
@@ -58,6 +63,8 @@ impl RateWindow {
             log: VecDeque::new(),
             measured_ns: None,
             drained_ns: None,
+            found: false,
+            short_bytes_per_s: None,
         }
     }
 
@@ -93,6 +100,9 @@ impl RateWindow {
         // Half a window with enough in the buffer will do.
         let busy = known_ns.saturating_sub(busy_ns) >= self.window_ns / 2;
         let measured = self.over(if busy { busy_ns } else { from_ns }, known_ns);
+        let short = self.over(known_ns.saturating_sub(LITTLE_NS), known_ns);
+        self.short_bytes_per_s = (waiting_bytes > bytes_in(2 * LITTLE_NS, short)).then_some(short);
+        self.found |= busy;
         if busy || measured >= self.bytes_per_s {
             self.bytes_per_s = measured;
         } else {
@@ -115,6 +125,27 @@ impl RateWindow {
 
     pub(super) const fn bytes_per_s(&self) -> u64 {
         self.bytes_per_s
+    }
+
+    /// What leaves soon, where much more than that waits: a rate that has just dropped
+    /// shows here first.
+    pub(super) fn soon_bytes(&self) -> Option<u64> {
+        self.short_bytes_per_s.map(|short| bytes_in(LITTLE_NS, short))
+    }
+
+    /// The rate of which a limit in time is to be: what waits for hardly longer than
+    /// a grant takes is granted as it comes, and says nothing of what the radio
+    /// could do. So there is more to send at times (as BBR looks for bandwidth;
+    /// shares and times chosen here, the time a window and a grant's wait): half as
+    /// much again for 80 ms of 400, and twice until the rate is found.
+    pub(super) const fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
+        if !self.found {
+            self.bytes_per_s.saturating_mul(2)
+        } else if now_ns.rem_euclid(400_000_000) < 80_000_000 {
+            self.bytes_per_s.saturating_add(self.bytes_per_s / 2)
+        } else {
+            self.bytes_per_s
+        }
     }
 
     pub(super) fn largest_block_bytes(&self) -> u64 {
@@ -157,14 +188,18 @@ mod tests {
 
     #[test]
     fn what_waits_for_less_than_a_grant_takes_does_not_lower_the_rate() {
-        // 500 kB/s for 1 MB/s before; 25 ms of it are 12.5 kB.
-        for (waiting, expected) in [(12_500, 900_000..1_000_000), (12_600, 500_000..500_001)] {
+        // 500 kB/s for 1 MB/s before; 50 ms of it are 25 kB.
+        for (waiting, expected) in [(25_000, 900_000..1_000_000), (25_100, 500_000..500_001)] {
             let mut rate = RateWindow::new(1_000_000, 50 * MS);
             for n in 0..20 {
                 rate.sent((n * 10 * MS, (n + 1) * 10 * MS), 5_000, 500);
                 rate.measure((n + 1) * 10 * MS, waiting);
             }
             assert!(expected.contains(&rate.bytes_per_s()), "{waiting}: {}", rate.bytes_per_s());
+            assert_eq!(rate.soon_bytes(), None);
+            rate.sent((200 * MS, 210 * MS), 5_000, 500);
+            rate.measure(210 * MS, 50_100);
+            assert_eq!(rate.soon_bytes(), Some(25_000));
         }
     }
 

@@ -65,8 +65,9 @@ impl ModemLog {
                 let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
                 let high_bytes = report.upper_bound_bytes.map_or(u64::MAX, u64::from);
                 self.report = Some(Report::Waiting {
-                    // As it is behind the block that carries it (TS 36.321, 6.1.3.1).
-                    at_ns: at.ns + MS_NS,
+                    // As it is behind the block that carries it (TS 36.321, 6.1.3.1),
+                    // before anything that comes in the next TTI.
+                    at_ns: at.ns + MS_NS - 1,
                     low_bytes: low.map_or(0, |bytes| u64::from(bytes) + 1),
                     high_bytes,
                 });
@@ -201,11 +202,12 @@ mod tests {
         }
         assert_eq!(read(&mut log, 40), []);
         // Index 2 is over 10 and up to 12 bytes (table 6.1.3.1-1).
-        let at_ns = 11 * MS_NS;
-        assert_eq!(read(&mut log, 45), [Report::Waiting { at_ns, low_bytes: 11, high_bytes: 14 }]);
+        let at_ns = 11 * MS_NS - 1;
+        assert_eq!(read(&mut log, 45), [Report::Waiting { at_ns, low_bytes: 11, high_bytes: 12 }]);
         log.push(&bsr(50, 3, 63));
         read(&mut log, 80);
-        let open = Report::Waiting { at_ns: 51 * MS_NS, low_bytes: 150_001, high_bytes: u64::MAX };
+        let open =
+            Report::Waiting { at_ns: 51 * MS_NS - 1, low_bytes: 150_001, high_bytes: u64::MAX };
         assert_eq!(read(&mut log, 85), [open]);
     }
 
