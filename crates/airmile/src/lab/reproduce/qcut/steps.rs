@@ -31,9 +31,9 @@ const BEFORE: f64 = 1_000.0;
 /// are read 5 ms later: the interval between two reports.
 const REPORT_MS: f64 = 11.0;
 
-/// The limit in ms, and its floor in bytes: two large packets, and one that passes
-/// while less is held (`airmile_control::qcut::Limit`).
-const LIMIT_MS: f64 = 20.0;
+/// The limit in ms, 20 and a grant's 13, and its floor in bytes: two large packets,
+/// and one that passes while less is held (`airmile_control::qcut::Limit`).
+const LIMIT_MS: f64 = 33.0;
 const FLOOR_BYTES: f64 = 4_500.0;
 
 /// A step of the link.
