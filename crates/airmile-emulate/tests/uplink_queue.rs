@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 
 use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::{CapturePoint, DropPoint, Outcome, Scenario, Sink, run_into};
+use airmile_emulate::{CapturePoint, Outcome, Scenario, ScenarioError, Sink, run_into};
 
 /// What passes the gate, and what the firmware holds.
 #[derive(Default)]
 struct Watch {
-    handed: u64,
-    sent: u64,
-    dropped: u64,
     held: Vec<u64>,
     /// Segments' ends by number, of each port: when they went to the firmware.
     under_way: BTreeMap<(u16, u32), i64>,
@@ -19,7 +16,6 @@ struct Watch {
 
 impl Sink for Watch {
     fn handed_over(&mut self, at_ns: i64, packet: &Packet) {
-        self.handed += 1;
         if let Transport::Tcp(segment) = &packet.transport
             && segment.payload_bytes() > 0
         {
@@ -33,15 +29,9 @@ impl Sink for Watch {
             return;
         }
         let Transport::Tcp(segment) = &packet.transport else { return };
-        if packet.src.ip().is_private() {
-            self.sent += 1;
-        } else if let Some(since) = self.under_way.remove(&(packet.dst.port(), segment.ack)) {
+        if let Some(since) = self.under_way.remove(&(packet.dst.port(), segment.ack)) {
             self.rtt_ms.push((at_ns - since) as f64 / 1e6);
         }
-    }
-
-    fn dropped(&mut self, _at_ns: i64, _user: usize, point: DropPoint, _packet: &Packet) {
-        self.dropped += u64::from(point == DropPoint::Phone);
     }
 
     fn firmware(&mut self, _at_ns: i64, bytes: u64) {
@@ -63,7 +53,7 @@ impl Watch {
     }
 }
 
-fn run(snr_db: f64, discipline: &str, rest: &str) -> (Watch, Outcome) {
+fn run(snr_db: f64, discipline: &str, rest: &str) -> Result<(Watch, Outcome), ScenarioError> {
     let text = format!(
         "seed = 5
         duration_ms = 20_000
@@ -81,10 +71,10 @@ fn run(snr_db: f64, discipline: &str, rest: &str) -> (Watch, Outcome) {
         workload = {{ kind = \"upload\", bytes = 100_000_000 }}
         "
     );
-    let scenario = Scenario::from_toml(&text).unwrap();
+    let scenario = Scenario::from_toml(&text)?;
     let mut watch = Watch::default();
-    let outcome = run_into(&scenario, &mut watch).unwrap();
-    (watch, outcome)
+    let outcome = run_into(&scenario, &mut watch)?;
+    Ok((watch, outcome))
 }
 
 /// Mbit/s that the upload's server has got.
@@ -93,21 +83,12 @@ fn mbps(outcome: &Outcome) -> f64 {
 }
 
 /// Mbit/s, median RTT_F in ms, and what the firmware held in 95 % of TTIs.
-fn measure(snr_db: f64, discipline: &str, rest: &str) -> (f64, f64, f64) {
-    let (watch, outcome) = run(snr_db, discipline, rest);
+fn measure(snr_db: f64, discipline: &str, rest: &str) -> Result<(f64, f64, f64), ScenarioError> {
+    let (watch, outcome) = run(snr_db, discipline, rest)?;
     let settled = &watch.rtt_ms[watch.rtt_ms.len() / 4..];
-    let (median, p95) = (Watch::quantile(settled, 0.5), Watch::quantile(settled, 0.95));
+    let median = Watch::quantile(settled, 0.5);
     let mbps = mbps(&outcome);
-    // Nothing else is sent: what was not handed over nor dropped waits at the end.
-    assert!(watch.handed + watch.dropped <= watch.sent + 1_000, "probes apart");
-    println!(
-        "{snr_db:>5} dB {discipline:<55} {mbps:6.2} Mbit/s, RTT_F {median:7.1} p95 {p95:7.1} ms, \
-         held {:7.0} p95 {:7.0}, dropped {}",
-        watch.held_at(0.5),
-        watch.held_at(0.95),
-        watch.dropped,
-    );
-    (mbps, median, watch.held_at(0.95))
+    Ok((mbps, median, watch.held_at(0.95)))
 }
 
 /// Share of the plain queue's throughput that a discipline has at least, and what
@@ -127,17 +108,17 @@ const DISCIPLINES: [(&str, f64, f64); 8] = [
 #[test]
 fn gates_keep_the_firmware_short_and_the_rate_up() {
     for snr_db in [14.0, 2.0] {
-        let (most, fifo_ms, held) = measure(snr_db, "{ kind = \"fifo\" }", "");
+        let (most, fifo_ms, held) = measure(snr_db, "{ kind = \"fifo\" }", "").unwrap();
         assert!(held > 400_000.0 && fifo_ms > 500.0, "the firmware's buffer is full: {held}");
         for (discipline, share, most_held) in DISCIPLINES {
-            let (mbps, rtt_ms, held) = measure(snr_db, discipline, "");
+            let (mbps, rtt_ms, held) = measure(snr_db, discipline, "").unwrap();
             assert!(mbps > share * most, "{discipline}: {mbps} of {most}");
             assert!(held <= most_held, "{discipline}: {held}");
             assert!(held > 100_000.0 || rtt_ms < fifo_ms / 4.0, "{discipline}: {rtt_ms}");
         }
         // Vegas keeps it short by itself, and leaves some of the rate.
         let vegas = "[phone_tcp]\ncontrol = { name = \"vegas\" }";
-        let (mbps, _, held) = measure(snr_db, "{ kind = \"fifo\" }", vegas);
+        let (mbps, _, held) = measure(snr_db, "{ kind = \"fifo\" }", vegas).unwrap();
         assert!(mbps > 0.4 * most && held < 60_000.0, "{mbps} {held}");
     }
 }

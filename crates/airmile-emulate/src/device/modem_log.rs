@@ -144,12 +144,7 @@ mod tests {
     use airmile_model::{BsrReport, Grant, Position, Stamp, TtiIndex};
 
     fn position(ms: i64) -> Position {
-        Position {
-            timing_segment: 0,
-            cell: 0,
-            numerology: airmile_model::Numerology::LTE,
-            tti: TtiIndex(ms),
-        }
+        Position { timing_segment: 0, cell: 0, numerology: 0, tti: TtiIndex(ms) }
     }
 
     fn grant(ms: i64, tbs_bytes: u32) -> Record {

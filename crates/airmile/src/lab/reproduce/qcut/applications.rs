@@ -83,7 +83,7 @@ fn arms() -> Vec<(bool, Variant)> {
 const APPS: [&str; 3] = ["page", "video", "call"];
 
 fn figure_22(work: &Work<'_>) -> Result<Found> {
-    let (signals, arms, seeds) = ([WEAK, STRONG], arms(), work.size.of(1, 6, 20));
+    let (signals, arms, seeds) = ([WEAK, STRONG], arms(), work.size.of(1, 3, 20));
     let mut runs: Vec<(&str, Scenario)> = Vec::new();
     for signal in signals {
         for app in APPS {
