@@ -15,17 +15,22 @@
 //! has no clock: `now_ns` is in every call. What the transport sends while it
 //! recovers (RFC 6937) is the transport's; what it may send afterwards is the
 //! controller's.
+//!
+//! [`qcut`] controls a queue, not a window: the uplink's, on the device.
 
 pub mod claw;
 mod cubic;
 mod hystart;
 mod new_reno;
+pub mod qcut;
+mod vegas;
 mod window;
 
 use serde::{Deserialize, Serialize};
 
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
+pub use vegas::Vegas;
 
 /// What one acknowledgement told the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -160,6 +165,8 @@ pub enum ControllerKind {
         #[serde(default)]
         hystart: bool,
     },
+    /// Brakmo and Peterson 1995.
+    Vegas,
 }
 
 impl Default for ControllerKind {
@@ -177,6 +184,7 @@ impl ControllerKind {
             Self::Cubic { hystart } => {
                 Box::new(Cubic::new(mss_bytes, initial_window_bytes, hystart))
             }
+            Self::Vegas => Box::new(Vegas::new(mss_bytes, initial_window_bytes)),
         }
     }
 }

@@ -39,6 +39,7 @@
 mod backlog;
 mod bridge;
 mod cell;
+mod device;
 mod downlink;
 mod flow;
 mod frame;
@@ -70,10 +71,10 @@ pub use library::{NamedScenario, library, named};
 pub use rlc::Sdu;
 pub use run::{AppNote, EmulatedTransfer, Outcome, Totals, Trace, run, run_into};
 pub use scenario::{
-    AppConfig, Carrier, Cause, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, LinkTrace,
-    LinkTraceError, MeasurementConfig, OtherConfig, PathConfig, RateLimit, RlcConfig, RrcConfig,
-    Scenario, ScenarioError, SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig,
-    WindowConfig,
+    AppConfig, Carrier, Cause, CellConfig, Competing, CoreConfig, Discipline, DrxConfig,
+    LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, ModemLogConfig, OtherConfig,
+    PathConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError, SchedulerKind,
+    SecondaryConfig, TraceFiles, Traffic, UplinkConfig, UplinkQueueConfig, WindowConfig,
 };
 pub use senders::{SenderPlace, SenderState};
 pub use simulation::{CapturePoint, DropPoint, Ended, Node, Simulation, Sink, User};

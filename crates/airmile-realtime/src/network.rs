@@ -172,6 +172,7 @@ impl Host {
         let control = match self.tcp.control {
             ControllerKind::NewReno => "reno",
             ControllerKind::Cubic { .. } => "cubic",
+            ControllerKind::Vegas => "vegas",
         };
         let metrics = vec![
             RouteMetric::CcAlgo(control.to_owned()),

@@ -96,6 +96,14 @@ impl Bearer {
             && (queued == 0 || queued + u64::from(sdu.bytes) <= self.firmware_bytes)
     }
 
+    /// Whether a packet of so many bytes that is pushed up now goes to the
+    /// firmware's buffer, and does not wait before it but for RRC.
+    pub(crate) fn takes_up(&self, bytes: u32) -> bool {
+        let queued = self.phone.sender.queue_bytes();
+        self.device_queue.is_empty()
+            && (queued == 0 || queued + u64::from(bytes) <= self.firmware_bytes)
+    }
+
     fn feed_firmware(&mut self) {
         while let Some(&sdu) = self.device_queue.front()
             && self.has_room(sdu)

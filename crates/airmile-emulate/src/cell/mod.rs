@@ -189,6 +189,11 @@ impl Cell {
         self.bearers.get_mut(user).is_some_and(|bearer| bearer.push(dir, sdu, tti))
     }
 
+    /// Whether the firmware of a user's phone takes a packet of so many bytes now.
+    pub(crate) fn takes_up(&self, user: usize, bytes: u32) -> bool {
+        self.bearers.get(user).is_some_and(|bearer| bearer.takes_up(bytes))
+    }
+
     /// Bytes in the queue of a user and direction.
     #[must_use]
     pub fn queue_bytes(&self, user: usize, dir: Direction) -> u64 {

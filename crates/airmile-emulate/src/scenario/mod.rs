@@ -8,6 +8,7 @@ mod file;
 mod link;
 mod rrc;
 mod traffic;
+mod uplink_queue;
 mod validate;
 
 use schemars::JsonSchema;
@@ -25,6 +26,7 @@ pub use self::file::Cause;
 pub use self::link::{LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, TraceFiles};
 pub use self::rrc::{DrxConfig, RrcConfig};
 pub use self::traffic::{Competing, Traffic, WindowConfig};
+pub use self::uplink_queue::{Discipline, ModemLogConfig, UplinkQueueConfig};
 
 /// A cell, a phone in it, and what the phone transfers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +61,10 @@ pub struct Scenario {
     pub ul_rlc: RlcConfig,
     /// Uplink grants.
     pub uplink: UplinkConfig,
+    /// What queues the measured phone's packets above its firmware's buffer;
+    /// absent: the plain device queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uplink_queue: Option<UplinkQueueConfig>,
     /// The network behind the base station.
     pub core: CoreConfig,
     /// RRC states and DRX of the phone and the other users with bearers;
@@ -104,6 +110,7 @@ impl Default for Scenario {
             dl_rlc: RlcConfig::default(),
             ul_rlc: RlcConfig { poll_pdu: Some(16), ..RlcConfig::default() },
             uplink: UplinkConfig::default(),
+            uplink_queue: None,
             core: CoreConfig::default(),
             rrc: None,
             competing: Vec::new(),

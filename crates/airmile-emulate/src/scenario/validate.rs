@@ -3,8 +3,9 @@
 use airmile_model::radio::LTE_BANDWIDTHS_PRB;
 
 use super::{
-    AppConfig, CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, PathConfig,
-    RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic, UplinkConfig, WindowConfig,
+    AppConfig, CellConfig, Competing, CoreConfig, Discipline, LinkConfig, MeasurementConfig,
+    PathConfig, RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic, UplinkConfig,
+    UplinkQueueConfig, WindowConfig,
 };
 use crate::flow::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
 use crate::quic::QuicConfig;
@@ -94,6 +95,9 @@ impl Scenario {
         rlc(c, &self.dl_rlc, "dl_rlc");
         rlc(c, &self.ul_rlc, "ul_rlc");
         uplink(c, &self.uplink, self.cell.n_prb);
+        if let Some(config) = &self.uplink_queue {
+            uplink_queue(c, config);
+        }
         core(c, &self.core, "core");
         if let Some(config) = &self.rrc {
             rrc(c, config);
@@ -144,6 +148,7 @@ impl Scenario {
             let why = "not beside traffic: window senders know no loss, jitter or rate limit";
             c.that(plain, field, why);
         }
+        c.that(self.uplink_queue.is_none(), "uplink_queue", "not beside traffic: use apps");
         c.that(self.proxy.is_none(), "proxy", "not beside traffic: use apps");
         c.that(self.others.is_empty(), "others", "not beside traffic: use apps");
         c.that(self.cell.numerology == 0, "cell.numerology", "0 beside traffic: use apps");
@@ -251,6 +256,29 @@ fn uplink(c: &mut Checks, uplink: &UplinkConfig, n_prb: u16) {
     c.that(fits, "uplink.max_prb", format!("4 to cell.n_prb, which is {n_prb}"));
     c.at_least_1(uplink.sr_period_ms.into(), "uplink.sr_period_ms");
     c.at_least_1(uplink.grant_every_tti.into(), "uplink.grant_every_tti");
+}
+
+fn uplink_queue(c: &mut Checks, config: &UplinkQueueConfig) {
+    use airmile_control::qcut::Limit;
+    let of = |field: &str| format!("uplink_queue.discipline.{field}");
+    match config.discipline {
+        Discipline::Fifo => {}
+        Discipline::Codel { target_ms } | Discipline::FqCodel { target_ms } => {
+            c.at_least_1(target_ms.into(), of("target_ms"));
+        }
+        Discipline::Tsq { flow_bytes } => c.at_least_1(flow_bytes, of("flow_bytes")),
+        Discipline::Qcut { limit } | Discipline::RoundTrips { limit } => match limit {
+            Limit::Bytes(bytes) => c.at_least_1(bytes, of("limit.bytes")),
+            Limit::DelayMs(ms) => c.at_least_1(ms.into(), of("limit.delay_ms")),
+        },
+        Discipline::Autorate { start_bps } => c.at_least_1(start_bps, of("start_bps")),
+    }
+    c.at_least_1(config.packets.into(), "uplink_queue.packets");
+    let log = &config.modem_log;
+    c.at_least_1(log.transmissions.into(), "uplink_queue.modem_log.transmissions");
+    c.at_least_1(log.buffer_ms.into(), "uplink_queue.modem_log.buffer_ms");
+    let later = log.silent_ms.is_none_or(|(from, to)| from < to);
+    c.that(later, "uplink_queue.modem_log.silent_ms", "from, and a later end");
 }
 
 fn core(c: &mut Checks, core: &CoreConfig, at: &str) {

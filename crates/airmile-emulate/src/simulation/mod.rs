@@ -17,6 +17,7 @@ use std::net::Ipv4Addr;
 use airmile_model::{Direction, Record, TtiIndex};
 
 use crate::cell::{Cell, CellTruth};
+use crate::device::{Device, reflect};
 use crate::net::{Host, Packet};
 use crate::random::{Owner, Process};
 use crate::rlc::Sdu;
@@ -25,6 +26,9 @@ use crate::scenario::{CoreConfig, LinkConfig, Scenario, ScenarioError};
 use crate::senders::{SenderPlace, SenderState};
 use crate::tcp::ConnectionEvent;
 use path::{Carried, MS_NS, Path};
+
+/// An IP packet of the phone's largest size (Ethernet's MTU).
+const LARGEST_PACKET_BYTES: u32 = 1_500;
 
 /// Bytes of a PDCP header with a 12-bit SN (TS 36.323, 6.2.3).
 pub(crate) const PDCP_HEADER_BYTES: u32 = 2;
@@ -70,6 +74,17 @@ pub trait Sink {
     /// A packet of a user is dropped.
     fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
         let _ = (at_ns, user, point, packet);
+    }
+
+    /// A packet of the measured phone goes to the firmware's buffer, where a
+    /// discipline queues above it ([`Scenario::uplink_queue`]).
+    fn handed_over(&mut self, at_ns: i64, packet: &Packet) {
+        let _ = (at_ns, packet);
+    }
+
+    /// What the measured phone's firmware holds, in bytes, at the begin of a TTI.
+    fn firmware(&mut self, at_ns: i64, bytes: u64) {
+        let _ = (at_ns, bytes);
     }
 
     /// Whether the two below are wanted.
@@ -192,6 +207,8 @@ pub struct Simulation<H> {
     first_tti: TtiIndex,
     start_ns: i64,
     users: Vec<Place<H>>,
+    /// What queues the measured phone's packets.
+    device: Option<Device>,
     events: BinaryHeap<Event>,
     caused: u64,
     /// Packets in the air, by SDU identity, and identities that are free.
@@ -256,7 +273,11 @@ impl<H: Host> Simulation<H> {
                 bytes: [(0, 0); 2],
             }
         };
+        let address = users[0].address;
+        let queue = scenario.uplink_queue.as_ref();
+        let device = queue.map(|config| Device::new(config, address, start_ns));
         let mut run = Self {
+            device,
             first_tti: cell.tti(),
             start_ns,
             cell,
@@ -329,9 +350,17 @@ impl<H: Host> Simulation<H> {
                 self.happen(event, sink);
             }
         }
+        if let Some(device) = &mut self.device {
+            device.read_log(now_ns);
+            self.release(now_ns, sink);
+        }
+        sink.firmware(now_ns, self.cell.queue_bytes(0, Direction::Ul));
         self.cell.step();
         let end_ns = self.cell.now_ns();
         while let Some(record) = self.cell.poll_record() {
+            if let Some(device) = &mut self.device {
+                device.record(&record);
+            }
             sink.record(record);
         }
         while let Some(delivery) = self.cell.poll_delivery() {
@@ -377,7 +406,20 @@ impl<H: Host> Simulation<H> {
             What::AtBaseStation(packet) => {
                 self.send_air(at_ns, user, Direction::Dl, packet, sink);
             }
+            What::Arrival(Node::Server | Node::Proxy, packet)
+                if user == 0 && self.device.is_some() && reflect(&packet).is_some() =>
+            {
+                if let Some(answer) = reflect(&packet) {
+                    self.send_core(at_ns, user, Direction::Dl, answer, sink);
+                }
+            }
             What::Arrival(node, packet) => {
+                if (user, node) == (0, Node::Phone)
+                    && let Some(device) = &mut self.device
+                    && device.arrived(at_ns, &packet)
+                {
+                    return;
+                }
                 let point = self.point_of_arrival(user, node, &packet);
                 self.capture(at_ns, user, point, &packet, sink);
                 if let Some(host) = self.host(user, node) {
@@ -430,7 +472,13 @@ impl<H: Host> Simulation<H> {
         match node {
             Node::Phone => {
                 self.capture(now_ns, user, CapturePoint::Phone, &packet, sink);
-                self.send_air(now_ns, user, Direction::Ul, packet, sink);
+                match &mut self.device {
+                    Some(device) if user == 0 => {
+                        device.push(now_ns, packet);
+                        self.release(now_ns, sink);
+                    }
+                    _ => self.send_air(now_ns, user, Direction::Ul, packet, sink),
+                }
             }
             Node::Server => {
                 self.capture(now_ns, user, CapturePoint::Server, &packet, sink);
@@ -483,6 +531,20 @@ impl<H: Host> Simulation<H> {
         };
         if let What::Arrival(_, packet) | What::AtBaseStation(packet) = what {
             sink.dropped(now_ns, user, point, &packet);
+        }
+    }
+
+    /// What the measured phone's queueing lets go, for as long as the firmware has
+    /// room.
+    fn release(&mut self, now_ns: i64, sink: &mut impl Sink) {
+        while self.cell.takes_up(0, LARGEST_PACKET_BYTES + PDCP_HEADER_BYTES)
+            && let Some(packet) = self.device.as_mut().and_then(|device| device.poll(now_ns))
+        {
+            sink.handed_over(now_ns, &packet);
+            self.send_air(now_ns, 0, Direction::Ul, packet, sink);
+        }
+        while let Some(packet) = self.device.as_mut().and_then(|d| d.poll_dropped(now_ns)) {
+            sink.dropped(now_ns, 0, DropPoint::Phone, &packet);
         }
     }
 

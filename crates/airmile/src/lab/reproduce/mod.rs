@@ -20,6 +20,7 @@ mod monitor;
 mod player_log;
 mod players;
 mod ports;
+mod qcut;
 mod release;
 mod runs;
 mod shares;
@@ -201,6 +202,10 @@ const EXPERIMENTS: &[Experiment] = &[
     utilisation::EXPERIMENT,
     players::FIGURE_23,
     players::FIGURE_24,
+    qcut::FIGURE_20,
+    qcut::FIGURE_21,
+    qcut::FIGURE_22,
+    qcut::STEPS,
     clocks::EXPERIMENT,
 ];
 

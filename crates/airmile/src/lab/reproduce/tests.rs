@@ -487,6 +487,35 @@ fn players() {
 }
 
 #[test]
+fn uploads_and_what_waits_beside_them() {
+    let fig20 = rows("qcut-fig20");
+    for signal in ["good signal", "fair signal"] {
+        // CoDel at the Qdisc leaves the firmware's buffer as it is.
+        let none = ours(&fig20, &format!("{signal}, no CoDel: RTT_F, median"));
+        let codel = ours(&fig20, &format!("{signal}, CoDel, target 5 ms: RTT_F, median"));
+        assert!(none > 200.0 && codel > 0.4 * none, "{signal}: {none} {codel}");
+    }
+    let fig21 = rows("qcut-fig21");
+    for signal in ["weak signal", "strong signal"] {
+        let of = |variant: &str, what: &str| ours(&fig21, &format!("{signal}, {variant}: {what}"));
+        let share = of("QCut-D (20 ms)", "throughput of Cubic's");
+        let over = of("QCut-D (20 ms)", "RTT_F over the idle path");
+        assert!((60.0..=110.0).contains(&share) && over < 80.0, "{signal}: {share} {over}");
+        assert!(of("Cubic", "RTT_F over the idle path") > 3.0 * over, "{signal}");
+    }
+}
+
+#[test]
+fn steps_under_the_gate() {
+    let rows = rows("qcut-steps");
+    for step in ["handover", "rate drops tenfold", "modem silent for 2 s"] {
+        assert_eq!(ours(&rows, &format!("{step}: packets lost otherwise")), 0.0, "{step}");
+        let held = ours(&rows, &format!("{step}: most that the firmware held"));
+        assert!((3.0..120.0).contains(&held), "{step}: {held}");
+    }
+}
+
+#[test]
 fn rows_become_files() {
     let dir = tempfile::tempdir().unwrap();
     let row = Row::new("a thing", "ms", estimate::quantile(&[1.0, 1.0, 1.0, 3.0, 3.0, 3.0], 0.5))

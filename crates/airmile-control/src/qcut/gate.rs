@@ -1,0 +1,124 @@
+//! The gate: a packet goes to the modem only while it holds less than a limit.
+
+use serde::{Deserialize, Serialize};
+
+use super::queue::MTU_BYTES;
+use super::rate::bytes_in;
+
+/// How much the modem may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Limit {
+    /// So many bytes (QCut-B).
+    Bytes(u64),
+    /// What leaves in so many ms at the present rate (QCut-D), beyond what waits for
+    /// its grant as it would on an idle path; and no less than keeps grants filled.
+    DelayMs(u32),
+}
+
+/// From data to the block that carries it, in ns: up to 5 ms until a block has the
+/// periodic report (sf5, TS 36.331; as short as it gets), 4 TTIs to the grant and 4
+/// from there (TS 36.213, 8). What was asked for and not granted yet stands behind
+/// nothing: a limit below this would leave grants empty.
+const GRANT_NS: i64 = 13_000_000;
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self::DelayMs(20)
+    }
+}
+
+impl Limit {
+    /// The limit in bytes at a rate. `largest_block_bytes`: what one grant took of
+    /// late. A limit in time leaves room for the grant that comes and the one
+    /// after it, and for two large packets (chosen here): a buffer that cannot
+    /// fill its grants would be granted less, and the rate would fall with it.
+    /// `soon_bytes` bounds it where the rate has just dropped.
+    #[must_use]
+    pub fn bytes(self, bytes_per_s: u64, largest_block_bytes: u64, soon_bytes: Option<u64>) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::DelayMs(ms) => bytes_in(i64::from(ms) * 1_000_000 + GRANT_NS, bytes_per_s)
+                .min(soon_bytes.unwrap_or(u64::MAX))
+                .max(2 * u64::from(MTU_BYTES))
+                .max(largest_block_bytes.saturating_mul(2)),
+        }
+    }
+}
+
+/// Why a limit cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitError(String);
+
+impl std::fmt::Display for LimitError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` is no limit: give a time as 20ms, or bytes as 5KB", self.0)
+    }
+}
+
+impl std::error::Error for LimitError {}
+
+impl std::str::FromStr for Limit {
+    type Err = LimitError;
+
+    /// `20ms`, `5KB` (5,000 bytes) or `5000B`.
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let fail = || LimitError(text.to_owned());
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let number: u32 = number.parse().map_err(|_| fail())?;
+        let limit = match unit.trim().to_ascii_lowercase().as_str() {
+            "ms" => Self::DelayMs(number),
+            "kb" => Self::Bytes(u64::from(number) * 1_000),
+            "b" => Self::Bytes(number.into()),
+            _ => return Err(fail()),
+        };
+        if number == 0 { Err(fail()) } else { Ok(limit) }
+    }
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::DelayMs(ms) => write!(f, "{ms}ms"),
+            Self::Bytes(bytes) if bytes % 1_000 == 0 => write!(f, "{}KB", bytes / 1_000),
+            Self::Bytes(bytes) => write!(f, "{bytes}B"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_in_bytes() {
+        for (limit, bytes_per_s, largest, soon, expected) in [
+            (Limit::Bytes(5_000), 1_000_000, 9_000, Some(1), 5_000),
+            // 20 ms of 8 Mbit/s, and 13 ms for the grant.
+            (Limit::DelayMs(20), 1_000_000, 1_000, None, 33_000),
+            (Limit::DelayMs(20), 1_000_000, 1_000, Some(7_000), 7_000),
+            // Slow: two packets. Rare and large grants: two of them.
+            (Limit::DelayMs(20), 10_000, 100, None, 3_000),
+            (Limit::DelayMs(20), 100_000, 2_000, Some(0), 4_000),
+        ] {
+            assert_eq!(limit.bytes(bytes_per_s, largest, soon), expected, "{limit}");
+        }
+    }
+
+    #[test]
+    fn limits_as_text() {
+        for (text, limit) in [
+            ("20ms", Limit::DelayMs(20)),
+            ("5KB", Limit::Bytes(5_000)),
+            ("5 kb", Limit::Bytes(5_000)),
+            ("1500B", Limit::Bytes(1_500)),
+        ] {
+            assert_eq!(text.parse(), Ok(limit));
+            assert_eq!(limit.to_string().parse(), Ok(limit));
+        }
+        for text in ["", "20", "ms", "0ms", "-5KB", "5MBps", "99999999999ms"] {
+            assert!(text.parse::<Limit>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! QCut: the uplink queue on the device, kept short.
+//!
+//! A phone's firmware buffers hundreds of kilobytes below the operating system, in
+//! which an upload stands, and all else behind it. [`Qcut`] lets a packet go to
+//! the modem only while it holds less than a [`Limit`], so that packets wait above
+//! it, where sparse flows can go ahead ([`FlowQueues`]). How much the modem holds
+//! is estimated from what it reports ([`Estimator`]); where it reports nothing,
+//! from round trips ([`Returns`]).
+//!
+//! Nothing here does I/O or reads a clock: packets ([`Qcut::push`]), reports
+//! ([`Qcut::report`]) and answers ([`Qcut::acknowledged`], [`Qcut::probe_answered`])
+//! come in with the time, packets go out ([`Qcut::poll`]) until it is time to come
+//! back ([`Qcut::poll_timeout`]); [`Qcut::finish`] gives back what still waits.
+//!
+//! ```
+//! use airmile_control::qcut::{Limit, PacketInfo, Qcut, QcutConfig, Report};
+//!
+//! let limit = Limit::Bytes(3_000);
+//! let mut qcut = Qcut::new(QcutConfig { limit, ..QcutConfig::default() });
+//! let packet = PacketInfo { flow: 1, bytes: 1_500, ..PacketInfo::default() };
+//! (0..4).for_each(|n| qcut.push(0, packet, n));
+//! assert_eq!([qcut.poll(0), qcut.poll(0), qcut.poll(0)], [Some(0), Some(1), None]);
+//! // The modem says that it holds nothing any more.
+//! let empty = Report::Waiting { at_ns: 20_000_000, low_bytes: 0, high_bytes: 0 };
+//! qcut.report(30_000_000, empty);
+//! assert_eq!(qcut.poll(30_000_000), Some(2));
+//! ```
+//!
+//! docs/papers/qcut.md says what is the paper's and what is ours.
+
+mod autorate;
+mod class;
+mod codel;
+mod delay;
+mod estimate;
+mod gate;
+mod handed;
+mod keeper;
+mod passive;
+mod queue;
+mod rate;
+
+pub use autorate::{Autorate, AutorateConfig};
+pub use class::{ClassConfig, PacketInfo, TCP, Tier, UDP};
+pub use codel::{Codel, CodelConfig};
+pub use delay::{DelayConfig, Mark, Returns};
+pub use estimate::{EstimateConfig, Estimator, Occupancy, Report, ReportCounts};
+pub use gate::{Limit, LimitError};
+pub use keeper::{Evidence, Held, ProbeId, Qcut, QcutConfig};
+pub use queue::{Counts, DropReason, FlowQueues, QueueConfig, Tally};

@@ -1,0 +1,90 @@
+//! Which packets were answered, by the acknowledgements that pass: round trips
+//! without a probe.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::delay::Mark;
+
+/// A segment that waits for its acknowledgement.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    end: u32,
+    handed_ns: i64,
+    mark: Mark,
+}
+
+/// Segments under way of each flow.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Passive {
+    flows: HashMap<u64, VecDeque<Segment>>,
+}
+
+/// Flows, and segments of each, that are kept at most (chosen here).
+const MOST_FLOWS: usize = 1_024;
+const MOST_SEGMENTS: usize = 4_096;
+
+/// Whether a sequence number is not behind another (RFC 9293, 3.4: modulo 2^32).
+const fn reaches(number: u32, other: u32) -> bool {
+    number.wrapping_sub(other) < 1 << 31
+}
+
+impl Passive {
+    /// A segment with data goes to the modem; `end` is the number behind its data.
+    pub(super) fn handed(&mut self, now_ns: i64, flow: u64, end: u32, mark: Mark) {
+        // Flows that have ended without an acknowledgement stay behind: a few round
+        // trips are missed once there are too many.
+        if !self.flows.contains_key(&flow) && self.flows.len() >= MOST_FLOWS {
+            self.flows.clear();
+        }
+        let segments = self.flows.entry(flow).or_default();
+        // Sent again: it will not be known which of the two was acknowledged (Karn).
+        if segments.back().is_some_and(|last| reaches(last.end, end)) {
+            segments.retain(|segment| segment.end != end);
+            return;
+        }
+        segments.push_back(Segment { end, handed_ns: now_ns, mark });
+        if segments.len() > MOST_SEGMENTS {
+            segments.pop_front();
+        }
+    }
+
+    /// An acknowledgement came, of all below `ack` or of a block that ends there:
+    /// the last segment that it answers.
+    pub(super) fn acknowledged(&mut self, flow: u64, ack: u32) -> Option<(i64, Mark)> {
+        let segments = self.flows.get_mut(&flow)?;
+        let mut last = None;
+        while segments.front().is_some_and(|segment| reaches(ack, segment.end)) {
+            last = segments.pop_front();
+        }
+        if segments.is_empty() {
+            self.flows.remove(&flow);
+        }
+        last.map(|segment| (segment.handed_ns, segment.mark))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acknowledgements_answer_what_they_cover() {
+        let mut passive = Passive::default();
+        // Over the end of the number space.
+        for (n, end) in [(0, u32::MAX - 9), (1, 90), (2, 190)] {
+            passive.handed(n, 1, end, Mark(n as u64));
+        }
+        assert_eq!(passive.acknowledged(2, 90), None);
+        assert_eq!(passive.acknowledged(1, u32::MAX - 10), None);
+        assert_eq!(passive.acknowledged(1, 100), Some((1, Mark(1))));
+        assert_eq!(passive.acknowledged(1, 100), None, "twice");
+        // Sent again: its acknowledgement tells nothing.
+        passive.handed(2, 1, 240, Mark(2));
+        passive.handed(3, 1, 190, Mark(3));
+        assert_eq!(passive.acknowledged(1, 190), None);
+        // The one behind it went once.
+        assert_eq!(passive.acknowledged(1, 240), Some((2, Mark(2))));
+        passive.handed(4, 1, 290, Mark(4));
+        assert_eq!(passive.acknowledged(1, 290), Some((4, Mark(4))));
+    }
+}

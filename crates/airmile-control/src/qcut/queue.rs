@@ -1,0 +1,497 @@
+//! What waits above the gate: a queue for each flow, sparse flows first, CoDel in
+//! each (RFC 8290), in tiers.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use super::class::{ClassConfig, PacketInfo, Tier};
+use super::codel::{Codel, CodelConfig};
+
+/// Parameters of the queueing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueConfig {
+    /// A queue for each flow; else one for all, without tiers.
+    pub flows: bool,
+    /// By what packets are told apart.
+    pub classes: ClassConfig,
+    /// CoDel in each queue; absent: nothing is dropped but for want of room.
+    pub codel: Option<CodelConfig>,
+    /// Bytes that a flow may send before the next one's turn (RFC 8290, 5.2.4: 1514).
+    pub quantum_bytes: u32,
+    /// Packets that wait at most (RFC 8290, 5.2.3: 10240).
+    pub max_packets: usize,
+    /// Bytes that wait at most (chosen here: 6 s of 50 Mbit/s).
+    pub max_bytes: u64,
+    /// Bytes that one tier may send ahead of a lower one that waits, before that
+    /// one sends a packet, so that none starves (chosen here: 20 large packets,
+    /// 5 % of the link).
+    pub ahead_bytes: u64,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self {
+            flows: true,
+            classes: ClassConfig::default(),
+            codel: Some(CodelConfig::default()),
+            quantum_bytes: 1_514,
+            max_packets: 10_240,
+            max_bytes: 37_500_000,
+            ahead_bytes: 30_000,
+        }
+    }
+}
+
+/// Packets and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Packets.
+    pub packets: u64,
+    /// Their IP bytes.
+    pub bytes: u64,
+}
+
+impl Tally {
+    const fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+
+    const fn take(&mut self, bytes: u32) {
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes as u64);
+    }
+}
+
+/// Where packets went: `arrived` is always the sum of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Came.
+    pub arrived: Tally,
+    /// Were sent on.
+    pub sent: Tally,
+    /// Were dropped by CoDel.
+    pub dropped_aqm: Tally,
+    /// Were dropped for want of room.
+    pub dropped_full: Tally,
+    /// Wait.
+    pub waiting: Tally,
+}
+
+/// Why a packet was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DropReason {
+    /// CoDel.
+    Aqm,
+    /// Want of room.
+    Full,
+}
+
+/// A packet that waits.
+#[derive(Debug, Clone)]
+struct Waiting<P> {
+    since_ns: i64,
+    bytes: u32,
+    tier: Tier,
+    packet: P,
+}
+
+/// A flow's queue. It is in a list of its tier while it is in use.
+#[derive(Debug, Clone)]
+struct Flow<P> {
+    key: u64,
+    packets: VecDeque<Waiting<P>>,
+    bytes: u64,
+    credit_bytes: i64,
+    codel: Codel,
+    /// The lowest of the tiers of what waits: packets of a flow keep their order.
+    tier: Tier,
+}
+
+/// Flows of a tier, those that were idle before the others (RFC 8290, 4.2).
+#[derive(Debug, Clone, Default)]
+struct Lists {
+    new: VecDeque<usize>,
+    old: VecDeque<usize>,
+}
+
+/// The queues above the gate.
+#[derive(Debug, Clone)]
+pub struct FlowQueues<P> {
+    config: QueueConfig,
+    /// Raised where a large packet alone takes longer (RFC 8290, 5.2.2).
+    target_ns: i64,
+    flows: Vec<Flow<P>>,
+    free: Vec<usize>,
+    by_key: HashMap<u64, usize>,
+    tiers: [Lists; 3],
+    /// Bytes that each tier has sent ahead of waiting lower ones.
+    ahead_bytes: [u64; 3],
+    counts: Counts,
+    dropped: VecDeque<(DropReason, P)>,
+}
+
+/// The largest packet that is expected, in bytes (Ethernet's MTU).
+pub(super) const MTU_BYTES: u32 = 1_500;
+
+impl<P> FlowQueues<P> {
+    /// Empty queues.
+    #[must_use]
+    pub fn new(config: QueueConfig) -> Self {
+        let target_ns = config.codel.map_or(0, |codel| codel.target_ns);
+        Self {
+            config,
+            target_ns,
+            flows: Vec::new(),
+            free: Vec::new(),
+            by_key: HashMap::new(),
+            tiers: Default::default(),
+            ahead_bytes: [0; 3],
+            counts: Counts::default(),
+            dropped: VecDeque::new(),
+        }
+    }
+
+    /// The rate at which packets leave: CoDel's target is not to be below one and
+    /// a half of the time that a large packet takes (RFC 8290, 5.2.2 asks for one;
+    /// the half is chosen here).
+    pub fn set_rate(&mut self, bytes_per_s: u64) {
+        if let Some(codel) = self.config.codel {
+            let packet_ns = u64::from(MTU_BYTES) * 1_500_000_000 / bytes_per_s.max(1_000);
+            self.target_ns = codel.target_ns.max(i64::try_from(packet_ns).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Takes a packet. Where there is no room for it, the longest queue loses its
+    /// oldest ones (RFC 8290, 4.1).
+    pub fn push(&mut self, now_ns: i64, info: &PacketInfo, packet: P) {
+        self.counts.arrived.add(info.bytes);
+        self.counts.waiting.add(info.bytes);
+        let (key, tier) = if self.config.flows {
+            (info.flow, self.config.classes.tier(info))
+        } else {
+            (0, Tier::Normal)
+        };
+        let at = self.flow(key, tier);
+        let flow = &mut self.flows[at];
+        flow.packets.push_back(Waiting { since_ns: now_ns, bytes: info.bytes, tier, packet });
+        flow.bytes += u64::from(info.bytes);
+        while self.counts.waiting.packets > self.config.max_packets.max(1) as u64
+            || (self.counts.waiting.bytes > self.config.max_bytes
+                && self.counts.waiting.packets > 1)
+        {
+            self.drop_from_longest();
+        }
+    }
+
+    /// The packet whose turn it is.
+    pub fn pop(&mut self, now_ns: i64) -> Option<P> {
+        let mut skipped = [false; 3];
+        while let Some(tier) = self.next_tier(&skipped) {
+            if let Some((bytes, packet)) = self.pop_tier(now_ns, tier) {
+                self.note_sent(tier, bytes);
+                return Some(packet);
+            }
+            // Its flows were in the lists and empty, or CoDel left none.
+            skipped[tier] = true;
+        }
+        None
+    }
+
+    /// A packet that was dropped, and why.
+    pub fn poll_dropped(&mut self) -> Option<(DropReason, P)> {
+        self.dropped.pop_front()
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.counts.waiting.packets == 0
+    }
+
+    /// Where packets went.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// CoDel's target now, in ns.
+    #[must_use]
+    pub const fn target_ns(&self) -> i64 {
+        self.target_ns
+    }
+
+    /// The flow of a key, in the lists; one that waits in a higher tier than its
+    /// new packet goes down with it, all of it, so that its order stays.
+    fn flow(&mut self, key: u64, tier: Tier) -> usize {
+        if let Some(&at) = self.by_key.get(&key) {
+            let flow = &self.flows[at];
+            let now = if flow.packets.is_empty() { tier } else { flow.tier.max(tier) };
+            if now != flow.tier {
+                self.tiers[flow.tier as usize].leave(at);
+                self.flows[at].tier = now;
+                self.tiers[now as usize].old.push_back(at);
+            }
+            return at;
+        }
+        let flow = Flow {
+            key,
+            packets: VecDeque::new(),
+            bytes: 0,
+            credit_bytes: i64::from(self.config.quantum_bytes),
+            codel: Codel::default(),
+            tier,
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.flows[at] = flow;
+                at
+            }
+            None => {
+                self.flows.push(flow);
+                self.flows.len() - 1
+            }
+        };
+        self.by_key.insert(key, at);
+        self.tiers[tier as usize].new.push_back(at);
+        at
+    }
+
+    /// The highest tier with flows, unless a lower one has waited for too many
+    /// bytes of it.
+    fn next_tier(&self, skipped: &[bool; 3]) -> Option<usize> {
+        let ready = |tier: &usize| !skipped[*tier] && !self.tiers[*tier].is_empty();
+        let first = (0..3).find(ready)?;
+        let starved = self.ahead_bytes[first] >= self.config.ahead_bytes.max(1);
+        let lower = (first + 1..3).find(ready).filter(|_| starved);
+        Some(lower.unwrap_or(first))
+    }
+
+    fn note_sent(&mut self, tier: usize, bytes: u32) {
+        for higher in &mut self.ahead_bytes[..tier] {
+            *higher = 0;
+        }
+        let waits = self.tiers[tier + 1..].iter().any(|lists| !lists.is_empty());
+        let ahead = &mut self.ahead_bytes[tier];
+        *ahead = if waits { *ahead + u64::from(bytes) } else { 0 };
+    }
+
+    /// Deficit round robin with sparse flows first (RFC 8290, 4.2).
+    fn pop_tier(&mut self, now_ns: i64, tier: usize) -> Option<(u32, P)> {
+        loop {
+            let lists = &mut self.tiers[tier];
+            let from_new = !lists.new.is_empty();
+            let list = if from_new { &mut lists.new } else { &mut lists.old };
+            let at = *list.front()?;
+            if self.flows[at].credit_bytes <= 0 {
+                self.flows[at].credit_bytes += i64::from(self.config.quantum_bytes.max(1));
+                list.pop_front();
+                lists.old.push_back(at);
+                continue;
+            }
+            if let Some((bytes, packet)) = self.pop_flow(now_ns, at) {
+                self.flows[at].credit_bytes -= i64::from(bytes);
+                return Some((bytes, packet));
+            }
+            let lists = &mut self.tiers[tier];
+            if from_new {
+                // Once more round before it counts as idle again.
+                lists.new.pop_front();
+                lists.old.push_back(at);
+            } else {
+                lists.old.pop_front();
+                self.by_key.remove(&self.flows[at].key);
+                self.free.push(at);
+            }
+        }
+    }
+
+    /// The head of a flow's queue that CoDel lets pass.
+    fn pop_flow(&mut self, now_ns: i64, at: usize) -> Option<(u32, P)> {
+        let flow = &mut self.flows[at];
+        while let Some(head) = flow.packets.pop_front() {
+            let little = flow.bytes <= u64::from(MTU_BYTES);
+            flow.bytes -= u64::from(head.bytes);
+            self.counts.waiting.take(head.bytes);
+            let dropped = self.config.codel.is_some_and(|codel| {
+                let config = CodelConfig { target_ns: self.target_ns, ..codel };
+                flow.codel.drops(now_ns, now_ns - head.since_ns, little, &config)
+            });
+            if !dropped {
+                if flow.packets.is_empty() {
+                    flow.codel.emptied();
+                }
+                self.counts.sent.add(head.bytes);
+                return Some((head.bytes, head.packet));
+            }
+            self.counts.dropped_aqm.add(head.bytes);
+            self.dropped.push_back((DropReason::Aqm, head.packet));
+        }
+        flow.codel.emptied();
+        None
+    }
+
+    fn drop_from_longest(&mut self) {
+        let longest = (0..self.flows.len()).max_by_key(|at| self.flows[*at].bytes);
+        let head = longest.and_then(|at| {
+            let head = self.flows[at].packets.pop_front()?;
+            self.flows[at].bytes -= u64::from(head.bytes);
+            Some(head)
+        });
+        if let Some(head) = head {
+            self.counts.waiting.take(head.bytes);
+            self.counts.dropped_full.add(head.bytes);
+            self.dropped.push_back((DropReason::Full, head.packet));
+        }
+    }
+
+    /// All that waits, in the order of tiers and then of flows; nothing is dropped.
+    pub fn drain(&mut self) -> impl Iterator<Item = P> + '_ {
+        let mut order: Vec<usize> = self.by_key.values().copied().collect();
+        order.sort_by_key(|at| (self.flows[*at].tier, self.flows[*at].key));
+        for lists in &mut self.tiers {
+            lists.new.clear();
+            lists.old.clear();
+        }
+        self.by_key.clear();
+        self.free.clear();
+        self.ahead_bytes = [0; 3];
+        let sent = &mut self.counts.sent;
+        sent.packets += self.counts.waiting.packets;
+        sent.bytes += self.counts.waiting.bytes;
+        self.counts.waiting = Tally::default();
+        let mut all = Vec::new();
+        for at in order {
+            all.extend(self.flows[at].packets.drain(..).map(|waiting| waiting.packet));
+        }
+        self.flows.clear();
+        all.into_iter()
+    }
+
+    /// Bytes that wait in a tier.
+    #[must_use]
+    pub fn waiting_bytes(&self, tier: Tier) -> u64 {
+        let of = |flow: &Flow<P>| {
+            let packets = flow.packets.iter().filter(|waiting| waiting.tier == tier);
+            packets.map(|waiting| u64::from(waiting.bytes)).sum::<u64>()
+        };
+        self.flows.iter().map(of).sum()
+    }
+}
+
+impl Lists {
+    fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.old.is_empty()
+    }
+
+    fn leave(&mut self, at: usize) {
+        self.new.retain(|other| *other != at);
+        self.old.retain(|other| *other != at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qcut::class::TCP;
+
+    const MS: i64 = 1_000_000;
+
+    fn packet(flow: u64, bytes: u32) -> PacketInfo {
+        PacketInfo { flow, bytes, protocol: TCP, far_port: 443, ..PacketInfo::default() }
+    }
+
+    fn no_codel() -> QueueConfig {
+        QueueConfig { codel: None, ..QueueConfig::default() }
+    }
+
+    #[test]
+    fn bulk_flows_take_turns_and_a_sparse_one_goes_first() {
+        let mut queues = FlowQueues::new(no_codel());
+        for n in 0..4 {
+            queues.push(0, &packet(1, 1_500), (1, n));
+            queues.push(0, &packet(2, 1_500), (2, n));
+        }
+        // A quantum of 1514 leaves 14 bytes of credit: each flow sends a second
+        // packet before its turn ends.
+        let first: Vec<_> = (0..4).map_while(|_| queues.pop(0)).collect();
+        assert_eq!(first, [(1, 0), (1, 1), (2, 0), (2, 1)]);
+        queues.push(0, &packet(3, 100), (3, 0));
+        let rest: Vec<_> = std::iter::from_fn(|| queues.pop(0)).collect();
+        assert_eq!(rest, [(3, 0), (1, 2), (2, 2), (1, 3), (2, 3)]);
+    }
+
+    #[test]
+    fn tiers_go_in_order_and_none_starves() {
+        let config = QueueConfig { ahead_bytes: 2_000, ..no_codel() };
+        let mut queues = FlowQueues::new(config);
+        let ack = |flow| PacketInfo { pure_ack: true, ..packet(flow, 1_000) };
+        let last = |flow| PacketInfo { dscp: 8, ..packet(flow, 1_000) };
+        queues.push(0, &last(1), 'b');
+        queues.push(0, &packet(2, 1_000), 'n');
+        for n in 3..9 {
+            queues.push(0, &ack(n), 'u');
+        }
+        let order: String = std::iter::from_fn(|| queues.pop(0)).collect();
+        // Two urgent packets, then one of the next tier that waits.
+        assert_eq!(order, "uunuubuu");
+    }
+
+    #[test]
+    fn an_acknowledgement_does_not_overtake_its_own_flow() {
+        let ack = |flow| PacketInfo { pure_ack: true, ..packet(flow, 40) };
+        for (pushed, expected) in [
+            // Data first: the acknowledgement of the same flow waits behind it.
+            ([packet(1, 1_500), packet(2, 1_500), ack(1), ack(3)], [3, 0, 2, 1]),
+            // Data behind it takes it down, in order.
+            ([packet(2, 1_500), ack(1), packet(1, 1_500), ack(3)], [3, 0, 1, 2]),
+        ] {
+            let mut queues = FlowQueues::new(no_codel());
+            for (n, info) in pushed.iter().enumerate() {
+                queues.push(0, info, n);
+            }
+            let order: Vec<usize> = std::iter::from_fn(|| queues.pop(0)).collect();
+            assert_eq!(order, expected);
+        }
+    }
+
+    #[test]
+    fn the_longest_queue_loses_its_head_when_there_is_no_room() {
+        let mut queues = FlowQueues::new(QueueConfig { max_packets: 4, ..no_codel() });
+        for n in 0..4 {
+            queues.push(0, &packet(1, 1_500), (1, n));
+        }
+        queues.push(0, &packet(2, 100), (2, 0));
+        assert_eq!(queues.poll_dropped(), Some((DropReason::Full, (1, 0))));
+        let counts = queues.counts();
+        assert_eq!((counts.dropped_full.packets, counts.waiting.bytes), (1, 4_600));
+        assert_eq!(queues.drain().collect::<Vec<_>>(), [(1, 1), (1, 2), (1, 3), (2, 0)]);
+        assert!(queues.is_empty() && queues.pop(0).is_none());
+    }
+
+    #[test]
+    fn codel_drops_are_counted_and_told() {
+        let mut queues = FlowQueues::new(QueueConfig::default());
+        // 250 packets at once, one a ms leaves: from 5 ms on they are late, and
+        // from 105 ms on they are dropped.
+        for n in 0..250 {
+            queues.push(0, &packet(1, 1_500), n);
+        }
+        let sent = (0..150).filter(|ms| queues.pop(ms * MS).is_some()).count();
+        assert_eq!((sent, queues.poll_dropped()), (150, Some((DropReason::Aqm, 105))));
+        let counts = queues.counts();
+        assert_eq!((counts.dropped_aqm.packets, counts.waiting.packets), (1, 99));
+    }
+
+    #[test]
+    fn the_target_follows_slow_links() {
+        let mut queues = FlowQueues::<()>::new(QueueConfig::default());
+        for (bytes_per_s, target_ms) in [(1_000_000, 5), (450_000, 5), (125_000, 18), (12_500, 180)]
+        {
+            queues.set_rate(bytes_per_s);
+            assert_eq!(queues.target_ns() / MS, target_ms, "{bytes_per_s}");
+        }
+    }
+}

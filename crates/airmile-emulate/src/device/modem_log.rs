@@ -1,0 +1,225 @@
+//! The modem's log as the phone's system reads it: in batches, each some time after
+//! what it tells of.
+
+use std::collections::VecDeque;
+
+use airmile_control::qcut::Report;
+use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_model::{Direction, Record};
+
+use super::MS_NS;
+use crate::scenario::ModemLogConfig;
+
+/// A transmission of new data: when, and its block's bytes.
+type Transmission = (i64, u32);
+
+/// Batches that fill, and those that are written.
+#[derive(Debug, Clone)]
+pub(super) struct ModemLog {
+    config: ModemLogConfig,
+    start_ns: i64,
+    transmissions: Vec<Transmission>,
+    /// End of the last transmission that was written.
+    written_until_ns: Option<i64>,
+    /// The last buffer status report and the last sample of this batch.
+    report: Option<Report>,
+    sample: Option<Report>,
+    buffer_due_ns: i64,
+    due: VecDeque<(i64, Report)>,
+}
+
+/// Behind a longer pause batches may have been lost: what was sent in it is not
+/// known to be nothing (chosen here).
+const PAUSE_NS: i64 = 100 * MS_NS;
+
+impl ModemLog {
+    pub(super) fn new(config: &ModemLogConfig, start_ns: i64) -> Self {
+        Self {
+            config: config.clone(),
+            start_ns,
+            transmissions: Vec::new(),
+            written_until_ns: None,
+            report: None,
+            sample: None,
+            buffer_due_ns: start_ns + i64::from(config.buffer_ms) * MS_NS,
+            due: VecDeque::new(),
+        }
+    }
+
+    /// A record, in time order.
+    pub(super) fn push(&mut self, record: &Record) {
+        match record {
+            Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
+                let (Some(at), Some(tbs_bytes)) = (grant.at, grant.tbs_bytes) else { return };
+                self.transmissions.push((at.ns, tbs_bytes));
+                if self.transmissions.len() >= self.config.transmissions.max(1) as usize {
+                    self.write_transmissions(at.ns + MS_NS);
+                }
+            }
+            Record::Bsr(report) => {
+                let Some(at) = report.at else { return };
+                // Other groups are those of signalling; theirs is 0 here.
+                if report.index == 0 && report.lcg != 3 {
+                    return;
+                }
+                let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
+                let high_bytes = report.upper_bound_bytes.map_or(u64::MAX, u64::from);
+                self.report = Some(Report::Waiting {
+                    // As it is behind the block that carries it (TS 36.321, 6.1.3.1),
+                    // before anything that comes in the next TTI.
+                    at_ns: at.ns + MS_NS - 1,
+                    low_bytes: low.map_or(0, |bytes| u64::from(bytes) + 1),
+                    high_bytes,
+                });
+            }
+            Record::BufferStatus(status) if self.config.samples => {
+                let Some(at) = status.at else { return };
+                let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
+                let (low_bytes, high_bytes) = (bytes, bytes);
+                self.sample = Some(Report::Waiting { at_ns: at.ns, low_bytes, high_bytes });
+            }
+            _ => {}
+        }
+    }
+
+    /// A report that can be read by now.
+    pub(super) fn poll(&mut self, now_ns: i64) -> Option<Report> {
+        let quiet_ns = i64::from(self.config.quiet_ms) * MS_NS;
+        if self.transmissions.last().is_some_and(|(at, _)| at + MS_NS + quiet_ns <= now_ns) {
+            self.write_transmissions(now_ns);
+        }
+        if self.buffer_due_ns <= now_ns {
+            self.buffer_due_ns = now_ns + i64::from(self.config.buffer_ms.max(1)) * MS_NS;
+            let mut batch: Vec<Report> =
+                [self.report.take(), self.sample.take()].into_iter().flatten().collect();
+            batch.sort_by_key(|report| match report {
+                Report::Waiting { at_ns, .. } => *at_ns,
+                Report::Sent { to_ns, .. } => *to_ns,
+            });
+            batch.into_iter().for_each(|report| self.write(now_ns, report));
+        }
+        self.due.front().filter(|(due, _)| *due <= now_ns)?;
+        self.due.pop_front().map(|(_, report)| report)
+    }
+
+    fn write(&mut self, now_ns: i64, report: Report) {
+        let since_ms = (now_ns - self.start_ns) / MS_NS;
+        let is_silent =
+            |(from, to): (u32, u32)| (i64::from(from)..i64::from(to)).contains(&since_ms);
+        if !self.config.silent_ms.is_some_and(is_silent) {
+            let due_ns = now_ns + i64::from(self.config.delay_ms) * MS_NS;
+            self.due.push_back((due_ns, report));
+        }
+    }
+
+    /// A batch: between its transmissions there were none.
+    fn write_transmissions(&mut self, now_ns: i64) {
+        for (at_ns, tbs_bytes) in std::mem::take(&mut self.transmissions) {
+            let to_ns = at_ns + MS_NS;
+            let from_ns = self
+                .written_until_ns
+                .filter(|until| at_ns - until <= PAUSE_NS)
+                .map_or(at_ns, |until| until.min(at_ns));
+            self.written_until_ns = Some(to_ns);
+            let (low_bytes, high_bytes) = room(tbs_bytes);
+            let largest_bytes = high_bytes;
+            let report = Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes };
+            self.write(now_ns, report);
+        }
+    }
+}
+
+/// Bytes of packets that a block can have had room for: at most all but the least
+/// headers of MAC and RLC (TS 36.321, 6.1.2; TS 36.322, 6.2.1: 1 and 2 bytes); at
+/// least without a buffer status report, a status PDU and the length indicators of
+/// small packets (chosen here: 12 bytes and a 25th).
+fn room(tbs_bytes: u32) -> (u64, u64) {
+    let bytes = u64::from(tbs_bytes);
+    ((bytes - bytes / 25).saturating_sub(12), bytes.saturating_sub(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmile_model::{BsrReport, Grant, Position, Stamp, TtiIndex};
+
+    fn position(ms: i64) -> Position {
+        Position { timing_segment: 0, cell: 0, numerology: 0, tti: TtiIndex(ms) }
+    }
+
+    fn grant(ms: i64, tbs_bytes: u32) -> Record {
+        let grant = Grant {
+            at: Some(Stamp::modem(ms * MS_NS)),
+            tbs_bytes: Some(tbs_bytes),
+            retx: Some(false),
+            ..Grant::new(position(ms), Direction::Ul, 10)
+        };
+        grant.into()
+    }
+
+    fn bsr(ms: i64, lcg: u8, index: u8) -> Record {
+        let (at, position) = (Some(Stamp::modem(ms * MS_NS)), position(ms));
+        let upper_bound_bytes = bsr_upper_bound_bytes(index);
+        BsrReport { at, position, lcg, index, upper_bound_bytes }.into()
+    }
+
+    fn read(log: &mut ModemLog, ms: i64) -> Vec<Report> {
+        std::iter::from_fn(|| log.poll(ms * MS_NS)).collect()
+    }
+
+    fn sent(from_ms: i64, to_ms: i64, low_bytes: u64, high_bytes: u64) -> Report {
+        let (from_ns, to_ns) = (from_ms * MS_NS, to_ms * MS_NS);
+        Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
+    }
+
+    #[test]
+    fn batches_are_full_or_quiet_and_late() {
+        let config = ModemLogConfig { transmissions: 2, ..ModemLogConfig::default() };
+        let mut log = ModemLog::new(&config, 0);
+        log.push(&grant(1, 1_003));
+        assert_eq!(read(&mut log, 2), []);
+        log.push(&grant(3, 503));
+        // Written at 4 ms, read 5 ms later. 1003 - 40 - 12, 503 - 20 - 12.
+        assert_eq!(read(&mut log, 8), []);
+        let batch = [sent(1, 2, 951, 1_000), sent(2, 4, 471, 500)];
+        assert_eq!(read(&mut log, 9), batch);
+        // One alone: 10 ms without another, and 5.
+        log.push(&grant(20, 1_003));
+        assert_eq!([read(&mut log, 30), read(&mut log, 31), read(&mut log, 35)], [[], [], []]);
+        assert_eq!(read(&mut log, 36), [sent(4, 21, 951, 1_000)]);
+    }
+
+    #[test]
+    fn reports_of_the_buffer_are_ranges() {
+        let mut log = ModemLog::new(&ModemLogConfig::default(), 0);
+        for record in [bsr(9, 3, 1), bsr(10, 3, 2), bsr(11, 0, 0)] {
+            log.push(&record);
+        }
+        assert_eq!(read(&mut log, 40), []);
+        // Index 2 is over 10 and up to 12 bytes (table 6.1.3.1-1).
+        let at_ns = 11 * MS_NS - 1;
+        assert_eq!(read(&mut log, 45), [Report::Waiting { at_ns, low_bytes: 11, high_bytes: 12 }]);
+        log.push(&bsr(50, 3, 63));
+        read(&mut log, 80);
+        let open =
+            Report::Waiting { at_ns: 51 * MS_NS - 1, low_bytes: 150_001, high_bytes: u64::MAX };
+        assert_eq!(read(&mut log, 85), [open]);
+    }
+
+    #[test]
+    fn a_silent_modem_writes_nothing() {
+        let config =
+            ModemLogConfig { transmissions: 1, silent_ms: Some((10, 20)), ..Default::default() };
+        let mut log = ModemLog::new(&config, 0);
+        for ms in [5, 12, 21] {
+            log.push(&grant(ms, 103));
+        }
+        let told: Vec<i64> = read(&mut log, 39)
+            .into_iter()
+            .filter_map(
+                |r| if let Report::Sent { to_ns, .. } = r { Some(to_ns / MS_NS) } else { None },
+            )
+            .collect();
+        assert_eq!(told, [6, 22]);
+    }
+}

@@ -1,0 +1,86 @@
+//! QCut: figures 20 to 22 of its evaluation, and steps of the link. Its text here
+//! is the end of the paper, without values: rows have none of the paper's.
+
+mod applications;
+mod steps;
+mod upload;
+mod watch;
+
+use airmile_control::ControllerKind;
+use airmile_control::qcut::Limit;
+use airmile_emulate::{Discipline, Scenario, UplinkQueueConfig};
+
+pub(super) use applications::EXPERIMENT as FIGURE_22;
+pub(super) use steps::EXPERIMENT as STEPS;
+pub(super) use upload::{FIGURE_20, FIGURE_21};
+
+const NO_VALUES: &str = "the paper's text that we have gives the figure's axes, no values";
+
+/// Mean uplink SNR in dB, and what the base station grants.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Signal {
+    name: &'static str,
+    ul_snr_mean_db: f64,
+    snr_mean_db: f64,
+}
+
+/// Chosen for figure 21's axes: 8 and 3 Mbit/s.
+const STRONG: Signal = Signal { name: "strong signal", ul_snr_mean_db: 12.0, snr_mean_db: 14.0 };
+const WEAK: Signal = Signal { name: "weak signal", ul_snr_mean_db: 0.0, snr_mean_db: 2.0 };
+/// Figure 20's second: between the two.
+const FAIR: Signal = Signal { name: "fair signal", ul_snr_mean_db: 6.0, snr_mean_db: 8.0 };
+
+impl Signal {
+    fn set(self, scenario: &mut Scenario) {
+        scenario.link.ul_snr_mean_db = self.ul_snr_mean_db;
+        scenario.link.snr_mean_db = self.snr_mean_db;
+    }
+}
+
+/// The start of autorate's shaper in bit/s, which its user has to know: about the
+/// strong signal's rate.
+const AUTORATE_START_BPS: u64 = 6_000_000;
+
+/// Queueing of the phone under a congestion control.
+#[derive(Debug, Clone, PartialEq)]
+struct Variant {
+    name: &'static str,
+    discipline: Discipline,
+    control: ControllerKind,
+}
+
+impl Variant {
+    fn new(name: &'static str, discipline: Discipline) -> Self {
+        Self { name, discipline, control: ControllerKind::default() }
+    }
+
+    fn set(&self, scenario: &mut Scenario) {
+        let modem_log = scenario.uplink_queue.as_ref().map(|queue| queue.modem_log.clone());
+        scenario.uplink_queue = Some(UplinkQueueConfig {
+            discipline: self.discipline.clone(),
+            packets: 1_000, // Linux's txqueuelen
+            modem_log: modem_log.unwrap_or_default(),
+        });
+        scenario.phone_tcp.control = self.control;
+    }
+}
+
+/// Those of figure 21, and ours.
+fn variants() -> Vec<Variant> {
+    let qcut = |limit| Discipline::Qcut { limit };
+    vec![
+        Variant::new("Cubic", Discipline::Fifo),
+        Variant { control: ControllerKind::Vegas, ..Variant::new("Vegas", Discipline::Fifo) },
+        Variant::new("CoDel", Discipline::Codel { target_ms: 5 }),
+        // Linux's tcp_limit_output_bytes in the paper's year.
+        Variant::new("TSQ", Discipline::Tsq { flow_bytes: 262_144 }),
+        Variant::new("QCut-B (5 KB)", qcut(Limit::Bytes(5_000))),
+        Variant::new("QCut-B (20 KB)", qcut(Limit::Bytes(20_000))),
+        Variant::new("QCut-D (20 ms)", qcut(Limit::DelayMs(20))),
+        Variant::new(
+            "gate by round trips (20 ms)",
+            Discipline::RoundTrips { limit: Limit::DelayMs(20) },
+        ),
+        Variant::new("autorate's defaults", Discipline::Autorate { start_bps: AUTORATE_START_BPS }),
+    ]
+}
