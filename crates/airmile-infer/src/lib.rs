@@ -6,6 +6,7 @@
 //! - [`attribute`]: which cause each moment of a transfer went to.
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
 //! - [`clocks`]: clocks of different files, aligned by what passed in both.
+//! - [`compare`]: runs or ports held against each other: restarts, a rate held down.
 //! - [`detect`]: transfers from the allocation alone, where none are given.
 //! - [`distribution`]: quantiles in little memory.
 //! - [`gauge`]: what is measured of a transfer, piece by piece.
@@ -20,6 +21,7 @@ mod app;
 pub mod attribute;
 pub mod burst;
 pub mod clocks;
+pub mod compare;
 pub mod detect;
 pub mod distribution;
 mod few;
