@@ -1,5 +1,8 @@
 //! What can be said on the command line.
 
+mod compare;
+mod probe;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +16,9 @@ use airmile::{
     RadioOptions, TableFormat, TimePoint,
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+pub use compare::CompareArgs;
+pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
 
 /// The version, with the commit where it was built from a checkout.
 const VERSION: &str = env!("AIRMILE_VERSION");
@@ -87,6 +93,23 @@ pub enum Command {
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
   gunzip -c log.qmdl.gz | airmile diagnose - --json")]
     Diagnose(DiagnoseArgs),
+    /// Runs or ports held against each other: restarts of slow start, throttling
+    #[command(
+        after_help = "A run is a directory of `lab run` or `probe run`, or any with a modem log, captures or
+an application's log; or one such file. Ports in it are told apart by themselves.
+
+Examples:
+  airmile compare run                     the ports in one run
+  airmile compare run-80 run-443 run-7777
+  airmile compare monday tuesday --by run
+  airmile compare run --ports 443,7777 --json | jq .verdict
+
+docs/compare.md has the statistics and the limits of the verdicts."
+    )]
+    Compare(CompareArgs),
+    /// The port test: fetch segments over several ports by turns, and compare
+    #[command(subcommand)]
+    Probe(ProbeCommand),
     /// Packet captures: flows, RTTs, losses, available bandwidth, beside a study of an LTE network
     #[command(after_help = "Examples:
   airmile packets capture.pcap

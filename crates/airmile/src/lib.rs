@@ -28,12 +28,17 @@ pub mod write;
 
 pub use airmile_decode as codec;
 pub use airmile_infer::burst::{BurstOptions, EvidenceChoice};
+pub use airmile_infer::compare as comparison;
 pub use airmile_infer::detect::DetectOptions;
 pub use airmile_infer::tcp as packet_study;
 pub use airmile_infer::usage::Usage;
 pub use airmile_model as model;
 
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
+pub use analyse::compare::{
+    CauseShare, CompareOptions, CompareVerdict, ComparedGroup, ComparedPair, ComparedRun,
+    Comparison, GroupBy, ProbeConnection, ProbeLog, ProbeTransfer, compare,
+};
 pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
     Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,

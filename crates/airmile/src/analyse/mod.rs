@@ -4,6 +4,7 @@ pub mod application;
 mod beside;
 mod causes;
 mod clocks;
+pub mod compare;
 pub mod decode;
 pub mod diagnose;
 pub mod export;
