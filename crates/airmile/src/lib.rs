@@ -45,6 +45,7 @@ pub use analyse::diagnose::{
 };
 pub use analyse::export::{Exports, export};
 pub use analyse::inspect::{InspectReport, inspect};
+pub use analyse::lanes::{Lanes, Mark, MarkKind, RangePoint};
 pub use analyse::radio::{
     CellLoad, Missing, ROUGH_CONFIDENCE, RadioOptions, RadioReport, SmallReport, radio,
 };

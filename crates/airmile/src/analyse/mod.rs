@@ -9,6 +9,7 @@ pub mod decode;
 pub mod diagnose;
 pub mod export;
 pub mod inspect;
+pub mod lanes;
 pub mod radio;
 pub mod report;
 pub mod series;
