@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use airmile::{ProbeConnection, ProbeLog, ProbeTransfer};
@@ -142,9 +142,63 @@ struct Turn {
     address: SocketAddr,
 }
 
+/// When bytes came at the socket, below TLS, whose records hold them back.
+#[derive(Debug, Clone)]
+struct Seen {
+    clock: Clock,
+    came: Arc<Mutex<Vec<(i64, u64)>>>,
+}
+
+impl Seen {
+    fn new(clock: Clock) -> Self {
+        Self { clock, came: Arc::default() }
+    }
+
+    fn note(&self, bytes: usize) {
+        let at_us = self.clock.now_us();
+        let mut came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
+        match came.last_mut() {
+            Some((bin_us, sum)) if at_us - *bin_us < BIN_US => *sum += bytes as u64,
+            _ => came.push((at_us, bytes as u64)),
+        }
+    }
+
+    /// What has come since it was taken last.
+    fn take(&self) -> Vec<(i64, u64)> {
+        std::mem::take(&mut *self.came.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A socket that notes down what comes.
+struct Noted {
+    socket: TcpStream,
+    seen: Seen,
+}
+
+impl Read for Noted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.socket.read(buffer)?;
+        if n > 0 {
+            self.seen.note(n);
+        }
+        Ok(n)
+    }
+}
+
+impl Write for Noted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.socket.flush()
+    }
+}
+
 /// An open connection.
 struct Connection {
     stream: Box<dyn Stream>,
+    seen: Seen,
     /// Its place in the log.
     at: usize,
     /// When the last byte of the segment before came.
@@ -167,7 +221,7 @@ fn take(
         log.connections.push(noted.0);
         let at = log.connections.len() - 1;
         match noted.1 {
-            Ok(stream) => *slot = Some(Connection { stream, at, last_us: None }),
+            Ok((stream, seen)) => *slot = Some(Connection { stream, seen, at, last_us: None }),
             Err(why) => {
                 log.transfers.push(lost(turn, clock, at, why.to_string()));
                 return;
@@ -221,7 +275,7 @@ fn lost(turn: &Turn, clock: &Clock, connection: usize, why: String) -> ProbeTran
     }
 }
 
-type Connected = std::io::Result<Box<dyn Stream>>;
+type Connected = std::io::Result<(Box<dyn Stream>, Seen)>;
 
 fn connect(probe: &Probe, turn: &Turn, clock: &Clock) -> (ProbeConnection, Connected) {
     let port = turn.address.port();
@@ -242,8 +296,10 @@ fn connect(probe: &Probe, turn: &Turn, clock: &Clock) -> (ProbeConnection, Conne
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(probe.timeout))?;
         stream.set_write_timeout(Some(probe.timeout))?;
+        let seen = Seen::new(*clock);
+        let stream = Noted { socket: stream, seen: seen.clone() };
         if !tls {
-            return Ok(Box::new(stream));
+            return Ok((Box::new(stream), seen));
         }
         let name = ServerName::try_from(probe.target.host.clone());
         let name = name.map_err(std::io::Error::other)?;
@@ -255,7 +311,7 @@ fn connect(probe: &Probe, turn: &Turn, clock: &Clock) -> (ProbeConnection, Conne
             stream.conn.complete_io(&mut stream.sock)?;
         }
         noted.tls_us = Some(clock.now_us() - begun_us);
-        Ok(Box::new(stream))
+        Ok((Box::new(stream), seen))
     };
     let stream = open();
     (noted, stream)
@@ -287,27 +343,35 @@ fn fetch(
         probe.target.authority(),
         env!("CARGO_PKG_VERSION")
     );
+    // Of handshakes, and what came meanwhile.
+    connection.seen.take();
     transfer.start_us = clock.now_us();
-    let stream = &mut connection.stream;
+    let answer = receive(connection.stream.as_mut(), &request, &mut transfer.bytes);
+    let came = connection.seen.take();
+    transfer.first_byte_us = came.first().map(|(at_us, _)| *at_us);
+    transfer.arrivals = came.iter().map(|(at_us, n)| (at_us - transfer.start_us, *n)).collect();
+    answer
+}
+
+/// Asks, and reads the answer to its end; its content is counted.
+fn receive(stream: &mut dyn Stream, request: &str, bytes: &mut u64) -> std::io::Result<Answer> {
     stream.write_all(request.as_bytes())?;
     stream.flush()?;
     let mut head = Vec::new();
     let mut buffer = vec![0; CHUNK_BYTES];
     let (length, answer) = loop {
         let n = read(stream, &mut buffer)?;
-        transfer.first_byte_us.get_or_insert(clock.now_us());
         head.extend_from_slice(buffer.get(..n).unwrap_or_default());
         if let Some((head_bytes, length, answer)) = read_head(&head)? {
-            note(transfer, clock, (head.len() - head_bytes) as u64);
+            *bytes = (head.len() - head_bytes) as u64;
             break (length, answer);
         }
         if head.len() > MOST_HEAD_BYTES {
             return Err(std::io::Error::other("the answer's head does not end"));
         }
     };
-    while transfer.bytes < length {
-        let n = read(stream, &mut buffer)?;
-        note(transfer, clock, n as u64);
+    while *bytes < length {
+        *bytes += read(stream, &mut buffer)? as u64;
     }
     Ok(answer)
 }
@@ -324,19 +388,6 @@ fn read(stream: &mut dyn Stream, buffer: &mut [u8]) -> std::io::Result<usize> {
             }
             Err(e) => return Err(e),
         }
-    }
-}
-
-/// Notes down what came.
-fn note(transfer: &mut ProbeTransfer, clock: &Clock, bytes: u64) {
-    if bytes == 0 {
-        return;
-    }
-    let at_us = clock.now_us() - transfer.start_us;
-    transfer.bytes += bytes;
-    match transfer.arrivals.last_mut() {
-        Some((bin_us, sum)) if at_us - *bin_us < BIN_US => *sum += bytes,
-        _ => transfer.arrivals.push((at_us, bytes)),
     }
 }
 

@@ -1,8 +1,9 @@
 //! A probe's files: its own log, and one that `airmile diagnose` reads as an
 //! application's.
 
+use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use airmile::ProbeLog;
 use serde_json::json;
@@ -12,7 +13,11 @@ use crate::{Error, Result, Target};
 /// The application's log beside the probe's own.
 const APPLICATION_LOG: &str = "app.jsonl";
 
-/// Writes `probe.json` and `app.jsonl` into a directory.
+/// Inside of `airmile lab shell`: a file for the command's own log (docs/lab.md).
+const LAB_LOG: &str = "AIRMILE_APP_LOG";
+
+/// Writes `probe.json` and `app.jsonl` into a directory; the latter's events also into
+/// the lab's log, where the lab asks for one.
 ///
 /// # Errors
 /// One cannot be written.
@@ -28,7 +33,12 @@ pub fn write(log: &ProbeLog, target: &Target, dir: &Path) -> Result<()> {
         serde_json::to_writer_pretty(&mut *out, log)?;
         writeln!(out)
     })?;
-    to(APPLICATION_LOG, &|out| events(log, target, out))
+    to(APPLICATION_LOG, &|out| events(log, target, out))?;
+    let Some(path) = std::env::var_os(LAB_LOG).map(PathBuf::from) else { return Ok(()) };
+    let failed = |source| Error::Write { path: path.clone(), source };
+    let file = OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
+    let mut out = BufWriter::new(file);
+    events(log, target, &mut out).and_then(|()| out.flush()).map_err(failed)
 }
 
 /// The lab's events (docs/application-logs.md), a line each.

@@ -165,12 +165,14 @@ fn tls_config() -> Result<Arc<ServerConfig>> {
     let own = rcgen::generate_simple_self_signed(names).map_err(|e| told(&e))?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| told(&e))?
         .with_no_client_auth()
         .with_single_cert(vec![own.cert.der().clone()], key)
         .map_err(|e| told(&e))?;
+    // Tickets would come down before any request has gone up.
+    config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
 

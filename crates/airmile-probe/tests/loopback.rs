@@ -44,7 +44,8 @@ fn segments_come_over_all_ports_by_turns() {
     for transfer in &log.transfers {
         assert_eq!((transfer.bytes, &transfer.failed), (100_000, &None), "{transfer:?}");
         let arrived: u64 = transfer.arrivals.iter().map(|(_, bytes)| bytes).sum();
-        assert_eq!(arrived, 100_000);
+        // With the answer's head.
+        assert!((100_001..101_000).contains(&arrived), "{arrived}");
         assert!(transfer.start_us <= transfer.first_byte_us.unwrap());
         assert!(transfer.first_byte_us.unwrap() <= transfer.end_us);
     }

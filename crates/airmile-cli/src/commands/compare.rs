@@ -47,7 +47,7 @@ pub fn text(answer: &Comparison, all: bool) -> String {
     if !conditions.is_empty() {
         out.push_str(&format!("\nConditions (medians):\n{conditions}"));
     }
-    for note in &answer.notes {
+    for note in answer.notes.iter().filter(|note| !answer.says.contains(note.as_str())) {
         out.push_str(&format!("\nNote: {note}.\n"));
     }
     out.push_str(&format!("\nNext: {}.\n", answer.next_step));

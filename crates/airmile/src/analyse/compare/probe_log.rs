@@ -79,7 +79,8 @@ pub struct ProbeTransfer {
     pub pause_us: Option<i64>,
     /// What failed; null where nothing did.
     pub failed: Option<String>,
-    /// What came when: microseconds since the request, and bytes.
+    /// What came at the socket when: microseconds since the request, and bytes, heads
+    /// and TLS included.
     pub arrivals: Vec<(i64, u64)>,
 }
 
