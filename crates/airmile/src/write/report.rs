@@ -88,7 +88,7 @@ fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
         "tti_ms": 1.0 / f64::from(1_u32 << u32::from(series.numerology.min(6))),
         "block_ttis": BLOCK_TTIS,
         "share_steps": SHARE_STEPS,
-        "anchors": anchors(series, &axis),
+        "anchors": anchors(report, &axis),
         "bounds": Bound::ALL.iter().map(|b| b.as_str()).collect::<Vec<_>>(),
         "directions": directions,
         "arrays": arrays.types,
@@ -197,8 +197,15 @@ impl Axis {
     }
 }
 
-fn anchors(series: &Series, axis: &Axis) -> Vec<[i64; 2]> {
-    series.anchors.iter().map(|(tti, us)| [tti.saturating_sub(axis.first), *us]).collect()
+/// TTIs and times of day; of a page without a modem log by its first transfer.
+fn anchors(report: &Report, axis: &Axis) -> Vec<[i64; 2]> {
+    let known = report.series.anchors.iter().copied();
+    let mut anchors: Vec<(i64, i64)> = known.collect();
+    if anchors.is_empty() {
+        let mut transfers = report.diagnosis.transfers.iter().map(|transfer| &transfer.finding);
+        anchors.extend(transfers.find_map(|t| Some((t.start_tti.0, t.start_us?))));
+    }
+    anchors.into_iter().map(|(tti, us)| [tti.saturating_sub(axis.first), us]).collect()
 }
 
 /// Arrays by name, with their types and lengths.
