@@ -50,16 +50,12 @@ export function envelopePanel(
   const plot = new uPlot(options, [[], []], box);
   const redraw = (): void => {
     const { from, to } = view.range;
-    const most = (limit: boolean): number =>
-      Math.max(
-        0,
-        ...ranges
-          .filter((of) => (of.style === "limit") === limit)
-          .map((of) => of.envelope.within(from, to)?.[1] ?? 0),
-      );
-    // A limit far above what it limits is not drawn down to nothing.
-    const own = most(false);
-    const top = own > 0 ? Math.max(own, Math.min(most(true), own * 1.6)) : most(true);
+    const most = (of: RangeOf[]): number =>
+      Math.max(0, ...of.map(({ envelope }) => envelope.within(from, to)?.[1] ?? 0));
+    // Windows far above what is in flight do not press it down to nothing.
+    const own = most(ranges.slice(0, 1));
+    const all = most(ranges);
+    const top = own > 0 ? Math.min(all, own * 1.6) : all;
     plot.batch(() => {
       plot.setScale("x", { min: from, max: to });
       plot.setScale("y", { min: 0, max: top > 0 ? top * 1.08 : 1 });
