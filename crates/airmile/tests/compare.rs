@@ -136,6 +136,22 @@ fn ports_that_are_the_same_are_not_told_apart() {
     assert!(answer.groups.iter().all(|g| g.finding.restarts_slow_start == Restarts::Yes));
 }
 
+/// A line of 3 Mbit/s before the base station of one run: its rate is held down, and
+/// not by a restart nor by the radio.
+#[test]
+fn a_rate_that_is_held_down_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let quiet = ("true }", "false }");
+    let line = "[core.down.limit]\nrate_bps = 3_000_000\nqueue_bytes = 200_000\n\n[server_tcp]";
+    let free = run(dir.path(), "free", &[quiet]);
+    let held = run(dir.path(), "held", &[quiet, ("[server_tcp]", line)]);
+    let answer = of(&[free.clone(), held.clone()], GroupBy::Run);
+    assert_eq!(answer.verdict, CompareVerdict::Throttling, "{answer:#?}");
+    assert!(answer.about[0].ends_with("held") && answer.against[0].ends_with("free"));
+    let rate = answer.groups[1].finding.late_rate_bps.unwrap().value;
+    assert!((2.4e6..3.1e6).contains(&rate), "{rate}");
+}
+
 #[test]
 fn too_few_transfers_are_no_verdict() {
     let dir = tempfile::tempdir().unwrap();

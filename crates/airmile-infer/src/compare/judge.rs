@@ -11,7 +11,7 @@ use super::sample::{
 
 /// Fewer transfers tell nothing of a group (chosen here: of two groups of four, the
 /// least p that a test can give is 2 / 70).
-const LEAST_TRANSFERS: usize = 4;
+pub const LEAST_TRANSFERS: usize = 4;
 /// A difference is taken for one below this p, after Holm.
 const ALPHA: f64 = 0.05;
 /// A rate under this share of another's is held down (chosen here).

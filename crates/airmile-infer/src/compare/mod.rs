@@ -14,6 +14,6 @@ mod sample;
 
 pub use exchanges::{Exchange, Exchanges};
 pub use growth::{Growth, Start, growth};
-pub use judge::{Judgement, Outcome, PairFinding, judge};
+pub use judge::{Judgement, LEAST_TRANSFERS, Outcome, PairFinding, judge};
 pub use resample::{Difference, Estimate, difference, estimate, holm, share};
 pub use sample::{GroupFinding, PAUSE_NS, Restarts, Sample, is_by_turns, measure};

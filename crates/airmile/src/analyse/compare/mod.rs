@@ -8,7 +8,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use airmile_infer::compare::{GroupFinding, Outcome, PairFinding, Sample, judge};
+use airmile_infer::compare::{GroupFinding, LEAST_TRANSFERS, Outcome, PairFinding, Sample, judge};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -197,8 +197,10 @@ pub fn compare(
         GroupBy::Run => false,
         GroupBy::Auto => has_several_ports(&read),
     };
-    let groups = group(&read, by_port);
-    Ok(conclude(read, &groups, by_port, options.seed))
+    let (groups, left_out) = large_enough(group(&read, by_port));
+    let mut answer = conclude(read, &groups, by_port, options.seed);
+    answer.notes.extend(left_out);
+    Ok(answer)
 }
 
 /// Whether the port of most transfers is known, and they are not all the same.
@@ -209,6 +211,20 @@ fn has_several_ports(runs: &[Run]) -> bool {
     let several = all.iter().flatten().collect::<BTreeSet<_>>().len() > 1;
     // Where a few of many are not known, those are left out.
     several && known * 10 >= all.len() * 9
+}
+
+/// Groups with enough transfers for a test, where there are two of them: a port with
+/// one download is no reason to tell nothing of the others.
+fn large_enough(groups: Vec<Group>) -> (Vec<Group>, Option<String>) {
+    let is_enough = |group: &Group| group.told.len() >= LEAST_TRANSFERS;
+    if groups.iter().filter(|group| is_enough(group)).count() < 2 {
+        return (groups, None);
+    }
+    let (enough, few): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_enough);
+    let names: Vec<String> =
+        few.iter().map(|group| format!("{} ({})", group.name, group.told.len())).collect();
+    let note = format!("too few transfers, and left out: {}", names.join(", "));
+    (enough, (!names.is_empty()).then_some(note))
 }
 
 /// Transfers that belong together, with the runs that they are from.
