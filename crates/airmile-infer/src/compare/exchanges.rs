@@ -7,6 +7,9 @@ use std::mem;
 /// that came down is a new request (chosen here: acknowledgements above TCP, as of
 /// HTTP/2, follow the data that they are for at once).
 const DEFAULT_QUIET_NS: i64 = 10_000_000;
+/// A connection that has carried less has no window that it could lose (chosen here:
+/// four initial windows of RFC 6928). A handshake of TLS is less.
+const OPENED_BYTES: u64 = 60_000;
 /// Arrivals within so much time are kept as one (chosen here: a TTI of LTE).
 const BIN_NS: i64 = 1_000_000;
 
@@ -21,7 +24,8 @@ pub struct Exchange {
     pub end_ns: i64,
     /// Bytes of the answer.
     pub bytes: u64,
-    /// Time since the last byte of the answer before; `None` for the connection's first.
+    /// Time since the last byte of the answer before; `None` where the connection has
+    /// not carried enough yet to have opened a window.
     pub pause_ns: Option<i64>,
     /// What came when: nanoseconds and bytes, in order.
     pub arrivals: Vec<(i64, u64)>,
@@ -37,6 +41,8 @@ pub struct Exchanges {
     /// The last byte that came down, and that of the answer before.
     last_down_ns: Option<i64>,
     former_down_ns: Option<i64>,
+    /// Bytes of the answers before.
+    former_bytes: u64,
     done: VecDeque<Exchange>,
 }
 
@@ -90,15 +96,18 @@ impl Exchanges {
             return;
         };
         let start_ns = request_ns.unwrap_or(first_byte_ns);
+        let bytes: u64 = arrivals.iter().map(|(_, bytes)| bytes).sum();
+        let former_ns = self.former_down_ns.filter(|_| self.former_bytes >= OPENED_BYTES);
         self.done.push_back(Exchange {
             start_ns,
             first_byte_ns,
             end_ns,
-            bytes: arrivals.iter().map(|(_, bytes)| bytes).sum(),
-            pause_ns: self.former_down_ns.map(|former| (start_ns - former).max(0)),
+            bytes,
+            pause_ns: former_ns.map(|former_ns| (start_ns - former_ns).max(0)),
             arrivals,
         });
         self.former_down_ns = Some(end_ns);
+        self.former_bytes = self.former_bytes.saturating_add(bytes);
     }
 }
 
@@ -128,8 +137,13 @@ mod tests {
     fn requests_behind_pauses_and_window_updates_are_told_apart() {
         let check = |packets: &[_], expected: &[_]| assert_eq!(of(packets), expected);
         check(
-            &[(0, None), (80, Some(9)), (200, Some(9)), (3_200, None), (3_280, Some(5))],
-            &[(0, 200, 18, None), (3_200, 3_280, 5, Some(3_000))],
+            &[(0, None), (80, Some(9)), (200, Some(70_000)), (3_200, None), (3_280, Some(5))],
+            &[(0, 200, 70_009, None), (3_200, 3_280, 5, Some(3_000))],
+        );
+        // Of a handshake there is nothing to lose.
+        check(
+            &[(0, None), (80, Some(4_000)), (3_200, None), (3_280, Some(5))],
+            &[(0, 80, 4_000, None), (3_200, 3_280, 5, None)],
         );
         // What goes up right behind what came is no request.
         check(
