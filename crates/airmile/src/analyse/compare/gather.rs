@@ -196,8 +196,15 @@ impl Seen {
         if measures.dir != Direction::Dl || failed {
             return None;
         }
-        let (start_ns, end_ns) =
-            (measures.start_us?.checked_mul(1_000)?, measures.end_us?.checked_mul(1_000)?);
+        let by_clock = measures.start_us.zip(measures.end_us);
+        let by_clock =
+            by_clock.and_then(|(from, to)| from.checked_mul(1_000).zip(to.checked_mul(1_000)));
+        // Of a log without a time of day, in ms from its start.
+        let by_log = || {
+            let from_ns = measures.start_tti.0.saturating_mul(1_000_000);
+            (from_ns, from_ns.saturating_add((measures.duration_ms * 1e6) as i64))
+        };
+        let (start_ns, end_ns) = by_clock.unwrap_or_else(by_log);
         let usage = self.answer.report.usage.get(at);
         let seen = self.answer.seen.get(at);
         let ns = |ms: f64| (ms * 1e6) as i64;
