@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::analyse::lanes::{Lanes, MarkKind};
 use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
-use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS, Series};
+use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS};
 use crate::document::Document;
 use crate::error::Result;
 use crate::write::page::{Page, write_json, write_packed};
