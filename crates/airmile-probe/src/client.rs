@@ -338,15 +338,17 @@ fn fetch(
         None => String::new(),
     };
     let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: airmile-probe/{}\r\nAccept: */*\r\n\
+        "GET {path} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: airmile-probe/{}\r\nAccept: */*\r\n\
          Accept-Encoding: identity\r\n{range}\r\n",
         probe.target.authority(),
+        turn.address.port(),
         env!("CARGO_PKG_VERSION")
     );
     // Of handshakes, and what came meanwhile.
     connection.seen.take();
     transfer.start_us = clock.now_us();
-    let answer = receive(connection.stream.as_mut(), &request, &mut transfer.bytes);
+    let most = probe.segment_bytes;
+    let answer = receive(connection.stream.as_mut(), &request, most, &mut transfer.bytes);
     let came = connection.seen.take();
     transfer.first_byte_us = came.first().map(|(at_us, _)| *at_us);
     transfer.arrivals = came.iter().map(|(at_us, n)| (at_us - transfer.start_us, *n)).collect();
@@ -354,7 +356,12 @@ fn fetch(
 }
 
 /// Asks, and reads the answer to its end; its content is counted.
-fn receive(stream: &mut dyn Stream, request: &str, bytes: &mut u64) -> std::io::Result<Answer> {
+fn receive(
+    stream: &mut dyn Stream,
+    request: &str,
+    most: u64,
+    bytes: &mut u64,
+) -> std::io::Result<Answer> {
     stream.write_all(request.as_bytes())?;
     stream.flush()?;
     let mut head = Vec::new();
@@ -364,6 +371,11 @@ fn receive(stream: &mut dyn Stream, request: &str, bytes: &mut u64) -> std::io::
         head.extend_from_slice(buffer.get(..n).unwrap_or_default());
         if let Some((head_bytes, length, answer)) = read_head(&head)? {
             *bytes = (head.len() - head_bytes) as u64;
+            if length > most {
+                return Err(std::io::Error::other(format!(
+                    "the answer has {length} bytes, and {most} were asked for by Range"
+                )));
+            }
             break (length, answer);
         }
         if head.len() > MOST_HEAD_BYTES {

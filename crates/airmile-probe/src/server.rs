@@ -192,11 +192,16 @@ fn accept(listener: &TcpListener, config: Option<&Arc<ServerConfig>>, shared: &A
             continue;
         }
         let (shared, config) = (shared.clone(), config.cloned());
-        std::thread::spawn(move || {
+        let counted = shared.clone();
+        let started = std::thread::Builder::new().spawn(move || {
             // A client that goes away or speaks no HTTP is its own affair.
             let _ = serve(stream, config, &shared);
             shared.connections.fetch_sub(1, Ordering::Relaxed);
         });
+        if started.is_err() {
+            // No thread can be had now: the connection is closed.
+            counted.connections.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

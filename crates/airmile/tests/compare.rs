@@ -16,6 +16,8 @@ fn run(dir: &Path, name: &str, change: &[(&str, &str)]) -> PathBuf {
         assert!(text.contains(from), "{from}");
         text.replace(from, to)
     });
+    // Its cause may change nothing in what is left.
+    let text = text.split("[[causes]]").next().unwrap();
     let file = dir.join(format!("{name}.toml"));
     fs::write(&file, text).unwrap();
     let out = dir.join(name);
@@ -72,11 +74,14 @@ fn the_ports_of_a_middlebox_are_told_apart() {
 
     let captures = some(&whole, "captures", &["phone.pcapng", "server.pcapng", "proxy.pcapng"]);
     let answer = of(&[captures], GroupBy::Auto);
-    is_of_the_middlebox(&answer);
+    // Each port has a server of its own in the lab: without a diagnosis it may be theirs.
+    assert_eq!(answer.verdict, CompareVerdict::Restarts, "{answer:#?}");
+    assert_eq!(answer.about, ["port 80", "port 443"]);
     assert_eq!(answer.groups[0].finding.link_demand, None);
     assert_eq!(answer.missing.len(), 1);
 
-    // The same without packets: ports are told by nobody, and the runs are.
+    // The same without packets: ports and connections are told by nobody. Link demand
+    // differs, and why is not said.
     let runs: Vec<PathBuf> = [("a", 80), ("b", 7_777)]
         .into_iter()
         .map(|(name, port)| {
@@ -89,12 +94,9 @@ fn the_ports_of_a_middlebox_are_told_apart() {
         })
         .collect();
     let answer = of(&runs, GroupBy::Auto);
-    assert_eq!(
-        (answer.verdict, answer.grouped_by),
-        (CompareVerdict::Restarts, "run"),
-        "{answer:#?}"
-    );
-    assert!(answer.about[0].ends_with("a-radio"));
+    assert_eq!((answer.verdict, answer.grouped_by), (CompareVerdict::CannotTell, "run"));
+    let demand = answer.pairs[0].finding.link_demand.unwrap();
+    assert!(demand.estimate.value > 0.1 && demand.p < 0.05, "{demand:?}");
 }
 
 /// Link demand of each port, in truth.
@@ -136,20 +138,20 @@ fn ports_that_are_the_same_are_not_told_apart() {
     assert!(answer.groups.iter().all(|g| g.finding.restarts_slow_start == Restarts::Yes));
 }
 
-/// A line of 3 Mbit/s before the base station of one run: its rate is held down, and
+/// A line of 5 Mbit/s before the base station of one run: its rate is held down, and
 /// not by a restart nor by the radio.
 #[test]
 fn a_rate_that_is_held_down_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let quiet = ("true }", "false }");
-    let line = "[core.down.limit]\nrate_bps = 3_000_000\nqueue_bytes = 200_000\n\n[server_tcp]";
+    let line = "[core.down.limit]\nrate_bps = 5_000_000\nqueue_bytes = 200_000\n\n[server_tcp]";
     let free = run(dir.path(), "free", &[quiet]);
     let held = run(dir.path(), "held", &[quiet, ("[server_tcp]", line)]);
     let answer = of(&[free.clone(), held.clone()], GroupBy::Run);
     assert_eq!(answer.verdict, CompareVerdict::Throttling, "{answer:#?}");
     assert!(answer.about[0].ends_with("held") && answer.against[0].ends_with("free"));
     let rate = answer.groups[1].finding.late_rate_bps.unwrap().value;
-    assert!((2.4e6..3.1e6).contains(&rate), "{rate}");
+    assert!((4.0e6..5.1e6).contains(&rate), "{rate}");
 }
 
 #[test]

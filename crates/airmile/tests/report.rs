@@ -163,7 +163,9 @@ fn senders_and_requests_are_on_the_axis() {
     assert!(rwnd.iter().any(|bytes| (50_000..=65_536).contains(bytes)));
     let rtt = u32s(&page, "rtt.most");
     assert!(rtt.iter().any(|us| (100_000..300_000).contains(us)), "{rtt:?}");
-    assert_eq!((u32s(&page, "mark.from")[0], head["marks"][0].as_str()), (from, Some("request")));
+    // Clocks of files are set to each other within some ms.
+    assert!(u32s(&page, "mark.from")[0].abs_diff(from) <= 5);
+    assert_eq!(head["marks"][0], "request");
 
     // The application's log alone: no radio, and its requests all the same.
     let alone = of(vec![run.join("app.jsonl")]);

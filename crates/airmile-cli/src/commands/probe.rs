@@ -80,8 +80,9 @@ fn fetch(global: &Global, args: &ProbeRunArgs) -> Result<Outcome> {
 /// Makes the directory; captures and modem logs that are there already are kept.
 fn prepare(dir: &Path, force: bool) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-    if dir.join(ProbeLog::FILE).exists() && !force {
-        let what = "holds a former probe: give another directory, or --force".to_owned();
+    let written = [ProbeLog::FILE, "app.jsonl"];
+    if let Some(name) = written.into_iter().find(|name| dir.join(name).exists() && !force) {
+        let what = format!("holds {name} already: give another directory, or --force");
         return Err(airmile::Error::Unusable { path: dir.to_owned(), what }.into());
     }
     Ok(())
@@ -89,8 +90,8 @@ fn prepare(dir: &Path, force: bool) -> Result<()> {
 
 /// What is going to happen, and what could be recorded beside.
 fn plan(probe: &Probe, dir: &Path) -> String {
-    let n = probe.segments * probe.rounds;
-    let pauses = probe.pause * n;
+    let n = probe.segments.saturating_mul(probe.rounds);
+    let pauses = probe.pause.saturating_mul(n);
     let ports: Vec<String> = probe.ports.iter().map(u16::to_string).collect();
     format!(
         "{n} segments of {} over each of ports {}: {} s of pauses, and what the network takes.\n\

@@ -17,11 +17,11 @@ const LEAST_BYTES: u64 = 60_000;
 /// (chosen here: slow start's is at most half of the next).
 const SMALL_SHARE: f64 = 0.55;
 /// A restart costs at least so many round trips (chosen here: going from the initial
-/// window to twice that costs one, less what the queue gives back), and an open window
-/// costs less than [`MOST_OPEN_LAG`].
+/// window to twice that costs one, less what the queue gives back).
 const LEAST_RESTART_LAG: f64 = 0.8;
-/// See [`LEAST_RESTART_LAG`].
-const MOST_OPEN_LAG: f64 = 0.6;
+/// Where a restart would cost less round trips than that, one cannot be told from an
+/// open window (chosen here).
+const LEAST_COST: f64 = 1.0;
 
 /// How a transfer began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -113,17 +113,29 @@ fn start(total: u64, first_round_bytes: u64, late_bps: f64, lag_ns: i64, rtt_ns:
     let full = late_bps / 8e9 * rtt_ns as f64;
     let lag = lag_ns as f64 / rtt_ns as f64;
     let first = first_round_bytes as f64;
-    if total < LEAST_BYTES || full < 2.0 * INITIAL_WINDOW_BYTES {
-        // A window of ten segments fills the way: a restart neither shows nor costs.
+    let cost = restart_cost(full);
+    if total < LEAST_BYTES || cost < LEAST_COST {
         return Start::Untold;
     }
     if first <= MOST_INITIAL_BYTES && first < SMALL_SHARE * full && lag >= LEAST_RESTART_LAG {
         Start::SlowStart
-    } else if lag <= MOST_OPEN_LAG || first > MOST_INITIAL_BYTES {
+    } else if lag < cost / 2.0 && first >= SMALL_SHARE * full {
         Start::Open
     } else {
         Start::Untold
     }
+}
+
+/// Round trips that a restart from ten segments costs on a way that takes so many bytes
+/// each round trip: what each doubling leaves empty.
+fn restart_cost(full: f64) -> f64 {
+    let mut window = INITIAL_WINDOW_BYTES;
+    let mut cost = 0.0;
+    while window < full {
+        cost += 1.0 - window / full;
+        window *= 2.0;
+    }
+    cost
 }
 
 /// Of the rounds in the middle, without first and last.
@@ -164,9 +176,13 @@ mod tests {
         check(&[46_000, 92_000, 184_000, 368_000], Start::SlowStart);
         check(&[100_000, 100_000, 100_000, 100_000], Start::Open);
         // A token bucket: fast, then slow.
-        check(&[200_000, 40_000, 40_000, 40_000, 40_000], Start::Open);
+        check(&[300_000, 60_000, 60_000, 60_000, 60_000, 60_000], Start::Open);
         // The way takes no more than an initial window each round trip.
         check(&[14_600; 20], Start::Untold);
+        // To two of them, or nearly three: a restart costs less than a round trip.
+        check(&[29_200; 12], Start::Untold);
+        check(&[40_000; 12], Start::Untold);
+        check(&[50_000; 12], Start::Open);
         // Over too soon.
         check(&[14_600, 29_200], Start::Untold);
     }

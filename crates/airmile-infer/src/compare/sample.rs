@@ -1,5 +1,7 @@
 //! Transfers of a group, and what they give together.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,6 +38,8 @@ pub struct Sample {
     pub others_load: Option<f64>,
     /// RSRP in dBm.
     pub rsrp_dbm: Option<f64>,
+    /// Whether its log has no time of day.
+    pub is_timeless: bool,
     /// Which of its group's transfers it is: the same numbers were taken together.
     pub turn: usize,
 }
@@ -79,7 +83,7 @@ pub struct GroupFinding {
     pub link_demand: Option<Estimate>,
     /// Bytes / duration in bits per second, of all together.
     pub throughput_bps: Option<Estimate>,
-    /// Median rate of the second half of a transfer, in bits per second.
+    /// Median rate of the second half of a transfer behind a pause, in bits per second.
     pub late_rate_bps: Option<Estimate>,
     /// Mean time that the growth of the rate behind a pause cost, in ms.
     pub growth_ms: Option<Estimate>,
@@ -119,7 +123,7 @@ pub fn measure(samples: &[Sample], seed: u64) -> GroupFinding {
         restarts,
         link_demand: estimate(&all, &link_demand, seed),
         throughput_bps: estimate(&all, &throughput_bps, seed),
-        late_rate_bps: estimate(&all, &late_bps, seed),
+        late_rate_bps: estimate(&behind, &late_bps, seed),
         growth_ms: estimate(&behind, &growth_ms, seed),
         wait_ms: estimate(&all, &|of: &[&Sample]| middle(of, |s| s.wait_ns.map(ms)), seed),
         duration_ms: estimate(
@@ -202,20 +206,24 @@ fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// Whether groups were measured by turns: each has most of its transfers within the
-/// time of all others. Then what changed meanwhile changed for all.
+/// Transfers of one turn begin within that (chosen here: ten ports with a segment of
+/// some seconds each).
+const TURN_NS: i64 = 60_000_000_000;
+
+/// Whether groups were measured by turns: in two of three turns or more, all groups have
+/// a transfer, and these begin within a minute. Then what changed meanwhile changed
+/// for all.
 #[must_use]
 pub fn is_by_turns(groups: &[Vec<Sample>]) -> bool {
-    let span = |group: &Vec<Sample>| {
-        let starts = group.iter().map(|sample| sample.start_ns);
-        Some((starts.clone().min()?, starts.max()?))
+    if groups.iter().flatten().any(|sample| sample.is_timeless) {
+        return false;
+    }
+    let turns: BTreeSet<usize> = groups.iter().flatten().map(|sample| sample.turn).collect();
+    let together = |turn: &&usize| {
+        let of = |group: &Vec<Sample>| group.iter().find(|s| s.turn == **turn).map(|s| s.start_ns);
+        let starts: Option<Vec<i64>> = groups.iter().map(of).collect();
+        let span = starts.and_then(|starts| Some((*starts.iter().min()?, *starts.iter().max()?)));
+        span.is_some_and(|(first, last)| last.saturating_sub(first) <= TURN_NS)
     };
-    let Some(spans) = groups.iter().map(span).collect::<Option<Vec<_>>>() else { return false };
-    let Some(from) = spans.iter().map(|span| span.0).max() else { return false };
-    let Some(to) = spans.iter().map(|span| span.1).min() else { return false };
-    groups.iter().all(|group| {
-        let inside = group.iter().filter(|s| (from..=to).contains(&s.start_ns)).count();
-        // The first of one group and the last of another are outside in any order.
-        2 * inside > group.len()
-    })
+    !turns.is_empty() && 3 * turns.iter().filter(together).count() >= 2 * turns.len()
 }

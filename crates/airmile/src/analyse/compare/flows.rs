@@ -55,10 +55,28 @@ pub(super) fn read(
         .filter_map(|one| one.client_share)
         .reduce(f64::min)
         .map_or(1.0, |least| least.max(AT_CLIENT));
+    least_round_trips(&mut all);
     // Without a handshake nothing tells where it is from: kept where it is alone.
     let alone = all.len() == 1;
     all.retain(|one| alone || one.client_share.is_some_and(|share| share <= nearest));
     Ok((all, reports))
+}
+
+/// Gives each connection the least round trip of those to its server's port: a handshake
+/// that waited for the radio is none of the way's.
+fn least_round_trips(all: &mut [Captured]) {
+    let mut least: HashMap<(Address, u16), i64> = HashMap::new();
+    for flow in all.iter().flat_map(|one| &one.flows) {
+        let waits = flow.exchanges.iter().map(|e| e.first_byte_ns - e.start_ns);
+        let known = waits.filter(|ns| *ns > 0).chain(flow.rtt_ns);
+        if let Some(own) = known.min().filter(|_| flow.rtt_ns.is_some()) {
+            let slot = least.entry((flow.server, flow.port)).or_insert(own);
+            *slot = (*slot).min(own);
+        }
+    }
+    for flow in all.iter_mut().flat_map(|one| &mut one.flows) {
+        flow.rtt_ns = least.get(&(flow.server, flow.port)).copied();
+    }
 }
 
 type End = (Address, u16);
@@ -76,6 +94,8 @@ struct Reading {
 struct Connection {
     exchanges: Exchanges,
     done: Vec<Exchange>,
+    /// Sequence number of the SYN.
+    isn: Option<SeqNum>,
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
     rtt_ns: Option<i64>,
@@ -110,12 +130,20 @@ impl Reading {
         let (src, dst) = ((packet.src, packet.src_port), (packet.dst, packet.dst_port));
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
         if syn && !ack {
-            // The same ports again, unless it is the same SYN again.
-            let again = self.open.get(&(src, dst)).is_some_and(|c| c.syn_ack_ns.is_none());
-            if !again && let Some(old) = self.open.remove(&(src, dst)) {
+            // The same ports again, unless it is the same SYN again: which of the two was
+            // answered cannot be told (Karn).
+            let again = self.open.get(&(src, dst)).is_some_and(|c| c.isn == Some(tcp.seq));
+            if again {
+                if let Some(connection) = self.open.get_mut(&(src, dst)) {
+                    connection.syn_ns = None;
+                }
+                return;
+            }
+            if let Some(old) = self.open.remove(&(src, dst)) {
                 self.done.extend(old.finish(dst));
             }
-            self.open.entry((src, dst)).or_default().syn_ns = Some(packet.at_ns);
+            let connection = self.open.entry((src, dst)).or_default();
+            (connection.syn_ns, connection.isn) = (Some(packet.at_ns), Some(tcp.seq));
             return;
         }
         let is_up = self.open.contains_key(&(src, dst))
@@ -124,8 +152,10 @@ impl Reading {
         let key = if is_up { (src, dst) } else { (dst, src) };
         let connection = self.open.entry(key).or_default();
         if syn {
+            // Of one that comes again, the first.
+            let Some(syn_ns) = connection.syn_ns.take() else { return };
             connection.syn_ack_ns = Some(packet.at_ns);
-            connection.rtt_ns = connection.syn_ns.map(|syn_ns| packet.at_ns - syn_ns);
+            connection.rtt_ns = Some(packet.at_ns - syn_ns);
             if let Some(rtt_ns) = connection.rtt_ns {
                 connection.exchanges.set_rtt(rtt_ns);
             }

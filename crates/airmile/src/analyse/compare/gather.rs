@@ -34,6 +34,10 @@ pub(super) struct Told {
     pub(super) server: Option<String>,
     /// Time in ms by cause.
     pub(super) shares: BTreeMap<&'static str, f64>,
+    /// Whether captures at both ends show that a middlebox restarts slow start.
+    pub(super) by_middlebox: bool,
+    /// The connection, by an application's own log.
+    pub(super) connection: Option<String>,
 }
 
 /// A run.
@@ -218,11 +222,17 @@ impl Seen {
                 link_bps: measures.burst_throughput_bps,
                 others_load: seen.and_then(|seen| seen.others.mean()).map(|(share, _)| share),
                 rsrp_dbm: usage.and_then(|usage| usage.rsrp_dbm),
+                is_timeless: by_clock.is_none(),
                 ..Sample::default()
             },
             port: transfer.name.as_deref().and_then(port_of),
             server: None,
             shares: transfer.shares.clone(),
+            by_middlebox: transfer
+                .evidence
+                .iter()
+                .any(|item| item.what.contains("a middlebox on the way")),
+            connection: transfer.application.as_ref().and_then(|side| side.connection.clone()),
         };
         if let Some(probe) = probe
             && let Some(own) = probe.transfers.iter().find(|one| one.id == transfer.id)
@@ -287,15 +297,16 @@ fn pause_of(flow: &Flow, arrivals: &[(i64, u64)]) -> Option<i64> {
     flow.exchanges.iter().find(begins)?.pause_ns
 }
 
-/// Pauses of transfers whose connections nobody saw: since the one before to the same
-/// port. (Transfers from a log by TTIs alone have neither.)
+/// Pauses of transfers whose connections are known by an application's log alone. Of
+/// others nobody knows whether they were on a connection that was there.
 fn fill_in(told: &mut [Told]) {
-    let mut last: BTreeMap<Option<u16>, i64> = BTreeMap::new();
+    let mut last: BTreeMap<String, i64> = BTreeMap::new();
     told.sort_by_key(|one| one.sample.start_ns);
     for one in told {
-        let seen = one.server.is_some();
-        let before = last.insert(one.port, one.sample.start_ns + one.sample.duration_ns);
-        if !seen && one.sample.pause_ns.is_none() {
+        let Some(connection) = one.connection.clone() else { continue };
+        let end_ns = one.sample.start_ns.saturating_add(one.sample.duration_ns);
+        let before = last.insert(connection, end_ns);
+        if one.server.is_none() && one.sample.pause_ns.is_none() {
             one.sample.pause_ns = before.map(|before| (one.sample.start_ns - before).max(0));
         }
     }
@@ -318,6 +329,8 @@ fn of_capture(captured: &Captured) -> Vec<Told> {
             port: Some(flow.port),
             server: Some(flow.server.to_string()),
             shares: BTreeMap::new(),
+            by_middlebox: false,
+            connection: None,
         })
     });
     all.collect()
@@ -330,7 +343,7 @@ fn of_probe(log: &ProbeLog, one: &super::probe_log::ProbeTransfer) -> Option<Tol
         return None;
     }
     let ns = |us: i64| us.saturating_mul(1_000);
-    let rtt_ns = Some(ns(connection.connect_us)).filter(|rtt_ns| *rtt_ns > 0);
+    let rtt_ns = log.round_trip_us(connection.port).map(ns);
     let arrivals: Vec<(i64, u64)> = one.arrivals.iter().map(|(us, n)| (ns(*us), *n)).collect();
     Some(Told {
         sample: Sample {
@@ -347,6 +360,8 @@ fn of_probe(log: &ProbeLog, one: &super::probe_log::ProbeTransfer) -> Option<Tol
         port: Some(connection.port),
         server: Some(connection.server.clone()),
         shares: BTreeMap::new(),
+        by_middlebox: false,
+        connection: None,
     })
 }
 

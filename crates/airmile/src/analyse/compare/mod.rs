@@ -285,9 +285,9 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
     let names = |of: &[usize]| -> Vec<String> {
         of.iter().filter_map(|at| groups.get(*at)).map(|group| group.name.clone()).collect()
     };
-    let ports: BTreeSet<Option<u16>> = groups.iter().map(|group| group.port).collect();
+    let middlebox = is_middlebox(groups, &judged.about, &judged.against);
     let verdict = match judged.outcome {
-        Outcome::Restarts if by_port || ports.len() > 1 => CompareVerdict::MiddleboxRestarts,
+        Outcome::Restarts if middlebox => CompareVerdict::MiddleboxRestarts,
         Outcome::Restarts => CompareVerdict::Restarts,
         Outcome::Throttling => CompareVerdict::Throttling,
         Outcome::NoDifference => CompareVerdict::NoDifference,
@@ -342,6 +342,23 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
             .collect(),
         files: runs.into_iter().flat_map(|run| run.files).collect(),
     }
+}
+
+/// Whether restarts of these groups, and not of those, are a middlebox's: over ports that
+/// they do not share, to the same servers; or where captures at both ends show it.
+/// Servers of their own may restart, or not, for themselves.
+fn is_middlebox(groups: &[Group], about: &[usize], against: &[usize]) -> bool {
+    let of = |at: &usize| groups.get(*at);
+    if about.iter().filter_map(of).all(|g| g.told.iter().any(|told| told.by_middlebox)) {
+        return !about.is_empty();
+    }
+    let pairs = about.iter().flat_map(|a| against.iter().map(move |b| (a, b)));
+    let mut pairs = pairs.filter_map(|(a, b)| of(a).zip(of(b)));
+    pairs.all(|(a, b)| {
+        let ports = a.port.zip(b.port).is_some_and(|(a, b)| a != b);
+        let (a, b) = (servers(a), servers(b));
+        ports && !a.is_empty() && a == b
+    })
 }
 
 fn servers(group: &Group) -> Vec<String> {

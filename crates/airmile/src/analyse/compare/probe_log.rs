@@ -84,6 +84,28 @@ pub struct ProbeTransfer {
     pub arrivals: Vec<(i64, u64)>,
 }
 
+impl ProbeTransfer {
+    /// A field whose value no transfer has; times are within some thousand years, as sums
+    /// of them have to be.
+    fn wrong_field(&self) -> Option<&'static str> {
+        const MOST_US: i64 = i64::MAX / 1_000_000;
+        let in_order = self.arrivals.windows(2).all(|pair| pair[0].0 <= pair[1].0);
+        let sum = self.arrivals.iter().try_fold(0_u64, |sum, (_, bytes)| sum.checked_add(*bytes));
+        let is_time = |us: i64| (0..=MOST_US).contains(&us);
+        if !is_time(self.start_us) {
+            Some("start_us")
+        } else if !is_time(self.end_us) || self.end_us < self.start_us {
+            Some("end_us")
+        } else if self.pause_us.is_some_and(|us| !is_time(us)) {
+            Some("pause_us")
+        } else if !in_order || sum.is_none() || self.arrivals.iter().any(|(us, _)| !is_time(*us)) {
+            Some("arrivals")
+        } else {
+            None
+        }
+    }
+}
+
 /// What a probe's log begins with.
 const MARK: &[u8] = b"\"document\": \"probe\"";
 
@@ -98,6 +120,16 @@ impl ProbeLog {
     pub fn recognise(head: &[u8]) -> bool {
         let head = head.get(..256).unwrap_or(head);
         holds(head, MARK)
+    }
+
+    /// The least that a round trip to a port took, in microseconds: of its handshakes and
+    /// waits for first bytes. One handshake may have waited for the radio.
+    pub(super) fn round_trip_us(&self, port: u16) -> Option<i64> {
+        let own = |at: usize| self.connections.get(at).is_some_and(|c| c.port == port);
+        let connects = self.connections.iter().filter(|c| c.port == port).map(|c| c.connect_us);
+        let waits = self.transfers.iter().filter(|transfer| own(transfer.connection));
+        let waits = waits.filter_map(|t| t.first_byte_us?.checked_sub(t.start_us));
+        connects.chain(waits).filter(|us| *us > 0).min()
     }
 
     /// Reads a log.
@@ -116,6 +148,11 @@ impl ProbeLog {
             return Err(wrong(format!(
                 "is a probe's log of version {found}, and {known} is what is read here"
             )));
+        }
+        for transfer in &log.transfers {
+            if let Some(field) = transfer.wrong_field() {
+                return Err(wrong(format!("transfer {}: field `{field}` cannot be", transfer.id)));
+            }
         }
         let lost = log.transfers.iter().find(|t| t.connection >= log.connections.len());
         match lost {
