@@ -59,7 +59,7 @@ study-traffic: build ## packets on real traffic whose losses are known (SECONDS=
 	$(PYTHON) tests/kernel/study.py $(AIRMILE) $(or $(SECONDS),30)
 
 test-realtime: ## the lab in real time and captures of an interface in network namespaces; root or user namespaces (SKIPPED without)
-	$(CARGO) test --locked -p airmile-cli --test realtime --test interface -- --ignored --nocapture --test-threads=1
+	$(CARGO) test --locked -p airmile-cli --test realtime --test interface --test probe -- --ignored --nocapture --test-threads=1
 
 soak-realtime: build ## two hundred runs in real time in a row: nothing may be left (SKIPPED without namespaces)
 	$(PYTHON) tests/realtime/soak.py $(AIRMILE) 200

@@ -85,9 +85,9 @@ export async function suite(file) {
     }
     await context.close();
   };
-  const end = async () => {
+  const end = async (goesOn = false) => {
     await browser.close();
-    process.exit(failed > 0 ? 1 : 0);
+    if (failed > 0 || !goesOn) process.exit(failed > 0 ? 1 : 0);
   };
   return { check, end };
 }

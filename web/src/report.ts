@@ -49,7 +49,7 @@ async function build(): Promise<void> {
   append(grid, [cdfFigure(series, dir), scatterFigure(answer)]);
   figures.append(grid);
   waiting.remove();
-  append(main, [transfers, timeline.element]);
+  append(main, [timeline.element, transfers]);
   if (grid.childElementCount > 0) main.append(figures);
   append(main, [
     missingSection(answer),

@@ -2,6 +2,8 @@
 
 import type { Direction } from "./generated/diagnose";
 import { type Arrays, type SeriesHead } from "./data/decode";
+import { Envelope } from "./data/envelope";
+import { Marks } from "./data/marks";
 import { Pyramid } from "./data/pyramid";
 import { Spans } from "./data/spans";
 
@@ -29,6 +31,15 @@ export class Series {
   readonly snr: Line;
   readonly load: Line;
   readonly ownLoad: Line;
+  /** In bytes. */
+  readonly flight: Envelope;
+  readonly cwnd: Envelope;
+  readonly rwnd: Envelope;
+  /** In microseconds. */
+  readonly rtt: Envelope;
+  /** In ms. */
+  readonly buffer: Envelope;
+  readonly marks: Marks;
 
   constructor(
     readonly head: SeriesHead,
@@ -66,6 +77,20 @@ export class Series {
     this.snr = signal("signal.snr");
     this.load = share("load.load");
     this.ownLoad = share("load.own");
+    const envelope = (name: string): Envelope =>
+      new Envelope(arrays.u32(`${name}.tti`), arrays.u32(`${name}.least`), arrays.u32(`${name}.most`));
+    this.flight = envelope("flight");
+    this.cwnd = envelope("cwnd");
+    this.rwnd = envelope("rwnd");
+    this.rtt = envelope("rtt");
+    this.buffer = envelope("buffer");
+    this.marks = new Marks(
+      head.marks ?? [],
+      arrays.u8("mark.kind"),
+      arrays.u32("mark.from"),
+      arrays.u32("mark.to"),
+      arrays.u32("mark.value"),
+    );
   }
 
   /** Whether there is anything of a direction. */
@@ -77,7 +102,10 @@ export class Series {
   starts(): number[] {
     const { rsrp, load, holes, bursts, allocation } = this;
     const out: number[] = [];
-    for (const first of [rsrp.at[0], load.at[0], holes.start[0]])
+    const { flight, rtt, buffer, marks } = this;
+    const begun = (["request", "stall", "switch", "playing"] as const).map((name) => marks.of(name).from[0]);
+    const wire = [flight.at[0], rtt.at[0], buffer.at[0]];
+    for (const first of [rsrp.at[0], load.at[0], holes.start[0], ...wire, ...begun])
       if (first !== undefined) out.push(first);
     for (const dir of ["dl", "ul"] as const) {
       const burst = bursts[dir].spans.start[0];

@@ -24,6 +24,9 @@ function head(arrays: SeriesHead["arrays"]): SeriesHead {
     share_steps: 250,
     anchors: [],
     bounds: [],
+    capture: null,
+    marks: [],
+    more_marks: 0,
     directions: {},
     arrays,
   };

@@ -11,6 +11,9 @@ const HEAD: SeriesHead = {
   share_steps: 250,
   anchors: [],
   bounds: [],
+    capture: null,
+    marks: [],
+    more_marks: 0,
   directions: {},
   arrays: {},
 };

@@ -1,7 +1,11 @@
 //! What can be said on the command line.
 
+mod compare;
+mod live;
+mod probe;
+mod scrub;
+
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +17,11 @@ use airmile::{
     RadioOptions, TableFormat, TimePoint,
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+pub use compare::CompareArgs;
+pub use live::LiveArgs;
+pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
+pub use scrub::ScrubArgs;
 
 /// The version, with the commit where it was built from a checkout.
 const VERSION: &str = env!("AIRMILE_VERSION");
@@ -88,6 +97,23 @@ pub enum Command {
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
   gunzip -c log.qmdl.gz | airmile diagnose - --json")]
     Diagnose(DiagnoseArgs),
+    /// Runs or ports held against each other: restarts of slow start, throttling
+    #[command(
+        after_help = "A run is a directory of `lab run` or `probe run`, or any with a modem log, captures or
+an application's log; or one such file. Ports in it are told apart by themselves.
+
+Examples:
+  airmile compare run                     the ports in one run
+  airmile compare run-80 run-443 run-7777
+  airmile compare monday tuesday --by run
+  airmile compare run --ports 443,7777 --json | jq .verdict
+
+docs/compare.md has the statistics and the limits of the verdicts."
+    )]
+    Compare(CompareArgs),
+    /// The port test: fetch segments over several ports by turns, and compare
+    #[command(subcommand)]
+    Probe(ProbeCommand),
     /// Packet captures: flows, RTTs, losses, available bandwidth, beside a study of an LTE network
     #[command(after_help = "Examples:
   airmile packets capture.pcap
@@ -397,20 +423,6 @@ pub struct PacketsArgs {
     pub limits: LimitArgs,
 }
 
-/// Arguments of `scrub`.
-#[derive(Debug, Clone, Args)]
-pub struct ScrubArgs {
-    /// Captures (pcap, pcapng) and modem logs (.mi2log, .qmdl, .dlf, .hdf), compressed or not; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// The copy; of several files, or where it ends in /, a directory of copies
-    #[arg(short, long, value_name = "OUT")]
-    pub output: PathBuf,
-    /// The key's file, made where there is none [default: OUT.key, which must not be there]
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<PathBuf>,
-}
-
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -442,32 +454,6 @@ impl PacketsArgs {
             limits: self.limits.into(),
         }
     }
-}
-
-/// Arguments of `live`.
-#[derive(Debug, Clone, Args)]
-pub struct LiveArgs {
-    /// A modem log that grows; without it, --port and --interface, standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "port")]
-    pub follow: Option<PathBuf>,
-    /// A modem's serial DIAG port; its logs are turned on
-    #[arg(long, value_name = "PATH", visible_alias = "modem")]
-    pub port: Option<PathBuf>,
-    /// The packets of a network interface, too, or alone (Linux, CAP_NET_RAW)
-    #[arg(long, value_name = "NAME")]
-    pub interface: Option<String>,
-    /// Serve a page, JSON, events and Prometheus metrics there; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
-    /// Ask for this file's token ($AIRMILE_TOKEN otherwise); needed where --listen is not loopback
-    #[arg(long, value_name = "FILE", requires = "listen")]
-    pub token_file: Option<PathBuf>,
-    /// A line per finding instead of the view, on a terminal too
-    #[arg(long)]
-    pub lines: bool,
-    /// How the radio is analysed.
-    #[command(flatten)]
-    pub analysis: AnalysisArgs,
 }
 
 /// Arguments of `lab`.

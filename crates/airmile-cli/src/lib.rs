@@ -20,6 +20,7 @@ use args::{Cli, Command};
 /// Answers as the command prints them; the last argument of some asks for all
 /// that `-v` shows.
 pub mod text {
+    pub use crate::commands::compare::text as compare;
     pub use crate::commands::diagnose::text as diagnose;
     pub use crate::commands::inspect::text as inspect;
     pub use crate::commands::packets::text as packets;
@@ -49,6 +50,8 @@ fn run_parsed(cli: &Cli) -> u8 {
         Command::Decode(args) => commands::decode::run(&cli.global, args),
         Command::Radio(args) => commands::radio::run(&cli.global, args),
         Command::Diagnose(args) => commands::diagnose::run(&cli.global, args),
+        Command::Compare(args) => commands::compare::run(&cli.global, args),
+        Command::Probe(command) => commands::probe::run(&cli.global, command),
         Command::Packets(args) => commands::packets::run(&cli.global, args),
         Command::Scrub(args) => commands::scrub::run(&cli.global, args),
         Command::Live(args) => commands::live::run(&cli.global, args),

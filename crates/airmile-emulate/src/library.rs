@@ -116,6 +116,11 @@ const LIBRARY: &[NamedScenario] = &[
         source: Source::Toml(include_str!("../scenarios/lossy-radio.toml")),
     },
     NamedScenario {
+        name: "middlebox-ports",
+        about: "segments over ports 80, 443 and 7777 by turns: a split-TCP box restarts the first two",
+        source: Source::Toml(include_str!("../scenarios/middlebox-ports.toml")),
+    },
+    NamedScenario {
         name: "quic-file",
         about: "a 10 MB file over QUIC beside a download over TCP",
         source: Source::Toml(include_str!("../scenarios/quic-file.toml")),

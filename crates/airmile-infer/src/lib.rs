@@ -7,6 +7,7 @@
 //! - [`blind`]: who the bottleneck was where the radio is not seen, as probabilities.
 //! - [`burst`]: when was the downlink queue not empty (BurstTracker).
 //! - [`clocks`]: clocks of different files, aligned by what passed in both.
+//! - [`compare`]: runs or ports held against each other: restarts, a rate held down.
 //! - [`detect`]: transfers from the allocation alone, where none are given.
 //! - [`distribution`]: quantiles in little memory.
 //! - [`gauge`]: what is measured of a transfer, piece by piece.
@@ -22,6 +23,7 @@ pub mod attribute;
 pub mod blind;
 pub mod burst;
 pub mod clocks;
+pub mod compare;
 pub mod detect;
 pub mod distribution;
 mod few;

@@ -33,12 +33,16 @@ impl<T> Document<T> {
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
     use crate::lab::reproduce::Reproduction;
-    use crate::{Diagnosis, InspectReport, PacketReport, RadioReport, ScrubReport};
+    use crate::{
+        Comparison, Diagnosis, InspectReport, PacketReport, ProbeLog, RadioReport, ScrubReport,
+    };
     let of = |schema: schemars::Schema| schema.to_value();
     vec![
         ("inspect", of(schemars::schema_for!(Document<InspectReport>))),
         ("radio", of(schemars::schema_for!(Document<RadioReport>))),
         ("diagnose", of(schemars::schema_for!(Document<Diagnosis>))),
+        ("compare", of(schemars::schema_for!(Document<Comparison>))),
+        ("probe", of(schemars::schema_for!(ProbeLog))),
         ("scenario", of(schemars::schema_for!(crate::lab::Scenario))),
         ("packets", of(schemars::schema_for!(Document<PacketReport>))),
         ("study", of(schemars::schema_for!(Document<crate::packets::Study>))),

@@ -28,6 +28,7 @@ pub mod write;
 
 pub use airmile_decode as codec;
 pub use airmile_infer::burst::{BurstOptions, EvidenceChoice};
+pub use airmile_infer::compare as comparison;
 pub use airmile_infer::detect::DetectOptions;
 pub use airmile_infer::tcp as packet_study;
 pub use airmile_infer::usage::Usage;
@@ -36,12 +37,17 @@ pub use airmile_model as model;
 pub use airmile_infer::blind::NAMED_FROM;
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::blind::Suspicion;
+pub use analyse::compare::{
+    CauseShare, CompareOptions, CompareVerdict, ComparedGroup, ComparedPair, ComparedRun,
+    Comparison, GroupBy, ProbeConnection, ProbeLog, ProbeTransfer, compare,
+};
 pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
     Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
 };
 pub use analyse::export::{Exports, export};
 pub use analyse::inspect::{InspectReport, inspect};
+pub use analyse::lanes::{Lanes, Mark, MarkKind, RangePoint};
 pub use analyse::radio::{
     CellLoad, Missing, MissingKind, ROUGH_CONFIDENCE, RadioOptions, RadioReport, SmallReport, radio,
 };

@@ -127,3 +127,51 @@ fn the_axis_covers_bursts_without_an_allocation() {
     assert_eq!(first + head["n_tti"].as_i64().unwrap(), last);
     assert!(whole.diagnosis.session.says.contains("RLC poll bits show when data waited"));
 }
+
+fn u32s(html: &str, name: &str) -> Vec<u32> {
+    let bytes = array(html, name);
+    bytes.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+/// A run of the lab with captures and an application's log: senders and requests are on
+/// the radio's axis, and inside of the transfers that they belong to.
+#[test]
+fn senders_and_requests_are_on_the_axis() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    airmile::lab::run_scenario("receive-window", None, &run).unwrap();
+    let of = |files: Vec<std::path::PathBuf>| {
+        let inputs = Inputs { files, ..Inputs::default() };
+        html(&report(&inputs, &RadioOptions::default(), &Progress::default()).unwrap())
+    };
+    let page = of(vec![run.clone()]);
+    let (head, document) = (json(&page, "airmile-series"), json(&page, "airmile-document"));
+    let transfer = &document["transfers"][0];
+    let place = |key: &str| {
+        u32::try_from(transfer[key].as_i64().unwrap() - head["first_tti"].as_i64().unwrap())
+            .unwrap()
+    };
+    let (from, to) = (place("start_tti"), place("end_tti"));
+    let (at, most) = (u32s(&page, "flight.tti"), u32s(&page, "flight.most"));
+    assert_eq!(at.len(), most.len());
+    assert!(at.iter().all(|at| (from..=to).contains(at)), "{from} to {to}: {at:?}");
+    assert!(at.windows(2).all(|pair| pair[0] < pair[1]));
+    // The scenario's window of 64 kB is what is in flight for most of it.
+    let full = most.iter().filter(|bytes| (50_000..=65_536).contains(*bytes)).count();
+    assert!(full * 2 > most.len(), "{full} of {}", most.len());
+    let rwnd = u32s(&page, "rwnd.least");
+    assert!(rwnd.iter().any(|bytes| (50_000..=65_536).contains(bytes)));
+    let rtt = u32s(&page, "rtt.most");
+    assert!(rtt.iter().any(|us| (100_000..300_000).contains(us)), "{rtt:?}");
+    // Clocks of files are set to each other within some ms.
+    assert!(u32s(&page, "mark.from")[0].abs_diff(from) <= 5);
+    assert_eq!(head["marks"][0], "request");
+
+    // The application's log alone: no radio, and its requests all the same.
+    let alone = of(vec![run.join("app.jsonl")]);
+    let head = json(&alone, "airmile-series");
+    assert!(!head["arrays"].as_object().unwrap().contains_key("flight.tti"));
+    assert_eq!(u32s(&alone, "mark.from")[0], 0);
+    assert!(head["n_tti"].as_i64().unwrap() >= i64::from(to - from) - 1);
+    assert_eq!(head["anchors"].as_array().unwrap().len(), 1);
+}

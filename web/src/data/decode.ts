@@ -16,6 +16,12 @@ export interface SeriesHead {
   anchors: [number, number][];
   /** Names of what opens and closes bursts, by code. */
   bounds: string[];
+  /** The capture that bytes in flight are from. */
+  capture: string | null;
+  /** Names of applications' marks, by code. */
+  marks: string[];
+  /** Marks that are not in the page. */
+  more_marks: number;
   directions: Record<string, { bursts: number; blocks: number }>;
   arrays: Record<string, { type: ArrayKind; length: number }>;
 }

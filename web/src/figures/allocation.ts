@@ -142,7 +142,7 @@ function drawBursts(plot: uPlot, series: Series, dir: Direction, view: View): vo
 }
 
 /** What a link pointed at. */
-function drawMark(plot: uPlot, view: View): void {
+export function drawMark(plot: uPlot, view: View): void {
   if (!view.mark) return;
   const { ctx, bbox } = plot;
   const left = plot.valToPos(view.mark.from, "x", true);

@@ -6,7 +6,7 @@ import type { Series } from "../series";
 import { colour, onTheme } from "../theme";
 import type { View } from "../view";
 import { FONT, GUTTER, MARGIN, sharpCanvas } from "./axes";
-import type { Verdict } from "./verdict";
+import { family } from "./verdict";
 
 const ROW = 24;
 const BAR = 18;
@@ -125,10 +125,10 @@ function drawTransfers(
     const left = GUTTER + Math.max(-4, (start - from) * scale);
     const right = GUTTER + Math.min(width, (end - from) * scale);
     const top = ((stack[i] ?? 0) % rows) * ROW + (ROW - BAR) / 2;
-    const verdict: Verdict = transfer.verdict;
-    context.fillStyle = colour(`${verdict.replace("_", "-")}-soft`);
+    const kind = family(transfer.verdict).replace("_", "-");
+    context.fillStyle = colour(`${kind}-soft`);
     context.fillRect(left, top, Math.max(2, right - left), BAR);
-    context.fillStyle = colour(verdict.replace("_", "-"));
+    context.fillStyle = colour(kind);
     context.fillRect(left, top, Math.max(1, Math.min(2, right - left)), BAR);
     context.fillRect(left, top + BAR - 2, Math.max(2, right - left), 2);
     if (right - left > context.measureText(transfer.id).width + 12) {

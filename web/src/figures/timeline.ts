@@ -10,6 +10,7 @@ import { allocationPanel } from "./allocation";
 import { HELP, interact, zoomButtons } from "./interact";
 import { lanes } from "./lanes";
 import { linePanel } from "./line_panel";
+import { senderLegend, senderPanels, senderReadout, senderSummary } from "./sender_panels";
 
 export interface Timeline {
   element: HTMLElement;
@@ -67,7 +68,8 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     "timeline",
     "Timeline",
     controls,
-    legend(series),
+    directions.length > 0 && legend(series),
+    senderLegend(series),
     plots,
     hover,
     status,
@@ -81,14 +83,18 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     return place;
   };
   const start = (): void => {
-    setDirection = allocationPanel(
-      panel("Share of the cell's PRBs per TTI"),
-      series,
-      view,
-      dir,
-      select,
-    ).setDirection;
-    lanes(panel("Transfers and the state of the queue"), document, series, view);
+    if (directions.length > 0) {
+      setDirection = allocationPanel(
+        panel("Share of the cell's PRBs per TTI"),
+        series,
+        view,
+        dir,
+        select,
+      ).setDirection;
+    }
+    const queue = directions.length > 0 ? "Transfers and the state of the queue" : "Transfers";
+    lanes(panel(queue), document, series, view);
+    senderPanels(panel, series, view, select);
     if (series.load.at.length > 0) {
       const show = (v: number): string => `${Math.round(v * 100)} %`;
       const common = { side: "left", show, range: [0, 1.02] as [number, number] } as const;
@@ -182,13 +188,17 @@ function summary(
   const inside = document.transfers.filter(
     (t) => series.offset(t.start_tti) < to && series.offset(t.end_tti) > from,
   );
+  const shown = `${whole ? "All" : `From ${at(from)} to ${at(to)}`} (${duration(span * tti_ms)})`;
   const parts = [
-    `${whole ? "All" : `From ${at(from)} to ${at(to)}`} (${duration(span * tti_ms)}), ` +
+    `${shown}, ` +
       `${dir === "dl" ? "downlink" : "uplink"}: ${plural(b - a, "burst")}, data waited for ` +
       `${percent(spans.cover(from, to) / span)} of the time`,
   ];
-  if (mean !== null) parts.push(`on average ${percent(mean, 1)} of the cell's PRBs`);
+  const radio = series.has("dl") || series.has("ul");
+  if (!radio) parts[0] = shown;
+  else if (mean !== null) parts.push(`on average ${percent(mean, 1)} of the cell's PRBs`);
   else parts.push("its share of the cell's PRBs is unknown");
+  parts.push(...senderSummary(series, from, to));
   if (inside.length > 0) {
     const ids = inside.slice(0, 4).map((t) => t.id);
     const more = inside.length > 4 ? ` and ${inside.length - 4} more` : "";
@@ -206,8 +216,23 @@ function readout(
 ): string {
   const tti = Math.floor(at);
   const clock = series.clock(tti);
-  const parts = [`TTI ${series.head.first_tti + tti}`];
+  const radio = series.has("dl") || series.has("ul");
+  const parts = [
+    radio
+      ? `TTI ${series.head.first_tti + tti}`
+      : duration((series.head.first_tti + tti) * series.head.tti_ms),
+  ];
   if (clock !== null) parts.push(`${timeOfDay(clock)} UTC`);
+  if (radio) parts.push(...radioReadout(series, dir, tti));
+  parts.push(...senderReadout(series, tti));
+  const first = tti + series.head.first_tti;
+  const inside = document.transfers.filter((t) => t.start_tti <= first && first < t.end_tti);
+  if (inside.length > 0) parts.push(`transfer ${inside.slice(0, 3).map((t) => t.id).join(", ")}`);
+  return parts.join(" · ");
+}
+
+function radioReadout(series: Series, dir: Direction, tti: number): string[] {
+  const parts: string[] = [];
   const code = series.allocation[dir].code(tti);
   const share = series.allocation[dir].share(code);
   if (code === 0) parts.push("not scheduled");
@@ -225,8 +250,5 @@ function readout(
   } else {
     parts.push(code === 0 ? "queue empty" : "the queue was emptied");
   }
-  const first = tti + series.head.first_tti;
-  const inside = document.transfers.filter((t) => t.start_tti <= first && first < t.end_tti);
-  if (inside.length > 0) parts.push(`transfer ${inside.slice(0, 3).map((t) => t.id).join(", ")}`);
-  return parts.join(" · ");
+  return parts;
 }

@@ -59,7 +59,7 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
     { class: `card ${family(transfer.verdict)}` },
     title,
     h("p", { class: "note" }, facts.join(" · ")),
-    sharesBar(transfer),
+    sharesBar(transfer, locate),
     evidence,
     h("p", { class: "next" }, h("strong", {}, "Next: "), transfer.next_step),
   );
@@ -92,7 +92,8 @@ const CAUSE_WORDS: Record<string, string> = {
   unknown: "unknown",
 };
 
-function sharesBar(transfer: TransferDiagnosis): HTMLElement {
+/** Causes and their shares; a cause leads to where its evidence is. */
+function sharesBar(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   const shares = orderedShares(transfer);
   const total = shares.reduce((sum, [, ms]) => sum + ms, 0) || 1;
   const bar = h("div", { class: "bar", "aria-hidden": "true" });
@@ -102,7 +103,9 @@ function sharesBar(transfer: TransferDiagnosis): HTMLElement {
     part.style.flexGrow = String(ms / total);
     bar.append(part);
     const text = `${CAUSE_WORDS[cause] ?? words(cause)} ${percent(ms / total)}, ${duration(ms)}`;
-    legend.append(h("li", {}, h("span", { class: `swatch cause-${cause}` }), text));
+    const swatch = h("span", { class: `swatch cause-${cause}` });
+    const item = transfer.evidence.find(({ what }) => what.startsWith(`${cause}:`));
+    legend.append(h("li", {}, swatch, item ? link({ ...item, what: text }, transfer, locate) : text));
   }
   return h("div", { class: "shares" }, bar, legend);
 }

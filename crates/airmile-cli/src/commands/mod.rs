@@ -1,11 +1,13 @@
 //! One module a command: arguments to the facade, its answer to the screen.
 
+pub mod compare;
 pub mod decode;
 pub mod diagnose;
 pub mod inspect;
 pub mod lab;
 pub mod live;
 pub mod packets;
+pub mod probe;
 pub mod radio;
 pub mod scrub;
 pub mod shell;

@@ -151,7 +151,7 @@ impl Delivered {
 }
 
 /// When a downlink block with data came, in nanoseconds, and its bytes.
-fn block(grant: &Grant) -> Option<(i64, u32)> {
+pub(super) fn block(grant: &Grant) -> Option<(i64, u32)> {
     let user = grant.dir == Direction::Dl && grant.rnti.is_user();
     let came = grant.crc_ok != Some(false) && grant.data_bytes != Some(0);
     let at = grant.at.filter(|_| user && came)?;

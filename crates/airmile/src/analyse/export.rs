@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::beside::Beside;
 use super::diagnose::{Diagnosis, conclude_with};
+use super::lanes::Lanes;
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::report::Report;
 use super::series::SeriesCollector;
@@ -66,14 +67,16 @@ pub fn export(
             "--perfetto: without a modem log there is nothing of the radio to draw".into(),
         ));
     }
+    let capture = beside.wire.as_ref().map(|wire| wire.name().to_owned());
     let diagnosis = conclude_with(&answer, beside, &options.thresholds);
-    let radio = answer.report;
     if let Some(trace) = trace {
-        trace.finish(&radio, &diagnosis)?;
+        trace.finish(&answer.report, &diagnosis)?;
     }
-    let Some(path) = &exports.html else { return Ok((radio, diagnosis)) };
-    let series = collectors.remove(&radio.subscription).map(SeriesCollector::finish);
-    let report = Report { diagnosis, radio, series: series.unwrap_or_default() };
+    let Some(path) = &exports.html else { return Ok((answer.report, diagnosis)) };
+    let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
+    let series = series.unwrap_or_default();
+    let lanes = Lanes::gather(capture.as_deref(), &diagnosis, &answer, &series, progress)?;
+    let report = Report { diagnosis, radio: answer.report, series, lanes };
     write_file(path, &report)?;
     Ok((report.radio, report.diagnosis))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::beside::Beside;
 use super::diagnose::{Diagnosis, conclude_with};
+use super::lanes::Lanes;
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::series::{Series, SeriesCollector};
 use super::tracks::Keep;
@@ -20,6 +21,8 @@ pub struct Report {
     pub radio: RadioReport,
     /// What is drawn over time.
     pub series: Series,
+    /// What is drawn beside the radio.
+    pub lanes: Lanes,
 }
 
 /// Runs analysis and diagnosis, and keeps what is drawn over time.
@@ -35,8 +38,10 @@ pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> R
             .or_insert_with(|| SeriesCollector::new(options.limits))
             .push(&tagged.record);
     })?;
+    let capture = beside.wire.as_ref().map(|wire| wire.name().to_owned());
     let diagnosis = conclude_with(&answer, beside, &options.thresholds);
-    let radio = answer.report;
-    let series = collectors.remove(&radio.subscription).map(SeriesCollector::finish);
-    Ok(Report { diagnosis, radio, series: series.unwrap_or_default() })
+    let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
+    let series = series.unwrap_or_default();
+    let lanes = Lanes::gather(capture.as_deref(), &diagnosis, &answer, &series, progress)?;
+    Ok(Report { diagnosis, radio: answer.report, series, lanes })
 }

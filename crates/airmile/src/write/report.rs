@@ -11,9 +11,10 @@ use std::path::Path;
 use airmile_model::{Bound, Burst, Direction};
 use serde_json::{Map, Value, json};
 
+use crate::analyse::lanes::{Lanes, MarkKind};
 use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
-use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS, Series};
+use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS};
 use crate::document::Document;
 use crate::error::Result;
 use crate::write::page::{Page, write_json, write_packed};
@@ -77,17 +78,42 @@ fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
     arrays.u32("load.tti", radio.cell_load.iter().map(|l| on_axis(l.tti)));
     arrays.u16("load.load", radio.cell_load.iter().map(|l| share_u16(l.load)));
     arrays.u16("load.own", radio.cell_load.iter().map(|l| share_u16(l.own_share)));
+    lanes(&report.lanes, &axis, arrays);
     json!({
+        "capture": report.lanes.capture,
+        "marks": MarkKind::ALL.map(MarkKind::as_str),
+        "more_marks": report.lanes.more_marks,
         "first_tti": axis.first,
         "n_tti": axis.n_tti,
         "tti_ms": 1.0 / f64::from(1_u32 << u32::from(series.numerology.min(6))),
         "block_ttis": BLOCK_TTIS,
         "share_steps": SHARE_STEPS,
-        "anchors": anchors(series, &axis),
+        "anchors": anchors(report, &axis),
         "bounds": Bound::ALL.iter().map(|b| b.as_str()).collect::<Vec<_>>(),
         "directions": directions,
         "arrays": arrays.types,
     })
+}
+
+/// What is drawn beside the radio: ranges as start, least and most.
+fn lanes(lanes: &Lanes, axis: &Axis, arrays: &mut Arrays) {
+    for (name, points) in [
+        ("flight", &lanes.flight_bytes),
+        ("cwnd", &lanes.cwnd_bytes),
+        ("rwnd", &lanes.rwnd_bytes),
+        ("rtt", &lanes.rtt_us),
+        ("buffer", &lanes.buffer_ms),
+    ] {
+        arrays.u32(&format!("{name}.tti"), points.iter().map(|point| axis.offset(point.tti)));
+        arrays.u32(&format!("{name}.least"), points.iter().map(|point| point.least));
+        arrays.u32(&format!("{name}.most"), points.iter().map(|point| point.most));
+    }
+    let marks = &lanes.marks;
+    let code = |kind| MarkKind::ALL.iter().position(|each| *each == kind).unwrap_or_default() as u8;
+    arrays.u8("mark.kind", marks.iter().map(|mark| code(mark.kind)));
+    arrays.u32("mark.from", marks.iter().map(|mark| axis.offset(mark.from_tti)));
+    arrays.u32("mark.to", marks.iter().map(|mark| axis.offset(mark.to_tti)));
+    arrays.u32("mark.value", marks.iter().map(|mark| mark.value));
 }
 
 fn direction(
@@ -155,6 +181,11 @@ impl Axis {
             cover(load.tti, load.tti.saturating_add(CellLoad::WINDOW_TTIS));
         }
         series.holes.iter().for_each(|h| cover(h.0, h.0.saturating_add(h.1)));
+        report.lanes.cover(&mut cover);
+        // Of a page without any of it, the transfers.
+        for transfer in &report.diagnosis.transfers {
+            cover(transfer.finding.start_tti.0, transfer.finding.end_tti.0);
+        }
         let (first, last) = span.unwrap_or((0, 1));
         let origin = first.div_euclid(n) * n;
         Self { first: origin, n_tti: (last - origin).clamp(1, i64::from(u32::MAX)) }
@@ -166,8 +197,15 @@ impl Axis {
     }
 }
 
-fn anchors(series: &Series, axis: &Axis) -> Vec<[i64; 2]> {
-    series.anchors.iter().map(|(tti, us)| [tti.saturating_sub(axis.first), *us]).collect()
+/// TTIs and times of day; of a page without a modem log by its first transfer.
+fn anchors(report: &Report, axis: &Axis) -> Vec<[i64; 2]> {
+    let known = report.series.anchors.iter().copied();
+    let mut anchors: Vec<(i64, i64)> = known.collect();
+    if anchors.is_empty() {
+        let mut transfers = report.diagnosis.transfers.iter().map(|transfer| &transfer.finding);
+        anchors.extend(transfers.find_map(|t| Some((t.start_tti.0, t.start_us?))));
+    }
+    anchors.into_iter().map(|(tti, us)| [tti.saturating_sub(axis.first), us]).collect()
 }
 
 /// Arrays by name, with their types and lengths.

@@ -1,0 +1,19 @@
+//! What can be said of `scrub`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Arguments of `scrub`.
+#[derive(Debug, Clone, Args)]
+pub struct ScrubArgs {
+    /// Captures (pcap, pcapng) and modem logs (.mi2log, .qmdl, .dlf, .hdf), compressed or not; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The copy; of several files, or where it ends in /, a directory of copies
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// The key's file, made where there is none [default: OUT.key, which must not be there]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+}

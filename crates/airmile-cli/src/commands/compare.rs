@@ -1,0 +1,172 @@
+//! `airmile compare`.
+
+use airmile::comparison::{Difference, Estimate, Restarts};
+use airmile::{ComparedGroup, ComparedPair, Comparison, Inputs, compare};
+use anyhow::Result;
+
+use crate::Outcome;
+use crate::args::{CompareArgs, Global};
+use crate::output::{self, mbps, or_dash, table};
+use crate::progress::Shown;
+
+/// Causes of a group that are told.
+const TOLD_CAUSES: usize = 2;
+
+pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
+    let inputs = Inputs { files: args.runs.clone(), ..Inputs::default() };
+    let shown = Shown::start(global, &inputs);
+    let answer = compare(&args.runs, &args.options(), &shown.progress)?;
+    drop(shown);
+    if global.json {
+        output::json("compare", &answer)?;
+    } else {
+        output::print(&text(&answer, global.verbose > 0))?;
+        output::problems(global, &answer.files);
+    }
+    Ok(Outcome::of(answer.damaged()))
+}
+
+/// The answer as the command prints it.
+pub fn text(answer: &Comparison, all: bool) -> String {
+    let mut out = format!(
+        "{}\nVerdict: {}, confidence {:.0} %.\n",
+        answer.says,
+        answer.verdict,
+        (answer.confidence * 100.0).floor()
+    );
+    let turns = if answer.by_turns { "measured by turns" } else { "one after the other" };
+    let by = answer.grouped_by;
+    out.push_str(&format!("\nGroups (by {by}; {turns}; intervals of 95 %):\n"));
+    out.push_str(&groups(&answer.groups));
+    let told: Vec<String> = answer.pairs.iter().filter_map(|pair| difference(pair, all)).collect();
+    if !told.is_empty() {
+        out.push_str("\nDifferences (p by permutation, corrected for their number):\n");
+        told.iter().for_each(|line| out.push_str(line));
+    }
+    let conditions = conditions(&answer.groups);
+    if !conditions.is_empty() {
+        out.push_str(&format!("\nConditions (medians):\n{conditions}"));
+    }
+    for note in answer.notes.iter().filter(|note| !answer.says.contains(note.as_str())) {
+        out.push_str(&format!("\nNote: {note}.\n"));
+    }
+    out.push_str(&format!("\nNext: {}.\n", answer.next_step));
+    out.push_str(&output::missing(&answer.missing));
+    out
+}
+
+fn groups(groups: &[ComparedGroup]) -> String {
+    let rows = groups.iter().map(|group| {
+        let found = &group.finding;
+        let causes = group.causes.iter().take(TOLD_CAUSES);
+        let causes: Vec<String> =
+            causes.map(|c| format!("{} {:.0} %", c.cause, c.share * 100.0)).collect();
+        vec![
+            group.name.clone(),
+            found.transfers.to_string(),
+            restarts(group),
+            or_dash(found.link_demand, |demand| interval(demand, |x| format!("{:.0}", x * 100.0))),
+            or_dash(found.throughput_bps, |rate| interval(rate, mbps)),
+            or_dash(found.late_rate_bps, |rate| interval(rate, mbps)),
+            or_dash(found.growth_ms, |ms| interval(ms, |x| format!("{x:.0}"))),
+            or_dash(found.wait_ms, |ms| format!("{:.0}", ms.value)),
+            causes.join(", "),
+        ]
+    });
+    let header = [
+        "group",
+        "transfers",
+        "restarts",
+        "link demand %",
+        "Mbit/s",
+        "late Mbit/s",
+        "growth ms",
+        "first byte ms",
+        "leading causes",
+    ];
+    table(&header, &[0, 2, 8], rows.collect())
+}
+
+/// How many began in slow start behind a pause, of those that can be told.
+fn restarts(group: &ComparedGroup) -> String {
+    let found = &group.finding;
+    let Some(share) = found.restarts else { return "-".to_owned() };
+    let hits = (share.value * share.n as f64).round();
+    let word = match found.restarts_slow_start {
+        Restarts::Yes => "yes",
+        Restarts::No => "no",
+        Restarts::Untold => "untold",
+    };
+    format!("{word}: {hits} of {}", share.n)
+}
+
+fn interval(of: Estimate, show: impl Fn(f64) -> String) -> String {
+    match of.low.zip(of.high) {
+        Some((low, high)) => format!("{} ({} to {})", show(of.value), show(low), show(high)),
+        None => show(of.value),
+    }
+}
+
+/// p at or above which a difference is told with -v only.
+const TOLD_BELOW: f64 = 0.05;
+
+/// A measure's name, its difference, and how that is shown.
+type Measure<'a> = (&'static str, Option<Difference>, &'a dyn Fn(f64) -> String);
+
+fn difference(pair: &ComparedPair, all: bool) -> Option<String> {
+    let found = &pair.finding;
+    let percent = |x: f64| format!("{:+.0} %", (x.exp() - 1.0) * 100.0);
+    let points = |x: f64| format!("{:+.0} points", x * 100.0);
+    let ms = |x: f64| format!("{x:+.0} ms");
+    let measures: [Measure<'_>; 5] = [
+        ("link demand", found.link_demand, &points),
+        ("throughput", found.log_throughput, &percent),
+        ("late rate", found.log_late_rate, &percent),
+        ("growth", found.growth_ms, &ms),
+        ("restarts", found.restarts, &points),
+    ];
+    let told: Vec<String> = measures
+        .into_iter()
+        .filter_map(|(name, difference, show)| {
+            let difference = difference.filter(|d| all || d.p < TOLD_BELOW)?;
+            let p = match difference.p {
+                p if p < 0.001 => "p < 0.001".to_owned(),
+                p => format!("p = {p:.3}"),
+            };
+            Some(format!("    {name} {} ({p})\n", interval(difference.estimate, show)))
+        })
+        .collect();
+    let conditions = match found.conditions_differ.as_slice() {
+        [] => String::new(),
+        differ => format!("    conditions differ: {}\n", differ.join(", ")),
+    };
+    let lines = told.concat() + &conditions;
+    (!lines.is_empty()).then(|| format!("  {} against {}:\n{lines}", pair.second, pair.first))
+}
+
+fn conditions(groups: &[ComparedGroup]) -> String {
+    let rows = groups.iter().map(|group| {
+        let found = &group.finding;
+        vec![
+            group.name.clone(),
+            or_dash(found.bytes, |bytes| output::bytes(bytes as u64)),
+            or_dash(found.pause_ms, |ms| format!("{ms:.0}")),
+            or_dash(found.rtt_ms, |ms| format!("{ms:.0}")),
+            or_dash(found.link_throughput_bps, mbps),
+            or_dash(found.others_load, |load| format!("{:.0}", load * 100.0)),
+            or_dash(found.rsrp_dbm, |dbm| format!("{dbm:.0}")),
+            or_dash(found.unevenness, |share| format!("{:.0}", share * 100.0)),
+        ]
+    });
+    let header = [
+        "group",
+        "bytes",
+        "pause ms",
+        "RTT ms",
+        "link Mbit/s",
+        "others' load %",
+        "RSRP dBm",
+        "uneven %",
+    ];
+    table(&header, &[0], rows.collect())
+}

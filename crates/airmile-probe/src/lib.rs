@@ -1,0 +1,71 @@
+//! The port test (BurstTracker, 4.5 and 5.1): a [`Server`] of segments on several
+//! ports, and a client ([`run`]) that fetches them with pauses, a connection a port,
+//! by turns, so that all ports meet the same conditions.
+//!
+//! Sockets, threads and clocks are here; what the transfers mean is told by
+//! `airmile::compare`.
+
+mod client;
+mod content;
+mod log;
+mod server;
+mod target;
+
+pub use client::{Probe, run};
+pub use log::write;
+pub use server::{ServeLimits, ServeOptions, Server};
+pub use target::Target;
+
+/// Why a probe could not be served or run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A socket could not be opened.
+    #[error("{address}: cannot listen: {source}{}", hint(source))]
+    Listen {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// No certificate could be made, or TLS refused it.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The server's name gives no address.
+    #[error("{host}: {source}")]
+    Name {
+        /// The name.
+        host: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// What was given as the server is no host and no URL.
+    #[error("{given}: give a host, or http://HOST/PATH; ports are given by --ports")]
+    Target {
+        /// What was given.
+        given: String,
+    },
+    /// Not one segment came.
+    #[error("no segment came over any port: {0}")]
+    Nothing(String),
+    /// A file could not be written.
+    #[error("{}: cannot write: {source}", path.display())]
+    Write {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// Ports under 1024 are root's.
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            " (ports under 1024 need root, or: setcap cap_net_bind_service=+ep airmile)"
+        }
+        _ => "",
+    }
+}
+
+/// Results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

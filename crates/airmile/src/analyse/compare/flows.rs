@@ -1,0 +1,194 @@
+//! Captures of a run: the phone's connections, their exchanges and round trips.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use airmile_infer::compare::{Exchange, Exchanges};
+use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
+
+use crate::error::Result;
+use crate::input::Progress;
+use crate::packets::read_capture;
+use crate::session::FileReport;
+
+/// A round trip on the client's side under this share of the whole: the capture is at
+/// the client (chosen here, as in a diagnosis).
+const AT_CLIENT: f64 = 0.1;
+
+/// A connection as the client sees it.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) server: Address,
+    pub(super) port: u16,
+    /// From SYN to SYN-ACK.
+    pub(super) rtt_ns: Option<i64>,
+    pub(super) exchanges: Vec<Exchange>,
+}
+
+/// A capture's connections.
+#[derive(Debug)]
+pub(super) struct Captured {
+    pub(super) name: String,
+    pub(super) report: FileReport,
+    pub(super) flows: Vec<Flow>,
+    /// The client's side of the round trip over the whole; `None` without handshakes.
+    client_share: Option<f64>,
+}
+
+/// Reads captures; those nearest to the client are kept.
+///
+/// # Errors
+/// One cannot be read.
+pub(super) fn read(
+    captures: &[PathBuf],
+    progress: &Progress,
+) -> Result<(Vec<Captured>, Vec<FileReport>)> {
+    let mut all = Vec::new();
+    for path in captures {
+        let mut reading = Reading::default();
+        let report = read_capture(path, progress, &mut |packet| reading.push(packet))?;
+        all.push(reading.finish(report));
+    }
+    let reports = all.iter().map(|one| one.report.clone()).collect();
+    let nearest = all
+        .iter()
+        .filter_map(|one| one.client_share)
+        .reduce(f64::min)
+        .map_or(1.0, |least| least.max(AT_CLIENT));
+    least_round_trips(&mut all);
+    // Without a handshake nothing tells where it is from: kept where it is alone.
+    let alone = all.len() == 1;
+    all.retain(|one| alone || one.client_share.is_some_and(|share| share <= nearest));
+    Ok((all, reports))
+}
+
+/// Gives each connection the least round trip of those to its server's port: a handshake
+/// that waited for the radio is none of the way's.
+fn least_round_trips(all: &mut [Captured]) {
+    let mut least: HashMap<(Address, u16), i64> = HashMap::new();
+    for flow in all.iter().flat_map(|one| &one.flows) {
+        let waits = flow.exchanges.iter().map(|e| e.first_byte_ns - e.start_ns);
+        let known = waits.filter(|ns| *ns > 0).chain(flow.rtt_ns);
+        if let Some(own) = known.min().filter(|_| flow.rtt_ns.is_some()) {
+            let slot = least.entry((flow.server, flow.port)).or_insert(own);
+            *slot = (*slot).min(own);
+        }
+    }
+    for flow in all.iter_mut().flat_map(|one| &mut one.flows) {
+        flow.rtt_ns = least.get(&(flow.server, flow.port)).copied();
+    }
+}
+
+type End = (Address, u16);
+
+/// A capture that is being read: connections by the client's end, then the server's.
+#[derive(Debug, Default)]
+struct Reading {
+    open: HashMap<(End, End), Connection>,
+    done: Vec<Flow>,
+    client_ns: i64,
+    whole_ns: i64,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    exchanges: Exchanges,
+    done: Vec<Exchange>,
+    /// Sequence number of the SYN.
+    isn: Option<SeqNum>,
+    syn_ns: Option<i64>,
+    syn_ack_ns: Option<i64>,
+    rtt_ns: Option<i64>,
+    /// The end of what came down so far.
+    down_end: Option<SeqNum>,
+    up_end: Option<SeqNum>,
+}
+
+impl Connection {
+    /// New bytes of a segment, by where those before ended.
+    fn fresh(end: &mut Option<SeqNum>, seq: SeqNum, bytes: u32) -> u64 {
+        let to = SeqNum(seq.0.wrapping_add(bytes));
+        let new = end.map_or_else(|| i32::try_from(bytes).unwrap_or(0), |end| to.since(end));
+        if new > 0 {
+            *end = Some(to);
+        }
+        u64::try_from(new).unwrap_or(0).min(u64::from(bytes))
+    }
+
+    fn finish(mut self, server: End) -> Option<Flow> {
+        self.exchanges.finish();
+        self.done.extend(std::iter::from_fn(|| self.exchanges.poll()));
+        let (server, port) = server;
+        let flow = Flow { server, port, rtt_ns: self.rtt_ns, exchanges: self.done };
+        (!flow.exchanges.is_empty()).then_some(flow)
+    }
+}
+
+impl Reading {
+    fn push(&mut self, packet: &Packet<'_>) {
+        let Some(tcp) = packet.tcp() else { return };
+        let (src, dst) = ((packet.src, packet.src_port), (packet.dst, packet.dst_port));
+        let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
+        if syn && !ack {
+            // The same ports again, unless it is the same SYN again: which of the two was
+            // answered cannot be told (Karn).
+            let again = self.open.get(&(src, dst)).is_some_and(|c| c.isn == Some(tcp.seq));
+            if again {
+                if let Some(connection) = self.open.get_mut(&(src, dst)) {
+                    connection.syn_ns = None;
+                }
+                return;
+            }
+            if let Some(old) = self.open.remove(&(src, dst)) {
+                self.done.extend(old.finish(dst));
+            }
+            let connection = self.open.entry((src, dst)).or_default();
+            (connection.syn_ns, connection.isn) = (Some(packet.at_ns), Some(tcp.seq));
+            return;
+        }
+        let is_up = self.open.contains_key(&(src, dst))
+            // Begun before the capture: the server's port is the lower one.
+            || !self.open.contains_key(&(dst, src)) && packet.dst_port < packet.src_port;
+        let key = if is_up { (src, dst) } else { (dst, src) };
+        let connection = self.open.entry(key).or_default();
+        if syn {
+            // Of one that comes again, the first.
+            let Some(syn_ns) = connection.syn_ns.take() else { return };
+            connection.syn_ack_ns = Some(packet.at_ns);
+            connection.rtt_ns = Some(packet.at_ns - syn_ns);
+            if let Some(rtt_ns) = connection.rtt_ns {
+                connection.exchanges.set_rtt(rtt_ns);
+            }
+            return;
+        }
+        if is_up {
+            if let (Some(rtt_ns), Some(syn_ack_ns)) =
+                (connection.rtt_ns, connection.syn_ack_ns.take())
+            {
+                self.client_ns += packet.at_ns - syn_ack_ns;
+                self.whole_ns += packet.at_ns - syn_ack_ns + rtt_ns;
+            }
+            if Connection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes) > 0 {
+                connection.exchanges.push_up(packet.at_ns);
+            }
+        } else {
+            let end = &mut connection.down_end;
+            let new = Connection::fresh(end, tcp.seq, packet.payload_bytes);
+            connection.exchanges.push_down(packet.at_ns, new);
+        }
+        connection.done.extend(std::iter::from_fn(|| connection.exchanges.poll()));
+    }
+
+    fn finish(mut self, report: FileReport) -> Captured {
+        let open = self.open.drain();
+        self.done.extend(open.filter_map(|((_, server), connection)| connection.finish(server)));
+        self.done.sort_by_key(|flow| flow.exchanges.first().map(|first| first.start_ns));
+        let share = self.client_ns as f64 / self.whole_ns.max(1) as f64;
+        Captured {
+            name: report.path.clone(),
+            report,
+            flows: self.done,
+            client_share: (self.whole_ns > 0).then_some(share),
+        }
+    }
+}

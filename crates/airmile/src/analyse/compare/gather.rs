@@ -1,0 +1,398 @@
+//! A run's transfers, from whatever its directory holds.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use airmile_infer::compare::{Exchange, Sample, growth};
+use airmile_model::{Direction, Record};
+
+use super::flows::{self, Captured, Flow};
+use super::probe_log::ProbeLog;
+use crate::analyse::beside::Beside;
+use crate::analyse::clocks::block;
+use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with};
+use crate::analyse::radio::{Answer, RadioOptions, radio_with};
+use crate::analyse::tracks::Keep;
+use crate::error::{Error, Result};
+use crate::input::{Input, Progress};
+use crate::recognise::Kind;
+use crate::session::{FileReport, Inputs};
+
+/// Transfers of fewer bytes are none (chosen here, as where transfers are detected).
+pub(super) const LEAST_BYTES: u64 = 20_000;
+/// An application sees a byte later than its capture: so much is allowed for on both
+/// sides (chosen here).
+const SLACK_NS: i64 = 50_000_000;
+
+/// A transfer, and what tells its group.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) sample: Sample,
+    /// The server's port.
+    pub(super) port: Option<u16>,
+    /// The server's address.
+    pub(super) server: Option<String>,
+    /// Time in ms by cause.
+    pub(super) shares: BTreeMap<&'static str, f64>,
+    /// Whether captures at both ends show that a middlebox restarts slow start.
+    pub(super) by_middlebox: bool,
+    /// The connection, by an application's own log.
+    pub(super) connection: Option<String>,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) name: String,
+    pub(super) transfers: Vec<Told>,
+    pub(super) files: Vec<FileReport>,
+    /// What it was told from, in words.
+    pub(super) seen_by: Vec<&'static str>,
+    /// Whether its server restarts slow start itself, as that says.
+    pub(super) server_restarts: bool,
+}
+
+/// The files of a run by what they are.
+#[derive(Debug, Default)]
+struct Files {
+    captures: Vec<PathBuf>,
+    probe: Option<ProbeLog>,
+    /// Whether something holds the radio's records, or an application's transfers.
+    radio: bool,
+    application: bool,
+}
+
+impl Files {
+    fn look(path: &Path, progress: &Progress) -> Result<Self> {
+        let mut files = Self::default();
+        for path in within(path)? {
+            let input = Input::open(&path, &Progress::default())?;
+            match Kind::of(input.head()) {
+                kind if kind.is_capture() => files.captures.push(path),
+                Kind::ModemLog(_) | Kind::LogText | Kind::Sniffer(_) => files.radio = true,
+                Kind::Table(airmile_decode::table::TableKind::Grants) => files.radio = true,
+                Kind::Application(_) => files.application = true,
+                _ if ProbeLog::recognise(input.head()) => {
+                    files.probe = Some(ProbeLog::read(&path, progress)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// The files right in a directory, or the file.
+fn within(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(path).map_err(|e| Error::read(path, e))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(|e| Error::read(path, e))?.path();
+        if file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads a run.
+///
+/// # Errors
+/// It cannot be read, or holds nothing to compare.
+pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -> Result<Run> {
+    let files = Files::look(path, progress)?;
+    let name = path.display().to_string();
+    let (captured, reports) = flows::read(&files.captures, progress)?;
+    let server_restarts =
+        files.probe.as_ref().is_some_and(|log| log.server_restarts_after_idle == Some(true));
+    let mut run = Run {
+        name,
+        transfers: Vec::new(),
+        files: Vec::new(),
+        seen_by: Vec::new(),
+        server_restarts,
+    };
+    if files.radio || files.application {
+        let inputs = Inputs { files: vec![path.to_owned()], ..Inputs::default() };
+        let seen = diagnosed(&inputs, options, progress)?;
+        run.transfers = seen.transfers(&captured, files.probe.as_ref());
+        run.files = seen.diagnosis.files;
+    } else if !captured.is_empty() {
+        run.transfers = captured.iter().flat_map(of_capture).collect();
+        run.files = reports;
+    } else if let Some(probe) = &files.probe {
+        run.transfers = probe.transfers.iter().filter_map(|one| of_probe(probe, one)).collect();
+    } else {
+        return Err(Error::Unusable {
+            path: path.to_owned(),
+            what: "holds no run: give a directory with a modem log, captures, an application's \
+                   log or what `airmile probe run` has left"
+                .into(),
+        });
+    }
+    let by = [
+        ("modem log", files.radio),
+        ("captures", !captured.is_empty()),
+        ("probe", files.probe.is_some()),
+        ("application's log", files.application),
+    ];
+    run.seen_by = by.into_iter().filter(|(_, there)| *there).map(|(what, _)| what).collect();
+    run.transfers.sort_by_key(|told| told.sample.start_ns);
+    Ok(run)
+}
+
+/// A diagnosis, and what came over the radio when.
+struct Seen {
+    diagnosis: Diagnosis,
+    answer: Answer,
+    /// Nanoseconds and bytes, in order.
+    came: Vec<(i64, u64)>,
+}
+
+fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Seen> {
+    let (session, beside) = Beside::gather(inputs, options, progress)?;
+    let mut came = Vec::new();
+    let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
+        if let Record::Grant(grant) = &tagged.record
+            && let Some((at_ns, bytes)) = block(grant)
+        {
+            came.push((at_ns, u64::from(bytes)));
+        }
+    })?;
+    came.sort_unstable();
+    let diagnosis = conclude_with(&answer, beside, &options.thresholds);
+    Ok(Seen { diagnosis, answer, came })
+}
+
+impl Seen {
+    fn transfers(&self, captured: &[Captured], probe: Option<&ProbeLog>) -> Vec<Told> {
+        let shifts: Vec<i64> = captured.iter().map(|one| self.shift_ns(&one.name)).collect();
+        let all = self.diagnosis.transfers.iter().enumerate();
+        let mut told: Vec<Told> = all
+            .filter_map(|(at, transfer)| self.told(at, transfer, captured, &shifts, probe))
+            .collect();
+        fill_in(&mut told);
+        told
+    }
+
+    /// What is added to a capture's times to have them on the modem's clock.
+    fn shift_ns(&self, name: &str) -> i64 {
+        let clock = self.diagnosis.clocks.iter().find(|c| c.file == name && c.corrected);
+        let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
+        -(offset_ms * 1e6) as i64
+    }
+
+    fn told(
+        &self,
+        at: usize,
+        transfer: &TransferDiagnosis,
+        captured: &[Captured],
+        shifts: &[i64],
+        probe: Option<&ProbeLog>,
+    ) -> Option<Told> {
+        let measures = &transfer.finding;
+        let bytes = measures.bytes.filter(|bytes| *bytes >= LEAST_BYTES)?;
+        let failed = transfer.application.as_ref().is_some_and(|side| side.failed);
+        if measures.dir != Direction::Dl || failed {
+            return None;
+        }
+        let by_clock = measures.start_us.zip(measures.end_us);
+        let by_clock =
+            by_clock.and_then(|(from, to)| from.checked_mul(1_000).zip(to.checked_mul(1_000)));
+        // Of a log without a time of day, in ms from its start.
+        let by_log = || {
+            let from_ns = measures.start_tti.0.saturating_mul(1_000_000);
+            (from_ns, from_ns.saturating_add((measures.duration_ms * 1e6) as i64))
+        };
+        let (start_ns, end_ns) = by_clock.unwrap_or_else(by_log);
+        let usage = self.answer.report.usage.get(at);
+        let seen = self.answer.seen.get(at);
+        let ns = |ms: f64| (ms * 1e6) as i64;
+        let mut told = Told {
+            sample: Sample {
+                start_ns,
+                duration_ns: ns(measures.duration_ms),
+                bytes,
+                wait_ns: transfer.application.as_ref().and_then(|side| side.wait_ms).map(ns),
+                queued_ns: measures.throughput_time_ms.map(ns),
+                link_bps: measures.burst_throughput_bps,
+                others_load: seen.and_then(|seen| seen.others.mean()).map(|(share, _)| share),
+                rsrp_dbm: usage.and_then(|usage| usage.rsrp_dbm),
+                is_timeless: by_clock.is_none(),
+                ..Sample::default()
+            },
+            port: transfer.name.as_deref().and_then(port_of),
+            server: None,
+            shares: transfer.shares.clone(),
+            by_middlebox: transfer
+                .evidence
+                .iter()
+                .any(|item| item.what.contains("a middlebox on the way")),
+            connection: transfer.application.as_ref().and_then(|side| side.connection.clone()),
+        };
+        if let Some(probe) = probe
+            && let Some(own) = probe.transfers.iter().find(|one| one.id == transfer.id)
+            && let Some(other) = of_probe(probe, own)
+        {
+            (told.port, told.server) = (other.port, other.server);
+            told.sample.turn = other.sample.turn;
+            told.sample.rtt_ns = other.sample.rtt_ns;
+            told.sample.pause_ns = other.sample.pause_ns;
+            told.sample.growth = other.sample.growth;
+            told.sample.wait_ns = other.sample.wait_ns;
+        }
+        let span = (start_ns, end_ns);
+        let flow = captured
+            .iter()
+            .zip(shifts)
+            .flat_map(|(one, shift)| one.flows.iter().map(move |flow| (flow, *shift)))
+            .filter(|(flow, _)| told.port.is_none_or(|port| flow.port == port))
+            .max_by_key(|(flow, shift)| arrived(flow, *shift, span).1);
+        match flow.map(|(flow, shift)| (flow, arrived(flow, shift, span))) {
+            Some((flow, (arrivals, sum))) if sum > bytes / 2 => {
+                told.port = Some(flow.port);
+                told.server = Some(flow.server.to_string());
+                told.sample.rtt_ns = flow.rtt_ns.or(told.sample.rtt_ns);
+                if !measures.overlapped {
+                    told.sample.growth = growth(&arrivals, told.sample.rtt_ns);
+                    told.sample.pause_ns = pause_of(flow, &arrivals).or(told.sample.pause_ns);
+                }
+            }
+            _ if told.sample.growth.is_none() && !measures.overlapped => {
+                // By what came over the radio, which is the phone's whole traffic.
+                let from = self.came.partition_point(|(at, _)| *at < start_ns);
+                let to = self.came.partition_point(|(at, _)| *at < end_ns);
+                let came = self.came.get(from..to).unwrap_or_default();
+                told.sample.growth = growth(came, told.sample.wait_ns);
+            }
+            _ => {}
+        }
+        Some(told)
+    }
+}
+
+/// What came over a connection during a span, and its bytes.
+fn arrived(flow: &Flow, shift_ns: i64, (from_ns, to_ns): (i64, i64)) -> (Vec<(i64, u64)>, u64) {
+    let exchanges = flow.exchanges.iter().filter(|exchange| {
+        exchange.end_ns + shift_ns >= from_ns - SLACK_NS
+            && exchange.start_ns + shift_ns <= to_ns + SLACK_NS
+    });
+    let arrivals: Vec<(i64, u64)> = exchanges
+        .flat_map(|exchange| &exchange.arrivals)
+        .filter(|(at, _)| (from_ns - SLACK_NS..=to_ns + SLACK_NS).contains(&(at + shift_ns)))
+        .copied()
+        .collect();
+    let sum = arrivals.iter().map(|(_, bytes)| bytes).sum();
+    (arrivals, sum)
+}
+
+/// The pause before the exchange that the arrivals begin with.
+fn pause_of(flow: &Flow, arrivals: &[(i64, u64)]) -> Option<i64> {
+    let first = arrivals.first()?.0;
+    let begins = |exchange: &&Exchange| exchange.arrivals.first().is_some_and(|a| a.0 == first);
+    flow.exchanges.iter().find(begins)?.pause_ns
+}
+
+/// Pauses of transfers whose connections are known by an application's log alone. Of
+/// others nobody knows whether they were on a connection that was there.
+fn fill_in(told: &mut [Told]) {
+    let mut last: BTreeMap<String, i64> = BTreeMap::new();
+    told.sort_by_key(|one| one.sample.start_ns);
+    for one in told {
+        let Some(connection) = one.connection.clone() else { continue };
+        let end_ns = one.sample.start_ns.saturating_add(one.sample.duration_ns);
+        let before = last.insert(connection, end_ns);
+        if one.server.is_none() && one.sample.pause_ns.is_none() {
+            one.sample.pause_ns = before.map(|before| (one.sample.start_ns - before).max(0));
+        }
+    }
+}
+
+/// Exchanges of a capture alone.
+fn of_capture(captured: &Captured) -> Vec<Told> {
+    let all = captured.flows.iter().flat_map(|flow| {
+        flow.exchanges.iter().filter(|one| one.bytes >= LEAST_BYTES).map(move |one| Told {
+            sample: Sample {
+                start_ns: one.start_ns,
+                duration_ns: one.end_ns - one.start_ns,
+                bytes: one.bytes,
+                wait_ns: Some(one.first_byte_ns - one.start_ns).filter(|ns| *ns > 0),
+                pause_ns: one.pause_ns,
+                growth: growth(&one.arrivals, flow.rtt_ns),
+                rtt_ns: flow.rtt_ns,
+                ..Sample::default()
+            },
+            port: Some(flow.port),
+            server: Some(flow.server.to_string()),
+            shares: BTreeMap::new(),
+            by_middlebox: false,
+            connection: None,
+        })
+    });
+    all.collect()
+}
+
+/// A transfer by a probe's own times; `None` where it failed.
+fn of_probe(log: &ProbeLog, one: &super::probe_log::ProbeTransfer) -> Option<Told> {
+    let connection = log.connections.get(one.connection)?;
+    if one.failed.is_some() || one.bytes < LEAST_BYTES {
+        return None;
+    }
+    let ns = |us: i64| us.saturating_mul(1_000);
+    let rtt_ns = log.round_trip_us(connection.port).map(ns);
+    let arrivals: Vec<(i64, u64)> = one.arrivals.iter().map(|(us, n)| (ns(*us), *n)).collect();
+    Some(Told {
+        sample: Sample {
+            start_ns: ns(one.start_us),
+            duration_ns: ns(one.end_us.saturating_sub(one.start_us)),
+            bytes: one.bytes,
+            wait_ns: one.first_byte_us.map(|at| ns(at.saturating_sub(one.start_us))),
+            pause_ns: one.pause_us.map(ns),
+            growth: growth(&arrivals, rtt_ns),
+            rtt_ns,
+            turn: usize::try_from(one.turn).unwrap_or_default(),
+            ..Sample::default()
+        },
+        port: Some(connection.port),
+        server: Some(connection.server.clone()),
+        shares: BTreeMap::new(),
+        by_middlebox: false,
+        connection: None,
+    })
+}
+
+/// The port in a URL, or its scheme's.
+fn port_of(url: &str) -> Option<u16> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let behind = authority.rsplit_once(']').map_or(authority, |(_, behind)| behind);
+    match behind.rsplit_once(':') {
+        Some((_, port)) => port.parse().ok(),
+        None => match scheme {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_of_urls() {
+        let check = |url: &str, expected: Option<u16>| assert_eq!(port_of(url), expected, "{url}");
+        check("http://203.0.113.1/a", Some(80));
+        check("https://example.org?…", Some(443));
+        check("http://example.org:7777/segment?…", Some(7777));
+        check("https://[2001:db8::1]/a", Some(443));
+        check("https://[2001:db8::1]:8443/a", Some(8443));
+        check("/periodic?bytes=4", None);
+        check("ftp://a/b", None);
+    }
+}

@@ -1,0 +1,383 @@
+//! `compare`: runs or ports held against each other (BurstTracker, 4.5 and 5.1).
+
+mod flows;
+mod gather;
+mod probe_log;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use airmile_infer::compare::{GroupFinding, LEAST_TRANSFERS, Outcome, PairFinding, Sample, judge};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::radio::{Missing, RadioOptions};
+use crate::error::{Error, Result};
+use crate::input::Progress;
+use crate::session::FileReport;
+use gather::{Run, Told, gather};
+pub use probe_log::{ProbeConnection, ProbeLog, ProbeTransfer};
+
+/// How transfers are put into groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupBy {
+    /// By port where ports are known and there are several, else by run.
+    #[default]
+    Auto,
+    /// By the server's port, over all runs.
+    Port,
+    /// By run.
+    Run,
+}
+
+/// What to compare, and how.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CompareOptions {
+    /// How transfers are put into groups.
+    pub by: GroupBy,
+    /// Only these ports; all of them where it is empty.
+    pub ports: Vec<u16>,
+    /// What intervals and tests are drawn from.
+    pub seed: u64,
+    /// How the radio is analysed.
+    pub radio: RadioOptions,
+}
+
+/// The verdict of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompareVerdict {
+    /// A middlebox restarts slow start on some ports.
+    MiddleboxRestarts,
+    /// Slow start restarts in some runs over the same port: the sender, or a middlebox.
+    Restarts,
+    /// The rate of some is held down.
+    Throttling,
+    /// They do not differ by what a person would notice.
+    NoDifference,
+    /// Cannot be told.
+    CannotTell,
+}
+
+impl std::fmt::Display for CompareVerdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::MiddleboxRestarts => "middlebox_restarts",
+            Self::Restarts => "restarts",
+            Self::Throttling => "throttling",
+            Self::NoDifference => "no_difference",
+            Self::CannotTell => "cannot_tell",
+        })
+    }
+}
+
+/// What `compare` says.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// What came out.
+    pub verdict: CompareVerdict,
+    /// The same in a sentence.
+    pub says: String,
+    /// How sure that is, 0 to 1: 1 less the p that it rests on.
+    pub confidence: f64,
+    /// The groups that it is about, by name: those that restart, or are held down.
+    pub about: Vec<String>,
+    /// Those that they are held against.
+    pub against: Vec<String>,
+    /// What goes with the verdict, or why it cannot be told.
+    pub notes: Vec<String>,
+    /// What to do next.
+    pub next_step: String,
+    /// `port` or `run`.
+    pub grouped_by: &'static str,
+    /// Whether the groups were measured by turns, so that conditions were the same.
+    pub by_turns: bool,
+    /// The groups.
+    pub groups: Vec<ComparedGroup>,
+    /// All pairs of groups.
+    pub pairs: Vec<ComparedPair>,
+    /// The runs.
+    pub runs: Vec<ComparedRun>,
+    /// What is missing for a better answer, and how to capture it.
+    pub missing: Vec<Missing>,
+    /// The files.
+    pub files: Vec<FileReport>,
+}
+
+/// A group of transfers.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedGroup {
+    /// Its name.
+    pub name: String,
+    /// The server's port, where all transfers have one.
+    pub port: Option<u16>,
+    /// The runs that its transfers are from.
+    pub runs: Vec<String>,
+    /// Servers' addresses.
+    pub servers: Vec<String>,
+    /// Share of its time by cause, 0 to 1, the largest first, as the diagnosis splits
+    /// it; empty without a modem log.
+    pub causes: Vec<CauseShare>,
+    /// Its measures.
+    #[serde(flatten)]
+    pub finding: GroupFinding,
+}
+
+/// A cause and its part of a group's time.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CauseShare {
+    /// The cause, as `diagnose` names it.
+    pub cause: &'static str,
+    /// Its share, 0 to 1.
+    pub share: f64,
+}
+
+/// Two groups held against each other.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedPair {
+    /// The first group's name.
+    pub first: String,
+    /// The second's.
+    pub second: String,
+    /// The difference, second less first.
+    #[serde(flatten)]
+    pub finding: PairFinding,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedRun {
+    /// As it was given.
+    pub path: String,
+    /// Downloads of 20 kB and more in it.
+    pub transfers: usize,
+    /// What shows them.
+    pub seen_by: Vec<&'static str>,
+}
+
+impl Comparison {
+    /// Whether any input was damaged.
+    #[must_use]
+    pub fn damaged(&self) -> bool {
+        self.files.iter().any(|file| file.damaged)
+    }
+}
+
+/// Holds runs, or the ports in them, against each other.
+///
+/// # Errors
+/// A run cannot be read, or none of them holds a download.
+pub fn compare(
+    runs: &[PathBuf],
+    options: &CompareOptions,
+    progress: &Progress,
+) -> Result<Comparison> {
+    options.radio.check()?;
+    let mut read = Vec::with_capacity(runs.len());
+    for path in runs {
+        let mut run = gather(path, &options.radio, progress)?;
+        let wanted = |told: &Told| {
+            options.ports.is_empty() || told.port.is_some_and(|port| options.ports.contains(&port))
+        };
+        run.transfers.retain(wanted);
+        read.push(run);
+    }
+    if read.iter().all(|run| run.transfers.is_empty()) {
+        let names: Vec<&str> = read.iter().map(|run| run.name.as_str()).collect();
+        return Err(Error::NothingToAnalyse(format!(
+            "{}: no downloads of {} kB or more to compare{}",
+            names.join(", "),
+            gather::LEAST_BYTES / 1_000,
+            if options.ports.is_empty() { "" } else { " over these ports" }
+        )));
+    }
+    let by_port = match options.by {
+        GroupBy::Port => true,
+        GroupBy::Run => false,
+        GroupBy::Auto => has_several_ports(&read),
+    };
+    let (groups, left_out) = large_enough(group(&read, by_port));
+    let mut answer = conclude(read, &groups, by_port, options.seed);
+    answer.notes.extend(left_out);
+    Ok(answer)
+}
+
+/// Whether the port of most transfers is known, and they are not all the same.
+fn has_several_ports(runs: &[Run]) -> bool {
+    let all: Vec<Option<u16>> =
+        runs.iter().flat_map(|run| run.transfers.iter().map(|told| told.port)).collect();
+    let known = all.iter().flatten().count();
+    let several = all.iter().flatten().collect::<BTreeSet<_>>().len() > 1;
+    // Where a few of many are not known, those are left out.
+    several && known * 10 >= all.len() * 9
+}
+
+/// Groups with enough transfers for a test, where there are two of them: a port with
+/// one download is no reason to tell nothing of the others.
+fn large_enough(groups: Vec<Group>) -> (Vec<Group>, Option<String>) {
+    let is_enough = |group: &Group| group.told.len() >= LEAST_TRANSFERS;
+    if groups.iter().filter(|group| is_enough(group)).count() < 2 {
+        return (groups, None);
+    }
+    let (enough, few): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_enough);
+    let names: Vec<String> =
+        few.iter().map(|group| format!("{} ({})", group.name, group.told.len())).collect();
+    let note = format!("too few transfers, and left out: {}", names.join(", "));
+    (enough, (!names.is_empty()).then_some(note))
+}
+
+/// Transfers that belong together, with the runs that they are from.
+#[derive(Debug)]
+struct Group {
+    name: String,
+    port: Option<u16>,
+    told: Vec<Told>,
+    runs: BTreeSet<String>,
+}
+
+fn group(runs: &[Run], by_port: bool) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    if by_port {
+        let mut ports: BTreeMap<u16, Group> = BTreeMap::new();
+        for run in runs {
+            for told in &run.transfers {
+                let Some(port) = told.port else { continue };
+                let group = ports.entry(port).or_insert_with(|| Group {
+                    name: format!("port {port}"),
+                    port: Some(port),
+                    told: Vec::new(),
+                    runs: BTreeSet::new(),
+                });
+                group.told.push(told.clone());
+                group.runs.insert(run.name.clone());
+            }
+        }
+        groups.extend(ports.into_values());
+    } else {
+        for run in runs {
+            let ports: BTreeSet<Option<u16>> = run.transfers.iter().map(|t| t.port).collect();
+            let port = if ports.len() == 1 { ports.first().copied().flatten() } else { None };
+            groups.push(Group {
+                name: run.name.clone(),
+                port,
+                told: run.transfers.clone(),
+                runs: BTreeSet::from([run.name.clone()]),
+            });
+        }
+    }
+    for group in &mut groups {
+        group.told.sort_by_key(|told| told.sample.start_ns);
+        // A probe tells its turns; else the n-th of each were taken together.
+        if group.told.iter().all(|told| told.sample.turn == 0) {
+            group.told.iter_mut().enumerate().for_each(|(n, told)| told.sample.turn = n);
+        }
+    }
+    groups
+}
+
+fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Comparison {
+    let samples: Vec<Vec<Sample>> = groups
+        .iter()
+        .map(|group| group.told.iter().map(|told| told.sample.clone()).collect())
+        .collect();
+    let judged = judge(&samples, seed);
+    let names = |of: &[usize]| -> Vec<String> {
+        of.iter().filter_map(|at| groups.get(*at)).map(|group| group.name.clone()).collect()
+    };
+    let middlebox = is_middlebox(groups, &judged.about, &judged.against);
+    let verdict = match judged.outcome {
+        Outcome::Restarts if middlebox => CompareVerdict::MiddleboxRestarts,
+        Outcome::Restarts => CompareVerdict::Restarts,
+        Outcome::Throttling => CompareVerdict::Throttling,
+        Outcome::NoDifference => CompareVerdict::NoDifference,
+        Outcome::CannotTell => CompareVerdict::CannotTell,
+    };
+    let seen: BTreeSet<&str> = runs.iter().flat_map(|run| run.seen_by.iter().copied()).collect();
+    let compared: Vec<ComparedGroup> = groups
+        .iter()
+        .zip(judged.groups)
+        .map(|(group, finding)| ComparedGroup {
+            name: group.name.clone(),
+            port: group.port,
+            runs: group.runs.iter().cloned().collect(),
+            servers: servers(group),
+            causes: causes(group),
+            finding,
+        })
+        .collect();
+    let name = |at: usize| groups.get(at).map(|group| group.name.clone()).unwrap_or_default();
+    let pairs = judged.pairs.into_iter().map(|finding| ComparedPair {
+        first: name(finding.a),
+        second: name(finding.b),
+        finding,
+    });
+    let (about, against) = (names(&judged.about), names(&judged.against));
+    let mut notes = judged.notes;
+    if runs.iter().any(|run| run.server_restarts) {
+        notes.push(words::SERVER_RESTARTS.to_owned());
+    }
+    notes.extend(words::servers_differ(&compared));
+    notes.extend(words::shown_by_a_diagnosis(verdict, &about, &compared));
+    Comparison {
+        verdict,
+        says: words::says(verdict, &about, &against, &compared, &notes),
+        confidence: judged.confidence,
+        next_step: words::next_step(verdict, judged.by_turns).to_owned(),
+        about,
+        against,
+        notes,
+        grouped_by: if by_port { "port" } else { "run" },
+        by_turns: judged.by_turns,
+        pairs: pairs.collect(),
+        missing: words::missing(&seen, verdict),
+        groups: compared,
+        runs: runs
+            .iter()
+            .map(|run| ComparedRun {
+                path: run.name.clone(),
+                transfers: run.transfers.len(),
+                seen_by: run.seen_by.clone(),
+            })
+            .collect(),
+        files: runs.into_iter().flat_map(|run| run.files).collect(),
+    }
+}
+
+/// Whether restarts of these groups, and not of those, are a middlebox's: over ports that
+/// they do not share, to the same servers; or where captures at both ends show it.
+/// Servers of their own may restart, or not, for themselves.
+fn is_middlebox(groups: &[Group], about: &[usize], against: &[usize]) -> bool {
+    let of = |at: &usize| groups.get(*at);
+    if about.iter().filter_map(of).all(|g| g.told.iter().any(|told| told.by_middlebox)) {
+        return !about.is_empty();
+    }
+    let pairs = about.iter().flat_map(|a| against.iter().map(move |b| (a, b)));
+    let mut pairs = pairs.filter_map(|(a, b)| of(a).zip(of(b)));
+    pairs.all(|(a, b)| {
+        let ports = a.port.zip(b.port).is_some_and(|(a, b)| a != b);
+        let (a, b) = (servers(a), servers(b));
+        ports && !a.is_empty() && a == b
+    })
+}
+
+fn servers(group: &Group) -> Vec<String> {
+    let all: BTreeSet<&String> = group.told.iter().filter_map(|t| t.server.as_ref()).collect();
+    all.into_iter().cloned().collect()
+}
+
+/// Shares of a group's time, the largest first; not those that say nothing.
+fn causes(group: &Group) -> Vec<CauseShare> {
+    let mut sums: BTreeMap<&'static str, f64> = BTreeMap::new();
+    for (cause, ms) in group.told.iter().flat_map(|told| &told.shares) {
+        *sums.entry(cause).or_default() += ms;
+    }
+    let whole: f64 = sums.values().sum();
+    let mut shares: Vec<CauseShare> = sums
+        .into_iter()
+        .filter(|(_, ms)| *ms > 0.0)
+        .map(|(cause, ms)| CauseShare { cause, share: ms / whole })
+        .collect();
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+    shares
+}

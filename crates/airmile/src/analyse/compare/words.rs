@@ -1,0 +1,182 @@
+//! The answer in sentences.
+
+use std::collections::BTreeSet;
+
+use super::{CompareVerdict, ComparedGroup};
+use crate::analyse::radio::{Missing, MissingKind};
+
+/// From this share of a group's time on, a cause is told of it (chosen here).
+const WORTH_TELLING: f64 = 0.1;
+
+/// Of a server whose own restarts hide a middlebox's.
+pub(super) const SERVER_RESTARTS: &str = "the server's own kernel restarts slow start behind \
+     pauses, which hides what a middlebox does: sysctl -w net.ipv4.tcp_slow_start_after_idle=0 there";
+
+/// Names in a row; ports in short.
+fn list(names: &[String]) -> String {
+    let ports: Option<Vec<&str>> = names.iter().map(|name| name.strip_prefix("port ")).collect();
+    let (before, names) = match ports {
+        Some(ports) if ports.len() > 1 => ("ports ", ports),
+        Some(ports) if ports.len() == 1 => ("port ", ports),
+        _ => ("", names.iter().map(String::as_str).collect()),
+    };
+    let joined = match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    };
+    format!("{before}{joined}")
+}
+
+pub(super) fn says(
+    verdict: CompareVerdict,
+    about: &[String],
+    against: &[String],
+    groups: &[ComparedGroup],
+    notes: &[String],
+) -> String {
+    let (about, against) = (list(about), list(against));
+    match verdict {
+        CompareVerdict::MiddleboxRestarts => format!(
+            "A middlebox restarts slow start on {about}, not on {against}: behind pauses, \
+             transfers begin with an initial window there."
+        ),
+        CompareVerdict::Restarts => format!(
+            "Slow start restarts behind pauses in {about}, not in {against}: the sender, or a \
+             middlebox on its way."
+        ),
+        CompareVerdict::Throttling => {
+            let of = |name: &str| {
+                let group =
+                    groups.iter().find(|group| list(std::slice::from_ref(&group.name)) == name)?;
+                Some(group.finding.late_rate_bps?.value / 1e6)
+            };
+            let rates = of(&about).zip(of(&against)).map_or_else(String::new, |(own, other)| {
+                format!(" ({own:.2} Mbit/s where the other gets {other:.2})")
+            });
+            format!(
+                "{} held down to a lower rate than {against}{rates}, and not by the downlink nor \
+                 by a restart: throttling, or a slower way there.",
+                starts_upper(&format!(
+                    "{about} {}",
+                    if about.contains(" and ") { "are" } else { "is" }
+                ))
+            )
+        }
+        CompareVerdict::NoDifference => {
+            let all: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+            format!("No difference between {} that a person would notice.", list(&all))
+        }
+        CompareVerdict::CannotTell => match notes.first() {
+            Some(why) => format!("Cannot tell: {why}."),
+            None => "Cannot tell from these runs.".to_owned(),
+        },
+    }
+}
+
+fn starts_upper(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Servers that some groups have and others do not: not the same content's way.
+pub(super) fn servers_differ(groups: &[ComparedGroup]) -> Option<String> {
+    let known = groups.iter().filter(|group| !group.servers.is_empty());
+    let sets: Vec<BTreeSet<&String>> = known.map(|group| group.servers.iter().collect()).collect();
+    let apart = sets.iter().enumerate().any(|(at, set)| {
+        sets.get(at + 1..).unwrap_or_default().iter().any(|other| set.is_disjoint(other))
+    });
+    apart.then(|| {
+        "the groups' servers are not the same: what differs may be theirs, not the network's"
+            .to_owned()
+    })
+}
+
+/// What a diagnosis of the same transfers found, where it says so, too.
+pub(super) fn shown_by_a_diagnosis(
+    verdict: CompareVerdict,
+    about: &[String],
+    groups: &[ComparedGroup],
+) -> Option<String> {
+    let restarts = matches!(verdict, CompareVerdict::MiddleboxRestarts | CompareVerdict::Restarts);
+    let told: Vec<String> = groups
+        .iter()
+        .filter(|group| restarts && about.contains(&group.name))
+        .filter_map(|group| {
+            let cause = group.causes.iter().find(|c| c.cause == "slow_start_restart")?;
+            (cause.share >= WORTH_TELLING).then(|| {
+                format!(
+                    "{} ({:.0} %)",
+                    list(std::slice::from_ref(&group.name)),
+                    cause.share * 100.0
+                )
+            })
+        })
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!("by the diagnosis, restarts took a part of the time of {}", told.join(" and "))
+    })
+}
+
+pub(super) const fn next_step(verdict: CompareVerdict, by_turns: bool) -> &'static str {
+    match verdict {
+        CompareVerdict::MiddleboxRestarts => {
+            "serve over the port that passes, over QUIC, or keep the window warm with a byte in \
+             each pause; a capture at the server shows whether it sends at once"
+        }
+        CompareVerdict::Restarts => {
+            "at the server: sysctl net.ipv4.tcp_slow_start_after_idle=0; if it stays, run \
+             `airmile probe` over ports 80, 443 and 7777"
+        }
+        CompareVerdict::Throttling => {
+            "repeat at another hour and through a tunnel: a cap stays, a slower way does not"
+        }
+        CompareVerdict::NoDifference => {
+            "diagnose one of them for what limits all: airmile diagnose RUN"
+        }
+        CompareVerdict::CannotTell if !by_turns => {
+            "take them by turns, so that conditions are the same: airmile probe run HOST"
+        }
+        CompareVerdict::CannotTell => {
+            "more segments: airmile probe run HOST --rounds 3; with packets captured beside"
+        }
+    }
+}
+
+pub(super) fn missing(seen: &BTreeSet<&str>, verdict: CompareVerdict) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    if !seen.contains("modem log") {
+        missing.push(Missing {
+            kind: MissingKind::Radio,
+            what: "link demand: whether the downlink limited them".to_owned(),
+            how_to_capture:
+                "log the modem while they run, and put the log into the run's directory".to_owned(),
+        });
+    }
+    if !seen.contains("captures") && verdict == CompareVerdict::CannotTell {
+        missing.push(Missing {
+            kind: MissingKind::Packets,
+            what: "how transfers begin, packet by packet".to_owned(),
+            how_to_capture: "tcpdump -i any -s 96 -w RUN/phone.pcap tcp, while they run".to_owned(),
+        });
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_a_row() {
+        let check = |names: &[&str], expected: &str| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            assert_eq!(list(&names), expected);
+        };
+        check(&["port 80"], "port 80");
+        check(&["port 80", "port 443"], "ports 80 and 443");
+        check(&["a", "b", "c"], "a, b and c");
+        check(&["a", "port 80"], "a and port 80");
+        check(&[], "");
+    }
+}

@@ -1,0 +1,391 @@
+//! What a report draws beside the radio: bytes in flight, windows and round trips
+//! from a capture, and what applications noted down, on the report's one time axis.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
+use airmile_model::flow::PacketRow;
+use airmile_model::{PlayerEventKind, TimeBase};
+
+use super::clocks::ClockReport;
+use super::diagnose::Diagnosis;
+use super::radio::Answer;
+use super::series::Series;
+use crate::error::Result;
+use crate::input::Progress;
+use crate::packets::read_capture;
+
+/// Points of a line at most; then neighbours are one, with the least and the most of
+/// them (chosen here: a page of some MB, and more than anybody looks at).
+const MOST_POINTS: usize = 400_000;
+/// Marks of applications at most; the rest are counted (chosen here).
+const MOST_MARKS: usize = 200_000;
+/// A connection that sends nothing for so long has nothing in flight (chosen here: any
+/// sender's RTO is over by then).
+const QUIET_NS: i64 = 1_000_000_000;
+
+/// Least and most of a measure during some TTIs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangePoint {
+    /// First TTI.
+    pub tti: i64,
+    /// Least.
+    pub least: u32,
+    /// Most.
+    pub most: u32,
+}
+
+/// What an application noted down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkKind {
+    /// A request, from its start to its end.
+    Request,
+    /// A wait for the first byte.
+    Wait,
+    /// A stall of the player.
+    Stall,
+    /// Another bitrate: to that many kbit/s.
+    Switch,
+    /// The player began to play.
+    Playing,
+    /// Something failed.
+    Failed,
+}
+
+impl MarkKind {
+    /// All of them, in the order of their codes.
+    pub const ALL: [Self; 6] =
+        [Self::Request, Self::Wait, Self::Stall, Self::Switch, Self::Playing, Self::Failed];
+
+    /// The name in the page's data.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Wait => "wait",
+            Self::Stall => "stall",
+            Self::Switch => "switch",
+            Self::Playing => "playing",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A mark on the axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// What it is.
+    pub kind: MarkKind,
+    /// First TTI.
+    pub from_tti: i64,
+    /// End TTI.
+    pub to_tti: i64,
+    /// How much: bytes of a request, kbit/s of a bitrate.
+    pub value: u32,
+}
+
+/// What is drawn beside the radio.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lanes {
+    /// The capture that it is from.
+    pub capture: Option<String>,
+    /// Bytes in flight to the phone, over all connections.
+    pub flight_bytes: Vec<RangePoint>,
+    /// Congestion window in bytes of the connection that sends, where its packets show it.
+    pub cwnd_bytes: Vec<RangePoint>,
+    /// Receive window in bytes of the connection that sends.
+    pub rwnd_bytes: Vec<RangePoint>,
+    /// Round trips in microseconds.
+    pub rtt_us: Vec<RangePoint>,
+    /// What the player had in store, in ms.
+    pub buffer_ms: Vec<RangePoint>,
+    /// What applications noted down, by begin.
+    pub marks: Vec<Mark>,
+    /// Marks beyond those.
+    pub more_marks: u64,
+}
+
+impl Lanes {
+    /// Gathers them. `capture` is the one nearest to the phone.
+    ///
+    /// # Errors
+    /// The capture cannot be read again.
+    pub(super) fn gather(
+        capture: Option<&str>,
+        diagnosis: &Diagnosis,
+        answer: &Answer,
+        series: &Series,
+        progress: &Progress,
+    ) -> Result<Self> {
+        let axis = AxisClock::of(diagnosis, answer, series);
+        let mut lanes = Self::default();
+        if let Some(name) = capture.filter(|_| !axis.anchors.is_empty()) {
+            let clock = diagnosis.clocks.iter().find(|clock| clock.file == name && clock.corrected);
+            let mut wire = WireLanes::new(axis.clone(), clock);
+            wire.read(Path::new(name), progress)?;
+            lanes.capture = Some(name.to_owned());
+            lanes.flight_bytes = wire.flight.points;
+            lanes.cwnd_bytes = wire.cwnd.points;
+            lanes.rwnd_bytes = wire.rwnd.points;
+            lanes.rtt_us = wire.rtt.points;
+        }
+        lanes.add_applications(answer, &axis);
+        Ok(lanes)
+    }
+
+    /// Whether there is nothing to draw.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.flight_bytes.is_empty()
+            && self.rtt_us.is_empty()
+            && self.buffer_ms.is_empty()
+            && self.marks.is_empty()
+    }
+
+    /// Tells each part of the axis that is drawn on.
+    pub(crate) fn cover(&self, cover: &mut dyn FnMut(i64, i64)) {
+        for points in [&self.flight_bytes, &self.rtt_us, &self.buffer_ms] {
+            points.iter().for_each(|point| cover(point.tti, point.tti.saturating_add(1)));
+        }
+        self.marks.iter().for_each(|m| cover(m.from_tti, m.to_tti.saturating_add(1)));
+    }
+
+    fn add_applications(&mut self, answer: &Answer, axis: &AxisClock) {
+        let mut buffer = Points::default();
+        for application in &answer.applications {
+            let log = &application.log;
+            // What has no time of day is placed only where there is nothing else.
+            if log.scale.base != TimeBase::Wall && !answer.is_alone() {
+                continue;
+            }
+            for transfer in &log.transfers {
+                let (from_tti, to_tti) = (axis.tti(transfer.start_ns), axis.tti(transfer.end_ns));
+                let bytes = transfer.bytes.unwrap_or(0);
+                self.mark(MarkKind::Request, from_tti, to_tti, saturate(bytes));
+                if let Some(ns) = transfer.phases.before_first_byte_ns() {
+                    let first = axis.tti(transfer.start_ns.saturating_add(ns)).min(to_tti);
+                    self.mark(MarkKind::Wait, from_tti, first, 0);
+                }
+                if transfer.failed {
+                    self.mark(MarkKind::Failed, to_tti, to_tti, 0);
+                }
+            }
+            for event in &log.events {
+                let at = axis.tti(event.at_ns);
+                let value = event.value.unwrap_or(0.0).max(0.0);
+                match event.kind {
+                    PlayerEventKind::Stall => {
+                        let end_ns = event.at_ns.saturating_add((value * 1e6) as i64);
+                        self.mark(MarkKind::Stall, at, axis.tti(end_ns), 0);
+                    }
+                    PlayerEventKind::Switch => {
+                        self.mark(MarkKind::Switch, at, at, saturate((value / 1e3) as u64));
+                    }
+                    PlayerEventKind::Started => self.mark(MarkKind::Playing, at, at, 0),
+                    PlayerEventKind::Failed => self.mark(MarkKind::Failed, at, at, 0),
+                    PlayerEventKind::Buffer => buffer.push(at, saturate(value as u64)),
+                    _ => {}
+                }
+            }
+        }
+        buffer.points.sort_by_key(|point| point.tti);
+        self.buffer_ms = buffer.points;
+        self.marks.sort_by_key(|mark| mark.from_tti);
+    }
+
+    fn mark(&mut self, kind: MarkKind, from_tti: i64, to_tti: i64, value: u32) {
+        if self.marks.len() < MOST_MARKS {
+            self.marks.push(Mark { kind, from_tti, to_tti: to_tti.max(from_tti), value });
+        } else {
+            self.more_marks += 1;
+        }
+    }
+}
+
+fn saturate(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Times of day to TTIs of the axis.
+#[derive(Debug, Clone)]
+struct AxisClock {
+    /// TTIs and nanoseconds, ascending.
+    anchors: Vec<(i64, i64)>,
+    tti_ns: f64,
+}
+
+impl AxisClock {
+    /// By the modem log; without one, by the transfers, whose TTIs are milliseconds.
+    fn of(diagnosis: &Diagnosis, answer: &Answer, series: &Series) -> Self {
+        let tti_ns = 1e6 / f64::from(1_u32 << u32::from(series.numerology.min(6)));
+        let mut anchors: Vec<(i64, i64)> =
+            series.anchors.iter().map(|(tti, us)| (*tti, us.saturating_mul(1_000))).collect();
+        if anchors.is_empty() {
+            let placed = diagnosis.transfers.iter().filter_map(|transfer| {
+                let us = transfer.finding.start_us?;
+                Some((transfer.finding.start_tti.0, us.saturating_mul(1_000)))
+            });
+            anchors.extend(placed.take(1));
+        }
+        if anchors.is_empty() && answer.is_alone() {
+            let logs = answer.applications.iter().filter_map(|one| one.log.transfers.first());
+            anchors.extend(logs.map(|first| (0, first.start_ns)).take(1));
+        }
+        Self { anchors, tti_ns }
+    }
+
+    fn tti(&self, ns: i64) -> i64 {
+        let after = self.anchors.partition_point(|(_, at)| *at <= ns);
+        let anchor = self.anchors.get(after.saturating_sub(1)).copied().unwrap_or((0, 0));
+        anchor.0.saturating_add((ns.saturating_sub(anchor.1) as f64 / self.tti_ns).floor() as i64)
+    }
+}
+
+/// A line in bounded room.
+#[derive(Debug, Default)]
+struct Points {
+    points: Vec<RangePoint>,
+    /// TTIs of a bin are two to the power of this.
+    bits: u32,
+}
+
+impl Points {
+    fn push(&mut self, tti: i64, value: u32) {
+        self.merge(RangePoint { tti, least: value, most: value });
+        while self.points.len() > MOST_POINTS {
+            self.bits += 1;
+            for point in std::mem::take(&mut self.points) {
+                self.merge(point);
+            }
+        }
+    }
+
+    fn merge(&mut self, point: RangePoint) {
+        match self.points.last_mut() {
+            // Of a clock that was set back, what came late goes to the last bin.
+            Some(last) if point.tti >> self.bits <= last.tti >> self.bits => {
+                last.least = last.least.min(point.least);
+                last.most = last.most.max(point.most);
+            }
+            _ => self.points.push(point),
+        }
+    }
+}
+
+/// A capture's lines.
+struct WireLanes<'a> {
+    axis: AxisClock,
+    clock: Option<&'a ClockReport>,
+    /// What each connection had in flight at last, and when.
+    open: HashMap<u64, (i64, u64)>,
+    /// The last round trip on each connection's server side.
+    beyond_ns: BTreeMap<u64, i64>,
+    flight: Points,
+    cwnd: Points,
+    rwnd: Points,
+    rtt: Points,
+}
+
+impl<'a> WireLanes<'a> {
+    fn new(axis: AxisClock, clock: Option<&'a ClockReport>) -> Self {
+        Self {
+            axis,
+            clock,
+            open: HashMap::new(),
+            beyond_ns: BTreeMap::new(),
+            flight: Points::default(),
+            cwnd: Points::default(),
+            rwnd: Points::default(),
+            rtt: Points::default(),
+        }
+    }
+
+    fn read(&mut self, path: &Path, progress: &Progress) -> Result<()> {
+        let tables =
+            Tables { flows: true, rtt_samples: true, inflight_samples: true, ..Tables::NONE };
+        let mut study = PacketStudy::new(StudyOptions { tables, ..StudyOptions::default() });
+        read_capture(path, progress, &mut |packet| {
+            study.push(packet);
+            while let Some(row) = study.poll() {
+                self.take(&row);
+            }
+        })?;
+        let _ = study.finish_with(&mut |row| self.take(&row));
+        Ok(())
+    }
+
+    fn take(&mut self, row: &PacketRow) {
+        match row {
+            PacketRow::Inflight(sample) if sample.dir == "dl" => {
+                let tti = self.tti(sample.time_ns);
+                self.open.insert(sample.flow, (sample.time_ns, sample.sender_flight_bytes));
+                self.open.retain(|_, (at_ns, _)| sample.time_ns - *at_ns < QUIET_NS);
+                let all: u64 = self.open.values().map(|(_, bytes)| bytes).sum();
+                self.flight.push(tti, saturate(all));
+                if let Some(cwnd) = sample.cwnd_bytes {
+                    self.cwnd.push(tti, saturate(cwnd));
+                }
+                if let Some(rwnd) = sample.rwnd_bytes {
+                    self.rwnd.push(tti, saturate(rwnd));
+                }
+            }
+            PacketRow::Rtt(sample) => {
+                // The way to the server is known at handshakes and requests alone; the
+                // phone's side at each acknowledgement.
+                let whole_ns = if sample.dir == "ul" {
+                    self.beyond_ns.insert(sample.flow, sample.rtt_ns);
+                    sample.rtt_ns
+                } else {
+                    let beyond_ns = self.beyond_ns.get(&sample.flow).copied().unwrap_or(0);
+                    beyond_ns.saturating_add(sample.rtt_ns)
+                };
+                let tti = self.tti(sample.time_ns);
+                self.rtt.push(tti, saturate(u64::try_from(whole_ns / 1_000).unwrap_or(0)));
+            }
+            PacketRow::Flow(flow) => {
+                self.open.remove(&flow.flow);
+                self.beyond_ns.remove(&flow.flow);
+            }
+            _ => {}
+        }
+    }
+
+    /// By the axis' clock.
+    fn tti(&self, ns: i64) -> i64 {
+        let Some(clock) = self.clock else { return self.axis.tti(ns) };
+        let middle_ns = clock.at_us.unwrap_or(0).saturating_mul(1_000);
+        let gained = (ns - middle_ns) as f64 * clock.drift_ppm.unwrap_or(0.0) * 1e-6;
+        let ahead = clock.offset_ms.unwrap_or(0.0) * 1e6 + gained;
+        self.axis.tti(ns.saturating_sub(ahead.round() as i64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_bounded_and_keeps_its_extremes() {
+        let mut points = Points::default();
+        let n = 3 * MOST_POINTS as i64;
+        for tti in 0..n {
+            points.push(tti, if tti == 777_777 { 9_000 } else { 1_000 + (tti % 5) as u32 });
+        }
+        assert!(points.points.len() <= MOST_POINTS, "{}", points.points.len());
+        assert!(points.points.windows(2).all(|pair| pair[0].tti < pair[1].tti));
+        assert_eq!(points.points.iter().map(|p| p.most).max(), Some(9_000));
+        assert_eq!(points.points.iter().map(|p| p.least).min(), Some(1_000));
+    }
+
+    #[test]
+    fn times_go_by_the_nearest_anchor_before() {
+        let axis = AxisClock { anchors: vec![(100, 0), (10_150, 10_000_000_000)], tti_ns: 1e6 };
+        let check = |ms: i64, tti: i64| assert_eq!(axis.tti(ms * 1_000_000), tti, "{ms}");
+        check(0, 100);
+        check(9_999, 10_099);
+        check(10_000, 10_150);
+        check(10_001, 10_151);
+        check(-5, 95);
+    }
+}

@@ -1,0 +1,44 @@
+// Reports of captures and applications' logs, in a real browser.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
+
+skipWithoutBrowser("test-browser");
+const dir = workDir();
+const { text: summary, changes } = textOf("timeline-summary");
+
+// A run with captures and an application's log: senders and requests on the same axis.
+run("lab", "run", "receive-window", "-o", join(dir, "senders"), "-q");
+const whole = join(dir, "senders.html");
+run("diagnose", join(dir, "senders"), "--html", whole, "-q");
+const senders = await suite(whole);
+await senders.check("senders and requests are on the timeline", {}, async (page) => {
+  const titles = await page.locator(".panel-title").allTextContents();
+  for (const title of ["Share of the cell", "Bytes in flight", "Round trips", "application"]) {
+    assert.ok(titles.some((text) => text.includes(title)), `${title}: ${titles}`);
+  }
+  assert.match(await summary(page), /in flight; round trips of .* 1 request/);
+  // A cause leads to its place, and the pointer tells what was in flight there.
+  const before = await summary(page);
+  await page.locator(".shares a", { hasText: "receive window" }).first().click();
+  await changes(page, before);
+  const box = await page.locator("#timeline-plots").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 100);
+  await page.waitForFunction(() =>
+    /in flight .* rwnd /.test(document.querySelector(".readout")?.textContent ?? ""),
+  );
+});
+await senders.end(true);
+
+// The application's log alone: no empty timeline.
+const alone = join(dir, "alone.html");
+run("diagnose", join(dir, "senders/app.jsonl"), "--html", alone, "-q");
+const application = await suite(alone);
+await application.check("an application's log alone has its lanes", {}, async (page) => {
+  const titles = await page.locator(".panel-title").allTextContents();
+  assert.deepEqual(titles, ["Transfers", "What the application noted down"]);
+  const words = await summary(page);
+  assert.match(words, /^All .*1 request/);
+  assert.doesNotMatch(words, /burst|PRBs/);
+});
+await application.end();
