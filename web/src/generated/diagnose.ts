@@ -44,7 +44,8 @@ export interface DiagnoseDocument {
    */
   transfers: TransferDiagnosis[];
   /**
-   * Where the transfers are from: `given`, or `detected` in the allocation.
+   * Where the transfers are from: `given`, or `detected` in the allocation, or in
+   * packets where that was not seen.
    */
   transfers_from: string;
   /**
@@ -119,6 +120,28 @@ export interface SessionVerdict {
    * The verdict in a sentence.
    */
   says: string;
+  /**
+   * By packets alone, the most probable first; empty where the radio was seen.
+   */
+  suspects: Suspicion[];
+}
+/**
+ * Who may have been the bottleneck, by packets alone.
+ */
+export interface Suspicion {
+  /**
+   * `radio`, `wireline`, `sender_limited`, `receive_window`, `slow_start_restart`,
+   * `first_slow_start`, `uplink_queue`, or `other`: several at once, or none of these.
+   */
+  suspect: string;
+  /**
+   * The causes that it stands for. More than one: packets do not part them.
+   */
+  causes: Cause[];
+  /**
+   * 0 to 1; those of all suspects add up to 1.
+   */
+  probability: number;
 }
 /**
  * The answer for one transfer.
@@ -191,6 +214,10 @@ export interface TransferDiagnosis {
    * What the application itself noted down of it; null without its log.
    */
   application?: ApplicationSide | null;
+  /**
+   * By packets alone, the most probable first; empty where the radio was seen.
+   */
+  suspects: Suspicion[];
   /**
    * Which way the data goes.
    */
@@ -573,6 +600,11 @@ export interface ClockReport {
    * The offset is right within this, in ms.
    */
   error_ms?: number | null;
+  /**
+   * Another offset that fits nearly as well, in ms: the traffic repeats itself, and
+   * the nearest was taken.
+   */
+  rival_offset_ms?: number | null;
   /**
    * Pieces of evidence.
    */
