@@ -63,6 +63,10 @@ fn flows_are_those_of_the_file() {
         assert_eq!(seen.into_values().collect::<Vec<_>>(), of_file, "{piece}");
         assert_eq!(last.packets, document["items"].as_u64().unwrap_or(last.packets));
         assert_eq!(last.unread, 0);
+        let open = last.flows.iter().filter(|flow| flow.open).count() as u64;
+        assert!(
+            last.flows_open >= open && last.flows_total + last.flows_open <= of_file.len() as u64
+        );
     }
 }
 

@@ -204,9 +204,11 @@ impl LivePackets {
         if let Some([dl, _]) = step(since, passed) {
             *bps = Some(dl);
         }
+        // Those that were closed linger until later packets come.
+        let closed = told.iter().filter(|flow| !flow.open).count();
         PacketView {
             last_us: parts.last_ns.map(|ns| ns.div_euclid(1_000)),
-            flows_open: parts.study.open_flows() as u64,
+            flows_open: parts.study.open_flows().saturating_sub(closed) as u64,
             bps: *bps,
             rtt_median_ms: client_ms,
             server_rtt_median_ms: server_ms,
