@@ -36,7 +36,7 @@ run("diagnose", join(dir, "senders/app.jsonl"), "--html", alone, "-q");
 const application = await suite(alone);
 await application.check("an application's log alone has its lanes", {}, async (page) => {
   const titles = await page.locator(".panel-title").allTextContents();
-  const throughput = "Throughput of requests, at their start";
+  const throughput = "Throughput of requests in Mbit/s, at their start";
   assert.deepEqual(titles, ["Transfers", throughput, "What the application noted down"]);
   const words = await summary(page);
   assert.match(words, /^All .*1 request/);

@@ -2,7 +2,7 @@
 
 import { h } from "../dom";
 import { Envelope } from "../data/envelope";
-import { bitrate, bytes, duration, plural } from "../format";
+import { bytes, duration, plural } from "../format";
 import type { Series } from "../series";
 import type { View } from "../view";
 import { envelopePanel, type RangeOf } from "./envelope_panel";
@@ -40,8 +40,8 @@ export function senderPanels(
   const rates = throughputs(series);
   if (rates.count > 0) {
     const ranges: RangeOf[] = [{ envelope: rates, colour: "request", style: "dots" }];
-    const show = (kbps: number): string => bitrate(kbps * 1e3);
-    envelopePanel(panel("Throughput of requests, at their start"), series, view, ranges, show, onSelect);
+    const show = (kbps: number): string => String(Math.round(kbps / 100) / 10);
+    envelopePanel(panel("Throughput of requests in Mbit/s, at their start"), series, view, ranges, show, onSelect);
   }
   if (marks.count > 0) markLanes(panel("What the application noted down"), series, view);
   if (buffer.count > 0) {
