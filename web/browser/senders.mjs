@@ -36,7 +36,8 @@ run("diagnose", join(dir, "senders/app.jsonl"), "--html", alone, "-q");
 const application = await suite(alone);
 await application.check("an application's log alone has its lanes", {}, async (page) => {
   const titles = await page.locator(".panel-title").allTextContents();
-  assert.deepEqual(titles, ["Transfers", "What the application noted down"]);
+  const throughput = "Throughput of requests in Mbit/s, at their start";
+  assert.deepEqual(titles, ["Transfers", throughput, "What the application noted down"]);
   const words = await summary(page);
   assert.match(words, /^All .*1 request/);
   assert.doesNotMatch(words, /burst|PRBs/);

@@ -1,6 +1,7 @@
 /** What the senders and the application did, below the radio's panels. */
 
 import { h } from "../dom";
+import { Envelope } from "../data/envelope";
 import { bytes, duration, plural } from "../format";
 import type { Series } from "../series";
 import type { View } from "../view";
@@ -36,6 +37,12 @@ export function senderPanels(
     const ranges: RangeOf[] = [{ envelope: series.rtt, colour: "rtt", style: "dots" }];
     envelopePanel(panel("Round trips by packets"), series, view, ranges, rtt, onSelect);
   }
+  const rates = throughputs(series);
+  if (rates.count > 0) {
+    const ranges: RangeOf[] = [{ envelope: rates, colour: "request", style: "dots" }];
+    const show = (kbps: number): string => String(Math.round(kbps / 100) / 10);
+    envelopePanel(panel("Throughput of requests in Mbit/s, at their start"), series, view, ranges, show, onSelect);
+  }
   if (marks.count > 0) markLanes(panel("What the application noted down"), series, view);
   if (buffer.count > 0) {
     const ranges: RangeOf[] = [
@@ -43,6 +50,21 @@ export function senderPanels(
     ];
     envelopePanel(panel("The player's buffer"), series, view, ranges, duration, onSelect);
   }
+}
+
+/** Bytes over duration of each request that has both, in kbit/s. */
+export function throughputs({ marks, head }: Series): Envelope {
+  const requests = marks.of("request");
+  const at: number[] = [];
+  const kbps: number[] = [];
+  for (let i = 0; i < requests.count; i++) {
+    const { from, to, value } = requests.get(i);
+    if (to <= from || value === 0) continue;
+    at.push(from);
+    kbps.push((value * 8) / ((to - from) * head.tti_ms));
+  }
+  const values = Uint32Array.from(kbps);
+  return new Envelope(Uint32Array.from(at), values, values);
 }
 
 /** Signs of the application's lanes; `false` where there are none. */

@@ -338,6 +338,10 @@ impl<'a> WireLanes<'a> {
                     sample.rtt_ns
                 } else {
                     let beyond_ns = self.beyond_ns.get(&sample.flow).copied().unwrap_or(0);
+                    // At the phone its own side says nothing of the way.
+                    if sample.rtt_ns < beyond_ns / 10 {
+                        return;
+                    }
                     beyond_ns.saturating_add(sample.rtt_ns)
                 };
                 let tti = self.tti(sample.time_ns);
