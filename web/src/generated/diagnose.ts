@@ -117,6 +117,27 @@ export interface SessionVerdict {
     [k: string]: number;
   };
   /**
+   * The cause with the largest share, as the verdict leaves them; null without captures.
+   */
+  leading?: Cause | null;
+  /**
+   * That share, 0 to 1.
+   */
+  leading_share?: number | null;
+  /**
+   * That share at least, by the errors of its parts and from transfer to transfer (95 %).
+   */
+  leading_share_low?: number | null;
+  /**
+   * And at most.
+   */
+  leading_share_high?: number | null;
+  /**
+   * What they would have taken without the leading cause, and with a shared verdict
+   * without the one beside the downlink; empty without captures.
+   */
+  counterfactuals: Counterfactual[];
+  /**
    * The verdict in a sentence.
    */
   says: string;
@@ -124,6 +145,40 @@ export interface SessionVerdict {
    * By packets alone, the most probable first; empty where the radio was seen.
    */
   suspects: Suspicion[];
+}
+/**
+ * What transfers would have taken without a cause.
+ */
+export interface Counterfactual {
+  /**
+   * What a millisecond of a transfer went to. In order of precedence.
+   */
+  of:
+    | "radio_contention"
+    | "radio_signal"
+    | "slow_start_restart"
+    | "undesired_slow_start"
+    | "first_slow_start"
+    | "receive_window"
+    | "sender_limited"
+    | "wireline"
+    | "loss_recovery_radio"
+    | "loss_recovery_congestion"
+    | "setup"
+    | "uplink_queue"
+    | "unknown";
+  /**
+   * Time in ms, all of them together.
+   */
+  ms: number;
+  /**
+   * At least.
+   */
+  low_ms: number;
+  /**
+   * At most.
+   */
+  high_ms: number;
 }
 /**
  * Who may have been the bottleneck, by packets alone.
@@ -193,6 +248,14 @@ export interface TransferDiagnosis {
    * That share, 0 to 1.
    */
   leading_share?: number | null;
+  /**
+   * That share at least, by the errors of its parts: ends of bursts, clocks, edges.
+   */
+  leading_share_low?: number | null;
+  /**
+   * And at most.
+   */
+  leading_share_high?: number | null;
   /**
    * What it would have taken without that cause, in ms; with a shared verdict,
    * without the leading cause beside the downlink.
@@ -563,6 +626,10 @@ export interface RateOver {
  * Something that the inputs do not hold.
  */
 export interface Missing {
+  /**
+   * What kind of evidence it is.
+   */
+  kind: "radio" | "transfers" | "packets" | "clock" | "application" | "file";
   /**
    * What.
    */
