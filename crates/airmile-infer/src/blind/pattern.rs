@@ -278,7 +278,7 @@ mod tests {
         let list = paced(4_000, 1_000, |k| if k % 50 < 8 { 8_000 - (k % 50) * 1_000 } else { 0 });
         let pattern = Pattern::of(std::iter::once(list.as_slice()));
         assert!((pattern.catch_up - 1.0).abs() < 0.1, "{pattern:?}");
-        assert!(pattern.line_whole < 4.0_f64.ln() && pattern.cv_short < 0.1, "{pattern:?}");
+        assert!(pattern.line_whole < 8.0_f64.ln() && pattern.cv_short < 0.1, "{pattern:?}");
     }
 
     /// A rate that halves and doubles each second is no wire's.

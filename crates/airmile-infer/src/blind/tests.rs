@@ -89,7 +89,7 @@ fn a_server_that_thinks() {
     phones.push(&packet(40 * MS + 1, "ul", 1, 0));
     phones.push(&packet(41 * MS, "ul", 1, 300));
     for n in 0..100 {
-        phones.push(&packet((1_000 + n) * MS, "dl", 1 + n * 1_000, 1_000));
+        phones.push(&packet((1_000 + n) * MS, "dl", n * 1_000, 1_000));
     }
     let phone = phones.finish().remove(0);
     assert_eq!((phone.place, phone.base_rtt_ns), (Place::Phone, Some(40 * MS)));

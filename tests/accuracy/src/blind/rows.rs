@@ -119,6 +119,9 @@ pub struct Runs {
     pub skipped: Vec<&'static str>,
 }
 
+/// A run; `None`: it did not end. Or the family whose link trace is not there.
+type Tried = Result<Option<Row>, &'static str>;
+
 /// Runs `runs` of each family on all cores, seeds from `seed`.
 pub fn gather(
     families: &[Family],
@@ -132,7 +135,7 @@ pub fn gather(
         })
         .collect();
     let next = AtomicUsize::new(0);
-    let work = || -> anyhow::Result<Vec<(usize, Result<Option<Row>, &'static str>)>> {
+    let work = || -> anyhow::Result<Vec<(usize, Tried)>> {
         let mut done = Vec::new();
         while let at = next.fetch_add(1, Ordering::Relaxed)
             && let Some((family, seed)) = jobs.get(at)
