@@ -287,7 +287,8 @@ impl Split<'_> {
         let Some(segment) = n.checked_sub(1).and_then(|at| lost.get(at)) else { return false };
         let losses = self.radio.unwrap_or_default().losses_ns;
         let first = losses.partition_point(|at| *at < segment.missed_ns - REORDERING_NS);
-        losses.get(first).is_some_and(|at| *at <= segment.missed_ns + EARLY_NS)
+        // It may have been lost once more before it came.
+        losses.get(first).is_some_and(|at| *at <= segment.again_ns + EARLY_NS)
     }
 }
 

@@ -248,8 +248,9 @@ fn a_loss_is_the_radios_where_the_radio_lost_something_before_it_was_missed() {
         (-60, Cause::LossRecoveryCongestion),
         (-40, Cause::LossRecoveryRadio),
         (190, Cause::LossRecoveryRadio),
-        (215, Cause::LossRecoveryRadio),
-        (225, Cause::LossRecoveryCongestion),
+        // Lost again before it came.
+        (265, Cause::LossRecoveryRadio),
+        (275, Cause::LossRecoveryCongestion),
     ] {
         assert_eq!(lost(radio_ms), [(cause, 50)], "{radio_ms}");
     }

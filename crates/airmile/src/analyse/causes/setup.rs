@@ -3,7 +3,7 @@
 use airmile_infer::attribute::Reason;
 use airmile_model::Cause;
 
-use super::{Context, Explain};
+use super::{Context, Explain, Relief};
 
 pub(super) struct Setup;
 
@@ -34,5 +34,13 @@ impl Explain for Setup {
         "save round trips before the first byte: reuse connections, TLS 1.3, 0-RTT, preconnect; \
          `curl -w '%{time_connect} %{time_appconnect} %{time_starttransfer}'` splits them"
             .into()
+    }
+
+    /// What is asked for takes a round trip to come.
+    fn relief(&self, seen: &Context) -> Relief {
+        let all_ns = seen.split.ns(Cause::Setup) as f64;
+        let asked_ns = seen.split.ms(Reason::Request) * 1e6;
+        let stays = if all_ns > 0.0 { (asked_ns / all_ns).min(1.0) } else { 0.0 };
+        Relief { stays, ..Relief::default() }
     }
 }
