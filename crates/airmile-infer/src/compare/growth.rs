@@ -119,7 +119,7 @@ fn start(total: u64, first_round_bytes: u64, late_bps: f64, lag_ns: i64, rtt_ns:
     }
     if first <= MOST_INITIAL_BYTES && first < SMALL_SHARE * full && lag >= LEAST_RESTART_LAG {
         Start::SlowStart
-    } else if lag < cost / 2.0 && first >= SMALL_SHARE * full {
+    } else if lag < cost / 2.0 {
         Start::Open
     } else {
         Start::Untold

@@ -67,9 +67,7 @@ pub(super) fn read(
 fn least_round_trips(all: &mut [Captured]) {
     let mut least: HashMap<(Address, u16), i64> = HashMap::new();
     for flow in all.iter().flat_map(|one| &one.flows) {
-        let waits = flow.exchanges.iter().map(|e| e.first_byte_ns - e.start_ns);
-        let known = waits.filter(|ns| *ns > 0).chain(flow.rtt_ns);
-        if let Some(own) = known.min().filter(|_| flow.rtt_ns.is_some()) {
+        if let Some(own) = flow.rtt_ns {
             let slot = least.entry((flow.server, flow.port)).or_insert(own);
             *slot = (*slot).min(own);
         }

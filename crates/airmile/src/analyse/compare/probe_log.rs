@@ -85,10 +85,10 @@ pub struct ProbeTransfer {
 }
 
 impl ProbeTransfer {
-    /// A field whose value no transfer has; times are within some thousand years, as sums
-    /// of them have to be.
+    /// A field whose value no transfer has; times are such that sums of them in
+    /// nanoseconds fit.
     fn wrong_field(&self) -> Option<&'static str> {
-        const MOST_US: i64 = i64::MAX / 1_000_000;
+        const MOST_US: i64 = i64::MAX / 4_000;
         let in_order = self.arrivals.windows(2).all(|pair| pair[0].0 <= pair[1].0);
         let sum = self.arrivals.iter().try_fold(0_u64, |sum, (_, bytes)| sum.checked_add(*bytes));
         let is_time = |us: i64| (0..=MOST_US).contains(&us);
@@ -122,14 +122,11 @@ impl ProbeLog {
         holds(head, MARK)
     }
 
-    /// The least that a round trip to a port took, in microseconds: of its handshakes and
-    /// waits for first bytes. One handshake may have waited for the radio.
+    /// The least that a round trip to a port took, in microseconds, of its handshakes: one
+    /// may have waited for the radio.
     pub(super) fn round_trip_us(&self, port: u16) -> Option<i64> {
-        let own = |at: usize| self.connections.get(at).is_some_and(|c| c.port == port);
         let connects = self.connections.iter().filter(|c| c.port == port).map(|c| c.connect_us);
-        let waits = self.transfers.iter().filter(|transfer| own(transfer.connection));
-        let waits = waits.filter_map(|t| t.first_byte_us?.checked_sub(t.start_us));
-        connects.chain(waits).filter(|us| *us > 0).min()
+        connects.filter(|us| *us > 0).min()
     }
 
     /// Reads a log.
