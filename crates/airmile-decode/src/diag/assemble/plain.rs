@@ -118,7 +118,9 @@ impl Assembler {
         let header = pdu.header(sn_bits);
         let (sn, poll, resegment, status) = match &header {
             Some(RlcHeader::Data { sn, poll, resegment, .. }) => {
-                (Some(*sn), Some(*poll), *resegment, false)
+                // UM has no poll bit (TS 36.322, 6.2.1.3).
+                let poll = (rlc_mode(mode) == RlcMode::Am).then_some(*poll);
+                (Some(*sn), poll, *resegment, false)
             }
             Some(RlcHeader::Status { .. } | RlcHeader::Control { .. }) => (None, None, false, true),
             None => (None, None, false, false),

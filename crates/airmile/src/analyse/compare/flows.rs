@@ -55,11 +55,23 @@ pub(super) fn read(
         .filter_map(|one| one.client_share)
         .reduce(f64::min)
         .map_or(1.0, |least| least.max(AT_CLIENT));
-    least_round_trips(&mut all);
     // Without a handshake nothing tells where it is from: kept where it is alone.
     let alone = all.len() == 1;
     all.retain(|one| alone || one.client_share.is_some_and(|share| share <= nearest));
+    // A proxy is a client, too: of the server, which it has a shorter way to.
+    let longest = all.iter().filter_map(Captured::round_trip_ns).max().unwrap_or(0);
+    all.retain(|one| one.round_trip_ns().is_none_or(|rtt_ns| rtt_ns >= longest / 2));
+    least_round_trips(&mut all);
     Ok((all, reports))
+}
+
+impl Captured {
+    /// The handshakes' round trip in the middle, in nanoseconds.
+    fn round_trip_ns(&self) -> Option<i64> {
+        let mut all: Vec<i64> = self.flows.iter().filter_map(|flow| flow.rtt_ns).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
 }
 
 /// Gives each connection the least round trip of those to its server's port: a handshake
