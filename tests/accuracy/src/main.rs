@@ -97,7 +97,7 @@ fn main() -> anyhow::Result<ExitCode> {
         packets::measure(&shared())?,
         Some(senders::measure()?),
         Some(clocks::measure()?),
-        Some(blind::measure(blind::FEW_RUNS, &shared())?),
+        Some(blind::measure(blind::RUNS, &shared())?),
         Some(causes::measure(false, causes::RUNS)?),
     ];
     let all = met.iter().all(|met| met.unwrap_or(true));
