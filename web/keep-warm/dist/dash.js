@@ -14,6 +14,8 @@ export function attachDash(player, options = {}) {
             found?.ticket.failed();
     };
     player.addRequestInterceptor(async (request) => {
+        if (!isSegment(request))
+            return request;
         // One that is tried again has failed.
         close(request.url);
         const ticket = warm.requested(request.url);
@@ -25,7 +27,9 @@ export function attachDash(player, options = {}) {
         const { url } = response.request;
         const found = open.get(url);
         if (found) {
-            found.done = doneOf(response);
+            // Those that failed, timed out or were given up come here, too.
+            const failed = response.status !== undefined && (response.status < 200 || response.status > 299);
+            found.done = failed ? undefined : doneOf(response);
             // Of fragments the player tells at once how they came, of others nothing.
             setTimeout(() => open.get(url) === found && close(url));
         }
@@ -44,6 +48,12 @@ export function attachDash(player, options = {}) {
     player.on("streamTeardownComplete", () => warm.suspend("unloaded"));
     player.on("playbackPlaying", () => warm.resume("unloaded"));
     return warm;
+}
+/** Manifests, initialisations and reports of the player are no segments, and may be of
+ * another server. */
+function isSegment({ method = "GET", customData }) {
+    const type = customData?.request?.type ?? "MediaSegment";
+    return method === "GET" && type === "MediaSegment";
 }
 function doneOf({ data, resourceTiming = {} }) {
     const { startTime, responseStart, duration, encodedBodySize } = resourceTiming;

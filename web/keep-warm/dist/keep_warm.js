@@ -2,7 +2,7 @@
  * an RTO (RFC 5681, 4.1; BurstTracker, MobiCom 2019, 5.3). */
 import { RADIO, RadioMeter } from "./radio.js";
 import { RoundTrips } from "./rtt.js";
-import { Trial } from "./trial.js";
+import { Trial, median } from "./trial.js";
 /** A pause as long as this may restart a window: above the RTO of most paths, so that
  * each comparison has something to compare (chosen here). */
 const LONG_PAUSE_MS = 1_000;
@@ -23,6 +23,11 @@ const PACKETS_BYTES = 3 * 52;
 /** An answer that is longer than asked for is taken up to here. */
 const MOST_BODY_BYTES = 1_024;
 const FREE_BYTES = 20_000;
+/** A fetch this much later than due found the timer held up, as in a page that nobody looks
+ * at (once a second): the sender was idle meanwhile (chosen here). */
+const LATE_MS = 400;
+/** Pauses whose length is remembered, to tell what the next one costs (chosen here). */
+const PAUSES = 5;
 export class KeepWarm {
     #options;
     #roundTrips = new RoundTrips();
@@ -36,6 +41,7 @@ export class KeepWarm {
     #url;
     #pause;
     #pauses = 0;
+    #pauseLengthsMs = [];
     #cancelTimer;
     #fetching;
     #tightened = false;
@@ -59,7 +65,7 @@ export class KeepWarm {
             maxPauseMs: 30_000,
             saveData: "respect",
             radio: RADIO,
-            ...options,
+            ...given(options),
         };
         this.#radio = new RadioMeter(this.#options.radio);
         this.#radioWithout = new RadioMeter(this.#options.radio);
@@ -129,7 +135,13 @@ export class KeepWarm {
         };
     }
     #changed() {
-        this.#options.onChange?.(this.stats());
+        try {
+            this.#options.onChange?.(this.stats());
+        }
+        catch (error) {
+            // What listens must not stop what plays.
+            globalThis.reportError?.(error);
+        }
     }
     async #ready() {
         const fetching = this.#fetching;
@@ -180,8 +192,11 @@ export class KeepWarm {
         if (this.#state !== "running" || this.#url === undefined || this.#pause)
             return;
         const number = this.#pauses + 1;
-        this.#pause = { fromMs, number, kept: !this.#trial.leavesAlone(number), fetches: 0, broken: false };
-        if (this.#pause.kept)
+        const kept = !this.#trial.leavesAlone(number);
+        // A pause that is kept for a part is as good as left, and costs more.
+        const broken = kept && !this.#isAffordable();
+        this.#pause = { fromMs, number, kept, fetches: 0, broken };
+        if (kept && !broken)
             this.#schedule();
     }
     /** Ends a pause; gives it where it was long enough to tell something. */
@@ -193,6 +208,7 @@ export class KeepWarm {
         if (pause === undefined || now - pause.fromMs < LONG_PAUSE_MS)
             return undefined;
         this.#pauses = pause.number;
+        this.#pauseLengthsMs = [...this.#pauseLengthsMs, now - pause.fromMs].slice(-PAUSES);
         if (pause.broken || (pause.kept && pause.fetches === 0))
             return undefined;
         if (pause.kept)
@@ -202,15 +218,32 @@ export class KeepWarm {
         return pause;
     }
     #schedule() {
+        const { clock } = this.#options;
+        const pauseMs = this.#roundTrips.pauseMs();
+        const dueMs = clock.now() + pauseMs;
         const fetchOne = () => {
             this.#cancelTimer = undefined;
-            this.#fetchOne();
+            if (clock.now() - dueMs > LATE_MS && this.#pause)
+                this.#pause.broken = true;
+            else
+                this.#fetchOne();
         };
-        this.#cancelTimer = this.#options.clock.after(this.#roundTrips.pauseMs(), fetchOne);
+        this.#cancelTimer = clock.after(pauseMs, fetchOne);
+    }
+    /** Whether a pause as long as the last ones may be kept to its end. */
+    #isAffordable() {
+        if (this.#pauseLengthsMs.length === 0)
+            return true;
+        const everyMs = this.#roundTrips.pauseMs() + (this.#roundTrips.smoothedMs ?? 0);
+        const fetches = Math.ceil(median(this.#pauseLengthsMs) / everyMs);
+        return this.#bytes + fetches * this.#fetchBytes <= this.#allowedBytes();
+    }
+    #allowedBytes() {
+        return Math.max(FREE_BYTES, this.#options.maxShare * this.#mediaBytes);
     }
     /** Whether no byte is fetched: for good, or until the player has fetched more. */
     #isRefused() {
-        const { maxBytes, maxShare, saveData } = this.#options;
+        const { maxBytes, saveData } = this.#options;
         if (saveData === "respect" && asksToSaveData()) {
             this.stop("the user asks to save data");
             return true;
@@ -220,7 +253,7 @@ export class KeepWarm {
             this.stop("its bytes are used up");
             return true;
         }
-        return next > Math.max(FREE_BYTES, maxShare * this.#mediaBytes);
+        return next > this.#allowedBytes();
     }
     #fetchOne() {
         const { clock, maxPauseMs } = this.#options;
@@ -237,7 +270,8 @@ export class KeepWarm {
         }
         const abort = new AbortController();
         const cancelTimeout = clock.after(TIMEOUT_MS, () => abort.abort());
-        const done = this.#fetchByte(url, abort.signal).then((ended) => {
+        const byte = this.#fetchByte(url, abort.signal).catch(() => false);
+        const done = byte.then((ended) => {
             cancelTimeout();
             this.#fetching = undefined;
             if (ended)
@@ -302,6 +336,10 @@ export class KeepWarm {
         this.#radio.traffic(fromMs, fromMs, 0, REQUEST_BYTES);
         this.#radio.traffic(toMs, toMs, answerBytes, 0);
     }
+}
+/** Options that are not `undefined`. */
+function given(options) {
+    return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 const CLOCK = {
     now: () => performance.now(),

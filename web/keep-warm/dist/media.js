@@ -11,6 +11,9 @@ export function followMedia(warm, media) {
     ];
     for (const [event, act] of ways)
         media.addEventListener(event, act);
+    // A player that may not begin by itself tells nothing.
+    if (media.paused === true)
+        suspend();
     return () => ways.forEach(([event, act]) => media.removeEventListener(event, act));
 }
 /** Follows the page: while nobody sees it, nothing is fetched (a player that is listened
@@ -18,5 +21,6 @@ export function followMedia(warm, media) {
 export function followPage(warm, page = document) {
     const look = () => (page.visibilityState === "hidden" ? warm.suspend("page") : warm.resume("page"));
     page.addEventListener("visibilitychange", look);
+    look();
     return () => page.removeEventListener("visibilitychange", look);
 }

@@ -18,3 +18,4 @@ export declare class Trial {
     /** Forgets what was kept, which was kept otherwise. */
     restart(): void;
 }
+export declare function median(values: number[]): number;

@@ -7,9 +7,13 @@ import type { Sample } from "./trial.js";
 /** What is used of a request and its answer (Common Media Library). */
 interface Request {
   url: string;
+  method?: string;
+  /** dash.js's own request. */
+  customData?: { request?: { type?: string } };
 }
 interface Response {
   request: Request;
+  status?: number;
   data?: unknown;
   resourceTiming?: { startTime?: number; responseStart?: number; duration?: number; encodedBodySize?: number };
 }
@@ -46,6 +50,7 @@ export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm 
     else found?.ticket.failed();
   };
   player.addRequestInterceptor(async (request: Request) => {
+    if (!isSegment(request)) return request;
     // One that is tried again has failed.
     close(request.url);
     const ticket = warm.requested(request.url);
@@ -57,7 +62,9 @@ export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm 
     const { url } = response.request;
     const found = open.get(url);
     if (found) {
-      found.done = doneOf(response);
+      // Those that failed, timed out or were given up come here, too.
+      const failed = response.status !== undefined && (response.status < 200 || response.status > 299);
+      found.done = failed ? undefined : doneOf(response);
       // Of fragments the player tells at once how they came, of others nothing.
       setTimeout(() => open.get(url) === found && close(url));
     }
@@ -76,6 +83,13 @@ export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm 
   player.on("streamTeardownComplete", () => warm.suspend("unloaded"));
   player.on("playbackPlaying", () => warm.resume("unloaded"));
   return warm;
+}
+
+/** Manifests, initialisations and reports of the player are no segments, and may be of
+ * another server. */
+function isSegment({ method = "GET", customData }: Request): boolean {
+  const type = customData?.request?.type ?? "MediaSegment";
+  return method === "GET" && type === "MediaSegment";
 }
 
 function doneOf({ data, resourceTiming = {} }: Response): Done | undefined {

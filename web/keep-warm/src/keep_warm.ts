@@ -3,7 +3,7 @@
 import { RADIO, RadioMeter, type RadioModel } from "./radio.js";
 import { RoundTrips } from "./rtt.js";
 import type { Done, Ticket } from "./ticket.js";
-import { Trial, type Sample, type Verdict } from "./trial.js";
+import { Trial, median, type Sample, type Verdict } from "./trial.js";
 
 /** What is used of a `Response`. */
 export interface Answer {
@@ -92,6 +92,11 @@ const PACKETS_BYTES = 3 * 52;
 /** An answer that is longer than asked for is taken up to here. */
 const MOST_BODY_BYTES = 1_024;
 const FREE_BYTES = 20_000;
+/** A fetch this much later than due found the timer held up, as in a page that nobody looks
+ * at (once a second): the sender was idle meanwhile (chosen here). */
+const LATE_MS = 400;
+/** Pauses whose length is remembered, to tell what the next one costs (chosen here). */
+const PAUSES = 5;
 
 interface Pause {
   readonly fromMs: number;
@@ -123,6 +128,7 @@ export class KeepWarm {
   #url: string | undefined;
   #pause: Pause | undefined;
   #pauses = 0;
+  #pauseLengthsMs: number[] = [];
   #cancelTimer: (() => void) | undefined;
   #fetching: { readonly done: Promise<void>; readonly abort: AbortController } | undefined;
   #tightened = false;
@@ -147,7 +153,7 @@ export class KeepWarm {
       maxPauseMs: 30_000,
       saveData: "respect",
       radio: RADIO,
-      ...options,
+      ...given(options),
     };
     this.#radio = new RadioMeter(this.#options.radio);
     this.#radioWithout = new RadioMeter(this.#options.radio);
@@ -218,7 +224,12 @@ export class KeepWarm {
   }
 
   #changed(): void {
-    this.#options.onChange?.(this.stats());
+    try {
+      this.#options.onChange?.(this.stats());
+    } catch (error) {
+      // What listens must not stop what plays.
+      globalThis.reportError?.(error);
+    }
   }
 
   async #ready(): Promise<void> {
@@ -267,8 +278,11 @@ export class KeepWarm {
   #beginPause(fromMs: number): void {
     if (this.#state !== "running" || this.#url === undefined || this.#pause) return;
     const number = this.#pauses + 1;
-    this.#pause = { fromMs, number, kept: !this.#trial.leavesAlone(number), fetches: 0, broken: false };
-    if (this.#pause.kept) this.#schedule();
+    const kept = !this.#trial.leavesAlone(number);
+    // A pause that is kept for a part is as good as left, and costs more.
+    const broken = kept && !this.#isAffordable();
+    this.#pause = { fromMs, number, kept, fetches: 0, broken };
+    if (kept && !broken) this.#schedule();
   }
 
   /** Ends a pause; gives it where it was long enough to tell something. */
@@ -279,6 +293,7 @@ export class KeepWarm {
     this.#cancelTimer = undefined;
     if (pause === undefined || now - pause.fromMs < LONG_PAUSE_MS) return undefined;
     this.#pauses = pause.number;
+    this.#pauseLengthsMs = [...this.#pauseLengthsMs, now - pause.fromMs].slice(-PAUSES);
     if (pause.broken || (pause.kept && pause.fetches === 0)) return undefined;
     if (pause.kept) this.#kept += 1;
     else this.#alone += 1;
@@ -286,16 +301,32 @@ export class KeepWarm {
   }
 
   #schedule(): void {
+    const { clock } = this.#options;
+    const pauseMs = this.#roundTrips.pauseMs();
+    const dueMs = clock.now() + pauseMs;
     const fetchOne = () => {
       this.#cancelTimer = undefined;
-      this.#fetchOne();
+      if (clock.now() - dueMs > LATE_MS && this.#pause) this.#pause.broken = true;
+      else this.#fetchOne();
     };
-    this.#cancelTimer = this.#options.clock.after(this.#roundTrips.pauseMs(), fetchOne);
+    this.#cancelTimer = clock.after(pauseMs, fetchOne);
+  }
+
+  /** Whether a pause as long as the last ones may be kept to its end. */
+  #isAffordable(): boolean {
+    if (this.#pauseLengthsMs.length === 0) return true;
+    const everyMs = this.#roundTrips.pauseMs() + (this.#roundTrips.smoothedMs ?? 0);
+    const fetches = Math.ceil(median(this.#pauseLengthsMs) / everyMs);
+    return this.#bytes + fetches * this.#fetchBytes <= this.#allowedBytes();
+  }
+
+  #allowedBytes(): number {
+    return Math.max(FREE_BYTES, this.#options.maxShare * this.#mediaBytes);
   }
 
   /** Whether no byte is fetched: for good, or until the player has fetched more. */
   #isRefused(): boolean {
-    const { maxBytes, maxShare, saveData } = this.#options;
+    const { maxBytes, saveData } = this.#options;
     if (saveData === "respect" && asksToSaveData()) {
       this.stop("the user asks to save data");
       return true;
@@ -305,7 +336,7 @@ export class KeepWarm {
       this.stop("its bytes are used up");
       return true;
     }
-    return next > Math.max(FREE_BYTES, maxShare * this.#mediaBytes);
+    return next > this.#allowedBytes();
   }
 
   #fetchOne(): void {
@@ -321,7 +352,8 @@ export class KeepWarm {
     }
     const abort = new AbortController();
     const cancelTimeout = clock.after(TIMEOUT_MS, () => abort.abort());
-    const done = this.#fetchByte(url, abort.signal).then((ended) => {
+    const byte = this.#fetchByte(url, abort.signal).catch(() => false);
+    const done = byte.then((ended) => {
       cancelTimeout();
       this.#fetching = undefined;
       if (ended) pause.fetches += 1;
@@ -383,6 +415,11 @@ export class KeepWarm {
     this.#radio.traffic(fromMs, fromMs, 0, REQUEST_BYTES);
     this.#radio.traffic(toMs, toMs, answerBytes, 0);
   }
+}
+
+/** Options that are not `undefined`. */
+function given(options: Options): Options {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
 const CLOCK: Clock = {

@@ -2,7 +2,7 @@
 import type { KeepWarm } from "./keep_warm.js";
 
 /** Follows a media element: paused or ended, nothing is fetched. Returns what ends it. */
-export function followMedia(warm: KeepWarm, media: EventTarget): () => void {
+export function followMedia(warm: KeepWarm, media: EventTarget & { paused?: boolean }): () => void {
   const suspend = () => warm.suspend("media");
   const resume = () => warm.resume("media");
   const ways = [
@@ -13,6 +13,8 @@ export function followMedia(warm: KeepWarm, media: EventTarget): () => void {
     ["playing", resume],
   ] as const;
   for (const [event, act] of ways) media.addEventListener(event, act);
+  // A player that may not begin by itself tells nothing.
+  if (media.paused === true) suspend();
   return () => ways.forEach(([event, act]) => media.removeEventListener(event, act));
 }
 
@@ -21,5 +23,6 @@ export function followMedia(warm: KeepWarm, media: EventTarget): () => void {
 export function followPage(warm: KeepWarm, page: Document = document): () => void {
   const look = () => (page.visibilityState === "hidden" ? warm.suspend("page") : warm.resume("page"));
   page.addEventListener("visibilitychange", look);
+  look();
   return () => page.removeEventListener("visibilitychange", look);
 }

@@ -53,6 +53,26 @@ test("dash.js: a fragment's answer, its first part, and the media element", asyn
   warm.stop();
 });
 
+test("dash.js: segments alone, and those that came", async () => {
+  const player = dash();
+  const warm = attachDash(player, { fetch: () => assert.fail("no pause is long enough") });
+  const resourceTiming = { startTime: 1_000, responseStart: 1_080, duration: 400, encodedBodySize: 1_000 };
+  const check = async (url, type, status, method, expected) => {
+    const request = { url, method, customData: { request: { type } } };
+    assert.equal(await player.request(request), request);
+    await player.response({ request, status, data: new ArrayBuffer(1_000), resourceTiming });
+    await sleep(5);
+    assert.equal(warm.stats().mediaBytes, expected, url);
+  };
+  await check("/1", "MediaSegment", 200, "GET", 1_000);
+  await check("/mpd", "MPD", 200, "GET", 1_000);
+  await check("/init", "InitializationSegment", 200, "GET", 1_000);
+  await check("/report", "MediaSegment", 200, "POST", 1_000);
+  await check("/gone", "MediaSegment", 404, "GET", 1_000);
+  await check("/2", "MediaSegment", 206, "GET", 2_000);
+  warm.stop();
+});
+
 test("hls.js: a loader tells, and one that was aborted does not load", async () => {
   const warm = told();
   const loads = [];

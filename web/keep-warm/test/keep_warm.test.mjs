@@ -214,3 +214,50 @@ test("requests that are under way together end a pause until the last has come",
   await time.advance(2_000);
   assert.ok(server.asked.length > 0);
 });
+
+test("a pause that cannot be paid to its end is left", async () => {
+  // 100 kB earn 2 kB, and a pause takes some 13 fetches of 0.9 kB.
+  const { time, server, warm } = make();
+  for (let i = 0; i < 60; i++) {
+    const before = server.asked.length;
+    await segment(time, warm, { bytes: 100_000, ms: 200 });
+    const fetches = server.asked.length - before;
+    assert.ok(fetches === 0 || fetches >= 10, `pause ${i}: ${fetches}`);
+  }
+  assert.ok(server.asked.length > 30, `${server.asked.length}`);
+});
+
+test("a timer that is held up, as in a hidden page, ends the pause's fetches", async () => {
+  const { time, server, warm } = make();
+  await segment(time, warm);
+  const { after } = time.clock;
+  time.clock.after = (ms, call) => after(Math.max(ms, 1_000), call);
+  const { kept } = warm.stats();
+  await segment(time, warm, { pauseMs: 10_000 });
+  assert.deepEqual([server.asked.length, warm.stats().kept], [0, kept]);
+});
+
+test("options that are undefined are as if they were not there", async () => {
+  const { time, server, warm } = make({ maxShare: undefined, maxBytes: undefined });
+  await play(time, server, warm, 20, { kept: 100, alone: 200 }, 100_000);
+  assert.ok(warm.stats().bytes <= 40_000, `${warm.stats().bytes}`);
+});
+
+test("what listens and throws does not stop the player", async () => {
+  const heard = [];
+  const { reportError } = globalThis;
+  globalThis.reportError = (error) => heard.push(error.message);
+  try {
+    const onChange = () => {
+      throw new Error("mine");
+    };
+    const { time, warm } = make({ onChange, maxErrors: 1 }, { fails: () => true });
+    await segment(time, warm);
+    await segment(time, warm);
+    // Asked for and ready, although it stopped meanwhile.
+    await segment(time, warm);
+    assert.deepEqual([warm.stats().state, heard], ["stopped", ["mine"]]);
+  } finally {
+    globalThis.reportError = reportError;
+  }
+});
