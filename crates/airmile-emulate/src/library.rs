@@ -166,6 +166,11 @@ const LIBRARY: &[NamedScenario] = &[
         source: Source::Toml(include_str!("../scenarios/undesired-slow-start.toml")),
     },
     NamedScenario {
+        name: "undesired-slow-start-far",
+        about: "a far server whose timer runs out needlessly: a slow start while the queue is empty",
+        source: Source::Toml(include_str!("../scenarios/undesired-slow-start-far.toml")),
+    },
+    NamedScenario {
         name: "upload-beside-download",
         about: "an upload fills the phone's firmware buffer: the download's acknowledgements wait",
         source: Source::Toml(include_str!("../scenarios/upload-beside-download.toml")),

@@ -59,6 +59,7 @@ fn each_cause_is_named() {
     check("lossy-radio", Cause::LossRecoveryRadio);
     check("idle", Cause::Setup);
     check("wireline-behind-proxy", Cause::Wireline);
+    check("undesired-slow-start-far", Cause::UndesiredSlowStart);
     // The queue at the base station stands through all of it: the timer's slow start
     // costs 17 % of the time, and the radio takes precedence.
     check("undesired-slow-start", Cause::RadioSignal);
