@@ -26,7 +26,8 @@ def test_a_missing_file(tmp_path: Path) -> None:
 def test_a_file_of_no_use(tmp_path: Path) -> None:
     path = tmp_path / "trace.pcap"
     path.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
-    with pytest.raises(am.AirmileFormatError, match=r"trace\.pcap: is "):
+    # A capture is of use, but this one holds nothing.
+    with pytest.raises(am.AirmileNoDataError, match=r"trace\.pcap: no IP packets"):
         am.diagnose(path)
     with pytest.raises(am.AirmileFormatError, match="directory"):
         am.decode(tmp_path)
