@@ -31,7 +31,8 @@ class Live:
         found = re.search(r"http://\S+", told)
         if not found:
             raise SystemExit(f"{' '.join(words)}: {told}{self.process.stderr.read()}")
-        self.url = found.group().rstrip("/")
+        self.url, _, self.query = found.group().partition("?")
+        self.url = self.url.rstrip("/")
         # What it says later must not fill the pipe.
         self.said = []
         threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True).start()
@@ -49,7 +50,8 @@ class Live:
         return host, int(port)
 
     def get(self, path, timeout=10):
-        with urllib.request.urlopen(self.url + path, timeout=timeout) as answer:
+        query = ("&" if "?" in path else "?") + self.query if self.query else ""
+        with urllib.request.urlopen(self.url + path + query, timeout=timeout) as answer:
             return answer.read().decode()
 
     def metric(self, name):

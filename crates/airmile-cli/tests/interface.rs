@@ -130,9 +130,13 @@ const LIVE: &str = r#"
 import json, os, re, subprocess, time, urllib.request
 live = subprocess.Popen([os.environ["AIRMILE"], "live", "--interface", "lo", "--json", "--listen", "127.0.0.1:0"],
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-url = re.search(r"http://\S+", live.stderr.readline()).group()
+url, query = re.search(r"http://\S+", live.stderr.readline()).group().split("?")
+# What everybody does is told to who was told the token.
+try: urllib.request.urlopen(url + "v1/packets")
+except urllib.error.HTTPError as refused: assert refused.code == 401
+else: raise SystemExit("no token was asked for")
 def packets():
-    return json.loads(urllib.request.urlopen(url + "v1/packets").read())
+    return json.loads(urllib.request.urlopen(url + "v1/packets?" + query).read())
 def until(holds):
     for _ in range(300):
         now = packets()
@@ -162,6 +166,59 @@ fn live_tells_flows_as_they_pass() {
     assert!(
         told["packets"].as_u64().unwrap() > 100 && told["ip_bytes"].as_u64().unwrap() > 210_000
     );
+}
+
+/// Live on a device without a link address that goes down, away, and is made again.
+const AWAY: &str = r#"
+import json, os, queue, re, subprocess, threading, time
+def ip(*words): subprocess.run(["ip", *words], check=True)
+def made():
+    ip("tuntap", "add", "mode", "tun", "tun8")
+    ip("addr", "add", "10.9.8.1/24", "dev", "tun8")
+    ip("link", "set", "tun8", "up")
+made()
+live = subprocess.Popen([os.environ["AIRMILE"], "live", "--interface", "tun8", "--json"], stdout=subprocess.PIPE, text=True)
+told = queue.Queue()
+def listen():
+    for line in live.stdout: told.put(json.loads(line))
+threading.Thread(target=listen, daemon=True).start()
+seen = []
+def until(state):
+    while True:
+        event = told.get(timeout=20)
+        if event["event"] == "source" and event["name"] == "tun8":
+            seen.append(event["state"])
+            if event["state"] == state: return event
+until("connected")
+ip("link", "set", "tun8", "down"); until("waiting")
+# Once, however long it is away.
+time.sleep(1.5); assert told.empty(), told.get()
+ip("link", "set", "tun8", "up"); until("connected")
+ip("link", "del", "tun8"); until("waiting")
+made()
+gaps = until("connected")["gaps"]
+live.kill()
+print(json.dumps({"seen": seen, "gaps": gaps}))
+"#;
+
+#[test]
+#[ignore = "namespaces: make test-realtime"]
+fn live_waits_for_a_device_that_goes() {
+    let script =
+        format!("test -w /dev/net/tun || exit 77\ncat > $0.py <<'END'\n{AWAY}\nEND\npython3 $0.py");
+    let dir = tempfile::tempdir().unwrap();
+    let script = script.replace("$0", &dir.path().join("away").to_string_lossy());
+    let test = "live_waits_for_a_device_that_goes";
+    let Some(done) = in_namespace(test, &script) else { return };
+    if done.status.code() == Some(77) {
+        eprintln!("SKIPPED {test}: no /dev/net/tun");
+        return;
+    }
+    let told = document(&done);
+    let states = told["seen"].as_array().unwrap();
+    let waiting = states.iter().filter(|state| *state == "waiting").count();
+    assert_eq!(told["gaps"], 2, "{told}");
+    assert!(states.last().unwrap() == "connected" && waiting >= 2, "{told}");
 }
 
 #[test]

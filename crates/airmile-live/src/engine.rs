@@ -12,6 +12,7 @@ use airmile::live::packets::{LivePackets, PacketView};
 use airmile::live::{Live, LiveBurst, LiveView};
 use airmile::model::Direction;
 use thiserror::Error;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 use crate::snapshot::{Event, KEPT_BURSTS, News, Passing, Snapshot, SourceStatus, Totals};
@@ -45,7 +46,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Engine {
     snapshots: watch::Receiver<Arc<Snapshot>>,
-    events: broadcast::Sender<Arc<Event>>,
+    events: Told,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -54,7 +55,36 @@ pub struct Engine {
 #[derive(Debug, Clone)]
 pub struct Published {
     snapshots: watch::Receiver<Arc<Snapshot>>,
-    events: broadcast::Sender<Arc<Event>>,
+    events: Told,
+}
+
+/// Where events go: those of flows apart, as many may be over at once and would push
+/// out what is told of the radio.
+#[derive(Debug, Clone)]
+struct Told {
+    radio: broadcast::Sender<Arc<Event>>,
+    flows: broadcast::Sender<Arc<Event>>,
+}
+
+/// What is new, as it comes.
+#[derive(Debug)]
+pub struct Events {
+    radio: broadcast::Receiver<Arc<Event>>,
+    flows: broadcast::Receiver<Arc<Event>>,
+}
+
+impl Events {
+    /// The next event.
+    ///
+    /// # Errors
+    /// The engine has ended, or so many events were missed.
+    pub async fn recv(&mut self) -> Result<Arc<Event>, RecvError> {
+        tokio::select! {
+            biased;
+            event = self.radio.recv() => event,
+            event = self.flows.recv() => event,
+        }
+    }
 }
 
 impl Published {
@@ -72,8 +102,8 @@ impl Published {
 
     /// What is new from now on.
     #[must_use]
-    pub fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.events.subscribe()
+    pub fn events(&self) -> Events {
+        Events { radio: self.events.radio.subscribe(), flows: self.events.flows.subscribe() }
     }
 }
 
@@ -122,7 +152,8 @@ impl Engine {
             packets: passing,
         };
         let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
-        let events = broadcast::Sender::new(WAITING_EVENTS);
+        let [radio, flows] = [(); 2].map(|()| broadcast::Sender::new(WAITING_EVENTS));
+        let events = Told { radio, flows };
         let stop = Arc::new(AtomicBool::new(false));
         let (feed, inputs) = queue(&stop);
         if let Some(name) = interface {
@@ -188,7 +219,7 @@ struct Feeder {
     news: News,
     snapshot: Snapshot,
     sender: watch::Sender<Arc<Snapshot>>,
-    events: broadcast::Sender<Arc<Event>>,
+    events: Told,
     stop: Arc<AtomicBool>,
     lines: Option<SyncSender<Arc<Event>>>,
 }
@@ -263,8 +294,8 @@ impl Feeder {
             return;
         }
         // A clock that is before 1970 tells nothing.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let view = self.packets.look(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        let view = self.packets.look(now.and_then(|now| i64::try_from(now.as_nanos()).ok()));
         for flow in self.packets.take_ended() {
             self.tell(Event::Flow(Box::new(flow)));
         }
@@ -324,8 +355,12 @@ impl Feeder {
             self.lines = None;
             self.stop.store(true, Ordering::Relaxed);
         }
+        let events = match *event {
+            Event::Flow(_) => &self.events.flows,
+            _ => &self.events.radio,
+        };
         // Nobody may be listening.
-        let _ = self.events.send(event);
+        let _ = events.send(event);
     }
 
     fn publish(&self) {

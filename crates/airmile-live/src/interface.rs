@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
-use nix::net::if_::{if_nameindex, if_nametoindex};
+use nix::net::if_::{InterfaceFlags, if_nameindex, if_nametoindex};
 use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind,
     recvmsg, setsockopt, socket, sockopt,
@@ -24,6 +24,9 @@ const SNAP_BYTES: usize = 2_048;
 const KERNEL_BYTES: usize = 16 << 20;
 /// How often the end is looked for where nothing passes (chosen here).
 const LOOK_US: i64 = 100_000;
+/// And how often an interface that may go unseen (chosen here: far below the second in
+/// which things are told).
+const LOOK: Duration = Duration::from_millis(200);
 /// pcap: times in nanoseconds, version 2.4, LINKTYPE_LINUX_SLL.
 const MAGIC_NS: u32 = 0xa1b2_3c4d;
 const LINK_SLL: u32 = 113;
@@ -70,8 +73,12 @@ pub enum InterfaceError {
 #[derive(Debug)]
 pub struct InterfaceCapture {
     socket: OwnedFd,
+    name: String,
     /// Of the interface; the socket may hear others where it could not be bound.
     index: usize,
+    /// A socket that could not be bound is not told that the interface went: when it is
+    /// looked for next.
+    look_at: Option<Instant>,
     end: Option<Instant>,
     stop: Arc<AtomicBool>,
     dropped: Arc<AtomicU64>,
@@ -130,8 +137,9 @@ impl InterfaceCapture {
             SockProtocol::EthAll,
         )
         .map_err(failed("socket"))?;
-        if let Some(address) = link_address(name) {
-            bind(socket.as_raw_fd(), &address).map_err(failed("bind"))?;
+        let address = link_address(name);
+        if let Some(address) = &address {
+            bind(socket.as_raw_fd(), address).map_err(failed("bind"))?;
         }
         // The kernel's own limit holds for who may not exceed it.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &KERNEL_BYTES)
@@ -143,7 +151,9 @@ impl InterfaceCapture {
         setsockopt(&socket, sockopt::RxqOvfl, &1).map_err(failed("SO_RXQ_OVFL"))?;
         Ok(Self {
             socket,
+            name: name.to_owned(),
             index: index as usize,
+            look_at: address.is_none().then(Instant::now),
             end: duration.map(|duration| Instant::now() + duration),
             stop,
             dropped: Arc::default(),
@@ -189,9 +199,24 @@ impl InterfaceCapture {
         Ok(())
     }
 
+    /// What the kernel does not tell of an interface without a link address (wwan in
+    /// raw-IP mode, ppp, tun): that it went down, away, or is another of the same name.
+    fn look(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        let Some(at) = self.look_at.as_mut().filter(|at| **at <= now) else { return Ok(()) };
+        *at = now + LOOK;
+        match if_nametoindex(self.name.as_str()) {
+            Ok(index) if index as usize == self.index => {}
+            Ok(_) | Err(_) => return Err(Errno::ENODEV.into()),
+        }
+        let is_up = is_up(&self.name)?;
+        if is_up { Ok(()) } else { Err(Errno::ENETDOWN.into()) }
+    }
+
     /// Waits for a packet; nothing where the capture is over, or that time.
     fn receive(&mut self, until: Option<Instant>) -> io::Result<()> {
         while !self.is_over() && until.is_none_or(|until| Instant::now() < until) {
+            self.look()?;
             let mut control = nix::cmsg_space!(TimeSpec, u32);
             let mut pieces = [IoSliceMut::new(&mut self.frame)];
             let received = recvmsg::<LinkAddr>(
@@ -289,6 +314,11 @@ fn file_header() -> Vec<u8> {
 fn link_address(name: &str) -> Option<LinkAddr> {
     let own = getifaddrs().ok()?.filter(|entry| entry.interface_name == name);
     own.filter_map(|entry| entry.address?.as_link_addr().copied()).next()
+}
+
+fn is_up(name: &str) -> io::Result<bool> {
+    let mut own = getifaddrs()?.filter(|entry| entry.interface_name == name);
+    Ok(own.any(|entry| entry.flags.contains(InterfaceFlags::IFF_UP)))
 }
 
 fn names() -> Vec<String> {

@@ -35,6 +35,8 @@ pub(crate) fn start(name: &str, feed: Feed) -> Result<(), InterfaceError> {
 
 fn run(name: &str, first: InterfaceCapture, feed: &Feed) -> Result<(), Stopped> {
     let mut capture = Some(first);
+    // The kernel counts anew for each capture.
+    let mut dropped = 0;
     let mut told = String::new();
     loop {
         let opened = match capture.take() {
@@ -42,7 +44,7 @@ fn run(name: &str, first: InterfaceCapture, feed: &Feed) -> Result<(), Stopped> 
             None => InterfaceCapture::open_until(name, None, feed.stop()),
         };
         let why = match opened {
-            Ok(capture) => pass_on(capture, feed, &mut told)?.to_string(),
+            Ok(capture) => pass_on(capture, feed, &mut told, &mut dropped)?.to_string(),
             Err(error) => error.to_string(),
         };
         // Once each: it may stay away for hours.
@@ -59,8 +61,9 @@ fn pass_on(
     mut capture: InterfaceCapture,
     feed: &Feed,
     why: &mut String,
+    dropped: &mut u64,
 ) -> Result<io::Error, Stopped> {
-    let dropped = capture.dropped();
+    let dropped_here = capture.dropped();
     let mut told = 0;
     let mut is_up = false;
     loop {
@@ -76,9 +79,10 @@ fn pass_on(
         } else if feed.is_stopped() {
             return Err(Stopped);
         }
-        let now = dropped.load(Ordering::Relaxed);
+        let now = dropped_here.load(Ordering::Relaxed);
         if now != told {
-            feed.give(Input::Dropped(now))?;
+            *dropped += now.saturating_sub(told);
+            feed.give(Input::Dropped(*dropped))?;
             told = now;
         }
         if let Err(error) = read {

@@ -43,7 +43,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     packets.push(&std::fs::read(dir.path().join("packets/phone.pcapng")).unwrap());
     let (name, state) = ("wlan0".to_owned(), SourceState::Connected(String::new()));
     let interface = SourceStatus { name, state, gaps: 0 };
-    now.packets = Some(Passing { interface, dropped: 3, view: packets.look(0) });
+    now.packets = Some(Passing { interface, dropped: 3, view: packets.look(None) });
     terminal.draw(|frame| draw(frame, &now, None)).unwrap();
     let text = terminal.backend().to_string();
     println!("{text}");

@@ -30,7 +30,7 @@ pub struct FlowRow {
     pub duration_ns: i64,
     /// From the last byte of payload to the last packet in nanoseconds.
     pub payload_to_end_ns: Option<i64>,
-    /// How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, or `capture_end`.
+    /// How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, `crowded` out where too many are open (live), or `capture_end`.
     pub termination: &'static str,
     /// True: the capture began in the middle of it (TCP without a SYN).
     pub mid_flow: bool,

@@ -634,7 +634,7 @@ export interface FlowEntry {
    */
   payload_to_end_ns: number | null;
   /**
-   * How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, or `capture_end`.
+   * How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, `crowded` out where too many are open (live), or `capture_end`.
    */
   termination: string;
   /**

@@ -25,6 +25,9 @@ pub struct LiveArgs {
     /// Ask for this file's token ($AIRMILE_TOKEN otherwise); needed where --listen is not loopback
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub token_file: Option<PathBuf>,
+    /// Ask for no token on loopback, though --interface shows everybody's connections
+    #[arg(long, requires = "listen", conflicts_with = "token_file")]
+    pub no_token: bool,
     /// A line per finding instead of the view, on a terminal too
     #[arg(long)]
     pub lines: bool,

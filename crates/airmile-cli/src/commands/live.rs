@@ -1,7 +1,8 @@
 //! `airmile live`.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::fs::File;
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -30,7 +31,10 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     }
     let options = args.analysis.options(LimitArgs { from: None, to: None })?;
     let source = source(args);
-    let token = token(args)?;
+    let given = token(args)?;
+    // A modem's log tells of its owner; an interface of everybody on the machine.
+    let is_made = args.interface.is_some() && given.is_none() && !args.no_token;
+    let token = if is_made { Some(make_token()?) } else { given };
     let on_terminal = !global.json && !args.lines && std::io::stdout().is_terminal();
     let (sender, lines) = sync_channel(WAITING_LINES);
     let sender = (!on_terminal).then_some(sender);
@@ -44,7 +48,10 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
         Some(address) => Some(Server::start(address, token.as_deref(), engine.published())?),
         None => None,
     };
-    let url = server.as_ref().map(|server| format!("http://{}/", server.address()));
+    // A token that the user did not set has to be told.
+    let query =
+        if is_made { format!("?token={}", token.unwrap_or_default()) } else { String::new() };
+    let url = server.as_ref().map(|server| format!("http://{}/{query}", server.address()));
     if on_terminal {
         terminal::run(&engine, url.as_deref()).context("the terminal")?;
     } else {
@@ -80,6 +87,14 @@ fn token(args: &LiveArgs) -> Result<Option<String>> {
         None => std::env::var("AIRMILE_TOKEN").ok(),
     };
     Ok(token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
+}
+
+/// A token that nobody can guess.
+fn make_token() -> Result<String> {
+    let mut bytes = [0; 16];
+    let read = File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes));
+    read.context("/dev/urandom")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// One line a finding, until the source ends.

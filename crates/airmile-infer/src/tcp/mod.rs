@@ -57,4 +57,6 @@ pub use summary::{
 pub use trace::{TracedAck, TracedPacket};
 
 #[cfg(test)]
+mod live_tests;
+#[cfg(test)]
 mod tests;

@@ -83,6 +83,11 @@ impl Default for Traced {
 pub struct StudyOptions {
     /// A flow ends after this long without a packet, in nanoseconds.
     pub idle_ns: i64,
+    /// A flow that nobody answered yet, and one of UDP, ends after this long without a
+    /// packet, in nanoseconds; `None`: as others.
+    pub brief_idle_ns: Option<i64>,
+    /// So many flows are open at most: before there are more the longest idle end.
+    pub max_flows: Option<usize>,
     /// A user session ends after this long without a packet, in nanoseconds.
     pub user_gap_ns: i64,
     /// A closed TCP flow is over after this long, in nanoseconds (RFC 9293's
@@ -112,6 +117,8 @@ impl Default for StudyOptions {
         const S: i64 = 1_000_000_000;
         Self {
             idle_ns: 3600 * S,
+            brief_idle_ns: None,
+            max_flows: None,
             user_gap_ns: 3600 * S,
             linger_ns: 60 * S,
             promotion_idle_ns: 13 * S,

@@ -20,6 +20,9 @@ use super::summary::Quality;
 
 /// How often flows that are over are looked for, in time of the capture.
 const SWEEP_NS: i64 = 10_000_000_000;
+/// Of the most flows that may be open so many end at once where there are more, as
+/// finding the longest idle goes through all (chosen here).
+const CROWD_SHARE: usize = 16;
 /// How often flows without traffic are asked for memory, in time of the capture
 /// (chosen here).
 const REST_EVERY_NS: i64 = 500_000_000;
@@ -118,6 +121,8 @@ impl Entry {
     const SPLIT: u16 = 1 << 9;
     /// Either end has sent its FIN.
     const FIN: [u16; 2] = [1 << 10, 1 << 11];
+    /// UDP.
+    const UDP: u16 = 1 << 12;
 
     const fn is(&self, bit: u16) -> bool {
         self.state & bit != 0
@@ -125,6 +130,18 @@ impl Entry {
 
     const fn is_closing(&self) -> bool {
         self.is(Self::CLOSED) || self.is(Self::FIN[0]) || self.is(Self::FIN[1])
+    }
+
+    /// How long it may be without a packet.
+    const fn patience_ns(&self, options: &StudyOptions) -> i64 {
+        if self.is(Self::CLOSED) {
+            return options.linger_ns;
+        }
+        let is_answered = self.is(Self::ESTABLISHED) || self.is(Self::SYN_ACK);
+        match options.brief_idle_ns {
+            Some(brief_ns) if self.is(Self::UDP) || !is_answered => brief_ns,
+            _ => options.idle_ns,
+        }
     }
 
     const fn client(&self) -> usize {
@@ -312,7 +329,12 @@ impl PacketRouter {
                 self.quality.largest_step_back_ns.max(self.last_ns - at_ns);
         }
         self.last_ns = at_ns;
-        self.now_ns = self.now_ns.max(at_ns);
+        self.advance(at_ns, changes);
+    }
+
+    /// It is so late, by a clock or by a packet: what is over ends.
+    pub fn advance(&mut self, now_ns: i64, changes: &mut Vec<Change>) {
+        self.now_ns = self.now_ns.max(now_ns);
         if self.now_ns < self.next_rest_ns {
             return;
         }
@@ -327,15 +349,53 @@ impl PacketRouter {
         self.next_rest_ns = self.now_ns.saturating_add(REST_EVERY_NS).min(self.next_sweep_ns);
     }
 
+    /// The clock was set back: what was seen later than now was seen now.
+    pub fn set_back(&mut self, now_ns: i64) {
+        self.now_ns = now_ns;
+        self.last_ns = self.last_ns.min(now_ns);
+        self.next_sweep_ns = self.next_sweep_ns.min(now_ns.saturating_add(SWEEP_NS));
+        self.next_rest_ns = self.next_rest_ns.min(now_ns);
+        for flow in &mut self.flows {
+            flow.last_ns = flow.last_ns.min(now_ns);
+        }
+        for user in self.users.iter_mut().flatten() {
+            user.last_ns = user.last_ns.min(now_ns);
+        }
+    }
+
+    /// Makes room where too many flows are open: the longest idle end, and users
+    /// without flows.
+    fn make_room(&mut self, changes: &mut Vec<Change>) {
+        let Some(most) = self.options.max_flows.filter(|most| self.index.len() >= *most) else {
+            return;
+        };
+        let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(Entry::LIVE));
+        let mut by_age: Vec<(i64, u32)> = live.map(|(at, f)| (f.last_ns, at as u32)).collect();
+        let over = (self.index.len() - most + 1).max(most / CROWD_SHARE).min(by_age.len());
+        if over < by_age.len() {
+            by_age.select_nth_unstable(over);
+        }
+        by_age.truncate(over);
+        by_age.sort_unstable();
+        for (_, at) in by_age {
+            self.end_flow(at, "crowded", changes);
+        }
+        for at in 0..self.users.len() {
+            let user = self.users.get(at).and_then(Option::as_ref);
+            if user.is_some_and(|user| user.open_flows == 0) {
+                self.end_user(at as u32, changes);
+            }
+        }
+    }
+
     /// Ends flows and users that are over.
     fn sweep(&mut self, changes: &mut Vec<Change>) {
         for at in 0..self.flows.len() {
             let Some(flow) = self.flows.get(at).filter(|flow| flow.is(Entry::LIVE)) else {
                 continue;
             };
-            let closed = flow.is(Entry::CLOSED);
-            let most = if closed { self.options.linger_ns } else { self.options.idle_ns };
-            if self.now_ns.saturating_sub(flow.last_ns) > most {
+            let most_ns = flow.patience_ns(&self.options);
+            if self.now_ns.saturating_sub(flow.last_ns) > most_ns {
                 self.end_flow(at as u32, "idle", changes);
             }
         }
@@ -356,6 +416,7 @@ impl PacketRouter {
         from: usize,
         changes: &mut Vec<Change>,
     ) -> Option<Route> {
+        self.make_room(changes);
         let now = packet.at_ns;
         let (client_is_source, client_by) = client_is_source(packet, &self.options.client_networks);
         let client = if client_is_source { from } else { 1 - from };
@@ -366,6 +427,7 @@ impl PacketRouter {
         let mut state = Entry::LIVE;
         state |= if client == 1 { Entry::CLIENT_HIGH } else { 0 };
         state |= if mid_flow { Entry::ESTABLISHED } else { 0 };
+        state |= if packet.tcp().is_none() { Entry::UDP } else { 0 };
         let first_seq = [0; 2];
         let mut entry = Entry { key, last_ns: now, first_seq, user, lane, state };
         if let Some(tcp) = packet.tcp() {

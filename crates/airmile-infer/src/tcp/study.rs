@@ -37,6 +37,26 @@ impl PacketStudy {
         }
     }
 
+    /// One that gives rows and sums nothing up, so that its memory is that of what is
+    /// open; [`finish`](Self::finish) then has only the quality of the capture.
+    #[must_use]
+    pub fn of_rows(options: StudyOptions) -> Self {
+        let tables = options.tables;
+        Self { collector: Collector { tables, gathered: None }, ..Self::new(options) }
+    }
+
+    /// It is so late: flows and users that are over end without another packet.
+    pub fn advance(&mut self, now_ns: i64) {
+        self.router.advance(now_ns, &mut self.changes);
+        self.change();
+        self.collect();
+    }
+
+    /// The clock was set back to now: what is open goes on from there.
+    pub fn set_back(&mut self, now_ns: i64) {
+        self.router.set_back(now_ns);
+    }
+
     /// Takes the next packet of the capture.
     #[inline]
     pub fn push(&mut self, packet: &Packet<'_>) {
@@ -119,14 +139,14 @@ impl PacketStudy {
 #[derive(Debug)]
 pub struct Collector {
     tables: Tables,
-    gathered: Gathered,
+    gathered: Option<Gathered>,
 }
 
 impl Collector {
     /// A collector for these tables.
     #[must_use]
     pub fn new(tables: Tables) -> Self {
-        Self { tables, gathered: Gathered::default() }
+        Self { tables, gathered: Some(Gathered::default()) }
     }
 
     /// Takes a finding, in the order of the packets that made them.
@@ -134,19 +154,25 @@ impl Collector {
         let tables = self.tables;
         match finding.0 {
             Found::Flow(row, flights) => {
-                self.gathered.flow(&row, flights.as_ref());
+                if let Some(gathered) = &mut self.gathered {
+                    gathered.flow(&row, flights.as_ref());
+                }
                 if tables.flows {
                     sink(PacketRow::Flow(row));
                 }
             }
             Found::User(row, sums) => {
-                self.gathered.user(&row, *sums);
+                if let Some(gathered) = &mut self.gathered {
+                    gathered.user(&row, *sums);
+                }
                 if tables.users {
                     sink(PacketRow::User(row));
                 }
             }
             Found::Row(row) => {
-                self.gathered.row(&row);
+                if let Some(gathered) = &mut self.gathered {
+                    gathered.row(&row);
+                }
                 self.give(row, sink);
             }
             Found::Aside(row) => self.give(row, sink),
@@ -173,7 +199,7 @@ impl Collector {
     /// The sums, with what routers and shards counted.
     #[must_use]
     pub fn finish(self, quality: Quality, counts: ShardCounts) -> StudySummary {
-        self.gathered.summary(quality.with(counts))
+        self.gathered.unwrap_or_default().summary(quality.with(counts))
     }
 }
 

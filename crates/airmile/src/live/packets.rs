@@ -1,7 +1,8 @@
 //! The packet study, fed as packets pass an interface.
 //!
-//! Memory grows with the flows that are open, which is why a flow is over sooner
-//! here than in a file; of those that are over the last [`KEPT_FLOWS`] are kept.
+//! Memory is that of the flows that are open, of which there are [`MAX_FLOWS`] at
+//! most; a flow is over sooner here than in a file, and of those that are over the
+//! last [`KEPT_FLOWS`] are kept.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,6 +18,15 @@ pub const KEPT_FLOWS: usize = 64;
 /// A flow, and a user, are over after so long without a packet (chosen here: what
 /// phones' networks keep of one in their translators; a file's are an hour).
 const IDLE_NS: i64 = 300 * S;
+/// One of UDP, and a connection that nobody answers, after so long (chosen here: a
+/// question of DNS and a scan's SYN have had their answer, a game goes on).
+const BRIEF_IDLE_NS: i64 = 60 * S;
+/// Flows that are open at most (chosen here: some 150 MB of them, and far above what a
+/// cell's phone or a home's router has).
+pub const MAX_FLOWS: usize = 65_536;
+/// A clock that is behind what was seen by more than this was set back (chosen here:
+/// packets wait less than this for us).
+const SET_BACK_NS: i64 = 2 * S;
 /// And one that was closed after so long: what of it is still on its way is short of this
 /// (chosen here: RTTs are seconds at most).
 const LINGER_NS: i64 = 5 * S;
@@ -121,6 +131,7 @@ pub struct LivePackets {
     /// Of each flow that was told: where its rate is counted from, and the last rate.
     rates: HashMap<u64, (Passed, Option<[f64; 2]>)>,
     all: (Passed, Option<f64>),
+    looked_ns: i64,
 }
 
 /// What a packet goes through.
@@ -132,6 +143,10 @@ struct Parts {
     /// Towards clients, and towards servers.
     rtts: [Recent; 2],
     last_ns: Option<i64>,
+    /// The latest time of packets and looks.
+    clock_ns: Option<i64>,
+    /// The clock was set back since the last look.
+    is_set_back: bool,
 }
 
 impl Default for LivePackets {
@@ -147,6 +162,8 @@ impl LivePackets {
         let tables = Tables { flows: true, rtt_samples: true, tcp_events: true, ..Tables::NONE };
         let options = StudyOptions {
             idle_ns: IDLE_NS,
+            brief_idle_ns: Some(BRIEF_IDLE_NS),
+            max_flows: Some(MAX_FLOWS),
             user_gap_ns: IDLE_NS,
             linger_ns: LINGER_NS,
             tables,
@@ -156,15 +173,18 @@ impl LivePackets {
             reader: CaptureReader::new(),
             parts: Parts {
                 dissector: Dissector::new(),
-                study: PacketStudy::new(options),
+                study: PacketStudy::of_rows(options),
                 view: PacketView::default(),
                 rtts: Default::default(),
                 last_ns: None,
+                clock_ns: None,
+                is_set_back: false,
             },
             ended: VecDeque::new(),
             new_ended: Vec::new(),
             rates: HashMap::new(),
             all: Default::default(),
+            looked_ns: 0,
         }
     }
 
@@ -185,16 +205,29 @@ impl LivePackets {
         std::mem::take(&mut self.new_ended)
     }
 
-    /// What passes at a time, in nanoseconds since the Unix epoch: that of the last packet
-    /// or later, as rates fall where nothing passes any more.
-    pub fn look(&mut self, now_ns: i64) -> PacketView {
-        let Self { parts, rates, all, .. } = self;
-        let now_ns = now_ns.max(parts.last_ns.unwrap_or_default());
+    /// What passes at a time, in nanoseconds since the Unix epoch, as rates fall and flows
+    /// end where nothing passes any more; without one, at the last packet's.
+    pub fn look(&mut self, now_ns: Option<i64>) -> PacketView {
+        if let Some(now_ns) = now_ns.or(self.parts.last_ns) {
+            self.parts.clock(now_ns);
+            self.parts.study.advance(now_ns);
+            self.collect();
+        }
+        let Self { parts, rates, all, looked_ns, .. } = self;
+        let now_ns = parts.clock_ns.unwrap_or_default();
+        if std::mem::take(&mut parts.is_set_back) {
+            rates.clear();
+            *all = Default::default();
+            *looked_ns = now_ns;
+        }
         let latest = parts.study.latest_flows(KEPT_FLOWS);
         let told: Vec<LiveFlow> = latest
             .iter()
-            .map(|row| live(row, rate_of(rates.entry(row.flow).or_default(), row, now_ns)))
+            .map(|row| {
+                live(row, rate_of(rates.entry(row.flow).or_default(), row, now_ns, *looked_ns))
+            })
             .collect();
+        *looked_ns = now_ns;
         // What is not told any more needs no rate.
         rates.retain(|flow, _| told.iter().any(|one| one.flow == *flow));
         let [client_ms, server_ms] = parts.rtts.each_mut().map(|rtts| rtts.median_ms(now_ns));
@@ -267,12 +300,26 @@ impl Recent {
 }
 
 impl Parts {
+    /// It is so late.
+    fn clock(&mut self, now_ns: i64) {
+        let is_set_back = self.clock_ns.is_some_and(|last| now_ns + SET_BACK_NS < last);
+        if is_set_back {
+            self.study.set_back(now_ns);
+            self.last_ns = None;
+            self.rtts = Default::default();
+            self.is_set_back = true;
+        }
+        let last = self.clock_ns.filter(|_| !is_set_back);
+        self.clock_ns = Some(last.map_or(now_ns, |last| last.max(now_ns)));
+    }
+
     fn take(&mut self, captured: &Captured<'_>) {
-        let Self { dissector, study, view, last_ns, .. } = self;
         let Captured::Frame(frame) = captured else {
-            view.unread += 1;
+            self.view.unread += 1;
             return;
         };
+        self.clock(frame.at_ns);
+        let Self { dissector, study, view, last_ns, .. } = self;
         *last_ns = Some(last_ns.map_or(frame.at_ns, |last| last.max(frame.at_ns)));
         dissector.push(frame, &mut |read| match read {
             Ok(packet) => {
@@ -309,12 +356,15 @@ fn rate_of(
     (since, rates): &mut (Passed, Option<[f64; 2]>),
     row: &FlowRow,
     now_ns: i64,
+    looked_ns: i64,
 ) -> Option<[f64; 2]> {
-    if since.at_ns == 0 {
-        // It began with nothing.
-        *since = Passed { at_ns: row.start_ns, ..Passed::default() };
-    }
     let now = Passed { at_ns: now_ns, dl_bytes: row.dl_ip_bytes, ul_bytes: row.ul_ip_bytes };
+    if since.at_ns == 0 {
+        // A new one began with nothing; of one that was not told for a while nothing is
+        // known of late.
+        let is_new = row.start_ns >= looked_ns;
+        *since = if is_new { Passed { at_ns: row.start_ns, ..Passed::default() } } else { now };
+    }
     if let Some(new) = step(since, now) {
         *rates = Some(new);
     }

@@ -1,10 +1,12 @@
 //! A day of live in some minutes: a log goes by again and again, each time later by
-//! its length, through the live engine as fast as it takes it. Prints the resident
-//! memory by the hour of log time; status 1 where it grew.
+//! its length, through the live engine as fast as it takes it; then a day of packets.
+//! Prints the resident memory by the hour of their time; status 1 where it grew.
 //!
 //! `soak [--hours 24] [LOG]`; without a log, one of our own generator.
 
 #![allow(clippy::print_stdout, reason = "the figures are what this is for")]
+
+mod passing;
 
 use std::error::Error;
 use std::fs;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use airmile::RadioOptions;
 use airmile::codec::diag::hdlc;
 use airmile::lab;
-use airmile_live::engine::{Engine, Published};
+use airmile_live::engine::Engine;
 use airmile_live::source::Source;
 
 /// A log packet: command, flags, two lengths, code, then 64 bits of time.
@@ -54,16 +56,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
     let source = Source::Follow(fifo.clone());
     let mut engine = Engine::start(&source, RadioOptions::default(), None)?;
-    let grew = replay(&frames, times, &fifo, &engine.published())?;
+    let grew = replay(&frames, times, &fifo, &engine)?;
     engine.stop();
     let now = engine.published().now();
     let totals = &now.totals;
     let transfers: u64 = totals.transfers.values().sum();
     println!("{} bursts, {transfers} transfers decided", totals.dl_bursts + totals.ul_bursts);
-    if grew > MOST_GROWTH {
-        return Err(format!("memory grew {grew:.2} times").into());
+    drop(engine);
+    let packets_grew = pass_packets(hours)?;
+    for (what, grew) in [("the log", grew), ("packets", packets_grew)] {
+        if grew > MOST_GROWTH {
+            return Err(format!("memory grew {grew:.2} times over {what}").into());
+        }
     }
     Ok(())
+}
+
+/// Gives the memory at the end over that after the second hour.
+fn pass_packets(hours: f64) -> Result<f64, Box<dyn Error>> {
+    println!("packets of an interface");
+    let mut kib = Vec::new();
+    let (most_open, over) = passing::pass(hours, &mut |hour| {
+        let now_kib = resident_kib().unwrap_or_default();
+        println!("hour {hour:>2}: {:>7.1} MiB", now_kib as f64 / 1024.0);
+        kib.push(now_kib);
+    });
+    println!("{most_open} flows open at most, {over} over");
+    let early_kib = kib.get(2).or(kib.first()).ok_or("no hours")?;
+    Ok(kib.last().copied().unwrap_or_default() as f64 / *early_kib as f64)
 }
 
 /// Gives the memory at the end over that after a tenth.
@@ -71,7 +91,7 @@ fn replay(
     frames: &Frames,
     times: u64,
     fifo: &Path,
-    published: &Published,
+    engine: &Engine,
 ) -> Result<f64, Box<dyn Error>> {
     let mut port = fs::OpenOptions::new().write(true).open(fifo)?;
     let begun = Instant::now();
@@ -83,7 +103,7 @@ fn replay(
         port.write_all(&bytes)?;
         written += bytes.len() as u64;
         if n == times / 10 {
-            wait(published, written);
+            wait(engine, written)?;
             early_kib = resident_kib()?;
         }
         let hour = (n as f64 * frames.length_s() / 3600.0) as u64;
@@ -93,17 +113,21 @@ fn replay(
             println!("hour {hour:>2}: {:>7.1} MiB, after {elapsed:.0} s", kib as f64 / 1024.0);
         }
     }
-    wait(published, written);
+    wait(engine, written)?;
     let (last_kib, elapsed) = (resident_kib()?, begun.elapsed().as_secs_f64());
     println!("end:     {:>7.1} MiB, after {elapsed:.0} s", last_kib as f64 / 1024.0);
     Ok(last_kib as f64 / early_kib as f64)
 }
 
 /// Until the engine has taken in so many bytes.
-fn wait(published: &Published, written: u64) {
-    while published.now().view.intake.bytes < written {
+fn wait(engine: &Engine, written: u64) -> Result<(), Box<dyn Error>> {
+    while engine.published().now().view.intake.bytes < written {
+        if engine.has_ended() {
+            return Err("the engine is gone".into());
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
+    Ok(())
 }
 
 fn resident_kib() -> Result<u64, Box<dyn Error>> {
