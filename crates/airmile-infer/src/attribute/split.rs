@@ -7,7 +7,7 @@ use airmile_model::Cause;
 use crate::clocks::ClockLine;
 
 use super::merge::{ByteBins, Wait, Waits};
-use super::story::{LostSegment, Reason};
+use super::story::{LostSegment, MIN_RTO_NS, Reason};
 
 /// What a phone's connection takes to be released at least, from its last data on
 /// (chosen here: inactivity timers of networks are 10 s or so; 11.6 s in "A close
@@ -143,7 +143,11 @@ impl Attribution {
             split.part(cut, end, span.reason);
             at = end.max(at);
         }
-        split.part(at, to_ns, Reason::AfterLast);
+        // A reader that held the sender back most of the time has still to read what its
+        // buffer holds.
+        let most = split.shares.by_reason.iter().max_by_key(|(_, ns)| **ns);
+        let reads = most.map(|(reason, _)| *reason).filter(|most| *most == Reason::ReceiveWindow);
+        split.part(at, to_ns, reads.unwrap_or(Reason::AfterLast));
         split.shares
     }
 
@@ -274,10 +278,25 @@ impl Split<'_> {
             };
             let cause = match reason {
                 Reason::LossRecovery if self.radio_lost(to_ns) => Cause::LossRecoveryRadio,
+                _ if self.shows_no_loss(reason, from_ns, to_ns) => Cause::LossRecoveryRadio,
                 _ => cause(reason, before_first, uploads, self.radio.is_some()),
             };
             self.shares.add(cause, reason, from_ns, to_ns);
         }
+    }
+
+    /// Whether the radio lost what was waited for, though the phone's packets show no loss:
+    /// of what it never had nothing is sent *again*, up to the timer; and RLC holds back
+    /// what follows a loss, which looks like a queue.
+    fn shows_no_loss(&self, reason: Reason, from_ns: i64, to_ns: i64) -> bool {
+        let fits = match reason {
+            Reason::NothingToSend | Reason::Pacing => to_ns - from_ns >= MIN_RTO_NS,
+            Reason::Queue => to_ns - from_ns <= REORDERING_NS,
+            _ => false,
+        };
+        let losses = self.radio.unwrap_or_default().losses_ns;
+        let first = losses.partition_point(|at| *at < from_ns - EARLY_NS);
+        fits && losses.get(first).is_some_and(|at| *at < to_ns)
     }
 
     /// Whether the radio lost what was sent again last.

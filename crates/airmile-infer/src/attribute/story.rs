@@ -16,7 +16,7 @@ const MAX_SENT: usize = 16_384;
 const SLACK_NS: i64 = 20_000_000;
 /// After so long without anything in flight a sender may start again: the least
 /// RTO of Linux (RFC 6298 asks for 1 s).
-const MIN_RTO_NS: i64 = 200_000_000;
+pub(super) const MIN_RTO_NS: i64 = 200_000_000;
 /// Less payload of the client is no request: HTTP/2's window updates (RFC 9113, 6.9)
 /// take 35 to 57 bytes in TLS (chosen here).
 const MIN_REQUEST_BYTES: u64 = 60;
@@ -119,7 +119,8 @@ pub struct SenderStory {
 /// A segment that was sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LostSegment {
-    /// When it was missing first: what followed it passed the monitor, in nanoseconds.
+    /// When the first of those that were mended together was missing: what followed it
+    /// passed the monitor, in nanoseconds.
     pub missed_ns: i64,
     /// When it passed again, in nanoseconds.
     pub again_ns: i64,
@@ -250,22 +251,23 @@ impl SenderStory {
             return;
         }
         self.hear(packet);
+        let mends = self.rounds.mends();
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
         match packet.event {
             None | Some("ahead") => self.new_data(packet, end, out),
             Some("retx_timeout") => {
                 self.rounds.timeout(self.dup_acks >= MANY_DUP_ACKS);
-                self.again(now, out);
+                self.again(now, mends, out);
                 self.dup_acks = 0;
             }
             // What had arrived is sent again in the middle of a recovery: by the timer.
             Some("retx_spurious") if self.rounds.recovering() && self.dup_acks >= MANY_DUP_ACKS => {
                 self.rounds.timeout(true);
-                self.again(now, out);
+                self.again(now, mends, out);
             }
             Some("retx_fast" | "retx_other" | "retx_probe" | "retx_spurious") => {
                 self.rounds.recovers(self.next);
-                self.again(now, out);
+                self.again(now, mends, out);
             }
             // Overtaken on the way: it waited for nothing.
             Some(_) => {}
@@ -343,7 +345,7 @@ impl SenderStory {
 
     /// Released by an ACK, or by the sender's pace.
     fn clocked(&self, last: i64, now: i64, reason: Reason, out: &mut Vec<Held>) {
-        let queued = self.queued_ns(now).min(now - last);
+        let queued = self.queued_ns(now, reason).min(now - last);
         hold(out, last, now - queued, reason);
         hold(out, now - queued, now, Reason::Queue);
     }
@@ -381,10 +383,12 @@ impl SenderStory {
         hold(out, due, now, Reason::Thinking);
     }
 
-    /// Data that is sent once more.
-    fn again(&mut self, now: i64, out: &mut Vec<Held>) {
+    /// Data that is sent once more. While one loss is mended what follows is of that: behind
+    /// a timeout all is sent again, whenever it was lost, or had arrived.
+    fn again(&mut self, now: i64, mends: bool, out: &mut Vec<Held>) {
         if let Some(last) = self.last_data_ns {
-            let missed_ns = self.dup_since_ns.unwrap_or(last);
+            let first_ns = self.lost.last().filter(|_| mends).map(|before| before.missed_ns);
+            let missed_ns = first_ns.unwrap_or_else(|| self.dup_since_ns.unwrap_or(last));
             self.lost.push(LostSegment { missed_ns, again_ns: now });
             hold(out, last, now, self.phase_reason());
         }
@@ -408,12 +412,17 @@ impl SenderStory {
     }
 
     /// How much of the round trip that ended with this packet was a queue's.
-    fn queued_ns(&self, now: i64) -> i64 {
+    fn queued_ns(&self, now: i64, reason: Reason) -> i64 {
         // The oldest ACK that the sender had not heard: without one it kept its own pace,
         // however old the one is that it echoes.
         let base_up = self.base_up_ns.unwrap_or(0);
         let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
-        let down = self.last_down_ns - self.base_down_ns.unwrap_or(0);
+        // A full window leaves the last segment alone, and its ACK is delayed for another
+        // (RFC 5681, 4.2).
+        let down = match reason {
+            Reason::ReceiveWindow => 0,
+            _ => self.last_down_ns - self.base_down_ns.unwrap_or(0),
+        };
         (up.max(0) + down.max(0) - self.slack()).max(0)
     }
 

@@ -230,6 +230,20 @@ fn a_window_that_a_loss_cut_is_the_losss_until_it_is_back() {
 }
 
 #[test]
+fn a_window_that_is_not_back_is_the_losss_in_later_answers_too() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20, 40]);
+    wire.packet(250, "dl", TcpFlags::ACK, MSS, Some("retx_fast"));
+    wire.ack(250);
+    wire.rounds(250, &[20, 21, 22]);
+    // Idle for a second; then the window stands where the loss had left it.
+    wire.request(1_500);
+    let end = wire.rounds(1_500, &[22, 23, 24, 25, 26]);
+    check(wire, (1_500, end), &[(Cause::LossRecoveryCongestion, 200), (Cause::Setup, 50)]);
+}
+
+#[test]
 fn a_loss_is_the_radios_where_the_radio_lost_something_before_it_was_missed() {
     let lost = |radio_ms: i64| {
         let mut wire = Wire::open();
@@ -418,4 +432,26 @@ proptest! {
         };
         prop_assert_eq!(run(0), run(shift));
     }
+}
+
+#[test]
+fn what_the_phone_never_had_is_the_radios_loss() {
+    let shares = |losses_ns: &[i64]| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        let sent = wire.rounds(50, &[10]);
+        // All that came is acknowledged; the next comes by the timer.
+        wire.burst(sent + 400, 10);
+        wire.shares(sent, sent + 400, Some(Radio { losses_ns, ..Radio::default() }))
+    };
+    // A round trip is the slow start's; RTT_MS and its slack behind it is no pause yet.
+    let of = |shares: Vec<(Cause, i64)>, cause| {
+        shares.into_iter().find(|(of, _)| *of == cause).map_or(0, |(_, ms)| ms)
+    };
+    assert_eq!(of(shares(&[]), Cause::SenderLimited), 400 - RTT_MS);
+    assert_eq!(of(shares(&[]), Cause::LossRecoveryRadio), 0);
+    let lost = [(100 + RTT_MS) * MS];
+    assert_eq!(of(shares(&lost), Cause::LossRecoveryRadio), 400 - RTT_MS);
+    // One long before it is of something else.
+    assert_eq!(of(shares(&[20 * MS]), Cause::LossRecoveryRadio), 0);
 }

@@ -47,6 +47,8 @@ pub(super) struct WindowRounds {
     /// Most in flight since the last loss, and rounds since that grew.
     peak: i64,
     stale: u8,
+    /// The window before the loss that cut it, until it is back.
+    cut: Option<i64>,
 }
 
 impl WindowRounds {
@@ -91,17 +93,24 @@ impl WindowRounds {
                 self.flat = 0;
                 Phase::Restart { before }
             }
-            Phase::AfterIdle { .. } => Phase::Steady,
-            Phase::Restart { before } | Phase::Timeout { before, .. }
-                if flat || self.most >= before =>
-            {
+            Phase::AfterIdle { .. } => self.behind_start(),
+            Phase::Restart { before } if flat || self.most >= before => self.behind_start(),
+            Phase::Timeout { before, .. } if flat || self.most >= before => self.behind_start(),
+            Phase::Reduced { before } if self.most >= before && stale => {
+                self.cut = None;
                 Phase::Steady
             }
-            Phase::Reduced { before } if self.most >= before && stale => Phase::Steady,
             Phase::First if flat => Phase::Steady,
             other => other,
         };
         self.before = self.most;
+    }
+
+    /// What holds the sender back once a slow start or idle time is over: the loss before
+    /// it, if the window is not back.
+    fn behind_start(&mut self) -> Phase {
+        self.cut = self.cut.filter(|before| self.most < *before);
+        self.cut.map_or(Phase::Steady, |before| Phase::Reduced { before })
     }
 
     /// Takes what is in flight behind a segment with new data.
@@ -125,6 +134,11 @@ impl WindowRounds {
         self.flat = 0;
     }
 
+    /// Whether a loss is being mended, by duplicate ACKs or behind a timeout.
+    pub(super) const fn mends(&self) -> bool {
+        matches!(self.phase, Phase::Recovery { .. } | Phase::Timeout { .. })
+    }
+
     /// Whether a loss is being mended by duplicate ACKs.
     pub(super) const fn recovering(&self) -> bool {
         matches!(self.phase, Phase::Recovery { .. })
@@ -140,7 +154,16 @@ impl WindowRounds {
             Phase::Recovery { before, .. } => Phase::Timeout { after_dup_acks, before },
             _ => Phase::Timeout { after_dup_acks, before },
         };
+        self.note_cut();
         self.flat = 0;
+    }
+
+    fn note_cut(&mut self) {
+        let (Phase::Recovery { before, .. } | Phase::Timeout { before, .. }) = self.phase else {
+            return;
+        };
+        // A further loss does not lower what there was before the first one.
+        self.cut = Some(self.cut.map_or(before, |cut| cut.max(before)));
     }
 
     /// Something was sent again as duplicate ACKs asked for it.
@@ -151,6 +174,7 @@ impl WindowRounds {
             Phase::Reduced { before } => Phase::Recovery { until, before },
             _ => Phase::Recovery { until, before: self.before.max(self.most) },
         };
+        self.note_cut();
         // The round that lost tells nothing of what the window is now.
         self.most = 0;
         (self.peak, self.stale) = (0, 0);

@@ -24,14 +24,15 @@ use crate::score::percentile;
 /// share of the time within so much, of which a share must be.
 const NAMED_BAR: f64 = 0.95;
 const NEAR: f64 = 0.10;
-/// Of the second bar, which is missed, what is reached, less what chance takes.
-const NEAR_REACHED: f64 = 0.70;
+/// Of the second bar, which chance alone may miss, what must be held (chosen here: a
+/// sample of as many runs falls short of it once in a thousand).
+const NEAR_REACHED: f64 = 0.88;
 /// Runs of each family that count for the bars; 13 families make over 200.
 pub const RUNS: usize = 17;
 /// Seeds that a family may try until as many runs count.
 const TRIES: usize = 6;
 /// Seeds of the bars, which nothing was tuned on, and those of the tuning.
-const SEED: u64 = 310_000;
+const SEED: u64 = 510_000;
 const TUNED_SEED: u64 = 91_000;
 
 /// A run of a family.

@@ -2,10 +2,14 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain};
+use super::{Context, Explain, Relief};
 
 /// Where they were lost is to be seen in the same files.
 const WHERE: &str = "`airmile packets` the same captures, table tcp_events";
+
+/// A timer that duplicate ACKs make needless needs a loss, too.
+const RELIEF: Relief =
+    Relief { faster: 1.0, stays: 0.0, slow_start: true, also: Some(Cause::UndesiredSlowStart) };
 
 /// The radio lost them.
 pub(super) struct Radio;
@@ -28,6 +32,10 @@ impl Explain for Radio {
              not take a loss for congestion (BBR) suffers less"
         )
     }
+
+    fn relief(&self, _: &Context) -> Relief {
+        RELIEF
+    }
 }
 
 /// A queue was full, or a line lost them.
@@ -44,5 +52,9 @@ impl Explain for Congestion {
 
     fn next_step(&self, _: &Context) -> String {
         format!("see where it is lost: {WHERE}; with a capture at the server, too")
+    }
+
+    fn relief(&self, _: &Context) -> Relief {
+        RELIEF
     }
 }

@@ -73,11 +73,13 @@ struct Relief {
     stays: f64,
     /// The connection would still begin with a small window.
     slow_start: bool,
+    /// A cause that follows from it, and goes with it.
+    also: Option<Cause>,
 }
 
 impl Default for Relief {
     fn default() -> Self {
-        Self { faster: 1.0, stays: 0.0, slow_start: true }
+        Self { faster: 1.0, stays: 0.0, slow_start: true, also: None }
     }
 }
 

@@ -3,11 +3,14 @@
 use airmile_infer::attribute::Reason;
 use airmile_model::Cause;
 
-use super::{CAUSE_CONFIDENCE, Context, Explain};
+use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
 
 /// Confidence where only the phone's side was seen and data came steadily: a proxy that
 /// waits for a slow line looks the same (chosen here).
 const MAY_BE_A_LINE: f64 = 0.6;
+
+/// After so long a pause a window may begin anew (the least RTO of Linux).
+const LEAST_RTO_NS: i64 = 200_000_000;
 
 pub(super) struct SenderLimited;
 
@@ -63,6 +66,13 @@ impl Explain for SenderLimited {
             .into()
     }
 
+    /// What restarts slow start inside the transfer is its own pauses.
+    fn relief(&self, seen: &Context) -> Relief {
+        let pause_ns = seen.split.longest(Cause::SenderLimited).map_or(0, |(from, to)| to - from);
+        let restarts = (pause_ns >= LEAST_RTO_NS).then_some(Cause::SlowStartRestart);
+        Relief { also: restarts, ..Relief::default() }
+    }
+
     fn confidence(&self, seen: &Context) -> f64 {
         if Self::may_be_a_line(seen) { MAY_BE_A_LINE } else { CAUSE_CONFIDENCE }
     }
@@ -73,6 +83,24 @@ mod tests {
     use super::super::split::{Split, example_finding};
     use super::*;
     use crate::analyse::wire::Wire;
+
+    #[test]
+    fn restarts_behind_its_pauses_go_with_them() {
+        let parts =
+            [(Cause::SenderLimited, 600), (Cause::SlowStartRestart, 300), (Cause::Setup, 100)];
+        let check = |pause_ms: i64, left_ms: f64| {
+            let split = Split::example(&parts)
+                .with(Reason::SlowStartRestart, 300)
+                .longest_at(Cause::SenderLimited, pause_ms);
+            let (finding, wire) = (example_finding(), Wire::example());
+            let seen = Context { split: &split, finding: &finding, wire: &wire };
+            assert_eq!(split.without(Cause::SenderLimited, &seen).ms, left_ms);
+        };
+        // 100 kB at 8 Mbit/s are 100 ms, the setup stays.
+        check(600, 200.0);
+        // Pauses within the RTO restart nothing: the restarts stay, from ten segments on.
+        check(150, 400.0);
+    }
 
     #[test]
     fn a_line_behind_a_proxy_is_told_of_where_the_server_is_not_seen() {
