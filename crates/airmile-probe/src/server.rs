@@ -1,11 +1,12 @@
 //! A server of segments: HTTP/1.1 on several ports, on some of them in TLS.
 
+use std::collections::HashMap;
 use std::io::{BufWriter, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -23,10 +24,16 @@ pub struct ServeLimits {
     pub total_bytes: u64,
     /// Connections at once; more are closed.
     pub connections: usize,
+    /// Connections at once of one address; more are closed.
+    pub per_address: usize,
     /// Requests of a connection; then it is closed.
     pub requests: u32,
     /// A connection without a request, or that takes nothing, is closed after so long.
     pub idle: Duration,
+    /// A request that has begun is whole after so long, or closed.
+    pub request: Duration,
+    /// Bytes a second that a segment is taken at, or the connection is closed.
+    pub least_rate: u64,
 }
 
 impl Default for ServeLimits {
@@ -35,8 +42,13 @@ impl Default for ServeLimits {
             segment_bytes: 8_000_000,
             total_bytes: 20_000_000_000,
             connections: 64,
+            // A port each, twice, for some testers behind one translator.
+            per_address: 24,
             requests: 1_000,
             idle: Duration::from_secs(60),
+            request: Duration::from_secs(15),
+            // A quarter of the slowest rate that operators throttle to, 128 kbit/s.
+            least_rate: 4_000,
         }
     }
 }
@@ -66,7 +78,7 @@ pub struct Server {
 struct Shared {
     limits: ServeLimits,
     stop: AtomicBool,
-    connections: AtomicUsize,
+    connections: Mutex<Connections>,
     served_bytes: AtomicU64,
     /// What the kernel does behind pauses: told to clients.
     restarts: Option<bool>,
@@ -87,7 +99,7 @@ impl Server {
         let shared = Arc::new(Shared {
             limits: options.limits,
             stop: AtomicBool::new(false),
-            connections: AtomicUsize::new(0),
+            connections: Mutex::default(),
             served_bytes: AtomicU64::new(0),
             restarts: restarts_after_idle(),
         });
@@ -186,21 +198,52 @@ fn accept(listener: &TcpListener, config: Option<&Arc<ServerConfig>>, shared: &A
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
-        let before = shared.connections.fetch_add(1, Ordering::Relaxed);
-        if before >= shared.limits.connections {
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let (shared, config) = (shared.clone(), config.cloned());
-        let counted = shared.clone();
-        let started = std::thread::Builder::new().spawn(move || {
+        let Ok(peer) = stream.peer_addr() else { continue };
+        let Some(place) = Place::take(shared, peer.ip()) else { continue };
+        let config = config.cloned();
+        // Where no thread can be had the connection is closed, and its place given back.
+        let _ = std::thread::Builder::new().spawn(move || {
             // A client that goes away or speaks no HTTP is its own affair.
-            let _ = serve(stream, config, &shared);
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
+            let _ = serve(stream, config, &place.shared);
         });
-        if started.is_err() {
-            // No thread can be had now: the connection is closed.
-            counted.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Open connections, and those of each address.
+#[derive(Debug, Default)]
+struct Connections {
+    all: usize,
+    of: HashMap<IpAddr, usize>,
+}
+
+/// A connection's place among those allowed; it is given back when dropped.
+struct Place {
+    shared: Arc<Shared>,
+    address: IpAddr,
+}
+
+impl Place {
+    fn take(shared: &Arc<Shared>, address: IpAddr) -> Option<Self> {
+        let mut open = shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = open.of.get(&address).copied().unwrap_or(0);
+        if open.all >= shared.limits.connections || own >= shared.limits.per_address {
+            return None;
+        }
+        open.all += 1;
+        open.of.insert(address, own + 1);
+        Some(Self { shared: shared.clone(), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        open.all = open.all.saturating_sub(1);
+        if let Some(own) = open.of.get_mut(&self.address) {
+            *own = own.saturating_sub(1);
+            if *own == 0 {
+                open.of.remove(&self.address);
+            }
         }
     }
 }
@@ -226,7 +269,10 @@ fn serve(
 fn answer_all(mut stream: impl Read + Write, shared: &Shared) -> std::io::Result<()> {
     let mut head = Vec::new();
     for n in 1..=shared.limits.requests {
-        let Some((asked, used)) = read_request(&mut stream, &mut head)? else { return Ok(()) };
+        let most = shared.limits.request;
+        let Some((asked, used)) = read_request(&mut stream, &mut head, most)? else {
+            return Ok(());
+        };
         head.drain(..used);
         let last = n == shared.limits.requests || shared.stop.load(Ordering::Relaxed);
         if !answer(&mut stream, asked, last, shared)? {
@@ -243,13 +289,19 @@ enum Asked {
     Other(u16),
 }
 
-/// Reads a request's head; `None` where the client is done.
+/// Reads a request's head; `None` where the client is done, or takes longer than `most`
+/// from its first byte on.
 fn read_request(
     stream: &mut impl Read,
     head: &mut Vec<u8>,
+    most: Duration,
 ) -> std::io::Result<Option<(Asked, usize)>> {
     let mut buffer = [0; 2_048];
+    let mut begun = None;
     loop {
+        if !head.is_empty() && begun.get_or_insert_with(Instant::now).elapsed() > most {
+            return Ok(None);
+        }
         if let Some(found) = parse(head) {
             return Ok(Some(found));
         }
@@ -303,8 +355,13 @@ fn answer(
     let status = match asked {
         Asked::Segment { bytes, .. } if bytes > limits.segment_bytes => 413,
         Asked::Segment { bytes, .. } => {
+            // What is not taken is given back below.
             let served = shared.served_bytes.fetch_add(bytes, Ordering::Relaxed);
-            if served.saturating_add(bytes) > limits.total_bytes { 503 } else { 200 }
+            let room = served.saturating_add(bytes) <= limits.total_bytes;
+            if !room {
+                shared.served_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            }
+            if room { 200 } else { 503 }
         }
         Asked::Other(status) => status,
     };
@@ -333,16 +390,34 @@ fn answer(
         "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {bytes}\r\n\
          Cache-Control: no-store, no-transform\r\n{restarts}Connection: {connection}\r\n\r\n"
     )?;
+    let mut left = bytes;
+    let written = write_content(&mut out, number, bytes, limits, &mut left);
+    shared.served_bytes.fetch_sub(left, Ordering::Relaxed);
+    written.map(|()| !last)
+}
+
+/// Writes a segment; `left` is what of it was not.
+fn write_content(
+    out: &mut impl Write,
+    number: u64,
+    bytes: u64,
+    limits: &ServeLimits,
+    left: &mut u64,
+) -> std::io::Result<()> {
+    let most = limits.idle + Duration::from_secs(bytes / limits.least_rate.max(1));
+    let begun = Instant::now();
     let mut content = Content::new(number, bytes);
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match content.fill(&mut piece) {
-            0 => break,
-            n => out.write_all(piece.get(..n).unwrap_or_default())?,
+            0 => return out.flush(),
+            _ if begun.elapsed() > most => return Err(std::io::ErrorKind::TimedOut.into()),
+            n => {
+                out.write_all(piece.get(..n).unwrap_or_default())?;
+                *left = left.saturating_sub(n as u64);
+            }
         }
     }
-    out.flush()?;
-    Ok(!last)
 }
 
 #[cfg(test)]
@@ -374,7 +449,7 @@ mod tests {
         let shared = |total_bytes| Shared {
             limits: ServeLimits { segment_bytes: 1_000, total_bytes, ..ServeLimits::default() },
             stop: AtomicBool::new(false),
-            connections: AtomicUsize::new(0),
+            connections: Mutex::default(),
             served_bytes: AtomicU64::new(0),
             restarts: None,
         };
@@ -391,5 +466,51 @@ mod tests {
         let tight = shared(1_500);
         assert_eq!(ask(1_000, &tight), ("200".to_owned(), true));
         assert_eq!(ask(1_000, &tight), ("503".to_owned(), false));
+        // What was refused does not count.
+        assert_eq!(ask(500, &tight), ("200".to_owned(), true));
+    }
+
+    #[test]
+    fn an_address_has_so_many_places() {
+        let limits = ServeLimits { connections: 3, per_address: 2, ..ServeLimits::default() };
+        let shared = Arc::new(Shared {
+            limits,
+            stop: AtomicBool::new(false),
+            connections: Mutex::default(),
+            served_bytes: AtomicU64::new(0),
+            restarts: None,
+        });
+        let [one, other] = [IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2])];
+        let first = Place::take(&shared, one).unwrap();
+        let _second = Place::take(&shared, one).unwrap();
+        assert!(Place::take(&shared, one).is_none());
+        let _third = Place::take(&shared, other).unwrap();
+        assert!(Place::take(&shared, other).is_none());
+        drop(first);
+        assert!(Place::take(&shared, one).is_some());
+    }
+
+    /// A client that gives a byte at a time, and takes none.
+    struct Drip;
+
+    impl Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            std::thread::sleep(Duration::from_millis(1));
+            buffer[0] = b'G';
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn who_drips_a_request_or_takes_nothing_is_sent_away() {
+        let mut head = Vec::new();
+        let read = read_request(&mut Drip, &mut head, Duration::from_millis(5));
+        assert_eq!(read.unwrap(), None);
+        let limits =
+            ServeLimits { idle: Duration::ZERO, least_rate: u64::MAX, ..ServeLimits::default() };
+        let mut left = 50_000;
+        let written = write_content(&mut Vec::new(), 0, 50_000, &limits, &mut left);
+        assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+        assert_eq!(left, 50_000);
     }
 }

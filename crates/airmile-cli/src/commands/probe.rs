@@ -94,10 +94,11 @@ fn plan(probe: &Probe, dir: &Path) -> String {
     let pauses = probe.pause.saturating_mul(n);
     let ports: Vec<String> = probe.ports.iter().map(u16::to_string).collect();
     format!(
-        "{n} segments of {} over each of ports {}: {} s of pauses, and what the network takes.\n\
+        "{n} segment{} of {} over each of ports {}: {} s of pauses, and what the network takes.\n\
          To see more, put beside it while it runs, into {dir}:\n  \
          packets: tcpdump -i any -s 96 -w {dir}/phone.pcap host {host}\n  \
-         the modem's log, as by docs of your logger: {dir}/modem.mi2log\n",
+         the modem's log, by your logger (MobileInsight, QCSuper, SCAT): {dir}/modem.mi2log\n",
+        if n == 1 { "" } else { "s" },
         output::bytes(probe.segment_bytes),
         ports.join(", "),
         pauses.as_secs(),
