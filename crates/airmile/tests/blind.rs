@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use airmile::model::Verdict;
 use airmile::{Diagnosis, Exports, Inputs, NAMED_FROM, Progress, RadioOptions};
-use airmile::{diagnose, export, lab};
+use airmile::{diagnose, export, lab, report};
 
 fn of(files: &[PathBuf]) -> Diagnosis {
     let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
@@ -77,6 +77,14 @@ fn the_radio_is_not_parted() {
     let inputs = Inputs { files: files(&run, &["phone.pcapng"]), ..Inputs::default() };
     export(&inputs, &RadioOptions::default(), &exports, false, &Progress::default()).unwrap();
     assert!(std::fs::read_to_string(html).unwrap().contains("By packets alone"));
+    // The page draws the senders on the transfers' axis.
+    let inputs = Inputs { files: files(&run, &["phone.pcapng"]), ..Inputs::default() };
+    let page = report(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    let transfers = page.diagnosis.transfers.iter().map(|one| &one.finding);
+    let last = transfers.map(|finding| finding.end_tti.0).max().unwrap();
+    let drawn = page.lanes.flight_bytes.iter().filter(|point| (0..=last).contains(&point.tti));
+    assert!(drawn.count() > 100);
+    assert!(page.lanes.rtt_us.iter().all(|point| point.most >= point.least));
 }
 
 /// The server's capture tells who restarts; alone it tells nothing of the air. The modem

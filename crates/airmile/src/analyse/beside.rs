@@ -49,6 +49,12 @@ impl Beside {
         Ok((session, beside))
     }
 
+    /// The capture whose lines are drawn: the one nearest to the phone.
+    pub(super) fn capture(&self) -> Option<String> {
+        let of_wire = self.wire.as_ref().map(Wire::name);
+        of_wire.or_else(|| self.blind.as_ref()?.drawn()).map(str::to_owned)
+    }
+
     fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<Session> {
         if let Some(wire) = &self.wire {
             self.clocks.extend(wire.clocks().iter().cloned());

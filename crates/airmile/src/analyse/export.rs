@@ -67,7 +67,7 @@ pub fn export(
             "--perfetto: without a modem log there is nothing of the radio to draw".into(),
         ));
     }
-    let capture = beside.wire.as_ref().map(|wire| wire.name().to_owned());
+    let capture = beside.capture();
     let diagnosis = conclude_with(&answer, beside, &options.thresholds);
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;

@@ -38,7 +38,7 @@ pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> R
             .or_insert_with(|| SeriesCollector::new(options.limits))
             .push(&tagged.record);
     })?;
-    let capture = beside.wire.as_ref().map(|wire| wire.name().to_owned());
+    let capture = beside.capture();
     let diagnosis = conclude_with(&answer, beside, &options.thresholds);
     let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
     let series = series.unwrap_or_default();

@@ -46,6 +46,8 @@ impl From<&blind::Suspicion> for Suspicion {
 pub(crate) struct Blind {
     /// The phone by the capture nearest to it; `None` where nothing went to anybody.
     phone: Option<Phone>,
+    /// That capture's name.
+    name: String,
     /// A report of each capture.
     files: Vec<FileReport>,
     clocks: Vec<ClockReport>,
@@ -82,6 +84,7 @@ impl Blind {
         let mut read = read::read(captures, options.limits, progress)?;
         let mut blind = Self {
             phone: read.phone.take(),
+            name: read.name,
             files: read.files,
             clocks: Vec::new(),
             restarter: Restarter::SenderOrMiddlebox,
@@ -95,17 +98,23 @@ impl Blind {
             blind.restarter = wire.restarter;
             blind.clocks = wire.clocks().to_vec();
         }
-        blind.align(&session, &read.name);
+        blind.align(&session);
         Ok(Some((session.without_radio(), blind)))
     }
 
     /// Sets the application's clock to the capture's.
-    fn align(&mut self, session: &Session, name: &str) {
+    fn align(&mut self, session: &Session) {
         let given = session.transfers();
         let (Some(phone), false) = (&self.phone, given.is_empty()) else { return };
         let line = clocks::of_application(&read::arrivals(phone), &clocks::spans(given));
-        self.clocks.push(ClockReport::of(super::beside::TRANSFERS, name, &line, true));
+        self.clocks.push(ClockReport::of(super::beside::TRANSFERS, &self.name, &line, true));
         self.application = line.ok().filter(ClockLine::differs);
+    }
+
+    /// The capture nearest to the phone, where it is on the axis: transfers of an
+    /// application with another clock have an axis of their own.
+    pub(super) fn drawn(&self) -> Option<&str> {
+        self.application.is_none().then_some(self.name.as_str())
     }
 
     /// What is known of clocks.
