@@ -1,0 +1,58 @@
+/** The servers that a player asks, and how many connections to each there are to keep. */
+import { absolute } from "./timing.js";
+/** Between pauses: what is remembered of so many of them (chosen here). */
+const REMEMBERED = 4;
+export const originOf = (url) => absolute(url)?.origin ?? "";
+/** Over HTTP/1.1 a browser has a connection for each request that is open at once, and
+ * gives a later one any of them: each must be warm. */
+export class Origins {
+    #all = new Map();
+    requested(url) {
+        const origin = this.#of(url);
+        origin.open += 1;
+        origin.most = Math.max(origin.most, origin.open);
+    }
+    /** `from`: where it came from, in the end. */
+    answered(url, from) {
+        const asked = this.#of(url);
+        const origin = this.#of(from);
+        if (origin !== asked) {
+            // The connections are those of whom it was sent on to.
+            origin.most = Math.max(origin.most, asked.most);
+            asked.url = undefined;
+        }
+        origin.url = from;
+        this.closed(url);
+    }
+    closed(url) {
+        const origin = this.#of(url);
+        origin.open = Math.max(0, origin.open - 1);
+    }
+    /** A pause begins. */
+    paused() {
+        for (const [name, origin] of this.#all) {
+            origin.before.push(origin.most);
+            if (origin.before.length > REMEMBERED)
+                origin.before.shift();
+            origin.most = 0;
+            if (origin.before.every((most) => most === 0))
+                this.#all.delete(name);
+        }
+    }
+    /** Each server's last URL, and how many connections it has. */
+    connections() {
+        return [...this.#all.values()].flatMap(({ url, before }) => {
+            const most = Math.max(0, ...before);
+            return url === undefined || most === 0 ? [] : [{ url, most }];
+        });
+    }
+    #of(url) {
+        const name = originOf(url);
+        const known = this.#all.get(name);
+        if (known)
+            return known;
+        const made = { url: undefined, open: 0, most: 0, before: [] };
+        this.#all.set(name, made);
+        return made;
+    }
+}
