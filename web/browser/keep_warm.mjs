@@ -221,7 +221,7 @@ async function play(browser, player) {
     const after = await shown.evaluate(() => ({ errors, ...warm.stats() }));
     assert.deepEqual([after.errors, after.state], [0, "stopped"]);
     assert.deepEqual(await shown.evaluate(() => errors), []);
-    return `${before.kept} pauses kept, ${before.alone} left alone, ${before.fetches} bytes over ${connections} connections at once`;
+    return `${before.kept} pauses kept, ${before.alone} left alone, ${before.fetches} bytes over ${connections} connections at most in a pause`;
   } finally {
     await context.close();
     server.close();

@@ -20,5 +20,5 @@ export interface Fetched {
     /** Where it came from. */
     readonly url: string;
 }
-/** Asks for the first byte of a URL. */
+/** Asks for the first byte of a URL. Never rejects. */
 export declare function fetchByte(url: string, settled: Settled, signal: AbortSignal): Promise<Fetched>;

@@ -10,18 +10,19 @@ const HIDDEN_HEAD_BYTES = 600;
 export const LIKELY_BYTES = REQUEST_BYTES + PACKETS_BYTES + 400;
 /** An answer that is longer than asked for is taken up to here. */
 const MOST_BODY_BYTES = 1_024;
-/** Asks for the first byte of a URL. */
+/** Asks for the first byte of a URL. Never rejects. */
 export async function fetchByte(url, settled, signal) {
     const { fetch, clock, credentials, headers } = settled;
     const fromMs = clock.now();
     let [rttMs, headBytes] = [undefined, 0];
-    const more = typeof headers === "function" ? headers(url) : headers;
+    let more = {};
     const ended = (kind, bodyBytes, why = "", from = url) => {
         const answerBytes = headBytes + bodyBytes;
         const bytes = REQUEST_BYTES + lengthOf(Object.entries(more)) + PACKETS_BYTES + answerBytes;
         return { kind, why, fromMs, toMs: clock.now(), rttMs, bytes, answerBytes, url: from };
     };
     try {
+        more = typeof headers === "function" ? headers(url) : headers;
         const answer = await fetch(url, {
             headers: { ...more, Range: "bytes=0-0" },
             cache: "no-store",

@@ -248,7 +248,6 @@ export class KeepWarm {
     #beginPause(fromMs) {
         if (this.#stopped || this.#reasons.size > 0 || this.#pause)
             return;
-        this.#origins.paused();
         if (this.#origins.connections().length === 0)
             return;
         const number = this.#pauses + 1;
@@ -280,6 +279,7 @@ export class KeepWarm {
         if (pause === undefined || now - pause.fromMs < longMs)
             return undefined;
         this.#pauses = pause.number;
+        this.#origins.paused();
         this.#pauseLengthsMs = [...this.#pauseLengthsMs, now - pause.fromMs].slice(-PAUSES);
         if (pause.broken || (pause.kept && pause.rounds === 0))
             return undefined;
@@ -326,10 +326,14 @@ export class KeepWarm {
     /** Whether one connection takes all requests. */
     #isShared(url) {
         const origin = originOf(url);
-        const protocol = this.#protocols.get(origin) ?? this.#options.protocol(url);
-        if (protocol !== undefined)
-            this.#protocols.set(origin, protocol);
-        return isMultiplexed(protocol);
+        if (!this.#protocols.has(origin)) {
+            unharmed(() => {
+                const protocol = this.#options.protocol(url);
+                if (protocol !== undefined)
+                    this.#protocols.set(origin, protocol);
+            });
+        }
+        return isMultiplexed(this.#protocols.get(origin));
     }
     #fetchRound() {
         const { clock, maxPauseMs, saveData } = this.#options;
@@ -391,7 +395,7 @@ export class KeepWarm {
         }
     }
 }
-/** What listens must not stop what plays. */
+/** What a page gave must not stop what plays. */
 function unharmed(call) {
     try {
         call();

@@ -7,7 +7,7 @@ export declare class Origins {
     /** `from`: where it came from, in the end. */
     answered(url: string, from: string): void;
     closed(url: string): void;
-    /** A pause begins. */
+    /** A long pause has ended. */
     paused(): void;
     /** Each server's last URL, and how many connections it has. */
     connections(): {

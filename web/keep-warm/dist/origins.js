@@ -1,7 +1,8 @@
 /** The servers that a player asks, and how many connections to each there are to keep. */
 import { absolute } from "./timing.js";
-/** Between pauses: what is remembered of so many of them (chosen here). */
-const REMEMBERED = 4;
+/** Long pauses before the last that are remembered (chosen here: audio may come with every
+ * other segment of video, while the many requests of a start do not come again). */
+const REMEMBERED = 1;
 export const originOf = (url) => absolute(url)?.origin ?? "";
 /** Over HTTP/1.1 a browser has a connection for each request that is open at once, and
  * gives a later one any of them: each must be warm. */
@@ -28,23 +29,21 @@ export class Origins {
         const origin = this.#of(url);
         origin.open = Math.max(0, origin.open - 1);
     }
-    /** A pause begins. */
+    /** A long pause has ended. */
     paused() {
         for (const [name, origin] of this.#all) {
             origin.before.push(origin.most);
             if (origin.before.length > REMEMBERED)
                 origin.before.shift();
-            origin.most = 0;
-            if (origin.before.every((most) => most === 0))
+            origin.most = origin.open;
+            // Nothing since is nothing to keep.
+            if (origin.open === 0 && origin.before.every((most) => most === 0))
                 this.#all.delete(name);
         }
     }
     /** Each server's last URL, and how many connections it has. */
     connections() {
-        return [...this.#all.values()].flatMap(({ url, before }) => {
-            const most = Math.max(0, ...before);
-            return url === undefined || most === 0 ? [] : [{ url, most }];
-        });
+        return [...this.#all.values()].flatMap(({ url, most, before }) => url === undefined ? [] : [{ url, most: Math.max(most, ...before) }]);
     }
     #of(url) {
         const name = originOf(url);

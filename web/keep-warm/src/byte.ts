@@ -1,5 +1,5 @@
 /** One byte, and what it costs. */
-import type { Settled } from "./options.js";
+import type { Headers, Settled } from "./options.js";
 
 /** A request's head (Chromium's has 220 bytes over HTTP, more over TLS and with a referrer),
  * and the headers of TCP and IP, with timestamps, of request, answer and ACK: a page cannot
@@ -29,18 +29,19 @@ export interface Fetched {
   readonly url: string;
 }
 
-/** Asks for the first byte of a URL. */
+/** Asks for the first byte of a URL. Never rejects. */
 export async function fetchByte(url: string, settled: Settled, signal: AbortSignal): Promise<Fetched> {
   const { fetch, clock, credentials, headers } = settled;
   const fromMs = clock.now();
   let [rttMs, headBytes]: [number | undefined, number] = [undefined, 0];
-  const more = typeof headers === "function" ? headers(url) : headers;
+  let more: Headers = {};
   const ended = (kind: Fetched["kind"], bodyBytes: number, why = "", from = url): Fetched => {
     const answerBytes = headBytes + bodyBytes;
     const bytes = REQUEST_BYTES + lengthOf(Object.entries(more)) + PACKETS_BYTES + answerBytes;
     return { kind, why, fromMs, toMs: clock.now(), rttMs, bytes, answerBytes, url: from };
   };
   try {
+    more = typeof headers === "function" ? headers(url) : headers;
     const answer = await fetch(url, {
       headers: { ...more, Range: "bytes=0-0" },
       cache: "no-store",

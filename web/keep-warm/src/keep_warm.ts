@@ -282,7 +282,6 @@ export class KeepWarm {
 
   #beginPause(fromMs: number): void {
     if (this.#stopped || this.#reasons.size > 0 || this.#pause) return;
-    this.#origins.paused();
     if (this.#origins.connections().length === 0) return;
     const number = this.#pauses + 1;
     if (this.#restUntil !== undefined && number > this.#restUntil) this.#wake();
@@ -312,6 +311,7 @@ export class KeepWarm {
     const longMs = LONG_BEYOND_RTT_MS + (this.#roundTrips.smoothedMs ?? LIKELY_RTT_MS);
     if (pause === undefined || now - pause.fromMs < longMs) return undefined;
     this.#pauses = pause.number;
+    this.#origins.paused();
     this.#pauseLengthsMs = [...this.#pauseLengthsMs, now - pause.fromMs].slice(-PAUSES);
     if (pause.broken || (pause.kept && pause.rounds === 0)) return undefined;
     if (pause.kept) this.#kept += 1;
@@ -357,9 +357,13 @@ export class KeepWarm {
   /** Whether one connection takes all requests. */
   #isShared(url: string): boolean {
     const origin = originOf(url);
-    const protocol = this.#protocols.get(origin) ?? this.#options.protocol(url);
-    if (protocol !== undefined) this.#protocols.set(origin, protocol);
-    return isMultiplexed(protocol);
+    if (!this.#protocols.has(origin)) {
+      unharmed(() => {
+        const protocol = this.#options.protocol(url);
+        if (protocol !== undefined) this.#protocols.set(origin, protocol);
+      });
+    }
+    return isMultiplexed(this.#protocols.get(origin));
   }
 
   #fetchRound(): void {
@@ -415,7 +419,7 @@ export class KeepWarm {
   }
 }
 
-/** What listens must not stop what plays. */
+/** What a page gave must not stop what plays. */
 function unharmed(call: () => void): void {
   try {
     call();

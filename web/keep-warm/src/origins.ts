@@ -1,14 +1,15 @@
 /** The servers that a player asks, and how many connections to each there are to keep. */
 import { absolute } from "./timing.js";
 
-/** Between pauses: what is remembered of so many of them (chosen here). */
-const REMEMBERED = 4;
+/** Long pauses before the last that are remembered (chosen here: audio may come with every
+ * other segment of video, while the many requests of a start do not come again). */
+const REMEMBERED = 1;
 
 interface Origin {
   /** Of its last answer. */
   url: string | undefined;
   open: number;
-  /** Requests that were open at once since the last pause, and before. */
+  /** Requests that were open at once since the last long pause, and before. */
   most: number;
   readonly before: number[];
 }
@@ -44,22 +45,22 @@ export class Origins {
     origin.open = Math.max(0, origin.open - 1);
   }
 
-  /** A pause begins. */
+  /** A long pause has ended. */
   paused(): void {
     for (const [name, origin] of this.#all) {
       origin.before.push(origin.most);
       if (origin.before.length > REMEMBERED) origin.before.shift();
-      origin.most = 0;
-      if (origin.before.every((most) => most === 0)) this.#all.delete(name);
+      origin.most = origin.open;
+      // Nothing since is nothing to keep.
+      if (origin.open === 0 && origin.before.every((most) => most === 0)) this.#all.delete(name);
     }
   }
 
   /** Each server's last URL, and how many connections it has. */
   connections(): { url: string; most: number }[] {
-    return [...this.#all.values()].flatMap(({ url, before }) => {
-      const most = Math.max(0, ...before);
-      return url === undefined || most === 0 ? [] : [{ url, most }];
-    });
+    return [...this.#all.values()].flatMap(({ url, most, before }) =>
+      url === undefined ? [] : [{ url, most: Math.max(most, ...before) }],
+    );
   }
 
   #of(url: string): Origin {

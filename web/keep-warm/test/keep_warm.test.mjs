@@ -255,8 +255,7 @@ test("a connection that is used no more is not kept any longer", async () => {
     await segment(time, warm);
     connections.push(warm.stats().connections);
   }
-  // Of the last four pauses; the first and the fourth are left alone.
-  assert.deepEqual(connections, [2, 2, 2, 1, 1, 1]);
+  assert.deepEqual(connections, [2, 1, 1, 1, 1, 1]);
 });
 
 test("who is sent on keeps the server that it was sent to", async () => {
@@ -359,20 +358,23 @@ test("options that are undefined are as if they were not there", async () => {
   assert.ok(warm.stats().bytes <= 40_000, `${warm.stats().bytes}`);
 });
 
-test("what listens and throws does not stop the player", async () => {
+test("what a page gave and throws does not stop the player", async () => {
   const heard = [];
   const { reportError } = globalThis;
   globalThis.reportError = (error) => heard.push(error.message);
   try {
-    const onChange = () => {
-      throw new Error("mine");
+    const fail = (message) => () => {
+      throw new Error(message);
     };
-    const { time, warm } = make({ onChange, maxErrors: 1 }, { fails: () => true });
+    const { time, warm } = make({ onChange: fail("mine"), protocol: fail("its"), headers: fail("token"), maxErrors: 1 });
+    warm.whenStopped(fail("end"));
     await segment(time, warm);
     await segment(time, warm);
     // Asked for and ready, although it stopped meanwhile.
     await segment(time, warm);
-    assert.deepEqual([warm.stats().state, heard], ["stopped", ["mine"]]);
+    const { state, why } = warm.stats();
+    assert.deepEqual([state, why], ["stopped", "it failed 1 times in a row: token"]);
+    assert.deepEqual([...new Set(heard)], ["its", "end", "mine"]);
   } finally {
     globalThis.reportError = reportError;
   }
