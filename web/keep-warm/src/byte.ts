@@ -1,5 +1,5 @@
 /** One byte, and what it costs. */
-import type { Headers, Settled } from "./options.js";
+import type { RequestHeaders, Settled } from "./options.js";
 
 /** A request's head (Chromium's has 220 bytes over HTTP, more over TLS and with a referrer),
  * and the headers of TCP and IP, with timestamps, of request, answer and ACK: a page cannot
@@ -34,7 +34,7 @@ export async function fetchByte(url: string, settled: Settled, signal: AbortSign
   const { fetch, clock, credentials, headers } = settled;
   const fromMs = clock.now();
   let [rttMs, headBytes]: [number | undefined, number] = [undefined, 0];
-  let more: Headers = {};
+  let more: RequestHeaders = {};
   const ended = (kind: Fetched["kind"], bodyBytes: number, why = "", from = url): Fetched => {
     const answerBytes = headBytes + bodyBytes;
     const bytes = REQUEST_BYTES + lengthOf(Object.entries(more)) + PACKETS_BYTES + answerBytes;

@@ -23,7 +23,7 @@ export interface Clock {
   after(ms: number, call: () => void): () => void;
 }
 
-export type Headers = Readonly<Record<string, string>>;
+export type RequestHeaders = Readonly<Record<string, string>>;
 
 export interface Options {
   fetch?: Fetch | undefined;
@@ -31,7 +31,7 @@ export interface Options {
   /** What is fetched; else the player's last answer is, by its first byte. */
   url?: string | undefined;
   /** That the server asks for (a token, perhaps). */
-  headers?: Headers | ((url: string) => Headers) | undefined;
+  headers?: RequestHeaders | ((url: string) => RequestHeaders) | undefined;
   /** As the player's requests have them: a browser keeps connections with and without
    * cookies apart. `same-origin` fits players as they come. */
   credentials?: RequestCredentials | undefined;
