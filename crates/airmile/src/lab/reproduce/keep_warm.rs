@@ -336,14 +336,13 @@ mod tests {
 
     #[test]
     fn the_share_of_a_gain() {
-        let share = |gains: &[(f64, f64)]| share_of(gains);
-        let told = share(&[(0.4, 0.5), (0.4, 0.5)]);
+        let told = share_of(&[(0.4, 0.5), (0.4, 0.5)]);
         assert!((told.value - 80.0).abs() < 1e-9 && told.n == 2, "{told:?}");
-        let (low, high) = share(&[(0.40, 0.50), (0.45, 0.52), (0.38, 0.48)]).interval.unwrap();
+        let (low, high) = share_of(&[(0.40, 0.50), (0.45, 0.52), (0.38, 0.48)]).interval.unwrap();
         assert!(70.0 < low && low < 82.0 && 82.0 < high && high < 95.0, "{low} {high}");
         // One seed, a gain that may be none, a loss.
         for gains in [&[(0.4, 0.5)][..], &[(0.1, 0.5), (0.1, -0.3)], &[(0.1, -0.5), (0.1, -0.5)]] {
-            let none = share(gains);
+            let none = share_of(gains);
             assert!(none.value.is_nan() && none.interval.is_none(), "{none:?}");
         }
     }
