@@ -106,7 +106,7 @@ web-check: web/node_modules ## types are strict, and web/dist and web/keep-warm/
 test-web: web/node_modules ## unit tests of the report's program and of keep-warm
 	cd web && npm run --silent test
 
-test-browser: build web/node_modules ## use reports in Chromium, from disk (SKIPPED where it is absent)
+test-browser: build web/node_modules lab/player/node_modules ## use reports in Chromium, from disk, and keep-warm with real players (SKIPPED where it is absent)
 	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent test-browser
 
 performance: build web/node_modules ## size and frames of a report of ten million TTIs

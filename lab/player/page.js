@@ -68,7 +68,6 @@
     const at = (ms, date) => (ms ? performance.timeOrigin + ms : date.getTime());
     note(at(timing?.responseStart, request.firstByteDate ?? request.endDate), "first_byte", { id });
     note(at(timing?.responseEnd, request.endDate), "end", { id, bytes: request.bytesLoaded, value: bpsOf(request) });
-    performance.clearResourceTimings();
   });
 
   let warm;

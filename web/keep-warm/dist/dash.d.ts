@@ -1,11 +1,16 @@
 /** dash.js, from 5 on. */
-import { KeepWarm, type Options } from "./keep_warm.js";
+import { KeepWarm } from "./keep_warm.js";
+import type { Options } from "./options.js";
 /** What is used of `dashjs.MediaPlayer().create()`; its own types are those of events. */
 export interface DashPlayer {
     addRequestInterceptor(each: (request: any) => Promise<any>): void;
     addResponseInterceptor(each: (response: any) => Promise<any>): void;
+    removeRequestInterceptor(each: (request: any) => Promise<any>): void;
+    removeResponseInterceptor(each: (response: any) => Promise<any>): void;
     on(event: string, listener: (event: any) => void): void;
+    off(event: string, listener: (event: any) => void): void;
     getVideoElement(): EventTarget;
 }
-/** Keeps a dash.js player's connection warm. Call it before `initialize`. */
+/** Keeps a dash.js player's connection warm. Call it before `initialize`. When it stops it
+ * lets go of the player. */
 export declare function attachDash(player: DashPlayer, options?: Options): KeepWarm;

@@ -1,61 +1,96 @@
 /** dash.js, from 5 on. */
 import { EARLY_BYTES, KeepWarm } from "./keep_warm.js";
 import { followMedia } from "./media.js";
-/** Keeps a dash.js player's connection warm. Call it before `initialize`. */
+/** Keeps a dash.js player's connection warm. Call it before `initialize`. When it stops it
+ * lets go of the player. */
 export function attachDash(player, options = {}) {
     const warm = new KeepWarm(options);
     const open = new Map();
-    const close = (url, early) => {
-        const found = open.get(url);
-        open.delete(url);
+    const close = (key, early) => {
+        const found = open.get(key);
+        open.delete(key);
         if (found?.done)
             found.ticket.answered({ ...found.done, early });
         else
             found?.ticket.failed();
     };
-    player.addRequestInterceptor(async (request) => {
+    const requested = async (request) => {
         if (!isSegment(request))
             return request;
         // One that is tried again has failed.
-        close(request.url);
+        close(keyOf(request));
         const ticket = warm.requested(request.url);
-        open.set(request.url, { ticket });
+        open.set(keyOf(request), { ticket });
         await ticket.ready;
         return request;
-    });
-    player.addResponseInterceptor(async (response) => {
-        const { url } = response.request;
-        const found = open.get(url);
+    };
+    const answered = async (response) => {
+        const key = keyOf(response.request);
+        const found = open.get(key);
         if (found) {
             // Those that failed, timed out or were given up come here, too.
             const failed = response.status !== undefined && (response.status < 200 || response.status > 299);
             found.done = failed ? undefined : doneOf(response);
-            // Of fragments the player tells at once how they came, of others nothing.
-            setTimeout(() => open.get(url) === found && close(url));
+            // The player tells at once how it came, where it was not given up.
+            setTimeout(() => open.get(key) === found && close(key));
         }
         return response;
-    });
-    const fragment = ({ request }) => request?.url !== undefined && close(request.url, early(request.traces ?? []));
-    player.on("fragmentLoadingCompleted", fragment);
-    player.on("fragmentLoadingAbandoned", fragment);
+    };
+    const completed = ({ request, error }) => {
+        if (request === undefined)
+            return;
+        if (error)
+            giveUp(request);
+        else
+            close(request, early(request.traces ?? []));
+    };
+    const giveUp = (request) => {
+        const found = open.get(request);
+        if (found)
+            found.done = undefined;
+        close(request);
+    };
+    // Its status and first part may have come.
+    const abandoned = ({ request }) => request !== undefined && giveUp(request);
+    let leave = () => { };
     let media;
-    player.on("playbackMetaDataLoaded", () => {
+    const follow = () => {
         const now = player.getVideoElement();
-        if (now !== media)
-            followMedia(warm, now);
+        if (now === media)
+            return;
+        leave();
         media = now;
+        leave = followMedia(warm, now);
+    };
+    player.addRequestInterceptor(requested);
+    player.addResponseInterceptor(answered);
+    const listeners = [
+        ["fragmentLoadingCompleted", completed],
+        ["fragmentLoadingAbandoned", abandoned],
+        ["playbackMetaDataLoaded", follow],
+        ["streamTeardownComplete", () => warm.suspend("unloaded")],
+        ["playbackPlaying", () => warm.resume("unloaded")],
+    ];
+    for (const [event, listener] of listeners)
+        player.on(event, listener);
+    warm.whenStopped(() => {
+        player.removeRequestInterceptor(requested);
+        player.removeResponseInterceptor(answered);
+        for (const [event, listener] of listeners)
+            player.off(event, listener);
+        leave();
+        open.clear();
     });
-    player.on("streamTeardownComplete", () => warm.suspend("unloaded"));
-    player.on("playbackPlaying", () => warm.resume("unloaded"));
     return warm;
 }
+const keyOf = (request) => request.customData?.request ?? request;
 /** Manifests, initialisations and reports of the player are no segments, and may be of
  * another server. */
 function isSegment({ method = "GET", customData }) {
     const type = customData?.request?.type ?? "MediaSegment";
     return method === "GET" && type === "MediaSegment";
 }
-function doneOf({ data, resourceTiming = {} }) {
+function doneOf({ data, url, resourceTiming = {} }) {
     const { startTime, responseStart, duration, encodedBodySize } = resourceTiming;
     const bytes = data instanceof ArrayBuffer ? data.byteLength : encodedBodySize;
     if (startTime === undefined || duration === undefined || bytes === undefined)
@@ -63,7 +98,7 @@ function doneOf({ data, resourceTiming = {} }) {
     const endMs = startTime + duration;
     // Where the browser has no timing of it, this is a date.
     const isTime = responseStart !== undefined && startTime <= responseStart && responseStart <= endMs;
-    return { bytes, firstByteMs: isTime ? responseStart : startTime, endMs };
+    return { bytes, firstByteMs: isTime ? responseStart : startTime, endMs, url: url || undefined };
 }
 /** The first part behind the first progress, whose time has the round trip in it. */
 function early([, ...traces]) {

@@ -1,7 +1,9 @@
 /** hls.js, from 1 on. */
 import type { KeepWarm } from "./keep_warm.js";
 interface Loader {
-    readonly stats?: unknown;
+    readonly stats?: {
+        aborted?: boolean;
+    } | null;
     load(context: any, config: any, callbacks: any): void;
     abort(): void;
     destroy(): void;

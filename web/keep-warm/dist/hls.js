@@ -12,7 +12,7 @@ export function hlsLoader(warm, base) {
                 ...callbacks,
                 onSuccess: (response, stats, ...rest) => {
                     const { first, end } = stats.loading;
-                    ticket.answered({ bytes: stats.loaded, firstByteMs: first, endMs: end });
+                    ticket.answered({ bytes: stats.loaded, firstByteMs: first, endMs: end, url: response.url });
                     callbacks.onSuccess(response, stats, ...rest);
                 },
                 onError: (...all) => {
@@ -24,7 +24,11 @@ export function hlsLoader(warm, base) {
                     callbacks.onTimeout(...all);
                 },
             };
-            this.#abort = () => callbacks.onAbort?.(this.stats, context, null);
+            this.#abort = () => {
+                if (this.stats)
+                    this.stats.aborted = true;
+                callbacks.onAbort?.(this.stats, context, null);
+            };
             void ticket.ready.then(() => {
                 // It may have been given up meanwhile.
                 if (this.#ticket !== ticket)
@@ -35,12 +39,15 @@ export function hlsLoader(warm, base) {
         }
         abort() {
             this.#giveUp();
-            this.#abort?.();
+            const abort = this.#abort;
             this.#abort = undefined;
+            // Who is told may destroy this.
+            abort?.();
             super.abort();
         }
         destroy() {
             this.#giveUp();
+            this.#abort = undefined;
             super.destroy();
         }
         #giveUp() {

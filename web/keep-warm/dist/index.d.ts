@@ -1,6 +1,6 @@
 /** Keeps a sender's window over a player's pauses; see docs/keep-warm.md of airmile. */
 export { KeepWarm } from "./keep_warm.js";
-export type { Answer, Clock, Fetch, Options, State, Stats } from "./keep_warm.js";
+export type { Answer, Clock, Fetch, Options, RequestHeaders, State, Stats } from "./options.js";
 export type { Done, Ticket } from "./ticket.js";
 export type { Sample, Verdict } from "./trial.js";
 export { RADIO } from "./radio.js";

@@ -12,4 +12,6 @@ export declare class RoundTrips {
     pauseMs(): number;
     /** Half the pause from now on. */
     tighten(): void;
+    /** And whole again. */
+    relax(): void;
 }

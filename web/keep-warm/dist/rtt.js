@@ -43,4 +43,8 @@ export class RoundTrips {
     tighten() {
         this.#share /= 2;
     }
+    /** And whole again. */
+    relax() {
+        this.#share = 1;
+    }
 }

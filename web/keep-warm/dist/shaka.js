@@ -1,47 +1,81 @@
-/** Shaka Player, from 4 on. */
+/** Shaka Player, from 4 on, where it tells of downloads (tried with 4.16). */
 import { KeepWarm } from "./keep_warm.js";
 import { followMedia } from "./media.js";
 /** shaka.net.NetworkingEngine.RequestType.SEGMENT. */
 const SEGMENT = 1;
-/** Keeps a Shaka player's connection warm. Call it once the player is attached. */
+/** A request that was not made so long after it could be was given up: nobody tells
+ * (chosen here). */
+const UNMADE_MS = 2_000;
+/** Keeps a Shaka player's connection warm. Call it once the player is attached. When it
+ * stops it lets go of the player. */
 export function attachShaka(player, options = {}, now = () => performance.now()) {
     const warm = new KeepWarm(options);
+    const segments = new WeakSet();
     const open = new Map();
-    const net = player.getNetworkingEngine();
-    net?.registerRequestFilter(async (type, request) => {
-        const url = request.uris[0];
-        if (type !== SEGMENT || url === undefined)
-            return;
-        open.get(url)?.failed();
+    const begin = (request, url) => {
+        giveUp(request);
         const ticket = warm.requested(url);
-        open.set(url, ticket);
-        await ticket.ready;
-    });
-    net?.registerResponseFilter((type, response) => {
-        // It may have been redirected.
-        const url = response.originalUri ?? response.uri;
-        const ticket = open.get(url);
-        if (type !== SEGMENT || ticket === undefined)
-            return;
-        open.delete(url);
-        const endMs = now();
-        const firstByteMs = endMs - (response.timeMs ?? 0) + (response.timeToFirstByteMs ?? 0);
-        ticket.answered({ bytes: byteLength(response.data), firstByteMs, endMs });
-    });
-    const giveUp = () => {
-        open.forEach((ticket) => ticket.failed());
-        open.clear();
+        open.set(request, { ticket, firstByteMs: undefined });
+        return ticket;
     };
-    net?.addEventListener("retry", giveUp);
-    player.addEventListener("error", giveUp);
-    player.addEventListener("unloading", () => {
-        giveUp();
+    const giveUp = (request) => {
+        open.get(request)?.ticket.failed();
+        open.delete(request);
+    };
+    const filter = async (type, request) => {
+        const [url] = request.uris;
+        if (type !== SEGMENT || url === undefined || (request.method ?? "GET") !== "GET")
+            return;
+        segments.add(request);
+        const ticket = begin(request, url);
+        await ticket.ready;
+        setTimeout(() => !request.requestStartTime && open.get(request)?.ticket === ticket && giveUp(request), UNMADE_MS);
+    };
+    const headersReceived = ({ request }) => {
+        if (!segments.has(request))
+            return;
+        // A try after one that failed goes through no filter.
+        if (!open.has(request))
+            begin(request, request.uris[0] ?? "");
+        const found = open.get(request);
+        if (found)
+            found.firstByteMs = now();
+    };
+    const completed = ({ request, response }) => {
+        const found = open.get(request);
+        if (found === undefined)
+            return;
+        open.delete(request);
+        const endMs = now();
+        const bytes = response?.data?.byteLength ?? 0;
+        found.ticket.answered({ bytes, firstByteMs: found.firstByteMs ?? endMs, endMs, url: response?.uri });
+    };
+    const failed = ({ request }) => giveUp(request);
+    const giveUpAll = () => [...open.keys()].forEach(giveUp);
+    const unload = () => {
+        giveUpAll();
         warm.suspend("unloaded");
-    });
-    player.addEventListener("loaded", () => warm.resume("unloaded"));
+    };
+    const load = () => warm.resume("unloaded");
+    const net = player.getNetworkingEngine();
+    net?.registerRequestFilter(filter);
+    const listeners = [
+        ["downloadheadersreceived", headersReceived],
+        ["downloadcompleted", completed],
+        ["downloadfailed", failed],
+        ["unloading", unload],
+        ["loaded", load],
+    ];
+    for (const [event, listener] of listeners)
+        player.addEventListener(event, listener);
     const media = player.getMediaElement();
-    if (media)
-        followMedia(warm, media);
+    const leave = media ? followMedia(warm, media) : () => { };
+    warm.whenStopped(() => {
+        net?.unregisterRequestFilter(filter);
+        for (const [event, listener] of listeners)
+            player.removeEventListener(event, listener);
+        leave();
+        open.clear();
+    });
     return warm;
 }
-const byteLength = (data) => data.byteLength;

@@ -11,11 +11,10 @@ export declare class Trial {
     #private;
     /** Whether the pause of this number, from 1, is left alone. */
     leavesAlone(pause: number): boolean;
-    take(sample: Sample, kept: boolean): void;
+    /** Of the pause of a number, in their order. */
+    take(sample: Sample, pause: number, kept: boolean): void;
     /** Rate of kept answers over that of the others; `undefined`: too few. */
     gain(): number | undefined;
     verdict(): Verdict;
-    /** Forgets what was kept, which was kept otherwise. */
-    restart(): void;
 }
 export declare function median(values: number[]): number;

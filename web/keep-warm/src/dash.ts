@@ -1,6 +1,7 @@
 /** dash.js, from 5 on. */
-import { EARLY_BYTES, KeepWarm, type Options } from "./keep_warm.js";
+import { EARLY_BYTES, KeepWarm } from "./keep_warm.js";
 import { followMedia } from "./media.js";
+import type { Options } from "./options.js";
 import type { Done, Ticket } from "./ticket.js";
 import type { Sample } from "./trial.js";
 
@@ -8,12 +9,13 @@ import type { Sample } from "./trial.js";
 interface Request {
   url: string;
   method?: string;
-  /** dash.js's own request. */
+  /** dash.js's own request, which it has through all tries. */
   customData?: { request?: { type?: string } };
 }
 interface Response {
   request: Request;
   status?: number;
+  url?: string;
   data?: unknown;
   resourceTiming?: { startTime?: number; responseStart?: number; duration?: number; encodedBodySize?: number };
 }
@@ -23,14 +25,17 @@ interface Trace {
   b: number[];
 }
 interface FragmentEvent {
-  request?: { url?: string; traces?: Trace[] };
+  request?: { traces?: Trace[] };
   error?: unknown;
 }
 /** What is used of `dashjs.MediaPlayer().create()`; its own types are those of events. */
 export interface DashPlayer {
   addRequestInterceptor(each: (request: any) => Promise<any>): void;
   addResponseInterceptor(each: (response: any) => Promise<any>): void;
+  removeRequestInterceptor(each: (request: any) => Promise<any>): void;
+  removeResponseInterceptor(each: (response: any) => Promise<any>): void;
   on(event: string, listener: (event: any) => void): void;
+  off(event: string, listener: (event: any) => void): void;
   getVideoElement(): EventTarget;
 }
 
@@ -39,51 +44,80 @@ interface Open {
   done?: Done | undefined;
 }
 
-/** Keeps a dash.js player's connection warm. Call it before `initialize`. */
+/** Keeps a dash.js player's connection warm. Call it before `initialize`. When it stops it
+ * lets go of the player. */
 export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm {
   const warm = new KeepWarm(options);
-  const open = new Map<string, Open>();
-  const close = (url: string, early?: Sample) => {
-    const found = open.get(url);
-    open.delete(url);
+  const open = new Map<object, Open>();
+  const close = (key: object, early?: Sample) => {
+    const found = open.get(key);
+    open.delete(key);
     if (found?.done) found.ticket.answered({ ...found.done, early });
     else found?.ticket.failed();
   };
-  player.addRequestInterceptor(async (request: Request) => {
+  const requested = async (request: Request) => {
     if (!isSegment(request)) return request;
     // One that is tried again has failed.
-    close(request.url);
+    close(keyOf(request));
     const ticket = warm.requested(request.url);
-    open.set(request.url, { ticket });
+    open.set(keyOf(request), { ticket });
     await ticket.ready;
     return request;
-  });
-  player.addResponseInterceptor(async (response: Response) => {
-    const { url } = response.request;
-    const found = open.get(url);
+  };
+  const answered = async (response: Response) => {
+    const key = keyOf(response.request);
+    const found = open.get(key);
     if (found) {
       // Those that failed, timed out or were given up come here, too.
       const failed = response.status !== undefined && (response.status < 200 || response.status > 299);
       found.done = failed ? undefined : doneOf(response);
-      // Of fragments the player tells at once how they came, of others nothing.
-      setTimeout(() => open.get(url) === found && close(url));
+      // The player tells at once how it came, where it was not given up.
+      setTimeout(() => open.get(key) === found && close(key));
     }
     return response;
-  });
-  const fragment = ({ request }: FragmentEvent) =>
-    request?.url !== undefined && close(request.url, early(request.traces ?? []));
-  player.on("fragmentLoadingCompleted", fragment);
-  player.on("fragmentLoadingAbandoned", fragment);
+  };
+  const completed = ({ request, error }: FragmentEvent) => {
+    if (request === undefined) return;
+    if (error) giveUp(request);
+    else close(request, early(request.traces ?? []));
+  };
+  const giveUp = (request: object) => {
+    const found = open.get(request);
+    if (found) found.done = undefined;
+    close(request);
+  };
+  // Its status and first part may have come.
+  const abandoned = ({ request }: FragmentEvent) => request !== undefined && giveUp(request);
+  let leave = () => {};
   let media: EventTarget | undefined;
-  player.on("playbackMetaDataLoaded", () => {
+  const follow = () => {
     const now = player.getVideoElement();
-    if (now !== media) followMedia(warm, now);
+    if (now === media) return;
+    leave();
     media = now;
+    leave = followMedia(warm, now);
+  };
+  player.addRequestInterceptor(requested);
+  player.addResponseInterceptor(answered);
+  const listeners = [
+    ["fragmentLoadingCompleted", completed],
+    ["fragmentLoadingAbandoned", abandoned],
+    ["playbackMetaDataLoaded", follow],
+    ["streamTeardownComplete", () => warm.suspend("unloaded")],
+    ["playbackPlaying", () => warm.resume("unloaded")],
+  ] as const;
+  for (const [event, listener] of listeners) player.on(event, listener);
+  warm.whenStopped(() => {
+    player.removeRequestInterceptor(requested);
+    player.removeResponseInterceptor(answered);
+    for (const [event, listener] of listeners) player.off(event, listener);
+    leave();
+    open.clear();
   });
-  player.on("streamTeardownComplete", () => warm.suspend("unloaded"));
-  player.on("playbackPlaying", () => warm.resume("unloaded"));
   return warm;
 }
+
+const keyOf = (request: Request): object => request.customData?.request ?? request;
 
 /** Manifests, initialisations and reports of the player are no segments, and may be of
  * another server. */
@@ -92,14 +126,14 @@ function isSegment({ method = "GET", customData }: Request): boolean {
   return method === "GET" && type === "MediaSegment";
 }
 
-function doneOf({ data, resourceTiming = {} }: Response): Done | undefined {
+function doneOf({ data, url, resourceTiming = {} }: Response): Done | undefined {
   const { startTime, responseStart, duration, encodedBodySize } = resourceTiming;
   const bytes = data instanceof ArrayBuffer ? data.byteLength : encodedBodySize;
   if (startTime === undefined || duration === undefined || bytes === undefined) return undefined;
   const endMs = startTime + duration;
   // Where the browser has no timing of it, this is a date.
   const isTime = responseStart !== undefined && startTime <= responseStart && responseStart <= endMs;
-  return { bytes, firstByteMs: isTime ? responseStart : startTime, endMs };
+  return { bytes, firstByteMs: isTime ? responseStart : startTime, endMs, url: url || undefined };
 }
 
 /** The first part behind the first progress, whose time has the round trip in it. */

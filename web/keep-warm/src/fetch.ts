@@ -3,14 +3,15 @@ import type { KeepWarm } from "./keep_warm.js";
 
 type GlobalFetch = typeof globalThis.fetch;
 
-/** A `fetch` that tells `warm` of what it fetches; else as the one that it is given. */
+/** A `fetch` that tells `warm` of what it gets; else as the one that it is given. */
 export function warmFetch(
   warm: KeepWarm,
   fetch: GlobalFetch = (input, init) => globalThis.fetch(input, init),
   now = () => performance.now(),
 ): GlobalFetch {
   return async (input, init) => {
-    const url = input instanceof Request ? input.url : String(input);
+    const { url, method } = input instanceof Request ? input : { url: String(input), method: "GET" };
+    if ((init?.method ?? method).toUpperCase() !== "GET") return fetch(input, init);
     const ticket = warm.requested(url);
     await ticket.ready;
     let answer: Response;
@@ -32,7 +33,7 @@ export function warmFetch(
         try {
           const { done, value } = await reader.read();
           if (done) {
-            ticket.answered({ bytes, firstByteMs, endMs: now() });
+            ticket.answered({ bytes, firstByteMs, endMs: now(), url: answer.url || undefined });
             return to.close();
           }
           bytes += value.byteLength;

@@ -16,7 +16,7 @@ interface Callbacks {
   onAbort?(stats: any, context: any, details: any): void;
 }
 interface Loader {
-  readonly stats?: unknown;
+  readonly stats?: { aborted?: boolean } | null;
   load(context: any, config: any, callbacks: any): void;
   abort(): void;
   destroy(): void;
@@ -38,7 +38,7 @@ export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base):
         ...callbacks,
         onSuccess: (response, stats: LoaderStats, ...rest) => {
           const { first, end } = stats.loading;
-          ticket.answered({ bytes: stats.loaded, firstByteMs: first, endMs: end });
+          ticket.answered({ bytes: stats.loaded, firstByteMs: first, endMs: end, url: response.url });
           callbacks.onSuccess(response, stats, ...rest);
         },
         onError: (...all) => {
@@ -50,7 +50,10 @@ export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base):
           callbacks.onTimeout(...all);
         },
       };
-      this.#abort = () => callbacks.onAbort?.(this.stats, context, null);
+      this.#abort = () => {
+        if (this.stats) this.stats.aborted = true;
+        callbacks.onAbort?.(this.stats, context, null);
+      };
       void ticket.ready.then(() => {
         // It may have been given up meanwhile.
         if (this.#ticket !== ticket) return;
@@ -61,13 +64,16 @@ export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base):
 
     override abort(): void {
       this.#giveUp();
-      this.#abort?.();
+      const abort = this.#abort;
       this.#abort = undefined;
+      // Who is told may destroy this.
+      abort?.();
       super.abort();
     }
 
     override destroy(): void {
       this.#giveUp();
+      this.#abort = undefined;
       super.destroy();
     }
 

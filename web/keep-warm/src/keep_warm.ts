@@ -1,80 +1,19 @@
 /** Fetches one byte while a player pauses, often enough that the sender never idles for
  * an RTO (RFC 5681, 4.1; BurstTracker, MobiCom 2019, 5.3). */
-import { RADIO, RadioMeter, type RadioModel } from "./radio.js";
+import { LIKELY_BYTES, REQUEST_BYTES, fetchByte, type Fetched } from "./byte.js";
+import { settle, type Options, type Settled, type State, type Stats } from "./options.js";
+import { Origins, originOf } from "./origins.js";
+import { RadioMeter } from "./radio.js";
 import { RoundTrips } from "./rtt.js";
 import type { Done, Ticket } from "./ticket.js";
-import { Trial, median, type Sample, type Verdict } from "./trial.js";
+import { Room, isMultiplexed } from "./timing.js";
+import { Trial, median, type Sample } from "./trial.js";
 
-/** What is used of a `Response`. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: { get(name: string): string | null; forEach(each: (value: string, name: string) => void): void };
-  readonly body?: { cancel(): Promise<void> } | null;
-  arrayBuffer(): Promise<ArrayBuffer>;
-}
-
-export type Fetch = (url: string, init: RequestInit) => Promise<Answer>;
-
-export interface Clock {
-  /** In ms, as `performance.now()`. */
-  now(): number;
-  /** Calls back later, unless what it returns is called before. */
-  after(ms: number, call: () => void): () => void;
-}
-
-export interface Options {
-  fetch?: Fetch;
-  clock?: Clock;
-  /** What is fetched; else the player's last answer is, by its first byte. */
-  url?: string;
-  /** As the player's requests have them: a browser keeps connections with and without
-   * cookies apart. `same-origin` fits players as they come. */
-  credentials?: RequestCredentials;
-  /** Bytes of all fetches at most, both ways, as estimated (2 MB). */
-  maxBytes?: number;
-  /** And as a share of what the player fetched (0.02); 20 kB are always free. */
-  maxShare?: number;
-  /** Failures in a row that end it (3). */
-  maxErrors?: number;
-  /** A pause longer than this is not kept on: the player has other plans (30 s). */
-  maxPauseMs?: number;
-  /** Where the user asks to save data (Network Information API): nothing is fetched,
-   * unless this is `ignore`. */
-  saveData?: "respect" | "ignore";
-  radio?: RadioModel;
-  /** Called with each change of the state. */
-  onChange?: (stats: Stats) => void;
-}
-
-export type State = "running" | "suspended" | "stopped";
-
-export interface Stats {
-  readonly state: State;
-  /** Why it stopped. */
-  readonly why: string | undefined;
-  readonly fetches: number;
-  readonly errors: number;
-  /** Of the fetches, both ways, headers of TCP and IP included: an estimate. */
-  readonly bytes: number;
-  /** What the player fetched. */
-  readonly mediaBytes: number;
-  readonly rttMs: number | undefined;
-  /** Between an answer and the next fetch. */
-  readonly pauseMs: number;
-  /** Long pauses, kept warm and left alone for comparison. */
-  readonly kept: number;
-  readonly alone: number;
-  /** Early rate of answers behind the former over that behind the latter. */
-  readonly gain: number | undefined;
-  readonly verdict: Verdict;
-  /** What the radio spends in mJ by its model, and would without the fetches. */
-  readonly radioMj: number;
-  readonly radioWithoutMj: number;
-}
-
-/** A pause as long as this may restart a window: above the RTO of most paths, so that
- * each comparison has something to compare (chosen here). */
-const LONG_PAUSE_MS = 1_000;
+/** A pause of a round trip and this may restart a window: the RTO is at least a round trip
+ * and 200 ms on Linux, and longer where round trips vary (chosen here). */
+const LONG_BEYOND_RTT_MS = 300;
+/** Where the round trip is not known (chosen here). */
+const LIKELY_RTT_MS = 100;
 /** The part of an answer that slow start shows in: some windows of 10 segments (RFC 6928),
  * doubled four times (chosen here). */
 export const EARLY_BYTES = 200_000;
@@ -85,133 +24,166 @@ const TIMEOUT_MS = 5_000;
 const MOST_WAIT_MS = 500;
 /** A request of the player that is not heard of for so long is forgotten (chosen here). */
 const FORGET_MS = 60_000;
-/** A request's head (Chromium's has 220 bytes over HTTP, more over TLS), and the headers of
- * TCP and IP, with timestamps, of request, answer and ACK: a page cannot see them. */
-const REQUEST_BYTES = 300;
-const PACKETS_BYTES = 3 * 52;
-/** An answer that is longer than asked for is taken up to here. */
-const MOST_BODY_BYTES = 1_024;
 const FREE_BYTES = 20_000;
 /** A fetch this much later than due found the timer held up, as in a page that nobody looks
  * at (once a second): the sender was idle meanwhile (chosen here). */
 const LATE_MS = 400;
 /** Pauses whose length is remembered, to tell what the next one costs (chosen here). */
 const PAUSES = 5;
+/** Where it does not help it is tried again after so many long pauses, and after twice as
+ * many each time that it does not help again, up to the most (chosen here: four minutes of
+ * segments of 4 s, and half an hour). */
+const REST_PAUSES = 60;
+const MOST_REST_PAUSES = 480;
 
 interface Pause {
   readonly fromMs: number;
   readonly number: number;
   readonly kept: boolean;
-  fetches: number;
+  /** URLs, one for each connection; known at the first fetch. */
+  urls: readonly string[] | undefined;
+  rounds: number;
   /** It was kept for a part alone, which tells nothing. */
   broken: boolean;
 }
 
+/** Requests behind a long pause, until the first of them has its answer. */
+interface Behind {
+  readonly pause: Pause;
+  open: number;
+  largest: { readonly bytes: number; readonly early: Sample } | undefined;
+}
+
 interface Open {
+  readonly url: string;
   readonly sinceMs: number;
-  /** The pause before it, if it was long. */
-  readonly behind: Pause | undefined;
+  readonly behind: Behind | undefined;
   firstMs: number | undefined;
   early: Sample | undefined;
 }
 
+/** Bytes that are under way, one for each connection. */
+interface Round {
+  readonly done: Promise<void>;
+  readonly abort: AbortController;
+  /** Where a request beside them would open another connection. */
+  readonly occupied: ReadonlySet<string>;
+}
+
 export class KeepWarm {
-  readonly #options: Required<Omit<Options, "url" | "onChange">> & Pick<Options, "url" | "onChange">;
+  readonly #options: Settled;
   readonly #roundTrips = new RoundTrips();
-  readonly #trial = new Trial();
+  readonly #origins = new Origins();
+  readonly #protocols = new Map<string, string>();
+  readonly #room = new Room();
   readonly #radio: RadioMeter;
   readonly #radioWithout: RadioMeter;
   readonly #open = new Set<Open>();
   readonly #reasons = new Set<string>();
-  #state: State = "running";
+  readonly #ends: (() => void)[] = [];
+  readonly #sinceMs: number;
+  #stopped = false;
   #why: string | undefined;
-  #url: string | undefined;
+  #trial = new Trial();
+  /** Long pauses before this trial. */
+  #trialFrom = 0;
+  #tightened = false;
+  /** The last pause of a rest. */
+  #restUntil: number | undefined;
+  #restPauses = REST_PAUSES;
   #pause: Pause | undefined;
+  #behind: Behind | undefined;
   #pauses = 0;
   #pauseLengthsMs: number[] = [];
   #cancelTimer: (() => void) | undefined;
-  #fetching: { readonly done: Promise<void>; readonly abort: AbortController } | undefined;
-  #tightened = false;
+  #round: Round | undefined;
+  #connections = 1;
   #fetches = 0;
   #errors = 0;
   #errorsInRow = 0;
   #bytes = 0;
   /** Of the largest fetch, which the next may be like. */
-  #fetchBytes = REQUEST_BYTES + PACKETS_BYTES + 400;
+  #fetchBytes = LIKELY_BYTES;
   #mediaBytes = 0;
   #kept = 0;
   #alone = 0;
 
+  /** Throws where a limit is no number. */
   constructor(options: Options = {}) {
-    this.#options = {
-      fetch: (url, init) => globalThis.fetch(url, init),
-      clock: CLOCK,
-      credentials: "same-origin",
-      maxBytes: 2_000_000,
-      maxShare: 0.02,
-      maxErrors: 3,
-      maxPauseMs: 30_000,
-      saveData: "respect",
-      radio: RADIO,
-      ...given(options),
-    };
+    this.#options = settle(options);
     this.#radio = new RadioMeter(this.#options.radio);
     this.#radioWithout = new RadioMeter(this.#options.radio);
-    this.#url = options.url;
+    this.#sinceMs = this.#options.clock.now();
   }
 
   /** The player is about to ask for something. */
   requested(url: string): Ticket {
     const now = this.#options.clock.now();
-    for (const open of this.#open) if (now - open.sinceMs > FORGET_MS) this.#open.delete(open);
-    const behind = this.#endPause(now);
-    const open: Open = { sinceMs: now, behind, firstMs: undefined, early: undefined };
+    for (const open of this.#open) {
+      if (now - open.sinceMs <= FORGET_MS) continue;
+      this.#forget(open);
+      if (this.#behind === open.behind) this.#behind = undefined;
+    }
+    const pause = this.#endPause(now);
+    if (pause) this.#behind = { pause, open: 0, largest: undefined };
+    const behind = this.#behind;
+    if (behind) behind.open += 1;
+    const open: Open = { url, sinceMs: now, behind, firstMs: undefined, early: undefined };
     this.#open.add(open);
+    this.#origins.requested(url);
     return {
-      ready: this.#ready(),
+      ready: this.#ready(url),
       progress: (bytes) => this.#progress(open, bytes),
-      answered: (done) => this.#answered(open, url, done),
-      failed: () => this.#closed(open),
+      answered: (done) => this.#answered(open, done),
+      failed: () => this.#failed(open),
     };
   }
 
   /** Nothing is fetched until `resume` with the same reason: the player is paused, or
    * not looked at. */
   suspend(reason: string): void {
+    const before = this.#state();
     this.#reasons.add(reason);
-    if (this.#state !== "running") return;
-    this.#state = "suspended";
+    if (before === "stopped" || before === "suspended") return;
     this.#endPause(this.#options.clock.now());
     this.#changed();
   }
 
   /** As long as no other reason stands against it. */
   resume(reason: string): void {
+    const before = this.#state();
     this.#reasons.delete(reason);
-    if (this.#state !== "suspended" || this.#reasons.size > 0) return;
-    this.#state = "running";
-    this.#changed();
+    if (before === "suspended" && this.#state() !== before) this.#changed();
   }
 
   /** For good. */
   stop(why = "asked to"): void {
-    if (this.#state === "stopped") return;
-    this.#state = "stopped";
+    if (this.#stopped) return;
+    this.#stopped = true;
     this.#why = why;
     this.#endPause(this.#options.clock.now());
-    this.#fetching?.abort.abort();
+    this.#round?.abort.abort();
+    this.#room.end();
+    for (const end of this.#ends) unharmed(end);
     this.#changed();
+  }
+
+  /** Called when it stops, once, whatever the reason: adapters let go of their player. */
+  whenStopped(end: () => void): void {
+    if (this.#stopped) end();
+    else this.#ends.push(end);
   }
 
   stats(): Stats {
     const now = this.#options.clock.now();
     return {
-      state: this.#state,
+      state: this.#state(),
       why: this.#why,
       fetches: this.#fetches,
       errors: this.#errors,
       bytes: this.#bytes,
       mediaBytes: this.#mediaBytes,
+      connections: this.#connections,
       rttMs: this.#roundTrips.smoothedMs,
       pauseMs: this.#roundTrips.pauseMs(),
       kept: this.#kept,
@@ -223,21 +195,22 @@ export class KeepWarm {
     };
   }
 
-  #changed(): void {
-    try {
-      this.#options.onChange?.(this.stats());
-    } catch (error) {
-      // What listens must not stop what plays.
-      globalThis.reportError?.(error);
-    }
+  #state(): State {
+    if (this.#stopped) return "stopped";
+    if (this.#reasons.size > 0) return "suspended";
+    return this.#restUntil === undefined ? "running" : "resting";
   }
 
-  async #ready(): Promise<void> {
-    const fetching = this.#fetching;
-    if (fetching === undefined) return;
+  #changed(): void {
+    unharmed(() => this.#options.onChange?.(this.stats()));
+  }
+
+  async #ready(url: string): Promise<void> {
+    const round = this.#round;
+    if (!round?.occupied.has(originOf(url))) return;
     let cancel = () => {};
     const late = new Promise<void>((resolve) => (cancel = this.#options.clock.after(MOST_WAIT_MS, resolve)));
-    await Promise.race([fetching.done, late]);
+    await Promise.race([round.done, late]);
     cancel();
   }
 
@@ -247,42 +220,86 @@ export class KeepWarm {
     if (bytes >= EARLY_BYTES) open.early ??= { bytes, ms: now - open.firstMs };
   }
 
-  #answered(open: Open, url: string, { bytes, firstByteMs, endMs, early = open.early }: Done): void {
+  #answered(open: Open, { bytes, firstByteMs, endMs, early = open.early, url: from = open.url }: Done): void {
     if (!this.#open.delete(open)) return;
     this.#mediaBytes += bytes;
     for (const meter of [this.#radio, this.#radioWithout]) {
       meter.traffic(open.sinceMs, open.sinceMs, 0, REQUEST_BYTES);
       meter.traffic(firstByteMs, endMs, bytes, 0);
     }
-    if (open.behind !== undefined) {
-      this.#trial.take(early ?? { bytes, ms: endMs - firstByteMs }, open.behind.kept);
-      this.#judge();
+    this.#origins.answered(open.url, from);
+    const { behind } = open;
+    // Of audio and video that come together the larger one tells.
+    if (behind && !(bytes <= (behind.largest?.bytes ?? 0))) {
+      behind.largest = { bytes, early: early ?? { bytes, ms: endMs - firstByteMs } };
     }
-    this.#url = this.#options.url ?? url;
-    if (this.#open.size === 0) this.#beginPause(endMs);
+    this.#closed(behind, endMs);
   }
 
-  #closed(open: Open): void {
-    if (this.#open.delete(open) && this.#open.size === 0) this.#beginPause(this.#options.clock.now());
+  #failed(open: Open): void {
+    if (!this.#forget(open)) return;
+    this.#closed(open.behind, this.#options.clock.now());
+  }
+
+  /** Whether it was known. */
+  #forget(open: Open): boolean {
+    if (!this.#open.delete(open)) return false;
+    this.#origins.closed(open.url);
+    return true;
+  }
+
+  #closed(behind: Behind | undefined, atMs: number): void {
+    if (behind) {
+      // What is asked for from now on does not come behind the pause.
+      if (this.#behind === behind) this.#behind = undefined;
+      behind.open -= 1;
+      if (behind.open === 0 && behind.largest) {
+        this.#trial.take(behind.largest.early, behind.pause.number - this.#trialFrom, behind.pause.kept);
+        this.#judge();
+      }
+    }
+    if (this.#open.size === 0) this.#beginPause(atMs);
   }
 
   #judge(): void {
-    if (this.#trial.verdict() !== "no_gain") return;
-    if (this.#tightened) return this.stop("it does not help");
+    if (this.#restUntil !== undefined || this.#trial.verdict() !== "no_gain") return;
+    if (this.#tightened) {
+      this.#restUntil = this.#pauses + this.#restPauses;
+      this.#restPauses = Math.min(2 * this.#restPauses, MOST_REST_PAUSES);
+      this.#why = "it does not help";
+      return this.#changed();
+    }
     // The sender's RTO may be shorter than thought.
     this.#tightened = true;
     this.#roundTrips.tighten();
-    this.#trial.restart();
+    this.#tryAgain();
+  }
+
+  #tryAgain(): void {
+    this.#trial = new Trial();
+    this.#trialFrom = this.#pauses;
   }
 
   #beginPause(fromMs: number): void {
-    if (this.#state !== "running" || this.#url === undefined || this.#pause) return;
+    if (this.#stopped || this.#reasons.size > 0 || this.#pause) return;
+    if (this.#origins.connections().length === 0) return;
     const number = this.#pauses + 1;
-    const kept = !this.#trial.leavesAlone(number);
+    if (this.#restUntil !== undefined && number > this.#restUntil) this.#wake();
+    const rests = this.#restUntil !== undefined;
+    const kept = !rests && !this.#trial.leavesAlone(number - this.#trialFrom);
     // A pause that is kept for a part is as good as left, and costs more.
-    const broken = kept && !this.#isAffordable();
-    this.#pause = { fromMs, number, kept, fetches: 0, broken };
+    const broken = rests || (kept && !this.#isAffordable());
+    this.#pause = { fromMs, number, kept, urls: undefined, rounds: 0, broken };
     if (kept && !broken) this.#schedule();
+  }
+
+  #wake(): void {
+    this.#restUntil = undefined;
+    this.#why = undefined;
+    this.#tightened = false;
+    this.#roundTrips.relax();
+    this.#tryAgain();
+    this.#changed();
   }
 
   /** Ends a pause; gives it where it was long enough to tell something. */
@@ -291,10 +308,12 @@ export class KeepWarm {
     this.#pause = undefined;
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    if (pause === undefined || now - pause.fromMs < LONG_PAUSE_MS) return undefined;
+    const longMs = LONG_BEYOND_RTT_MS + (this.#roundTrips.smoothedMs ?? LIKELY_RTT_MS);
+    if (pause === undefined || now - pause.fromMs < longMs) return undefined;
     this.#pauses = pause.number;
+    this.#origins.paused();
     this.#pauseLengthsMs = [...this.#pauseLengthsMs, now - pause.fromMs].slice(-PAUSES);
-    if (pause.broken || (pause.kept && pause.fetches === 0)) return undefined;
+    if (pause.broken || (pause.kept && pause.rounds === 0)) return undefined;
     if (pause.kept) this.#kept += 1;
     else this.#alone += 1;
     return pause;
@@ -304,131 +323,115 @@ export class KeepWarm {
     const { clock } = this.#options;
     const pauseMs = this.#roundTrips.pauseMs();
     const dueMs = clock.now() + pauseMs;
-    const fetchOne = () => {
+    const fetchRound = () => {
       this.#cancelTimer = undefined;
       if (clock.now() - dueMs > LATE_MS && this.#pause) this.#pause.broken = true;
-      else this.#fetchOne();
+      else this.#fetchRound();
     };
-    this.#cancelTimer = clock.after(pauseMs, fetchOne);
+    this.#cancelTimer = clock.after(pauseMs, fetchRound);
   }
 
   /** Whether a pause as long as the last ones may be kept to its end. */
   #isAffordable(): boolean {
-    if (this.#pauseLengthsMs.length === 0) return true;
+    const urls = this.#urls().length;
+    if (this.#pauseLengthsMs.length === 0) return this.#mayFetch(urls);
     const everyMs = this.#roundTrips.pauseMs() + (this.#roundTrips.smoothedMs ?? 0);
-    const fetches = Math.ceil(median(this.#pauseLengthsMs) / everyMs);
-    return this.#bytes + fetches * this.#fetchBytes <= this.#allowedBytes();
+    return this.#mayFetch(urls * Math.ceil(median(this.#pauseLengthsMs) / everyMs));
   }
 
-  #allowedBytes(): number {
-    return Math.max(FREE_BYTES, this.#options.maxShare * this.#mediaBytes);
+  #mayFetch(fetches: number): boolean {
+    const { clock, maxShare, maxBytesPerMinute } = this.#options;
+    const minutes = 1 + (clock.now() - this.#sinceMs) / 60_000;
+    const allowed = Math.min(Math.max(FREE_BYTES, maxShare * this.#mediaBytes), maxBytesPerMinute * minutes);
+    return this.#bytes + fetches * this.#fetchBytes <= allowed;
   }
 
-  /** Whether no byte is fetched: for good, or until the player has fetched more. */
-  #isRefused(): boolean {
-    const { maxBytes, saveData } = this.#options;
-    if (saveData === "respect" && asksToSaveData()) {
-      this.stop("the user asks to save data");
-      return true;
+  /** One for each connection that is kept. */
+  #urls(): string[] {
+    const { url: fixed, maxConnections } = this.#options;
+    const all = this.#origins.connections();
+    const wanted = fixed === undefined ? all : [{ url: fixed, most: mostOf(all, fixed) }];
+    return wanted.flatMap(({ url, most }) => Array<string>(this.#isShared(url) ? 1 : most).fill(url)).slice(0, maxConnections);
+  }
+
+  /** Whether one connection takes all requests. */
+  #isShared(url: string): boolean {
+    const origin = originOf(url);
+    if (!this.#protocols.has(origin)) {
+      unharmed(() => {
+        const protocol = this.#options.protocol(url);
+        if (protocol !== undefined) this.#protocols.set(origin, protocol);
+      });
     }
-    const next = this.#bytes + this.#fetchBytes;
-    if (next > maxBytes) {
-      this.stop("its bytes are used up");
-      return true;
-    }
-    return next > this.#allowedBytes();
+    return isMultiplexed(this.#protocols.get(origin));
   }
 
-  #fetchOne(): void {
-    const { clock, maxPauseMs } = this.#options;
+  #fetchRound(): void {
+    const { clock, maxPauseMs, saveData } = this.#options;
     const pause = this.#pause;
-    const url = this.#url;
-    if (pause === undefined || url === undefined) return;
+    if (pause === undefined) return;
     // One of the pause before may be very late.
-    if (this.#fetching) return this.#schedule();
-    if (clock.now() - pause.fromMs > maxPauseMs || this.#isRefused()) {
+    if (this.#round) return this.#schedule();
+    if (saveData === "respect" && asksToSaveData()) return this.stop("the user asks to save data");
+    const urls = (pause.urls ??= this.#urls());
+    if (clock.now() - pause.fromMs > maxPauseMs || urls.length === 0 || !this.#mayFetch(urls.length)) {
       pause.broken = true;
       return;
     }
+    this.#connections = urls.length;
     const abort = new AbortController();
     const cancelTimeout = clock.after(TIMEOUT_MS, () => abort.abort());
-    const byte = this.#fetchByte(url, abort.signal).catch(() => false);
-    const done = byte.then((ended) => {
+    const fetches = urls.map((url) => this.#fetch(url, abort.signal));
+    const done = Promise.all(fetches).then((fetched) => {
       cancelTimeout();
-      this.#fetching = undefined;
-      if (ended) pause.fetches += 1;
-      else pause.broken = true;
-      if (this.#pause === pause && this.#state === "running") this.#schedule();
+      this.#round = undefined;
+      this.#take(fetched, pause);
+      if (this.#pause === pause && !this.#stopped) this.#schedule();
     });
-    this.#fetching = { done, abort };
+    const occupied = new Set(urls.filter((url) => !this.#isShared(url)).map(originOf));
+    this.#round = { done, abort, occupied };
   }
 
-  /** Whether it came. */
-  async #fetchByte(url: string, signal: AbortSignal): Promise<boolean> {
-    const { fetch, clock, credentials } = this.#options;
-    const beganMs = clock.now();
+  #fetch(url: string, signal: AbortSignal): Promise<Fetched> {
     this.#fetches += 1;
-    let headBytes = 0;
-    try {
-      const answer = await fetch(url, {
-        headers: { Range: "bytes=0-0" },
-        cache: "no-store",
-        credentials,
-        referrerPolicy: "no-referrer",
-        signal,
-      });
-      const endMs = clock.now();
-      this.#roundTrips.take(endMs - beganMs);
-      answer.headers.forEach((value, name) => (headBytes += name.length + value.length + 4));
-      const length = Number(answer.headers.get("Content-Length") ?? Number.NaN);
-      if (answer.status >= 400) {
-        await answer.body?.cancel();
-        throw new Error(`status ${answer.status}`);
-      }
-      if (answer.status !== 206 && !(length <= MOST_BODY_BYTES)) {
-        // It sends all of it: the connection goes, and the rest with it.
-        this.#bytes += MOST_BODY_BYTES;
-        await answer.body?.cancel();
-        this.stop("the server gives no ranges");
-        return false;
-      }
-      const body = await answer.arrayBuffer();
-      this.#spent(beganMs, endMs, headBytes + body.byteLength);
-      this.#errorsInRow = 0;
-      return true;
-    } catch (error) {
-      this.#spent(beganMs, clock.now(), headBytes);
-      if (this.#state === "stopped") return false;
-      this.#errors += 1;
-      this.#errorsInRow += 1;
-      if (this.#errorsInRow >= this.#options.maxErrors) {
-        this.stop(`it failed ${this.#errorsInRow} times in a row: ${error instanceof Error ? error.message : error}`);
-      }
-      return false;
+    if (this.#options.resourceTiming === "grow") this.#room.take();
+    return fetchByte(url, this.#options, signal);
+  }
+
+  #take(fetched: readonly Fetched[], pause: Pause): void {
+    for (const { fromMs } of fetched) this.#radio.traffic(fromMs, fromMs, 0, REQUEST_BYTES);
+    for (const { toMs, rttMs, bytes, answerBytes } of fetched) {
+      this.#radio.traffic(toMs, toMs, answerBytes, 0);
+      this.#bytes += bytes;
+      this.#fetchBytes = Math.max(this.#fetchBytes, bytes);
+      if (rttMs !== undefined) this.#roundTrips.take(rttMs);
+    }
+    if (this.#stopped) return;
+    pause.rounds += 1;
+    if (fetched.some(({ kind }) => kind === "whole")) return this.stop("the server gives no ranges");
+    const failures = fetched.filter(({ kind }) => kind === "failed");
+    this.#errors += failures.length;
+    this.#errorsInRow = failures.length > 0 ? this.#errorsInRow + 1 : 0;
+    if (failures.length > 0) pause.broken = true;
+    if (this.#errorsInRow > 0 && this.#errorsInRow >= this.#options.maxErrors) {
+      this.stop(`it failed ${this.#errorsInRow} times in a row: ${failures[0]?.why}`);
     }
   }
+}
 
-  #spent(fromMs: number, toMs: number, answerBytes: number): void {
-    const bytes = REQUEST_BYTES + PACKETS_BYTES + answerBytes;
-    this.#bytes += bytes;
-    this.#fetchBytes = Math.max(this.#fetchBytes, bytes);
-    this.#radio.traffic(fromMs, fromMs, 0, REQUEST_BYTES);
-    this.#radio.traffic(toMs, toMs, answerBytes, 0);
+/** What a page gave must not stop what plays. */
+function unharmed(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    globalThis.reportError?.(error);
   }
 }
 
-/** Options that are not `undefined`. */
-function given(options: Options): Options {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+function mostOf(connections: readonly { url: string; most: number }[], url: string): number {
+  const origin = originOf(url);
+  return connections.find((each) => originOf(each.url) === origin)?.most ?? 1;
 }
-
-const CLOCK: Clock = {
-  now: () => performance.now(),
-  after: (ms, call) => {
-    const timer = setTimeout(call, ms);
-    return () => clearTimeout(timer);
-  },
-};
 
 function asksToSaveData(): boolean {
   // Not everything that runs modules has a navigator.

@@ -48,4 +48,9 @@ export class RoundTrips {
   tighten(): void {
     this.#share /= 2;
   }
+
+  /** And whole again. */
+  relax(): void {
+    this.#share = 1;
+  }
 }

@@ -1,67 +1,108 @@
-/** Shaka Player, from 4 on. */
-import { KeepWarm, type Options } from "./keep_warm.js";
+/** Shaka Player, from 4 on, where it tells of downloads (tried with 4.16). */
+import { KeepWarm } from "./keep_warm.js";
 import { followMedia } from "./media.js";
+import type { Options } from "./options.js";
 import type { Ticket } from "./ticket.js";
 
 /** shaka.net.NetworkingEngine.RequestType.SEGMENT. */
 const SEGMENT = 1;
+/** A request that was not made so long after it could be was given up: nobody tells
+ * (chosen here). */
+const UNMADE_MS = 2_000;
+
+/** What is used of a request. Filters and events have the same object, all tries long. */
+interface Request {
+  uris: string[];
+  method?: string;
+  /** Once it is made. */
+  requestStartTime?: number | null;
+}
+interface Download {
+  request: Request;
+  response?: { uri?: string; data?: ArrayBuffer | ArrayBufferView };
+}
+
+type Filter = (type: number, request: any) => Promise<void>;
 
 /** What is used of `shaka.Player`. */
 export interface ShakaPlayer {
   getNetworkingEngine(): {
-    registerRequestFilter(each: (type: number, request: any) => Promise<void>): void;
-    registerResponseFilter(each: (type: number, response: any) => void): void;
-    addEventListener(event: string, listener: (event: any) => void): void;
+    registerRequestFilter(each: Filter): void;
+    unregisterRequestFilter(each: Filter): void;
   } | null;
   addEventListener(event: string, listener: (event: any) => void): void;
+  removeEventListener(event: string, listener: (event: any) => void): void;
   getMediaElement(): EventTarget | null;
 }
 
-/** Keeps a Shaka player's connection warm. Call it once the player is attached. */
+interface Open {
+  readonly ticket: Ticket;
+  firstByteMs: number | undefined;
+}
+
+/** Keeps a Shaka player's connection warm. Call it once the player is attached. When it
+ * stops it lets go of the player. */
 export function attachShaka(player: ShakaPlayer, options: Options = {}, now = () => performance.now()): KeepWarm {
   const warm = new KeepWarm(options);
-  const open = new Map<string, Ticket>();
-  const net = player.getNetworkingEngine();
-  net?.registerRequestFilter(async (type: number, request: { uris: string[] }) => {
-    const url = request.uris[0];
-    if (type !== SEGMENT || url === undefined) return;
-    open.get(url)?.failed();
+  const segments = new WeakSet<Request>();
+  const open = new Map<Request, Open>();
+  const begin = (request: Request, url: string): Ticket => {
+    giveUp(request);
     const ticket = warm.requested(url);
-    open.set(url, ticket);
-    await ticket.ready;
-  });
-  net?.registerResponseFilter((type: number, response: Response) => {
-    // It may have been redirected.
-    const url = response.originalUri ?? response.uri;
-    const ticket = open.get(url);
-    if (type !== SEGMENT || ticket === undefined) return;
-    open.delete(url);
-    const endMs = now();
-    const firstByteMs = endMs - (response.timeMs ?? 0) + (response.timeToFirstByteMs ?? 0);
-    ticket.answered({ bytes: byteLength(response.data), firstByteMs, endMs });
-  });
-  const giveUp = () => {
-    open.forEach((ticket) => ticket.failed());
-    open.clear();
+    open.set(request, { ticket, firstByteMs: undefined });
+    return ticket;
   };
-  net?.addEventListener("retry", giveUp);
-  player.addEventListener("error", giveUp);
-  player.addEventListener("unloading", () => {
-    giveUp();
+  const giveUp = (request: Request) => {
+    open.get(request)?.ticket.failed();
+    open.delete(request);
+  };
+  const filter: Filter = async (type, request: Request) => {
+    const [url] = request.uris;
+    if (type !== SEGMENT || url === undefined || (request.method ?? "GET") !== "GET") return;
+    segments.add(request);
+    const ticket = begin(request, url);
+    await ticket.ready;
+    setTimeout(() => !request.requestStartTime && open.get(request)?.ticket === ticket && giveUp(request), UNMADE_MS);
+  };
+  const headersReceived = ({ request }: Download) => {
+    if (!segments.has(request)) return;
+    // A try after one that failed goes through no filter.
+    if (!open.has(request)) begin(request, request.uris[0] ?? "");
+    const found = open.get(request);
+    if (found) found.firstByteMs = now();
+  };
+  const completed = ({ request, response }: Download) => {
+    const found = open.get(request);
+    if (found === undefined) return;
+    open.delete(request);
+    const endMs = now();
+    const bytes = response?.data?.byteLength ?? 0;
+    found.ticket.answered({ bytes, firstByteMs: found.firstByteMs ?? endMs, endMs, url: response?.uri });
+  };
+  const failed = ({ request }: Download) => giveUp(request);
+  const giveUpAll = () => [...open.keys()].forEach(giveUp);
+  const unload = () => {
+    giveUpAll();
     warm.suspend("unloaded");
-  });
-  player.addEventListener("loaded", () => warm.resume("unloaded"));
+  };
+  const load = () => warm.resume("unloaded");
+  const net = player.getNetworkingEngine();
+  net?.registerRequestFilter(filter);
+  const listeners = [
+    ["downloadheadersreceived", headersReceived],
+    ["downloadcompleted", completed],
+    ["downloadfailed", failed],
+    ["unloading", unload],
+    ["loaded", load],
+  ] as const;
+  for (const [event, listener] of listeners) player.addEventListener(event, listener);
   const media = player.getMediaElement();
-  if (media) followMedia(warm, media);
+  const leave = media ? followMedia(warm, media) : () => {};
+  warm.whenStopped(() => {
+    net?.unregisterRequestFilter(filter);
+    for (const [event, listener] of listeners) player.removeEventListener(event, listener);
+    leave();
+    open.clear();
+  });
   return warm;
 }
-
-interface Response {
-  uri: string;
-  originalUri?: string;
-  data: ArrayBuffer | ArrayBufferView;
-  timeMs?: number;
-  timeToFirstByteMs?: number;
-}
-
-const byteLength = (data: ArrayBuffer | ArrayBufferView): number => data.byteLength;

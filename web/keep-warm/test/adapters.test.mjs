@@ -14,53 +14,50 @@ function told() {
   return { calls, requested, suspend: (why) => calls.push(["suspend", why]), resume: (why) => calls.push(["resume", why]) };
 }
 
+/** A player whose events, interceptors and filters are called by hand, as the real ones call
+ * them (web/browser/keep_warm.mjs runs those). */
 function dash() {
-  const listeners = {};
+  const listeners = new Map();
   const player = {
     media: new EventTarget(),
-    addRequestInterceptor: (each) => (player.request = each),
-    addResponseInterceptor: (each) => (player.response = each),
-    on: (event, listener) => (listeners[event] = listener),
+    interceptors: {},
+    addRequestInterceptor: (each) => (player.interceptors.request = each),
+    addResponseInterceptor: (each) => (player.interceptors.response = each),
+    removeRequestInterceptor: (each) => each === player.interceptors.request && delete player.interceptors.request,
+    removeResponseInterceptor: (each) => each === player.interceptors.response && delete player.interceptors.response,
+    on: (event, listener) => listeners.set(event, listener),
+    off: (event, listener) => listeners.get(event) === listener && listeners.delete(event),
     getVideoElement: () => player.media,
-    tell: (event, what = {}) => listeners[event]?.(what),
+    tell: (event, what = {}) => listeners.get(event)?.(what),
+    listeners,
   };
   return player;
 }
 
-test("dash.js: a fragment's answer, its first part, and the media element", async () => {
+/** Segments of a dash.js player, one behind the other, with what came of each. */
+function dashSegments(options = {}) {
   const player = dash();
-  const warm = attachDash(player, { fetch: () => assert.fail("no pause is long enough") });
-  await player.request({ url: "/1" });
-  const resourceTiming = { startTime: 1_000, responseStart: 1_080, duration: 400, encodedBodySize: 400_000 };
-  await player.response({ request: { url: "/1" }, data: new ArrayBuffer(400_000), resourceTiming });
-  const traces = [{ d: 90, b: [10_000] }, { d: 50, b: [100_000] }, { d: 60, b: [120_000] }];
-  player.tell("fragmentLoadingCompleted", { request: { url: "/1", traces } });
-  assert.equal(warm.stats().mediaBytes, 400_000);
-  // A manifest has no such event.
-  await player.request({ url: "/manifest" });
-  await player.response({ request: { url: "/manifest" }, data: "<MPD/>", resourceTiming });
-  await sleep(5);
-  assert.equal(warm.stats().mediaBytes, 800_000);
-  // One that fails has no answer.
-  await player.request({ url: "/2" });
-  player.tell("fragmentLoadingCompleted", { request: { url: "/2" }, error: new Error("gone") });
-  assert.equal(warm.stats().mediaBytes, 800_000);
-  player.tell("playbackMetaDataLoaded");
-  player.media.dispatchEvent(new Event("pause"));
-  assert.equal(warm.stats().state, "suspended");
-  player.media.dispatchEvent(new Event("play"));
-  assert.equal(warm.stats().state, "running");
-  warm.stop();
-});
+  const warm = attachDash(player, { fetch: () => assert.fail("no pause is long enough"), ...options });
+  const { request: ask, response: answer } = player.interceptors;
+  const request = async (url, type = "MediaSegment", method = "GET") => {
+    const startTime = performance.now();
+    const own = { type, url };
+    const asked = { url, method, customData: { request: own } };
+    assert.equal(await ask(asked), asked);
+    const respond = (status = 200) => {
+      const resourceTiming = { startTime, duration: performance.now() - startTime, encodedBodySize: 1_000 };
+      return answer({ request: asked, status, data: new ArrayBuffer(1_000), resourceTiming });
+    };
+    return { own, respond };
+  };
+  return { player, warm, request };
+}
 
 test("dash.js: segments alone, and those that came", async () => {
-  const player = dash();
-  const warm = attachDash(player, { fetch: () => assert.fail("no pause is long enough") });
-  const resourceTiming = { startTime: 1_000, responseStart: 1_080, duration: 400, encodedBodySize: 1_000 };
+  const { player, warm, request } = dashSegments();
   const check = async (url, type, status, method, expected) => {
-    const request = { url, method, customData: { request: { type } } };
-    assert.equal(await player.request(request), request);
-    await player.response({ request, status, data: new ArrayBuffer(1_000), resourceTiming });
+    const { respond } = await request(url, type, method);
+    await respond(status);
     await sleep(5);
     assert.equal(warm.stats().mediaBytes, expected, url);
   };
@@ -70,7 +67,62 @@ test("dash.js: segments alone, and those that came", async () => {
   await check("/report", "MediaSegment", 200, "POST", 1_000);
   await check("/gone", "MediaSegment", 404, "GET", 1_000);
   await check("/2", "MediaSegment", 206, "GET", 2_000);
+  // Given up when its status had come.
+  const abandoned = await request("/3");
+  await abandoned.respond(200);
+  player.tell("fragmentLoadingAbandoned", { request: abandoned.own });
+  await sleep(5);
+  assert.equal(warm.stats().mediaBytes, 2_000);
   warm.stop();
+});
+
+test("dash.js: a request that ends, however it ends, begins a pause", async () => {
+  const check = async (end) => {
+    const asked = [];
+    const { warm, ...made } = dashSegments({ fetch: async (url) => (asked.push(url), new Response("x", { status: 206 })) });
+    // The first pause is left alone.
+    await (await made.request("/1")).respond();
+    await sleep(450);
+    assert.deepEqual(asked, []);
+    await end(made);
+    await sleep(250);
+    assert.ok(asked.length > 0 && asked.every((url) => url === "/1"), `${end}: ${asked}`);
+    warm.stop();
+  };
+  await Promise.all([
+    check(async ({ request }) => (await request("/gone")).respond(404)),
+    check(async ({ player, request }) => {
+      const { own } = await request("/2");
+      player.tell("fragmentLoadingAbandoned", { request: own });
+    }),
+    check(async ({ player, request }) => {
+      const { own, respond } = await request("/2");
+      await respond(200);
+      player.tell("fragmentLoadingCompleted", { request: own, error: new Error("gone") });
+    }),
+  ]);
+});
+
+test("dash.js: the first part by traces; the media element; nothing is left of it", async () => {
+  const { player, warm, request } = dashSegments();
+  const { own, respond } = await request("/1");
+  await respond();
+  own.traces = [{ d: 90, b: [10_000] }, { d: 50, b: [100_000] }, { d: 60, b: [120_000] }];
+  player.tell("fragmentLoadingCompleted", { request: own });
+  assert.equal(warm.stats().mediaBytes, 1_000);
+  const media = player.media;
+  player.tell("playbackMetaDataLoaded");
+  media.dispatchEvent(new Event("pause"));
+  assert.equal(warm.stats().state, "suspended");
+  // Another source, another element.
+  player.media = new EventTarget();
+  player.tell("playbackMetaDataLoaded");
+  player.media.dispatchEvent(new Event("play"));
+  assert.equal(warm.stats().state, "running");
+  media.dispatchEvent(new Event("pause"));
+  assert.equal(warm.stats().state, "running");
+  warm.stop();
+  assert.deepEqual([player.interceptors, player.listeners.size], [{}, 0]);
 });
 
 test("hls.js: a loader tells, and one that was aborted does not load", async () => {
@@ -80,7 +132,7 @@ test("hls.js: a loader tells, and one that was aborted does not load", async () 
     load(context, _config, callbacks) {
       loads.push(context.url);
       const stats = { loaded: 5, loading: { start: 1, first: 2, end: 3 } };
-      if (context.url === "/good") callbacks.onSuccess({}, stats, context, null);
+      if (context.url === "/good") callbacks.onSuccess({ url: "/sent/on" }, stats, context, null);
       else callbacks.onError({}, context, null, stats);
     }
     abort() {}
@@ -105,7 +157,7 @@ test("hls.js: a loader tells, and one that was aborted does not load", async () 
   assert.deepEqual([loads, heard], [["/good", "/bad"], ["good", "bad", "aborted"]]);
   assert.deepEqual(warm.calls, [
     ["requested", "/good"],
-    ["answered", "/good", { bytes: 5, firstByteMs: 2, endMs: 3 }],
+    ["answered", "/good", { bytes: 5, firstByteMs: 2, endMs: 3, url: "/sent/on" }],
     ["requested", "/bad"],
     ["failed", "/bad", undefined],
     ["requested", "/aborted"],
@@ -113,30 +165,58 @@ test("hls.js: a loader tells, and one that was aborted does not load", async () 
   ]);
 });
 
-test("Shaka: segments alone", async () => {
-  const listeners = {};
-  const on = (event, listener) => (listeners[event] = listener);
+test("Shaka: a segment by its request, through tries, aborts and redirects", async () => {
+  const listeners = new Map();
   const net = {
-    registerRequestFilter: (each) => (net.request = each),
-    registerResponseFilter: (each) => (net.response = each),
-    addEventListener: on,
+    registerRequestFilter: (each) => (net.filter = each),
+    unregisterRequestFilter: (each) => each === net.filter && delete net.filter,
   };
   const media = new EventTarget();
-  const player = { getNetworkingEngine: () => net, addEventListener: on, getMediaElement: () => media };
-  const warm = attachShaka(player, {}, () => 1_000);
-  await net.request(0, { uris: ["/manifest"] });
-  net.response(0, { uri: "/manifest", data: new ArrayBuffer(9) });
-  await net.request(1, { uris: ["/1"] });
-  net.response(1, { uri: "https://elsewhere/1", originalUri: "/1", data: new ArrayBuffer(100), timeMs: 300 });
+  const player = {
+    getNetworkingEngine: () => net,
+    addEventListener: (event, listener) => listeners.set(event, listener),
+    removeEventListener: (event, listener) => listeners.get(event) === listener && listeners.delete(event),
+    getMediaElement: () => media,
+  };
+  const asked = [];
+  const fetch = async (url) => (asked.push(url), new Response("x", { status: 206 }));
+  const warm = attachShaka(player, { fetch });
+  const tell = (event, what) => listeners.get(event)(what);
+  const ask = async (type, url) => {
+    const request = { uris: [url, `${url}?second`], method: "GET", requestStartTime: null };
+    await net.filter(type, request);
+    request.requestStartTime = Date.now();
+    return request;
+  };
+  const come = (request, bytes, uri = request.uris[0]) => {
+    tell("downloadheadersreceived", { request });
+    tell("downloadcompleted", { request, response: { uri, data: new ArrayBuffer(bytes) } });
+  };
+  come(await ask(0, "/manifest"), 9);
+  assert.equal(warm.stats().mediaBytes, 0);
+  come(await ask(1, "/1"), 100, "https://elsewhere/1");
   assert.equal(warm.stats().mediaBytes, 100);
-  await net.request(1, { uris: ["/2"] });
-  listeners.error({});
-  assert.equal(warm.stats().mediaBytes, 100);
-  listeners.unloading({});
+  // An initialisation and a segment of one file at once.
+  const [init, segment] = [await ask(1, "/file"), await ask(1, "/file")];
+  come(segment, 1_000);
+  come(init, 10);
+  assert.equal(warm.stats().mediaBytes, 1_110);
+  // One that is tried again counts once it comes.
+  const again = await ask(1, "/2");
+  tell("downloadfailed", { request: again });
+  come(again, 5);
+  assert.equal(warm.stats().mediaBytes, 1_115);
+  // A pause begins behind one that was given up.
+  await sleep(450);
+  tell("downloadfailed", { request: await ask(1, "/3"), aborted: true });
+  await sleep(250);
+  assert.ok(asked.length > 0);
+  tell("unloading", {});
   assert.equal(warm.stats().state, "suspended");
-  listeners.loaded({});
+  tell("loaded", {});
   assert.equal(warm.stats().state, "running");
   warm.stop();
+  assert.deepEqual([net.filter, listeners.size], [undefined, 0]);
 });
 
 test("fetch: as the one below, and tells how it came", async () => {
@@ -159,11 +239,15 @@ test("fetch: as the one below, and tells how it came", async () => {
   const fetch = warmFetch(warm, below, () => now);
   const answer = await fetch("/1");
   assert.deepEqual([answer.status, answer.headers.get("X-Of"), (await answer.arrayBuffer()).byteLength], [200, "server", 7]);
-  assert.deepEqual(warm.calls.at(-1), ["answered", "/1", { bytes: 7, firstByteMs: 0, endMs: 30 }]);
+  assert.deepEqual(warm.calls.at(-1), ["answered", "/1", { bytes: 7, firstByteMs: 0, endMs: 30, url: undefined }]);
   assert.equal((await fetch("/missing")).status, 404);
   assert.equal(warm.calls.at(-1)[0], "failed");
   await assert.rejects(fetch("/broken"), /no network/);
   assert.equal(warm.calls.at(-1)[0], "failed");
+  const calls = warm.calls.length;
+  assert.equal((await fetch("/1", { method: "POST", body: "report" })).status, 200);
+  assert.equal((await fetch(new Request("http://localhost/1", { method: "HEAD" }))).status, 200);
+  assert.equal(warm.calls.length, calls);
   now = 0;
   await (await fetch("/2")).body.cancel();
   assert.deepEqual(warm.calls.at(-1).slice(0, 2), ["failed", "/2"]);

@@ -16,25 +16,65 @@ test("round trips are smoothed as RFC 6298 has it", () => {
   assert.equal(trips.smoothedMs, 110);
 });
 
-test("what is compared is alike, and enough", () => {
-  const check = (kept, alone, verdict) => {
+test("a pause left alone is compared with those on either side", () => {
+  /** Samples in the order of their pauses: bytes, ms, and whether it was kept. */
+  const check = (samples, verdict, gain) => {
     const trial = new Trial();
-    kept.forEach(([bytes, ms]) => trial.take({ bytes, ms }, true));
-    alone.forEach(([bytes, ms]) => trial.take({ bytes, ms }, false));
-    assert.equal(trial.verdict(), verdict);
+    samples.forEach(([bytes, ms, kept], at) => trial.take({ bytes, ms }, at + 1, kept));
+    const found = trial.gain();
+    assert.deepEqual([trial.verdict(), found && Math.round(found * 100) / 100], [verdict, gain]);
   };
-  const times = (n, sample) => Array(n).fill(sample);
-  const [fast, slow, small] = [[200_000, 130], [200_000, 330], [50_000, 300]];
-  check(times(3, fast), times(2, slow), "helps");
-  check(times(2, fast), times(2, slow), "unknown");
-  check(times(3, fast), times(1, slow), "unknown");
-  check(times(3, fast), times(3, fast), "no_gain");
-  // Two are too few to end it.
-  check(times(3, fast), times(2, fast), "unknown");
-  check(times(3, fast), times(3, small), "unknown");
-  // 15 % are neither.
-  check(times(3, fast), times(3, [200_000, 150]), "unknown");
-  check(times(3, [0, 100]), times(3, [100, 0]), "unknown");
+  const [kept, alone, small] = [[200_000, 100, true], [200_000, 200, false], [50_000, 200, false]];
+  check([alone, kept, kept, alone, kept], "helps", 2);
+  check([alone, kept, kept, alone], "unknown", undefined);
+  // None on either side, or none near.
+  check([alone, alone, alone], "unknown", undefined);
+  check([alone, [0, 1, true], [0, 1, true], [0, 1, true], kept, kept, kept, kept, alone, kept], "unknown", undefined);
+  // Of other sizes.
+  check([small, kept, kept, small, kept], "unknown", undefined);
+  check([[0, 100, false], kept, kept, [100, 0, false], kept], "unknown", undefined);
+  // Rates that rise by half from one to the next, kept or not: the middle is compared with
+  // what is in the middle of its neighbours.
+  const rising = [1, 1.5, 2.25, 3.375, 5.0625].map((times, at) => [200_000, 1_000 / times, at % 2 === 0]);
+  check(rising, "unknown", 1);
+});
+
+/** Numbers that are the same each time (a linear congruential generator, Numerical Recipes). */
+function numbers(seed) {
+  let state = seed;
+  const uniform = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
+  const normal = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+  return { uniform, normal };
+}
+
+/** Pauses until it is said not to help, at most so many; rates change by `drift` from one to
+ * the next and vary by `noise`. */
+function pausesUntilNoGain(seed, { gain, noise, drift, most }) {
+  const { normal } = numbers(seed);
+  const trial = new Trial();
+  let rate = 1_000;
+  for (let pause = 1; pause <= most; pause++) {
+    if (trial.verdict() === "no_gain") return pause;
+    const kept = !trial.leavesAlone(pause);
+    rate *= typeof drift === "number" ? 1 + drift : 1 + 0.1 * Math.sin(pause / 5);
+    trial.take({ bytes: 200_000, ms: 200_000 / (rate * Math.exp(noise * normal()) * (kept ? gain : 1)) }, pause, kept);
+  }
+  return undefined;
+}
+
+test("rates that drift and vary do not end what helps, nor keep up what does not", () => {
+  const SEEDS = 200;
+  const check = (of, [least, most]) => {
+    let ended = 0;
+    for (let seed = 1; seed <= SEEDS; seed++) if (pausesUntilNoGain(seed, of) !== undefined) ended += 1;
+    assert.ok(ended >= least && ended <= most, `${JSON.stringify(of)}: ${ended} of ${SEEDS}`);
+  };
+  for (const drift of [0, -0.03, 0.03, "waves"]) {
+    for (const noise of [0.1, 0.2]) check({ gain: 1.5, noise, drift, most: 300 }, [0, 0]);
+    check({ gain: 1.5, noise: 0.3, drift, most: 300 }, [0, 4]);
+    check({ gain: 1, noise: 0.1, drift, most: 150 }, [SEEDS - 4, SEEDS]);
+    check({ gain: 1, noise: 0.2, drift, most: 300 }, [SEEDS * 0.9, SEEDS]);
+  }
 });
 
 test("energy by states", () => {

@@ -35,7 +35,7 @@ export function fakeClock() {
 }
 
 /** A server a round trip away; notes when it was asked. */
-export function fakeServer({ clock }, { rttMs = 80, status = 206, length = 1, fails = () => false } = {}) {
+export function fakeServer({ clock }, { rttMs = 80, status = 206, length = 1, type = "basic", fails = () => false } = {}) {
   const asked = [];
   const server = { asked, rttMs, status, length, cancelled: 0 };
   server.fetch = (url, init) => {
@@ -46,6 +46,7 @@ export function fakeServer({ clock }, { rttMs = 80, status = 206, length = 1, fa
         if (fails(asked.length)) return reject(new Error("no network"));
         resolve({
           status: server.status,
+          type,
           headers: new Headers({ "Content-Length": String(server.length) }),
           body: { cancel: async () => void (server.cancelled += 1) },
           arrayBuffer: async () => new ArrayBuffer(server.length),

@@ -55,12 +55,41 @@ pub(super) fn mean(values: &[f64]) -> Estimate {
     let n = values.len() as f64;
     let value = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n - 1.0);
-    let t = values.len().checked_sub(2).map_or(f64::NAN, |at| T.get(at).copied().unwrap_or(Z));
-    let spread = t * (variance / n).sqrt();
+    let spread = student(values.len()) * (variance / n).sqrt();
     let least = if values.iter().any(|v| *v < 0.0) { f64::NEG_INFINITY } else { 0.0 };
     let low = (value - spread).max(least);
     let interval = (values.len() > 1).then_some((low, value + spread));
     Estimate { value, n: values.len() as u64, interval }
+}
+
+/// Student's 95 % for the mean of so many values; none of one.
+fn student(n: usize) -> f64 {
+    n.checked_sub(2).map_or(f64::NAN, |at| T.get(at).copied().unwrap_or(Z))
+}
+
+/// The mean of the first over the mean of the second of each pair, with Fieller's interval
+/// (Fieller 1954, JRSS B 16): the ratios whose residuals' mean is not told from 0. No value
+/// where the second's mean is not told from 0, as then every ratio is possible.
+pub(super) fn ratio_of_means(pairs: &[(f64, f64)]) -> Estimate {
+    let finite = |pair: &&(f64, f64)| pair.0.is_finite() && pair.1.is_finite();
+    let pairs: Vec<(f64, f64)> = pairs.iter().filter(finite).copied().collect();
+    let n = pairs.len() as f64;
+    let none = Estimate { value: f64::NAN, n: pairs.len() as u64, interval: None };
+    let (y, x) = pairs.iter().fold((0.0, 0.0), |(y, x), pair| (y + pair.0 / n, x + pair.1 / n));
+    // Variances and covariance of the means, times Student's value squared.
+    let scale = student(pairs.len()).powi(2) / (n - 1.0) / n;
+    let spread = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
+        scale * pairs.iter().map(|pair| f(pair.0 - y, pair.1 - x)).sum::<f64>()
+    };
+    let a = x * x - spread(&|_, x| x * x);
+    let b = x * y - spread(&|y, x| x * y);
+    let c = y * y - spread(&|y, _| y * y);
+    // Also where one pair has no variance.
+    if a.is_nan() || a <= 0.0 {
+        return none;
+    }
+    let root = (b * b - a * c).max(0.0).sqrt();
+    Estimate { value: y / x, interval: Some(((b - root) / a, (b + root) / a)), ..none }
 }
 
 /// A share in percent, with Wilson's score interval (Wilson 1927, JASA 22).
@@ -91,6 +120,29 @@ pub(super) fn count(hits: u64, n: usize) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ratio_and_what_is_possible() {
+        let check = |pairs: &[(f64, f64)], value: f64, interval: Option<(f64, f64)>| {
+            let found = ratio_of_means(pairs);
+            assert!((found.value - value).abs() < 1e-3 || found.value.is_nan() && value.is_nan());
+            assert_eq!(found.interval.is_some(), interval.is_some(), "{found:?}");
+            let ((low, high), (least, most)) =
+                (found.interval.unwrap_or_default(), interval.unwrap_or_default());
+            assert!((low - least).abs() < 1e-3 && (high - most).abs() < 1e-3, "{found:?}");
+        };
+        // No variance.
+        check(&[(4.0, 5.0), (4.0, 5.0)], 0.8, Some((0.8, 0.8)));
+        // A constant below it: Student's interval of the mean (2.484 around 2), halved.
+        check(&[(1.0, 2.0), (2.0, 2.0), (3.0, 2.0)], 1.0, Some((-0.242, 2.242)));
+        // A constant above it: Student's of 10, 11, 12 is 8.516 to 13.484.
+        check(&[(1.0, 10.0), (1.0, 11.0), (1.0, 12.0)], 1.0 / 11.0, Some((0.07416, 0.11743)));
+        // Its mean may be 0, or it is one pair.
+        check(&[(1.0, -1.0), (1.0, 3.0), (1.0, 1.0)], f64::NAN, None);
+        check(&[(1.0, 2.0)], f64::NAN, None);
+        check(&[], f64::NAN, None);
+        assert_eq!(ratio_of_means(&[(f64::NAN, 1.0), (4.0, 5.0), (4.0, 5.0)]).n, 2);
+    }
 
     #[test]
     fn known_cases() {

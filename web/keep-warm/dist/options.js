@@ -1,0 +1,38 @@
+/** What a page may choose, and what is chosen where it does not. */
+import { RADIO } from "./radio.js";
+import { protocolOf } from "./timing.js";
+const CLOCK = {
+    now: () => performance.now(),
+    after: (ms, call) => {
+        const timer = setTimeout(call, ms);
+        return () => clearTimeout(timer);
+    },
+};
+const defaults = () => ({
+    fetch: (url, init) => globalThis.fetch(url, init),
+    clock: CLOCK,
+    headers: {},
+    credentials: "same-origin",
+    maxShare: 0.02,
+    maxBytesPerMinute: 250_000,
+    maxErrors: 3,
+    maxPauseMs: 30_000,
+    maxConnections: 4,
+    protocol: protocolOf,
+    resourceTiming: "grow",
+    saveData: "respect",
+    radio: RADIO,
+    url: undefined,
+    onChange: undefined,
+});
+/** What is not given, or `undefined`, is as it comes. A limit that is no number is an
+ * error: nothing would ever reach it. */
+export function settle(options) {
+    const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+    const settled = { ...defaults(), ...given };
+    for (const name of ["maxShare", "maxBytesPerMinute", "maxErrors", "maxPauseMs", "maxConnections"]) {
+        if (!(settled[name] >= 0))
+            throw new TypeError(`${name} is ${settled[name]}, and no number from 0 on`);
+    }
+    return settled;
+}
