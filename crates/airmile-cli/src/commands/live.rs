@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -30,7 +30,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     }
     let options = args.analysis.options(LimitArgs { from: None, to: None })?;
     let source = source(args);
-    let token = token(args)?;
+    let token = token(args.token_file.as_deref())?;
     let on_terminal = !global.json && !args.lines && std::io::stdout().is_terminal();
     let (sender, lines) = sync_channel(WAITING_LINES);
     let sender = (!on_terminal).then_some(sender);
@@ -70,12 +70,12 @@ fn source(args: &LiveArgs) -> Source {
 
 /// The token, from the file or the environment: never from the command line,
 /// where others on the machine would see it.
-fn token(args: &LiveArgs) -> Result<Option<String>> {
-    let of_file = |path: &PathBuf| {
+pub(super) fn token(file: Option<&Path>) -> Result<Option<String>> {
+    let of_file = |path: &Path| {
         let text = std::fs::read_to_string(path);
         text.with_context(|| format!("--token-file {}", path.display()))
     };
-    let token = match &args.token_file {
+    let token = match file {
         Some(path) => Some(of_file(path)?),
         None => std::env::var("AIRMILE_TOKEN").ok(),
     };
