@@ -479,7 +479,7 @@ be run, a directory that is not empty.")]
     /// Run a command as the phone, in real time: real TCP, real programs (Linux)
     #[command(
         after_help = "The server is at $AIRMILE_SERVER (203.0.113.1), the phone at $AIRMILE_PHONE (10.0.0.2).
-Without a command: $SHELL. The exit status is the command's; 5 where that is 0 and TTIs
+With -o its modem log grows at $AIRMILE_MODEM_LOG. Without a command: $SHELL. The exit status is the command's; 5 where that is 0 and TTIs
 were late. Needs root or user namespaces, and /dev/net/tun.
 
 Examples:

@@ -93,7 +93,7 @@ fn turn<P: Path>(
     qcut: &mut Qcut<P::Packet>,
 ) -> Result<()> {
     let mut ready = Ready { path: true, tap: true };
-    while control.goes_on()? {
+    while control.goes_on() {
         let now_ns = clock::now_ns();
         if ready.path {
             let mut take = |info, far, packet| {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use airmile::codec::diag::LogReader;
+use airmile::codec::diag::PromptReader;
 use airmile_control::qcut::{Report, Reported};
 use airmile_live::source::{Piece, Source, SourceState, read_from_now};
 use rustix::event::{EventfdFlags, eventfd};
@@ -82,7 +82,7 @@ impl Drop for Modem {
 
 /// Makes reports out of bytes.
 struct Reader {
-    log: LogReader,
+    log: PromptReader,
     reported: Reported,
     alignment: Alignment,
     sender: Sender<Report>,
@@ -91,7 +91,8 @@ struct Reader {
 
 impl Reader {
     fn new(sender: Sender<Report>, shared: Arc<Shared>) -> Self {
-        let (log, reported, alignment) = (LogReader::new(), Reported::default(), Alignment::new());
+        let (log, reported, alignment) =
+            (PromptReader::new(), Reported::default(), Alignment::new());
         Self { log, reported, alignment, sender, shared }
     }
 
@@ -110,7 +111,7 @@ impl Reader {
         let (now_ns, wall_ns) = (clock::now_ns(), clock::wall_ns());
         let Self { log, reported, .. } = self;
         let mut found = Vec::new();
-        log.push(bytes, &mut |tagged| found.extend(reported.push(&tagged.record)));
+        log.push(bytes, &mut |record| found.extend(reported.push(&record)));
         for report in &found {
             self.alignment.push(now_ns, wall_ns, time_of(report));
         }

@@ -13,6 +13,8 @@ use airmile_control::qcut::{
 };
 use airmile_live::source::{Source, SourceState};
 use nix::net::if_::{if_nameindex, if_nametoindex};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -161,13 +163,13 @@ fn check_modem(options: &Options) -> Result<()> {
     let (Some(Source::Follow(path)) | Some(Source::Port(path))) = &options.modem else {
         return Ok(());
     };
-    const DIRECTORY: nix::errno::Errno = nix::errno::Errno::EISDIR;
-    let opened = match path.is_dir() {
-        true => Err(DIRECTORY.into()),
-        false => std::fs::File::open(path),
+    // Not opened: a port or a pipe might wait for its other end.
+    let readable = match path.is_dir() {
+        true => Err(Errno::ISDIR),
+        false => access(path, Access::READ_OK),
     };
-    match opened {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).refused(
+    match readable {
+        Err(e) if e != Errno::NOENT => Err(e).refused(
             || format!("cannot read the modem's log {}", path.display()),
             "Give a log that grows, a DIAG port (/dev/ttyUSB0) that no other program has, or - \
              for standard input; without --modem round trips tell how much it holds.",
@@ -358,11 +360,9 @@ impl Control {
     }
 
     /// Whether it goes on.
-    pub(crate) fn goes_on(&mut self) -> Result<bool> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        Ok(self.until_ns.is_none_or(|until| clock::now_ns() < until))
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.stop.load(Ordering::Relaxed)
+            && self.until_ns.is_none_or(|until| clock::now_ns() < until)
     }
 
     /// Whether a status is due.

@@ -92,7 +92,7 @@ impl Shaper {
 /// Keeps the rate until it is time to end.
 pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) -> Result<()> {
     let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
-    while control.goes_on()? {
+    while control.goes_on() {
         let identifier = control.identifier();
         tap.receive(|passed| {
             if passed.is_outgoing {

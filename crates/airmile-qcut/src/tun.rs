@@ -44,7 +44,6 @@ pub(crate) struct Tunnel {
     device: SyncDevice,
     /// For IPv4 and IPv6; the second where the host has it.
     out: [Option<Socket>; 2],
-    interface: u32,
     buffer: Vec<u8>,
     failed: u64,
     /// What to tell who started it.
@@ -63,7 +62,6 @@ impl Tunnel {
         let mut tunnel = Self {
             device,
             out: [None, None],
-            interface: index,
             buffer: vec![0; MOST_BYTES],
             failed: 0,
             notes: Vec::new(),
@@ -116,11 +114,7 @@ impl Tunnel {
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         let to = match header::outgoing(packet, 0).1 {
             Some(IpAddr::V4(to)) => SocketAddr::from(SocketAddrV4::new(to, 0)),
-            Some(IpAddr::V6(to)) => {
-                let is_local = to.is_unicast_link_local() || to.is_multicast();
-                let scope = if is_local { self.interface } else { 0 };
-                SocketAddrV6::new(to, 0, 0, scope).into()
-            }
+            Some(IpAddr::V6(to)) => SocketAddrV6::new(to, 0, 0, 0).into(),
             None => return Err(io::ErrorKind::InvalidData.into()),
         };
         let socket = self.out[usize::from(to.is_ipv6())].as_ref();
@@ -143,7 +137,10 @@ impl Path for Tunnel {
                     let packet = self.buffer.get(..length).unwrap_or_default().to_vec();
                     let bytes = u32::try_from(length).unwrap_or(u32::MAX);
                     let (info, far) = header::outgoing(&packet, bytes);
-                    take(info, far, packet);
+                    // The device's own looking for neighbours and routers.
+                    if !far.is_some_and(is_of_link) {
+                        take(info, far, packet);
+                    }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -167,6 +164,14 @@ impl Path for Tunnel {
 
     fn failed(&self) -> u64 {
         self.failed
+    }
+}
+
+/// Whether it is reached on the link alone (RFC 4291, 2.5.6 and 2.7).
+const fn is_of_link(to: IpAddr) -> bool {
+    match to {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(to) => to.is_unicast_link_local() || to.is_multicast(),
     }
 }
 

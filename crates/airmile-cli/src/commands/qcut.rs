@@ -20,7 +20,7 @@ mod on_linux {
     use std::io::{ErrorKind, IsTerminal, Write};
     use std::net::SocketAddr;
     use std::os::unix::fs::FileTypeExt;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     use airmile::Error;
     use airmile_control::qcut::{ClassConfig, Limit, LimitError};
@@ -225,6 +225,8 @@ mod on_linux {
 
     #[cfg(test)]
     mod tests {
+        use std::path::PathBuf;
+
         use super::*;
 
         #[test]

@@ -12,15 +12,23 @@ const TTI_NS: i64 = 1_000_000;
 /// known to be nothing (chosen here).
 const PAUSE_NS: i64 = 100 * TTI_NS;
 
-/// The logical channel group of data, as base stations have it (chosen here: the
-/// last one; the first is that of signalling, TS 36.331, 9.2.1).
+/// The logical channel group of data before one had any (chosen here: the last; the
+/// first is that of signalling, TS 36.331, 9.2.1).
 const DATA_LCG: u8 = 3;
 
 /// Makes reports out of records. Their times stay the modem's.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Reported {
     /// End of the last transmission.
     sent_until_ns: Option<i64>,
+    /// The group that had data last.
+    data_lcg: u8,
+}
+
+impl Default for Reported {
+    fn default() -> Self {
+        Self { sent_until_ns: None, data_lcg: DATA_LCG }
+    }
 }
 
 impl Reported {
@@ -30,7 +38,7 @@ impl Reported {
             Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
                 Some(self.sent(grant.at?.ns, grant.tbs_bytes?))
             }
-            Record::Bsr(report) => waiting(report),
+            Record::Bsr(report) => self.waiting(report),
             Record::BufferStatus(status) => sample(status),
             _ => None,
         }
@@ -48,22 +56,24 @@ impl Reported {
         let (low_bytes, high_bytes) = room(tbs_bytes);
         Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
     }
-}
 
-/// A buffer status report; `None`: of signalling, or without a time.
-fn waiting(report: &BsrReport) -> Option<Report> {
-    // Other groups' are told when they are empty, too.
-    if report.index == 0 && report.lcg != DATA_LCG {
-        return None;
+    /// A buffer status report; `None`: that another group than that of data is empty,
+    /// or without a time.
+    fn waiting(&mut self, report: &BsrReport) -> Option<Report> {
+        if report.index > 0 {
+            self.data_lcg = report.lcg;
+        } else if report.lcg != self.data_lcg {
+            return None;
+        }
+        let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
+        Some(Report::Waiting {
+            // As it is behind the block that carries it (TS 36.321, 6.1.3.1), before
+            // anything that comes in the next TTI.
+            at_ns: report.at?.ns + TTI_NS - 1,
+            low_bytes: low.map_or(0, |bytes| u64::from(bytes) + 1),
+            high_bytes: report.upper_bound_bytes.map_or(u64::MAX, u64::from),
+        })
     }
-    let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
-    Some(Report::Waiting {
-        // As it is behind the block that carries it (TS 36.321, 6.1.3.1), before
-        // anything that comes in the next TTI.
-        at_ns: report.at?.ns + TTI_NS - 1,
-        low_bytes: low.map_or(0, |bytes| u64::from(bytes) + 1),
-        high_bytes: report.upper_bound_bytes.map_or(u64::MAX, u64::from),
-    })
 }
 
 /// A sample of the buffer; `None`: without a time.
@@ -123,6 +133,10 @@ mod tests {
             // Over 10 and up to 12 bytes (TS 36.321, table 6.1.3.1-1).
             (bsr(7, 3, 2), waiting(8 * TTI_NS - 1, 11, 12)),
             (bsr(7, 3, 63), waiting(8 * TTI_NS - 1, 150_001, u64::MAX)),
+            // Another group has the data: that it is empty counts, of the others not.
+            (bsr(8, 2, 2), waiting(9 * TTI_NS - 1, 11, 12)),
+            (bsr(9, 3, 0), None),
+            (bsr(9, 2, 0), waiting(10 * TTI_NS - 1, 0, 0)),
             // A pause, of which nothing is known.
             (grant(106, Direction::Ul, false), sent(106, 107)),
         ] {

@@ -105,7 +105,13 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
     if attributes(rest).any(|(kind, _)| kind == MULTIPATH) {
         return Copied::LeftOut;
     }
-    let moves = number(OUTPUT) == Some(from);
+    // Neighbours by link-local addresses stay where they are (RFC 4291, 2.5.6).
+    let is_link_local = attributes(rest).any(|(kind, value)| {
+        kind == DESTINATION
+            && value.len() == 16
+            && matches!(value, [0xfe, second, ..] if second & 0xc0 == 0x80)
+    });
+    let moves = number(OUTPUT) == Some(from) && !is_link_local;
     let mut own = [0; 12];
     own.copy_from_slice(head);
     // The table's number has 32 bits elsewhere; flags are the kernel's (rtm_flags).
