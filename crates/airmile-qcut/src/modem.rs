@@ -69,7 +69,7 @@ impl Modem {
     /// Reports that came.
     pub(crate) fn receive(&self) -> impl Iterator<Item = Report> + '_ {
         // It counts; that it was read is all that matters.
-        let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
+        let _ = rustix::io::read(&self.shared.wake, &mut [0_u8; 8]);
         self.reports.try_iter()
     }
 }

@@ -38,6 +38,10 @@ use crate::tun::Tunnel;
 /// How often it is told how things are.
 const TOLD_EVERY_NS: i64 = 200_000_000;
 
+/// Behind the last packet there is nothing to be asked about any more, in ns (chosen
+/// here: as long as nobody's answer is waited for).
+const PROBED_FOR_NS: i64 = 2_000_000_000;
+
 /// Packets that the kernel's queue may hold beyond those of ours, until they are
 /// read (chosen here).
 const UNREAD_PACKETS: usize = 4_096;
@@ -166,7 +170,7 @@ fn check_modem(options: &Options) -> Result<()> {
     // Not opened: a port or a pipe might wait for its other end.
     let readable = match path.is_dir() {
         true => Err(Errno::ISDIR),
-        false => access(path, Access::READ_OK),
+        false => access(path.as_path(), Access::READ_OK),
     };
     match readable {
         Err(e) if e != Errno::NOENT => Err(e).refused(
@@ -280,6 +284,8 @@ pub(crate) struct Control {
     prober: Option<Prober>,
     to: ProbeTo,
     last_far: Option<Ipv4Addr>,
+    /// When a packet came last.
+    busy_ns: i64,
     probes: u64,
     published: Published,
     base: Status,
@@ -351,6 +357,7 @@ impl Control {
             prober,
             to: options.probe,
             last_far: None,
+            busy_ns: began_ns,
             probes: 0,
             published,
             base,
@@ -394,7 +401,8 @@ impl Control {
     }
 
     /// A packet is for this host.
-    pub(crate) const fn to(&mut self, far: Option<IpAddr>) {
+    pub(crate) fn to(&mut self, far: Option<IpAddr>) {
+        self.busy_ns = clock::now_ns();
         if let Some(IpAddr::V4(far)) = far {
             self.last_far = Some(far);
         }
@@ -402,6 +410,9 @@ impl Control {
 
     /// Sends a probe. One that cannot be sent is one that is not answered.
     pub(crate) fn probe(&mut self, ProbeId(number): ProbeId) {
+        if clock::now_ns() - self.busy_ns > PROBED_FOR_NS {
+            return;
+        }
         let to = match self.to {
             ProbeTo::Host(host) => Some(host),
             ProbeTo::LastFar => self.last_far,

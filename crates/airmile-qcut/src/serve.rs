@@ -36,12 +36,19 @@ pub(crate) fn serve(
     let routes = Router::new()
         .route(
             "/metrics",
-            get(async move || {
+            get(move || {
                 let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-                (kind, metrics.now().metrics()).into_response()
+                let answer = (kind, metrics.now().metrics()).into_response();
+                async move { answer }
             }),
         )
-        .route("/v1/status", get(async move || Json(Status::clone(&status.now()))))
+        .route(
+            "/v1/status",
+            get(move || {
+                let answer = Json(Status::clone(&status.now()));
+                async move { answer }
+            }),
+        )
         .fallback(async || (StatusCode::NOT_FOUND, "there are /metrics and /v1/status\n"));
     Ok(Server::serve(address, token, routes)?)
 }

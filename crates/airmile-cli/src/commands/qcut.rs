@@ -40,8 +40,13 @@ mod on_linux {
             QcutCommand::Run(args) => keep(global, args),
             QcutCommand::Watch(args) => look(global, args),
             QcutCommand::Restore(args) => put_back(&args.up),
-            QcutCommand::Guard(args) => Ok(Outcome::Status(guard(&args.up)?)),
+            QcutCommand::Guard(args) => Ok(Outcome::Status(told(guard(&args.up))?)),
         }
+    }
+
+    /// An error's causes are in its words.
+    fn told<T>(result: airmile_qcut::Result<T>) -> Result<T> {
+        result.map_err(|error| anyhow::Error::msg(error.to_string()))
     }
 
     fn keep(global: &Global, args: &QcutRunArgs) -> Result<Outcome> {
@@ -69,7 +74,8 @@ mod on_linux {
             },
             launcher: launcher()?,
         };
-        let summary = airmile_qcut::run(&options, &mut |words| output::warn(global, words))?;
+        let summary = airmile_qcut::run(&options, &mut |words| output::warn(global, words));
+        let summary = told(summary)?;
         if global.json {
             let mut out = std::io::stdout().lock();
             serde_json::to_writer(&mut out, &summary.status).map_err(std::io::Error::from)?;
@@ -190,7 +196,7 @@ mod on_linux {
 
     /// Where the instance is that is meant.
     fn address_of(up: Option<&str>) -> Result<SocketAddr> {
-        let all = instances()?;
+        let all = told(instances())?;
         let meant = |instance: &&Instance| up.is_none_or(|up| instance.interface == up);
         let found: Vec<&Instance> = all.iter().filter(meant).collect();
         match found.as_slice() {
@@ -210,7 +216,7 @@ mod on_linux {
     }
 
     fn put_back(up: &str) -> Result<Outcome> {
-        match restore(up)? {
+        match told(restore(up))? {
             Restored::Runs(pid) => anyhow::bail!(
                 "an instance runs on {up} (process {pid}); it puts things back when it ends"
             ),
