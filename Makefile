@@ -11,7 +11,7 @@ PYTHON_VENV ?= target/python-venv
 MATURIN ?= maturin==1.16.0
 
 .PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz wheel test-python \
-	soak-live fuzz-http measure-live web web-check test-web test-browser performance clean
+	test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -66,6 +66,21 @@ soak-realtime: build ## two hundred runs in real time in a row: nothing may be l
 
 measure-realtime: build ## iperf3 through the lab in real time: rate and lateness beside their bars; needs iperf3
 	$(PYTHON) tests/realtime/measure.py $(AIRMILE)
+
+test-qcut: ## airmile qcut in namespaces: what it changes is put back however it ends; BIN=... takes a built airmile; root (SKIPPED without)
+	$(if $(BIN),,$(CARGO) build --release --locked -p airmile-cli)
+	$(PYTHON) tests/qcut/restore.py $(or $(BIN),$(AIRMILE))
+
+measure-qcut: ## a page beside an upload with each deployment, through the lab in real time; root, iperf3 (SKIPPED without)
+	$(if $(BIN),,$(CARGO) build --release --locked -p airmile-cli)
+	$(PYTHON) tests/qcut/measure.py $(or $(BIN),$(AIRMILE))
+
+cpu-qcut: ## processor time of each deployment at 50 Mbit/s up beside its bar; root, iperf3 (SKIPPED without)
+	$(if $(BIN),,$(CARGO) build --release --locked -p airmile-cli)
+	$(PYTHON) tests/qcut/cpu.py $(or $(BIN),$(AIRMILE))
+
+soak-qcut: ## the gate over 30 simulated hours of rate changes, silences and handovers: nothing lost, nothing stuck
+	$(CARGO) run --release --locked -p airmile-control --example soak_qcut -- --hours 30
 
 soak-live: ## a day of airmile live in minutes: memory by the hour, which may not grow
 	$(CARGO) run --release --locked -p airmile-live --example soak -- --hours 24

@@ -3,6 +3,7 @@
 mod compare;
 mod live;
 mod probe;
+mod qcut;
 mod scrub;
 
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 pub use compare::CompareArgs;
 pub use live::LiveArgs;
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
+pub use qcut::{ClassifyArg, DeployArg, ProbeArg, QcutCommand, QcutRunArgs, QcutWatchArgs};
 pub use scrub::ScrubArgs;
 
 /// The version, with the commit where it was built from a checkout.
@@ -140,6 +142,9 @@ Beside the copy comes a manifest of what was changed and what was not.")]
   airmile live --follow log.qmdl --listen 127.0.0.1:8787
   tail -c +1 -f log.qmdl | airmile live --json")]
     Live(LiveArgs),
+    /// The uplink's queue kept short on this host, so that an upload delays nothing (Linux)
+    #[command(subcommand)]
+    Qcut(QcutCommand),
     /// A cell whose queues can be seen: sample logs with the truth
     #[command(subcommand)]
     Lab(LabCommand),
@@ -474,7 +479,7 @@ be run, a directory that is not empty.")]
     /// Run a command as the phone, in real time: real TCP, real programs (Linux)
     #[command(
         after_help = "The server is at $AIRMILE_SERVER (203.0.113.1), the phone at $AIRMILE_PHONE (10.0.0.2).
-Without a command: $SHELL. The exit status is the command's; 5 where that is 0 and TTIs
+With -o its modem log grows at $AIRMILE_MODEM_LOG. Without a command: $SHELL. The exit status is the command's; 5 where that is 0 and TTIs
 were late. Needs root or user namespaces, and /dev/net/tun.
 
 Examples:
@@ -492,6 +497,7 @@ Examples:
     #[command(after_help = "Examples:
   airmile lab reproduce --list
   airmile lab reproduce bursttracker-table1
+  airmile lab reproduce qcut              all of a paper
   airmile lab reproduce --full -o results")]
     Reproduce(LabReproduceArgs),
 }
@@ -568,7 +574,7 @@ fn positive_ms(text: &str) -> Result<f64, String> {
 /// Arguments of `lab reproduce`.
 #[derive(Debug, Clone, Args)]
 pub struct LabReproduceArgs {
-    /// Experiments; all without a name
+    /// Experiments, or a paper's by what their names begin with; all without a name
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// The experiments that there are

@@ -5,7 +5,7 @@
 //! browser); bound to anything else it asks for one on every path.
 
 mod listen;
-mod metrics;
+pub mod metrics;
 mod openapi;
 
 use std::convert::Infallible;
@@ -80,8 +80,13 @@ pub struct Server {
 #[derive(Debug, Clone)]
 struct Shared {
     published: Published,
-    token: Option<Arc<str>>,
     streams: Arc<tokio::sync::Semaphore>,
+}
+
+/// Who may enter: who has the token, where there is one.
+#[derive(Debug, Clone)]
+struct Door {
+    token: Option<Arc<str>>,
 }
 
 impl Server {
@@ -93,6 +98,20 @@ impl Server {
         address: SocketAddr,
         token: Option<&str>,
         published: Published,
+    ) -> Result<Self, ServerError> {
+        let streams = Arc::new(tokio::sync::Semaphore::new(MAX_STREAMS));
+        Self::serve(address, token, router(Shared { published, streams }))
+    }
+
+    /// Binds the address and serves these routes to who may enter, as
+    /// [`start`](Self::start) does its own.
+    ///
+    /// # Errors
+    /// The address needs a token, or cannot be bound.
+    pub fn serve(
+        address: SocketAddr,
+        token: Option<&str>,
+        routes: Router,
     ) -> Result<Self, ServerError> {
         let token = token.filter(|token| !token.is_empty());
         if !address.ip().is_loopback() && token.is_none() {
@@ -107,18 +126,19 @@ impl Server {
             .enable_time()
             .build()
             .map_err(ServerError::Start)?;
-        let shared = Shared {
-            published,
-            token: token.map(Arc::from),
-            streams: Arc::new(tokio::sync::Semaphore::new(MAX_STREAMS)),
-        };
+        let door = Door { token: token.map(Arc::from) };
+        let routes = routes
+            .method_not_allowed_fallback(async || {
+                refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is of use here")
+            })
+            .layer(middleware::from_fn_with_state(door, admit));
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new()
             .name("server".into())
             .spawn(move || {
                 runtime.block_on(async {
                     let Ok(listener) = TcpListener::from_std(listener) else { return };
-                    let serving = axum::serve(Limited::new(listener), router(shared));
+                    let serving = axum::serve(Limited::new(listener), routes);
                     tokio::select! {
                         _ = serving => {}
                         _ = stopped => {}
@@ -156,10 +176,6 @@ fn router(shared: Shared) -> Router {
         .route("/v1/events", get(events))
         .route("/v1/openapi.json", get(describe))
         .fallback(async || refuse(StatusCode::NOT_FOUND, "no such path; see /v1/openapi.json"))
-        .method_not_allowed_fallback(async || {
-            refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is of use here")
-        })
-        .layer(middleware::from_fn_with_state(shared.clone(), admit))
         .with_state(shared)
 }
 
@@ -176,8 +192,8 @@ fn refuse(status: StatusCode, why: &str) -> Response {
 
 /// Lets in who may: with the token where there is one, else who names the
 /// machine itself.
-async fn admit(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    if let Err(why) = may_enter(&shared, &request) {
+async fn admit(State(door): State<Door>, request: Request, next: Next) -> Response {
+    if let Err(why) = may_enter(&door, &request) {
         let mut refusal = refuse(StatusCode::UNAUTHORIZED, why);
         let ask = HeaderValue::from_static("Bearer");
         refusal.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
@@ -191,8 +207,8 @@ async fn admit(State(shared): State<Shared>, request: Request, next: Next) -> Re
     answer
 }
 
-fn may_enter(shared: &Shared, request: &Request) -> Result<(), &'static str> {
-    let Some(token) = &shared.token else {
+fn may_enter(door: &Door, request: &Request) -> Result<(), &'static str> {
+    let Some(token) = &door.token else {
         let named = request
             .uri()
             .host()

@@ -2,7 +2,7 @@
 //! source is a thread that hands over bytes and waits for what is away.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +71,48 @@ pub(crate) enum Input {
 pub(crate) struct Feed {
     sender: SyncSender<Input>,
     stop: Arc<AtomicBool>,
+    /// Pause at the end of a file that grows.
+    idle: Duration,
+    /// A file that is there is read from its end on.
+    from_end: bool,
+}
+
+/// What is read of a source.
+#[derive(Debug)]
+pub enum Piece {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// What came until the next bytes is lost.
+    Gap,
+    /// It came or went.
+    State(SourceState),
+}
+
+/// Reads a source from now on, on threads of its own, until `stop` is set: what
+/// grows is looked at after each pause of `idle`.
+///
+/// # Errors
+/// A thread cannot be started.
+pub fn read_from_now(
+    source: &Source,
+    idle: Duration,
+    stop: &Arc<AtomicBool>,
+    mut take: impl FnMut(Piece) + Send + 'static,
+) -> std::io::Result<()> {
+    let (feed, inputs) = queue(stop);
+    source.start(Feed { idle, from_end: true, ..feed })?;
+    thread::Builder::new().name("reading".into()).spawn(move || {
+        for input in inputs {
+            match input {
+                Input::Bytes(bytes) => take(Piece::Bytes(bytes)),
+                Input::Gap => take(Piece::Gap),
+                Input::State(state) => take(Piece::State(state)),
+                // Of an interface's capture, which is no source.
+                Input::Packets(_) | Input::Interface(_) | Input::Dropped(_) => {}
+            }
+        }
+    })?;
+    Ok(())
 }
 
 /// The engine does not listen any more.
@@ -139,7 +181,7 @@ impl Source {
 /// Ends of a queue to the engine: the first for sources, which may be cloned.
 pub(crate) fn queue(stop: &Arc<AtomicBool>) -> (Feed, Receiver<Input>) {
     let (sender, receiver) = sync_channel(WAITING_CHUNKS);
-    (Feed { sender, stop: Arc::clone(stop) }, receiver)
+    (Feed { sender, stop: Arc::clone(stop), idle: IDLE, from_end: false }, receiver)
 }
 
 fn read_stdin(feed: &Feed) -> Result<(), Stopped> {
@@ -166,16 +208,19 @@ fn follow(path: &Path, feed: &Feed) -> Result<(), Stopped> {
     let mut was_open = false;
     loop {
         let mut file = wait_for(path, feed)?;
+        let mut read_bytes = 0_u64;
         if was_open {
             feed.give(Input::Gap)?;
+        } else if feed.from_end {
+            // What cannot seek (a pipe) has nothing old in it.
+            read_bytes = file.seek(SeekFrom::End(0)).unwrap_or(0);
         }
         was_open = true;
         feed.state(SourceState::Connected(String::new()))?;
-        let mut read_bytes = 0_u64;
         loop {
             match file.read(&mut buffer) {
                 Ok(0) if is_replaced(path, &file, read_bytes) => break,
-                Ok(0) => feed.pause(IDLE)?,
+                Ok(0) => feed.pause(feed.idle)?,
                 Ok(n) => {
                     read_bytes += n as u64;
                     feed.give(Input::Bytes(buffer.get(..n).unwrap_or_default().to_vec()))?;

@@ -103,7 +103,7 @@ impl Engine {
             not_ipv4 += self.take(&mut bridge, &mut buffer);
             bridge.step(&mut self.feed);
             self.hand_out(&mut bridge);
-            self.feed.flush();
+            self.feed.flush(bridge.now_ns());
             let work = duration(monotonic_ns() - began_ns);
             self.punctuality.push(tti, duration(began_ns - due_ns), work);
             left_ttis = match left_ttis {

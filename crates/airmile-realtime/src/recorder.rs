@@ -18,6 +18,8 @@ enum Event {
     Packet(i64, CapturePoint, Packet),
     Dropped(i64, usize, DropPoint, Packet),
     Sender(SenderState),
+    /// All up to this time in ns since the Unix epoch was given.
+    Tick(i64),
 }
 
 /// Takes what a run leaves to the thread that writes it, a TTI at a time.
@@ -46,6 +48,7 @@ impl Feed {
                         writer.dropped(at_ns, user, point, &packet);
                     }
                     Event::Sender(state) => writer.sender_state(&state),
+                    Event::Tick(now_ns) => writer.tick(now_ns),
                 }
             }
             writer
@@ -67,8 +70,9 @@ impl Feed {
         self.out.is_some()
     }
 
-    /// A TTI has ended.
-    pub(crate) fn flush(&mut self) {
+    /// A TTI has ended at a time in ns since the Unix epoch.
+    pub(crate) fn flush(&mut self, now_ns: i64) {
+        self.push(|| Event::Tick(now_ns));
         if let Some(out) = self.out.as_ref().filter(|_| !self.batch.is_empty()) {
             // The thread ends after us: its end of the channel is there.
             let _ = out.send(std::mem::take(&mut self.batch));

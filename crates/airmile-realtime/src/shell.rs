@@ -123,9 +123,14 @@ pub fn shell(options: Shell) -> Result<Ended> {
         None => None,
     };
     let app_log = writer.as_mut().map(RunWriter::command_log).transpose()?;
+    let modem_log = match &mut writer {
+        Some(writer) => writer.live_modem_log(&scenario)?,
+        None => None,
+    };
+    let logs = Logs { app: app_log, modem: modem_log };
     let ends = network.run(&mut scenario, writer)?;
     let launched = watch_signals(events.clone())
-        .and_then(|()| ends.network.start_phone(&options, app_log, events));
+        .and_then(|()| ends.network.start_phone(&options, logs, events));
     let (exit_status, server_ended) = match launched {
         Ok(phone) => wait(phone, &happened),
         Err(error) => {
@@ -215,6 +220,14 @@ fn watch_signals(events: mpsc::Sender<Event>) -> Result<()> {
     watcher.map(drop).attempt(|| "cannot start the thread that watches for signals".to_owned())
 }
 
+/// Files of a run that the command may use while it goes on.
+struct Logs {
+    /// In which it may note down what happens to it.
+    app: Option<PathBuf>,
+    /// In which the modem's log grows.
+    modem: Option<PathBuf>,
+}
+
 /// Hosts and boxes of a run.
 struct Network {
     phone: Namespace,
@@ -292,7 +305,7 @@ impl Network {
     fn start_phone(
         &self,
         options: &Shell,
-        app_log: Option<PathBuf>,
+        logs: Logs,
         events: mpsc::Sender<Event>,
     ) -> Result<Running> {
         let words = if options.command.is_empty() {
@@ -301,7 +314,8 @@ impl Network {
             options.command.clone()
         };
         let mut environment = environment(options);
-        environment.extend(app_log.map(|path| ("AIRMILE_APP_LOG", path.into())));
+        environment.extend(logs.app.map(|path| ("AIRMILE_APP_LOG", path.into())));
+        environment.extend(logs.modem.map(|path| ("AIRMILE_MODEM_LOG", path.into())));
         let start = Start {
             launcher: options.launcher.clone(),
             words,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -31,7 +31,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     }
     let options = args.analysis.options(LimitArgs { from: None, to: None })?;
     let source = source(args);
-    let given = token(args)?;
+    let given = token(args.token_file.as_deref())?;
     // A modem's log tells of its owner; an interface of everybody on the machine.
     let is_made = args.interface.is_some() && given.is_none() && !args.no_token;
     let token = if is_made { Some(make_token()?) } else { given };
@@ -77,12 +77,12 @@ fn source(args: &LiveArgs) -> Source {
 
 /// The token, from the file or the environment: never from the command line,
 /// where others on the machine would see it.
-fn token(args: &LiveArgs) -> Result<Option<String>> {
-    let of_file = |path: &PathBuf| {
+pub(super) fn token(file: Option<&Path>) -> Result<Option<String>> {
+    let of_file = |path: &Path| {
         let text = std::fs::read_to_string(path);
         text.with_context(|| format!("--token-file {}", path.display()))
     };
-    let token = match &args.token_file {
+    let token = match file {
         Some(path) => Some(of_file(path)?),
         None => std::env::var("AIRMILE_TOKEN").ok(),
     };

@@ -8,6 +8,7 @@ pub mod lab;
 pub mod live;
 pub mod packets;
 pub mod probe;
+pub mod qcut;
 pub mod radio;
 pub mod scrub;
 pub mod shell;

@@ -24,6 +24,9 @@ pub struct DelayConfig {
     pub start_bytes_per_s: u64,
     /// Without an answer for so long a probe is sent, in ns (chosen here).
     pub probe_after_ns: i64,
+    /// Without an answer for so long, probes included, nothing is held back, in ns
+    /// (chosen here: ten probes).
+    pub give_up_ns: i64,
 }
 
 impl Default for DelayConfig {
@@ -33,6 +36,7 @@ impl Default for DelayConfig {
             base_ns: 10_000_000_000,
             start_bytes_per_s: 125_000,
             probe_after_ns: 200_000_000,
+            give_up_ns: 2_000_000_000,
         }
     }
 }

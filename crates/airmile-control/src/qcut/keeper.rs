@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::autorate::{Autorate, AutorateConfig};
-use super::class::PacketInfo;
+use super::class::{PacketInfo, Tier};
 use super::delay::{DelayConfig, Mark, Returns};
 use super::estimate::{EstimateConfig, Estimator, Occupancy, Report, ReportCounts};
 use super::gate::Limit;
@@ -80,6 +80,9 @@ const MOST_PROBES: usize = 64;
 pub struct Held {
     /// What the modem holds by its reports.
     pub occupancy: Occupancy,
+    /// What was handed over, was not answered, and is not on the way: what the
+    /// modem holds by round trips.
+    pub unanswered_bytes: u64,
     /// What it may hold, in bytes.
     pub limit_bytes: u64,
     /// The rate that the limit is of, in bytes per second.
@@ -88,6 +91,8 @@ pub struct Held {
     pub round_trips_ns: Option<(i64, i64)>,
     /// Whether the modem is silent, so that round trips count.
     pub silent: bool,
+    /// Whether nothing tells what the modem holds, so that nothing is held back.
+    pub blind: bool,
 }
 
 /// The uplink's gate with the queueing above it; `P` are packets.
@@ -171,16 +176,22 @@ impl<P> Qcut<P> {
         }
     }
 
+    /// A packet has gone to the modem past the queues: who shapes elsewhere, by the
+    /// rate that [`held`](Self::held) tells, says so here.
+    pub fn passed(&mut self, now_ns: i64, info: &PacketInfo) {
+        let mark = self.hand_over(now_ns, info.bytes);
+        if let Some(end) = info.tcp_end {
+            self.passive.handed(now_ns, info.flow, end, mark);
+        }
+    }
+
     /// The next packet for the modem, if it may have one.
     pub fn poll(&mut self, now_ns: i64) -> Option<P> {
         if self.queues.is_empty() || !self.is_open(now_ns) {
             return None;
         }
         let (info, packet) = self.queues.pop(now_ns)?;
-        let mark = self.hand_over(now_ns, info.bytes);
-        if let Some(end) = info.tcp_end {
-            self.passive.handed(now_ns, info.flow, end, mark);
-        }
+        self.passed(now_ns, &info);
         Some(packet)
     }
 
@@ -238,6 +249,12 @@ impl<P> Qcut<P> {
         self.queues.counts()
     }
 
+    /// Where packets of a tier went.
+    #[must_use]
+    pub const fn counts_of(&self, tier: Tier) -> Counts {
+        self.queues.counts_of(tier)
+    }
+
     /// The modem's reports by what became of them.
     #[must_use]
     pub const fn reports(&self) -> ReportCounts {
@@ -255,10 +272,12 @@ impl<P> Qcut<P> {
     pub fn held(&self, now_ns: i64) -> Held {
         Held {
             occupancy: self.estimator.occupancy(now_ns),
+            unanswered_bytes: self.returns.occupancy_bytes(),
             limit_bytes: self.limit_bytes(now_ns),
             bytes_per_s: self.bytes_per_s(now_ns),
             round_trips_ns: self.returns.round_trips_ns(),
             silent: self.is_silent(now_ns),
+            blind: self.is_blind(now_ns),
         }
     }
 
@@ -286,6 +305,9 @@ impl<P> Qcut<P> {
             Evidence::Modem if !silent => self.likely_bytes(now_ns) < self.limit_bytes(now_ns),
             Evidence::Modem | Evidence::RoundTrips => {
                 let limit_bytes = self.limit_bytes(now_ns);
+                if self.is_blind(now_ns) {
+                    return true;
+                }
                 if self.is_lost(now_ns) {
                     return self.trickle_ns() <= now_ns;
                 }
@@ -313,6 +335,13 @@ impl<P> Qcut<P> {
     fn is_lost(&self, now_ns: i64) -> bool {
         let round_trip_ns = self.returns.round_trips_ns().map_or(0, |(last, _)| last);
         self.returns.silent_for_ns(now_ns) > SILENT_NS.max(round_trip_ns.saturating_mul(4))
+    }
+
+    /// Whether round trips, which are all that there is, have told nothing for so
+    /// long that nobody answers: then nothing is held back, as it were without us.
+    fn is_blind(&self, now_ns: i64) -> bool {
+        self.config.evidence == Evidence::RoundTrips
+            && self.returns.silent_for_ns(now_ns) > self.config.delay.give_up_ns
     }
 
     /// When the next packet may go without any evidence.

@@ -39,6 +39,7 @@ mod keeper;
 mod passive;
 mod queue;
 mod rate;
+mod records;
 
 pub use autorate::{Autorate, AutorateConfig};
 pub use class::{ClassConfig, PacketInfo, TCP, Tier, UDP};
@@ -48,3 +49,4 @@ pub use estimate::{EstimateConfig, Estimator, Occupancy, Report, ReportCounts};
 pub use gate::{Limit, LimitError};
 pub use keeper::{Evidence, Held, ProbeId, Qcut, QcutConfig};
 pub use queue::{Counts, DropReason, FlowQueues, QueueConfig, Tally};
+pub use records::Reported;

@@ -54,6 +54,10 @@ pub struct Tally {
 }
 
 impl Tally {
+    const fn and(&self, other: &Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+
     const fn add(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes += bytes as u64;
@@ -78,6 +82,18 @@ pub struct Counts {
     pub dropped_full: Tally,
     /// Wait.
     pub waiting: Tally,
+}
+
+impl Counts {
+    const fn and(&self, other: &Self) -> Self {
+        Self {
+            arrived: self.arrived.and(&other.arrived),
+            sent: self.sent.and(&other.sent),
+            dropped_aqm: self.dropped_aqm.and(&other.dropped_aqm),
+            dropped_full: self.dropped_full.and(&other.dropped_full),
+            waiting: self.waiting.and(&other.waiting),
+        }
+    }
 }
 
 /// Why a packet was dropped.
@@ -129,7 +145,8 @@ pub struct FlowQueues<P> {
     tiers: [Lists; 3],
     /// Bytes that each tier has sent ahead of waiting lower ones.
     ahead_bytes: [u64; 3],
-    counts: Counts,
+    /// By the tier of each packet.
+    counts: [Counts; 3],
     dropped: VecDeque<(DropReason, P)>,
 }
 
@@ -149,7 +166,7 @@ impl<P> FlowQueues<P> {
             by_key: HashMap::new(),
             tiers: Default::default(),
             ahead_bytes: [0; 3],
-            counts: Counts::default(),
+            counts: Default::default(),
             dropped: VecDeque::new(),
         }
     }
@@ -167,21 +184,25 @@ impl<P> FlowQueues<P> {
     /// Takes a packet. Where there is no room for it, the longest queue loses its
     /// oldest ones (RFC 8290, 4.1).
     pub fn push(&mut self, now_ns: i64, info: &PacketInfo, packet: P) {
-        self.counts.arrived.add(info.bytes);
-        self.counts.waiting.add(info.bytes);
         let (key, tier) = if self.config.flows {
             (info.flow, self.config.classes.tier(info))
         } else {
             (0, Tier::Normal)
         };
+        let counts = &mut self.counts[tier as usize];
+        counts.arrived.add(info.bytes);
+        counts.waiting.add(info.bytes);
         let at = self.flow(key, tier);
         let flow = &mut self.flows[at];
         flow.packets.push_back(Waiting { since_ns: now_ns, bytes: info.bytes, tier, packet });
         flow.bytes += u64::from(info.bytes);
-        while self.counts.waiting.packets > self.config.max_packets.max(1) as u64
-            || (self.counts.waiting.bytes > self.config.max_bytes
-                && self.counts.waiting.packets > 1)
-        {
+        loop {
+            let Tally { packets, bytes } = self.counts().waiting;
+            let is_over = packets > self.config.max_packets.max(1) as u64
+                || (bytes > self.config.max_bytes && packets > 1);
+            if !is_over {
+                break;
+            }
             self.drop_from_longest();
         }
     }
@@ -208,13 +229,22 @@ impl<P> FlowQueues<P> {
     /// Whether nothing waits.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.counts.waiting.packets == 0
+        self.counts[0].waiting.packets == 0
+            && self.counts[1].waiting.packets == 0
+            && self.counts[2].waiting.packets == 0
     }
 
     /// Where packets went.
     #[must_use]
     pub const fn counts(&self) -> Counts {
-        self.counts
+        let [urgent, normal, background] = &self.counts;
+        urgent.and(normal).and(background)
+    }
+
+    /// Where packets of a tier went.
+    #[must_use]
+    pub const fn counts_of(&self, tier: Tier) -> Counts {
+        self.counts[tier as usize]
     }
 
     /// CoDel's target now, in ns.
@@ -314,7 +344,8 @@ impl<P> FlowQueues<P> {
         while let Some(head) = flow.packets.pop_front() {
             let little = flow.bytes <= u64::from(MTU_BYTES);
             flow.bytes -= u64::from(head.bytes);
-            self.counts.waiting.take(head.bytes);
+            let counts = &mut self.counts[head.tier as usize];
+            counts.waiting.take(head.bytes);
             let dropped = self.config.codel.is_some_and(|codel| {
                 let config = CodelConfig { target_ns: self.target_ns, ..codel };
                 flow.codel.drops(now_ns, now_ns - head.since_ns, little, &config)
@@ -323,10 +354,10 @@ impl<P> FlowQueues<P> {
                 if flow.packets.is_empty() {
                     flow.codel.emptied();
                 }
-                self.counts.sent.add(head.bytes);
+                counts.sent.add(head.bytes);
                 return Some((head.bytes, head.packet));
             }
-            self.counts.dropped_aqm.add(head.bytes);
+            counts.dropped_aqm.add(head.bytes);
             self.dropped.push_back((DropReason::Aqm, head.packet));
         }
         flow.codel.emptied();
@@ -341,8 +372,9 @@ impl<P> FlowQueues<P> {
             Some(head)
         });
         if let Some(head) = head {
-            self.counts.waiting.take(head.bytes);
-            self.counts.dropped_full.add(head.bytes);
+            let counts = &mut self.counts[head.tier as usize];
+            counts.waiting.take(head.bytes);
+            counts.dropped_full.add(head.bytes);
             self.dropped.push_back((DropReason::Full, head.packet));
         }
     }
@@ -358,10 +390,10 @@ impl<P> FlowQueues<P> {
         self.by_key.clear();
         self.free.clear();
         self.ahead_bytes = [0; 3];
-        let sent = &mut self.counts.sent;
-        sent.packets += self.counts.waiting.packets;
-        sent.bytes += self.counts.waiting.bytes;
-        self.counts.waiting = Tally::default();
+        for counts in &mut self.counts {
+            counts.sent = counts.sent.and(&counts.waiting);
+            counts.waiting = Tally::default();
+        }
         let mut all = Vec::new();
         for at in order {
             all.extend(self.flows[at].packets.drain(..).map(|waiting| waiting.packet));

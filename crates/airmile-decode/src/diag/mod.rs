@@ -2,6 +2,7 @@
 //!
 //! - [`stream`]: a byte stream in pieces to packets, whatever its container.
 //! - [`msg`]: packets' payloads to typed messages.
+//! - [`reader`], [`prompt`]: records, joined, or of the uplink's buffer at once.
 //!
 //! Layouts come from public material (published decoders of the research
 //! community and their sample logs) and were checked against those logs; each
@@ -15,6 +16,7 @@ pub mod hdlc;
 pub mod log_config;
 pub mod msg;
 pub mod names;
+pub mod prompt;
 pub mod reader;
 pub mod scrub;
 pub mod stream;
@@ -22,5 +24,6 @@ pub mod time;
 
 pub use frame::{LogPacket, OtherPacket};
 pub use msg::{Message, MessageError, Parsed};
+pub use prompt::PromptReader;
 pub use reader::{LogReader, LogStats, MessageCount, MessageKey, Tagged};
 pub use stream::{Container, Counts, Deframer, Event};

@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use airmile_control::qcut::Report;
-use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_control::qcut::{Report, Reported};
 use airmile_model::{Direction, Record};
 
 use super::MS_NS;
@@ -19,8 +18,8 @@ pub(super) struct ModemLog {
     config: ModemLogConfig,
     start_ns: i64,
     transmissions: Vec<Transmission>,
-    /// End of the last transmission that was written.
-    written_until_ns: Option<i64>,
+    /// What was written.
+    reported: Reported,
     /// The last buffer status report and the last sample of this batch.
     report: Option<Report>,
     sample: Option<Report>,
@@ -28,17 +27,13 @@ pub(super) struct ModemLog {
     due: VecDeque<(i64, Report)>,
 }
 
-/// Behind a longer pause batches may have been lost: what was sent in it is not
-/// known to be nothing (chosen here).
-const PAUSE_NS: i64 = 100 * MS_NS;
-
 impl ModemLog {
     pub(super) fn new(config: &ModemLogConfig, start_ns: i64) -> Self {
         Self {
             config: config.clone(),
             start_ns,
             transmissions: Vec::new(),
-            written_until_ns: None,
+            reported: Reported::default(),
             report: None,
             sample: None,
             buffer_due_ns: start_ns + i64::from(config.buffer_ms) * MS_NS,
@@ -56,27 +51,15 @@ impl ModemLog {
                     self.write_transmissions(at.ns + MS_NS);
                 }
             }
-            Record::Bsr(report) => {
-                let Some(at) = report.at else { return };
-                // Other groups are those of signalling; theirs is 0 here.
-                if report.index == 0 && report.lcg != 3 {
-                    return;
+            Record::Bsr(_) => {
+                if let Some(report) = self.reported.push(record) {
+                    self.report = Some(report);
                 }
-                let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
-                let high_bytes = report.upper_bound_bytes.map_or(u64::MAX, u64::from);
-                self.report = Some(Report::Waiting {
-                    // As it is behind the block that carries it (TS 36.321, 6.1.3.1),
-                    // before anything that comes in the next TTI.
-                    at_ns: at.ns + MS_NS - 1,
-                    low_bytes: low.map_or(0, |bytes| u64::from(bytes) + 1),
-                    high_bytes,
-                });
             }
-            Record::BufferStatus(status) if self.config.samples => {
-                let Some(at) = status.at else { return };
-                let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
-                let (low_bytes, high_bytes) = (bytes, bytes);
-                self.sample = Some(Report::Waiting { at_ns: at.ns, low_bytes, high_bytes });
+            Record::BufferStatus(_) if self.config.samples => {
+                if let Some(sample) = self.reported.push(record) {
+                    self.sample = Some(sample);
+                }
             }
             _ => {}
         }
@@ -115,32 +98,16 @@ impl ModemLog {
     /// A batch: between its transmissions there were none.
     fn write_transmissions(&mut self, now_ns: i64) {
         for (at_ns, tbs_bytes) in std::mem::take(&mut self.transmissions) {
-            let to_ns = at_ns + MS_NS;
-            let from_ns = self
-                .written_until_ns
-                .filter(|until| at_ns - until <= PAUSE_NS)
-                .map_or(at_ns, |until| until.min(at_ns));
-            self.written_until_ns = Some(to_ns);
-            let (low_bytes, high_bytes) = room(tbs_bytes);
-            let largest_bytes = high_bytes;
-            let report = Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes };
+            let report = self.reported.sent(at_ns, tbs_bytes);
             self.write(now_ns, report);
         }
     }
 }
 
-/// Bytes of packets that a block can have had room for: at most all but the least
-/// headers of MAC and RLC (TS 36.321, 6.1.2; TS 36.322, 6.2.1: 1 and 2 bytes); at
-/// least without a buffer status report, a status PDU and the length indicators of
-/// small packets (chosen here: 12 bytes and a 25th).
-fn room(tbs_bytes: u32) -> (u64, u64) {
-    let bytes = u64::from(tbs_bytes);
-    ((bytes - bytes / 25).saturating_sub(12), bytes.saturating_sub(3))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use airmile_model::tables::bsr_upper_bound_bytes;
     use airmile_model::{BsrReport, Grant, Position, Stamp, TtiIndex};
 
     fn position(ms: i64) -> Position {

@@ -10,7 +10,7 @@ use crate::source::SourceState;
 
 /// All metrics.
 pub(super) fn text(now: &Snapshot) -> String {
-    let mut out = Metrics(String::new());
+    let mut out = Metrics::default();
     let connected = matches!(now.source.state, SourceState::Connected(_));
     let view = &now.view;
     out.one("airmile_source_connected", "gauge", "Whether the source is there.", connected.into());
@@ -59,7 +59,7 @@ pub(super) fn text(now: &Snapshot) -> String {
     if let Some(passing) = &now.packets {
         packets(&mut out, passing);
     }
-    out.0
+    out.into_text()
 }
 
 fn packets(out: &mut Metrics, passing: &Passing) {
@@ -92,15 +92,32 @@ const fn of(n: u64) -> f64 {
     n as f64
 }
 
-struct Metrics(String);
+/// Metrics as they are put together.
+#[derive(Debug, Default)]
+pub struct Metrics(String);
 
 impl Metrics {
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
+    /// The text.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.0
+    }
+
+    /// A metric with one value.
+    pub fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
         self.head(name, kind, help);
         self.line(format_args!("{name} {value}"));
     }
 
-    fn many(&mut self, name: &str, kind: &str, help: &str, label: &str, values: &[(&str, f64)]) {
+    /// A metric with a value for each of a label's.
+    pub fn many(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        label: &str,
+        values: &[(&str, f64)],
+    ) {
         self.head(name, kind, help);
         for (of, value) in values {
             self.line(format_args!("{name}{{{label}=\"{of}\"}} {value}"));

@@ -1,6 +1,7 @@
 //! Writes a run's directory, in virtual and in real time.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +28,15 @@ pub struct RunWriter {
     files: Files,
     about: String,
     recorder: Recorder,
+    live: Option<Live>,
+}
+
+/// The modem's log while the run goes on.
+struct Live {
+    log: modem_log::LiveLog,
+    file: File,
+    path: PathBuf,
+    failed: Option<Error>,
 }
 
 impl RunWriter {
@@ -43,7 +53,7 @@ impl RunWriter {
         let mut files = Files::new(dir);
         write_scenario(&mut files, scenario)?;
         let recorder = Recorder::new(dir, about.clone());
-        Ok(Self { files, about, recorder })
+        Ok(Self { files, about, recorder, live: None })
     }
 
     /// The file for what the server's command says in a run in real time.
@@ -65,6 +75,33 @@ impl RunWriter {
         std::path::absolute(&path).map_err(|e| Error::write(&path, e))
     }
 
+    /// The file in which the modem's log grows while a run in real time goes on; at
+    /// the end it is the whole log as of any run. `None`: the scenario has none.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn live_modem_log(&mut self, scenario: &Scenario) -> Result<Option<PathBuf>> {
+        if scenario.cell.numerology != 0 {
+            return Ok(None);
+        }
+        let path = self.files.dir.join(MODEM_LOG);
+        let path = std::path::absolute(&path).map_err(|e| Error::write(&path, e))?;
+        let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        let log = modem_log::LiveLog::new(modem_log::Options::default());
+        self.live = Some(Live { log, file, path: path.clone(), failed: None });
+        Ok(Some(path))
+    }
+
+    /// What the modem has written by a time in ns since the Unix epoch goes to the
+    /// file that grows.
+    pub fn tick(&mut self, now_ns: i64) {
+        let Some(live) = self.live.as_mut().filter(|live| live.failed.is_none()) else { return };
+        let bytes = live.log.tick(now_ns);
+        if let Err(e) = live.file.write_all(&bytes) {
+            live.failed = Some(Error::write(&live.path, e));
+        }
+    }
+
     /// Writes what is known at the end.
     ///
     /// # Errors
@@ -76,6 +113,9 @@ impl RunWriter {
         counterfactuals: Vec<Counterfactual>,
         clock: Clock,
     ) -> Result<LabRun> {
+        if let Some(error) = self.live.take().and_then(|live| live.failed) {
+            return Err(error);
+        }
         let files = &mut self.files;
         files.add(self.recorder.finish()?);
         write_records(files, scenario, &self.recorder.records)?;
@@ -113,6 +153,9 @@ impl RunWriter {
 
 impl Sink for RunWriter {
     fn record(&mut self, record: Record) {
+        if let Some(live) = &mut self.live {
+            live.log.push(&record);
+        }
         self.recorder.record(record);
     }
 
@@ -136,6 +179,9 @@ impl Sink for RunWriter {
         self.recorder.sender_event(place, event);
     }
 }
+
+/// The modem's log in a run's directory.
+const MODEM_LOG: &str = "modem.mi2log";
 
 fn cannot(scenario: &Scenario, error: &ScenarioError) -> Error {
     Error::Option(format!("scenario {}: {error}", name_of(scenario)))
@@ -218,8 +264,8 @@ fn csv_io(result: std::result::Result<(), csv::Error>) -> std::io::Result<()> {
 fn write_records(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Result<()> {
     if scenario.cell.numerology == 0 {
         let log = modem_log::write(records, &modem_log::Options::default())
-            .map_err(|e| Error::write(files.dir.join("modem.mi2log"), std::io::Error::other(e)))?;
-        files.write("modem.mi2log", &|out| out.write_all(&log))?;
+            .map_err(|e| Error::write(files.dir.join(MODEM_LOG), std::io::Error::other(e)))?;
+        files.write(MODEM_LOG, &|out| out.write_all(&log))?;
     }
     let grants = || records.iter().filter_map(as_grant);
     files.write("grants.csv", &|out| csv_io(write_grants(out, grants())))?;

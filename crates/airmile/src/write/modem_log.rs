@@ -20,15 +20,18 @@
 
 mod batch;
 mod downlink;
+mod live;
 mod uplink;
 
 use std::collections::BTreeMap;
 
 use airmile_decode::diag::msg::{
-    Message, PdcchCandidate, PdcchDecoding, RrcMib, RrcServCell, ServCellMeas, ServCellSubpacket,
+    Message, PdcchCandidate, RrcMib, RrcServCell, ServCellMeas, ServCellSubpacket,
 };
 use airmile_decode::diag::{dlf, frame, hdlc, time};
 use airmile_model::{CellInfo, Direction, Measurement, Position, Record, Stamp, TtiIndex};
+
+pub use self::live::LiveLog;
 
 use self::batch::Batch;
 use self::downlink::Downlink;
@@ -197,6 +200,9 @@ const UPLINK_EARFCN_OFFSET: u32 = 18_000;
 /// A message and the TTI-based time, in ms, at which it is written.
 type Written = (f64, Message);
 
+/// What was decoded of the control channel, by TTI.
+type Candidates = BTreeMap<TtiIndex, Vec<PdcchCandidate>>;
+
 /// Collects messages with the time of their writing.
 struct Log {
     versions: Versions,
@@ -206,7 +212,7 @@ struct Log {
     out: Vec<Written>,
     downlink: Downlink,
     uplink: Uplink,
-    candidates: BTreeMap<TtiIndex, Vec<PdcchCandidate>>,
+    candidates: Candidates,
     statistics: Batch<uplink::Statistics>,
 }
 
@@ -348,23 +354,8 @@ impl Log {
         self.downlink.write_due(i64::MAX, &self.versions, self.cell, &mut self.out);
         self.uplink.write_due(i64::MAX, &self.versions, self.cell, &mut self.out);
         self.statistics_due(i64::MAX);
-        // Codes of 0xB130 for 5, 10, 15 and 20 MHz; others are not known.
-        let code = [25, 50, 75, 100].iter().position(|&n_prb| n_prb == self.cell.n_prb);
-        if let (Some(version), Some(code)) = (self.versions.pdcch, code) {
-            for (tti, candidates) in std::mem::take(&mut self.candidates) {
-                let message = PdcchDecoding {
-                    version,
-                    tti: Some(tti.wrapped()),
-                    bandwidth_code: code as u8 + 2,
-                    frame_structure: 0,
-                    n_enb_antennas_code: 0,
-                    cp_code: 0,
-                    carrier: 0,
-                    candidates,
-                };
-                self.out.push((prompt(tti, PdcchDecoding::CODE), message.into()));
-            }
-        }
+        let candidates = std::mem::take(&mut self.candidates);
+        self.decoded(candidates);
         let ns = |ms: f64| self.origin_ns + (ms * 1e6) as i64;
         let mut out: Vec<(i64, Message)> =
             self.out.into_iter().map(|(ms, message)| (ns(ms), message)).collect();

@@ -80,6 +80,19 @@ pub struct Experiment {
     run: fn(&Work<'_>) -> Result<Found>,
 }
 
+impl Experiment {
+    /// Whether it is meant by a name: its own, or that of its paper's experiments,
+    /// which is the part before the first hyphen.
+    fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.group() == name
+    }
+
+    /// The name of its paper's experiments.
+    fn group(&self) -> &'static str {
+        self.name.split_once('-').map_or(self.name, |(group, _)| group)
+    }
+}
+
 /// What an experiment gives.
 #[derive(Default)]
 struct Found {
@@ -209,7 +222,8 @@ const EXPERIMENTS: &[Experiment] = &[
     clocks::EXPERIMENT,
 ];
 
-/// Runs experiments by their names, or all, counting their runs in `runs`. What
+/// Runs experiments by their names, a paper's by what their names begin with (`qcut`),
+/// or all, counting their runs in `runs`. What
 /// needs `hosts` is skipped, and says so, where there are none; what fails says so
 /// and takes nothing from the others.
 ///
@@ -224,15 +238,17 @@ pub fn reproduce(
 ) -> Result<Reproduction> {
     let all = names.is_empty() || names.iter().any(|name| name == "all");
     let unknown = |name: &&String| {
-        *name != "all" && EXPERIMENTS.iter().all(|experiment| experiment.name != name.as_str())
+        *name != "all" && !EXPERIMENTS.iter().any(|experiment| experiment.is_named(name))
     };
     if let Some(name) = names.iter().find(unknown) {
-        let known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        let mut known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        known.extend(EXPERIMENTS.iter().map(|e| e.group()));
+        known.dedup();
         let meant = did_you_mean(name, &known);
         let known = known.join(", ");
         return Err(Error::Option(format!("no experiment `{name}`{meant}; there are {known}")));
     }
-    let wanted = EXPERIMENTS.iter().filter(|e| all || names.iter().any(|name| name == e.name));
+    let wanted = EXPERIMENTS.iter().filter(|e| all || names.iter().any(|name| e.is_named(name)));
     let wanted: Vec<&Experiment> = wanted.collect();
     let mut done = Reproduction { size, experiments: Vec::new() };
     for (at, experiment) in wanted.iter().enumerate() {

@@ -576,3 +576,13 @@ fn check_parquet(path: &std::path::Path, rows: usize, columns: usize, name: &str
     assert!(schema.fields().iter().all(|field| field.metadata().contains_key("doc")), "{schema}");
     assert_eq!(schema.field_with_name(name).unwrap().metadata()["doc"], doc);
 }
+
+#[test]
+fn a_paper_names_its_experiments() {
+    let of = |name: &str| -> Vec<&str> {
+        EXPERIMENTS.iter().filter(|e| e.is_named(name)).map(|e| e.name).collect()
+    };
+    assert_eq!(of("qcut"), ["qcut-fig20", "qcut-fig21", "qcut-fig22", "qcut-steps"]);
+    assert_eq!(of("qcut-steps"), ["qcut-steps"]);
+    assert!(of("qc").is_empty());
+}

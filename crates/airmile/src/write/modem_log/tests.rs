@@ -174,3 +174,32 @@ fn batches_are_written_late_as_phones_do() {
 fn says_what_is_missing() {
     assert_eq!(write(&[], &Options::default()), Err(ModemLogError::NoCell));
 }
+
+#[test]
+fn a_log_that_grows_has_the_messages_of_the_whole_one() {
+    let trace = trace("sample-upload");
+    let options = Options::default();
+    let end_ns = trace.records.iter().filter_map(Record::at).map(|at| at.ns).max().unwrap();
+    let mut live = LiveLog::new(options);
+    let mut grown = Vec::new();
+    let mut records = trace.records.iter().peekable();
+    let mut now_ns = airmile_emulate::EPOCH_NS;
+    while now_ns < end_ns + 2_000_000_000 {
+        now_ns += 1_000_000;
+        let mut last_ns = 0;
+        while let Some(record) = records.next_if(|r| r.at().map_or(last_ns, |at| at.ns) < now_ns) {
+            last_ns = record.at().map_or(last_ns, |at| at.ns);
+            live.push(record);
+        }
+        grown.extend(live.tick(now_ns));
+    }
+    let frames = |bytes: &[u8]| {
+        let mut frames: Vec<Vec<u8>> = bytes.split(|b| *b == 0x7e).map(<[u8]>::to_vec).collect();
+        frames.sort();
+        frames
+    };
+    assert!(records.next().is_none());
+    let whole = write(&trace.records, &options).unwrap();
+    let (grown, whole) = (frames(&grown), frames(&whole));
+    assert!(whole.len() > 100 && grown == whole, "{} and {} frames", grown.len(), whole.len());
+}

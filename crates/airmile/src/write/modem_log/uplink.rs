@@ -80,12 +80,19 @@ pub(super) const fn candidate(grant: &Grant) -> PdcchCandidate {
     PdcchCandidate { dci_format: 0, prune_status: 1, ..plain_candidate(grant) }
 }
 
+/// Reports that are kept while a log goes on (chosen here: some seconds of them).
+const MOST_REPORTS: usize = 4_096;
+
+/// A buffer status report, as the block has it.
+fn report(record: &Record) -> Option<(TtiIndex, (u8, u8))> {
+    match record {
+        Record::Bsr(bsr) => Some((bsr.position.tti, (bsr.lcg, bsr.index))),
+        _ => None,
+    }
+}
+
 impl Uplink {
     pub(super) fn new(records: &[Record]) -> Self {
-        let report = |record: &Record| match record {
-            Record::Bsr(bsr) => Some((bsr.position.tti, (bsr.lcg, bsr.index))),
-            _ => None,
-        };
         Self {
             transmissions: Batch::new(Rule::new(11, 100, 10, 2.0)),
             blocks: Batch::new(Rule::new(10, 60, 60, 5.0)),
@@ -98,6 +105,18 @@ impl Uplink {
             bytes_without_poll: 0,
             poll_sn: 0,
             acked_sn: 0,
+        }
+    }
+
+    /// Reports that blocks have in them.
+    pub(super) fn know(&mut self, records: &[Record]) {
+        self.reports.extend(records.iter().filter_map(report));
+    }
+
+    /// Nothing before a TTI comes any more.
+    pub(super) fn forget_before(&mut self, tti: i64) {
+        if self.reports.len() > MOST_REPORTS {
+            self.reports.retain(|at, _| at.0 >= tti);
         }
     }
 

@@ -1,0 +1,146 @@
+//! What records of a modem's log tell of its buffer.
+
+use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_model::{BsrReport, BufferStatus, Direction, Record};
+
+use super::estimate::Report;
+
+/// A TTI of LTE, in ns.
+const TTI_NS: i64 = 1_000_000;
+
+/// Behind a longer pause batches may have been lost: what was sent in it is not
+/// known to be nothing (chosen here).
+const PAUSE_NS: i64 = 100 * TTI_NS;
+
+/// The logical channel group of data before one had any (chosen here: the last; the
+/// first is that of signalling, TS 36.331, 9.2.1).
+const DATA_LCG: u8 = 3;
+
+/// Makes reports out of records. Their times stay the modem's.
+#[derive(Debug, Clone, Copy)]
+pub struct Reported {
+    /// End of the last transmission.
+    sent_until_ns: Option<i64>,
+    /// The group that had data last.
+    data_lcg: u8,
+}
+
+impl Default for Reported {
+    fn default() -> Self {
+        Self { sent_until_ns: None, data_lcg: DATA_LCG }
+    }
+}
+
+impl Reported {
+    /// A record; `None`: it tells nothing of the uplink's buffer, or has no time.
+    pub fn push(&mut self, record: &Record) -> Option<Report> {
+        match record {
+            Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
+                Some(self.sent(grant.at?.ns, grant.tbs_bytes?))
+            }
+            Record::Bsr(report) => self.waiting(report),
+            Record::BufferStatus(status) => sample(status),
+            _ => None,
+        }
+    }
+
+    /// A block with new data was sent in the TTI that begins then. Blocks come in
+    /// order: between two of them there was none.
+    pub fn sent(&mut self, at_ns: i64, tbs_bytes: u32) -> Report {
+        let to_ns = at_ns + TTI_NS;
+        let from_ns = self
+            .sent_until_ns
+            .filter(|until| at_ns - until <= PAUSE_NS)
+            .map_or(at_ns, |until| until.min(at_ns));
+        self.sent_until_ns = Some(to_ns);
+        let (low_bytes, high_bytes) = room(tbs_bytes);
+        Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
+    }
+
+    /// A buffer status report; `None`: that another group than that of data is empty,
+    /// or without a time.
+    fn waiting(&mut self, report: &BsrReport) -> Option<Report> {
+        if report.index > 0 {
+            self.data_lcg = report.lcg;
+        } else if report.lcg != self.data_lcg {
+            return None;
+        }
+        let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
+        Some(Report::Waiting {
+            // As it is behind the block that carries it (TS 36.321, 6.1.3.1), before
+            // anything that comes in the next TTI.
+            at_ns: report.at?.ns + TTI_NS - 1,
+            low_bytes: low.map_or(0, |bytes| u64::from(bytes) + 1),
+            high_bytes: report.upper_bound_bytes.map_or(u64::MAX, u64::from),
+        })
+    }
+}
+
+/// A sample of the buffer; `None`: without a time.
+fn sample(status: &BufferStatus) -> Option<Report> {
+    let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
+    let (low_bytes, high_bytes) = (bytes, bytes);
+    Some(Report::Waiting { at_ns: status.at?.ns, low_bytes, high_bytes })
+}
+
+/// Bytes of packets that a block can have had room for: at most all but the least
+/// headers of MAC and RLC (TS 36.321, 6.1.2; TS 36.322, 6.2.1: 1 and 2 bytes); at
+/// least without a buffer status report, a status PDU and the length indicators of
+/// small packets (chosen here: 12 bytes and a 25th).
+fn room(tbs_bytes: u32) -> (u64, u64) {
+    let bytes = u64::from(tbs_bytes);
+    ((bytes - bytes / 25).saturating_sub(12), bytes.saturating_sub(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmile_model::{Grant, Position, Stamp, TtiIndex};
+
+    fn at(ms: i64) -> (Option<Stamp>, Position) {
+        let tti = TtiIndex(ms);
+        let position = Position { timing_segment: 0, cell: 0, numerology: 0, tti };
+        (Some(Stamp::modem(ms * TTI_NS)), position)
+    }
+
+    #[test]
+    fn records_of_the_uplink_are_reports() {
+        let grant = |ms, dir, retx| {
+            let (at, position) = at(ms);
+            let (tbs_bytes, retx) = (Some(1_003), Some(retx));
+            Record::from(Grant { at, tbs_bytes, retx, ..Grant::new(position, dir, 10) })
+        };
+        let bsr = |ms, lcg, index| {
+            let (at, position) = at(ms);
+            let upper_bound_bytes = bsr_upper_bound_bytes(index);
+            Record::from(BsrReport { at, position, lcg, index, upper_bound_bytes })
+        };
+        let sent = |from_ms: i64, to_ms: i64| {
+            let (from_ns, to_ns) = (from_ms * TTI_NS, to_ms * TTI_NS);
+            // 1003 less 1003/25 and 12, less 3.
+            let (low_bytes, high_bytes) = (951, 1_000);
+            Some(Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: 1_000 })
+        };
+        let waiting =
+            |at_ns, low_bytes, high_bytes| Some(Report::Waiting { at_ns, low_bytes, high_bytes });
+        let mut reported = Reported::default();
+        for (record, expected) in [
+            (grant(1, Direction::Ul, false), sent(1, 2)),
+            (grant(4, Direction::Ul, false), sent(2, 5)),
+            (grant(6, Direction::Ul, true), None),
+            (grant(6, Direction::Dl, false), None),
+            (bsr(7, 0, 0), None),
+            // Over 10 and up to 12 bytes (TS 36.321, table 6.1.3.1-1).
+            (bsr(7, 3, 2), waiting(8 * TTI_NS - 1, 11, 12)),
+            (bsr(7, 3, 63), waiting(8 * TTI_NS - 1, 150_001, u64::MAX)),
+            // Another group has the data: that it is empty counts, of the others not.
+            (bsr(8, 2, 2), waiting(9 * TTI_NS - 1, 11, 12)),
+            (bsr(9, 3, 0), None),
+            (bsr(9, 2, 0), waiting(10 * TTI_NS - 1, 0, 0)),
+            // A pause, of which nothing is known.
+            (grant(106, Direction::Ul, false), sent(106, 107)),
+        ] {
+            assert_eq!(reported.push(&record), expected, "{record:?}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What a log tells of the uplink's buffer, at once: for control, which cannot wait
+//! until all that speaks of a TTI has come, as [`LogReader`](super::LogReader) does.
+//!
+//! Messages are taken each for itself: transmissions from 0xB139 (from 0xB064 where
+//! a modem has no 0xB139), buffer status reports from 0xB064, samples of the buffer
+//! from 0xB066. Times are those of the TTIs, by the times of writing: the message
+//! that was written soonest after its last TTI tells how the two belong together,
+//! so that all times are late by the delay of that one.
+
+use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_model::tti::{TTIS_PER_SFN_PERIOD, Tti};
+use airmile_model::{
+    BsrReport, BufferStatus, Direction, Grant, GrantSources, Position, Record, Stamp, TtiIndex,
+};
+
+use super::msg::mac_header::BsrElement;
+use super::msg::{MacUl, Message, PuschTx, UlBufferStatus};
+use super::{Deframer, Event};
+
+/// A TTI of LTE, in ns.
+const TTI_NS: i64 = 1_000_000;
+const PERIOD_NS: i64 = TTIS_PER_SFN_PERIOD * TTI_NS;
+
+/// For so long the soonest message counts, in ns (chosen here: the SFN's clock and
+/// the log's part by less than a TTI in it).
+const WINDOW_NS: i64 = 20_000_000_000;
+
+/// A message is written at most so long after its last TTI, in ns (a batch of 0xB139
+/// or 0xB064 that does not fill: 100 ms, and room). More is another cell's SFN.
+const LATEST_NS: i64 = 400_000_000;
+
+/// Reads a log's bytes; see the [module](self).
+#[derive(Debug, Clone, Default)]
+pub struct PromptReader {
+    deframer: Deframer,
+    phase: Phase,
+    has_pusch: bool,
+}
+
+impl PromptReader {
+    /// Anywhere in a log.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes; records of the primary carrier's uplink go to `sink`.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Record)) {
+        self.deframer.push(bytes);
+        while let Some(event) = self.deframer.poll() {
+            let Event::Log(packet) = event else { continue };
+            // What is damaged tells nothing now, and is told of elsewhere.
+            let Ok(Some(parsed)) = Message::parse(packet.code, packet.payload) else { continue };
+            let written_ns = packet.at.ns;
+            match &parsed.message {
+                Message::PuschTx(m) => self.pusch(written_ns, m, sink),
+                Message::MacUl(m) => self.mac(written_ns, m, sink),
+                Message::UlBufferStatus(m) => self.buffer(written_ns, m, sink),
+                _ => {}
+            }
+        }
+    }
+
+    /// Where records of these TTIs, in order, belong.
+    fn place(&mut self, written_ns: i64, last: Option<Tti>) -> impl Fn(Tti) -> Placed + use<> {
+        // What began in that TTI has ended a TTI later.
+        let end_ns = written_ns - TTI_NS;
+        if let Some(last) = last {
+            self.phase.push(end_ns, last);
+        }
+        let phase = self.phase.clone();
+        move |tti| {
+            let ns = phase.time_of(end_ns, tti);
+            let tti = TtiIndex(ns.div_euclid(TTI_NS));
+            (Stamp::modem(ns), Position { timing_segment: 0, cell: 0, numerology: 0, tti })
+        }
+    }
+
+    fn pusch(&mut self, written_ns: i64, m: &PuschTx, sink: &mut dyn FnMut(Record)) {
+        self.has_pusch = true;
+        let place = self.place(written_ns, m.records.iter().rev().find_map(|record| record.tti));
+        for record in m.records.iter().filter(|record| record.carrier.unwrap_or(0) == 0) {
+            let Some((at, position)) = record.tti.map(&place) else { continue };
+            let mut grant = Grant::new(position, Direction::Ul, 0);
+            grant.at = Some(at);
+            grant.tbs_bytes = Some(record.tbs_bytes.into());
+            grant.retx = Some(record.retx_index > 0);
+            grant.sources = GrantSources::PUSCH_TX;
+            sink(grant.into());
+        }
+    }
+
+    fn mac(&mut self, written_ns: i64, m: &MacUl, sink: &mut dyn FnMut(Record)) {
+        let blocks = || m.subpackets.iter().flat_map(|subpacket| &subpacket.blocks);
+        let last = blocks().filter_map(|block| block.tti).last();
+        let place = self.place(written_ns, last);
+        for block in blocks().filter(|block| block.cell.unwrap_or(0) == 0) {
+            let Some((at, position)) = block.tti.map(&place) else { continue };
+            if !self.has_pusch {
+                let mut grant = Grant::new(position, Direction::Ul, 0);
+                (grant.at, grant.retx) = (Some(at), Some(false));
+                grant.tbs_bytes = Some(block.grant_bytes.into());
+                grant.sources = GrantSources::MAC;
+                sink(grant.into());
+            }
+            let groups: Vec<(u8, u8)> = match block.subheaders().bsr() {
+                Some(BsrElement::Short { lcg, index, .. }) => vec![(lcg, index)],
+                Some(BsrElement::Long { indices }) => (0..).zip(indices).collect(),
+                None => continue,
+            };
+            for (lcg, index) in groups {
+                let upper_bound_bytes = bsr_upper_bound_bytes(index);
+                let at = Some(at);
+                sink(BsrReport { at, position, lcg, index, upper_bound_bytes }.into());
+            }
+        }
+    }
+
+    /// The last sample of a message: those before it are older than it.
+    fn buffer(&mut self, written_ns: i64, m: &UlBufferStatus, sink: &mut dyn FnMut(Record)) {
+        let last = m.subpackets.iter().flat_map(|subpacket| &subpacket.samples).last();
+        let Some((sample, tti)) = last.and_then(|sample| Some((sample, sample.tti?))) else {
+            return;
+        };
+        let (at, position) = self.place(written_ns, Some(tti))(tti);
+        let sum = |of: &dyn Fn(usize) -> u32| {
+            (0..sample.channels.len()).map(of).fold(0_u32, u32::saturating_add)
+        };
+        sink(
+            BufferStatus {
+                at: Some(at),
+                position,
+                // Of all channels together.
+                lcid: None,
+                priority: None,
+                new_bytes: sum(&|n| {
+                    let channel = &sample.channels[n];
+                    channel.new_bytes.saturating_add(channel.new_compressed_bytes.unwrap_or(0))
+                }),
+                retx_bytes: sum(&|n| sample.channels[n].retx_bytes),
+                control_bytes: sum(&|n| sample.channels[n].control_bytes.into()),
+            }
+            .into(),
+        );
+    }
+}
+
+type Placed = (Stamp, Position);
+
+/// How TTIs lie in the log's time: the time of TTI 0, modulo the SFN's period.
+#[derive(Debug, Clone, Default)]
+struct Phase {
+    /// The least of this window and of the one before.
+    least_ns: [Option<i64>; 2],
+    began_ns: i64,
+}
+
+impl Phase {
+    /// The last TTI of a message has ended by then.
+    fn push(&mut self, end_ns: i64, tti: Tti) {
+        if end_ns - self.began_ns > WINDOW_NS {
+            self.least_ns = [None, self.least_ns[0]];
+            self.began_ns = end_ns;
+        }
+        let phase_ns = end_ns - i64::from(tti.count()) * TTI_NS;
+        if let Some(known) = self.least() {
+            let later_ns = around(phase_ns - known);
+            if (-LATEST_NS..=LATEST_NS).contains(&later_ns) {
+                let here = known + later_ns;
+                let least = &mut self.least_ns[0];
+                *least = Some(least.map_or(here, |least| least.min(here)));
+                return;
+            }
+        }
+        // The first, or another cell's.
+        self.least_ns = [Some(phase_ns), None];
+        self.began_ns = end_ns;
+    }
+
+    fn least(&self) -> Option<i64> {
+        self.least_ns.into_iter().flatten().min()
+    }
+
+    /// When a TTI was that had ended by then.
+    fn time_of(&self, end_ns: i64, tti: Tti) -> i64 {
+        let Some(phase_ns) = self.least() else { return end_ns };
+        let at_ns = phase_ns + i64::from(tti.count()) * TTI_NS;
+        // The last one that is not after it, within a TTI.
+        end_ns + TTI_NS - (end_ns + TTI_NS - at_ns).rem_euclid(PERIOD_NS)
+    }
+}
+
+/// A difference of phases, the short way round.
+const fn around(ns: i64) -> i64 {
+    (ns + PERIOD_NS / 2).rem_euclid(PERIOD_NS) - PERIOD_NS / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soonest_message_sets_the_time() {
+        const MS: i64 = TTI_NS;
+        let tti = |count| Tti::from_count(count).unwrap();
+        let mut phase = Phase::default();
+        // TTI n begins at 1000 + n ms; messages come 7, 2 and 90 ms after its end.
+        for (count, late_ms) in [(100, 7), (200, 2), (300, 90)] {
+            phase.push((1_000 + i64::from(count) + late_ms) * MS, tti(count));
+        }
+        let at = |written_ms: i64, count| phase.time_of(written_ms * MS, tti(count)) / MS;
+        assert_eq!(at(1_390, 300), 1_302);
+        assert_eq!(at(1_390, 250), 1_252);
+        // Round the counter's end, and a period later.
+        assert_eq!(at(1_390, 10_239), 1_302 - 301);
+        assert_eq!(at(1_390 + 10_240, 300), 1_302 + 10_240);
+        // Another cell's counter.
+        phase.push(5_000 * MS, tti(7_000));
+        assert_eq!(phase.time_of(5_000 * MS, tti(7_000)), 5_000 * MS);
+    }
+}

@@ -1,0 +1,210 @@
+//! Rules of the packet filter: what leaves by an interface waits in a queue of
+//! ours, or has its class written on it.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+use airmile_control::qcut::{ClassConfig, Tier};
+
+use crate::error::{Attempt, Error, Result};
+use crate::instance::{StateFile, Step};
+use crate::netlink::traffic::{CLASSES, MAJOR};
+
+/// What has this mark is ours, and passes (chosen here: unlikely to be another's).
+pub(crate) const MARK: u32 = 0xa11e;
+
+/// Behind the source's translation (100): addresses and ports are those that the
+/// answers have.
+const PRIORITY: i32 = 250;
+
+/// The longest IP packet that counts as an acknowledgement without data: headers
+/// with time stamps and three blocks (RFC 7323, RFC 2018). A filter cannot tell how
+/// much of it is data.
+const PURE_ACK_BYTES: u32 = 100;
+
+const NO_FILTER: &str = "\
+Install nftables (`apt install nftables`, `opkg install nftables`) or iptables with its \
+NFQUEUE target, or use --deploy tun, which needs neither.";
+
+/// What leads packets into the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filter {
+    Nftables,
+    Iptables,
+}
+
+impl Filter {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Nftables => "nftables",
+            Self::Iptables => "iptables",
+        }
+    }
+}
+
+fn table(index: u32) -> String {
+    format!("airmile_qcut_{index}")
+}
+
+fn nft_undo(index: u32) -> Step {
+    let words = ["nft", "delete", "table", "inet", &table(index)];
+    Step::Command { words: words.map(str::to_owned).to_vec() }
+}
+
+/// Feeds a script to nft, which takes all of it or nothing.
+fn nft(script: &str) -> io::Result<()> {
+    let mut child = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that ended early tells why below.
+        let _ = input.write_all(script.as_bytes());
+    }
+    said(child.wait_with_output()?)
+}
+
+fn said(done: std::process::Output) -> io::Result<()> {
+    if done.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&done.stderr);
+    let first = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
+    Err(io::Error::other(first.trim().to_owned()))
+}
+
+/// Packets that leave wait in the kernel's queue of a number. While nobody listens
+/// to it they pass.
+pub(crate) fn queue(
+    state: &mut StateFile,
+    interface: &str,
+    index: u32,
+    number: u16,
+) -> Result<Filter> {
+    let script = format!(
+        "table inet {} {{\n chain out {{\n  type filter hook postrouting priority {PRIORITY}; \
+         policy accept;\n  oifname \"{interface}\" meta mark != {MARK} counter queue num {number} \
+         bypass\n }}\n}}\n",
+        table(index)
+    );
+    state.add(nft_undo(index))?;
+    let by_nft = match nft(&script) {
+        Ok(()) => return Ok(Filter::Nftables),
+        Err(error) => error,
+    };
+    let mut outcome = Ok(());
+    for program in ["iptables", "ip6tables"] {
+        let arguments = |verb: &str| -> Vec<String> {
+            let text = format!(
+                "-w -t mangle {verb} POSTROUTING -o {interface} -m mark ! --mark {MARK} \
+                 -j NFQUEUE --queue-num {number} --queue-bypass"
+            );
+            text.split_whitespace().map(str::to_owned).collect()
+        };
+        let words = std::iter::once(program.to_owned()).chain(arguments("-D")).collect();
+        state.add(Step::Command { words })?;
+        let done = Command::new(program).args(arguments("-A")).output().and_then(said);
+        // A host without IPv6 has no filter for it.
+        if program == "iptables" {
+            outcome = done;
+        }
+    }
+    let by_iptables = match outcome {
+        Ok(()) => return Ok(Filter::Iptables),
+        Err(error) => error,
+    };
+    Err(Error::Refused {
+        attempt: format!("neither nft ({by_nft}) nor iptables can lead packets into a queue"),
+        source: by_iptables,
+        remedy: NO_FILTER.to_owned(),
+    })
+}
+
+/// Writes on packets that leave to which of HTB's classes they belong.
+pub(crate) fn classify(
+    state: &mut StateFile,
+    interface: &str,
+    index: u32,
+    classes: &ClassConfig,
+) -> Result<()> {
+    let rules = rules(classes);
+    if rules.is_empty() {
+        return Ok(());
+    }
+    let mut script = format!(
+        "table inet {} {{\n chain out {{\n  type filter hook postrouting priority {PRIORITY}; \
+         policy accept;\n  oifname != \"{interface}\" accept\n",
+        table(index)
+    );
+    for rule in rules {
+        let _ = writeln!(script, "  {rule}");
+    }
+    script.push_str(" }\n}\n");
+    state.add(nft_undo(index))?;
+    nft(&script).refused(
+        || "nft cannot write classes on packets".to_owned(),
+        "Install nftables, or run without classes: --classify none.",
+    )
+}
+
+/// Rules in the order in which the core's classes go ([`ClassConfig::tier`]).
+fn rules(classes: &ClassConfig) -> Vec<String> {
+    let to = |what: String, tier: Tier| {
+        let minor = CLASSES[tier as usize];
+        format!("{what} meta priority set {MAJOR:x}:{minor:x} accept")
+    };
+    let mut all = Vec::new();
+    let mut ports = |ports: &[u16], tier| {
+        if !ports.is_empty() {
+            let list: Vec<String> = ports.iter().map(u16::to_string).collect();
+            for protocol in ["tcp", "udp"] {
+                all.push(to(format!("{protocol} dport {{ {} }}", list.join(", ")), tier));
+            }
+        }
+    };
+    ports(&classes.urgent_ports, Tier::Urgent);
+    ports(&classes.background_ports, Tier::Background);
+    if classes.dns {
+        ports(&[53, 853], Tier::Urgent);
+    }
+    if classes.pure_acks {
+        let what = format!(
+            "tcp flags & (syn | fin | rst | psh | ack) == ack meta length < {PURE_ACK_BYTES}"
+        );
+        all.push(to(what, Tier::Urgent));
+    }
+    if classes.dscp {
+        for family in ["ip", "ip6"] {
+            all.push(to(format!("{family} dscp {{ 40, 44, 46, 48, 56 }}"), Tier::Urgent));
+            all.push(to(format!("{family} dscp {{ 1, 8 }}"), Tier::Background));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_go_in_the_order_of_the_core() {
+        let classes = ClassConfig {
+            urgent_ports: vec![22, 5060],
+            dscp: false,
+            pure_acks: false,
+            ..ClassConfig::default()
+        };
+        let expected = [
+            "tcp dport { 22, 5060 } meta priority set a11e:10 accept",
+            "udp dport { 22, 5060 } meta priority set a11e:10 accept",
+            "tcp dport { 53, 853 } meta priority set a11e:10 accept",
+            "udp dport { 53, 853 } meta priority set a11e:10 accept",
+        ];
+        assert_eq!(rules(&classes), expected);
+        assert!(rules(&ClassConfig::none()).is_empty());
+        assert_eq!(rules(&ClassConfig::default()).len(), 7);
+    }
+}

@@ -1,0 +1,180 @@
+//! The gate on packets: the kernel's queue or a TUN device above, the interface
+//! below. One thread, which sleeps until something is there or is due.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+
+use airmile_control::qcut::{PacketInfo, Qcut};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock;
+use crate::error::{Attempt, Result};
+use crate::header::{self, Answer};
+use crate::netlink::queue::Queue;
+use crate::run::{Control, Keeper};
+use crate::tap::{Passed, Tap};
+
+/// Takes a packet, what is known of it, and whom it is for.
+pub(crate) type Take<'a, P> = dyn FnMut(PacketInfo, Option<IpAddr>, P) + 'a;
+
+/// Where packets come from and go to.
+pub(crate) trait Path {
+    /// A packet that is held.
+    type Packet;
+
+    /// Becomes readable when packets are there.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Packets that came.
+    fn receive(&mut self, take: &mut Take<'_, Self::Packet>) -> io::Result<()>;
+
+    /// It may go.
+    fn release(&mut self, packet: Self::Packet);
+
+    /// It is dropped.
+    fn discard(&mut self, packet: Self::Packet);
+
+    /// All that was said since the last time is done.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Packets that could not be handed on.
+    fn failed(&self) -> u64;
+}
+
+impl Path for Queue {
+    type Packet = u32;
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd()
+    }
+
+    fn receive(&mut self, take: &mut Take<'_, u32>) -> io::Result<()> {
+        self.receive(|id, bytes, head| {
+            let (info, far) = header::outgoing(head, bytes);
+            take(info, far, id);
+        })
+    }
+
+    fn release(&mut self, id: u32) {
+        self.decide(id, true);
+    }
+
+    fn discard(&mut self, id: u32) {
+        self.decide(id, false);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+
+    fn failed(&self) -> u64 {
+        self.refused()
+    }
+}
+
+/// Keeps the modem's buffer short until it is time to end. What waits then goes.
+pub(crate) fn keep<P: Path>(path: &mut P, tap: &mut Tap, control: &mut Control) -> Result<()> {
+    let mut qcut: Qcut<P::Packet> = Qcut::new(control.config.clone());
+    let outcome = turn(path, tap, control, &mut qcut);
+    for packet in qcut.finish() {
+        path.release(packet);
+    }
+    let flushed = path.flush();
+    control.publish(&qcut.as_kept(), path.failed());
+    outcome?;
+    flushed.attempt(|| "cannot let go what waits".to_owned())
+}
+
+fn turn<P: Path>(
+    path: &mut P,
+    tap: &mut Tap,
+    control: &mut Control,
+    qcut: &mut Qcut<P::Packet>,
+) -> Result<()> {
+    let mut ready = Ready { path: true, tap: true };
+    while control.goes_on() {
+        let now_ns = clock::now_ns();
+        if ready.path {
+            let mut take = |info, far, packet| {
+                control.to(far);
+                qcut.push(now_ns, info, packet);
+            };
+            path.receive(&mut take).attempt(|| "cannot read packets".to_owned())?;
+        }
+        if ready.tap {
+            tap.receive(|passed| answered(qcut, control.identifier(), &passed))
+                .attempt(|| "cannot read what comes in".to_owned())?;
+        }
+        for report in control.reports() {
+            qcut.report(now_ns, report);
+        }
+        while let Some(probe) = qcut.poll_probe(now_ns) {
+            control.probe(probe);
+        }
+        while let Some(packet) = qcut.poll(now_ns) {
+            path.release(packet);
+        }
+        while let Some((_, packet)) = qcut.poll_dropped() {
+            path.discard(packet);
+        }
+        path.flush().attempt(|| "cannot let packets go".to_owned())?;
+        if control.is_due(now_ns) {
+            control.publish(&qcut.as_kept(), path.failed());
+        }
+        let due_ns = qcut.poll_timeout(now_ns).unwrap_or(i64::MAX).min(control.due_ns());
+        ready = wait(path, tap, control, due_ns - clock::now_ns())?;
+    }
+    Ok(())
+}
+
+/// An answer has come in.
+pub(crate) fn answered<P>(qcut: &mut Qcut<P>, identifier: Option<u16>, passed: &Passed<'_>) {
+    match header::incoming(passed.head) {
+        Some(Answer::Acknowledged { flow, up_to }) => {
+            for number in up_to {
+                qcut.acknowledged(passed.at_ns, flow, number);
+            }
+        }
+        Some(Answer::Echo(of, number)) if Some(of) == identifier => {
+            qcut.probe_answered(passed.at_ns, airmile_control::qcut::ProbeId(number.into()));
+        }
+        _ => {}
+    }
+}
+
+struct Ready {
+    path: bool,
+    tap: bool,
+}
+
+/// Sleeps until something is there, at most so long.
+fn wait<P: Path>(path: &P, tap: &Tap, control: &Control, wait_ns: i64) -> Result<Ready> {
+    let wait_ns = wait_ns.max(0);
+    let timeout = Timespec { tv_sec: wait_ns / 1_000_000_000, tv_nsec: wait_ns % 1_000_000_000 };
+    let path_fd = path.fd();
+    let tap_fds: Vec<BorrowedFd<'_>> = tap.fds().collect();
+    let modem_fd = control.modem_fd();
+    let all = std::iter::once(&path_fd).chain(&tap_fds).chain(modem_fd.as_ref());
+    let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error).attempt(|| "cannot wait".to_owned()),
+    }
+    let is = |fd: &PollFd<'_>| !fd.revents().is_empty();
+    Ok(Ready {
+        path: fds.first().is_some_and(is),
+        tap: fds.iter().skip(1).take(tap_fds.len()).any(is),
+    })
+}
+
+/// What is published of a gate.
+pub(crate) trait AsKept {
+    fn as_kept(&self) -> Keeper;
+}
+
+impl<P> AsKept for Qcut<P> {
+    fn as_kept(&self) -> Keeper {
+        Keeper::of(self)
+    }
+}

@@ -1,0 +1,289 @@
+//! What an instance has changed, in a file: written before each change, so that who
+//! comes after it, however it ended, can undo all of them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Attempt, Error, Result};
+use crate::netlink::traffic::{self, Root};
+use crate::netlink::{Netlink, route};
+
+/// Where these files are, if nothing else is said (file-hierarchy(7)).
+const PLACE: &str = "/run/airmile";
+
+/// A change of the system, with what takes it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub(crate) enum Step {
+    /// A command that takes it back.
+    Command { words: Vec<String> },
+    /// Our HTB at the root of an interface's queueing; what was there.
+    Qdisc { index: u32, kind: String, handle: u32, options: Vec<u8> },
+    /// A rule of routing.
+    Rule { family: u8, priority: u32, mark: u32, table: u32 },
+    /// Routes of a table.
+    Routes { family: u8, table: u32 },
+    /// A setting of the kernel; what it was.
+    Setting { path: String, value: String },
+}
+
+impl Step {
+    /// Takes it back; what is back already is no error.
+    fn undo(&self) -> io::Result<()> {
+        match self {
+            Self::Command { words } => undo_by(words),
+            Self::Qdisc { index, kind, handle, options } => {
+                let (kind, options) = (kind.clone(), options.clone());
+                let former = Root { kind, handle: *handle, options };
+                match traffic::put_back(&mut Netlink::route()?, *index, Some(&former)) {
+                    // The interface has gone, and its queueing with it.
+                    Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ENODEV as i32) => Ok(()),
+                    result => result.map(drop),
+                }
+            }
+            Self::Rule { family, priority, mark, table } => {
+                route::delete_rule(&mut Netlink::route()?, (*family, *priority), *mark, *table)
+            }
+            Self::Routes { family, table } => route::empty(&mut Netlink::route()?, *family, *table),
+            Self::Setting { path, value } => match fs::write(path, value) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+                result => result,
+            },
+        }
+    }
+}
+
+/// Runs a command that deletes something. That it was not there is told by its
+/// words only, so what it says counts where it failed.
+fn undo_by(words: &[String]) -> io::Result<()> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    let done = match Command::new(program).args(arguments).output() {
+        // What is not there has added nothing.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        done => done?,
+    };
+    let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+    let was_gone = ["No such file", "does a matching rule exist", "Bad rule", "No chain"];
+    if done.status.success() || was_gone.iter().any(|words| said.contains(words)) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{}: {said}", words.join(" "))))
+}
+
+/// A running instance, or one that ended without putting things back.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Instance {
+    /// The interface that is kept short.
+    pub interface: String,
+    /// How.
+    pub deploy: String,
+    /// Its process.
+    pub pid: u32,
+    /// Where it tells how it is.
+    pub metrics: Option<SocketAddr>,
+    /// What it has changed.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Instances of this machine's network (of this namespace) that have a file.
+///
+/// # Errors
+/// Files cannot be read.
+pub fn instances() -> Result<Vec<Instance>> {
+    let place = place()?;
+    let suffix = format!("-{}.json", namespace()?);
+    let mut found = Vec::new();
+    let entries = match fs::read_dir(&place) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
+        entries => entries.attempt(|| format!("cannot read {}", place.display()))?,
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("qcut-") && name.ends_with(&suffix) {
+            found.extend(read(&entry.path())?);
+        }
+    }
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<Option<Instance>> {
+    let text = match fs::read(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.attempt(|| format!("cannot read {}", path.display()))?,
+    };
+    let parsed = serde_json::from_slice(&text).map_err(io::Error::other);
+    parsed.attempt(|| format!("{} is damaged; remove it", path.display())).map(Some)
+}
+
+/// The directory of instances' files. Only the user's own: who could write there
+/// could have commands run.
+fn place() -> Result<PathBuf> {
+    let own = rustix::process::geteuid().as_raw();
+    let by_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
+    let temporary = std::env::temp_dir().join(format!("airmile-{own}"));
+    let choices = by_service.into_iter().chain([PLACE.into(), temporary]);
+    let mut last = String::new();
+    for place in choices {
+        match fs::DirBuilder::new().recursive(true).mode(0o755).create(&place) {
+            Ok(()) => {}
+            Err(error) => {
+                last = format!("{}: {error}", place.display());
+                continue;
+            }
+        }
+        match fs::symlink_metadata(&place) {
+            Ok(there) if there.is_dir() && there.uid() == own && there.mode() & 0o022 == 0 => {
+                return Ok(place);
+            }
+            _ => last = format!("{}: is not this user's own directory", place.display()),
+        }
+    }
+    Err(Error::Unfit(format!("there is no directory for the state of an instance: {last}")))
+}
+
+/// Which network namespace this is: the same interface may be in several.
+fn namespace() -> Result<u64> {
+    let found = fs::metadata("/proc/thread-self/ns/net");
+    found.map(|of| of.ino()).attempt(|| "cannot read /proc/thread-self/ns/net".to_owned())
+}
+
+/// The file of an interface's instance.
+#[derive(Debug)]
+pub(crate) struct StateFile {
+    path: PathBuf,
+    pub(crate) instance: Instance,
+}
+
+fn path_of(interface: &str) -> Result<PathBuf> {
+    Ok(place()?.join(format!("qcut-{interface}-{}.json", namespace()?)))
+}
+
+impl StateFile {
+    /// A new one, written.
+    pub(crate) fn create(interface: &str, deploy: &str) -> Result<Self> {
+        let instance = Instance {
+            interface: interface.to_owned(),
+            deploy: deploy.to_owned(),
+            pid: std::process::id(),
+            metrics: None,
+            steps: Vec::new(),
+        };
+        let file = Self { path: path_of(interface)?, instance };
+        file.write()?;
+        Ok(file)
+    }
+
+    /// The one that is there.
+    pub(crate) fn open(interface: &str) -> Result<Option<Self>> {
+        let path = path_of(interface)?;
+        Ok(read(&path)?.map(|instance| Self { path, instance }))
+    }
+
+    /// A change will be made.
+    pub(crate) fn add(&mut self, step: Step) -> Result<()> {
+        self.instance.steps.push(step);
+        self.write()
+    }
+
+    /// It tells how it is there.
+    pub(crate) fn set_metrics(&mut self, address: SocketAddr) -> Result<()> {
+        self.instance.metrics = Some(address);
+        self.write()
+    }
+
+    fn write(&self) -> Result<()> {
+        let written = || -> io::Result<()> {
+            let new = self.path.with_extension("new");
+            let _ = fs::remove_file(&new);
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o644).open(&new)?;
+            file.write_all(&serde_json::to_vec_pretty(&self.instance)?)?;
+            file.sync_all()?;
+            fs::rename(&new, &self.path)
+        };
+        written().attempt(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Takes back what was changed, the last first; gives what could not be, which
+    /// stays in the file.
+    pub(crate) fn undo(mut self) -> Vec<String> {
+        let mut left = Vec::new();
+        let mut failed = Vec::new();
+        while let Some(step) = self.instance.steps.pop() {
+            if let Err(error) = step.undo() {
+                failed.push(format!("{step:?}: {error}"));
+                left.insert(0, step);
+            }
+        }
+        self.instance.steps = left;
+        if failed.is_empty() {
+            if let Err(error) = fs::remove_file(&self.path) {
+                failed.push(format!("{}: {error}", self.path.display()));
+            }
+        } else if let Err(error) = self.write() {
+            failed.push(error.to_string());
+        }
+        failed
+    }
+}
+
+/// Held by the guard of an interface's instance. It ends with its process.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes it; `None`: another has it.
+    pub(crate) fn take(interface: &str) -> Result<Option<Self>> {
+        let path = path_of(interface)?.with_extension("lock");
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(&path);
+        let file = file.attempt(|| format!("cannot open {}", path.display()))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error).attempt(|| format!("cannot lock {}", path.display())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_undone_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let setting = dir.path().join("rp_filter");
+        fs::write(&setting, "2").unwrap();
+        let path = dir.path().join("state.json");
+        let step =
+            |path: &Path| Step::Setting { path: path.display().to_string(), value: "1".to_owned() };
+        let never = Step::Command { words: vec!["false".to_owned()] };
+        let instance = Instance {
+            interface: "none0".to_owned(),
+            deploy: "tun".to_owned(),
+            pid: 1,
+            metrics: None,
+            steps: vec![step(&setting), step(&dir.path().join("gone/x")), never.clone()],
+        };
+        let file = StateFile { path: path.clone(), instance };
+        file.write().unwrap();
+        assert_eq!(file.undo().len(), 1);
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "1");
+        let mut left = read(&path).unwrap().unwrap();
+        assert_eq!(left.steps, [never]);
+        left.steps.clear();
+        assert!(StateFile { path: path.clone(), instance: left }.undo().is_empty());
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,217 @@
+//! The modem's log as reports on the gate's clock.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use airmile::codec::diag::PromptReader;
+use airmile_control::qcut::{Report, Reported};
+use airmile_live::source::{Piece, Source, SourceState, read_from_now};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::clock;
+
+/// How often a file that grows is looked at (chosen here: a fifth of the time in
+/// which a log's batch of transmissions fills).
+const LOOK: Duration = Duration::from_millis(2);
+
+/// How old a report may be to tell anything (chosen here: five times as long as a
+/// modem may be silent).
+const OLDEST_NS: i64 = 1_000_000_000;
+
+/// Where reports come from, and how that is.
+#[derive(Debug)]
+pub(crate) struct Modem {
+    name: String,
+    reports: Receiver<Report>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Becomes readable with a report.
+    wake: OwnedFd,
+    state: Mutex<SourceState>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Modem {
+    /// Starts to read a source.
+    pub(crate) fn start(source: &Source) -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let state = Mutex::new(SourceState::Waiting("nothing came yet".to_owned()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared { wake, state, stop: stop.clone() });
+        let (sender, reports) = channel();
+        let mut reader = Reader::new(sender, shared.clone());
+        read_from_now(source, LOOK, &stop, move |piece| reader.take(piece))?;
+        Ok(Self { name: source.name(), reports, shared })
+    }
+
+    /// Its name, as the user gave it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it is.
+    pub(crate) fn state(&self) -> SourceState {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Becomes readable when reports are there.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.shared.wake.as_fd()
+    }
+
+    /// Reports that came.
+    pub(crate) fn receive(&self) -> impl Iterator<Item = Report> + '_ {
+        // It counts; that it was read is all that matters.
+        let _ = rustix::io::read(&self.shared.wake, &mut [0_u8; 8]);
+        self.reports.try_iter()
+    }
+}
+
+impl Drop for Modem {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Makes reports out of bytes.
+struct Reader {
+    log: PromptReader,
+    reported: Reported,
+    alignment: Alignment,
+    sender: Sender<Report>,
+    shared: Arc<Shared>,
+}
+
+impl Reader {
+    fn new(sender: Sender<Report>, shared: Arc<Shared>) -> Self {
+        let (log, reported, alignment) =
+            (PromptReader::new(), Reported::default(), Alignment::new());
+        Self { log, reported, alignment, sender, shared }
+    }
+
+    fn take(&mut self, piece: Piece) {
+        match piece {
+            Piece::Bytes(bytes) => self.read(&bytes),
+            // What was sent meanwhile is not known.
+            Piece::Gap => self.reported = Reported::default(),
+            Piece::State(state) => {
+                *self.shared.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+            }
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        let (now_ns, wall_ns) = (clock::now_ns(), clock::wall_ns());
+        let Self { log, reported, .. } = self;
+        let mut found = Vec::new();
+        log.push(bytes, &mut |record| found.extend(reported.push(&record)));
+        for report in &found {
+            self.alignment.push(now_ns, wall_ns, time_of(report));
+        }
+        let mut is_any = false;
+        for report in found {
+            let report = shifted(report, self.alignment.offset_ns());
+            if now_ns - time_of(&report) <= OLDEST_NS {
+                is_any |= self.sender.send(report).is_ok();
+            }
+        }
+        if is_any {
+            let _ = rustix::io::write(&self.shared.wake, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+const fn time_of(report: &Report) -> i64 {
+    match report {
+        Report::Sent { to_ns, .. } => *to_ns,
+        Report::Waiting { at_ns, .. } => *at_ns,
+    }
+}
+
+const fn shifted(mut report: Report, by_ns: i64) -> Report {
+    match &mut report {
+        Report::Sent { from_ns, to_ns, .. } => {
+            *from_ns += by_ns;
+            *to_ns += by_ns;
+        }
+        Report::Waiting { at_ns, .. } => *at_ns += by_ns,
+    }
+    report
+}
+
+/// The gate's clock less the modem's. Where the modem's agrees with the host's wall
+/// clock, by what a log's delays can be, that is known. Where it does not, reports
+/// are taken to come at least [`Self::LEAST_DELAY_NS`] after what they tell of.
+#[derive(Debug)]
+struct Alignment {
+    /// Wall clock less modem's, the least of the last windows: the least delay, if
+    /// the clocks agree.
+    least_ns: [Option<i64>; 2],
+    began_ns: i64,
+    /// The gate's clock less the wall clock.
+    wall_offset_ns: i64,
+}
+
+impl Alignment {
+    /// A window (chosen here: clocks drift by 1 ms in it at the very most).
+    const WINDOW_NS: i64 = 10_000_000_000;
+    /// Delays that a log can have, of the fastest of its messages (chosen here).
+    const DELAYS_NS: std::ops::Range<i64> = -2_000_000..250_000_000;
+    /// From the air to the host, where the clocks do not tell (chosen here: as the
+    /// lab's phone has it).
+    const LEAST_DELAY_NS: i64 = 5_000_000;
+
+    const fn new() -> Self {
+        Self { least_ns: [None; 2], began_ns: i64::MIN, wall_offset_ns: 0 }
+    }
+
+    fn push(&mut self, now_ns: i64, wall_ns: i64, at_ns: i64) {
+        if now_ns.saturating_sub(self.began_ns) > Self::WINDOW_NS {
+            self.least_ns = [None, self.least_ns[0]];
+            self.began_ns = now_ns;
+        }
+        let delay_ns = wall_ns - at_ns;
+        let least = &mut self.least_ns[0];
+        *least = Some(least.map_or(delay_ns, |least| least.min(delay_ns)));
+        self.wall_offset_ns = now_ns - wall_ns;
+    }
+
+    fn offset_ns(&self) -> i64 {
+        let least_ns = self.least_ns.into_iter().flatten().min().unwrap_or(0);
+        let agree = Self::DELAYS_NS.contains(&least_ns);
+        let clocks_ns = if agree { 0 } else { least_ns - Self::LEAST_DELAY_NS };
+        self.wall_offset_ns + clocks_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_agree_are_believed() {
+        const MS: i64 = 1_000_000;
+        let check = |delays_ms: &[i64], expected_ms: i64| {
+            let mut alignment = Alignment::new();
+            for (n, delay_ms) in (0..).zip(delays_ms) {
+                // The gate's clock began 1000 ms after the wall clock.
+                let wall_ns = (5_000 + n * 10) * MS;
+                alignment.push(wall_ns - 1_000 * MS, wall_ns, wall_ns - delay_ms * MS);
+            }
+            assert_eq!(alignment.offset_ns(), expected_ms * MS, "{delays_ms:?}");
+        };
+        check(&[], 0);
+        check(&[30, 12, 40], -1_000);
+        // A modem whose clock is an hour behind: its fastest report came 5 ms late.
+        check(&[3_600_040, 3_600_012], -1_000 + 3_600_012 - 5);
+        // One whose clock is ahead.
+        check(&[-700, -690], -1_000 - 700 - 5);
+    }
+}

@@ -1,0 +1,165 @@
+//! The kernel's own queueing, its rate kept at what the modem sends: no packet comes
+//! here, only their heads and the modem's reports.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use airmile_control::qcut::{Held, Qcut, Tier};
+use nix::errno::Errno;
+
+use crate::clock;
+use crate::error::{Attempt, Result};
+use crate::gate::{AsKept, answered};
+use crate::header;
+use crate::netlink::Netlink;
+use crate::netlink::traffic::{self, Leaf};
+use crate::run::{Control, Keeper};
+use crate::status::{ClassStatus, name_of};
+use crate::tap::Tap;
+
+/// How often the rate is looked at (chosen here: a few of a log's batches; fifty
+/// changes a second cost the kernel little).
+const TICK: Duration = Duration::from_millis(20);
+
+/// In so long an occupancy that is not the limit is to become it (chosen here: five
+/// ticks; a shorter one follows the noise of the estimate).
+const HORIZON_NS: i64 = 100_000_000;
+
+/// Changes by less than this share are not made (chosen here).
+const WORTH_A_CHANGE: u64 = 50;
+
+/// The least rate, in bytes per second: a large packet each 100 ms, as the gate has
+/// it.
+const LEAST_BYTES_PER_S: u64 = 15_000;
+
+/// As good as none, in bytes per second: 1 Gbit/s.
+const OPEN_BYTES_PER_S: u64 = 125_000_000;
+
+/// The shaper of an interface.
+pub(crate) struct Shaper {
+    pub(crate) netlink: Netlink,
+    pub(crate) index: u32,
+    pub(crate) leaf: Leaf,
+    bytes_per_s: u64,
+    changes: u64,
+}
+
+impl Shaper {
+    /// The rate before one was measured (chosen here: 2 Mbit/s).
+    pub(crate) const START_BYTES_PER_S: u64 = 250_000;
+
+    pub(crate) const fn new(netlink: Netlink, index: u32, leaf: Leaf) -> Self {
+        Self { netlink, index, leaf, bytes_per_s: Self::START_BYTES_PER_S, changes: 0 }
+    }
+
+    /// Sets the rate, if that is worth a change. An interface that has gone for now
+    /// has none.
+    fn set(&mut self, bytes_per_s: u64) -> io::Result<()> {
+        if bytes_per_s.abs_diff(self.bytes_per_s) < self.bytes_per_s / WORTH_A_CHANGE {
+            return Ok(());
+        }
+        match traffic::set_rate(&mut self.netlink, self.index, bytes_per_s, self.leaf) {
+            Err(e) if e.raw_os_error() == Some(Errno::ENODEV as i32) => return Ok(()),
+            result => result?,
+        }
+        self.bytes_per_s = bytes_per_s;
+        self.changes += 1;
+        Ok(())
+    }
+
+    fn kept(&mut self, qcut: &Qcut<()>) -> Keeper {
+        let counts = traffic::counts(&mut self.netlink, self.index).unwrap_or_default();
+        let classes = Tier::ALL.iter().zip(counts).map(|(tier, counts)| ClassStatus {
+            class: name_of(*tier).to_owned(),
+            arrived_packets: counts.sent_packets + counts.waiting_packets + counts.dropped,
+            sent_packets: counts.sent_packets,
+            sent_bytes: counts.sent_bytes,
+            held_packets: counts.waiting_packets,
+            held_bytes: counts.waiting_bytes,
+            // The kernel counts CoDel's with the others.
+            dropped_aqm: if self.leaf == Leaf::FqCodel { counts.dropped } else { 0 },
+            dropped_full: if self.leaf == Leaf::Fifo { counts.dropped } else { 0 },
+        });
+        Keeper {
+            classes: classes.collect(),
+            set_rate: Some((self.bytes_per_s, self.changes)),
+            ..qcut.as_kept()
+        }
+    }
+}
+
+/// Keeps the rate until it is time to end.
+pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) -> Result<()> {
+    let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
+    while control.goes_on() {
+        let identifier = control.identifier();
+        tap.receive(|passed| {
+            if passed.is_outgoing {
+                let (info, far) = header::outgoing(passed.head, passed.bytes);
+                control.to(far);
+                qcut.passed(passed.at_ns, &info);
+            } else {
+                answered(&mut qcut, identifier, &passed);
+            }
+        })
+        .attempt(|| "cannot read what passes".to_owned())?;
+        let now_ns = clock::now_ns();
+        for report in control.reports() {
+            qcut.report(now_ns, report);
+        }
+        while let Some(probe) = qcut.poll_probe(now_ns) {
+            control.probe(probe);
+        }
+        let rate = wanted(&qcut.held(now_ns), control.has_modem());
+        shaper.set(rate).attempt(|| "cannot change the rate".to_owned())?;
+        if control.is_due(now_ns) {
+            let kept = shaper.kept(&qcut);
+            control.publish(&kept, 0);
+        }
+        thread::sleep(TICK);
+    }
+    let kept = shaper.kept(&qcut);
+    control.publish(&kept, 0);
+    Ok(())
+}
+
+/// What the modem sends, and what brings it to the limit.
+fn wanted(held: &Held, has_modem: bool) -> u64 {
+    if held.blind {
+        return OPEN_BYTES_PER_S;
+    }
+    let occupancy_bytes = match has_modem && !held.silent {
+        true => held.occupancy.likely_bytes,
+        false => held.unanswered_bytes,
+    };
+    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let room_bytes = signed(held.limit_bytes).saturating_sub(signed(occupancy_bytes));
+    // Far from the limit it does not outweigh what was measured.
+    let most = signed(held.bytes_per_s) / 2;
+    let towards = (room_bytes.saturating_mul(1_000_000_000) / HORIZON_NS).clamp(-most, most);
+    held.bytes_per_s.saturating_add_signed(towards).clamp(LEAST_BYTES_PER_S, OPEN_BYTES_PER_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmile_control::qcut::Occupancy;
+
+    #[test]
+    fn rates_lead_to_the_limit() {
+        let check = |likely_bytes, bytes_per_s, expected| {
+            let occupancy = Occupancy { low_bytes: 0, likely_bytes, high_bytes: likely_bytes };
+            let held = Held { occupancy, bytes_per_s, limit_bytes: 30_000, ..Held::default() };
+            assert_eq!(wanted(&held, true), expected, "{likely_bytes} {bytes_per_s}");
+        };
+        // 10 kB over or under it in 100 ms are 100 kB/s.
+        check(30_000, 1_000_000, 1_000_000);
+        check(40_000, 1_000_000, 900_000);
+        check(20_000, 1_000_000, 1_100_000);
+        check(900_000, 1_000_000, 500_000);
+        check(900_000, 10_000, LEAST_BYTES_PER_S);
+        let blind = Held { blind: true, ..Held::default() };
+        assert_eq!(wanted(&blind, false), OPEN_BYTES_PER_S);
+    }
+}

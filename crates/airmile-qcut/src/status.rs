@@ -1,0 +1,221 @@
+//! How an instance is: what it tells by HTTP, and to who watches.
+
+use airmile_control::qcut::{Counts, Held, Tier};
+use airmile_live::server::metrics::Metrics;
+use serde::{Deserialize, Serialize};
+
+/// How an instance is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Status {
+    /// The interface that is kept short.
+    pub interface: String,
+    /// How: `nfqueue`, `htb` or `tun`.
+    pub deploy: String,
+    /// What tells how much the modem holds: `modem` or `round_trips`.
+    pub evidence: String,
+    /// The limit, as it was asked for.
+    pub limit: String,
+    /// For how long it has run, in s.
+    pub uptime_s: f64,
+    /// Processor time of it, in s.
+    pub cpu_s: f64,
+    /// Where the modem's log comes from, and how that is; absent: no modem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modem: Option<ModemStatus>,
+    /// What the modem holds, as it is estimated, in bytes.
+    pub occupancy_bytes: u64,
+    /// No less than this and no more, by the modem's reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub occupancy_bounds_bytes: Option<(u64, u64)>,
+    /// What it may hold, in bytes.
+    pub limit_bytes: u64,
+    /// The uplink's rate as it is estimated, in bit/s.
+    pub rate_bps: u64,
+    /// The rate that is set on a shaper, in bit/s; absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set_rate_bps: Option<u64>,
+    /// How often it was changed.
+    pub rate_changes: u64,
+    /// The last round trip behind the gate (RTT_F), in ms.
+    pub rtt_f_ms: Option<f64>,
+    /// The least one of late, in ms.
+    pub least_rtt_f_ms: Option<f64>,
+    /// Probes that were sent, as no acknowledgement passed.
+    pub probes: u64,
+    /// How often the modem fell silent.
+    pub silences: u64,
+    /// What is wrong now, and what it means.
+    pub warnings: Vec<String>,
+    /// By class, the first served first.
+    pub classes: Vec<ClassStatus>,
+    /// Packets that could not be handed on: a full device, a verdict that came too
+    /// late.
+    pub failed_packets: u64,
+}
+
+/// The modem's log.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ModemStatus {
+    /// Where it comes from.
+    pub source: String,
+    /// `connected`, `waiting` or `ended`, and why.
+    pub state: String,
+    /// Its reports that were used.
+    pub reports: u64,
+    /// Those that told nothing new, made no sense, or contradicted others.
+    pub unused_reports: u64,
+}
+
+/// A class.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ClassStatus {
+    /// `urgent`, `normal` or `background`.
+    pub class: String,
+    /// Packets that came.
+    pub arrived_packets: u64,
+    /// Packets that were sent on.
+    pub sent_packets: u64,
+    /// Their IP bytes.
+    pub sent_bytes: u64,
+    /// Packets that wait.
+    pub held_packets: u64,
+    /// Their bytes.
+    pub held_bytes: u64,
+    /// Packets that the queue management dropped.
+    pub dropped_aqm: u64,
+    /// Packets that were dropped for want of room.
+    pub dropped_full: u64,
+}
+
+/// A class's name.
+#[must_use]
+pub const fn name_of(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Urgent => "urgent",
+        Tier::Normal => "normal",
+        Tier::Background => "background",
+    }
+}
+
+impl ClassStatus {
+    pub(crate) fn of(tier: Tier, counts: &Counts) -> Self {
+        Self {
+            class: name_of(tier).to_owned(),
+            arrived_packets: counts.arrived.packets,
+            sent_packets: counts.sent.packets,
+            sent_bytes: counts.sent.bytes,
+            held_packets: counts.waiting.packets,
+            held_bytes: counts.waiting.bytes,
+            dropped_aqm: counts.dropped_aqm.packets,
+            dropped_full: counts.dropped_full.packets,
+        }
+    }
+}
+
+impl Status {
+    /// What the gate goes by.
+    pub(crate) fn hold(&mut self, held: &Held) {
+        let by_reports = self.modem.is_some() && !held.silent;
+        let bounds = (held.occupancy.low_bytes, held.occupancy.high_bytes);
+        self.occupancy_bounds_bytes = by_reports.then_some(bounds);
+        self.occupancy_bytes =
+            if by_reports { held.occupancy.likely_bytes } else { held.unanswered_bytes };
+        self.limit_bytes = held.limit_bytes;
+        self.rate_bps = held.bytes_per_s.saturating_mul(8);
+        let ms = |ns: i64| ns as f64 / 1e6;
+        self.rtt_f_ms = held.round_trips_ns.map(|(last, _)| ms(last));
+        self.least_rtt_f_ms = held.round_trips_ns.map(|(_, least)| ms(least));
+    }
+
+    /// Packets that wait.
+    #[must_use]
+    pub fn held_packets(&self) -> u64 {
+        self.classes.iter().map(|class| class.held_packets).sum()
+    }
+
+    /// Packets that were dropped.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.classes.iter().map(|class| class.dropped_aqm + class.dropped_full).sum()
+    }
+
+    /// In Prometheus' text format.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        let mut out = Metrics::default();
+        let mut gauge = |name: &str, help: &str, value: Option<f64>| {
+            if let Some(value) = value {
+                out.one(&format!("airmile_qcut_{name}"), "gauge", help, value);
+            }
+        };
+        let of = |n: u64| n as f64;
+        gauge("occupancy_bytes", "What the modem holds.", Some(of(self.occupancy_bytes)));
+        gauge("limit_bytes", "What the modem may hold.", Some(of(self.limit_bytes)));
+        gauge("rate_bits_per_second", "The uplink's rate.", Some(of(self.rate_bps)));
+        let set = self.set_rate_bps.map(of);
+        gauge("set_rate_bits_per_second", "The rate set on the shaper.", set);
+        let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
+        let help = "The last round trip behind the gate.";
+        gauge("rtt_f_seconds", help, seconds(self.rtt_f_ms));
+        let help = "The least round trip behind the gate of late.";
+        gauge("least_rtt_f_seconds", help, seconds(self.least_rtt_f_ms));
+        let connected = self.modem.as_ref().map(|modem| modem.state.starts_with("connected"));
+        gauge("modem_connected", "Whether the modem's log is there.", connected.map(f64::from));
+        let mut count = |name: &str, help: &str, value: f64| {
+            out.one(&format!("airmile_qcut_{name}_total"), "counter", help, value);
+        };
+        count("cpu_seconds", "Processor time.", self.cpu_s);
+        count("rate_changes", "Changes of the shaper's rate.", of(self.rate_changes));
+        count("probes", "Probes sent.", of(self.probes));
+        count("silences", "Times the modem fell silent.", of(self.silences));
+        count("failed_packets", "Packets that could not be handed on.", of(self.failed_packets));
+        if let Some(modem) = &self.modem {
+            count("reports", "The modem's reports that were used.", of(modem.reports));
+        }
+        type Of = fn(&ClassStatus) -> u64;
+        let by_class: [(&str, &str, &str, Of); 6] = [
+            ("held_packets", "gauge", "Packets that wait.", |class| class.held_packets),
+            ("held_bytes", "gauge", "Bytes that wait.", |class| class.held_bytes),
+            ("sent_packets_total", "counter", "Packets sent on.", |class| class.sent_packets),
+            ("sent_bytes_total", "counter", "Bytes sent on.", |class| class.sent_bytes),
+            ("dropped_aqm_total", "counter", "Packets dropped by the queue management.", |class| {
+                class.dropped_aqm
+            }),
+            ("dropped_full_total", "counter", "Packets dropped for want of room.", |class| {
+                class.dropped_full
+            }),
+        ];
+        for (name, kind, help, value) in by_class {
+            let values: Vec<(&str, f64)> =
+                self.classes.iter().map(|class| (class.class.as_str(), of(value(class)))).collect();
+            out.many(&format!("airmile_qcut_{name}"), kind, help, "class", &values);
+        }
+        out.into_text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_name_classes() {
+        let class =
+            ClassStatus { class: "urgent".to_owned(), held_packets: 3, ..ClassStatus::default() };
+        let status = Status {
+            occupancy_bytes: 9_000,
+            rtt_f_ms: Some(52.5),
+            classes: vec![class],
+            ..Status::default()
+        };
+        let text = status.metrics();
+        for line in [
+            "airmile_qcut_occupancy_bytes 9000",
+            "airmile_qcut_rtt_f_seconds 0.0525",
+            "airmile_qcut_held_packets{class=\"urgent\"} 3",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
+        }
+        assert!(!text.contains("modem_connected"));
+    }
+}

@@ -1,0 +1,223 @@
+//! The way of a VPN app: routes lead into a TUN device, the gate reads it, and what
+//! may go is sent by the interface itself.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{setsockopt, sockopt};
+use socket2::{Domain, Protocol, Socket, Type};
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use crate::error::{Attempt, NEEDS_ROOT, Result};
+use crate::firewall::MARK;
+use crate::gate::{Path, Take};
+use crate::header;
+use crate::instance::{StateFile, Step};
+use crate::netlink::{Netlink, route};
+
+/// The table of our routes, and the place of our rule: behind those of VPNs, before
+/// the main table (chosen here).
+const TABLE: u32 = 0xa11e;
+const RULE: u32 = 20_000;
+
+/// IPPROTO_RAW: packets come with their IP header (raw(7)).
+const WITH_HEADER: i32 = 255;
+
+/// Packets that may wait in the device until they are read (chosen here).
+const DEVICE_PACKETS: u32 = 4_096;
+/// What the kernel keeps of what we send (chosen here).
+const SEND_BYTES: usize = 4 << 20;
+/// Packets that are taken at a time before others have their turn (chosen here).
+const AT_A_TIME: usize = 256;
+/// Bytes of the largest packet of IP.
+const MOST_BYTES: usize = 65_535;
+
+const NO_DEVICE: &str = "\
+--deploy tun needs TUN devices: `modprobe tun`; in a container --device /dev/net/tun.";
+
+/// The device and the way out.
+pub(crate) struct Tunnel {
+    device: SyncDevice,
+    /// For IPv4 and IPv6; the second where the host has it.
+    out: [Option<Socket>; 2],
+    buffer: Vec<u8>,
+    failed: u64,
+    /// What to tell who started it.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Tunnel {
+    /// Makes the device, and leads into it what would leave by the interface.
+    pub(crate) fn open(state: &mut StateFile, interface: &str, index: u32) -> Result<Self> {
+        let name = format!("qcut{index}");
+        let mtu = read_setting(&format!("/sys/class/net/{interface}/mtu"));
+        let mtu = mtu.and_then(|text| text.parse().ok()).unwrap_or(1_500);
+        let device = DeviceBuilder::new().name(&name).enable(false).build_sync();
+        let device = device.refused(|| format!("cannot make the device {name}"), NO_DEVICE)?;
+        device.set_nonblocking(true).attempt(|| format!("cannot use the device {name}"))?;
+        let mut tunnel = Self {
+            device,
+            out: [None, None],
+            buffer: vec![0; MOST_BYTES],
+            failed: 0,
+            notes: Vec::new(),
+        };
+        let out = |domain| {
+            open_out(domain, interface)
+                .refused(|| format!("cannot send by {interface}"), NEEDS_ROOT)
+        };
+        tunnel.out[0] = Some(out(Domain::IPV4)?);
+        tunnel.out[1] = out(Domain::IPV6).ok();
+        let own = if_nametoindex(name.as_str())
+            .map_err(io::Error::from)
+            .attempt(|| format!("cannot find the device {name}"))?;
+        let mut netlink = Netlink::route().attempt(|| "cannot open a netlink socket".to_owned())?;
+        route::set_up(&mut netlink, own, mtu, DEVICE_PACKETS)
+            .attempt(|| format!("cannot set {name} up"))?;
+        accept_answers(state, interface)?;
+        for family in route::FAMILIES {
+            tunnel.lead(state, &mut netlink, family, (interface, index, own))?;
+        }
+        Ok(tunnel)
+    }
+
+    fn lead(
+        &mut self,
+        state: &mut StateFile,
+        netlink: &mut Netlink,
+        family: u8,
+        (interface, index, own): (&str, u32, u32),
+    ) -> Result<()> {
+        let source = address_of(interface, family);
+        // Without an address nothing of the family leaves by the interface.
+        if source.is_none() || (family != route::FAMILIES[0] && self.out[1].is_none()) {
+            return Ok(());
+        }
+        state.add(Step::Routes { family, table: TABLE })?;
+        // What one that was ended has left.
+        let _ = route::empty(netlink, family, TABLE);
+        let left_out = route::copy_routes(netlink, family, (index, own), TABLE, source)
+            .attempt(|| "cannot copy routes".to_owned())?;
+        if left_out > 0 {
+            let note = format!("{left_out} routes by several ways are not led through the gate");
+            self.notes.push(note);
+        }
+        state.add(Step::Rule { family, priority: RULE, mark: MARK, table: TABLE })?;
+        route::add_rule(netlink, (family, RULE), MARK, TABLE)
+            .attempt(|| "cannot add a rule of routing".to_owned())
+    }
+
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        let to = match header::outgoing(packet, 0).1 {
+            Some(IpAddr::V4(to)) => SocketAddr::from(SocketAddrV4::new(to, 0)),
+            Some(IpAddr::V6(to)) => SocketAddrV6::new(to, 0, 0, 0).into(),
+            None => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        let socket = self.out[usize::from(to.is_ipv6())].as_ref();
+        let socket = socket.ok_or(io::ErrorKind::Unsupported)?;
+        socket.send_to(packet, &to.into()).map(drop)
+    }
+}
+
+impl Path for Tunnel {
+    type Packet = Vec<u8>;
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    fn receive(&mut self, take: &mut Take<'_, Vec<u8>>) -> io::Result<()> {
+        for _ in 0..AT_A_TIME {
+            match self.device.recv(&mut self.buffer) {
+                Ok(length) => {
+                    let packet = self.buffer.get(..length).unwrap_or_default().to_vec();
+                    let bytes = u32::try_from(length).unwrap_or(u32::MAX);
+                    let (info, far) = header::outgoing(&packet, bytes);
+                    // The device's own looking for neighbours and routers.
+                    if !far.is_some_and(is_of_link) {
+                        take(info, far, packet);
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, packet: Vec<u8>) {
+        if self.send(&packet).is_err() {
+            self.failed += 1;
+        }
+    }
+
+    fn discard(&mut self, _: Vec<u8>) {}
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn failed(&self) -> u64 {
+        self.failed
+    }
+}
+
+/// Whether it is reached on the link alone (RFC 4291, 2.5.6 and 2.7).
+const fn is_of_link(to: IpAddr) -> bool {
+    match to {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(to) => to.is_unicast_link_local() || to.is_multicast(),
+    }
+}
+
+fn open_out(domain: Domain, interface: &str) -> io::Result<Socket> {
+    let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(WITH_HEADER)))?;
+    setsockopt(&socket, sockopt::Mark, &MARK)?;
+    setsockopt(&socket, sockopt::BindToDevice, &interface.into())?;
+    let _ = setsockopt(&socket, sockopt::SndBufForce, &SEND_BYTES);
+    // Nothing is received by it.
+    let _ = setsockopt(&socket, sockopt::RcvBuf, &2_048);
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// An address of the interface, which packets have that leave by it.
+fn address_of(interface: &str, family: u8) -> Option<IpAddr> {
+    let own = getifaddrs().ok()?.filter(|entry| entry.interface_name == interface);
+    let mut of_family = own.filter_map(|entry| {
+        let address = entry.address?;
+        match family {
+            2 => address.as_sockaddr_in().map(|at| IpAddr::from(at.ip())),
+            _ => address.as_sockaddr_in6().map(|at| IpAddr::from(at.ip())),
+        }
+    });
+    of_family.find(|address| match address {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(address) => !address.is_unicast_link_local(),
+    })
+}
+
+/// A filter by the reverse path would drop what comes back by the interface, as the
+/// way there is by the device now: it is to ask for any way (ip-sysctl, rp_filter).
+fn accept_answers(state: &mut StateFile, interface: &str) -> Result<()> {
+    const STRICT: &str = "1";
+    const LOOSE: &str = "2";
+    let path = |of: &str| format!("/proc/sys/net/ipv4/conf/{of}/rp_filter");
+    let of = |name: &str| read_setting(&path(name)).unwrap_or_default();
+    let (all, own) = (of("all"), of(interface));
+    // The larger of the two counts.
+    if own == LOOSE || all == LOOSE || (own != STRICT && all != STRICT) {
+        return Ok(());
+    }
+    state.add(Step::Setting { path: path(interface), value: own })?;
+    fs::write(path(interface), LOOSE).attempt(|| format!("cannot set {}", path(interface)))
+}
+
+fn read_setting(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}

@@ -1,0 +1,106 @@
+"""Two hosts in network namespaces, and what `airmile qcut` may change of one."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+NEAR, FAR = "198.51.100.1", "198.51.100.2"
+NEAR6, FAR6 = "2001:db8::1", "2001:db8::2"
+# How long something may take that takes milliseconds on an idle machine.
+PATIENCE_S = 30
+
+
+def until(what, true, patience_s=PATIENCE_S):
+    """Waits until something is true; gives the time that it took."""
+    began = time.monotonic()
+    while True:
+        value = true()
+        if value:
+            return time.monotonic() - began
+        if time.monotonic() - began > patience_s:
+            raise AssertionError(f"not within {patience_s} s: {what}")
+        time.sleep(0.02)
+
+
+class Hosts:
+    """A host with an uplink `up0`, and what is behind it. Names are this process's."""
+
+    def __init__(self):
+        self.near, self.far = (f"aqcut{os.getpid()}{end}" for end in "nf")
+
+    def __enter__(self):
+        for name in (self.near, self.far):
+            self.ip("netns", "add", name)
+        self.ip("link", "add", "name", "up0", "netns", self.near, "type", "veth", "peer", "name", "up0", "netns", self.far)
+        for name, ours, ours6 in ((self.near, NEAR, NEAR6), (self.far, FAR, FAR6)):
+            self.ip("-n", name, "addr", "add", f"{ours}/24", "dev", "up0")
+            self.ip("-n", name, "addr", "add", f"{ours6}/64", "dev", "up0", "nodad")
+            for device in ("lo", "up0"):
+                self.ip("-n", name, "link", "set", "dev", device, "up")
+            if shutil.which("ethtool"):
+                # As on a radio interface: no packet is larger than the MTU.
+                subprocess.run(self.inside(name, "ethtool", "-K", "up0", "tso", "off", "gso", "off", "gro", "off",
+                                           "tx", "off", "rx", "off"), check=True, capture_output=True)
+        self.ip("-n", self.near, "route", "add", "default", "via", FAR, "dev", "up0")
+        # A filter by the reverse path, as some systems have it.
+        self.set("net.ipv4.conf.up0.rp_filter=1")
+        self.servers = [subprocess.Popen(self.inside(self.far, "python3", "-m", "http.server", "80", "--bind", address,
+                                                     "--directory", os.path.dirname(os.path.abspath(__file__))),
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                        for address in (FAR, FAR6)]
+        until("the far host answers", lambda: self.reaches(FAR) and self.reaches(FAR6))
+        return self
+
+    def __exit__(self, *_):
+        for server in self.servers:
+            server.kill()
+            server.wait()
+        for name in (self.near, self.far):
+            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
+            for pid in pids:
+                subprocess.run(["kill", "-9", pid], stderr=subprocess.DEVNULL)
+            subprocess.run(["ip", "netns", "del", name])
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True)
+
+    @staticmethod
+    def inside(name, *words):
+        return ["ip", "netns", "exec", name, *words]
+
+    def set(self, setting):
+        subprocess.run(self.inside(self.near, "sysctl", "-qw", setting), check=True)
+
+    def near_says(self, *words):
+        done = subprocess.run(self.inside(self.near, *words), capture_output=True, text=True)
+        return done.stdout
+
+    def reaches(self, address, timeout_s=2):
+        """Whether a page of the far host can be had."""
+        host = f"[{address}]" if ":" in address else address
+        words = ["curl", "-sf", "-o", "/dev/null", "-m", str(timeout_s), f"http://{host}/hosts.py"]
+        return subprocess.run(self.inside(self.near, *words)).returncode == 0
+
+    def state(self):
+        """All that could have been changed, without counters."""
+        parts = {
+            "queueing": self.near_says("tc", "qdisc", "show", "dev", "up0"),
+            "classes": re.sub(r"(?m)^ .*\n", "", self.near_says("tc", "class", "show", "dev", "up0")),
+            "rules": self.near_says("ip", "rule", "show") + self.near_says("ip", "-6", "rule", "show"),
+            "routes": self.near_says("ip", "route", "show", "table", "all")
+            + re.sub(r" expires \S+", "", self.near_says("ip", "-6", "route", "show", "table", "all")),
+            "links": "\n".join(sorted(link["ifname"] for link in json.loads(self.near_says("ip", "-j", "link")))),
+            "setting": self.near_says("sysctl", "net.ipv4.conf.up0.rp_filter"),
+            "nftables": "\n".join(line for line in self.near_says("nft", "list", "tables").splitlines()
+                                  if "airmile" in line),
+        }
+        for program in ("iptables-save", "ip6tables-save"):
+            if shutil.which(program):
+                parts[program] = "\n".join(line for line in self.near_says(program).splitlines() if line.startswith("-A"))
+        # The multicast routes that come and go with the neighbours are not ours.
+        parts["routes"] = "\n".join(sorted(line.strip() for line in parts["routes"].splitlines()))
+        return parts

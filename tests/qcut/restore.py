@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Each deployment of `airmile qcut run` in network namespaces: traffic passes, and
+whatever ends it, everything is as it was before.
+
+    restore.py AIRMILE
+
+Root is needed; without it this says SKIPPED.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from hosts import FAR, FAR6, Hosts, until
+
+DEPLOYS = ["nfqueue", "htb", "tun"]
+# How it ends, and the exit status that tells.
+ENDS = {
+    "SIGTERM": (signal.SIGTERM, 0),
+    "SIGINT": (signal.SIGINT, 0),
+    # As a panic that aborts, or a fault.
+    "SIGABRT": (signal.SIGABRT, -signal.SIGABRT),
+    "kill -9": (signal.SIGKILL, -signal.SIGKILL),
+}
+
+
+class Instance:
+    """A running `airmile qcut run`."""
+
+    def __init__(self, hosts, airmile, *words):
+        self.hosts, self.airmile = hosts, airmile
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(hosts.inside(hosts.near, airmile, "qcut", "run", "--up", "up0", *words),
+                                        stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        # `ip netns exec` becomes the command: the process is the instance itself.
+        until(f"it begins: {words}\n{self.told()}", lambda: self.process.poll() is not None or self.status() is not None)
+
+    def status(self):
+        words = [self.airmile, "qcut", "watch", "--up", "up0", "--json"]
+        process = subprocess.Popen(self.hosts.inside(self.hosts.near, *words), stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        line = process.stdout.readline()
+        process.kill()
+        process.wait()
+        status = json.loads(line) if line else None
+        return status if status and status["classes"] else None
+
+    def guards(self):
+        """Processes of its guard."""
+        mine = []
+        for pid in self.hosts_pids():
+            try:
+                words = open(f"/proc/{pid}/cmdline").read().split("\0")
+            except OSError:
+                continue
+            if "guard" in words:
+                mine.append(int(pid))
+        return mine
+
+    def hosts_pids(self):
+        return subprocess.run(["ip", "netns", "pids", self.hosts.near], capture_output=True, text=True).stdout.split()
+
+    def end(self, number):
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    def told(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
+
+def check_state(hosts, before, what):
+    def is_same():
+        return hosts.state() == before
+
+    try:
+        return until(f"{what}: everything is as it was", is_same)
+    except AssertionError:
+        now = hosts.state()
+        for part in before:
+            if now[part] != before[part]:
+                print(f"--- {part} before\n{before[part]}\n--- {part} after\n{now[part]}")
+        raise
+
+
+def check_passes(hosts, what):
+    for address in (FAR, FAR6):
+        assert hosts.reaches(address, 20), f"{what}: {address} is not reached"
+
+
+def send_udp(hosts, packets):
+    """Datagrams to where nobody answers, which hold nothing up."""
+    program = ("import socket,sys\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+               f"for n in range({packets}): s.sendto(bytes(1000),('{FAR}',9))")
+    subprocess.run(hosts.inside(hosts.near, "python3", "-c", program), check=True)
+
+
+def check_ends(hosts, airmile):
+    before = hosts.state()
+    for deploy in DEPLOYS:
+        for how, (number, expected) in ENDS.items():
+            instance = Instance(hosts, airmile, "--deploy", deploy)
+            assert instance.process.poll() is None, f"{deploy} ended: {instance.told()}"
+            assert hosts.state() != before, f"{deploy} changes nothing"
+            check_passes(hosts, f"{deploy} while it runs")
+            send_udp(hosts, 50)
+            until(f"{deploy} counts packets",
+                  lambda: sum(each["sent_packets"] for each in (instance.status() or {"classes": []})["classes"]) > 50)
+            status = instance.end(number)
+            assert status == expected, f"{deploy}, {how}: status {status}: {instance.told()}"
+            back_s = until(f"{deploy}, {how}: the path is there", lambda: hosts.reaches(FAR), 10)
+            all_s = check_state(hosts, before, f"{deploy}, {how}")
+            print(f"{deploy:8} {how:8} the path after {back_s * 1e3:4.0f} ms, all as before after {all_s * 1e3:4.0f} ms more")
+
+
+def check_guard_killed(hosts, airmile):
+    """Guard and instance are ended together: by hand, and by the next instance."""
+    before = hosts.state()
+    for deploy in DEPLOYS:
+        for way in ("restore", "next"):
+            instance = Instance(hosts, airmile, "--deploy", deploy)
+            for guard in instance.guards():
+                os.kill(guard, signal.SIGKILL)
+            instance.end(signal.SIGKILL)
+            check_passes(hosts, f"{deploy} without its guard") if deploy != "htb" else None
+            if way == "restore":
+                done = subprocess.run(hosts.inside(hosts.near, airmile, "qcut", "restore", "--up", "up0"),
+                                      capture_output=True, text=True)
+                assert done.returncode == 0 and "as it was" in done.stdout, done
+            else:
+                following = Instance(hosts, airmile, "--deploy", "nfqueue")
+                following.end(signal.SIGTERM)
+            check_state(hosts, before, f"{deploy}, {way}")
+    # The guard alone: the instance ends and puts things back by itself or says so.
+    instance = Instance(hosts, airmile, "--deploy", "nfqueue")
+    for guard in instance.guards():
+        os.kill(guard, signal.SIGKILL)
+    assert instance.process.wait(timeout=60) == 3, instance.told()
+    check_state(hosts, before, "the guard was killed")
+    print("guard ended: put back by `restore`, by the next instance, by the instance")
+
+
+def check_former_queueing(hosts, airmile):
+    """Queueing of the user's own comes back with its parameters."""
+    tc = lambda *words: subprocess.run(hosts.inside(hosts.near, "tc", "qdisc", *words), check=True)
+    for words in (["tbf", "rate", "20mbit", "burst", "10kb", "limit", "100kb"], ["bfifo", "limit", "70000"]):
+        tc("replace", "dev", "up0", "root", "handle", "5:", *words)
+        before = hosts.state()
+        instance = Instance(hosts, airmile, "--deploy", "htb")
+        assert "htb" in hosts.state()["queueing"]
+        instance.end(signal.SIGKILL)
+        check_state(hosts, before, f"queueing {words[0]}")
+        tc("del", "dev", "up0", "root")
+    tc("add", "dev", "up0", "root", "handle", "5:", "htb")
+    done = subprocess.run(hosts.inside(hosts.near, airmile, "qcut", "run", "--up", "up0", "--deploy", "htb"),
+                          capture_output=True, text=True)
+    assert done.returncode == 3 and "--deploy nfqueue" in done.stderr, done
+    tc("del", "dev", "up0", "root")
+    print("former queueing: back with its parameters; one with classes is refused")
+
+
+def check_refusals(hosts, airmile):
+    run = lambda *words: subprocess.run(hosts.inside(hosts.near, *words), capture_output=True, text=True, timeout=60)
+    before = hosts.state()
+    with tempfile.TemporaryDirectory() as work:
+        for words, expected in [
+            (["--up", "wwan9"], "there is no such interface; there are"),
+            (["--up", "up0", "--limit", "20"], "give a time as 20ms"),
+            (["--up", "up0", "--modem", work], "modem"),
+            (["--up", "up0", "--metrics", "0.0.0.0:0"], "set a token"),
+        ]:
+            done = run(airmile, "qcut", "run", "--duration", "1", *words)
+            assert done.returncode in (2, 3) and expected in done.stderr, (words, done)
+        done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", airmile, "qcut", "run", "--up", "up0")
+        assert done.returncode == 3 and "sudo" in done.stderr, done
+        instance = Instance(hosts, airmile)
+        done = run(airmile, "qcut", "run", "--up", "up0")
+        assert done.returncode == 3 and "runs there already" in done.stderr, done
+        instance.end(signal.SIGTERM)
+        # Without nft and iptables in its path.
+        done = run("env", "PATH=/nonexistent", airmile, "qcut", "run", "--up", "up0", "--duration", "1")
+        assert done.returncode == 3 and "nftables" in done.stderr, done
+    check_state(hosts, before, "what is refused")
+    print("refusals: each says what to do, and changes nothing")
+
+
+def check_metrics(hosts, airmile):
+    """Loopback without a token, and who names another host is not let in."""
+    instance = Instance(hosts, airmile, "--metrics", "127.0.0.1:9478")
+    fetch = lambda *words: hosts.near_says("curl", "-s", *words)
+    text = fetch("http://127.0.0.1:9478/metrics")
+    for name in ("occupancy_bytes", "rate_bits_per_second", "held_packets{class=\"urgent\"}", "dropped_aqm_total"):
+        assert f"airmile_qcut_{name}" in text, text
+    assert json.loads(fetch("http://127.0.0.1:9478/v1/status"))["deploy"] == "nfqueue"
+    assert "name this machine" in fetch("-H", "Host: evil.example", "http://127.0.0.1:9478/metrics")
+    line = subprocess.run(hosts.inside(hosts.near, "timeout", "-s", "INT", "3", airmile, "qcut", "watch", "--lines"),
+                          capture_output=True, text=True).stdout
+    assert "up0: modem" in line and "RTT_F" in line, line
+    done = hosts.near_says("env", "AIRMILE_TOKEN=x", "true")
+    assert done == ""
+    assert instance.end(signal.SIGTERM) == 0
+    out = instance.process.stdout.read()
+    assert "urgent" in out and "CPU" in out, out
+    print("metrics, watch and the summary: there")
+
+
+def main():
+    airmile = os.path.abspath(sys.argv[1])
+    if os.geteuid() != 0:
+        print("SKIPPED: needs root, to make network namespaces and to shape in them")
+        return 0
+    missing = [program for program in ("ip", "tc", "nft", "curl") if not shutil.which(program)]
+    if missing:
+        print(f"SKIPPED: needs {', '.join(missing)}")
+        return 0
+    with Hosts() as hosts:
+        check_refusals(hosts, airmile)
+        check_metrics(hosts, airmile)
+        check_ends(hosts, airmile)
+        check_guard_killed(hosts, airmile)
+        check_former_queueing(hosts, airmile)
+    print("all as before")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
