@@ -10,6 +10,7 @@ use crate::flow::{Ended, Flow, Packet};
 use crate::frame::Frame;
 use crate::net;
 use crate::party::{self, Notebook};
+use crate::radio::{ReaderSetup, Readers};
 use crate::rlc::Sdu;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::senders::Senders;
@@ -180,8 +181,21 @@ impl Sink for Keep<'_> {
 /// # Errors
 /// A scenario that cannot be run.
 pub fn run_into(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+    run_with(scenario, sink, None)
+}
+
+/// The same with readers of the modems' logs, for congestion control that asks for them
+/// (`claw`, `cqic`).
+///
+/// # Errors
+/// A scenario that cannot be run; congestion control that asks for a reader, and none.
+pub fn run_with(
+    scenario: &Scenario,
+    sink: &mut impl Sink,
+    readers: Option<&Readers<'_>>,
+) -> Result<Outcome, ScenarioError> {
     if scenario.traffic.is_empty() {
-        return run_apps(scenario, sink);
+        return run_apps(scenario, sink, readers);
     }
     let mut run = Run::new(scenario)?;
     let mut idle_ms = 0;
@@ -399,11 +413,26 @@ fn note_down(transfers: &[EmulatedTransfer], unfinished: &[EmulatedTransfer]) ->
 }
 
 /// Runs the applications of a scenario over their transports.
-fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+fn run_apps(
+    scenario: &Scenario,
+    sink: &mut impl Sink,
+    readers: Option<&Readers<'_>>,
+) -> Result<Outcome, ScenarioError> {
     scenario.validate()?;
     let frame = Frame::new(scenario);
     let start_ns = frame.start_ns(scenario.first_tti.into());
     let mut simulation = Simulation::new(scenario, party::users(scenario, start_ns))?;
+    for (user, need) in party::radio_needs(scenario).into_iter().enumerate() {
+        let Some(need) = need else { continue };
+        let Some(readers) = readers else {
+            return Err(ScenarioError::OutOfRange {
+                field: "server_tcp.control".to_owned(),
+                why: "one that asks for no reader of the modem's log: none is given".to_owned(),
+            });
+        };
+        let setup = ReaderSetup { user, need, config: scenario.radio_reports.clone() };
+        simulation.attach(scenario, user, readers(&setup));
+    }
     let mut notebook = Notebook::default();
     let slots_per_ms = frame.slots_per_ms();
     let mut senders = sink.wants_senders().then(Senders::default);
