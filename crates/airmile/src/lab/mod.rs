@@ -207,9 +207,12 @@ pub(crate) fn run(
     scenario: &Scenario,
     sink: &mut impl Sink,
 ) -> std::result::Result<Outcome, ScenarioError> {
-    let reader =
-        |setup: &ReaderSetup| -> Box<dyn RadioReader> { Box::new(RadioAgent::new(setup.clone())) };
     run_with(scenario, sink, Some(&reader))
+}
+
+/// A [`RadioAgent`] for a phone.
+pub(crate) fn reader(setup: &ReaderSetup) -> Box<dyn RadioReader> {
+    Box::new(RadioAgent::new(setup.clone()))
 }
 
 /// What a scenario is called.

@@ -5,6 +5,7 @@
 //! parameters were set from the papers' words before any result was seen, and a
 //! function that runs them and gives rows.
 
+mod claw;
 mod clocks;
 mod demand;
 mod draw;
@@ -207,7 +208,28 @@ const EXPERIMENTS: &[Experiment] = &[
     qcut::FIGURE_22,
     qcut::STEPS,
     clocks::EXPERIMENT,
+    claw::FIGURES_6_10,
+    claw::SATURATED,
+    claw::WIRELINE,
+    claw::FIGURES_11_13,
+    claw::LOSSES,
+    claw::FIGURE_16,
+    claw::FIGURE_17,
+    claw::LOADS,
+    claw::MORE,
+    claw::FIGURE_19,
+    claw::FRIENDS,
+    claw::HOSTILE,
 ];
+
+/// Names that stand for all experiments of a paper.
+const FAMILIES: &[&str] = &["bursttracker", "claw", "huang", "qcut"];
+
+/// Whether an experiment goes by a name: its own, or that of its paper.
+fn goes_by(experiment: &Experiment, name: &str) -> bool {
+    let of_paper = |rest: &str| rest.starts_with('-') && FAMILIES.contains(&name);
+    experiment.name == name || experiment.name.strip_prefix(name).is_some_and(of_paper)
+}
 
 /// Runs experiments by their names, or all, counting their runs in `runs`. What
 /// needs `hosts` is skipped, and says so, where there are none; what fails says so
@@ -224,7 +246,7 @@ pub fn reproduce(
 ) -> Result<Reproduction> {
     let all = names.is_empty() || names.iter().any(|name| name == "all");
     let unknown = |name: &&String| {
-        *name != "all" && EXPERIMENTS.iter().all(|experiment| experiment.name != name.as_str())
+        *name != "all" && !EXPERIMENTS.iter().any(|experiment| goes_by(experiment, name))
     };
     if let Some(name) = names.iter().find(unknown) {
         let known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
@@ -232,7 +254,7 @@ pub fn reproduce(
         let known = known.join(", ");
         return Err(Error::Option(format!("no experiment `{name}`{meant}; there are {known}")));
     }
-    let wanted = EXPERIMENTS.iter().filter(|e| all || names.iter().any(|name| name == e.name));
+    let wanted = EXPERIMENTS.iter().filter(|e| all || names.iter().any(|name| goes_by(e, name)));
     let wanted: Vec<&Experiment> = wanted.collect();
     let mut done = Reproduction { size, experiments: Vec::new() };
     for (at, experiment) in wanted.iter().enumerate() {

@@ -115,7 +115,8 @@ fn follow(scenario: &Scenario) -> Result<Followed> {
         }
         let from_ns = start_ns + from * 1_000_000;
         let span = from_ns..from_ns + WINDOW_MS * 1_000_000;
-        let bytes: u32 = seen.arrived.iter().filter(|(t, _)| span.contains(t)).map(|(_, b)| b).sum();
+        let bytes: u32 =
+            seen.arrived.iter().filter(|(t, _)| span.contains(t)).map(|(_, b)| b).sum();
         let rate = f64::from(bytes) * 8.0 / (WINDOW_MS as f64 * 1e3);
         let true_load = within.iter().sum::<f64>() / cell_prb / WINDOW_MS as f64;
         let seconds = from as f64 / 1e3;
@@ -156,8 +157,12 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     let found = work.for_each(&scenarios, follow)?;
     let of = |value: fn(&Followed) -> f64| mean(&found.iter().map(value).collect::<Vec<_>>());
     let rows = vec![
-        Row::new("correlation of the load told with the traffic at the phone", "", of(|f| f.traffic))
-            .note("the bar: over 0.95"),
+        Row::new(
+            "correlation of the load told with the traffic at the phone",
+            "",
+            of(|f| f.traffic),
+        )
+        .note("the bar: over 0.95"),
         Row::new("correlation of the load told with the true one", "", of(|f| f.truth)),
         Row::new("error of the load told, mean", "points", of(|f| f.error)),
         Row::new("correlation of RSRQ with equation 6 by the RBs in use", "", of(|f| f.rsrq)),

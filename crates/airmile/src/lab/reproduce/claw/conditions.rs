@@ -44,12 +44,15 @@ fn loads(work: &Work<'_>) -> Result<Found> {
     let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS];
     let cases = run_cases(work, &cases, &algorithms, work.size.of(1, 20, 20))?;
     let mut rows = Vec::new();
-    for (case, [cubic, cqic, load]) in cases.iter().zip([[-66.0, -38.0, 0.0], [-59.0, -51.0, 70.0]]) {
+    for (case, [cubic, cqic, load]) in cases.iter().zip([[-66.0, -38.0, 0.0], [-59.0, -51.0, 70.0]])
+    {
         rows.extend(case.rows(Some(cubic)));
         let what = format!("{}: CLAW's load time against CQIC's", case.what);
         rows.push(Row::new(what, "%", mean(&case.changes(CQIC))).paper(cqic));
         let before = mean(&case.values(CLAW, |l| 100.0 * l.load_before));
-        rows.push(Row::new(format!("{}: load before the page", case.what), "%", before).paper(load));
+        rows.push(
+            Row::new(format!("{}: load before the page", case.what), "%", before).paper(load),
+        );
     }
     let figure = bars("Load time by the cell's load", CASES, &cases);
     Ok(Found { rows, figures: vec![figure], ..Found::default() })
@@ -91,7 +94,11 @@ fn more(work: &Work<'_>) -> Result<Found> {
             Some(-35.0),
         ),
         ("HTTP/2", with(|_| {})?, Some(-46.0)),
-        ("HTTP/1.1", with(|s| web(s).into_iter().for_each(|w| w.multiplexed = false))?, Some(-18.0)),
+        (
+            "HTTP/1.1",
+            with(|s| web(s).into_iter().for_each(|w| w.multiplexed = false))?,
+            Some(-18.0),
+        ),
         (
             "HTTP/3",
             with(|s| {

@@ -3,11 +3,11 @@
 use airmile_emulate::{RlcConfig, Scenario};
 
 use super::load::worst;
-use super::{
-    CLAW, CQIC, CUBIC, Case, Experiment, Found, RENO, Row, VEGAS, VERUS, Work, bars, mean, name, page,
-    run_cases, saturate,
-};
 use super::{Axis, CASES, Figure, Series, judged};
+use super::{
+    CLAW, CQIC, CUBIC, Case, Experiment, Found, RENO, Row, VEGAS, VERUS, Work, bars, mean, name,
+    page, run_cases, saturate,
+};
 use crate::error::Result;
 
 pub(in crate::lab::reproduce) const FIGURES_11_13: Experiment = Experiment {
@@ -46,11 +46,8 @@ fn figures_11_13(work: &Work<'_>) -> Result<Found> {
     }
     let most = |kind| worst(&case.values(kind, |l| l.page_ms)).value;
     let worst_change = 100.0 * (most(CLAW) / most(CUBIC) - 1.0);
-    let worst_change = super::super::estimate::Estimate {
-        value: worst_change,
-        n: runs,
-        interval: None,
-    };
+    let worst_change =
+        super::super::estimate::Estimate { value: worst_change, n: runs, interval: None };
     rows.push(Row::new("worst load time of CLAW against Cubic's", "%", worst_change).paper(-73.0));
     for kind in algorithms {
         let rtt = mean(&case.values(kind, |l| l.rtt_ms));
@@ -151,8 +148,7 @@ fn losses(work: &Work<'_>) -> Result<Found> {
     let mut rows: Vec<Row> = cases.iter().flat_map(|case| case.rows(None)).collect();
     let against = |what: &'static str, a: &Case, b: &Case| {
         let pairs = a.of(CLAW).iter().zip(b.of(CLAW));
-        let changes: Vec<f64> =
-            pairs.map(|(a, b)| 100.0 * (a.page_ms / b.page_ms - 1.0)).collect();
+        let changes: Vec<f64> = pairs.map(|(a, b)| 100.0 * (a.page_ms / b.page_ms - 1.0)).collect();
         Row::new(what, "%", mean(&changes))
     };
     let lost: Vec<f64> =

@@ -13,8 +13,8 @@ mod users;
 mod wireline;
 
 use airmile_control::ControllerKind;
-use airmile_emulate::{AppConfig, Competing, Scenario};
 use airmile_emulate::workload::{WebConfig, Workload};
+use airmile_emulate::{AppConfig, Competing, Scenario};
 
 use super::estimate::mean;
 use super::figure::{Axis, Figure, Series};
@@ -174,16 +174,16 @@ impl Case {
 
 /// Mean load times of cases as a figure.
 fn bars(title: &str, label: &'static str, cases: &[Case]) -> Figure {
-    let mut figure = Figure::new("loads", title, Axis::new(label), Axis::new("load time (ms), mean"));
+    let mut figure =
+        Figure::new("loads", title, Axis::new(label), Axis::new("load time (ms), mean"));
     let Some(first) = cases.first() else { return figure };
     let runs = first.by.first().map_or(0, |(_, loads)| loads.len());
     let names: Vec<&str> = cases.iter().map(|case| case.what.as_str()).collect();
     figure = figure.caption(format!("n = {runs} runs each. Cases: {}.", names.join("; ")));
     for (kind, _) in &first.by {
         let points = cases.iter().enumerate();
-        let points = points.map(|(at, case)| {
-            ((at + 1) as f64, mean(&case.values(*kind, |l| l.page_ms)).value)
-        });
+        let points = points
+            .map(|(at, case)| ((at + 1) as f64, mean(&case.values(*kind, |l| l.page_ms)).value));
         figure = figure.with(Series::scatter(name(*kind), points.collect()));
     }
     figure

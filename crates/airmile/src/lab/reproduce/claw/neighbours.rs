@@ -209,7 +209,8 @@ fn hostile(work: &Work<'_>) -> Result<Found> {
     let mut rows = Vec::new();
     let mut points = Vec::new();
     for (at, (_, what)) in LIES.iter().enumerate() {
-        let (beside, liars) = (groups.next().unwrap_or_default(), groups.next().unwrap_or_default());
+        let (beside, liars) =
+            (groups.next().unwrap_or_default(), groups.next().unwrap_or_default());
         let costs = mean(&cost(beside, base));
         points.push(((at + 1) as f64, costs.value));
         rows.push(
@@ -218,8 +219,12 @@ fn hostile(work: &Work<'_>) -> Result<Found> {
         );
         let over: Vec<f64> = liars.iter().map(|l| l.over_cap(LIMIT_BPS)).collect();
         rows.push(
-            Row::new(format!("{what}: largest rate that the window asks for over the cap"), "times", super::load::worst(&over))
-                .note("window over smoothed round trip, where it is more than Cubic's own; the bar: 1"),
+            Row::new(
+                format!("{what}: largest rate that the window asks for over the cap"),
+                "times",
+                super::load::worst(&over),
+            )
+            .note("window over smoothed round trip, where it is more than Cubic's own; the bar: 1"),
         );
     }
     let figure = Figure::new(

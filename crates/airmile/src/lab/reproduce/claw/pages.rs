@@ -86,7 +86,11 @@ fn figure_16(work: &Work<'_>) -> Result<Found> {
     let row = Row::new("largest change of the pages", "%", no_interval(of(0.0)));
     rows.push(row.paper(-48.0));
     let all: Vec<f64> = cases.iter().flat_map(|case| case.changes(CUBIC)).collect();
-    rows.push(super::judged(Row::new("all pages: CLAW's load time against Cubic's", "%", mean(&all))));
+    rows.push(super::judged(Row::new(
+        "all pages: CLAW's load time against Cubic's",
+        "%",
+        mean(&all),
+    )));
     let points = profiles.iter().zip(&means).map(|(p, change)| (p.bytes as f64 / 1e6, *change));
     let figure = Figure::new(
         "pages",

@@ -4,7 +4,8 @@ use airmile_emulate::{OtherConfig, Scenario};
 
 use super::load::{Loaded, load};
 use super::{
-    Axis, CLAW, CUBIC, Experiment, Figure, Found, Row, SEEDS, Series, Work, judged, mean, name, read,
+    Axis, CLAW, CUBIC, Experiment, Figure, Found, Row, SEEDS, Series, Work, judged, mean, name,
+    read,
 };
 use crate::error::Result;
 
@@ -21,10 +22,8 @@ const SCENARIO: &str = include_str!("../../../../experiments/claw-users.toml");
 fn crowd(users: u16, seed: u64) -> Result<Scenario> {
     let mut scenario = read(SCENARIO)?;
     scenario.seed = seed;
-    let apps = scenario.apps.iter().cloned().map(|app| airmile_emulate::AppConfig {
-        start_ms: 0,
-        ..app
-    });
+    let apps =
+        scenario.apps.iter().cloned().map(|app| airmile_emulate::AppConfig { start_ms: 0, ..app });
     scenario.others = vec![OtherConfig {
         count: users - 1,
         link: None,

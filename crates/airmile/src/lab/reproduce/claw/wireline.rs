@@ -3,9 +3,7 @@
 use airmile_control::ControllerKind;
 use airmile_emulate::{RateLimit, Scenario};
 
-use super::{
-    CASES, CLAW, CUBIC, Case, Experiment, Found, Row, Work, bars, mean, page, run_cases,
-};
+use super::{CASES, CLAW, CUBIC, Case, Experiment, Found, Row, Work, bars, mean, page, run_cases};
 use crate::error::Result;
 
 pub(in crate::lab::reproduce) const EXPERIMENT: Experiment = Experiment {
@@ -58,8 +56,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     }
     let against = |a: &Case, b: &Case, kind| {
         let pairs = a.of(kind).iter().zip(b.of(kind));
-        let changes: Vec<f64> =
-            pairs.map(|(a, b)| 100.0 * (a.page_ms / b.page_ms - 1.0)).collect();
+        let changes: Vec<f64> = pairs.map(|(a, b)| 100.0 * (a.page_ms / b.page_ms - 1.0)).collect();
         mean(&changes)
     };
     let what = "without a check: detector against none";
