@@ -28,7 +28,7 @@ const STEPS: usize = 20;
 /// A hole in RLC UM is a loss after as many TTIs: past HARQ's retransmissions, and before
 /// most t-Reordering of TS 36.331, 6.3.2, ends, so that the server hears of it before
 /// the duplicate ACKs.
-const UM_TTIS: i64 = 32;
+const UM_TTIS: i64 = 24;
 /// What waits for the scheduler and HARQ on the way, over the least round trip, in ns
 /// (chosen here: two retransmissions). A window of the least round trip alone would leave
 /// the cell without data whenever one is longer.

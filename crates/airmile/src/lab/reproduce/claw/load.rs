@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::{
-    CapturePoint, DropPoint, Readers, Scenario, SenderPlace, SenderState, Sink, run_with,
-};
+use airmile_emulate::{CapturePoint, Readers, Scenario, SenderPlace, SenderState, Sink, run_with};
 
 use crate::error::Result;
 use crate::lab;
@@ -32,8 +30,6 @@ pub(super) struct Loaded {
     pub(super) own_share: Vec<(f64, f64)>,
     /// Share of the cell's PRBs in use in the second before the page.
     pub(super) load_before: f64,
-    /// Packets lost in any queue, and by the radio.
-    pub(super) dropped: u64,
     /// Windows over the smoothed round trip, as rates in bit/s.
     pub(super) rates_bps: Vec<f64>,
     /// Segments that the page's server sent, and sent again.
@@ -49,7 +45,6 @@ struct Watch {
     rtts_ms: Vec<f64>,
     cwnd: Vec<(i64, f64)>,
     rates_bps: Vec<f64>,
-    dropped: u64,
     sent: u64,
     again: u64,
 }
@@ -73,10 +68,6 @@ impl Sink for Watch {
         {
             self.rtts_ms.push((at_ns - since_ns) as f64 / MS_NS);
         }
-    }
-
-    fn dropped(&mut self, _at_ns: i64, user: usize, _point: DropPoint, _packet: &Packet) {
-        self.dropped += u64::from(user == 0);
     }
 
     fn wants_senders(&self) -> bool {
@@ -140,7 +131,6 @@ pub(super) fn load_with(scenario: &Scenario, readers: &Readers<'_>) -> Result<Lo
         cwnd: watch.cwnd.iter().map(|(at_ns, kb)| (since(*at_ns), *kb)).collect(),
         own_share,
         load_before: before,
-        dropped: watch.dropped,
         rates_bps: watch.rates_bps,
         sent: watch.sent,
         again: watch.again,
