@@ -19,18 +19,22 @@
 //! [`qcut`] controls a queue, not a window: the uplink's, on the device.
 
 pub mod claw;
+mod cqic;
 mod cubic;
 mod hystart;
 mod new_reno;
 pub mod qcut;
 mod vegas;
+mod verus;
 mod window;
 
 use serde::{Deserialize, Serialize};
 
+pub use cqic::Cqic;
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
 pub use vegas::Vegas;
+pub use verus::Verus;
 
 /// What one acknowledgement told the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -167,6 +171,43 @@ pub enum ControllerKind {
     },
     /// Brakmo and Peterson 1995.
     Vegas,
+    /// Cubic under the window that the client's radio allows (MobiSys 2017): needs a
+    /// reader of the client's modem log.
+    Claw {
+        /// The highest rate in bit/s that a client may ask for; absent: 100 Mbit/s.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_bps: Option<u64>,
+        /// Believe the client whatever the path delivers.
+        #[serde(default, skip_serializing_if = "is_false")]
+        credulous: bool,
+    },
+    /// A window from what the radio allocates to the client (HotMobile 2015): needs a
+    /// reader of the client's modem log.
+    Cqic,
+    /// Zaki et al., SIGCOMM 2015.
+    Verus {
+        /// Length of an epoch in ms (that paper: 5; the CLAW paper: 500).
+        #[serde(default = "claw_paper_epoch")]
+        epoch_ms: u32,
+    },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+const fn claw_paper_epoch() -> u32 {
+    500
+}
+
+/// What a controller wants to be told of the client's radio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RadioNeed {
+    /// What is free for the client: its own and idle PRBs.
+    Free,
+    /// What was allocated to it.
+    Allocated,
 }
 
 impl Default for ControllerKind {
@@ -185,6 +226,34 @@ impl ControllerKind {
                 Box::new(Cubic::new(mss_bytes, initial_window_bytes, hystart))
             }
             Self::Vegas => Box::new(Vegas::new(mss_bytes, initial_window_bytes)),
+            Self::Claw { limit_bps, credulous } => {
+                let mut options = claw::ClawOptions::default();
+                options.limits.rate_bps = limit_bps.unwrap_or(options.limits.rate_bps);
+                if credulous {
+                    options.distrust_ns = 0;
+                }
+                Box::new(claw::Claw::new(mss_bytes, initial_window_bytes, options))
+            }
+            Self::Cqic => Box::new(Cqic::new(mss_bytes, initial_window_bytes)),
+            Self::Verus { epoch_ms } => {
+                Box::new(Verus::new(mss_bytes, initial_window_bytes, epoch_ms))
+            }
+        }
+    }
+
+    /// CLAW at its defaults.
+    #[must_use]
+    pub const fn claw() -> Self {
+        Self::Claw { limit_bps: None, credulous: false }
+    }
+
+    /// What it wants to be told of the client's radio; most want nothing.
+    #[must_use]
+    pub const fn radio_need(self) -> Option<RadioNeed> {
+        match self {
+            Self::Claw { .. } => Some(RadioNeed::Free),
+            Self::Cqic => Some(RadioNeed::Allocated),
+            Self::NewReno | Self::Cubic { .. } | Self::Vegas | Self::Verus { .. } => None,
         }
     }
 }

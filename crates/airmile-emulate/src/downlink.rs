@@ -113,21 +113,16 @@ impl Downlink {
         }
     }
 
-    /// The deviation of the phone's channel from its mean, in dB.
-    pub(crate) fn phone_fade_db(&self) -> f64 {
-        self.users[0].fading.fade_db()
+    /// The deviation of a user's channel from its mean, in dB.
+    pub(crate) fn fade_db(&self, user: usize) -> f64 {
+        self.users[user].fading.fade_db()
     }
 
     pub(crate) const fn n_prb(&self) -> u16 {
         self.n_prb
     }
 
-    /// The same of any user, and its quality on a resource block group over that.
-    #[cfg(test)]
-    pub(crate) fn fade_db(&self, user: usize) -> f64 {
-        self.users[user].fading.fade_db()
-    }
-
+    /// A user's quality on a resource block group over that.
     #[cfg(test)]
     pub(crate) fn offset_db(&self, user: usize, group: u16) -> f64 {
         self.users[user].offset_db(&[group])

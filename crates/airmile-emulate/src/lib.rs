@@ -52,6 +52,7 @@ pub mod net;
 mod party;
 pub mod proxy;
 pub mod quic;
+mod radio;
 mod random;
 mod rlc;
 mod run;
@@ -68,13 +69,15 @@ pub mod workload;
 pub use bridge::{Bridge, NoPacket, PHONE_ADDRESS, SERVER_ADDRESS};
 pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
 pub use library::{NamedScenario, library, named};
+pub use radio::{PhoneView, RadioReader, ReaderSetup, Readers};
 pub use rlc::Sdu;
-pub use run::{AppNote, EmulatedTransfer, Outcome, Totals, Trace, run, run_into};
+pub use run::{AppNote, EmulatedTransfer, Outcome, Totals, Trace, run, run_into, run_with};
 pub use scenario::{
     AppConfig, Carrier, Cause, CellConfig, Competing, CoreConfig, Discipline, DrxConfig,
     LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, ModemLogConfig, OtherConfig,
-    PathConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError, SchedulerKind,
-    SecondaryConfig, TraceFiles, Traffic, UplinkConfig, UplinkQueueConfig, WindowConfig,
+    PathConfig, RadioReportConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,
+    SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig, UplinkQueueConfig,
+    WindowConfig,
 };
 pub use senders::{SenderPlace, SenderState};
 pub use simulation::{CapturePoint, DropPoint, Ended, Node, Simulation, Sink, User};

@@ -6,7 +6,7 @@ use airmile_model::{Measurement, Position};
 use crate::frame::Frame;
 use crate::link::{db, linear};
 use crate::random::{Owner, Process, Random};
-use crate::scenario::{MeasurementConfig, Scenario};
+use crate::scenario::{LinkConfig, MeasurementConfig, Scenario};
 
 /// Offset of each receive antenna in dB (chosen here: they are never alike).
 const ANTENNA_OFFSETS_DB: [f64; 2] = [0.5, -1.5];
@@ -55,20 +55,26 @@ struct Reading {
 }
 
 impl Meter {
+    /// Of the measured phone.
     pub(crate) fn new(scenario: &Scenario, frame: Frame) -> Self {
+        Self::of(scenario, &scenario.link, Owner::PHONE, frame)
+    }
+
+    /// Of any phone.
+    pub(crate) fn of(scenario: &Scenario, link: &LinkConfig, owner: Owner, frame: Frame) -> Self {
         let cell = &scenario.cell;
         Self {
             n_prb: cell.n_prb.into(),
             n_tx: cell.n_tx_antennas.into(),
             data_to_reference_power: cell.data_to_reference_power,
-            rsrp_mean_dbm: scenario.link.rsrp_mean_dbm,
-            antenna_snr_mean_db: scenario.link.snr_mean_db - combining_gain_db(),
+            rsrp_mean_dbm: link.rsrp_mean_dbm,
+            antenna_snr_mean_db: link.snr_mean_db - combining_gain_db(),
             earfcn: cell.earfcn,
             pci: cell.pci,
             period_ttis: i64::from(scenario.measurement.period_ms) * frame.slots_per_ms(),
             config: scenario.measurement.clone(),
-            random: Owner::PHONE.random(scenario.seed, Process::Measurement),
-            neighbour: Owner::PHONE.random(scenario.seed, Process::Neighbour),
+            random: owner.random(scenario.seed, Process::Measurement),
+            neighbour: owner.random(scenario.seed, Process::Neighbour),
         }
     }
 

@@ -6,8 +6,9 @@
 //! [`Host::poll_transmit`] until it gives `None`, and comes back at
 //! [`Host::poll_timeout`].
 
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
+use crate::radio::PhoneView;
 use crate::tcp::Segment;
 
 /// Bytes of an IPv4 header without options (RFC 791).
@@ -70,4 +71,14 @@ pub trait Host {
 
     /// When to call [`handle_timeout`](Self::handle_timeout), at the latest.
     fn poll_timeout(&self) -> Option<i64>;
+
+    /// What a program on this host knows of its transports: of a phone.
+    fn phone_view(&self) -> PhoneView {
+        PhoneView::default()
+    }
+
+    /// Servers that a phone has to do with.
+    fn servers(&self) -> Vec<Ipv4Addr> {
+        Vec::new()
+    }
 }

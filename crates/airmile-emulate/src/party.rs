@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use airmile_control::claw::Feedback;
+use airmile_control::{ControllerKind, RadioNeed};
 use airmile_model::Direction;
 
 use crate::net::{Host, Packet};
 use crate::proxy::Proxy;
-use crate::quic::QuicHost;
+use crate::quic::{QuicControl, QuicHost};
+use crate::radio::{self, PhoneView};
 use crate::random::{Owner, Process};
 use crate::run::{AppNote, Timed};
 use crate::scenario::{AppConfig, Carrier, CoreConfig, LinkConfig, Scenario};
@@ -59,6 +62,23 @@ impl Member {
         match self {
             Self::Tcp(host) => host.under_way(),
             Self::Quic(host) => host.under_way(),
+        }
+    }
+
+    /// A phone's view, and its server.
+    fn phone_view(&self) -> (PhoneView, Option<Ipv4Addr>) {
+        let (min_rtt_ns, server) = match self {
+            Self::Tcp(host) => (host.min_rtt_ns(), host.server_address()),
+            Self::Quic(host) => (host.min_rtt_ns(), host.server_address()),
+        };
+        (PhoneView { min_rtt_ns, busy: !self.under_way().is_empty() }, server)
+    }
+
+    /// A client tells of its radio.
+    fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+        match self {
+            Self::Tcp(host) => host.on_radio(now_ns, said),
+            Self::Quic(host) => host.on_radio(now_ns, said),
         }
     }
 
@@ -162,6 +182,9 @@ impl Host for Party {
         } else if let Self::Outside(outside) = self {
             outside.arrived.push_back((now_ns, packet));
         } else if let Some(member) = self.member(&packet) {
+            if let Some(said) = radio::parse(&packet) {
+                return member.on_radio(now_ns, &said);
+            }
             member.as_host_mut().handle_packet(now_ns, packet);
         }
     }
@@ -194,11 +217,24 @@ impl Host for Party {
             _ => self.members().iter().filter_map(|member| member.as_host().poll_timeout()).min(),
         }
     }
+
+    fn phone_view(&self) -> PhoneView {
+        let views = self.members().iter().map(|member| member.phone_view().0);
+        views.fold(PhoneView::default(), |all, one| PhoneView {
+            min_rtt_ns: [all.min_rtt_ns, one.min_rtt_ns].into_iter().flatten().min(),
+            busy: all.busy || one.busy,
+        })
+    }
+
+    fn servers(&self) -> Vec<Ipv4Addr> {
+        self.members().iter().filter_map(|member| member.phone_view().1).collect()
+    }
 }
 
 /// The users of a scenario that begins at `start_ns`; the first is measured.
 pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<User<Party>> {
-    let phone = Role { name: String::new(), owner: Owner::PHONE, apps: &scenario.apps, start_ns };
+    let (name, owner, apps) = (String::new(), Owner::PHONE, &scenario.apps);
+    let phone = Role { name, owner, apps, start_ns, control: None };
     let mut users = vec![user(scenario, phone, scenario.core.clone(), scenario.link.clone())];
     if let Some(config) = &scenario.proxy {
         users[0].proxy = Some(Party::Proxy(Box::new(Proxy::new(config.clone(), scenario.seed))));
@@ -216,11 +252,30 @@ pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<User<Party>> {
             let start_ns = start_ns + (share * f64::from(other.start_spread_ms)) as i64 * MS_NS;
             let link = other.link.as_ref().unwrap_or(&scenario.link).clone();
             let link = LinkConfig { dl_trace: None, ul_trace: None, ..link };
-            let role = Role { name, owner, apps: &other.apps, start_ns };
+            let control = other.control;
+            let role = Role { name, owner, apps: &other.apps, start_ns, control };
             users.push(user(scenario, role, other.core.clone(), link));
         }
     }
     users
+}
+
+/// What the servers of each user want to be told of its phone's radio, in the order of
+/// [`users`].
+pub(crate) fn radio_needs(scenario: &Scenario) -> Vec<Option<RadioNeed>> {
+    let of = |apps: &[AppConfig], control: Option<ControllerKind>| {
+        let tcp = control.unwrap_or(scenario.server_tcp.control);
+        apps.iter().find_map(|app| match (app.transport, scenario.quic.control) {
+            (Carrier::Tcp, _) => tcp.radio_need(),
+            (Carrier::Quic, QuicControl::Ours(kind)) => kind.radio_need(),
+            (Carrier::Quic, _) => None,
+        })
+    };
+    let others = scenario.others.iter().flat_map(|other| {
+        let need = of(&other.apps, other.control);
+        std::iter::repeat_n(need, other.count.into())
+    });
+    std::iter::once(of(&scenario.apps, None)).chain(others).collect()
 }
 
 /// Who runs which applications, and from when on.
@@ -229,10 +284,12 @@ struct Role<'a> {
     owner: Owner,
     apps: &'a [AppConfig],
     start_ns: i64,
+    /// Of the servers' TCP, in place of the scenario's.
+    control: Option<ControllerKind>,
 }
 
 fn user(scenario: &Scenario, role: Role<'_>, core: CoreConfig, link: LinkConfig) -> User<Party> {
-    let Role { name, owner, apps, start_ns } = role;
+    let Role { name, owner, apps, start_ns, control } = role;
     let mut phone = Vec::new();
     let mut servers = Vec::new();
     for (app, config) in apps.iter().enumerate() {
@@ -244,8 +301,9 @@ fn user(scenario: &Scenario, role: Role<'_>, core: CoreConfig, link: LinkConfig)
         let answers = Box::new(Server::new());
         let (near, far) = match config.transport {
             Carrier::Tcp => {
-                let (phone_tcp, server_tcp) =
+                let (phone_tcp, mut server_tcp) =
                     (scenario.phone_tcp.clone(), scenario.server_tcp.clone());
+                server_tcp.control = control.unwrap_or(server_tcp.control);
                 let near = EndHost::client(PHONE, server, phone_tcp, client, seed);
                 let far = EndHost::server(
                     address,

@@ -61,6 +61,8 @@ pub(crate) enum Process {
     Backlog = 1_002,
     /// Quality of resource block groups.
     Subbands = 1_000 + (1 << 24),
+    /// Losses of the phone's reports of its radio.
+    ReportLoss = 32,
     /// Losses of the core network, each way.
     DownLoss = 200_000,
     UpLoss = 200_001,

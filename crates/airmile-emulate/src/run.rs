@@ -9,9 +9,10 @@ use crate::cell::{Cell, CellTruth};
 use crate::flow::{Ended, Flow, Packet};
 use crate::frame::Frame;
 use crate::net;
-use crate::party::{self, Notebook};
+use crate::party::{self, Notebook, Party};
+use crate::radio::{ReaderSetup, Readers};
 use crate::rlc::Sdu;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{AppConfig, Scenario, ScenarioError};
 use crate::senders::Senders;
 use crate::simulation::{DropPoint, PDCP_HEADER_BYTES, Simulation, Sink};
 use crate::truth::{CellUse, throughput_time_ms};
@@ -142,6 +143,8 @@ pub struct Outcome {
     pub totals: Vec<[Totals; 2]>,
     /// What the applications noted down, in time order.
     pub notes: Vec<AppNote>,
+    /// The same of the other phones, in their order in the scenario.
+    pub others: Vec<Vec<AppNote>>,
     /// Bitrates that the measured phone's video players chose, by the
     /// application's name and by segment.
     pub choices: BTreeMap<String, Vec<u64>>,
@@ -180,8 +183,21 @@ impl Sink for Keep<'_> {
 /// # Errors
 /// A scenario that cannot be run.
 pub fn run_into(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+    run_with(scenario, sink, None)
+}
+
+/// The same with readers of the modems' logs, for congestion control that asks for them
+/// (`claw`, `cqic`).
+///
+/// # Errors
+/// A scenario that cannot be run; congestion control that asks for a reader, and none.
+pub fn run_with(
+    scenario: &Scenario,
+    sink: &mut impl Sink,
+    readers: Option<&Readers<'_>>,
+) -> Result<Outcome, ScenarioError> {
     if scenario.traffic.is_empty() {
-        return run_apps(scenario, sink);
+        return run_apps(scenario, sink, readers);
     }
     let mut run = Run::new(scenario)?;
     let mut idle_ms = 0;
@@ -316,6 +332,7 @@ impl Run {
             epoch_ns: frame.epoch_ns(),
             slot_ns: frame.slot_ns(),
             notes: note_down(&transfers, &unfinished),
+            others: Vec::new(),
             choices: BTreeMap::new(),
             transfers,
             unfinished,
@@ -399,11 +416,26 @@ fn note_down(transfers: &[EmulatedTransfer], unfinished: &[EmulatedTransfer]) ->
 }
 
 /// Runs the applications of a scenario over their transports.
-fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+fn run_apps(
+    scenario: &Scenario,
+    sink: &mut impl Sink,
+    readers: Option<&Readers<'_>>,
+) -> Result<Outcome, ScenarioError> {
     scenario.validate()?;
     let frame = Frame::new(scenario);
     let start_ns = frame.start_ns(scenario.first_tti.into());
     let mut simulation = Simulation::new(scenario, party::users(scenario, start_ns))?;
+    for (user, need) in party::radio_needs(scenario).into_iter().enumerate() {
+        let Some(need) = need else { continue };
+        let Some(readers) = readers else {
+            return Err(ScenarioError::OutOfRange {
+                field: "server_tcp.control".to_owned(),
+                why: "one that asks for no reader of the modem's log: none is given".to_owned(),
+            });
+        };
+        let setup = ReaderSetup { user, need, config: scenario.radio_reports.clone() };
+        simulation.attach(scenario, user, readers(&setup));
+    }
     let mut notebook = Notebook::default();
     let slots_per_ms = frame.slots_per_ms();
     let mut senders = sink.wants_senders().then(Senders::default);
@@ -430,7 +462,24 @@ fn run_apps(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, Scenar
     let end_ns = simulation.now_ns();
     let under_way = simulation.phone(0).map(|phone| phone.under_way()).unwrap_or_default();
     notebook.cut(&scenario.apps, &under_way, end_ns);
-    Ok(Outcome::of(simulation.finish(), frame, notebook))
+    let others = other_notes(scenario, &mut simulation);
+    let mut outcome = Outcome::of(simulation.finish(), frame, notebook);
+    outcome.others = others;
+    Ok(outcome)
+}
+
+/// What the applications of the other phones noted down.
+fn other_notes(scenario: &Scenario, simulation: &mut Simulation<Party>) -> Vec<Vec<AppNote>> {
+    let each = scenario.others.iter();
+    let apps = each.flat_map(|other| std::iter::repeat_n(&other.apps, other.count.into()));
+    let of = |(n, apps): (usize, &Vec<AppConfig>)| {
+        let mut notebook = Notebook::default();
+        for (app, event) in simulation.phone(n + 1).map(Party::events).unwrap_or_default() {
+            notebook.take(apps, app, event);
+        }
+        notebook.notes
+    };
+    apps.enumerate().map(of).collect()
 }
 
 impl Outcome {
@@ -453,6 +502,7 @@ impl Outcome {
             unfinished,
             totals: ended.totals,
             notes: notebook.notes,
+            others: Vec::new(),
             choices: notebook.choices,
         }
     }

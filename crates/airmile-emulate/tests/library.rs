@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, with a table to read")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use airmile_control::claw::{Bottleneck, Feedback};
 use airmile_emulate::{
-    LinkConfig, LinkTrace, Scenario, Trace, Traffic, WindowConfig, library, named, run, run_into,
+    LinkConfig, LinkTrace, PhoneView, RadioReader, ReaderSetup, Scenario, SenderPlace, SenderState,
+    Sink, Trace, Traffic, WindowConfig, library, named, run, run_into, run_with,
 };
 use airmile_model::{Direction, Grant, Record};
 
@@ -160,4 +163,87 @@ fn what_had_not_ended_is_told_with_its_bytes() {
     let bytes = cut.unfinished[0].transfer.bytes.unwrap();
     assert!(cut.transfers.is_empty() && (500_000..6_000_000).contains(&bytes), "{bytes}");
     assert!(cut.notes.iter().all(|note| note.event == "request"));
+}
+
+/// A program on the phone that always says the same.
+#[derive(Debug)]
+struct Says {
+    records: Arc<AtomicU64>,
+    sequence: u64,
+}
+
+impl RadioReader for Says {
+    fn record(&mut self, _record: &Record) {
+        self.records.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn poll(&mut self, _now_ns: i64, phone: PhoneView) -> Option<Feedback> {
+        self.sequence += 1;
+        phone.busy.then_some(Feedback {
+            sequence: self.sequence,
+            w_claw_bytes: 200_000,
+            load: 0.1,
+            bottleneck: Bottleneck::Cellular,
+            idle: false,
+            radio_losses: 0,
+            queue_losses: 0,
+        })
+    }
+}
+
+/// Windows of the measured phone's server.
+#[derive(Default)]
+struct Windows(Vec<u64>);
+
+impl Sink for Windows {
+    fn wants_senders(&self) -> bool {
+        true
+    }
+
+    fn sender_state(&mut self, state: &SenderState) {
+        if state.place == SenderPlace::Server {
+            self.0.push(state.snapshot.cwnd_bytes);
+        }
+    }
+}
+
+const CLAW: &str = r#"
+    duration_ms = 20_000
+    [server_tcp]
+    control = { name = "claw" }
+    [[apps]]
+    name = "file"
+    workload = { kind = "file", bytes = 1_000_000 }
+    [[others]]
+    control = { name = "claw" }
+    apps = [{ name = "file", workload = { kind = "file", bytes = 1_000_000 } }]
+"#;
+
+/// Windows with so many reports lost, and the records that each phone's program read.
+fn told(loss: f64) -> (Vec<u64>, [u64; 2]) {
+    let mut scenario = Scenario::from_toml(CLAW).unwrap();
+    scenario.radio_reports.loss = loss;
+    let records = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
+    let reader = |setup: &ReaderSetup| -> Box<dyn RadioReader> {
+        Box::new(Says { records: Arc::clone(&records[setup.user]), sequence: 0 })
+    };
+    let mut windows = Windows::default();
+    run_with(&scenario, &mut windows, Some(&reader)).unwrap();
+    (windows.0, records.map(|count| count.load(Ordering::Relaxed)))
+}
+
+#[test]
+fn reports_set_the_servers_window() {
+    let (windows, records) = told(0.0);
+    assert!(windows.contains(&200_000), "{windows:?}");
+    // Grants of 1 MB, and measurements; of the other phone, too.
+    assert!(records.iter().all(|count| *count > 300), "{records:?}");
+    let (windows, _) = told(1.0);
+    assert!(!windows.contains(&200_000), "{windows:?}");
+}
+
+#[test]
+fn without_a_reader_it_is_refused() {
+    let error = run_into(&Scenario::from_toml(CLAW).unwrap(), &mut ()).unwrap_err().to_string();
+    assert!(error.contains("server_tcp.control") && error.contains("reader"), "{error}");
 }

@@ -173,6 +173,9 @@ impl Host {
             ControllerKind::NewReno => "reno",
             ControllerKind::Cubic { .. } => "cubic",
             ControllerKind::Vegas => "vegas",
+            ControllerKind::Claw { .. } => "claw",
+            ControllerKind::Cqic => "cqic",
+            ControllerKind::Verus { .. } => "verus",
         };
         let metrics = vec![
             RouteMetric::CcAlgo(control.to_owned()),

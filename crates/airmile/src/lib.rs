@@ -11,6 +11,7 @@
 //! # Ok::<(), airmile::Error>(())
 //! ```
 
+mod agent;
 mod analyse;
 mod budget;
 mod document;
@@ -26,6 +27,7 @@ mod session;
 mod table;
 pub mod write;
 
+pub use agent::RadioAgent;
 pub use airmile_decode as codec;
 pub use airmile_infer::burst::{BurstOptions, EvidenceChoice};
 pub use airmile_infer::compare as comparison;

@@ -16,14 +16,22 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// Takes a report's counts; those that go back are a new client's.
-    pub(super) fn told(&mut self, now_ns: i64, said: &Feedback) {
+    /// Takes a report's counts; those that go back are a new client's. True: the radio
+    /// alone has lost something since the last report.
+    pub(super) fn told(&mut self, now_ns: i64, said: &Feedback) -> bool {
+        let radio_alone = said.radio_losses > self.radio && said.queue_losses == self.queue;
         if said.radio_losses < self.radio || said.queue_losses < self.queue {
             self.judged = (said.radio_losses, said.queue_losses);
         } else if said.radio_losses > self.radio {
             self.grown_ns = Some(now_ns);
         }
         (self.radio, self.queue) = (said.radio_losses, said.queue_losses);
+        radio_alone
+    }
+
+    /// What was told by now has been taken into account.
+    pub(super) const fn judge(&mut self) {
+        self.judged = (self.radio, self.queue);
     }
 
     /// Whether a loss that shows now is the radio's: it lost packets since the last loss,
@@ -32,7 +40,7 @@ impl Losses {
         let (radio, queue) = self.judged;
         let recent = self.grown_ns.is_some_and(|at| now_ns - at <= 2 * srtt_ns.max(1));
         let radios = self.radio > radio && self.queue == queue && recent;
-        self.judged = (self.radio, self.queue);
+        self.judge();
         radios
     }
 }

@@ -113,7 +113,8 @@ pub enum Mode {
     Cubic,
     /// The cell has free resources: the client's.
     Free,
-    /// The cell is full, but not for long enough to be sure: the client's.
+    /// The cell is full, but not for long enough to be sure: the larger of the client's
+    /// and what Cubic had when it began to wait.
     Waiting,
     /// The cell is full: the larger of both.
     Full,
@@ -144,6 +145,8 @@ pub struct Claw {
     /// After a loss that is not the radio's: the window until then, at most.
     reduced: Option<(i64, u64)>,
     losses: Losses,
+    /// When the window was last reduced by a loss of which nobody knew whose it was.
+    unexplained_ns: Option<i64>,
     trust: Trust,
     mode: Mode,
     cwnd_bytes: u64,
@@ -166,6 +169,7 @@ impl Claw {
             min_rtt_ns: None,
             reduced: None,
             losses: Losses::default(),
+            unexplained_ns: None,
             trust: Trust::new(options.distrust_ns),
             mode: Mode::Cubic,
             cwnd_bytes,
@@ -197,7 +201,9 @@ impl Claw {
         if last.is_some_and(|last| said.sequence <= last) || !(0.0..=1.0).contains(&said.load) {
             return;
         }
-        self.losses.told(now_ns, said);
+        if self.losses.told(now_ns, said) {
+            self.explain(now_ns);
+        }
         let before = self.heard.filter(|_| said.idle);
         let in_force = before.map_or(*said, |heard| Feedback {
             w_claw_bytes: heard.said.w_claw_bytes,
@@ -226,8 +232,9 @@ impl Claw {
         let w_claw = told.min(self.cap_bytes()).max(self.least_bytes());
         let wanted = match self.mode {
             Mode::Cubic => w_cubic,
-            Mode::Free | Mode::Waiting => w_claw,
-            Mode::Full => w_cubic.max(w_claw),
+            Mode::Free => w_claw,
+            // Cubic's does not grow while it waits.
+            Mode::Waiting | Mode::Full => w_cubic.max(w_claw),
         };
         self.reduced = self.reduced.filter(|(until_ns, _)| now_ns < *until_ns);
         // Cubic's own window has its reduction in it.
@@ -285,6 +292,17 @@ impl Claw {
         2 * self.mss_bytes
     }
 
+    /// The radio lost something. A reduction within the last round trip was for that: its
+    /// report came later than the duplicate ACKs.
+    fn explain(&mut self, now_ns: i64) {
+        let lately = self.unexplained_ns.take().is_some_and(|at_ns| now_ns - at_ns <= self.srtt_ns);
+        if lately {
+            self.losses.judge();
+            self.cubic.on_spurious(now_ns);
+            self.reduced = None;
+        }
+    }
+
     /// Of a loss that is not the radio's, or of which nobody knows.
     fn reduce(&mut self, now_ns: i64) {
         let most = self.cubic.cwnd_bytes().max(self.least_bytes());
@@ -307,7 +325,7 @@ impl Controller for Claw {
             self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
         self.srtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(self.srtt_ns).max(0);
-        if self.cubic.cwnd_bytes() <= self.cwnd_bytes {
+        if self.mode != Mode::Waiting && self.cubic.cwnd_bytes() <= self.cwnd_bytes {
             self.cubic.on_ack(now_ns, ack);
         }
         if matches!(self.mode, Mode::Free | Mode::Waiting) {
@@ -326,6 +344,7 @@ impl Controller for Claw {
         }
         // Of the window in use, which may be the client's and not Cubic's.
         let flight = event.flight_size_bytes.min(self.cwnd_bytes);
+        self.unexplained_ns = Some(now_ns);
         self.cubic.on_congestion(now_ns, &Congestion { flight_size_bytes: flight, ..*event });
         self.reduce(now_ns);
     }

@@ -54,7 +54,9 @@ fn algorithm_1() {
     check(said(1, 5 * MSS, 0.3), (Mode::Free, 5));
     check(said(1, 0, 0.3), (Mode::Free, 2));
     check(wireline(200 * MSS), (Mode::Cubic, 11));
-    check(said(1, 4 * MSS, 0.99), (Mode::Waiting, 4));
+    // Until it is sure that the cell is full, it keeps what Cubic has.
+    check(said(1, 4 * MSS, 0.99), (Mode::Waiting, 11));
+    check(said(1, 40 * MSS, 0.99), (Mode::Waiting, 40));
     // 4 MB, and 100 Mbit/s over 50 ms: 625 kB.
     check(said(1, u64::MAX, 0.0), (Mode::Free, 625_000 / MSS));
     check(said(1, 200 * MSS, f64::NAN), (Mode::Cubic, 11));
@@ -68,7 +70,7 @@ fn a_full_cell() {
     let mut claw = claw();
     for (sequence, at_ms) in [(1, 0), (2, 40), (3, 80)] {
         claw.on_feedback(at_ms * MS, &said(sequence, 4 * MSS, 1.0));
-        assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Waiting, 4 * MSS), "{at_ms}");
+        assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Waiting, 11 * MSS), "{at_ms}");
     }
     claw.on_feedback(100 * MS, &said(4, 4 * MSS, 1.0));
     assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Full, 44 * MSS));
@@ -141,6 +143,25 @@ fn whose_losses_are() {
     check(0, 3, 100, 7);
     // What the radio lost two round trips ago is another loss's reason.
     check(1, 0, 0, 7);
+}
+
+/// A report that comes after the duplicate ACKs takes the reduction back, for a round trip.
+#[test]
+fn a_radio_loss_is_told_late() {
+    let check = |told_ms: i64, queue_losses, expected: (u64, u64)| {
+        let mut claw = claw();
+        claw.on_feedback(0, &said(1, 100 * MSS, 0.3));
+        claw.on_congestion(MS, &LOSS);
+        assert_eq!(claw.cwnd_bytes() / MSS, 7);
+        let late = Feedback { radio_losses: 1, queue_losses, ..said(2, 100 * MSS, 0.3) };
+        claw.on_feedback(told_ms * MS, &late);
+        let windows = (claw.cwnd_bytes() / MSS, claw.w_cubic_bytes() / MSS);
+        assert_eq!(windows, expected, "{told_ms} {queue_losses}");
+    };
+    check(50, 0, (100, 11));
+    // The queue's, too; and too late: the reduction has had its round trip by then.
+    check(50, 1, (7, 7));
+    check(52, 0, (100, 7));
 }
 
 /// One report of a radio loss excuses one loss.

@@ -5,7 +5,7 @@ mod bearer;
 mod records;
 mod rrc;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::{Direction, Record, TruthRun, TtiIndex};
 
@@ -64,6 +64,9 @@ pub struct Cell {
     capacities: Vec<Capacities>,
     deliveries: VecDeque<Delivery>,
     records: VecDeque<Record>,
+    /// Modems of other phones whose logs are wanted, and what they write.
+    modems: BTreeMap<usize, Meter>,
+    others_records: VecDeque<(usize, Record)>,
 }
 
 /// What [`Cell::into_truth`] gives.
@@ -153,6 +156,8 @@ impl Cell {
             ul_truth: QueueTruth::default(),
             deliveries: VecDeque::new(),
             records: VecDeque::new(),
+            modems: BTreeMap::new(),
+            others_records: VecDeque::new(),
         };
         cell.records.extend(cell.describe(scenario));
         Ok(cell)
@@ -239,6 +244,26 @@ impl Cell {
         self.records.pop_front()
     }
 
+    /// Lets the modem of another phone than the measured one write a log, too: what it
+    /// measures, and the downlink blocks that it gets. Its name and link are those that
+    /// it was made with.
+    pub(crate) fn log_user(
+        &mut self,
+        scenario: &Scenario,
+        user: usize,
+        (name, link): (&str, &LinkConfig),
+    ) {
+        let meter = Meter::of(scenario, link, Owner::named(name), self.frame);
+        self.modems.insert(user, meter);
+        let described = self.describe(scenario).into_iter().take(1);
+        self.others_records.extend(described.map(|record| (user, record)));
+    }
+
+    /// A record of a phone that [`log_user`](Self::log_user) named.
+    pub(crate) fn poll_others_record(&mut self) -> Option<(usize, Record)> {
+        self.others_records.pop_front()
+    }
+
     /// Ends the run.
     #[must_use]
     pub fn into_truth(self) -> CellTruth {
@@ -286,6 +311,8 @@ impl Cell {
                 if sent.user == 0 {
                     leaves |= sent.departed_bytes > 0;
                     self.record_downlink(carrier, &sent);
+                } else if carrier == 0 && self.modems.contains_key(&sent.user) {
+                    self.record_for(sent.user, &sent);
                 }
                 if let Some(block) = sent.received {
                     self.receive(sent.user, Direction::Dl, &block);
@@ -297,17 +324,30 @@ impl Cell {
         self.dl_truth.observe(self.tti, before, after, leaves);
         if self.meter.measures(self.tti) {
             self.measure();
+            self.measure_others();
         }
     }
 
     fn measure(&mut self) {
         let used = self.cell_use[0].last().map_or(0, |last| last.n_prb);
         let load = f64::from(used) / f64::from(self.carriers[0].n_prb());
-        let fade_db = self.carriers[0].phone_fade_db();
+        let fade_db = self.carriers[0].fade_db(0);
         let measurement = self.meter.measure(self.position(), load, fade_db);
         let at = self.at();
         self.records
             .push_back(Record::Measurement(airmile_model::Measurement { at, ..measurement }));
+    }
+
+    fn measure_others(&mut self) {
+        let used = self.cell_use[0].last().map_or(0, |last| last.n_prb);
+        let load = f64::from(used) / f64::from(self.carriers[0].n_prb());
+        let (position, at) = (self.position(), self.at());
+        for (&user, meter) in &mut self.modems {
+            let fade_db = self.carriers[0].fade_db(user);
+            let measurement = meter.measure(position, load, fade_db);
+            let record = airmile_model::Measurement { at, ..measurement };
+            self.others_records.push_back((user, Record::Measurement(record)));
+        }
     }
 
     fn step_uplink(&mut self) {

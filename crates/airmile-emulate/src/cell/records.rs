@@ -55,9 +55,28 @@ impl Cell {
     }
 
     pub(super) fn record_downlink(&mut self, carrier: u8, sent: &downlink::Sent) {
+        let grant = self.downlink_grant(carrier, sent);
+        self.records.push_back(grant.into());
+        if let Some(block) = &sent.received {
+            let how = sent.transmission;
+            self.record_block(carrier, Direction::Dl, how.harq_id, sent.tbs_bytes, block);
+        }
+    }
+
+    /// What another phone's modem writes of a block on the primary carrier.
+    pub(super) fn record_for(&mut self, user: usize, sent: &downlink::Sent) {
+        let grant = self.downlink_grant(0, sent);
+        self.others_records.push_back((user, grant.into()));
+        for pdu in sent.received.iter().flat_map(|block| &block.pdus) {
+            let record = self.rlc_record(user, 0, Direction::Dl, pdu);
+            self.others_records.push_back((user, record));
+        }
+    }
+
+    fn downlink_grant(&self, carrier: u8, sent: &downlink::Sent) -> Grant {
         let received = sent.received.as_ref();
         let how = sent.transmission;
-        let grant = Grant {
+        Grant {
             at: self.at(),
             n_prb_cell: Some(self.carriers[usize::from(carrier)].n_prb()),
             // Transmit diversity sends one layer's block.
@@ -75,11 +94,30 @@ impl Cell {
             data_bytes: received.map(MacPdu::sdu_bytes),
             sources: GrantSources::EMULATOR,
             ..Grant::new(self.position_on(carrier), Direction::Dl, sent.n_prb)
-        };
-        self.records.push_back(grant.into());
-        if let Some(block) = received {
-            self.record_block(carrier, Direction::Dl, how.harq_id, sent.tbs_bytes, block);
         }
+    }
+
+    fn rlc_record(&self, user: usize, carrier: u8, dir: Direction, pdu: &Pdu) -> Record {
+        let (sn, poll, resegment) = match pdu {
+            Pdu::Data(pdu) => (Some(wire_sn(pdu.sn)), Some(pdu.poll), pdu.is_segment()),
+            Pdu::Status(_) => (None, None, false),
+        };
+        let mode = self.bearers[user].mode(dir);
+        // UM has none.
+        let poll = poll.filter(|_| mode == RlcMode::Am);
+        Record::Rlc(RlcPdu {
+            at: self.at(),
+            position: self.position_on(carrier),
+            dir,
+            bearer: DATA_LCID,
+            signalling: Some(false),
+            mode,
+            sn,
+            size_bytes: pdu.size_bytes(),
+            poll,
+            resegment,
+            status: matches!(pdu, Pdu::Status(_)),
+        })
     }
 
     pub(super) fn record_uplink(&mut self, sent: &uplink::Sent) {
@@ -143,26 +181,8 @@ impl Cell {
         };
         self.records.push_back(mac_block.into());
         for pdu in &block.pdus {
-            let (sn, poll, resegment) = match pdu {
-                Pdu::Data(pdu) => (Some(wire_sn(pdu.sn)), Some(pdu.poll), pdu.is_segment()),
-                Pdu::Status(_) => (None, None, false),
-            };
-            let mode = self.bearers[0].mode(dir);
-            // UM has none.
-            let poll = poll.filter(|_| mode == RlcMode::Am);
-            self.records.push_back(Record::Rlc(RlcPdu {
-                at,
-                position,
-                dir,
-                bearer: DATA_LCID,
-                signalling: Some(false),
-                mode,
-                sn,
-                size_bytes: pdu.size_bytes(),
-                poll,
-                resegment,
-                status: matches!(pdu, Pdu::Status(_)),
-            }));
+            let record = self.rlc_record(0, carrier, dir, pdu);
+            self.records.push_back(record);
         }
     }
 

@@ -33,7 +33,7 @@ fn users_of_another_carrier_wake_no_phone() {
 /// Channels of the measured phone now: downlink of each carrier, uplink, and the
 /// resource block groups of the primary one, in dB.
 fn phone_channels(cell: &Cell) -> Vec<f64> {
-    let mut all: Vec<f64> = cell.carriers.iter().map(Downlink::phone_fade_db).collect();
+    let mut all: Vec<f64> = cell.carriers.iter().map(|carrier| carrier.fade_db(0)).collect();
     all.push(cell.bearers[0].uplink.fade_db());
     all.extend((0..17).map(|group| cell.carriers[0].offset_db(0, group)));
     all

@@ -1,9 +1,10 @@
 //! Our congestion controllers under QUIC.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use airmile_control::claw::Feedback;
 use airmile_control::{Ack, Congestion, CongestionKind, Controller as Ours, ControllerKind};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
@@ -14,15 +15,42 @@ use super::clock;
 const INITIAL_WINDOW_DATAGRAMS: u64 = 10;
 
 /// Makes adapters.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Factory(pub(super) ControllerKind);
+#[derive(Debug, Clone)]
+pub(super) struct Factory {
+    pub(super) kind: ControllerKind,
+    /// Those that it made, for what a client tells of its radio.
+    pub(super) made: Made,
+}
+
+/// A controller that quinn and its host share.
+type Shared = Arc<Mutex<Box<dyn Ours>>>;
+
+/// Controllers of a host's connections.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Made(Arc<Mutex<Vec<Weak<Mutex<Box<dyn Ours>>>>>>);
+
+impl Made {
+    /// A client tells of its radio: its connections share what it says.
+    pub(super) fn on_radio(&self, now_ns: i64, said: &Feedback) {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|one| one.strong_count() > 0);
+        let among = u64::try_from(made.len()).unwrap_or(1).max(1);
+        let share = Feedback { w_claw_bytes: said.w_claw_bytes / among, ..*said };
+        for one in made.iter().filter_map(Weak::upgrade) {
+            one.lock().unwrap_or_else(PoisonError::into_inner).on_radio(now_ns, &share);
+        }
+    }
+}
 
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let mtu = u64::from(current_mtu);
         let initial_bytes = INITIAL_WINDOW_DATAGRAMS * mtu;
+        let ours = Arc::new(Mutex::new(self.kind.build(mtu, initial_bytes)));
+        let mut made = self.made.0.lock().unwrap_or_else(PoisonError::into_inner);
+        made.push(Arc::downgrade(&ours));
         Box::new(Adapter {
-            ours: self.0.build(mtu, initial_bytes),
+            ours,
             initial_bytes,
             sent_bytes: 0,
             acked_bytes: 0,
@@ -42,9 +70,9 @@ struct Batch {
 }
 
 /// One of ours, as quinn sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Adapter {
-    ours: Box<dyn Ours>,
+    ours: Shared,
     initial_bytes: u64,
     sent_bytes: u64,
     acked_bytes: u64,
@@ -54,11 +82,17 @@ struct Adapter {
     batch: Batch,
 }
 
+impl Adapter {
+    fn ours(&self) -> MutexGuard<'_, Box<dyn Ours>> {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Controller for Adapter {
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
         self.sent_bytes += bytes;
         self.flight_bytes += bytes;
-        self.ours.on_sent(clock::ns_of(now), bytes, self.flight_bytes);
+        self.ours().on_sent(clock::ns_of(now), bytes, self.flight_bytes);
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _: bool, rtt: &RttEstimator) {
@@ -89,7 +123,7 @@ impl Controller for Adapter {
             window_limited: !app_limited,
             in_recovery: false,
         };
-        self.ours.on_ack(clock::ns_of(now), &ack);
+        self.ours().on_ack(clock::ns_of(now), &ack);
     }
 
     fn on_congestion_event(
@@ -106,31 +140,43 @@ impl Controller for Adapter {
         let now_ns = clock::ns_of(now);
         let flight_size_bytes = self.flight_bytes + self.batch.acked_bytes;
         if is_persistent_congestion {
-            self.ours.on_persistent_congestion(now_ns, flight_size_bytes);
+            self.ours().on_persistent_congestion(now_ns, flight_size_bytes);
             return;
         }
         let kind = if lost_bytes == 0 { CongestionKind::Ecn } else { CongestionKind::Loss };
-        self.ours.on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });
+        self.ours().on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.ours.on_mss(u64::from(new_mtu));
+        self.ours().on_mss(u64::from(new_mtu));
     }
 
     fn window(&self) -> u64 {
-        self.ours.cwnd_bytes()
+        self.ours().cwnd_bytes()
     }
 
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = self.ours.cwnd_bytes();
-        metrics.ssthresh = Some(self.ours.ssthresh_bytes());
-        metrics.pacing_rate = self.ours.pacing_rate_bps();
+        metrics.congestion_window = self.ours().cwnd_bytes();
+        metrics.ssthresh = Some(self.ours().ssthresh_bytes());
+        metrics.pacing_rate = self.ours().pacing_rate_bps();
         metrics
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
+        // Of another path: a controller of its own from here on.
+        let ours = Arc::new(Mutex::new(self.ours().clone()));
+        let Self { initial_bytes, sent_bytes, acked_bytes, flight_bytes, .. } = *self;
+        let (recovery_began, batch) = (self.recovery_began, self.batch);
+        Box::new(Self {
+            ours,
+            initial_bytes,
+            sent_bytes,
+            acked_bytes,
+            flight_bytes,
+            recovery_began,
+            batch,
+        })
     }
 
     fn initial_window(&self) -> u64 {

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use airmile_control::claw::Feedback;
 use bytes::BytesMut;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent,
     Endpoint, EndpointConfig, ServerConfig,
 };
 
+use super::control::Made;
 use super::crypto::{NullCrypto, NullKey};
 use super::sockets::QuicSockets;
 use super::{QuicConfig, clock};
@@ -74,6 +76,8 @@ pub struct QuicHost {
     ip_id: u16,
     timeout_ns: Option<i64>,
     log: VecDeque<AppEvent>,
+    /// Controllers of a server's connections.
+    made: Made,
 }
 
 impl fmt::Debug for QuicHost {
@@ -96,7 +100,7 @@ impl QuicHost {
         seed: u64,
     ) -> Self {
         let mut client = ClientConfig::new(Arc::new(NullCrypto));
-        client.transport_config(config.transport());
+        client.transport_config(config.transport(Made::default()));
         let count = AtomicU64::new(0);
         client.initial_dst_cid_provider(Arc::new(move || {
             let n = count.fetch_add(1, Ordering::Relaxed);
@@ -117,9 +121,12 @@ impl QuicHost {
         seed: u64,
     ) -> Self {
         let mut server = ServerConfig::new(Arc::new(NullCrypto), Arc::new(NullKey));
-        server.transport_config(config.transport());
+        let made = Made::default();
+        server.transport_config(config.transport(made.clone()));
         let endpoint = endpoint(local, Some(Arc::new(server)), seed);
-        Self::new(QuicSockets::new(endpoint, local, None, None), application)
+        let mut host = Self::new(QuicSockets::new(endpoint, local, None, None), application);
+        host.made = made;
+        host
     }
 
     fn new(sockets: QuicSockets, application: Box<dyn Application>) -> Self {
@@ -131,6 +138,7 @@ impl QuicHost {
             ip_id: 0,
             timeout_ns,
             log: VecDeque::new(),
+            made: Made::default(),
         }
     }
 
@@ -151,6 +159,21 @@ impl QuicHost {
                 closed: connection.is_closed(),
             }
         })
+    }
+
+    /// The least round trip of its connections.
+    pub(crate) fn min_rtt_ns(&self) -> Option<i64> {
+        self.snapshots().map(|snapshot| snapshot.min_rtt_ns).min()
+    }
+
+    /// Of a client: its server.
+    pub(crate) fn server_address(&self) -> Option<Ipv4Addr> {
+        self.sockets.server.map(|server| *server.ip())
+    }
+
+    /// Its client tells of its radio.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+        self.made.on_radio(now_ns, said);
     }
 
     /// An entry of the application's log.

@@ -64,7 +64,7 @@ impl Default for QuicConfig {
 }
 
 impl QuicConfig {
-    fn transport(&self) -> Arc<TransportConfig> {
+    fn transport(&self, made: control::Made) -> Arc<TransportConfig> {
         let mut transport = TransportConfig::default();
         match self.control {
             QuicControl::QuinnCubic => transport
@@ -75,7 +75,7 @@ impl QuicConfig {
                 transport.congestion_controller_factory(Arc::new(congestion::BbrConfig::default()))
             }
             QuicControl::Ours(kind) => {
-                transport.congestion_controller_factory(Arc::new(control::Factory(kind)))
+                transport.congestion_controller_factory(Arc::new(control::Factory { kind, made }))
             }
         };
         transport

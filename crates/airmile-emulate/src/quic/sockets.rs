@@ -33,7 +33,7 @@ pub(super) struct QuicSockets {
     pub(super) endpoint: Endpoint,
     pub(super) connections: BTreeMap<usize, Connection>,
     pub(super) local: SocketAddrV4,
-    server: Option<SocketAddrV4>,
+    pub(super) server: Option<SocketAddrV4>,
     client_config: Option<ClientConfig>,
     current: Option<ConnectionHandle>,
     streams: BTreeMap<StreamId, Stream>,

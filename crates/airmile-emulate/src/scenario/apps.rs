@@ -1,5 +1,6 @@
 //! Phones whose packets come from transports: their applications and servers.
 
+use airmile_control::ControllerKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,9 @@ pub struct OtherConfig {
     /// Spread in ms of their start.
     #[serde(default)]
     pub start_spread_ms: u32,
+    /// Congestion control of their servers' TCP; absent: the scenario's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControllerKind>,
     /// What each does.
     pub apps: Vec<AppConfig>,
 }

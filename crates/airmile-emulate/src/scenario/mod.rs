@@ -6,6 +6,7 @@ mod cell;
 mod core;
 mod file;
 mod link;
+mod radio_report;
 mod rrc;
 mod traffic;
 mod uplink_queue;
@@ -24,6 +25,7 @@ pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, Upli
 pub use self::core::{CoreConfig, PathConfig, RateLimit};
 pub use self::file::Cause;
 pub use self::link::{LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, TraceFiles};
+pub use self::radio_report::RadioReportConfig;
 pub use self::rrc::{DrxConfig, RrcConfig};
 pub use self::traffic::{Competing, Traffic, WindowConfig};
 pub use self::uplink_queue::{Discipline, ModemLogConfig, UplinkQueueConfig};
@@ -81,6 +83,8 @@ pub struct Scenario {
     pub server_tcp: Config,
     /// QUIC of phones and servers.
     pub quic: QuicConfig,
+    /// How phones tell servers of their radio, where congestion control asks for it.
+    pub radio_reports: RadioReportConfig,
     /// A split-TCP middlebox on the measured phone's path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyConfig>,
@@ -118,6 +122,7 @@ impl Default for Scenario {
             phone_tcp: Config::default(),
             server_tcp: Config::default(),
             quic: QuicConfig::default(),
+            radio_reports: RadioReportConfig::default(),
             proxy: None,
             others: Vec::new(),
             traffic: Vec::new(),

@@ -114,7 +114,9 @@ impl Scenario {
         if let Some(proxy) = &self.proxy {
             tcp(c, &proxy.tcp, "proxy.tcp");
         }
-        c.that(self.other_phones() <= 200, "others", "at most 200 phones");
+        c.that(self.other_phones() <= 500, "others", "at most 500 phones");
+        c.at_least_1(self.radio_reports.every_ms.into(), "radio_reports.every_ms");
+        c.within(self.radio_reports.loss, 0.0, 1.0, "radio_reports.loss");
         for (n, other) in self.others.iter().enumerate() {
             if let Some(config) = &other.link {
                 link(c, config, &format!("others.{n}.link"));

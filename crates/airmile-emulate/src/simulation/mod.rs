@@ -19,6 +19,7 @@ use airmile_model::{Direction, Record, TtiIndex};
 use crate::cell::{Cell, CellTruth};
 use crate::device::{Device, reflect};
 use crate::net::{Host, Packet};
+use crate::radio::{RadioReader, Reporter};
 use crate::random::{Owner, Process};
 use crate::rlc::Sdu;
 use crate::run::Totals;
@@ -183,8 +184,10 @@ impl Ord for Event {
 }
 
 /// A user's hosts with the paths between them.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Place<H> {
+    name: String,
+    link: LinkConfig,
     address: Ipv4Addr,
     phone: H,
     server: H,
@@ -198,10 +201,12 @@ struct Place<H> {
     timers: [Option<i64>; 3],
     /// IP bytes with PDCP headers that came to the queues, and were delivered.
     bytes: [(u64, u64); 2],
+    /// Tells the servers of the phone's radio.
+    reporter: Option<Reporter>,
 }
 
 /// A run in virtual time; `H` are its hosts.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Simulation<H> {
     cell: Cell,
     first_tti: TtiIndex,
@@ -262,6 +267,8 @@ impl<H: Host> Simulation<H> {
             let down = Path::new(outer_ns / 2, core.down, start_ns, down_random);
             let up = Path::new(outer_ns - outer_ns / 2, core.up, start_ns, up_random);
             Place {
+                name: user.name,
+                link: user.link,
                 address: user.address,
                 phone: user.phone,
                 server: user.server,
@@ -271,6 +278,7 @@ impl<H: Host> Simulation<H> {
                 inner_ns: i64::from(inner_ms) * MS_NS / 2,
                 timers: [None; 3],
                 bytes: [(0, 0); 2],
+                reporter: None,
             }
         };
         let address = users[0].address;
@@ -354,6 +362,7 @@ impl<H: Host> Simulation<H> {
             device.read_log(now_ns);
             self.release(now_ns, sink);
         }
+        self.report(now_ns, sink);
         sink.firmware(now_ns, self.cell.queue_bytes(0, Direction::Ul));
         self.cell.step();
         let end_ns = self.cell.now_ns();
@@ -361,7 +370,15 @@ impl<H: Host> Simulation<H> {
             if let Some(device) = &mut self.device {
                 device.record(&record);
             }
+            if let Some(reporter) = &mut self.users[0].reporter {
+                reporter.record(end_ns, record.clone());
+            }
             sink.record(record);
+        }
+        while let Some((user, record)) = self.cell.poll_others_record() {
+            if let Some(reporter) = &mut self.users[user].reporter {
+                reporter.record(end_ns, record);
+            }
         }
         while let Some(delivery) = self.cell.poll_delivery() {
             let user = delivery.user;
@@ -374,6 +391,34 @@ impl<H: Host> Simulation<H> {
                     self.cause(at_ns, user, What::Arrival(Node::Proxy, packet));
                 }
                 Direction::Ul => self.send_core(end_ns, user, Direction::Ul, packet, sink),
+            }
+        }
+    }
+
+    /// Puts a reader of the modem's log on a user's phone: what it reports goes to the
+    /// servers. Before the first TTI.
+    pub fn attach(&mut self, scenario: &Scenario, user: usize, reader: Box<dyn RadioReader>) {
+        let Some(place) = self.users.get_mut(user) else { return };
+        let owner = if user == 0 { Owner::PHONE } else { Owner::named(&place.name) };
+        let losses = owner.random(scenario.seed, Process::ReportLoss);
+        let config = scenario.radio_reports.clone();
+        place.reporter = Some(Reporter::new(reader, config, losses, self.start_ns));
+        if user > 0 {
+            self.cell.log_user(scenario, user, (&place.name, &place.link));
+        }
+    }
+
+    /// What phones tell of their radio now.
+    fn report(&mut self, now_ns: i64, sink: &mut impl Sink) {
+        for user in 0..self.users.len() {
+            let Place { reporter, phone, address, .. } = &mut self.users[user];
+            let Some(reporter) = reporter.as_mut().filter(|r| r.is_due(now_ns)) else { continue };
+            let Some(said) = reporter.ask(now_ns, phone.phone_view()) else { continue };
+            let servers = phone.servers().into_iter();
+            let packets: Vec<Packet> =
+                servers.map(|server| reporter.packet(*address, server, &said)).collect();
+            for packet in packets {
+                self.depart(now_ns, user, Node::Phone, packet, sink);
             }
         }
     }

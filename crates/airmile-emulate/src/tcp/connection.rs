@@ -3,6 +3,8 @@
 use std::net::SocketAddrV4;
 use std::ops::Range;
 
+use airmile_control::claw::Feedback;
+
 use super::config::Config;
 use super::receiver::Receiver;
 use super::recovery::Incoming;
@@ -215,6 +217,22 @@ impl Connection {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats { duplicate_bytes: self.receiver.duplicate_bytes, ..self.sender.stats }
+    }
+
+    /// The least round trip.
+    pub(crate) const fn min_rtt_ns(&self) -> Option<i64> {
+        self.sender.rtt.min_rtt_ns
+    }
+
+    /// Whether it has something to send, or in flight.
+    pub(crate) fn is_sending(&self) -> bool {
+        let sender = &self.sender;
+        self.is_established() && sender.acked_bytes() < sender.written_bytes
+    }
+
+    /// The peer tells of its radio.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+        self.sender.control.on_radio(now_ns, said);
     }
 
     /// The state now.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use airmile_control::claw::Feedback;
+
 use super::config::Config;
 use super::connection::Connection;
 use super::segment::{Flags, Segment};
@@ -144,6 +146,20 @@ impl Endpoint {
         let connection = self.connections.get_mut(&id)?;
         self.ready.insert(id);
         Some(connection)
+    }
+
+    /// A client tells of its radio: what it says is for all of its connections together,
+    /// those that send share it.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+        let sending = self.connections.values().filter(|c| c.is_sending()).count();
+        let all = self.connections.values().filter(|c| c.is_established()).count();
+        let among = if sending > 0 { sending } else { all };
+        let w_claw_bytes = said.w_claw_bytes / u64::try_from(among).unwrap_or(1).max(1);
+        let share = Feedback { w_claw_bytes, ..*said };
+        for (&id, connection) in &mut self.connections {
+            connection.on_radio(now_ns, &share);
+            self.ready.insert(id);
+        }
     }
 
     /// All connections, in order of opening.

@@ -240,6 +240,9 @@ pub struct WebConfig {
     pub depth: u32,
     /// Connections at a time (browsers: six a host with HTTP/1.1).
     pub lanes: u32,
+    /// Ask for all at once on one connection, as HTTP/2 does: responses come back to
+    /// back in the order of the requests, and `lanes` does not count.
+    pub multiplexed: bool,
     /// Time to read an object before what it asks for is asked for.
     pub parse_ms: u64,
     /// How long the server thinks.
@@ -257,6 +260,7 @@ impl Default for WebConfig {
             page_bytes: 2_000_000,
             depth: 4,
             lanes: 6,
+            multiplexed: false,
             parse_ms: 10,
             think_ms: 0,
         }

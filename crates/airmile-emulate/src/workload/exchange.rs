@@ -57,6 +57,27 @@ impl Exchange {
         matches!(self.step, Step::Done { failed: true })
     }
 
+    /// Writes the request, if it can, and reads nothing: what there is to read is the
+    /// response of one before.
+    pub(crate) fn ask(
+        &mut self,
+        now_ns: i64,
+        sockets: &mut dyn Sockets,
+        log: &mut impl Extend<AppEvent>,
+    ) {
+        if self.step != Step::Head
+            || !sockets.write_head(now_ns, self.stream, &self.request.head(HOST))
+        {
+            return;
+        }
+        let (transfer, path) = (self.transfer, self.request.target());
+        let upload_bytes = self.request.upload_bytes;
+        let addresses = sockets.addresses(self.stream);
+        let kind = AppEventKind::RequestStarted { transfer, path, upload_bytes, addresses };
+        log.extend([AppEvent { at_ns: now_ns, kind }]);
+        self.step = Step::Upload { left_bytes: self.request.upload_bytes };
+    }
+
     /// Does what can be done, reading no more than `read_bytes` of the body.
     pub(crate) fn advance(
         &mut self,

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use airmile_control::claw::Feedback;
+
 use super::{AppEvent, Application, Sockets, StreamId, UnderWay};
 use crate::net::{Host, Packet, Transport};
 use crate::tcp::{Config, Connection, ConnectionEvent, ConnectionId, Endpoint, Stats};
@@ -87,6 +89,21 @@ impl EndHost {
     #[must_use]
     pub fn under_way(&self) -> Vec<UnderWay> {
         self.application.under_way()
+    }
+
+    /// The least round trip of its connections.
+    pub(crate) fn min_rtt_ns(&self) -> Option<i64> {
+        self.connections().filter_map(|(_, c)| c.min_rtt_ns()).min()
+    }
+
+    /// Of a client: its server.
+    pub(crate) fn server_address(&self) -> Option<Ipv4Addr> {
+        self.tcp.server.map(|server| *server.ip())
+    }
+
+    /// Its client tells of its radio.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+        self.tcp.endpoint.on_radio(now_ns, said);
     }
 
     fn advance(&mut self, now_ns: i64) {

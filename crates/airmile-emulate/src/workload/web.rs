@@ -35,6 +35,8 @@ pub struct Browser {
     /// Objects that can be asked for from a time on, in order.
     wanted: VecDeque<(i64, usize)>,
     lanes: Vec<Option<(usize, Exchange)>>,
+    /// Behind the first lane's, on its connection, in the order of the requests.
+    behind: VecDeque<(usize, Exchange)>,
     left: usize,
     log: VecDeque<AppEvent>,
     done: bool,
@@ -44,7 +46,7 @@ impl Browser {
     /// A browser that begins at `start_ns`.
     #[must_use]
     pub fn new(start_ns: i64, config: WebConfig, seed: u64) -> Self {
-        let lanes = config.lanes.max(1);
+        let lanes = if config.multiplexed { 1 } else { config.lanes.max(1) };
         Self {
             config,
             random: Random::new(seed, 0x77),
@@ -54,6 +56,7 @@ impl Browser {
             objects: Vec::new(),
             wanted: VecDeque::new(),
             lanes: (0..lanes).map(|_| None).collect(),
+            behind: VecDeque::new(),
             left: 0,
             log: VecDeque::new(),
             done: false,
@@ -114,6 +117,7 @@ impl Browser {
                 continue;
             }
             any = true;
+            self.lanes[lane] = self.behind.pop_front();
             if exchange.failed() {
                 self.wanted.push_back((now_ns, index));
                 continue;
@@ -135,22 +139,43 @@ impl Browser {
             if self.lanes[lane].is_some() {
                 continue;
             }
-            let due = self.wanted.iter().position(|&(at_ns, _)| at_ns <= now_ns);
-            let Some((_, index)) = due.and_then(|due| self.wanted.remove(due)) else { break };
-            let request = Request {
-                bytes: self.objects[index].bytes,
-                think_ms: (self.config.think_ms > 0).then_some(self.config.think_ms),
-                ..Request::get(&format!("/page/{}/{index}", self.page))
-            };
-            // By page and object, so that the same number is the same object in
-            // any run, in whichever order they are asked for.
-            let transfer = u64::from(self.page) * self.objects.len() as u64 + index as u64;
-            let lane_number = u32::try_from(lane).unwrap_or(u32::MAX);
-            let exchange = Exchange::begin(now_ns, transfer, lane_number, request, sockets);
-            self.lanes[lane] = Some((index, exchange));
+            let Some(next) = self.begin_next(now_ns, lane, sockets) else { break };
+            self.lanes[lane] = Some(next);
             any = true;
         }
+        while self.config.multiplexed
+            && self.lanes[0].is_some()
+            && let Some((index, mut exchange)) = self.begin_next(now_ns, 0, sockets)
+        {
+            // Its request goes out at once, if it can; its response is another's turn.
+            exchange.ask(now_ns, sockets, &mut self.log);
+            self.behind.push_back((index, exchange));
+        }
+        for (_, exchange) in &mut self.behind {
+            exchange.ask(now_ns, sockets, &mut self.log);
+        }
         any
+    }
+
+    /// Begins what is wanted by now on a lane.
+    fn begin_next(
+        &mut self,
+        now_ns: i64,
+        lane: usize,
+        sockets: &mut dyn Sockets,
+    ) -> Option<(usize, Exchange)> {
+        let due = self.wanted.iter().position(|&(at_ns, _)| at_ns <= now_ns)?;
+        let (_, index) = self.wanted.remove(due)?;
+        let request = Request {
+            bytes: self.objects[index].bytes,
+            think_ms: (self.config.think_ms > 0).then_some(self.config.think_ms),
+            ..Request::get(&format!("/page/{}/{index}", self.page))
+        };
+        // By page and object, so that the same number is the same object in
+        // any run, in whichever order they are asked for.
+        let transfer = u64::from(self.page) * self.objects.len() as u64 + index as u64;
+        let lane_number = u32::try_from(lane).unwrap_or(u32::MAX);
+        Some((index, Exchange::begin(now_ns, transfer, lane_number, request, sockets)))
     }
 
     fn end_page(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {
@@ -182,7 +207,7 @@ impl Application for Browser {
     }
 
     fn poll_timeout(&self) -> Option<i64> {
-        let lane_free = self.lanes.iter().any(Option::is_none);
+        let lane_free = self.config.multiplexed || self.lanes.iter().any(Option::is_none);
         let wanted = self.wanted.iter().map(|&(at_ns, _)| at_ns).min().filter(|_| lane_free);
         [self.page_at_ns, wanted].into_iter().flatten().min()
     }
@@ -196,7 +221,8 @@ impl Application for Browser {
     }
 
     fn under_way(&self) -> Vec<UnderWay> {
-        self.lanes.iter().flatten().filter_map(|(_, exchange)| exchange.under_way()).collect()
+        let asked = self.lanes.iter().flatten().chain(&self.behind);
+        asked.filter_map(|(_, exchange)| exchange.under_way()).collect()
     }
 }
 

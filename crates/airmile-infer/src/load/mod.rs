@@ -39,8 +39,8 @@ pub const FOLDS: usize = 8;
 /// Window where no round-trip time is known (spec 10).
 pub const WINDOW_MS: i64 = 200;
 
-/// TTIs for which a window waits for late records (chosen here: records come in
-/// TTI order but for those of the same few TTIs).
+/// TTIs for which a window waits for late records unless it is told otherwise (chosen
+/// here: records come in TTI order but for those of the same few TTIs).
 const SLACK_TTIS: i64 = 50;
 
 /// Anchors that [`Fit::Past`] keeps per cell (chosen here: seconds of download).
@@ -54,9 +54,9 @@ pub const EPOCH_WINDOWS: usize = 4_096;
 /// (chosen here: far more than a slope needs).
 const KEPT_ANCHORS: usize = 4_096;
 
-/// Windows after which an MCS is too old to tell the capacity (chosen here: a
-/// second of the default ones; link adaptation follows the channel within that).
-const MCS_WINDOWS: i64 = 5;
+/// TTIs after which an MCS is too old to tell the capacity (chosen here: link adaptation
+/// follows the channel within that).
+const MCS_TTIS: i64 = 1_000;
 
 /// Antenna ports where no message told them: two are usual.
 const USUAL_ANTENNAS: u8 = 2;
@@ -82,11 +82,13 @@ pub struct LoadOptions {
     pub window_ms: i64,
     /// What to calibrate on.
     pub fit: Fit,
+    /// TTIs for which a window waits for late records.
+    pub slack_ttis: i64,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { window_ms: WINDOW_MS, fit: Fit::default() }
+        Self { window_ms: WINDOW_MS, fit: Fit::default(), slack_ttis: SLACK_TTIS }
     }
 }
 
@@ -343,7 +345,7 @@ impl LoadEstimator {
         while let Some(entry) = carrier.open.first_entry() {
             let number = *entry.key();
             let end = (number + 1).saturating_mul(t).saturating_add(carrier.origin);
-            if now < end.saturating_add(SLACK_TTIS) {
+            if now < end.saturating_add(self.options.slack_ttis) {
                 break;
             }
             let window = entry.remove();
@@ -351,7 +353,7 @@ impl LoadEstimator {
             if !window.mcs.is_empty() {
                 carrier.last_mcs = Some((number, window.mcs));
             }
-            let mcs = carrier.last_mcs.filter(|(at, _)| number - at < MCS_WINDOWS);
+            let mcs = carrier.last_mcs.filter(|(at, _)| (number - at).saturating_mul(t) < MCS_TTIS);
             // Without the bandwidth neither shares nor PRBs can be told.
             let (Some(n_prb_cell), Some(first)) = (n_prb_cell, window.measurements.first()) else {
                 continue;

@@ -14,11 +14,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use airmile_emulate::Scenario;
-use airmile_emulate::{EmulatedTransfer, LinkTrace, Outcome, library, named, run_into};
+use airmile_emulate::{
+    EmulatedTransfer, LinkTrace, Outcome, RadioReader, ReaderSetup, ScenarioError, Sink, library,
+    named, run_with,
+};
 use airmile_model::Direction;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::agent::RadioAgent;
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
 pub use directory::LabFile;
@@ -188,14 +192,27 @@ pub fn leave(scenario: &Scenario, dir: &Path, force: bool) -> Result<LabRun> {
     let cannot = |e| Error::Option(format!("scenario {name}: {e}"));
     let about = format!("airmile lab run, scenario {name}, seed {}", scenario.seed);
     let mut writer = RunWriter::create(scenario, dir, force, about)?;
-    let outcome = run_into(scenario, &mut writer).map_err(cannot)?;
+    let outcome = run(scenario, &mut writer).map_err(cannot)?;
     let mut counterfactuals = Vec::new();
     for n in 0..scenario.causes.len() {
         let without = scenario.without(n).map_err(cannot)?.with_choices(&outcome.choices);
-        let other = run_into(&without, &mut ()).map_err(cannot)?;
+        let other = run(&without, &mut ()).map_err(cannot)?;
         counterfactuals.extend(compare(&scenario.causes[n].label, &outcome, &other));
     }
     writer.finish(scenario, &outcome, counterfactuals, Clock::Virtual)
+}
+
+/// Runs a scenario, with a [`RadioAgent`] on each phone whose server asks for one.
+pub(crate) fn run(
+    scenario: &Scenario,
+    sink: &mut impl Sink,
+) -> std::result::Result<Outcome, ScenarioError> {
+    run_with(scenario, sink, Some(&reader))
+}
+
+/// A [`RadioAgent`] for a phone.
+pub(crate) fn reader(setup: &ReaderSetup) -> Box<dyn RadioReader> {
+    Box::new(RadioAgent::new(setup.clone()))
 }
 
 /// What a scenario is called.

@@ -5,6 +5,7 @@
 //! parameters were set from the papers' words before any result was seen, and a
 //! function that runs them and gives rows.
 
+mod claw;
 mod clocks;
 mod demand;
 mod draw;
@@ -220,6 +221,18 @@ const EXPERIMENTS: &[Experiment] = &[
     qcut::FIGURE_22,
     qcut::STEPS,
     clocks::EXPERIMENT,
+    claw::FIGURES_6_10,
+    claw::SATURATED,
+    claw::WIRELINE,
+    claw::FIGURES_11_13,
+    claw::LOSSES,
+    claw::FIGURE_16,
+    claw::FIGURE_17,
+    claw::LOADS,
+    claw::MORE,
+    claw::FIGURE_19,
+    claw::FRIENDS,
+    claw::HOSTILE,
 ];
 
 /// Runs experiments by their names, a paper's by what their names begin with (`qcut`),

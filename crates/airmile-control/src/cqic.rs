@@ -1,0 +1,155 @@
+//! CQIC: a window from what the radio allocates to the client (Lu et al., "CQIC:
+//! Revisiting Cross-Layer Congestion Control for Cellular Networks", HotMobile 2015), as
+//! the CLAW paper has it for LTE: by the transport blocks that the client got (MobiSys
+//! 2017, 6). The client reports what was allocated to it in a least round trip; it does
+//! not see what is free.
+
+use crate::claw::Feedback;
+use crate::window::Window;
+use crate::{Ack, Congestion, Controller};
+
+/// The window is so many times what was allocated. Chosen here: at 1 a flow could never
+/// have more than it had; at 2 it grows as slow start does while the cell gives more, and
+/// one round trip of it waits where the cell does not.
+const HEADROOM: u64 = 2;
+/// Reports older than this do not count (chosen here: as CLAW's).
+const STALE_NS: i64 = 500_000_000;
+/// Round trips for which a report counts at least.
+const STALE_ROUND_TRIPS: i64 = 3;
+
+/// CQIC. Without reports it is slow start, and halves after a loss.
+#[derive(Debug, Clone)]
+pub struct Cqic {
+    window: Window,
+    sequence: Option<u64>,
+    heard_ns: Option<i64>,
+    srtt_ns: i64,
+}
+
+impl Cqic {
+    /// At its start, without reports.
+    #[must_use]
+    pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
+        let window = Window::new(mss_bytes, initial_window_bytes);
+        Self { window, sequence: None, heard_ns: None, srtt_ns: 0 }
+    }
+
+    fn is_told(&self, now_ns: i64) -> bool {
+        let most_ns = STALE_NS.max(STALE_ROUND_TRIPS * self.srtt_ns);
+        self.heard_ns.is_some_and(|at_ns| now_ns - at_ns <= most_ns)
+    }
+
+    fn half(&self, flight_size_bytes: u64) -> u64 {
+        (flight_size_bytes.min(self.window.cwnd_bytes) / 2).max(2 * self.window.mss_bytes)
+    }
+}
+
+impl Controller for Cqic {
+    fn name(&self) -> &'static str {
+        "cqic"
+    }
+
+    fn on_ack(&mut self, now_ns: i64, ack: &Ack) {
+        self.srtt_ns = ack.srtt_ns.unwrap_or(self.srtt_ns);
+        if !self.is_told(now_ns) && ack.window_limited && !ack.in_recovery {
+            let left = self.window.slow_start(ack.acked_bytes);
+            // RFC 5681 (3).
+            self.window.cwnd_bytes += left * self.window.mss_bytes / self.window.cwnd_bytes.max(1);
+        }
+    }
+
+    fn on_congestion(&mut self, now_ns: i64, event: &Congestion) {
+        if !self.is_told(now_ns) {
+            let half = self.half(event.flight_size_bytes);
+            self.window.reduce(half, half);
+        }
+    }
+
+    fn on_rto(&mut self, _now_ns: i64, flight_size_bytes: u64, again: bool) {
+        if again {
+            self.window.cwnd_bytes = self.window.mss_bytes;
+        } else {
+            self.window.reduce(self.half(flight_size_bytes), self.window.mss_bytes);
+        }
+    }
+
+    fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
+        self.on_rto(now_ns, flight_size_bytes, false);
+        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
+    }
+
+    fn on_spurious(&mut self, _now_ns: i64) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, _now_ns: i64, idle_ns: i64, rto_ns: i64) {
+        self.window.restart(idle_ns, rto_ns);
+    }
+
+    fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+        if said.idle || self.sequence.is_some_and(|last| said.sequence <= last) {
+            return;
+        }
+        self.sequence = Some(said.sequence);
+        self.heard_ns = Some(now_ns);
+        let least = self.window.initial_bytes;
+        self.window.cwnd_bytes = said.w_claw_bytes.saturating_mul(HEADROOM).max(least);
+    }
+
+    fn on_mss(&mut self, mss_bytes: u64) {
+        self.window.set_mss(mss_bytes);
+    }
+
+    fn cwnd_bytes(&self) -> u64 {
+        self.window.cwnd_bytes
+    }
+
+    fn ssthresh_bytes(&self) -> u64 {
+        self.window.ssthresh_bytes
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CongestionKind;
+    use crate::claw::Bottleneck;
+
+    const MSS: u64 = 1_000;
+
+    fn said(sequence: u64, segments: u64) -> Feedback {
+        Feedback {
+            sequence,
+            w_claw_bytes: segments * MSS,
+            load: 0.5,
+            bottleneck: Bottleneck::Cellular,
+            idle: false,
+            radio_losses: 0,
+            queue_losses: 0,
+        }
+    }
+
+    #[test]
+    fn twice_what_was_allocated() {
+        let mut cqic = Cqic::new(MSS, 10 * MSS);
+        let ack = Ack { acked_bytes: MSS, window_limited: true, ..Ack::default() };
+        cqic.on_ack(0, &ack);
+        assert_eq!(cqic.cwnd_bytes(), 11 * MSS);
+        for (sequence, segments, expected) in [(1, 2, 10), (2, 20, 40), (1, 50, 40), (3, 30, 60)] {
+            cqic.on_radio(0, &said(sequence, segments));
+            assert_eq!(cqic.cwnd_bytes() / MSS, expected, "{sequence}");
+        }
+        // While it is told, acknowledgements and losses change nothing.
+        let loss =
+            Congestion { kind: CongestionKind::Loss, flight_size_bytes: 60 * MSS, lost_bytes: MSS };
+        cqic.on_ack(1, &ack);
+        cqic.on_congestion(1, &loss);
+        assert_eq!(cqic.cwnd_bytes(), 60 * MSS);
+        cqic.on_congestion(STALE_NS + 1, &loss);
+        assert_eq!(cqic.cwnd_bytes(), 30 * MSS);
+    }
+}
