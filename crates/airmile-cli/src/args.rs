@@ -22,7 +22,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 pub use compare::CompareArgs;
 pub use live::LiveArgs;
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
-pub use qcut::{QcutCommand, QcutRunArgs, QcutWatchArgs};
+pub use qcut::{ClassifyArg, DeployArg, ProbeArg, QcutCommand, QcutRunArgs, QcutWatchArgs};
 pub use scrub::ScrubArgs;
 
 /// The version, with the commit where it was built from a checkout.
