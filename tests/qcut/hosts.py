@@ -101,6 +101,7 @@ class Hosts:
         for program in ("iptables-save", "ip6tables-save"):
             if shutil.which(program):
                 parts[program] = "\n".join(line for line in self.near_says(program).splitlines() if line.startswith("-A"))
-        # The multicast routes that come and go with the neighbours are not ours.
-        parts["routes"] = "\n".join(sorted(line.strip() for line in parts["routes"].splitlines()))
+        # Link-local addresses come by themselves, some time after the link.
+        parts["routes"] = "\n".join(sorted(line.strip() for line in parts["routes"].splitlines()
+                                           if not line.startswith("local fe80:")))
         return parts

@@ -26,7 +26,7 @@ def main():
     airmile = os.path.abspath(sys.argv[1])
     repeats = sys.argv[2] if len(sys.argv) > 2 else "5"
     deploys = sys.argv[3] if len(sys.argv) > 3 else "nfqueue,htb,tun,nfqueue-trips"
-    missing = [program for program in ("iperf3", "curl", "ping") if not shutil.which(program)]
+    missing = [program for program in ("iperf3", "curl") if not shutil.which(program)]
     if os.geteuid() != 0 or missing:
         print(f"SKIPPED: needs root, and {', '.join(missing) or 'nothing else'}")
         return 0
@@ -45,7 +45,7 @@ def main():
         sys.exit(f"status {done.returncode}\n{done.stderr}{done.stdout[-2000:]}")
     print(f"load average {os.getloadavg()[0]:.1f}; TTIs late by {late['p50_us'] / 1e3:.2f} ms (median), "
           f"{late['p99_us'] / 1e3:.2f} ms (99 %)")
-    print("variant          page (median, range)     upload     ping    voice   jitter   lost   CPU")
+    print("variant          page (median, range)     upload   voice   jitter   lost   CPU")
     alone, failed = None, 0
     cpu = {row["variant"]: row["status"] for row in rows if "status" in row}
     for row in rows:
@@ -59,7 +59,7 @@ def main():
         status = cpu.get(row["variant"])
         share = f"{100 * status['cpu_s'] / max(status['uptime_s'], 1e-3):.1f} %" if status else ""
         print(f"{row['variant']:16} {median:5.2f} s ({span}) {median / alone - 1:+5.0%}  {number('upload_bps', 1e-6, 'Mb/s')}  "
-              f"{number('ping_ms', 1, 'ms')}  {number('voice_ms', 1, 'ms')}  {number('jitter_ms', 1, 'ms')}  "
+              f"{number('voice_ms', 1, 'ms')}  {number('jitter_ms', 1, 'ms')}  "
               f"{row['lost']:.1%}  {share}  {len(there)} of {len(row['page_s'])} pages")
     for row in rows:
         if row.get("killed"):

@@ -7,7 +7,6 @@ upload that each deployment keeps short. Prints JSON lines.
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -97,12 +96,6 @@ class Upload:
             return None
 
 
-def ping(count=10):
-    done = subprocess.run(["ping", "-n", "-c", str(count), "-i", "0.2", "-W", "5", SERVER], capture_output=True, text=True)
-    found = [float(ms) for ms in re.findall(r"time=([0-9.]+)", done.stdout)]
-    return sorted(found)[len(found) // 2] if found else None
-
-
 def status(airmile):
     words = [airmile, "qcut", "watch", "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -118,9 +111,8 @@ def measure(name, repeats, has_upload):
     loads = [page() for _ in range(repeats)]
     voice = Voice(5)
     found = voice.result()
-    rtt_ms = ping()
     bps = upload.end() if upload else None
-    say(variant=name, page_s=loads, ping_ms=rtt_ms, upload_bps=bps, **found)
+    say(variant=name, page_s=loads, upload_bps=bps, **found)
     # What waits drains.
     time.sleep(3)
 

@@ -33,6 +33,9 @@ const WORTH_A_CHANGE: u64 = 50;
 /// it.
 const LEAST_BYTES_PER_S: u64 = 15_000;
 
+/// So much may be unanswered whatever the rate, as the gate has it: four large packets.
+const LEAST_UNANSWERED_BYTES: u64 = 6_000;
+
 /// As good as none, in bytes per second: 1 Gbit/s.
 const OPEN_BYTES_PER_S: u64 = 125_000_000;
 
@@ -111,7 +114,7 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
         while let Some(probe) = qcut.poll_probe(now_ns) {
             control.probe(probe);
         }
-        let rate = wanted(&qcut.held(now_ns), control.has_modem());
+        let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);
         shaper.set(rate).attempt(|| "cannot change the rate".to_owned())?;
         if control.is_due(now_ns) {
             let kept = shaper.kept(&qcut);
@@ -124,21 +127,26 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
     Ok(())
 }
 
-/// What the modem sends, and what brings it to the limit.
-fn wanted(held: &Held, has_modem: bool) -> u64 {
+/// What the modem sends, and what brings it to the limit. While it holds less, the
+/// rate that is set is not lowered: what was measured is then what senders had, not
+/// what the modem can.
+fn wanted(held: &Held, has_modem: bool, set_bytes_per_s: u64) -> u64 {
     if held.blind {
         return OPEN_BYTES_PER_S;
     }
-    let occupancy_bytes = match has_modem && !held.silent {
-        true => held.occupancy.likely_bytes,
-        false => held.unanswered_bytes,
+    let (occupancy_bytes, limit_bytes) = match has_modem && !held.silent {
+        true => (held.occupancy.likely_bytes, held.limit_bytes),
+        // Acknowledgements that are delayed leave a few packets open.
+        false => (held.unanswered_bytes, held.limit_bytes.max(LEAST_UNANSWERED_BYTES)),
     };
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let room_bytes = signed(held.limit_bytes).saturating_sub(signed(occupancy_bytes));
+    let room_bytes = signed(limit_bytes).saturating_sub(signed(occupancy_bytes));
     // Far from the limit it does not outweigh what was measured.
     let most = signed(held.bytes_per_s) / 2;
     let towards = (room_bytes.saturating_mul(1_000_000_000) / HORIZON_NS).clamp(-most, most);
-    held.bytes_per_s.saturating_add_signed(towards).clamp(LEAST_BYTES_PER_S, OPEN_BYTES_PER_S)
+    let rate = held.bytes_per_s.saturating_add_signed(towards);
+    let rate = if room_bytes > 0 { rate.max(set_bytes_per_s) } else { rate };
+    rate.clamp(LEAST_BYTES_PER_S, OPEN_BYTES_PER_S)
 }
 
 #[cfg(test)]
@@ -148,18 +156,20 @@ mod tests {
 
     #[test]
     fn rates_lead_to_the_limit() {
-        let check = |likely_bytes, bytes_per_s, expected| {
+        let check = |likely_bytes, bytes_per_s, set, expected| {
             let occupancy = Occupancy { low_bytes: 0, likely_bytes, high_bytes: likely_bytes };
             let held = Held { occupancy, bytes_per_s, limit_bytes: 30_000, ..Held::default() };
-            assert_eq!(wanted(&held, true), expected, "{likely_bytes} {bytes_per_s}");
+            assert_eq!(wanted(&held, true, set), expected, "{likely_bytes} {bytes_per_s} {set}");
         };
         // 10 kB over or under it in 100 ms are 100 kB/s.
-        check(30_000, 1_000_000, 1_000_000);
-        check(40_000, 1_000_000, 900_000);
-        check(20_000, 1_000_000, 1_100_000);
-        check(900_000, 1_000_000, 500_000);
-        check(900_000, 10_000, LEAST_BYTES_PER_S);
+        check(30_000, 1_000_000, 0, 1_000_000);
+        check(40_000, 1_000_000, 2_000_000, 900_000);
+        check(20_000, 1_000_000, 0, 1_100_000);
+        check(900_000, 1_000_000, 0, 500_000);
+        check(900_000, 10_000, 0, LEAST_BYTES_PER_S);
+        // Senders have less than the modem could take.
+        check(20_000, 100_000, 2_000_000, 2_000_000);
         let blind = Held { blind: true, ..Held::default() };
-        assert_eq!(wanted(&blind, false), OPEN_BYTES_PER_S);
+        assert_eq!(wanted(&blind, false, 0), OPEN_BYTES_PER_S);
     }
 }

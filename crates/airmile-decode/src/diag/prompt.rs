@@ -49,6 +49,9 @@ impl PromptReader {
         self.deframer.push(bytes);
         while let Some(event) = self.deframer.poll() {
             let Event::Log(packet) = event else { continue };
+            if ![PuschTx::CODE, MacUl::CODE, UlBufferStatus::CODE].contains(&packet.code) {
+                continue;
+            }
             // What is damaged tells nothing now, and is told of elsewhere.
             let Ok(Some(parsed)) = Message::parse(packet.code, packet.payload) else { continue };
             let written_ns = packet.at.ns;
