@@ -138,8 +138,8 @@ pub struct Claw {
     mss_bytes: u64,
     heard: Option<Heard>,
     full_since_ns: Option<i64>,
-    /// Cubic was given what it missed while the cell's state was unsure.
-    made_up: bool,
+    /// Cubic as it would be had it grown while the cell's state was unsure.
+    unseen: Option<Cubic>,
     srtt_ns: i64,
     min_rtt_ns: Option<i64>,
     /// After a loss that is not the radio's: the window until then, at most.
@@ -164,7 +164,7 @@ impl Claw {
             mss_bytes,
             heard: None,
             full_since_ns: None,
-            made_up: false,
+            unseen: None,
             srtt_ns: 0,
             min_rtt_ns: None,
             reduced: None,
@@ -216,7 +216,6 @@ impl Claw {
         let full = in_force.load >= self.options.full_from_load;
         if !said.idle {
             self.full_since_ns = full.then(|| self.full_since_ns.unwrap_or(now_ns));
-            self.made_up &= full;
         }
         self.settle(now_ns);
     }
@@ -224,8 +223,14 @@ impl Claw {
     /// Sets mode and window by what is known now.
     fn settle(&mut self, now_ns: i64) {
         self.mode = self.mode_at(now_ns);
-        if self.mode == Mode::Full && !self.made_up {
-            self.make_up(now_ns);
+        match self.mode {
+            Mode::Waiting => {}
+            Mode::Full => {
+                if let Some(unseen) = self.unseen.take() {
+                    self.cubic = unseen;
+                }
+            }
+            Mode::Free | Mode::Cubic => self.unseen = None,
         }
         let w_cubic = self.cubic.cwnd_bytes();
         let told = self.heard.map_or(0, |heard| heard.said.w_claw_bytes);
@@ -263,18 +268,15 @@ impl Claw {
         }
     }
 
-    /// Gives Cubic the growth of the round trips in which its state was unsure (4.3.1).
-    fn make_up(&mut self, now_ns: i64) {
-        self.made_up = true;
-        for back in (0..i64::from(self.options.full_round_trips)).rev() {
-            let ack = Ack {
-                acked_bytes: self.cubic.cwnd_bytes(),
-                srtt_ns: Some(self.srtt_ns),
-                window_limited: true,
-                ..Ack::default()
-            };
-            self.cubic.on_ack(now_ns - back * self.srtt_ns, &ack);
-        }
+    /// What Cubic would be had it grown while its state was unsure (4.3.1): by the ACKs
+    /// that came, as many more as its window were larger. No more than a sender of its
+    /// own would have grown, whatever the client says how often.
+    fn grow_unseen(&mut self, now_ns: i64, ack: &Ack) {
+        let in_use = u128::from(self.cwnd_bytes.max(1));
+        let unseen = self.unseen.get_or_insert_with(|| self.cubic.clone());
+        let scaled = u128::from(ack.acked_bytes) * u128::from(unseen.cwnd_bytes()) / in_use;
+        let acked_bytes = u64::try_from(scaled).unwrap_or(u64::MAX).min(unseen.cwnd_bytes());
+        unseen.on_ack(now_ns, &Ack { acked_bytes, window_limited: true, ..*ack });
     }
 
     /// The largest window that feedback may set.
@@ -299,12 +301,13 @@ impl Claw {
         if lately {
             self.losses.judge();
             self.cubic.on_spurious(now_ns);
-            self.reduced = None;
+            (self.reduced, self.unseen) = (None, None);
         }
     }
 
     /// Of a loss that is not the radio's, or of which nobody knows.
     fn reduce(&mut self, now_ns: i64) {
+        self.unseen = None;
         let most = self.cubic.cwnd_bytes().max(self.least_bytes());
         self.reduced = Some((now_ns + self.srtt_ns.max(1), most));
         self.settle(now_ns);
@@ -325,7 +328,9 @@ impl Controller for Claw {
             self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
         self.srtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(self.srtt_ns).max(0);
-        if self.mode != Mode::Waiting && self.cubic.cwnd_bytes() <= self.cwnd_bytes {
+        if self.mode == Mode::Waiting {
+            self.grow_unseen(now_ns, ack);
+        } else if self.cubic.cwnd_bytes() <= self.cwnd_bytes {
             self.cubic.on_ack(now_ns, ack);
         }
         if matches!(self.mode, Mode::Free | Mode::Waiting) {

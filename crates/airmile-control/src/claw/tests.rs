@@ -72,6 +72,9 @@ fn a_full_cell() {
         claw.on_feedback(at_ms * MS, &said(sequence, 4 * MSS, 1.0));
         assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Waiting, 11 * MSS), "{at_ms}");
     }
+    // Its own two windows in the two round trips.
+    claw.on_ack(50 * MS, &ack(11 * MSS));
+    claw.on_ack(99 * MS, &ack(11 * MSS));
     claw.on_feedback(100 * MS, &said(4, 4 * MSS, 1.0));
     assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Full, 44 * MSS));
     // Once: what it grows by then are its own ACKs.
@@ -81,6 +84,21 @@ fn a_full_cell() {
     assert_eq!(claw.cwnd_bytes(), 100 * MSS);
     claw.on_feedback(220 * MS, &said(7, 20 * MSS, 0.5));
     assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Free, 20 * MSS));
+}
+
+/// A client that says full and empty by turns gets no more than slow start without it.
+#[test]
+fn swings_do_not_lift_cubic() {
+    let mut claw = claw();
+    let mut cubic = crate::Cubic::new(MSS, 10 * MSS, true);
+    cubic.on_ack(0, &ack(MSS));
+    for n in 0..400 {
+        let load = f64::from(u8::from(n % 8 < 6));
+        claw.on_feedback(20 * n * MS, &said(n as u64 + 1, 0, load));
+        claw.on_ack(20 * n * MS + 1, &ack(MSS));
+        cubic.on_ack(20 * n * MS + 1, &ack(4 * MSS));
+    }
+    assert!(claw.w_cubic_bytes() <= cubic.cwnd_bytes(), "{}", claw.w_cubic_bytes());
 }
 
 /// W_cubic does not run away while the client's window is the smaller one.

@@ -22,6 +22,8 @@ const SCENARIO: &str = include_str!("../../../../experiments/claw-growing.toml")
 
 /// By as much each second (6.1).
 const STEP_BPS: u64 = 500_000;
+/// The first stream's start: what was before is over.
+const START_MS: u32 = 4_000;
 /// The smoothing window (figure 10).
 const WINDOW_MS: i64 = 200;
 
@@ -49,10 +51,10 @@ impl Sink for Seen {
 /// A stream for each second, which goes on to the end.
 fn growing(seed: u64, seconds: u64) -> Result<Scenario> {
     let mut scenario = read(SCENARIO)?;
-    (scenario.seed, scenario.duration_ms) = (seed, 1_000 * (seconds as u32 + 2));
+    (scenario.seed, scenario.duration_ms) = (seed, START_MS + 1_000 * (seconds as u32 + 2));
     let stream = |n: u64| AppConfig {
         name: format!("stream-{n}"),
-        start_ms: 1_000 * n as u32,
+        start_ms: START_MS + 1_000 * n as u32,
         port: 443,
         transport: Carrier::Tcp,
         workload: Workload::Paced {
@@ -61,7 +63,7 @@ fn growing(seed: u64, seconds: u64) -> Result<Scenario> {
             block_bytes: None,
         },
     };
-    scenario.apps = (0..seconds).map(stream).collect();
+    scenario.apps.extend((0..seconds).map(stream));
     Ok(scenario)
 }
 
@@ -110,7 +112,7 @@ fn follow(scenario: &Scenario) -> Result<Followed> {
         let Ok(at) = usize::try_from(from) else { continue };
         let within: Vec<f64> =
             used.iter().skip(at).take(WINDOW_MS as usize).map(|n| f64::from(*n)).collect();
-        if within.len() < WINDOW_MS as usize {
+        if within.len() < WINDOW_MS as usize || from < i64::from(START_MS) {
             continue;
         }
         let from_ns = start_ns + from * 1_000_000;

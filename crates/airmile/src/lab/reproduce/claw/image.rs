@@ -6,7 +6,7 @@ use super::load::worst;
 use super::{Axis, CASES, Figure, Series, judged};
 use super::{
     CLAW, CQIC, CUBIC, Case, Experiment, Found, RENO, Row, VEGAS, VERUS, Work, bars, mean, name,
-    page, run_cases, saturate,
+    page, run_cases, saturate, web,
 };
 use crate::error::Result;
 
@@ -124,6 +124,14 @@ fn lossy(scenario: &mut Scenario) {
     scenario.dl_rlc = RlcConfig { unacknowledged: true, ..scenario.dl_rlc.clone() };
 }
 
+/// A page in which the last round trip weighs less.
+fn longer(scenario: &mut Scenario, change: impl FnOnce(&mut Scenario)) {
+    change(scenario);
+    if let Some(web) = web(scenario) {
+        web.page_bytes = 8_000_000;
+    }
+}
+
 fn losses(work: &Work<'_>) -> Result<Found> {
     let without = |change: fn(&mut Scenario)| {
         page(|scenario| {
@@ -141,6 +149,8 @@ fn losses(work: &Work<'_>) -> Result<Found> {
         ("no radio loss".to_owned(), page(repeated)?),
         ("1 % radio loss, told".to_owned(), page(lossy)?),
         ("1 % radio loss, not told".to_owned(), without(lossy)?),
+        ("8 MB, no radio loss".to_owned(), page(|s| longer(s, repeated))?),
+        ("8 MB, 1 % radio loss, told".to_owned(), page(|s| longer(s, lossy))?),
         ("a short queue, told".to_owned(), page(short_queue)?),
         ("a short queue, not told".to_owned(), without(short_queue)?),
     ];
@@ -158,9 +168,13 @@ fn losses(work: &Work<'_>) -> Result<Found> {
         against("CLAW: radio loss, told, against none", &cases[1], &cases[0])
             .note("the bar: within 10 %"),
     );
+    rows.push(
+        against("CLAW, 8 MB: radio loss, told, against none", &cases[4], &cases[3])
+            .note("the bar: within 10 %"),
+    );
     rows.push(against("CLAW: radio loss, not told, against none", &cases[2], &cases[0]));
     rows.push(judged(against("CLAW: radio loss, told against not told", &cases[1], &cases[2])));
-    rows.push(against("CLAW: a short queue, told against not told", &cases[3], &cases[4]));
+    rows.push(against("CLAW: a short queue, told against not told", &cases[5], &cases[6]));
     let figure = bars("Load time by what loses packets", CASES, &cases);
     Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }

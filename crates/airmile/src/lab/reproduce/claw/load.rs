@@ -145,7 +145,12 @@ impl Loaded {
 
     /// The largest rate that a window asked for, over an operator's limit.
     pub(super) fn over_cap(&self, limit_bps: u64) -> f64 {
-        self.rates_bps.iter().copied().fold(0.0, f64::max) / limit_bps as f64
+        self.most_bps() as f64 / limit_bps as f64
+    }
+
+    /// The largest rate that a window asked for.
+    pub(super) fn most_bps(&self) -> u64 {
+        self.rates_bps.iter().copied().fold(0.0, f64::max) as u64
     }
 
     /// Share in percent of the cell's PRBs that the phone had from one time to another,
