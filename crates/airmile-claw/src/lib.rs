@@ -1,0 +1,1 @@
+//! CLAW between real hosts.
