@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -133,6 +133,59 @@ impl Source {
             };
         })?;
         Ok(())
+    }
+}
+
+/// What a source has for those who take its bytes themselves.
+#[derive(Debug)]
+pub enum Piece {
+    /// Bytes of the log.
+    Bytes(Vec<u8>),
+    /// What came until the next bytes is lost.
+    Gap,
+    /// How the source is.
+    State(SourceState),
+}
+
+/// A source's pieces; it ends when this goes.
+#[derive(Debug)]
+pub struct Pieces {
+    inputs: Receiver<Input>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Pieces {
+    /// Starts a source.
+    ///
+    /// # Errors
+    /// Its thread cannot be started.
+    pub fn of(source: &Source) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (feed, inputs) = queue(&stop);
+        source.start(feed)?;
+        Ok(Self { inputs, stop })
+    }
+
+    /// The next piece, if one comes in time.
+    ///
+    /// # Errors
+    /// It did not, or the source has ended.
+    pub fn next_within(&self, wait: Duration) -> Result<Piece, RecvTimeoutError> {
+        loop {
+            match self.inputs.recv_timeout(wait)? {
+                Input::Bytes(bytes) => return Ok(Piece::Bytes(bytes)),
+                Input::Gap => return Ok(Piece::Gap),
+                Input::State(state) => return Ok(Piece::State(state)),
+                // No interface was asked for.
+                Input::Packets(_) | Input::Interface(_) | Input::Dropped(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 

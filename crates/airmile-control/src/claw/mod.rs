@@ -320,7 +320,9 @@ impl Controller for Claw {
     }
 
     fn on_congestion(&mut self, now_ns: i64, event: &Congestion) {
+        // What a client says of losses takes no window past the limits, Cubic's neither.
         if event.kind == crate::CongestionKind::Loss
+            && self.cwnd_bytes <= self.cap_bytes()
             && self.losses.are_the_radios(now_ns, self.srtt_ns)
         {
             return;

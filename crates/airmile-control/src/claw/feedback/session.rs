@@ -188,7 +188,7 @@ pub struct Sessions {
     secret: Key,
     shared: Option<Key>,
     options: SessionOptions,
-    by_token: BTreeMap<Token, Session>,
+    pub(super) by_token: BTreeMap<Token, Session>,
     counts: SessionCounts,
 }
 
@@ -357,7 +357,7 @@ impl Session {
 /// The phone's end.
 #[derive(Debug, Clone)]
 pub struct Reporter {
-    key: Key,
+    pub(super) key: Key,
     key_id: u64,
     nonce: u64,
     token: Option<Token>,
@@ -407,7 +407,7 @@ impl Reporter {
         self.key.seal(out)
     }
 
-    fn hello(&mut self, now_ns: i64) -> Vec<u8> {
+    pub(super) fn hello(&mut self, now_ns: i64) -> Vec<u8> {
         self.nonce = self.nonce.wrapping_add(1);
         (self.status, self.hello_ns) = (None, Some(now_ns));
         let mut out = head(HELLO);
