@@ -20,7 +20,12 @@ pub mod kernel;
 pub mod listener;
 mod peers;
 pub mod server;
+#[cfg(target_os = "linux")]
+mod signals;
 mod tls;
 
 pub use airmile_control::claw::Limits;
+pub use airmile_control::claw::feedback::Report;
 pub use error::{Error, Result};
+#[cfg(target_os = "linux")]
+pub use signals::Signals;

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod claw;
 mod compare;
 mod live;
 mod probe;
@@ -18,6 +19,7 @@ use airmile::{
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+pub use claw::{ClawAgentArgs, ClawAttachArgs, ClawCommand, ClawGetArgs, ClawServeArgs, ModemArgs};
 pub use compare::CompareArgs;
 pub use live::LiveArgs;
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
@@ -140,6 +142,9 @@ Beside the copy comes a manifest of what was changed and what was not.")]
   airmile live --follow log.qmdl --listen 127.0.0.1:8787
   tail -c +1 -f log.qmdl | airmile live --json")]
     Live(LiveArgs),
+    /// Servers whose congestion window follows the phone's cell: QUIC, and the kernel's TCP
+    #[command(subcommand)]
+    Claw(ClawCommand),
     /// A cell whose queues can be seen: sample logs with the truth
     #[command(subcommand)]
     Lab(LabCommand),
@@ -534,6 +539,9 @@ pub struct LabShellArgs {
     /// Serve it at this port, too
     #[arg(long, value_name = "PORT", requires = "serve")]
     pub serve_port: Vec<u16>,
+    /// Let a modem's log grow in the file $AIRMILE_MODEM while it runs
+    #[arg(long)]
+    pub live_modem: bool,
     /// Run this in the server's namespace, and wait until it listens
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<String>,

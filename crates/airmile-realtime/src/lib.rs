@@ -29,6 +29,8 @@ mod inside;
 #[cfg(target_os = "linux")]
 mod lateness;
 #[cfg(target_os = "linux")]
+mod modem;
+#[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
 mod network;

@@ -10,6 +10,7 @@ use airmile_emulate::{CapturePoint, DropPoint, SenderState, Sink};
 use airmile_model::Record;
 
 use crate::error::{Attempt, Error, Result};
+use crate::modem::LiveModem;
 
 /// Something that goes to a run's files.
 #[derive(Debug)]
@@ -26,12 +27,13 @@ pub(crate) struct Feed {
     batch: Vec<Event>,
     /// Absent where nothing is to be left.
     out: Option<mpsc::Sender<Vec<Event>>>,
+    modem: Option<LiveModem>,
 }
 
 impl Feed {
     /// One that keeps nothing.
     pub(crate) const fn none() -> Self {
-        Self { batch: Vec::new(), out: None }
+        Self { batch: Vec::new(), out: None, modem: None }
     }
 
     /// One into a run's files, and who gives them back when the feed has ended.
@@ -54,7 +56,12 @@ impl Feed {
             .name("recorder".to_owned())
             .spawn(write)
             .attempt(|| "cannot start the thread that writes".to_owned())?;
-        Ok((Self { batch: Vec::new(), out: Some(out) }, Recording(thread)))
+        Ok((Self { batch: Vec::new(), out: Some(out), modem: None }, Recording(thread)))
+    }
+
+    /// The same, and a modem's log that grows meanwhile.
+    pub(crate) fn with_modem(self, modem: Option<LiveModem>) -> Self {
+        Self { modem, ..self }
     }
 
     /// For what is known of senders; `None` where nothing is kept.
@@ -69,6 +76,9 @@ impl Feed {
 
     /// A TTI has ended.
     pub(crate) fn flush(&mut self) {
+        if let Some(modem) = &mut self.modem {
+            modem.flush();
+        }
         if let Some(out) = self.out.as_ref().filter(|_| !self.batch.is_empty()) {
             // The thread ends after us: its end of the channel is there.
             let _ = out.send(std::mem::take(&mut self.batch));
@@ -97,6 +107,9 @@ impl Senders {
 
 impl Sink for Feed {
     fn record(&mut self, record: Record) {
+        if let Some(modem) = &mut self.modem {
+            modem.batch.push(record.clone());
+        }
         self.push(|| Event::Record(record));
     }
 

@@ -21,6 +21,7 @@ use crate::command::{self, Running, Start};
 use crate::engine::{Engine, LaneOf, Left, Port, monotonic_ns};
 use crate::error::{Attempt, Error, Result};
 use crate::lateness::Punctuality;
+use crate::modem::LiveModem;
 use crate::namespace::Namespace;
 use crate::network::{Host, Tcp, lost_packets};
 use crate::recorder::{Feed, Recording};
@@ -61,6 +62,8 @@ pub struct Shell {
     pub output: Option<PathBuf>,
     /// Replace a former run that the directory holds.
     pub force: bool,
+    /// Let a modem's log grow while it runs, which the commands find in `AIRMILE_MODEM`.
+    pub live_modem: bool,
     /// What the 99th percentile of the lateness of TTIs may be.
     pub late_limit: Duration,
     /// Program and first arguments that lead to [`inside`](crate::inside()).
@@ -115,17 +118,22 @@ pub fn shell(options: Shell) -> Result<Ended> {
         ports.extend(&options.serve_ports);
         serve::serve(&network.server, dir, ports)?;
     }
+    let modem_dir = options.live_modem.then(tempfile::tempdir).transpose();
+    let modem_dir = modem_dir.attempt(|| "cannot make a directory".to_owned())?;
+    let modem_file = modem_dir.as_ref().map(|dir| dir.path().join("modem.mi2log"));
+    let modem = modem_file.as_deref().map(LiveModem::new).transpose()?;
+    let environment = environment(&options, modem_file);
     let server = match &options.server {
         Some(line) => {
             let log = writer.as_mut().map(RunWriter::server_log).transpose()?;
-            Some(network.start_server(&options, line, log, events.clone())?)
+            Some(network.start_server(&options, &environment, line, log, events.clone())?)
         }
         None => None,
     };
     let app_log = writer.as_mut().map(RunWriter::command_log).transpose()?;
-    let ends = network.run(&mut scenario, writer)?;
+    let ends = network.run(&mut scenario, writer, modem)?;
     let launched = watch_signals(events.clone())
-        .and_then(|()| ends.network.start_phone(&options, app_log, events));
+        .and_then(|()| ends.network.start_phone(&options, environment, app_log, events));
     let (exit_status, server_ended) = match launched {
         Ok(phone) => wait(phone, &happened),
         Err(error) => {
@@ -248,6 +256,7 @@ impl Network {
     fn start_server(
         &self,
         options: &Shell,
+        environment: &[(&'static str, OsString)],
         line: &str,
         log: Option<File>,
         events: mpsc::Sender<Event>,
@@ -262,7 +271,7 @@ impl Network {
         let start = Start {
             launcher: options.launcher.clone(),
             words: ["/bin/sh", "-c", line].map(OsString::from).to_vec(),
-            environment: environment(options),
+            environment: environment.to_vec(),
             lingers: true,
             stdio: [Stdio::null(), output, error],
         };
@@ -292,6 +301,7 @@ impl Network {
     fn start_phone(
         &self,
         options: &Shell,
+        mut environment: Vec<(&'static str, OsString)>,
         app_log: Option<PathBuf>,
         events: mpsc::Sender<Event>,
     ) -> Result<Running> {
@@ -300,7 +310,6 @@ impl Network {
         } else {
             options.command.clone()
         };
-        let mut environment = environment(options);
         environment.extend(app_log.map(|path| ("AIRMILE_APP_LOG", path.into())));
         let start = Start {
             launcher: options.launcher.clone(),
@@ -315,7 +324,12 @@ impl Network {
     }
 
     /// Sets the clock going. The scenario gets the time at which it does.
-    fn run(mut self, scenario: &mut Scenario, writer: Option<RunWriter>) -> Result<Ends> {
+    fn run(
+        mut self,
+        scenario: &mut Scenario,
+        writer: Option<RunWriter>,
+        modem: Option<LiveModem>,
+    ) -> Result<Ends> {
         let slot_ns = Bridge::new(scenario).map_err(unusable)?.slot_ns();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + LEAD;
         // The first TTI begins with a millisecond of the machine's clock.
@@ -332,6 +346,7 @@ impl Network {
             }
             None => (Feed::none(), None),
         };
+        let feed = feed.with_modem(modem);
         let tail_ms = if feed.keeps() { scenario.tail_ms } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
         let clock = senders::Clock { monotonic_ns: start_ns, wall_ns: start_wall_ns };
@@ -404,12 +419,13 @@ fn unusable(error: ScenarioError) -> Error {
 }
 
 /// What the commands can look up.
-fn environment(options: &Shell) -> Vec<(&'static str, OsString)> {
+fn environment(options: &Shell, modem: Option<PathBuf>) -> Vec<(&'static str, OsString)> {
     let mut all = vec![
         ("AIRMILE_SERVER", SERVER_ADDRESS.to_string().into()),
         ("AIRMILE_PHONE", PHONE_ADDRESS.to_string().into()),
         ("AIRMILE_SCENARIO", options.scenario.clone().into()),
     ];
+    all.extend(modem.map(|file| ("AIRMILE_MODEM", file.into())));
     if options.serve.is_some() {
         all.push(("AIRMILE_URL", format!("http://{SERVER_ADDRESS}/").into()));
     }

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::maps::{self, Config, Told};
 use super::{AttachOptions, Figures};
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Connect, Error, Result};
 use crate::keys;
 use crate::listener::{Hears, Listener};
 
@@ -50,13 +50,13 @@ impl Loaded {
         let object = ObjectBuilder::default()
             .open_memory(OBJECT)
             .and_then(libbpf_rs::OpenObject::load)
-            .attempt(|| format!("cannot load the kernel's part, which needs {needs}"))?;
+            .connect(|| format!("cannot load the kernel's part, which needs {needs}"))?;
         let mut loaded = Self { object, config, links: Vec::new() };
         loaded.configure()?;
         if config.serves {
             let mut maps = loaded.object.maps_mut();
             let mut claw = maps.find(|map| map.name() == "claw").ok_or_else(broken)?;
-            let link = claw.attach_struct_ops().attempt(|| {
+            let link = claw.attach_struct_ops().connect(|| {
                 "cannot register `claw`; only one `airmile claw attach` can run on a machine"
                     .to_owned()
             })?;
@@ -72,7 +72,7 @@ impl Loaded {
         let link = program
             .ok_or_else(broken)?
             .attach_cgroup(dir.as_raw_fd())
-            .attempt(|| format!("cannot attach to the control group {}", group.display()))?;
+            .connect(|| format!("cannot attach to the control group {}", group.display()))?;
         // No new connection before no new name.
         loaded.links.insert(0, link);
         if cgroup.is_none() {
@@ -111,12 +111,12 @@ impl Loaded {
     fn configure(&mut self) -> Result<()> {
         self.map("settings")?
             .update(&0_u32.to_ne_bytes(), &self.config.bytes(), MapFlags::ANY)
-            .attempt(|| "cannot set up the kernel's part".to_owned())
+            .connect(|| "cannot set up the kernel's part".to_owned())
     }
 
     fn map(&self, name: &str) -> Result<MapHandle> {
         let map = self.object.maps().find(|map| map.name() == name).ok_or_else(broken)?;
-        MapHandle::try_from(&map).attempt(|| format!("cannot share the map {name}"))
+        MapHandle::try_from(&map).connect(|| format!("cannot share the map {name}"))
     }
 
     fn count(&self, which: u32) -> u64 {
@@ -286,7 +286,7 @@ impl OptionWriter {
         let bytes = maps::option(option, monotonic_ns());
         self.map
             .update(&0_u32.to_ne_bytes(), &bytes, MapFlags::ANY)
-            .attempt(|| "cannot set the option".to_owned())
+            .connect(|| "cannot set the option".to_owned())
     }
 
     /// How it went.

@@ -51,6 +51,7 @@ mod on_linux {
             command: args.command.clone(),
             server: args.server.clone(),
             serve: args.serve.clone(),
+            live_modem: args.live_modem,
             serve_ports: args.serve_port.clone(),
             dies_with_parent: args.dies_with_parent,
             output: args.output.clone(),
