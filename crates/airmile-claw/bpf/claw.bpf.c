@@ -68,7 +68,10 @@ struct tcp_sock {
     u32 packets_out;
 } __attribute__((preserve_access_index));
 
-struct ack_sample;
+struct ack_sample {
+    s32 rtt_us;
+} __attribute__((preserve_access_index));
+
 enum tcp_ca_event { EVENT_UNUSED };
 
 struct tcp_congestion_ops {
@@ -503,20 +506,23 @@ struct tcp_congestion_ops claw = {
 
 static __always_inline int is_meant(struct bpf_sock_ops *ops, struct config *c)
 {
-    u32 word[4];
+    u32 word[4], four;
 
     if (c->netns_cookie && bpf_get_netns_cookie(ops) != c->netns_cookie)
         return 0;
-    if (ops->family == AF_INET6) {
-        word[0] = ops->remote_ip6[0];
-        word[1] = ops->remote_ip6[1];
-        word[2] = ops->remote_ip6[2];
-        word[3] = ops->remote_ip6[3];
-    } else {
+    word[0] = ops->remote_ip6[0];
+    word[1] = ops->remote_ip6[1];
+    word[2] = ops->remote_ip6[2];
+    word[3] = ops->remote_ip6[3];
+    four = ops->remote_ip4;
+    // Or the compiler computes where to read, which the verifier does not allow.
+    barrier_var(word[3]);
+    barrier_var(four);
+    if (ops->family == AF_INET) {
         word[0] = 0;
         word[1] = 0;
         word[2] = bpf_htonl(0xffff);
-        word[3] = ops->remote_ip4;
+        word[3] = four;
     }
     return !((word[0] ^ c->dest[0]) & c->mask[0]) && !((word[1] ^ c->dest[1]) & c->mask[1]) &&
            !((word[2] ^ c->dest[2]) & c->mask[2]) && !((word[3] ^ c->dest[3]) & c->mask[3]);

@@ -145,11 +145,8 @@ async fn fetch(
     let began = Instant::now();
     let ms = || began.elapsed().as_secs_f64() * 1e3;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    let connection = endpoint
-        .connect(to, &host)
-        .connect(|| url.to_owned())?
-        .await
-        .connect(|| url.to_owned())?;
+    let connection =
+        endpoint.connect(to, &host).connect(|| url.to_owned())?.await.connect(|| url.to_owned())?;
     let mut fetched = Fetched {
         url: url.to_owned(),
         status: 0,

@@ -10,6 +10,7 @@ use airmile_control::claw::{Claw, ClawOptions, Feedback, Mode};
 use airmile_control::{Ack, Congestion, CongestionKind, Controller as _};
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
+use serde::Serialize;
 
 use crate::clock::ns_of;
 
@@ -20,8 +21,6 @@ const INITIAL_SEGMENTS: u64 = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
-    /// The last window and mode, for who wants to know: bytes and [`Mode`].
-    window_bytes: AtomicU64,
     /// Reports that were put in.
     reports: AtomicU64,
 }
@@ -30,7 +29,22 @@ pub(crate) struct Mailbox {
 struct Inner {
     said: Option<Feedback>,
     share: u32,
-    mode: Option<Mode>,
+    used: Used,
+}
+
+/// How a connection's window was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Used {
+    /// Reports that were heard for it.
+    pub reports: u64,
+    /// Batches of ACKs.
+    pub acks: u64,
+    /// Batches of ACKs with the client's window in use.
+    pub acks_with_client_window: u64,
+    /// The largest window in bytes that a client has set.
+    pub most_client_window_bytes: u64,
+    /// The largest window in bytes of all.
+    pub most_window_bytes: u64,
 }
 
 impl Mailbox {
@@ -52,16 +66,20 @@ impl Mailbox {
     }
 
     fn tell(&self, window_bytes: u64, mode: Mode) {
-        self.window_bytes.store(window_bytes, Ordering::Relaxed);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.mode = Some(mode);
+        let used = &mut inner.used;
+        used.acks += 1;
+        used.most_window_bytes = used.most_window_bytes.max(window_bytes);
+        if matches!(mode, Mode::Free | Mode::Waiting) {
+            used.acks_with_client_window += 1;
+            used.most_client_window_bytes = used.most_client_window_bytes.max(window_bytes);
+        }
     }
 
-    /// The window in use, and whose it is.
-    pub(crate) fn state(&self) -> (u64, Option<Mode>, u64) {
+    /// How the window was used so far.
+    pub(crate) fn used(&self) -> Used {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let window = self.window_bytes.load(Ordering::Relaxed);
-        (window, inner.mode, self.reports.load(Ordering::Relaxed))
+        Used { reports: self.reports.load(Ordering::Relaxed), ..inner.used }
     }
 }
 
@@ -271,7 +289,7 @@ mod tests {
             // 8 Mbit/s for 100 ms, as there is no RTT yet.
             assert!(control.window() <= 100_000, "{}", control.window());
         }
-        assert_eq!(mailbox.state().2, 10_000);
+        assert_eq!(mailbox.used().reports, 10_000);
     }
 
     /// A client's connections share what it is allowed.

@@ -14,9 +14,9 @@ pub mod client;
 mod clock;
 mod controller;
 mod error;
-pub mod keys;
 #[cfg(target_os = "linux")]
 pub mod kernel;
+pub mod keys;
 pub mod listener;
 mod peers;
 pub mod server;

@@ -106,7 +106,7 @@ mod tests {
         }
         peers.bind(4, Token([4; 16]));
         peers.bind(3, Token([4; 16]));
-        let reports = || boxes.iter().map(|mailbox| mailbox.state().2).collect::<Vec<_>>();
+        let reports = || boxes.iter().map(|mailbox| mailbox.used().reports).collect::<Vec<_>>();
         let hear = |token: u8, last: u8, alone: bool| {
             let (token, address) = (Token([token; 16]), at(last));
             peers.hear(&Heard { token, address, moved: false, report: Report::default() }, alone)

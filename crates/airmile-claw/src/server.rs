@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use airmile_control::claw::feedback::{Key, Report, SessionCounts, Token};
-use airmile_control::claw::{ClawOptions, Limits, Mode};
+use airmile_control::claw::{ClawOptions, Limits};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
@@ -17,12 +17,13 @@ use serde::Serialize;
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 
+pub use crate::controller::Used;
 use crate::controller::{Factory, Mailbox};
 use crate::error::{Attempt, Connect, Result};
+use crate::keys;
 use crate::listener::Listener;
 use crate::peers::Peers;
 use crate::tls::{self, H3_CLAW, Identity};
-use crate::keys;
 
 /// Where a client asks for a key and the port of reports.
 pub const ABOUT: &str = "/.well-known/airmile-claw";
@@ -68,29 +69,41 @@ pub struct ServeOptions {
     pub window: Window,
 }
 
-/// A request that was answered.
+/// What a server does, for who watches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Served {
-    /// Who asked.
-    pub peer: SocketAddr,
-    /// What for.
-    pub path: String,
-    /// HTTP's status.
-    pub status: u16,
-    /// Bytes of the body that were handed to QUIC.
-    pub bytes: u64,
-    /// From the request until QUIC had the last byte, in ms.
-    pub duration_ms: f64,
-    /// The window in use then, in bytes; not with other windows than CLAW's.
-    pub cwnd_bytes: Option<u64>,
-    /// Whose window it is.
-    pub mode: Option<&'static str>,
-    /// Reports that were heard for the connection so far.
-    pub reports: u64,
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A request was answered: all of it was handed to QUIC.
+    Answered {
+        /// Who asked.
+        peer: SocketAddr,
+        /// What for.
+        path: String,
+        /// HTTP's status.
+        status: u16,
+        /// Bytes of the body.
+        bytes: u64,
+    },
+    /// A connection has ended.
+    Ended {
+        /// Whose.
+        peer: SocketAddr,
+        /// How long it was there, in ms.
+        duration_ms: f64,
+        /// Round-trip time at its end, in ms.
+        rtt_ms: f64,
+        /// Bytes sent, with QUIC's headers.
+        sent_bytes: u64,
+        /// Packets lost.
+        lost_packets: u64,
+        /// How its window was used; all zero with other windows than CLAW's.
+        #[serde(flatten)]
+        used: Used,
+    },
 }
 
-/// Is told of each request.
-pub type OnServed = Arc<dyn Fn(&Served) + Send + Sync>;
+/// Is told of each event.
+pub type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// A running server; ends with it.
 #[derive(Debug)]
@@ -108,7 +121,7 @@ struct Site {
     secret: Key,
     /// Where reports go.
     reports_port: Option<u16>,
-    on_served: OnServed,
+    on_event: OnEvent,
 }
 
 impl Server {
@@ -116,7 +129,7 @@ impl Server {
     ///
     /// # Errors
     /// The directory, an address or the certificate are not to be had.
-    pub fn start(options: ServeOptions, on_served: OnServed) -> Result<Self> {
+    pub fn start(options: ServeOptions, on_event: OnEvent) -> Result<Self> {
         let dir = options.dir.canonicalize().attempt(|| options.dir.display().to_string())?;
         let identity = match &options.identity {
             Some((certificate, key)) => Identity::read(certificate, key)?,
@@ -125,7 +138,8 @@ impl Server {
         let quic = tls::server(&identity)?;
         let peers = Arc::new(Peers::default());
         let secret = keys::random_key()?;
-        let start = |at| Listener::start(at, secret.clone(), options.shared_key.clone(), peers.clone());
+        let start =
+            |at| Listener::start(at, secret.clone(), options.shared_key.clone(), peers.clone());
         let listener = options.reports.map(start).transpose()?;
         let reports_port = listener.as_ref().map(|listener| listener.address().port());
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -264,12 +278,21 @@ async fn accept(
                 }
                 std::future::pending::<()>().await;
             };
-            let mailbox = is_claw.then_some(mailbox);
+            let began = Instant::now();
             tokio::select! {
-                () = converse(id, &connection, &site, mailbox) => {}
+                () = converse(id, &connection, &site) => {}
                 () = heard => {}
             }
             site.peers.remove(id);
+            let stats = connection.stats();
+            (site.on_event)(&Event::Ended {
+                peer: connection.remote_address(),
+                duration_ms: began.elapsed().as_secs_f64() * 1e3,
+                rtt_ms: connection.rtt().as_secs_f64() * 1e3,
+                sent_bytes: stats.udp_tx.bytes,
+                lost_packets: stats.path.lost_packets,
+                used: mailbox.used(),
+            });
         });
     }
 }
@@ -283,46 +306,23 @@ fn names_itself(connection: &quinn::Connection) -> bool {
 
 type Stream = h3::server::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 
-async fn converse(
-    id: u64,
-    connection: &quinn::Connection,
-    site: &Arc<Site>,
-    mailbox: Option<Arc<Mailbox>>,
-) {
+async fn converse(id: u64, connection: &quinn::Connection, site: &Arc<Site>) {
     let quic = h3_quinn::Connection::new(connection.clone());
     let Ok(mut h3) = h3::server::Connection::new(quic).await else { return };
     while let Ok(Some(resolver)) = h3.accept().await {
-        let (site, mailbox) = (site.clone(), mailbox.clone());
+        let site = site.clone();
         let peer = connection.remote_address();
         tokio::spawn(async move {
             let Ok((request, mut stream)) = resolver.resolve_request().await else { return };
-            let began = Instant::now();
             if let Some(token) = session_of(&request) {
                 site.peers.bind(id, token);
             }
             // A client that has gone is no matter of ours.
             let (status, bytes) = answer(&request, &mut stream, &site, peer.ip()).await;
-            let state = mailbox.map(|mailbox| mailbox.state());
-            (site.on_served)(&Served {
-                peer,
-                path: request.uri().path().to_owned(),
-                status: status.as_u16(),
-                bytes,
-                duration_ms: began.elapsed().as_secs_f64() * 1e3,
-                cwnd_bytes: state.map(|(window, ..)| window),
-                mode: state.and_then(|(_, mode, _)| mode).map(name),
-                reports: state.map_or(0, |(.., reports)| reports),
-            });
+            let path = request.uri().path().to_owned();
+            let status = status.as_u16();
+            (site.on_event)(&Event::Answered { peer, path, status, bytes });
         });
-    }
-}
-
-const fn name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Cubic => "cubic",
-        Mode::Free => "free",
-        Mode::Waiting => "waiting",
-        Mode::Full => "full",
     }
 }
 
@@ -503,9 +503,16 @@ mod tests {
         };
         check("/", Some("index.html"));
         check("/a%20b/c.png", Some("a b/c.png"));
-        for outside in
-            ["/../secret", "/%2e%2e/secret", "/a b/../../secret", "/link", "/a b", "/%", "/%00", "/none"]
-        {
+        for outside in [
+            "/../secret",
+            "/%2e%2e/secret",
+            "/a b/../../secret",
+            "/link",
+            "/a b",
+            "/%",
+            "/%00",
+            "/none",
+        ] {
             check(outside, None);
         }
     }

@@ -34,8 +34,7 @@ impl Identity {
         let key = rcgen::KeyPair::generate().connect(|| "making a key".to_owned())?;
         let params =
             rcgen::CertificateParams::new(names).connect(|| "making a certificate".to_owned())?;
-        let certificate =
-            params.self_signed(&key).connect(|| "making a certificate".to_owned())?;
+        let certificate = params.self_signed(&key).connect(|| "making a certificate".to_owned())?;
         let spki = rcgen::PublicKeyData::subject_public_key_info(&key);
         Ok(Self {
             certificates: vec![certificate.der().clone()],
@@ -49,7 +48,10 @@ impl Identity {
         use rustls::pki_types::pem::PemObject;
         let wrong = |path: &std::path::Path| {
             let path = path.to_owned();
-            move |error: rustls::pki_types::pem::Error| Error::File { path, what: error.to_string() }
+            move |error: rustls::pki_types::pem::Error| Error::File {
+                path,
+                what: error.to_string(),
+            }
         };
         let certificates = CertificateDer::pem_file_iter(certificate)
             .map_err(wrong(certificate))?

@@ -87,8 +87,7 @@ impl Told {
 
     pub(super) fn bytes(&self) -> Vec<u8> {
         let longs = [self.w_bytes, self.heard_ns, self.in_force_ns, self.full_since_ns];
-        let words =
-            [self.radio_losses, self.queue_losses, self.bottleneck, u32::from(self.idle)];
+        let words = [self.radio_losses, self.queue_losses, self.bottleneck, u32::from(self.idle)];
         let longs = longs.iter().flat_map(|long| long.to_ne_bytes());
         longs.chain(words.iter().flat_map(|word| word.to_ne_bytes())).collect()
     }

@@ -230,4 +230,3 @@ fn rtt(text: &str) -> Result<Duration, String> {
     let ms = ms.filter(|ms| (0.1..=60_000.0).contains(ms));
     ms.map(|ms| Duration::from_secs_f64(ms / 1e3)).ok_or_else(|| "give ms, 0.1 to 60000".to_owned())
 }
-

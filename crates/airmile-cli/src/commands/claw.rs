@@ -7,19 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use airmile_claw::Error as ClawError;
 use airmile_claw::agent::{AgentOptions, Fixed, Modem, Reported, Reports, report};
 use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
 use airmile_claw::keys::read_key;
-use airmile_claw::server::{ServeOptions, Served, Server};
-use airmile_claw::Error as ClawError;
+use airmile_claw::server::{Event, ServeOptions, Server};
 use airmile_live::source::Source;
 use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::Outcome;
-use crate::args::{
-    ClawAgentArgs, ClawCommand, ClawGetArgs, ClawServeArgs, Global, ModemArgs,
-};
+use crate::args::{ClawAgentArgs, ClawCommand, ClawGetArgs, ClawServeArgs, Global, ModemArgs};
 use crate::output;
 
 pub fn run(global: &Global, command: &ClawCommand) -> Result<Outcome> {
@@ -50,16 +48,16 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
         window: args.window.into(),
     };
     let (as_json, quiet) = (global.json, global.quiet);
-    let on_served = move |served: &Served| {
+    let on_event = move |event: &Event| {
         // A terminal that is gone is no reason to end.
         if as_json {
-            let text = serde_json::to_string(served).unwrap_or_default();
+            let text = serde_json::to_string(event).unwrap_or_default();
             let _ = writeln!(std::io::stdout(), "{text}");
         } else if !quiet {
-            output::tell(&served_line(served));
+            output::tell(&event_line(event));
         }
     };
-    let server = Server::start(options, Arc::new(on_served))?;
+    let server = Server::start(options, Arc::new(on_event))?;
     let name = args.name.first().map_or("localhost", String::as_str);
     let spki = server.spki_sha256().map(|hash| base64(hash));
     if global.json {
@@ -85,15 +83,17 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn served_line(served: &Served) -> String {
-    let window = served.cwnd_bytes.map_or_else(String::new, |bytes| {
-        let whose = served.mode.unwrap_or("no ACK yet");
-        format!(", window {bytes} bytes ({whose}), {} reports", served.reports)
-    });
-    format!(
-        "{} {} {}: {} bytes in {:.1} ms{window}",
-        served.peer, served.path, served.status, served.bytes, served.duration_ms
-    )
+fn event_line(event: &Event) -> String {
+    match event {
+        Event::Answered { peer, path, status, bytes } => {
+            format!("{peer} {path} {status}: {bytes} bytes")
+        }
+        Event::Ended { peer, duration_ms, rtt_ms, sent_bytes, lost_packets, used } => format!(
+            "{peer} ended after {duration_ms:.0} ms: {sent_bytes} bytes sent, {lost_packets} \
+             packets lost, RTT {rtt_ms:.1} ms, {} reports, the client's window with {} of {} ACKs",
+            used.reports, used.acks_with_client_window, used.acks
+        ),
+    }
 }
 
 /// Base64 with padding (RFC 4648, 4), for hashes alone.
@@ -101,9 +101,8 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for three in bytes.chunks(3) {
-        let word = (0..3).fold(0_usize, |word, n| {
-            word << 8 | usize::from(three.get(n).copied().unwrap_or(0))
-        });
+        let word = (0..3)
+            .fold(0_usize, |word, n| word << 8 | usize::from(three.get(n).copied().unwrap_or(0)));
         for n in 0..4 {
             let digit = DIGITS[word >> (18 - 6 * n) & 63];
             out.push(if n <= three.len() { char::from(digit) } else { '=' });

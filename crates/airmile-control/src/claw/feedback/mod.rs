@@ -118,9 +118,8 @@ impl Report {
         if load > 1.0 {
             return Err(field(2, "load"));
         }
-        let word = |at: usize| {
-            whole[at..at + 4].iter().fold(0, |word, byte| word << 8 | u32::from(*byte))
-        };
+        let word =
+            |at: usize| whole[at..at + 4].iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
         Ok(Self {
             sequence: u64::from(word(3)) << 32 | u64::from(word(7)),
             time_ms: word(11),

@@ -69,12 +69,14 @@ impl Key {
         &self.0
     }
 
-    #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
     fn mac(&self) -> Hmac<Sha256> {
-        Hmac::new_from_slice(&self.0).expect("a key of any length")
+        // Keys are filled up with zeros (RFC 2104, 2).
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(&self.0);
+        Hmac::new(&block.into())
     }
 
-    fn seal(&self, mut datagram: Vec<u8>) -> Vec<u8> {
+    pub(super) fn seal(&self, mut datagram: Vec<u8>) -> Vec<u8> {
         let mut mac = self.mac();
         mac.update(&datagram);
         datagram.extend_from_slice(&mac.finalize().into_bytes()[..MAC_BYTES]);
@@ -150,7 +152,7 @@ pub struct SessionCounts {
 }
 
 #[derive(Debug, Clone)]
-struct Session {
+pub(super) struct Session {
     key: Key,
     address: IpAddr,
     highest: u64,
@@ -214,10 +216,9 @@ impl Sessions {
     /// Takes a datagram. `random` becomes a token if one is needed; it must not repeat.
     pub fn take(&mut self, now_ns: i64, from: IpAddr, datagram: &[u8], random: [u8; 16]) -> Taken {
         match kind(datagram) {
-            Some(HELLO) if datagram.len() == HELLO_BYTES => Taken {
-                answer: self.hello(now_ns, from, datagram, Token(random)),
-                heard: None,
-            },
+            Some(HELLO) if datagram.len() == HELLO_BYTES => {
+                Taken { answer: self.hello(now_ns, from, datagram, Token(random)), heard: None }
+            }
             Some(REPORT) if datagram.len() == REPORT_DATAGRAM_BYTES => {
                 Taken { heard: self.report(now_ns, from, datagram), answer: None }
             }
@@ -307,10 +308,7 @@ impl Sessions {
             session.address == address
                 && session.taken_ns.is_some_and(|taken| now_ns - taken <= idle_ns)
         };
-        self.by_token
-            .iter()
-            .filter(move |(_, session)| is_there(session))
-            .map(|(token, _)| *token)
+        self.by_token.iter().filter(move |(_, session)| is_there(session)).map(|(token, _)| *token)
     }
 
     /// The answer to a report.

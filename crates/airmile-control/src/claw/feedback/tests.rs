@@ -24,9 +24,8 @@ fn report() -> Report {
 #[test]
 fn a_report_byte_by_byte() {
     let bytes = report().encode();
-    let expected = [
-        1, 0b101, 125, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 5, 0, 1, 2, 3, 0, 0, 0, 9, 0, 0, 0, 6,
-    ];
+    let expected =
+        [1, 0b101, 125, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 5, 0, 1, 2, 3, 0, 0, 0, 9, 0, 0, 0, 6];
     assert_eq!(bytes, expected);
     assert_eq!(Report::decode(&bytes), Ok(report()));
     let with = |at: usize, value: u8| {
@@ -216,11 +215,28 @@ fn keys_that_a_server_hands_out() {
     assert_ne!(secret.derive(5), secret.derive(6));
 }
 
+#[test]
+fn authenticators_are_those_of_the_standard() {
+    // RFC 4231, 4.2; its key has 20 bytes.
+    let mut key = [0; 32];
+    key[..20].fill(0x0b);
+    let sealed = Key::new(key).seal(b"Hi There".to_vec());
+    let expected = 0xb034_4c61_d8db_3853_5ca8_afce_af0b_f12b_u128.to_be_bytes();
+    assert_eq!(sealed[8..], expected);
+}
+
 fn any_report() -> impl Strategy<Value = Report> {
-    let bottleneck =
-        prop_oneof![Just(Bottleneck::Cellular), Just(Bottleneck::Wireline), Just(Bottleneck::Unclear)];
+    let bottleneck = prop_oneof![
+        Just(Bottleneck::Cellular),
+        Just(Bottleneck::Wireline),
+        Just(Bottleneck::Unclear)
+    ];
     (any::<(u64, u32, u32, bool, u32, u32)>(), 0..=250_u8, bottleneck).prop_map(
-        |((sequence, time_ms, w_claw_bytes, idle, radio_losses, queue_losses), load, bottleneck)| {
+        |(
+            (sequence, time_ms, w_claw_bytes, idle, radio_losses, queue_losses),
+            load,
+            bottleneck,
+        )| {
             let load = f64::from(load) / LOAD_STEPS;
             Report {
                 sequence,
