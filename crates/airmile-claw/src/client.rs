@@ -183,7 +183,7 @@ async fn fetch(
             }
             fetched.total_ms = ms();
             fetched.sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-            Ok(())
+            Ok::<(), Error>(())
         };
         let closed = async { std::future::poll_fn(|cx| driver.poll_close(cx)).await };
         tokio::select! {

@@ -31,10 +31,10 @@ fn monotonic_ns() -> u64 {
 /// A loaded object. All of it goes with it, and with its process: what is left to
 /// sockets is Cubic, as nothing is told any more.
 struct Loaded {
+    // These go first, in this order: no new connection, then no new name.
+    links: Vec<Link>,
     object: Object,
     config: Config,
-    // Dropped before the object, in this order: no new connection, then no new name.
-    links: Vec<Link>,
 }
 
 impl fmt::Debug for Loaded {
@@ -51,7 +51,7 @@ impl Loaded {
             .open_memory(OBJECT)
             .and_then(libbpf_rs::OpenObject::load)
             .connect(|| format!("cannot load the kernel's part, which needs {needs}"))?;
-        let mut loaded = Self { object, config, links: Vec::new() };
+        let mut loaded = Self { links: Vec::new(), object, config };
         loaded.configure()?;
         if config.serves {
             let mut maps = loaded.object.maps_mut();

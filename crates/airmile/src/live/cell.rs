@@ -4,7 +4,7 @@
 //! now, from a copy that is ended: the records wait 2 s of log time for late ones, which
 //! a sender cannot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_control::claw::feedback::Report;
 use airmile_control::claw::{Bottleneck, BottleneckDetector, DetectorOptions};
@@ -51,7 +51,7 @@ struct Cell {
     rlc_losses: u32,
     pdcp_losses: u32,
     /// TTIs of the last second with downlink data for the phone.
-    granted: BTreeMap<TtiIndex, ()>,
+    granted: BTreeSet<TtiIndex>,
     /// Of the latest record: timing segment and TTI.
     latest: Option<(u32, TtiIndex)>,
 }
@@ -74,7 +74,7 @@ impl LiveCell {
             losses: LossTracker::new(losses),
             rlc_losses: 0,
             pdcp_losses: 0,
-            granted: BTreeMap::new(),
+            granted: BTreeSet::new(),
             latest: None,
         };
         Self {
@@ -182,7 +182,7 @@ impl Cell {
         }
         let at = match record {
             Record::Grant(grant) if grant.dir == Direction::Dl => {
-                self.granted.insert(grant.position.tti, ());
+                self.granted.insert(grant.position.tti);
                 grant.position
             }
             Record::Measurement(measurement) => measurement.position,
@@ -196,7 +196,7 @@ impl Cell {
         }
         let tti = self.latest.map_or(at.tti, |(_, tti)| tti.max(at.tti));
         self.latest = Some((at.timing_segment, tti));
-        while self.granted.first_key_value().is_some_and(|(first, ())| tti.0 - first.0 > 1_000) {
+        while self.granted.first().is_some_and(|first| tti.0 - first.0 > 1_000) {
             self.granted.pop_first();
         }
     }
