@@ -33,6 +33,11 @@ queue_bytes = 3000000
 [server_tcp]
 control = {{ name = "cubic", hystart = true }}
 slow_start_after_idle = true
+# What Android gives to LTE (AOSP, TCP_BUFFER_SIZES_LTE): with Linux's own 128 kB the
+# receive window grows no faster than slow start, and hides what the sender does.
+[phone_tcp.receive]
+buffer_bytes = 1048576
+max_buffer_bytes = 2097152
 """
 NGINX = """daemon off; pid {dir}/nginx.pid; error_log {dir}/error.log; worker_processes 1;
 events {{}}

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use airmile_control::claw::ClawOptions;
 use airmile_control::claw::feedback::{Heard, Report};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::maps::{self, Config, Told};
@@ -64,15 +65,14 @@ impl Loaded {
             loaded.links.push(link);
         }
         let group = match cgroup {
-            Some(path) => path.to_owned(),
-            None => root_cgroup()?,
+            Some(path) => File::open(path).attempt(|| path.display().to_string())?,
+            None => open_root_cgroup()?,
         };
-        let dir = File::open(&group).attempt(|| group.display().to_string())?;
         let program = loaded.object.progs_mut().find(|program| program.name() == "claw_sockops");
         let link = program
             .ok_or_else(broken)?
-            .attach_cgroup(dir.as_raw_fd())
-            .connect(|| format!("cannot attach to the control group {}", group.display()))?;
+            .attach_cgroup(group.as_raw_fd())
+            .connect(|| "cannot attach to the control group".to_owned())?;
         // No new connection before no new name.
         loaded.links.insert(0, link);
         if cgroup.is_none() {
@@ -155,20 +155,26 @@ fn broken() -> Error {
     Error::Option("the kernel's part was built wrong: cargo clean, and build again".to_owned())
 }
 
-/// Where control groups of version 2 are mounted, alone or beside version 1.
-fn root_cgroup() -> Result<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts")
-        .attempt(|| "cannot read /proc/self/mounts".to_owned())?;
+/// The control group of all, of version 2. `ip netns exec` hides where it is mounted, and
+/// some machines mount version 1 alone: then it is mounted for as long as it is opened.
+fn open_root_cgroup() -> Result<File> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let of_line = |line: &str| {
         let mut words = line.split(' ');
         let (_, dir, kind) = (words.next()?, words.next()?, words.next()?);
         (kind == "cgroup2").then(|| PathBuf::from(dir))
     };
-    mounts.lines().find_map(of_line).ok_or_else(|| {
-        Error::Option(
-            "control groups of version 2 are not mounted: mount -t cgroup2 none DIR".to_owned(),
-        )
-    })
+    let is_there = |dir: &PathBuf| dir.join("cgroup.procs").exists();
+    if let Some(dir) = mounts.lines().filter_map(of_line).find(is_there) {
+        return File::open(&dir).attempt(|| dir.display().to_string());
+    }
+    let what = || "cannot mount control groups of version 2".to_owned();
+    let dir = tempfile::tempdir().attempt(what)?;
+    mount(Some("none"), dir.path(), Some("cgroup2"), MsFlags::empty(), None::<&str>)
+        .attempt(what)?;
+    let root = File::open(dir.path());
+    umount2(dir.path(), MntFlags::MNT_DETACH).attempt(what)?;
+    root.attempt(what)
 }
 
 /// `claw` on connections of a namespace or a control group, as long as this is there.
