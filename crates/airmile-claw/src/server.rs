@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 pub use crate::controller::Used;
 use crate::controller::{Factory, Mailbox};
-use crate::error::{Attempt, Connect, Result};
+use crate::error::{Attempt, Result};
 use crate::keys;
 use crate::listener::Listener;
 use crate::peers::Peers;
@@ -152,7 +152,7 @@ impl Server {
             .attempt(|| format!("cannot listen at {bind} (QUIC)"))?;
         let address = endpoint.local_addr().attempt(|| "a socket".to_owned())?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let site = Arc::new(Site { dir, peers, secret, reports_port, on_served });
+        let site = Arc::new(Site { dir, peers, secret, reports_port, on_event });
         let controllers = Controllers { limits: options.limits, window: options.window };
         let serve = move || {
             runtime.block_on(async {
