@@ -11,7 +11,7 @@ PYTHON_VENV ?= target/python-venv
 MATURIN ?= maturin==1.16.0
 
 .PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz wheel test-python \
-	test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance clean
+	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -51,6 +51,11 @@ bench: ## decoding, inference and packets beside bare loops and peers, memory
 differential: ## our decode of the sample logs against another decoder's, packets against tshark and tcptrace
 	$(CARGO) test --locked --release -p airmile-decode --test reference -- --nocapture
 	$(CARGO) run --release --locked -p airmile-accuracy -- --peers
+
+test-claw: ## CLAW beside nginx through the lab in real time, against Cubic; root, clang, nginx, curl (SKIPPED without)
+	@command -v clang >/dev/null || { echo "SKIPPED: needs clang"; exit 0; }; \
+	[ "$$(id -u)" = 0 ] || { echo "SKIPPED: needs root"; exit 0; }; \
+	$(CARGO) build --release --locked -p airmile-cli --features bpf && $(PYTHON) tests/claw/measure.py $(AIRMILE)
 
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py

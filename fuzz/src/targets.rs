@@ -1,5 +1,8 @@
 //! The targets: each takes any bytes and panics where a promise is broken.
 
+use airmile_control::claw::feedback::{
+    Key, OPTION_BYTES, OptionReader, Report, Reporter, SessionOptions, Sessions,
+};
 use airmile_decode::application::{ApplicationFormat, ApplicationReader, read_application};
 use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
@@ -45,6 +48,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("scrub_capture", scrub_capture),
     ("scrub_log", scrub_log),
     ("application_log", application_log),
+    ("claw_feedback", claw_feedback),
 ];
 
 /// What a deframed stream held, for comparison.
@@ -574,4 +578,40 @@ pub fn application_log(data: &[u8]) {
         assert!(!name.contains('#') && name.split_once('?').is_none_or(|(_, rest)| rest == "…"));
     }
     assert!(log.problems.iter().all(|problem| problem.offset <= data.len() as u64));
+}
+
+/// Feedback of CLAW: a report that is read is written as it was, options never take a
+/// count back, and no datagram that is not under the key is taken or answered.
+pub fn claw_feedback(data: &[u8]) {
+    if let Ok(report) = Report::decode(data) {
+        assert_eq!(report.encode().as_slice(), data);
+    }
+    let mut reader = OptionReader::default();
+    let mut last = (0, 0, 0);
+    for option in data.chunks(OPTION_BYTES) {
+        if let Ok(Some(said)) = reader.read(option) {
+            let now = (said.sequence, said.radio_losses, said.queue_losses);
+            assert!(now.0 > last.0 && now.1 >= last.1 && now.2 >= last.2);
+            last = now;
+        }
+    }
+    let key = Key::new([7; 32]);
+    let options = SessionOptions { sessions: 2, ..SessionOptions::default() };
+    let mut sessions = Sessions::new(Key::new([8; 32]), Some(key.clone()), options);
+    let from = std::net::IpAddr::from([192, 0, 2, 1]);
+    let taken = sessions.take(0, from, data, [1; 16]);
+    // Who guesses 128 bits has earned an answer.
+    assert!(taken.heard.is_none() && taken.answer.is_none());
+    let mut reporter = Reporter::new(key, 0, 1);
+    assert!(reporter.take(0, data).is_err());
+    // Behind what is right, what is wrong changes nothing.
+    let hello = reporter.send(0, &Report::default());
+    let welcome = sessions.take(0, from, &hello, [2; 16]).answer;
+    assert!(welcome.is_some_and(|welcome| reporter.take(1, &welcome).is_ok()));
+    let mut datagram = reporter.send(1, &Report::default());
+    for (at, byte) in data.iter().enumerate().take(datagram.len()) {
+        datagram[at] ^= byte;
+    }
+    let is_right = data.iter().take(datagram.len()).all(|byte| *byte == 0);
+    assert_eq!(sessions.take(1, from, &datagram, [3; 16]).heard.is_some(), is_right);
 }

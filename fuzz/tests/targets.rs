@@ -59,4 +59,5 @@ bolero_targets!(
     scrub_capture,
     scrub_log,
     application_log,
+    claw_feedback,
 );

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod claw;
 mod compare;
 mod live;
 mod probe;
@@ -19,6 +20,7 @@ use airmile::{
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+pub use claw::{ClawAgentArgs, ClawAttachArgs, ClawCommand, ClawGetArgs, ClawServeArgs, ModemArgs};
 pub use compare::CompareArgs;
 pub use live::LiveArgs;
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
@@ -145,6 +147,9 @@ Beside the copy comes a manifest of what was changed and what was not.")]
     /// The uplink's queue kept short on this host, so that an upload delays nothing (Linux)
     #[command(subcommand)]
     Qcut(QcutCommand),
+    /// Servers whose congestion window follows the phone's cell: QUIC, and the kernel's TCP
+    #[command(subcommand)]
+    Claw(ClawCommand),
     /// A cell whose queues can be seen: sample logs with the truth
     #[command(subcommand)]
     Lab(LabCommand),

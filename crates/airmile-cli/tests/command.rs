@@ -60,6 +60,10 @@ fn every_command_has_help_with_examples() {
         &["diagnose", "--help"],
         &["packets", "--help"],
         &["scrub", "--help"],
+        &["claw", "serve", "--help"],
+        &["claw", "agent", "--help"],
+        &["claw", "get", "--help"],
+        &["claw", "attach", "--help"],
         &["lab", "run", "--help"],
         &["lab", "reproduce", "--help"],
     ] {
@@ -505,4 +509,32 @@ fn a_scrubbed_copy_comes_with_a_manifest_and_is_never_written_over() {
     let key = format!("{copy}.key");
     assert_eq!(status(&["scrub", &torn, "-o", &out, "--key", &key]), 4);
     assert_eq!(status(&["scrub", &torn, "-o", "-"]), 2);
+}
+
+/// What CLAW's commands refuse, and how to get what a plain build has not.
+#[test]
+fn claw_says_what_is_missing() {
+    let check = |args: &[&str], expected: &str| {
+        let out = airmile(&[&["claw"], args].concat());
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {told}");
+        assert!(told.contains(expected), "{args:?}: {told}");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let short = path(dir.path(), "short.key");
+    fs::write(&short, "00ff").unwrap();
+    check(&["get", "https://localhost:9/"], "give --ca with the server's certificate");
+    check(&["get", "http://localhost:9/", "--insecure"], "give an https URL");
+    check(&["get", "https://localhost:9/", "--insecure", "--report", "9", "--load", "2"], "0 to 1");
+    check(&["agent", "--to", "127.0.0.1:9"], "give --modem, --follow");
+    check(&["agent", "--to", "127.0.0.1:9", "--report", "9"], "needs --key-file");
+    check(&["agent", "--to", "nowhere", "--report", "9"], "an address with its port");
+    check(&["serve", ".", "--cap", "0"], "give Mbit/s above 0");
+    if !cfg!(feature = "bpf") {
+        check(&["attach"], "--features bpf");
+        check(&["agent", "--tcp-option", "--report", "9"], "--features bpf");
+    }
+    let out = airmile(&["claw", "serve", ".", "--reports", "127.0.0.1:0", "--key-file", &short]);
+    assert_eq!(out.status.code(), Some(3));
+    assert!(text(&out.stderr).contains("64 hexadecimal digits"), "{}", text(&out.stderr));
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -88,6 +88,18 @@ pub enum Piece {
     State(SourceState),
 }
 
+impl Piece {
+    /// `None`: of an interface's capture, which is no source.
+    fn of(input: Input) -> Option<Self> {
+        match input {
+            Input::Bytes(bytes) => Some(Self::Bytes(bytes)),
+            Input::Gap => Some(Self::Gap),
+            Input::State(state) => Some(Self::State(state)),
+            Input::Packets(_) | Input::Interface(_) | Input::Dropped(_) => None,
+        }
+    }
+}
+
 /// Reads a source from now on, on threads of its own, until `stop` is set: what
 /// grows is looked at after each pause of `idle`.
 ///
@@ -102,15 +114,7 @@ pub fn read_from_now(
     let (feed, inputs) = queue(stop);
     source.start(Feed { idle, from_end: true, ..feed })?;
     thread::Builder::new().name("reading".into()).spawn(move || {
-        for input in inputs {
-            match input {
-                Input::Bytes(bytes) => take(Piece::Bytes(bytes)),
-                Input::Gap => take(Piece::Gap),
-                Input::State(state) => take(Piece::State(state)),
-                // Of an interface's capture, which is no source.
-                Input::Packets(_) | Input::Interface(_) | Input::Dropped(_) => {}
-            }
-        }
+        inputs.into_iter().filter_map(Piece::of).for_each(&mut take);
     })?;
     Ok(())
 }
@@ -175,6 +179,44 @@ impl Source {
             };
         })?;
         Ok(())
+    }
+}
+
+/// A source's pieces; it ends when this goes.
+#[derive(Debug)]
+pub struct Pieces {
+    inputs: Receiver<Input>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Pieces {
+    /// Starts a source.
+    ///
+    /// # Errors
+    /// Its thread cannot be started.
+    pub fn of(source: &Source) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (feed, inputs) = queue(&stop);
+        source.start(feed)?;
+        Ok(Self { inputs, stop })
+    }
+
+    /// The next piece, if one comes in time.
+    ///
+    /// # Errors
+    /// It did not, or the source has ended.
+    pub fn next_within(&self, wait: Duration) -> Result<Piece, RecvTimeoutError> {
+        loop {
+            if let Some(piece) = Piece::of(self.inputs.recv_timeout(wait)?) {
+                return Ok(piece);
+            }
+        }
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 

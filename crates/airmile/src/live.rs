@@ -17,6 +17,7 @@
 //! # Ok::<(), airmile::Error>(())
 //! ```
 
+pub mod cell;
 pub mod packets;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use airmile::codec::diag::{Deframer, Event};
+use airmile::live::cell::LiveCell;
 use airmile::live::{KEPT_TRANSFERS, Live, LiveBurst, LiveView, State};
 use airmile::model::{Burst, Direction};
 use airmile::{Inputs, Limits, Progress, RadioOptions, TimePoint, diagnose, lab, radio};
@@ -160,4 +161,45 @@ fn limits_on_the_time_are_refused() {
     let limits = Limits { from: Some(TimePoint::SinceStart(5)), to: None };
     let error = Live::new(RadioOptions { limits, ..RadioOptions::default() }).unwrap_err();
     assert_eq!(error.to_string(), "live: --from and --to are for files");
+}
+
+/// A cell that is the phone's alone, as CLAW's reports tell it: what is free is what a
+/// download gets.
+#[test]
+fn the_report_of_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = dir.path().join("idle-cell.toml");
+    let text = "seed = 3\nduration_ms = 6000\n[cell]\nqueue_bytes = 3000000\n[[apps]]\n\
+                name = \"file\"\nworkload = { kind = \"file\", bytes = 9000000 }\n";
+    fs::write(&scenario, text).unwrap();
+    let run = dir.path().join("run");
+    lab::run_scenario(scenario.to_str().unwrap(), None, &run).unwrap();
+    let bytes = fs::read(run.join("modem.mi2log")).unwrap();
+    let (mut cell, mut reports) = (LiveCell::new(), Vec::new());
+    assert_eq!(cell.look(50_000_000, false), None);
+    let (mut from, mut due) = (0, 0);
+    for (to, at) in written(&bytes) {
+        if at >= due {
+            due = at + 100_000;
+            cell.push(&bytes[from..to]);
+            from = to;
+            reports.extend(cell.look(50_000_000, false));
+        }
+    }
+    let inputs = inputs(&run.join("modem.mi2log"));
+    let whole = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    let long = whole.bursts.iter().filter(|burst| burst.dir == Direction::Dl);
+    let long = long.max_by_key(|burst| burst.n_tti()).unwrap();
+    let got_bps = long.bytes as f64 * 8_000.0 / long.n_tti() as f64;
+    let told = reports.iter().filter(|report| !report.idle);
+    let mut told: Vec<f64> = told.map(|report| f64::from(report.w_claw_bytes) * 160.0).collect();
+    told.sort_by(f64::total_cmp);
+    let median = told[told.len() / 2];
+    println!("{} reports, told {median:.0} bit/s, got {got_bps:.0}", reports.len());
+    assert!(told.len() >= 10);
+    // Capacity is told to within what blocks that fail and the channel's change make of it.
+    assert!((0.7..1.4).contains(&(median / got_bps)), "{median} of {got_bps}");
+    assert!(reports.iter().all(|report| (0.0..=1.0).contains(&report.load)));
+    // The modem says nothing any more.
+    assert!(cell.look(50_000_000, true).is_some_and(|report| report.idle));
 }

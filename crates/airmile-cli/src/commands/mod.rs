@@ -1,5 +1,7 @@
 //! One module a command: arguments to the facade, its answer to the screen.
 
+pub mod claw;
+mod claw_attach;
 pub mod compare;
 pub mod decode;
 pub mod diagnose;

@@ -3,14 +3,15 @@
 //!
 //! [`Claw`] is the server's side: Cubic, and over it the window that the client's
 //! [`Feedback`] allows. [`BottleneckDetector`] is the client's side of 4.4: whether the
-//! cell or something before it limits the flow. Neither does I/O; how feedback comes to
-//! the server is not their matter.
+//! cell or something before it limits the flow. Neither does I/O; [`feedback`] is how
+//! reports come to the server.
 //!
 //! A client may be wrong or hostile. What it says never takes the window past the
 //! operator's [`Limits`], and a window that the path does not deliver is not believed
 //! for a while ([`ClawOptions::distrust_ns`]).
 
 mod detector;
+pub mod feedback;
 mod losses;
 #[cfg(test)]
 mod tests;
@@ -342,7 +343,9 @@ impl Controller for Claw {
     }
 
     fn on_congestion(&mut self, now_ns: i64, event: &Congestion) {
+        // What a client says of losses takes no window past the limits, Cubic's neither.
         if event.kind == crate::CongestionKind::Loss
+            && self.cwnd_bytes <= self.cap_bytes()
             && self.losses.are_the_radios(now_ns, self.srtt_ns)
         {
             return;

@@ -196,6 +196,20 @@ fn a_radio_loss_excuses_once() {
     assert_eq!(claw.cwnd_bytes(), 90 * MSS);
 }
 
+/// A client that calls every loss the radio's has Cubic's window no larger than the cap.
+#[test]
+fn no_loss_is_excused_above_the_cap() {
+    let limits = Limits { window_bytes: 20 * MSS, rate_bps: u64::MAX };
+    let options = ClawOptions { limits, ..ClawOptions::default() };
+    let mut claw = Claw::new(MSS, 40 * MSS, options);
+    claw.on_ack(0, &ack(MSS));
+    let wireline = Feedback { bottleneck: Bottleneck::Wireline, ..said(1, 200 * MSS, 0.3) };
+    claw.on_feedback(MS, &Feedback { radio_losses: 1, ..wireline });
+    assert_eq!((claw.mode(), claw.cwnd_bytes() / MSS), (Mode::Cubic, 41));
+    claw.on_congestion(2 * MS, &LOSS);
+    assert!(claw.cwnd_bytes() < 30 * MSS);
+}
+
 /// A client that asks for 400 segments on a path of 40: three round trips with a queue
 /// take its word from it, and each further time for longer.
 #[test]

@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+// CLAW for the kernel's TCP (MobiSys 2017, Algorithm 1).
+//
+// `claw` is Cubic, by the kernel's own functions, on a window of its own (W_cubic), and
+// over it the window that the client's radio allows. What a client says comes from user
+// space (`peers`, by address) or in an option on its ACKs (`state.told`). It holds for a
+// time that is checked here, so that a loader that was killed leaves Cubic behind.
+//
+// User space decides what a report means where it can: since when a cell is full, and
+// what is in force. Here it is held against the round-trip time, which only TCP knows.
+
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+// MIT is one of its licences, and the kernel takes this as compatible with its own.
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_TCP 6
+#define TCP_CONGESTION 13
+#define TCP_CA_LOSS 4
+#define CA_EVENT_TX_START 0
+#define PACING_NONE 0
+#define PACING_NEEDED 1
+#define LEAST_WINDOW 2
+
+// The members that are used; where they are, the loader finds out (CO-RE).
+struct in6_addr {
+    union {
+        __be32 u6_addr32[4];
+    } in6_u;
+} __attribute__((preserve_access_index));
+
+struct sock_common {
+    unsigned short skc_family;
+    __be32 skc_daddr;
+    struct in6_addr skc_v6_daddr;
+} __attribute__((preserve_access_index));
+
+struct sock {
+    struct sock_common __sk_common;
+    u32 sk_pacing_status;
+} __attribute__((preserve_access_index));
+
+struct inet_sock {
+    struct sock sk;
+} __attribute__((preserve_access_index));
+
+struct inet_connection_sock {
+    struct inet_sock icsk_inet;
+} __attribute__((preserve_access_index));
+
+struct tcp_sock {
+    struct inet_connection_sock inet_conn;
+    u32 snd_cwnd;
+    u32 srtt_us;
+    u32 mss_cache;
+    u32 packets_out;
+} __attribute__((preserve_access_index));
+
+struct ack_sample {
+    s32 rtt_us;
+} __attribute__((preserve_access_index));
+
+enum tcp_ca_event { EVENT_UNUSED };
+
+struct tcp_congestion_ops {
+    u32 (*ssthresh)(struct sock *);
+    void (*cong_avoid)(struct sock *, u32, u32);
+    void (*set_state)(struct sock *, u8);
+    void (*cwnd_event)(struct sock *, enum tcp_ca_event);
+    void (*pkts_acked)(struct sock *, const struct ack_sample *);
+    u32 (*undo_cwnd)(struct sock *);
+    char name[16];
+    u32 flags;
+    void (*init)(struct sock *);
+    void (*release)(struct sock *);
+} __attribute__((preserve_access_index));
+
+extern void cubictcp_init(struct sock *sk) __ksym;
+extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
+extern void cubictcp_state(struct sock *sk, u8 new_state) __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+// What follows is shared with src/kernel/maps.rs.
+
+struct address {
+    __be32 word[4]; // IPv4 as ::ffff:a.b.c.d
+};
+
+struct config {
+    u64 netns_cookie;      // 0: all namespaces of the cgroup
+    u64 cap_bytes;         // of a client's window
+    u64 cap_bytes_per_s;
+    u64 stale_ns;
+    u64 idle_hold_ns;
+    u32 stale_rounds;
+    u32 full_rounds;
+    u32 dest[4];           // of clients, under the mask
+    u32 mask[4];
+    u32 probe_local_port;  // a connection by which a loader finds its namespace
+    u32 probe_remote_port;
+    u32 serves;            // sets `claw`, reads options
+    u32 reports;           // writes options
+    u32 measures;          // how long an ACK takes
+    u32 unused;
+};
+
+struct told {
+    u64 w_bytes;
+    u64 heard_ns;      // of the monotonic clock; 0: nothing was told
+    u64 in_force_ns;   // of the last that was not idle
+    u64 full_since_ns; // 0: not full
+    u32 radio_losses;
+    u32 queue_losses;
+    u32 bottleneck; // 0: the cell
+    u32 idle;
+};
+
+struct option {
+    u8 bytes[8];
+    u64 stamp_ns;
+};
+
+// Of a connection.
+struct state {
+    u32 w_cubic;
+    u32 active;
+    u32 made_up;
+    u32 judged_radio;
+    u32 judged_queue;
+    u32 seen_radio;
+    u32 last_flags; // of the last option, with bit 8: there was one
+    u32 in_use;
+    u64 grown_ns;
+    u64 reduced_until_ns;
+    u64 reduced_to;
+    u64 full_made_up_ns;
+    struct told told; // by options
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct config);
+} settings SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct address);
+    __type(value, struct told);
+} peers SEC(".maps");
+
+// Connections to a client that have data in flight.
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct address);
+    __type(value, s32);
+} busy SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct option);
+} own_report SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, s32);
+    __type(value, struct state);
+} states SEC(".maps");
+
+// Nanoseconds of an ACK in steps of 16, the last for all above.
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 256);
+    __type(key, u32);
+    __type(value, u64);
+} ack_ns SEC(".maps");
+
+// 0: the cookie that a probe found; 1: options read; 2: options written; 3: options
+// without room; 4: ACKs with a client's window in use; 5: all ACKs; 6: connections.
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 8);
+    __type(key, u32);
+    __type(value, u64);
+} counts SEC(".maps");
+
+static __always_inline void count(u32 which)
+{
+    u64 *n = bpf_map_lookup_elem(&counts, &which);
+    if (n)
+        __sync_fetch_and_add(n, 1);
+}
+
+static __always_inline struct config *configured(void)
+{
+    u32 zero = 0;
+    return bpf_map_lookup_elem(&settings, &zero);
+}
+
+static __always_inline void address_of(struct sock *sk, struct address *to)
+{
+    if (sk->__sk_common.skc_family == AF_INET6) {
+        to->word[0] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[0];
+        to->word[1] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[1];
+        to->word[2] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[2];
+        to->word[3] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[3];
+        return;
+    }
+    to->word[0] = 0;
+    to->word[1] = 0;
+    to->word[2] = bpf_htonl(0xffff);
+    to->word[3] = sk->__sk_common.skc_daddr;
+}
+
+static __always_inline u64 srtt_ns(struct tcp_sock *tp)
+{
+    return (u64)(tp->srtt_us >> 3) * 1000;
+}
+
+// Whether a connection has data in flight: those that have share a client's window.
+static __always_inline void is_busy(struct sock *sk, struct state *s, u32 now)
+{
+    struct address to;
+    s32 *n, one = 1;
+
+    if (s->active == now)
+        return;
+    address_of(sk, &to);
+    n = bpf_map_lookup_elem(&busy, &to);
+    if (n)
+        __sync_fetch_and_add(n, now ? 1 : -1);
+    else if (now)
+        bpf_map_update_elem(&busy, &to, &one, BPF_ANY);
+    s->active = now;
+}
+
+static __always_inline u32 connections(struct address *to)
+{
+    s32 *n = bpf_map_lookup_elem(&busy, to);
+    return n && *n > 1 ? *n : 1;
+}
+
+// What is told of a socket's client: by its options if there are any, else by address.
+static __always_inline struct told *told_of(struct state *s, struct address *to)
+{
+    if (s->told.heard_ns)
+        return &s->told;
+    return bpf_map_lookup_elem(&peers, to);
+}
+
+static __always_inline int is_stale(struct told *t, struct config *c, u64 now, u64 rtt)
+{
+    u64 fresh = rtt * c->stale_rounds;
+
+    if (fresh < c->stale_ns)
+        fresh = c->stale_ns;
+    if (!t->heard_ns || now - t->in_force_ns > c->idle_hold_ns)
+        return 1;
+    return !t->idle && now - t->heard_ns > fresh;
+}
+
+static __always_inline u32 least(u32 packets)
+{
+    return packets < LEAST_WINDOW ? LEAST_WINDOW : packets;
+}
+
+// Algorithm 1, lines 8 to 16: the window for now; 0: Cubic's.
+static __always_inline u32 client_window(struct sock *sk, struct state *s, struct config *c,
+                                         u32 ack)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    u64 now = bpf_ktime_get_ns(), rtt = srtt_ns(tp), cap, bytes;
+    struct address to;
+    struct told *t;
+    u32 share, mss = tp->mss_cache, window;
+
+    address_of(sk, &to);
+    t = told_of(s, &to);
+    if (!t || !mss || is_stale(t, c, now, rtt))
+        return 0;
+    if (t->radio_losses != s->seen_radio) {
+        s->seen_radio = t->radio_losses;
+        s->grown_ns = now;
+    }
+    if (t->bottleneck)
+        return 0;
+    share = connections(&to);
+    // Without a round-trip time yet: as at a tenth of a second.
+    cap = c->cap_bytes_per_s / 1000 * (rtt ? rtt : 100000000) / 1000000;
+    if (cap > c->cap_bytes)
+        cap = c->cap_bytes;
+    bytes = t->w_bytes < cap ? t->w_bytes : cap;
+    window = least((u32)(bytes / mss / share));
+    if (t->full_since_ns && now - t->full_since_ns >= rtt * c->full_rounds) {
+        if (s->full_made_up_ns != t->full_since_ns) {
+            // 4.3.1: what Cubic would have grown in the round trips in between.
+            s->full_made_up_ns = t->full_since_ns;
+            tp->snd_cwnd = s->w_cubic;
+            cubictcp_cong_avoid(sk, ack, s->w_cubic * c->full_rounds);
+            s->w_cubic = least(tp->snd_cwnd);
+        }
+        if (window < s->w_cubic)
+            window = s->w_cubic;
+    }
+    if (now < s->reduced_until_ns && window > s->reduced_to)
+        window = least((u32)s->reduced_to);
+    return window;
+}
+
+SEC("struct_ops")
+void BPF_PROG(claw_init, struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct state *s;
+
+    cubictcp_init(sk);
+    s = bpf_sk_storage_get(&states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    if (s)
+        s->w_cubic = least(tp->snd_cwnd);
+    count(6);
+}
+
+SEC("struct_ops")
+void BPF_PROG(claw_release, struct sock *sk)
+{
+    struct state *s = bpf_sk_storage_get(&states, sk, 0, 0);
+
+    if (s)
+        is_busy(sk, s, 0);
+}
+
+SEC("struct_ops")
+void BPF_PROG(claw_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct config *c = configured();
+    struct state *s = bpf_sk_storage_get(&states, sk, 0, 0);
+    u64 began, *n;
+    u32 window, in_use = tp->snd_cwnd;
+
+    if (!s || !c) {
+        cubictcp_cong_avoid(sk, ack, acked);
+        return;
+    }
+    began = c->measures ? bpf_ktime_get_ns() : 0;
+    is_busy(sk, s, tp->packets_out > 0);
+    // W_cubic grows only while it is not above the window in use: the kernel takes any
+    // window that is full for a limit, and it would run away.
+    tp->snd_cwnd = s->w_cubic;
+    if (s->w_cubic <= in_use)
+        cubictcp_cong_avoid(sk, ack, acked);
+    s->w_cubic = least(tp->snd_cwnd);
+    window = client_window(sk, s, c, ack);
+    s->in_use = window > 0;
+    tp->snd_cwnd = window ? window : s->w_cubic;
+    // Windows that jump are paced; a pace that somebody else has set stays.
+    if (window && sk->sk_pacing_status == PACING_NONE)
+        sk->sk_pacing_status = PACING_NEEDED;
+    count(5);
+    if (window)
+        count(4);
+    if (c->measures) {
+        u32 step = (u32)((bpf_ktime_get_ns() - began) >> 4);
+
+        if (step > 255)
+            step = 255;
+        n = bpf_map_lookup_elem(&ack_ns, &step);
+        if (n)
+            *n += 1;
+    }
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(claw_ssthresh, struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct config *c = configured();
+    struct state *s = bpf_sk_storage_get(&states, sk, 0, 0);
+    u64 now = bpf_ktime_get_ns(), rtt = srtt_ns(tp), cap;
+    struct address to;
+    struct told *t;
+    u32 radio = 0, reduced;
+
+    if (!s || !c)
+        return cubictcp_recalc_ssthresh(sk);
+    address_of(sk, &to);
+    t = told_of(s, &to);
+    if (t && !is_stale(t, c, now, rtt)) {
+        if (t->radio_losses != s->seen_radio) {
+            s->seen_radio = t->radio_losses;
+            s->grown_ns = now;
+        }
+        cap = c->cap_bytes_per_s / 1000 * rtt / 1000000;
+        // 4.3.2: the radio has lost packets since the last loss, its queue has not, and
+        // the window is one that the client may have.
+        radio = (s32)(t->radio_losses - s->judged_radio) > 0 &&
+                t->queue_losses == s->judged_queue && s->grown_ns &&
+                now - s->grown_ns <= 2 * rtt && (u64)tp->snd_cwnd * tp->mss_cache <= cap;
+        s->judged_radio = t->radio_losses;
+        s->judged_queue = t->queue_losses;
+    }
+    if (radio)
+        return tp->snd_cwnd;
+    reduced = least(cubictcp_recalc_ssthresh(sk));
+    s->w_cubic = reduced;
+    s->reduced_to = reduced;
+    s->reduced_until_ns = now + rtt;
+    return reduced;
+}
+
+SEC("struct_ops")
+void BPF_PROG(claw_set_state, struct sock *sk, u8 new_state)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct state *s = bpf_sk_storage_get(&states, sk, 0, 0);
+
+    cubictcp_state(sk, new_state);
+    if (s && new_state == TCP_CA_LOSS) {
+        // After a timeout, from where the kernel begins again.
+        s->w_cubic = tp->snd_cwnd ? tp->snd_cwnd : 1;
+        s->reduced_to = s->w_cubic;
+        s->reduced_until_ns = bpf_ktime_get_ns() + srtt_ns(tp);
+    }
+}
+
+SEC("struct_ops")
+void BPF_PROG(claw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+    struct state *s;
+
+    cubictcp_cwnd_event(sk, event);
+    if ((u32)event == CA_EVENT_TX_START) {
+        s = bpf_sk_storage_get(&states, sk, 0, 0);
+        if (s)
+            is_busy(sk, s, 1);
+    }
+}
+
+SEC("struct_ops")
+void BPF_PROG(claw_acked, struct sock *sk, const struct ack_sample *sample)
+{
+    cubictcp_acked(sk, sample);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(claw_undo_cwnd, struct sock *sk)
+{
+    struct state *s = bpf_sk_storage_get(&states, sk, 0, 0);
+    u32 window = tcp_reno_undo_cwnd(sk);
+
+    if (s) {
+        // It was for nothing: W_cubic is again what it was, if that was in use.
+        if (!s->in_use)
+            s->w_cubic = window;
+        s->reduced_until_ns = 0;
+    }
+    return window;
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops claw = {
+    .init = (void *)claw_init,
+    .release = (void *)claw_release,
+    .cong_avoid = (void *)claw_cong_avoid,
+    .ssthresh = (void *)claw_ssthresh,
+    .set_state = (void *)claw_set_state,
+    .cwnd_event = (void *)claw_cwnd_event,
+    .pkts_acked = (void *)claw_acked,
+    .undo_cwnd = (void *)claw_undo_cwnd,
+    .flags = 1, // may be chosen in any namespace
+    .name = "claw",
+};
+
+// Options on ACKs, and who gets `claw`.
+
+#define OPTION_KIND 253
+#define OPTION_BYTES 8
+#define EXPERIMENT_HIGH 0xC1
+#define EXPERIMENT_LOW 0xA3
+#define FULL (1 << 7)
+#define IDLE 3
+#define EVENT_FLAG 0x100
+// A client's own report is not repeated for longer than this.
+#define REPORT_HOLDS_NS 1000000000ULL
+
+static __always_inline int is_meant(struct bpf_sock_ops *ops, struct config *c)
+{
+    u32 word[4], four;
+
+    if (c->netns_cookie && bpf_get_netns_cookie(ops) != c->netns_cookie)
+        return 0;
+    word[0] = ops->remote_ip6[0];
+    word[1] = ops->remote_ip6[1];
+    word[2] = ops->remote_ip6[2];
+    word[3] = ops->remote_ip6[3];
+    four = ops->remote_ip4;
+    // Or the compiler computes where to read, which the verifier does not allow.
+    barrier_var(word[3]);
+    barrier_var(four);
+    if (ops->family == AF_INET) {
+        word[0] = 0;
+        word[1] = 0;
+        word[2] = bpf_htonl(0xffff);
+        word[3] = four;
+    }
+    return !((word[0] ^ c->dest[0]) & c->mask[0]) && !((word[1] ^ c->dest[1]) & c->mask[1]) &&
+           !((word[2] ^ c->dest[2]) & c->mask[2]) && !((word[3] ^ c->dest[3]) & c->mask[3]);
+}
+
+// The flags of docs/claw-feedback.md; counters get their high bits back.
+static __always_inline void take_option(struct bpf_sock_ops *ops)
+{
+    u8 bytes[OPTION_BYTES] = {OPTION_KIND, 4, EXPERIMENT_HIGH, EXPERIMENT_LOW};
+    u64 now = bpf_ktime_get_ns();
+    struct bpf_sock *sk = ops->sk;
+    struct state *s;
+    u32 flags, before, radio, queue, where;
+
+    if (!sk || bpf_load_hdr_opt(ops, bytes, sizeof(bytes), 0) != OPTION_BYTES)
+        return;
+    s = bpf_sk_storage_get(&states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    if (!s)
+        return;
+    flags = bytes[7];
+    before = s->last_flags & EVENT_FLAG ? s->last_flags : flags;
+    radio = ((flags >> 2) - (before >> 2)) & 7;
+    queue = (flags - before) & 3;
+    // It was overtaken.
+    if (radio > 4 || queue > 2)
+        return;
+    count(1);
+    s->last_flags = flags | EVENT_FLAG;
+    s->told.radio_losses += radio;
+    s->told.queue_losses += queue;
+    where = flags >> 5 & 3;
+    s->told.idle = where == IDLE;
+    s->told.heard_ns = now;
+    if (where == IDLE)
+        return;
+    s->told.w_bytes = (u32)bytes[4] << 16 | (u32)bytes[5] << 8 | bytes[6];
+    s->told.bottleneck = where;
+    s->told.in_force_ns = now;
+    if (!(flags & FULL))
+        s->told.full_since_ns = 0;
+    else if (!s->told.full_since_ns)
+        s->told.full_since_ns = now;
+}
+
+static __always_inline struct option *fresh_report(void)
+{
+    u32 zero = 0;
+    struct option *o = bpf_map_lookup_elem(&own_report, &zero);
+
+    if (!o || !o->stamp_ns || bpf_ktime_get_ns() - o->stamp_ns > REPORT_HOLDS_NS)
+        return 0;
+    return o;
+}
+
+SEC("sockops")
+int claw_sockops(struct bpf_sock_ops *ops)
+{
+    char name[] = "claw";
+    struct config *c = configured();
+    struct option *o;
+    u64 cookie;
+    u32 zero = 0, flags;
+
+    if (!c)
+        return 1;
+    switch (ops->op) {
+    case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+        if (c->probe_local_port && ops->local_port == c->probe_local_port &&
+            bpf_ntohl(ops->remote_port) == c->probe_remote_port) {
+            cookie = bpf_get_netns_cookie(ops);
+            bpf_map_update_elem(&counts, &zero, &cookie, BPF_ANY);
+            break;
+        }
+        if (!c->serves || !is_meant(ops, c))
+            break;
+        bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
+        flags = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG;
+        bpf_sock_ops_cb_flags_set(ops, flags);
+        break;
+    case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
+        if (c->serves)
+            take_option(ops);
+        break;
+    case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+        if (!c->reports || !is_meant(ops, c))
+            break;
+        flags = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
+        bpf_sock_ops_cb_flags_set(ops, flags);
+        break;
+    case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+        if (fresh_report() && bpf_reserve_hdr_opt(ops, OPTION_BYTES, 0))
+            count(3);
+        break;
+    case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
+        o = fresh_report();
+        if (o && !bpf_store_hdr_opt(ops, o->bytes, OPTION_BYTES, 0))
+            count(2);
+        break;
+    }
+    return 1;
+}

@@ -1,0 +1,264 @@
+//! The phone's side: what a live modem log says of the cell, in reports.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use airmile::live::cell::LiveCell;
+use airmile_control::claw::Bottleneck;
+use airmile_control::claw::feedback::{Key, REPORT_EVERY_NS, Report, Reporter, Status};
+use airmile_live::source::{Piece, Pieces, Source};
+use serde::Serialize;
+
+use crate::clock::now_ns;
+use crate::error::{Attempt, Error, Result};
+use crate::keys;
+
+/// Nothing from the modem for so long: it is away, and the radio taken for idle.
+const AWAY: Duration = Duration::from_millis(500);
+
+/// A modem away for so long: its reports end, and the server goes on as without (chosen
+/// here: as long as an idle radio's word stands).
+const GONE: Duration = Duration::from_secs(10);
+
+/// The round trip that windows are for before any is known (chosen here: an LTE network's
+/// to a near server).
+const USUAL_RTT_NS: i64 = 50_000_000;
+
+/// Gives reports.
+pub trait Reports: Send + Sync {
+    /// The report of now, for a round trip of so many nanoseconds; `None`: there is
+    /// nothing to say.
+    fn report(&self, rtt_ns: i64) -> Option<Report>;
+
+    /// Whether nothing will come any more.
+    fn has_ended(&self) -> bool {
+        false
+    }
+}
+
+/// The same report again and again, to try things out.
+#[derive(Debug, Clone, Copy)]
+pub struct Fixed(pub Report);
+
+impl Reports for Fixed {
+    fn report(&self, _: i64) -> Option<Report> {
+        Some(self.0)
+    }
+}
+
+/// A live modem log, read by a thread of its own.
+#[derive(Debug)]
+pub struct Modem {
+    inner: Arc<Mutex<Inner>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    cell: LiveCell,
+    /// When bytes last came.
+    heard: Option<Instant>,
+    state: String,
+    ended: bool,
+}
+
+impl Modem {
+    /// Starts to read.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn start(source: &Source) -> Result<Self> {
+        let pieces = Pieces::of(source).attempt(|| "cannot start a thread".to_owned())?;
+        let state = format!("{}: starting", source.name());
+        let inner = Inner { cell: LiveCell::new(), heard: None, state, ended: false };
+        let inner = Arc::new(Mutex::new(inner));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (its_inner, its_stop, name) = (inner.clone(), stop.clone(), source.name());
+        let read = move || {
+            while !its_stop.load(Ordering::Relaxed) {
+                let piece = pieces.next_within(AWAY);
+                let mut inner = its_inner.lock().unwrap_or_else(PoisonError::into_inner);
+                match piece {
+                    Ok(Piece::Bytes(bytes)) => {
+                        inner.cell.push(&bytes);
+                        inner.heard = Some(Instant::now());
+                    }
+                    Ok(Piece::Gap) => inner.cell.note_gap(),
+                    Ok(Piece::State(state)) => inner.state = format!("{name}: {state:?}"),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => {
+                        inner.ended = true;
+                        return;
+                    }
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("modem".to_owned()).spawn(read);
+        let thread = Some(thread.attempt(|| "cannot start a thread".to_owned())?);
+        Ok(Self { inner, stop, thread })
+    }
+
+    /// How the source is, in words.
+    #[must_use]
+    pub fn state(&self) -> String {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).state.clone()
+    }
+}
+
+impl Reports for Modem {
+    fn report(&self, rtt_ns: i64) -> Option<Report> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = inner.heard?.elapsed();
+        (since < GONE).then(|| inner.cell.look(rtt_ns, since > AWAY)).flatten()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).ended
+    }
+}
+
+impl Drop for Modem {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What an agent does, for who watches.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reported {
+    /// Number of the report.
+    pub n: u64,
+    /// The window in bytes.
+    pub w_claw_bytes: u32,
+    /// Share of the cell that is taken.
+    pub load: f64,
+    /// Where the bottleneck is.
+    pub bottleneck: &'static str,
+    /// The radio is idle.
+    pub idle: bool,
+    /// Packets that the radio lost.
+    pub radio_losses: u32,
+    /// Packets that were lost before it.
+    pub queue_losses: u32,
+    /// Least round trip to the server in ms.
+    pub rtt_ms: Option<f64>,
+    /// What the server does with it.
+    pub status: &'static str,
+    /// How long it took to make the report, in µs.
+    pub took_us: u64,
+}
+
+/// Where reports go, and how often.
+#[derive(Debug)]
+pub struct AgentOptions {
+    /// The server's port of reports.
+    pub to: SocketAddr,
+    /// The key, and its number.
+    pub key: (Key, u64),
+    /// How often.
+    pub every: Duration,
+    /// The round trip that windows are for, in place of the measured one.
+    pub rtt_ns: Option<i64>,
+}
+
+impl AgentOptions {
+    /// With what is usual.
+    #[must_use]
+    pub const fn new(to: SocketAddr, key: Key, key_id: u64) -> Self {
+        let every = Duration::from_nanos(REPORT_EVERY_NS.unsigned_abs());
+        Self { to, key: (key, key_id), every, rtt_ns: None }
+    }
+}
+
+/// Sends reports until there are none any more, or `stop` says so.
+///
+/// # Errors
+/// There is no way to the server, or no random bytes.
+pub fn report(
+    options: &AgentOptions,
+    reports: &dyn Reports,
+    stop: &AtomicBool,
+    on_report: &mut dyn FnMut(&Reported),
+) -> Result<()> {
+    if options.every.is_zero() {
+        return Err(Error::Option("reports need some time in between".to_owned()));
+    }
+    let to = options.to;
+    let any: SocketAddr =
+        if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
+    let socket = UdpSocket::bind(any).attempt(|| "cannot get a socket".to_owned())?;
+    socket.connect(to).attempt(|| format!("cannot reach {to}"))?;
+    let (key, key_id) = options.key.clone();
+    let mut reporter = Reporter::new(key, key_id, u64::from_be_bytes(keys::random()?));
+    let begun = Instant::now();
+    let mut due = begun;
+    let mut n = 0;
+    while !stop.load(Ordering::Relaxed) && !reports.has_ended() {
+        let now = Instant::now();
+        if now < due {
+            hear(&socket, &mut reporter, due - now);
+            continue;
+        }
+        // Late ones are left out: only the latest counts.
+        due = (due + options.every).max(now);
+        let rtt_ns = options.rtt_ns.or(reporter.min_rtt_ns()).unwrap_or(USUAL_RTT_NS);
+        let report = reports.report(rtt_ns);
+        let took_us = u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let Some(report) = report else { continue };
+        let time_ms = begun.elapsed().as_millis() as u32;
+        let datagram = reporter.send(now_ns(), &Report { time_ms, ..report });
+        // A network that is away comes back.
+        let _ = socket.send(&datagram);
+        n += 1;
+        on_report(&Reported {
+            n,
+            w_claw_bytes: report.w_claw_bytes,
+            load: report.load,
+            bottleneck: match report.bottleneck {
+                Bottleneck::Cellular => "cellular",
+                Bottleneck::Wireline => "wireline",
+                Bottleneck::Unclear => "unclear",
+            },
+            idle: report.idle,
+            radio_losses: report.radio_losses,
+            queue_losses: report.queue_losses,
+            rtt_ms: reporter.min_rtt_ns().map(|ns| ns as f64 / 1e6),
+            status: match reporter.status() {
+                Some(Status::Used) => "used",
+                Some(Status::NoConnection) => "no connection",
+                Some(Status::Moved) => "address changed",
+                None => "not answered yet",
+            },
+            took_us,
+        });
+    }
+    Ok(())
+}
+
+/// Takes answers for a while.
+fn hear(socket: &UdpSocket, reporter: &mut Reporter, wait: Duration) {
+    let mut buffer = [0; 2_048];
+    // A zero would be for ever.
+    let wait = wait.max(Duration::from_millis(1));
+    if socket.set_read_timeout(Some(wait)).is_err() {
+        return;
+    }
+    match socket.recv(&mut buffer) {
+        // What is not the server's is left out.
+        Ok(bytes) => {
+            let _ = reporter.take(now_ns(), buffer.get(..bytes).unwrap_or_default());
+        }
+        // A server that is not there (yet) answers by ICMP, at once.
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => thread::sleep(wait),
+        Err(_) => {}
+    }
+}

@@ -1,0 +1,308 @@
+//! The core as QUIC's congestion controller.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use airmile_control::claw::feedback::Report;
+use airmile_control::claw::{Claw, ClawOptions, Feedback, Mode};
+use airmile_control::{Ack, Congestion, CongestionKind, Controller as _};
+use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use quinn_proto::RttEstimator;
+use serde::Serialize;
+
+use crate::clock::ns_of;
+
+/// Segments of the initial window (RFC 9002, 7.2).
+const INITIAL_SEGMENTS: u64 = 10;
+
+/// What was heard for a connection, on its way to the controller.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    inner: Mutex<Inner>,
+    /// Reports that were put in.
+    reports: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    said: Option<Feedback>,
+    share: u32,
+    used: Used,
+}
+
+/// How a connection's window was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Used {
+    /// Reports that were heard for it.
+    pub reports: u64,
+    /// Batches of ACKs.
+    pub acks: u64,
+    /// Batches of ACKs with the client's window in use.
+    pub acks_with_client_window: u64,
+    /// The largest window in bytes that a client has set.
+    pub most_client_window_bytes: u64,
+    /// The largest window in bytes of all.
+    pub most_window_bytes: u64,
+}
+
+impl Mailbox {
+    /// Puts a report in, of which the connection gets one of `share` parts: a client may
+    /// have several connections. Numbers are given anew, as sessions begin again.
+    pub(crate) fn put(&self, report: &Report, share: u32) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let sequence = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
+        inner.said = Some(Feedback { sequence, ..report.feedback() });
+        inner.share = share.max(1);
+    }
+
+    fn later_than(&self, sequence: u64) -> Option<(Feedback, u64)> {
+        if self.reports.load(Ordering::Relaxed) == sequence {
+            return None;
+        }
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.said.map(|said| (said, inner.share.into()))
+    }
+
+    fn tell(&self, window_bytes: u64, mode: Mode) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = &mut inner.used;
+        used.acks += 1;
+        used.most_window_bytes = used.most_window_bytes.max(window_bytes);
+        if matches!(mode, Mode::Free | Mode::Waiting) {
+            used.acks_with_client_window += 1;
+            used.most_client_window_bytes = used.most_client_window_bytes.max(window_bytes);
+        }
+    }
+
+    /// How the window was used so far.
+    pub(crate) fn used(&self) -> Used {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Used { reports: self.reports.load(Ordering::Relaxed), ..inner.used }
+    }
+}
+
+/// Makes a connection's controller.
+#[derive(Debug)]
+pub(crate) struct Factory {
+    pub(crate) options: ClawOptions,
+    pub(crate) mailbox: Arc<Mailbox>,
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, _: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(QuicClaw::new(self.options, self.mailbox.clone(), current_mtu.into()))
+    }
+}
+
+/// The core, and what it wants to know of a round trip.
+#[derive(Debug, Clone)]
+pub(crate) struct QuicClaw {
+    core: Claw,
+    options: ClawOptions,
+    mailbox: Arc<Mailbox>,
+    /// Number of the last report that was taken.
+    taken: u64,
+    initial_bytes: u64,
+    sent_to: u64,
+    acked_to: u64,
+    batch: Ack,
+    /// Of the round trip at hand: where it ends, when and where it began.
+    round_ends_at: u64,
+    round_began: (i64, u64),
+    rate_bps: Option<u64>,
+    /// Losses of packets that were sent before are of a recovery that has begun.
+    recovery_ns: Option<i64>,
+}
+
+impl QuicClaw {
+    pub(crate) fn new(options: ClawOptions, mailbox: Arc<Mailbox>, mtu_bytes: u64) -> Self {
+        let initial_bytes = INITIAL_SEGMENTS * mtu_bytes;
+        Self {
+            core: Claw::new(mtu_bytes, initial_bytes, options),
+            options,
+            mailbox,
+            taken: 0,
+            initial_bytes,
+            sent_to: 0,
+            acked_to: 0,
+            batch: Ack::default(),
+            round_ends_at: 0,
+            round_began: (0, 0),
+            rate_bps: None,
+            recovery_ns: None,
+        }
+    }
+
+    /// Takes what was heard since. A client's connections share its window, and what the
+    /// operator allows it.
+    fn hear(&mut self, now_ns: i64) {
+        let Some((mut said, share)) = self.mailbox.later_than(self.taken) else { return };
+        self.taken = said.sequence;
+        let srtt_ns = self.batch.srtt_ns.unwrap_or(100_000_000).max(0).unsigned_abs();
+        let limits = self.options.limits;
+        let of_rate = u128::from(limits.rate_bps) * u128::from(srtt_ns) / 8_000_000_000;
+        let most = limits.window_bytes.min(u64::try_from(of_rate).unwrap_or(u64::MAX));
+        said.w_claw_bytes = said.w_claw_bytes.min(most) / share.max(1);
+        self.core.on_feedback(now_ns, &said);
+    }
+
+    fn tell(&self) {
+        self.mailbox.tell(self.core.cwnd_bytes(), self.core.mode());
+    }
+}
+
+impl Controller for QuicClaw {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
+        let now_ns = ns_of(now);
+        self.sent_to += bytes;
+        self.hear(now_ns);
+        let flight = self.sent_to.saturating_sub(self.acked_to);
+        self.core.on_sent(now_ns, bytes, flight);
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.acked_to += bytes;
+        self.batch.acked_bytes += bytes;
+        self.batch.rtt_ns = Some(ns_of(now) - ns_of(sent));
+        self.batch.srtt_ns = i64::try_from(rtt.get().as_nanos()).ok();
+        self.batch.window_limited |= !app_limited;
+        // Of what was sent before a loss nothing grows (RFC 9002, 7.3.2).
+        self.batch.in_recovery = self.recovery_ns.is_some_and(|began| ns_of(sent) <= began);
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, _: bool, _: Option<u64>) {
+        let now_ns = ns_of(now);
+        if self.acked_to >= self.round_ends_at {
+            let (began_ns, acked) = self.round_began;
+            let bits = u128::from(self.acked_to - acked) * 8_000_000_000;
+            let took = u128::from((now_ns - began_ns).max(1).unsigned_abs());
+            self.rate_bps = u64::try_from(bits / took).ok().filter(|_| acked > 0);
+            self.round_began = (now_ns, self.acked_to);
+            self.round_ends_at = self.sent_to;
+        }
+        self.hear(now_ns);
+        let ack = Ack {
+            flight_size_bytes: in_flight + self.batch.acked_bytes,
+            acked_to: self.acked_to,
+            sent_to: self.sent_to,
+            delivery_rate_bps: self.rate_bps,
+            ..self.batch
+        };
+        self.core.on_ack(now_ns, &ack);
+        self.batch = Ack { srtt_ns: self.batch.srtt_ns, ..Ack::default() };
+        self.tell();
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        let (now_ns, sent_ns) = (ns_of(now), ns_of(sent));
+        let flight = self.sent_to.saturating_sub(self.acked_to);
+        // What is lost is neither acknowledged nor in flight.
+        self.acked_to += lost_bytes;
+        if is_persistent_congestion {
+            self.recovery_ns = None;
+            self.core.on_persistent_congestion(now_ns, flight);
+        } else if self.recovery_ns.is_none_or(|began| sent_ns > began) {
+            self.recovery_ns = Some(now_ns);
+            self.hear(now_ns);
+            let kind = if lost_bytes > 0 { CongestionKind::Loss } else { CongestionKind::Ecn };
+            let event = Congestion { kind, flight_size_bytes: flight, lost_bytes };
+            self.core.on_congestion(now_ns, &event);
+        }
+        self.tell();
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.core.on_mss(new_mtu.into());
+    }
+
+    fn window(&self) -> u64 {
+        self.core.cwnd_bytes()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.core.cwnd_bytes();
+        metrics.ssthresh = Some(self.core.ssthresh_bytes());
+        metrics.pacing_rate = self.core.pacing_rate_bps();
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial_bytes
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use airmile_control::claw::Limits;
+
+    use super::*;
+
+    fn claw(limits: Limits) -> (QuicClaw, Arc<Mailbox>) {
+        let mailbox = Arc::new(Mailbox::default());
+        let options = ClawOptions { limits, ..ClawOptions::default() };
+        (QuicClaw::new(options, mailbox.clone(), 1_200), mailbox)
+    }
+
+    /// Whatever is said, and however often: the window is the operator's at most.
+    #[test]
+    fn hostile_reports_stay_under_the_cap() {
+        let limits = Limits { window_bytes: 500_000, rate_bps: 8_000_000 };
+        let (mut control, mailbox) = claw(limits);
+        let begin = Instant::now();
+        for n in 0..10_000_u64 {
+            let now = begin + Duration::from_micros(n * 500);
+            let report = Report {
+                sequence: n.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+                w_claw_bytes: u32::MAX,
+                load: 0.0,
+                radio_losses: n as u32,
+                ..Report::default()
+            };
+            mailbox.put(&report, 1);
+            control.on_sent(now, 1_200, n);
+            // 8 Mbit/s for 100 ms, as there is no RTT yet.
+            assert!(control.window() <= 100_000, "{}", control.window());
+        }
+        assert_eq!(mailbox.used().reports, 10_000);
+    }
+
+    /// A client's connections share what it is allowed.
+    #[test]
+    fn connections_share() {
+        let (mut control, mailbox) = claw(Limits::default());
+        let check = |control: &mut QuicClaw, share: u32, expected: u64| {
+            mailbox.put(&Report { w_claw_bytes: 600_000, ..Report::default() }, share);
+            control.on_sent(Instant::now(), 1_200, 0);
+            assert_eq!(control.window(), expected);
+        };
+        check(&mut control, 1, 600_000);
+        check(&mut control, 3, 200_000);
+        check(&mut control, 0, 600_000);
+    }
+}

@@ -1,0 +1,303 @@
+//! Loads the kernel's part, and takes it away again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use airmile_control::claw::ClawOptions;
+use airmile_control::claw::feedback::{Heard, Report};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::maps::{self, Config, Told};
+use super::{AttachOptions, Figures};
+use crate::error::{Attempt, Connect, Error, Result};
+use crate::keys;
+use crate::listener::{Hears, Listener};
+
+/// The object, as build.rs made it.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/claw.bpf.o"));
+
+/// The monotonic clock, which is `bpf_ktime_get_ns`.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec.unsigned_abs()) * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// A loaded object. All of it goes with it, and with its process: what is left to
+/// sockets is Cubic, as nothing is told any more.
+struct Loaded {
+    // These go first, in this order: no new connection, then no new name.
+    links: Vec<Link>,
+    object: Object,
+    config: Config,
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Loaded {
+    fn new(mut config: Config, cgroup: Option<&Path>) -> Result<Self> {
+        libbpf_rs::set_print(None);
+        let needs = "root (CAP_BPF, CAP_NET_ADMIN), and Linux 6.4 with BTF and Cubic";
+        let object = ObjectBuilder::default()
+            .open_memory(OBJECT)
+            .and_then(libbpf_rs::OpenObject::load)
+            .connect(|| format!("cannot load the kernel's part, which needs {needs}"))?;
+        let mut loaded = Self { links: Vec::new(), object, config };
+        loaded.configure()?;
+        if config.serves {
+            let mut maps = loaded.object.maps_mut();
+            let mut claw = maps.find(|map| map.name() == "claw").ok_or_else(broken)?;
+            let link = claw.attach_struct_ops().connect(|| {
+                "cannot register `claw`; only one `airmile claw attach` can run on a machine"
+                    .to_owned()
+            })?;
+            drop(maps);
+            loaded.links.push(link);
+        }
+        let group = match cgroup {
+            Some(path) => File::open(path).attempt(|| path.display().to_string())?,
+            None => open_root_cgroup()?,
+        };
+        let program = loaded.object.progs_mut().find(|program| program.name() == "claw_sockops");
+        let link = program
+            .ok_or_else(broken)?
+            .attach_cgroup(group.as_raw_fd())
+            .connect(|| "cannot attach to the control group".to_owned())?;
+        // No new connection before no new name.
+        loaded.links.insert(0, link);
+        if cgroup.is_none() {
+            config.netns_cookie = loaded.find_namespace()?;
+            loaded.config = config;
+            loaded.configure()?;
+        }
+        Ok(loaded)
+    }
+
+    /// Which namespace this is: a connection in it shows the kernel's part.
+    fn find_namespace(&mut self) -> Result<u64> {
+        let what = || "cannot connect within this namespace (ip link set lo up)".to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").attempt(what)?;
+        let to = listener.local_addr().attempt(what)?;
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+            .attempt(what)?;
+        let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+        socket.bind(&any.into()).attempt(what)?;
+        let from = socket.local_addr().attempt(what)?.as_socket().map_or(0, |from| from.port());
+        let full = self.config;
+        self.config = Config { probe: (to.port(), from), serves: false, reports: false, ..full };
+        self.configure()?;
+        socket.connect(&to.into()).attempt(what)?;
+        let _accepted = listener.accept().attempt(what)?;
+        self.config = full;
+        let cookie = self.count(0);
+        if cookie == 0 {
+            return Err(Error::Option(
+                "this process is in no control group of the root's: give --cgroup".to_owned(),
+            ));
+        }
+        Ok(cookie)
+    }
+
+    fn configure(&mut self) -> Result<()> {
+        self.map("settings")?
+            .update(&0_u32.to_ne_bytes(), &self.config.bytes(), MapFlags::ANY)
+            .connect(|| "cannot set up the kernel's part".to_owned())
+    }
+
+    fn map(&self, name: &str) -> Result<MapHandle> {
+        let map = self.object.maps().find(|map| map.name() == name).ok_or_else(broken)?;
+        MapHandle::try_from(&map).connect(|| format!("cannot share the map {name}"))
+    }
+
+    fn count(&self, which: u32) -> u64 {
+        let value = self
+            .map("counts")
+            .ok()
+            .and_then(|map| map.lookup(&which.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        value.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
+    }
+
+    fn figures(&self) -> Figures {
+        let mut times = vec![0; 256];
+        if let Ok(map) = self.map("ack_ns") {
+            for (step, count) in (0_u32..).zip(times.iter_mut()) {
+                let values = map.lookup_percpu(&step.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+                let values = values.into_iter().flatten();
+                let number = |bytes: Vec<u8>| bytes.try_into().map_or(0, u64::from_ne_bytes);
+                *count = values.map(number).sum();
+            }
+        }
+        Figures {
+            connections: self.count(6),
+            acks: self.count(5),
+            acks_with_client_window: self.count(4),
+            options_read: self.count(1),
+            options_written: self.count(2),
+            options_without_room: self.count(3),
+            ack_p50_ns: maps::quantile_ns(&times, 0.5),
+            ack_p99_ns: maps::quantile_ns(&times, 0.99),
+            ..Figures::default()
+        }
+    }
+}
+
+fn broken() -> Error {
+    Error::Option("the kernel's part was built wrong: cargo clean, and build again".to_owned())
+}
+
+/// The control group of all, of version 2. `ip netns exec` hides where it is mounted, and
+/// some machines mount version 1 alone: then it is mounted for as long as it is opened.
+fn open_root_cgroup() -> Result<File> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let of_line = |line: &str| {
+        let mut words = line.split(' ');
+        let (_, dir, kind) = (words.next()?, words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(dir))
+    };
+    let is_there = |dir: &PathBuf| dir.join("cgroup.procs").exists();
+    if let Some(dir) = mounts.lines().filter_map(of_line).find(is_there) {
+        return File::open(&dir).attempt(|| dir.display().to_string());
+    }
+    let what = || "cannot mount control groups of version 2".to_owned();
+    let dir = tempfile::tempdir().attempt(what)?;
+    mount(Some("none"), dir.path(), Some("cgroup2"), MsFlags::empty(), None::<&str>)
+        .attempt(what)?;
+    let root = File::open(dir.path());
+    umount2(dir.path(), MntFlags::MNT_DETACH).attempt(what)?;
+    root.attempt(what)
+}
+
+/// `claw` on connections of a namespace or a control group, as long as this is there.
+#[derive(Debug)]
+pub struct Attached {
+    // Before what it writes to.
+    listener: Option<Listener>,
+    loaded: Loaded,
+}
+
+impl Attached {
+    /// Loads and attaches it.
+    ///
+    /// # Errors
+    /// The system does not let us, or an address is taken.
+    pub fn new(options: &AttachOptions) -> Result<Self> {
+        let claw = ClawOptions { limits: options.limits, ..ClawOptions::default() };
+        let config = Config {
+            claw,
+            clients: options.clients,
+            serves: true,
+            measures: options.measure,
+            ..Config::default()
+        };
+        let loaded = Loaded::new(config, options.cgroup.as_deref())?;
+        let start = |at| {
+            let peers = Peers {
+                map: loaded.map("peers")?,
+                told: Mutex::default(),
+                full_from_load: claw.full_from_load,
+            };
+            let shared = options.shared_key.clone();
+            Listener::start(at, keys::random_key()?, shared, Arc::new(peers))
+        };
+        let listener = options.reports.map(start).transpose()?;
+        Ok(Self { listener, loaded })
+    }
+
+    /// Where reports are taken.
+    #[must_use]
+    pub fn reports(&self) -> Option<SocketAddr> {
+        self.listener.as_ref().map(Listener::address)
+    }
+
+    /// How it went.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let counts = self.listener.as_ref().map(Listener::counts).unwrap_or_default();
+        Figures {
+            reports: counts.taken,
+            forged: counts.forged,
+            replayed: counts.replayed,
+            ..self.loaded.figures()
+        }
+    }
+}
+
+/// Clients by address.
+struct Peers {
+    map: MapHandle,
+    told: Mutex<BTreeMap<[u8; 16], Told>>,
+    full_from_load: f64,
+}
+
+/// Addresses of which the last report is kept; those that are old go first.
+const KEPT: usize = 16_384;
+/// A client that said nothing for so long is forgotten.
+const FORGOTTEN_NS: u64 = 20_000_000_000;
+
+impl Hears for Peers {
+    fn hear(&self, heard: &Heard, alone: bool) -> usize {
+        // Whose connections they are is not known: the kernel sees addresses alone.
+        if !alone {
+            return 0;
+        }
+        let now_ns = monotonic_ns();
+        let mut all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= KEPT {
+            all.retain(|_, told| now_ns.saturating_sub(told.heard_ns) < FORGOTTEN_NS);
+        }
+        let key = maps::address(heard.address);
+        let told = all.entry(key).or_default();
+        told.hear(now_ns, &heard.report, self.full_from_load);
+        usize::from(self.map.update(&key, &told.bytes(), MapFlags::ANY).is_ok())
+    }
+}
+
+/// Options on the ACKs of this machine's own connections.
+#[derive(Debug)]
+pub struct OptionWriter {
+    loaded: Loaded,
+    map: MapHandle,
+    full_from_load: f64,
+}
+
+impl OptionWriter {
+    /// Loads and attaches it: to a control group, or to the namespace that we are in.
+    ///
+    /// # Errors
+    /// The system does not let us.
+    pub fn new(cgroup: Option<PathBuf>) -> Result<Self> {
+        let config = Config { reports: true, ..Config::default() };
+        let full_from_load = config.claw.full_from_load;
+        let loaded = Loaded::new(config, cgroup.as_deref())?;
+        let map = loaded.map("own_report")?;
+        Ok(Self { loaded, map, full_from_load })
+    }
+
+    /// Sets what options say.
+    ///
+    /// # Errors
+    /// The kernel does not take it.
+    pub fn set(&self, report: &Report) -> Result<()> {
+        let option = report.tcp_option(self.full_from_load);
+        let bytes = maps::option(option, monotonic_ns());
+        self.map
+            .update(&0_u32.to_ne_bytes(), &bytes, MapFlags::ANY)
+            .connect(|| "cannot set the option".to_owned())
+    }
+
+    /// How it went.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.loaded.figures()
+    }
+}

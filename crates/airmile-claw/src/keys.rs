@@ -1,0 +1,78 @@
+//! Keys: from files, and random ones.
+
+use std::fs;
+use std::path::Path;
+
+use airmile_control::claw::feedback::Key;
+
+use crate::error::{Attempt, Error, Result};
+
+/// Random bytes of the system.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Error::System {
+        what: "cannot get random bytes".to_owned(),
+        source: std::io::Error::other(error.to_string()),
+    })?;
+    Ok(bytes)
+}
+
+/// A random key.
+///
+/// # Errors
+/// As of [`random`].
+pub fn random_key() -> Result<Key> {
+    random().map(Key::new)
+}
+
+/// A key from a file: 64 hexadecimal digits.
+///
+/// # Errors
+/// It cannot be read, or holds something else.
+pub fn read_key(path: &Path) -> Result<Key> {
+    let text = fs::read_to_string(path).attempt(|| path.display().to_string())?;
+    parse(text.trim()).ok_or_else(|| Error::File {
+        path: path.to_owned(),
+        what: "no key: 64 hexadecimal digits are needed (openssl rand -hex 32)".to_owned(),
+    })
+}
+
+/// A key from 64 hexadecimal digits.
+#[must_use]
+pub fn parse(text: &str) -> Option<Key> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut key = [0; 32];
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16);
+        *byte = u8::try_from(digit(0)? << 4 | digit(1)?).ok()?;
+    }
+    Some(Key::new(key))
+}
+
+/// A key as 64 hexadecimal digits.
+#[must_use]
+pub fn to_text(key: &Key) -> String {
+    key.bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_hexadecimal() {
+        let text = "00ff10".to_owned() + &"a5".repeat(29);
+        let key = parse(&text).unwrap();
+        assert_eq!(key.bytes()[..4], [0, 255, 16, 165]);
+        assert_eq!(to_text(&key), text);
+        for wrong in ["", "00", &"0".repeat(63), &"g".repeat(64), &"é".repeat(32)] {
+            assert!(parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! CLAW between real hosts (MobiSys 2017): what a phone's modem says of the cell sets a
+//! server's congestion window.
+//!
+//! - [`server`]: files over HTTP/3, with the core as QUIC's congestion controller.
+//! - [`agent`]: the phone's side: a live modem log to reports, over UDP.
+//! - [`client`]: fetches over HTTP/3 with reports on the same connection.
+//! - [`listener`]: takes reports over UDP, for any of the servers.
+//! - [`kernel`]: the kernel's TCP, for servers that are nobody's to change (feature `bpf`).
+//!
+//! What is decided is decided in `airmile_control::claw`; here are sockets and clocks.
+
+pub mod agent;
+pub mod client;
+mod clock;
+mod controller;
+mod error;
+#[cfg(target_os = "linux")]
+pub mod kernel;
+pub mod keys;
+pub mod listener;
+mod peers;
+pub mod server;
+#[cfg(target_os = "linux")]
+mod signals;
+mod tls;
+
+pub use airmile_control::claw::Limits;
+pub use airmile_control::claw::feedback::Report;
+pub use error::{Error, Result};
+#[cfg(target_os = "linux")]
+pub use signals::Signals;

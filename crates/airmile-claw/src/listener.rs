@@ -1,0 +1,111 @@
+//! Takes reports over UDP, checks them, and hands them on (docs/claw-feedback.md).
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use airmile_control::claw::feedback::{
+    Heard, Key, SessionCounts, SessionOptions, Sessions, Status,
+};
+
+use crate::clock::now_ns;
+use crate::error::{Attempt, Result};
+use crate::keys;
+
+/// How long the thread waits until it looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A server that takes reports.
+pub trait Hears: Send + Sync {
+    /// A report that is of the key and new. `alone`: no other session is at its address,
+    /// so that connections from there are its. Gives for how many it was used.
+    fn hear(&self, heard: &Heard, alone: bool) -> usize;
+}
+
+/// A socket and its thread; ends with it.
+#[derive(Debug)]
+pub struct Listener {
+    address: SocketAddr,
+    sessions: Arc<Mutex<Sessions>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Starts to listen. Key 0 is `shared`; others are derived from `secret`.
+    ///
+    /// # Errors
+    /// The address cannot be had, or the thread not be started.
+    pub fn start(
+        bind: SocketAddr,
+        secret: Key,
+        shared: Option<Key>,
+        hears: Arc<dyn Hears>,
+    ) -> Result<Self> {
+        let socket = UdpSocket::bind(bind).attempt(|| format!("cannot listen at {bind} (UDP)"))?;
+        socket.set_read_timeout(Some(LOOK_EVERY)).attempt(|| "a socket".to_owned())?;
+        let address = socket.local_addr().attempt(|| "a socket".to_owned())?;
+        let options = SessionOptions::default();
+        let sessions = Arc::new(Mutex::new(Sessions::new(secret, shared, options)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (its_sessions, its_stop) = (sessions.clone(), stop.clone());
+        let run = move || {
+            let mut buffer = [0; 2_048];
+            while !its_stop.load(Ordering::Relaxed) {
+                let Ok((bytes, from)) = socket.recv_from(&mut buffer) else { continue };
+                let datagram = buffer.get(..bytes).unwrap_or_default();
+                if let Some(answer) = take(&its_sessions, datagram, from, &*hears) {
+                    // Who is not there any more asks again.
+                    let _ = socket.send_to(&answer, from);
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("reports".to_owned()).spawn(run);
+        let thread = thread.attempt(|| "cannot start a thread".to_owned())?;
+        Ok(Self { address, sessions, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What came so far.
+    #[must_use]
+    pub fn counts(&self) -> SessionCounts {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).counts()
+    }
+}
+
+fn take(
+    sessions: &Mutex<Sessions>,
+    datagram: &[u8],
+    from: SocketAddr,
+    hears: &dyn Hears,
+) -> Option<Vec<u8>> {
+    let random = keys::random().ok()?;
+    let now_ns = now_ns();
+    let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = sessions.take(now_ns, from.ip(), datagram, random);
+    let Some(heard) = taken.heard else { return taken.answer };
+    let alone = sessions.of_address(now_ns, heard.address).nth(1).is_none();
+    let status = match (hears.hear(&heard, alone), heard.moved) {
+        (_, true) => Status::Moved,
+        (0, _) => Status::NoConnection,
+        _ => Status::Used,
+    };
+    sessions.answer(&heard, status)
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Which connections a report is about.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use airmile_control::claw::feedback::{Heard, Report, Token};
+
+use crate::controller::Mailbox;
+use crate::listener::Hears;
+
+/// Live connections of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    connections: Mutex<BTreeMap<u64, Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    address: IpAddr,
+    binding: Binding,
+    mailbox: Arc<Mailbox>,
+}
+
+/// Who may report for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Binding {
+    /// The only session at its address.
+    Address,
+    /// The session that its client has named.
+    Token(Token),
+    /// Itself, in datagrams.
+    Itself,
+}
+
+impl Peers {
+    pub(crate) fn add(&self, id: u64, address: IpAddr, itself: bool, mailbox: Arc<Mailbox>) {
+        let binding = if itself { Binding::Itself } else { Binding::Address };
+        self.with(|all| all.insert(id, Connection { address, binding, mailbox }));
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        self.with(|all| all.remove(&id));
+    }
+
+    /// A client names its session.
+    pub(crate) fn bind(&self, id: u64, token: Token) {
+        self.with(|all| {
+            if let Some(connection) = all.get_mut(&id).filter(|c| c.binding != Binding::Itself) {
+                connection.binding = Binding::Token(token);
+            }
+        });
+    }
+
+    /// A report that came on the connection itself. A client's connections share what it
+    /// is allowed.
+    pub(crate) fn hear_itself(&self, id: u64, report: &Report) {
+        self.with(|all| {
+            let Some(address) = all.get(&id).map(|connection| connection.address) else { return };
+            let of_address = |connection: &&Connection| connection.address == address;
+            let share = all.values().filter(of_address).count();
+            if let Some(connection) = all.get(&id) {
+                connection.mailbox.put(report, u32::try_from(share).unwrap_or(u32::MAX));
+            }
+        });
+    }
+
+    fn with<T>(&self, of: impl FnOnce(&mut BTreeMap<u64, Connection>) -> T) -> T {
+        of(&mut self.connections.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Hears for Peers {
+    fn hear(&self, heard: &Heard, alone: bool) -> usize {
+        self.with(|all| {
+            let is_meant = |connection: &&Connection| match connection.binding {
+                Binding::Token(token) => token == heard.token,
+                Binding::Address => alone && connection.address == heard.address,
+                Binding::Itself => false,
+            };
+            let share = all.values().filter(is_meant).count();
+            for connection in all.values().filter(is_meant) {
+                connection.mailbox.put(&heard.report, u32::try_from(share).unwrap_or(u32::MAX));
+            }
+            share
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn reports_find_their_connections() {
+        let at = |last: u8| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
+        let peers = Peers::default();
+        let boxes: Vec<Arc<Mailbox>> = (0..5).map(|_| Arc::default()).collect();
+        // Two of one address, one of another, one that reports itself, one that is bound.
+        for (id, (last, itself)) in
+            [(1, false), (1, false), (2, false), (1, true), (1, false)].into_iter().enumerate()
+        {
+            peers.add(id as u64, at(last), itself, boxes[id].clone());
+        }
+        peers.bind(4, Token([4; 16]));
+        peers.bind(3, Token([4; 16]));
+        let reports = || boxes.iter().map(|mailbox| mailbox.used().reports).collect::<Vec<_>>();
+        let hear = |token: u8, last: u8, alone: bool| {
+            let (token, address) = (Token([token; 16]), at(last));
+            peers.hear(&Heard { token, address, moved: false, report: Report::default() }, alone)
+        };
+        assert_eq!((hear(1, 1, true), reports()), (2, vec![1, 1, 0, 0, 0]));
+        // Two sessions at one address: whose the connections are is not known.
+        assert_eq!((hear(1, 1, false), reports()), (0, vec![1, 1, 0, 0, 0]));
+        assert_eq!((hear(4, 1, false), reports()), (1, vec![1, 1, 0, 0, 1]));
+        peers.hear_itself(3, &Report::default());
+        assert_eq!(reports(), [1, 1, 0, 1, 1]);
+        peers.remove(0);
+        assert_eq!((hear(1, 1, true), reports()), (1, vec![1, 2, 0, 1, 1]));
+    }
+}

@@ -1,0 +1,232 @@
+//! What can be said of `claw`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use airmile_claw::Limits;
+use airmile_claw::server::Window;
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::whole;
+
+/// Arguments of `claw`.
+#[derive(Debug, Subcommand)]
+pub enum ClawCommand {
+    /// Serve files over HTTP/3, with a window by what clients say of their cell
+    #[command(after_help = "Examples:
+  airmile claw serve site/ --bind 0.0.0.0:443 --name www.example.org --reports 0.0.0.0:4434
+  airmile claw serve site/ --cert cert.pem --private-key key.pem --cap 50
+  airmile claw serve site/ --window cubic         the same server without CLAW
+
+No report makes the server send faster than --cap. One that is old, forged or repeated
+changes nothing: the window is Cubic's. docs/claw.md tells how browsers come in.")]
+    Serve(ClawServeArgs),
+    /// On the phone: read the modem's live log, and report its cell to servers
+    #[command(after_help = "Examples:
+  airmile claw agent --modem /dev/ttyUSB0 --to https://www.example.org/
+  airmile claw agent --follow log.qmdl --to 203.0.113.1:4434 --key-file claw.key
+  sudo airmile claw agent --follow log.qmdl --tcp-option
+
+With an https URL the server is asked for a key; a server of TCP (claw attach) and the
+agent share one in a file: openssl rand -hex 32 > claw.key")]
+    Agent(ClawAgentArgs),
+    /// Fetch over HTTP/3, and report the cell on the same connection
+    #[command(after_help = "Examples:
+  airmile claw get https://www.example.org/image.jpg --modem /dev/ttyUSB0 -o image.jpg
+  airmile claw get https://localhost:4433/2MB --insecure --report 600000 --json
+  airmile claw get https://localhost:4433/2MB --insecure --times 20")]
+    Get(ClawGetArgs),
+    /// CLAW for the kernel's TCP: any server of this namespace, unchanged (root, Linux 6.4)
+    #[command(after_help = "Examples:
+  sudo airmile claw attach --reports 0.0.0.0:4434 --key-file claw.key
+  sudo airmile claw attach --cgroup /sys/fs/cgroup/system.slice/nginx.service --cap 50
+  sudo ip netns exec web airmile claw attach --dest 10.0.0.0/8
+
+It stays until Ctrl-C or `airmile claw detach`; connections go on as Cubic then, also
+where it is killed. Only connections that begin while it runs are CLAW's.
+Built with: cargo build --release -p airmile-cli --features bpf")]
+    Attach(ClawAttachArgs),
+    /// End the `claw attach` that runs on this machine
+    Detach,
+}
+
+/// What reports may set.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct CapArgs {
+    /// Mbit/s that a report can make the server send to a client at most
+    #[arg(long, value_name = "MBIT/S", default_value = "100", value_parser = mbps)]
+    pub cap: u64,
+    /// Bytes of a window that a report can set at most
+    #[arg(long, value_name = "BYTES", default_value_t = 4_000_000, value_parser = whole::<u64>)]
+    pub cap_window: u64,
+}
+
+impl From<CapArgs> for Limits {
+    fn from(args: CapArgs) -> Self {
+        Self { window_bytes: args.cap_window, rate_bps: args.cap }
+    }
+}
+
+/// Windows to serve with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WindowArg {
+    /// By reports; Cubic's without
+    Claw,
+    /// quinn's Cubic
+    Cubic,
+    /// quinn's BBR
+    Bbr,
+    /// quinn's New Reno
+    NewReno,
+}
+
+impl From<WindowArg> for Window {
+    fn from(arg: WindowArg) -> Self {
+        match arg {
+            WindowArg::Claw => Self::Claw,
+            WindowArg::Cubic => Self::Cubic,
+            WindowArg::Bbr => Self::Bbr,
+            WindowArg::NewReno => Self::NewReno,
+        }
+    }
+}
+
+/// Arguments of `claw serve`.
+#[derive(Debug, Clone, Args)]
+pub struct ClawServeArgs {
+    /// What to serve
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Where to listen (UDP)
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4433")]
+    pub bind: SocketAddr,
+    /// Take reports over UDP there, for browsers; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub reports: Option<SocketAddr>,
+    /// A key that agents have, in hexadecimal; without it they ask over HTTPS
+    #[arg(long, value_name = "FILE", requires = "reports")]
+    pub key_file: Option<PathBuf>,
+    /// Certificates in PEM; without, one is made, and its hash for Chromium is printed
+    #[arg(long, value_name = "FILE", requires = "private_key")]
+    pub cert: Option<PathBuf>,
+    /// Their key in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub private_key: Option<PathBuf>,
+    /// Names of a certificate that is made
+    #[arg(long, value_name = "NAME", default_value = "localhost")]
+    pub name: Vec<String>,
+    /// Which window
+    #[arg(long, value_enum, default_value_t = WindowArg::Claw)]
+    pub window: WindowArg,
+    /// What reports may set.
+    #[command(flatten)]
+    pub cap: CapArgs,
+}
+
+/// Where a modem's log is, or what stands in for it.
+#[derive(Debug, Clone, Args)]
+pub struct ModemArgs {
+    /// A modem's serial DIAG port; its logs are turned on
+    #[arg(long, value_name = "PATH", conflicts_with = "follow")]
+    pub modem: Option<PathBuf>,
+    /// A modem log that grows; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub follow: Option<PathBuf>,
+    /// No modem: always this window, to try things out
+    #[arg(long, value_name = "BYTES", value_parser = whole::<u32>, conflicts_with_all = ["modem", "follow"])]
+    pub report: Option<u32>,
+    /// With --report: the share of the cell that is taken, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value = "0", requires = "report")]
+    pub load: f64,
+}
+
+/// Arguments of `claw agent`.
+#[derive(Debug, Clone, Args)]
+pub struct ClawAgentArgs {
+    /// Where from.
+    #[command(flatten)]
+    pub modem: ModemArgs,
+    /// The server: its https URL, or the address that takes its reports
+    #[arg(long, value_name = "URL|ADDRESS", required_unless_present = "tcp_option")]
+    pub to: Option<String>,
+    /// The key, where --to is an address
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Write reports into the ACKs of this machine's TCP (root, built with `bpf`)
+    #[arg(long)]
+    pub tcp_option: bool,
+    /// With --tcp-option: only in this control group, not in all of the namespace
+    #[arg(long, value_name = "DIR", requires = "tcp_option")]
+    pub cgroup: Option<PathBuf>,
+    /// Trust any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// Trust the certificates of this PEM file
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
+    /// A report every so many ms
+    #[arg(long, value_name = "MS", default_value = "100", value_parser = clap::value_parser!(u64).range(20..=10_000))]
+    pub every: u64,
+    /// The round trip that windows are for in ms, in place of the measured one
+    #[arg(long, value_name = "MS", value_parser = rtt)]
+    pub rtt: Option<Duration>,
+}
+
+/// Arguments of `claw get`.
+#[derive(Debug, Clone, Args)]
+pub struct ClawGetArgs {
+    /// What to fetch
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// Where from.
+    #[command(flatten)]
+    pub modem: ModemArgs,
+    /// Where to put the body; without, it is counted and thrown away
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// How often, each on a connection of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub times: u32,
+    /// Trust any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// Trust the certificates of this PEM file
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
+}
+
+/// Arguments of `claw attach`.
+#[derive(Debug, Clone, Args)]
+pub struct ClawAttachArgs {
+    /// Connections of this control group's processes, in place of this namespace's
+    #[arg(long, value_name = "DIR")]
+    pub cgroup: Option<PathBuf>,
+    /// Only connections to clients of this network
+    #[arg(long, value_name = "NETWORK")]
+    pub dest: Option<String>,
+    /// Take reports over UDP there; without, only options on ACKs count
+    #[arg(long, value_name = "ADDRESS", visible_alias = "listen", requires = "key_file")]
+    pub reports: Option<SocketAddr>,
+    /// The key that agents have, in hexadecimal
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Measure how long ACKs take in the kernel
+    #[arg(long)]
+    pub measure: bool,
+    /// What reports may set.
+    #[command(flatten)]
+    pub cap: CapArgs,
+}
+
+fn mbps(text: &str) -> Result<u64, String> {
+    let number: Option<f64> = text.parse().ok();
+    let number = number.filter(|mbps| *mbps > 0.0 && *mbps <= 1e6);
+    number.map(|mbps| (mbps * 1e6) as u64).ok_or_else(|| "give Mbit/s above 0".to_owned())
+}
+
+fn rtt(text: &str) -> Result<Duration, String> {
+    let ms: Option<f64> = text.parse().ok();
+    let ms = ms.filter(|ms| (0.1..=60_000.0).contains(ms));
+    ms.map(|ms| Duration::from_secs_f64(ms / 1e3)).ok_or_else(|| "give ms, 0.1 to 60000".to_owned())
+}

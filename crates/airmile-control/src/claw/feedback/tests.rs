@@ -1,0 +1,293 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const PHONE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+const MS: i64 = 1_000_000;
+
+fn report() -> Report {
+    Report {
+        sequence: 0x0102,
+        time_ms: 5,
+        w_claw_bytes: 0x01_02_03,
+        load: 0.5,
+        bottleneck: Bottleneck::Wireline,
+        idle: true,
+        radio_losses: 9,
+        queue_losses: 6,
+    }
+}
+
+#[test]
+fn a_report_byte_by_byte() {
+    let bytes = report().encode();
+    let expected =
+        [1, 0b101, 125, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 5, 0, 1, 2, 3, 0, 0, 0, 9, 0, 0, 0, 6];
+    assert_eq!(bytes, expected);
+    assert_eq!(Report::decode(&bytes), Ok(report()));
+    let with = |at: usize, value: u8| {
+        let mut bytes = bytes;
+        bytes[at] = value;
+        Report::decode(&bytes).unwrap_err().to_string()
+    };
+    assert_eq!(with(0, 2), "byte 0, version: 2 is not allowed");
+    assert_eq!(with(1, 3), "byte 1, flags: 3 is not allowed");
+    assert_eq!(with(1, 8), "byte 1, flags: 8 is not allowed");
+    assert_eq!(with(2, 251), "byte 2, load: 251 is not allowed");
+    assert_eq!(Report::decode(&bytes[1..]).unwrap_err().to_string(), "26 bytes, not 27");
+}
+
+#[test]
+fn an_option_byte_by_byte() {
+    let check = |report: Report, expected: [u8; 8]| {
+        assert_eq!(report.tcp_option(0.95), expected);
+    };
+    // Idle 3, radio 9 mod 8, queue 6 mod 4.
+    check(report(), [253, 8, 0xC1, 0xA3, 1, 2, 3, 0b0_11_001_10]);
+    let full = Report { load: 0.96, idle: false, w_claw_bytes: u32::MAX, ..report() };
+    check(full, [253, 8, 0xC1, 0xA3, 255, 255, 255, 0b1_01_001_10]);
+    let mut reader = OptionReader::default();
+    let read = reader.read(&full.tcp_option(0.95)).unwrap().unwrap();
+    assert_eq!((read.load, read.w_claw_bytes), (1.0, (1 << 24) - 1));
+    assert_eq!((read.bottleneck, read.idle), (Bottleneck::Wireline, false));
+    // An idle radio says nothing of the bottleneck.
+    let idle = reader.read(&report().tcp_option(0.95)).unwrap().unwrap();
+    assert_eq!((idle.bottleneck, idle.idle), (Bottleneck::Wireline, true));
+    let mut other = report().tcp_option(0.95);
+    other[2] = 0;
+    let wrong = reader.read(&other).unwrap_err();
+    assert_eq!(wrong.to_string(), "byte 2, experiment: 0 is not allowed");
+}
+
+#[test]
+fn counters_of_options_get_their_high_bits_back() {
+    let mut reader = OptionReader::default();
+    let mut told = |radio: u32, queue: u32| {
+        let report = Report { radio_losses: radio, queue_losses: queue, ..Report::default() };
+        let read = reader.read(&report.tcp_option(0.95)).unwrap()?;
+        Some((read.sequence, read.radio_losses, read.queue_losses))
+    };
+    // Counted from where the connection begins.
+    assert_eq!(told(6, 3), Some((1, 0, 0)));
+    assert_eq!(told(9, 4), Some((2, 3, 1)));
+    assert_eq!(told(9, 4), Some((3, 3, 1)));
+    // Overtaken.
+    assert_eq!(told(8, 4), None);
+    assert_eq!(told(10, 5), Some((4, 4, 2)));
+}
+
+fn pair() -> (Reporter, Sessions) {
+    let key = Key::new([7; 32]);
+    let secret = Key::new([8; 32]);
+    let sessions = Sessions::new(secret, Some(key.clone()), SessionOptions::default());
+    (Reporter::new(key, 0, 40), sessions)
+}
+
+/// Says hello at a time, and hears its answer 30 ms later.
+fn greet(reporter: &mut Reporter, sessions: &mut Sessions, at_ns: i64, token: u8) {
+    let hello = reporter.send(at_ns, &report());
+    let answer = sessions.take(at_ns, PHONE, &hello, [token; 16]).answer.unwrap();
+    assert!(answer.len() <= hello.len());
+    reporter.take(at_ns + 30 * MS, &answer).unwrap();
+}
+
+#[test]
+fn a_session() {
+    let (mut reporter, mut sessions) = pair();
+    greet(&mut reporter, &mut sessions, 0, 1);
+    // Nobody has shown the key from there yet.
+    assert_eq!(sessions.of_address(0, PHONE).count(), 0);
+    let datagram = reporter.send(100 * MS, &report());
+    assert_eq!(datagram.len(), 63);
+    let heard = sessions.take(100 * MS, PHONE, &datagram, [2; 16]).heard.unwrap();
+    assert_eq!((heard.token, heard.address, heard.moved), (Token([1; 16]), PHONE, false));
+    assert_eq!(heard.report, Report { sequence: 1, ..report() });
+    assert_eq!(sessions.of_address(100 * MS, PHONE).collect::<Vec<_>>(), [Token([1; 16])]);
+    assert_eq!(sessions.of_address(100 * MS, OTHER).count(), 0);
+    assert_eq!(sessions.of_address(30_000 * MS, PHONE).count(), 0);
+    let answer = sessions.answer(&heard, Status::NoConnection).unwrap();
+    reporter.take(120 * MS, &answer).unwrap();
+    assert_eq!(reporter.status(), Some(Status::NoConnection));
+    assert_eq!(reporter.min_rtt_ns(), Some(20 * MS));
+}
+
+#[test]
+fn replays_reordering_and_floods() {
+    let (mut reporter, mut sessions) = pair();
+    greet(&mut reporter, &mut sessions, 0, 1);
+    let all: Vec<_> = (0..4).map(|_| reporter.send(100 * MS, &report())).collect();
+    let mut take = |at_ms: i64, n: usize| {
+        let taken = sessions.take(at_ms * MS, PHONE, &all[n], [9; 16]);
+        (taken.heard.is_some(), sessions.counts())
+    };
+    let counts = |taken, replayed, overtaken, too_many| SessionCounts {
+        taken,
+        replayed,
+        overtaken,
+        too_many,
+        hellos: 1,
+        ..SessionCounts::default()
+    };
+    assert_eq!(take(100, 1), (true, counts(1, 0, 0, 0)));
+    assert_eq!(take(130, 1), (false, counts(1, 1, 0, 0)));
+    assert_eq!(take(160, 0), (false, counts(1, 1, 1, 0)));
+    assert_eq!(take(190, 0), (false, counts(1, 2, 1, 0)));
+    assert_eq!(take(220, 2), (true, counts(2, 2, 1, 0)));
+    assert_eq!(take(221, 3), (false, counts(2, 2, 1, 1)));
+}
+
+#[test]
+fn a_phone_that_moves_and_a_server_that_restarts() {
+    let (mut reporter, mut sessions) = pair();
+    greet(&mut reporter, &mut sessions, 0, 1);
+    let datagram = reporter.send(100 * MS, &report());
+    let heard = sessions.take(100 * MS, OTHER, &datagram, [2; 16]).heard.unwrap();
+    // It is still about the connections of before.
+    assert_eq!((heard.address, heard.moved), (PHONE, true));
+    reporter.take(120 * MS, &sessions.answer(&heard, Status::Moved).unwrap()).unwrap();
+    let hello = reporter.send(200 * MS, &report());
+    let answer = sessions.take(200 * MS, OTHER, &hello, [2; 16]).answer.unwrap();
+    reporter.take(220 * MS, &answer).unwrap();
+    let datagram = reporter.send(300 * MS, &report());
+    let heard = sessions.take(300 * MS, OTHER, &datagram, [3; 16]).heard.unwrap();
+    assert_eq!((heard.address, heard.moved), (OTHER, false));
+    // One that knows no session is silent, until the phone says hello again.
+    let (_, mut restarted) = pair();
+    let datagram = reporter.send(400 * MS, &report());
+    assert_eq!(restarted.take(400 * MS, OTHER, &datagram, [4; 16]), Taken::default());
+    let hello = reporter.send(3_400 * MS, &report());
+    assert!(restarted.take(3_400 * MS, OTHER, &hello, [4; 16]).answer.is_some());
+}
+
+#[test]
+fn what_is_not_of_the_key_changes_nothing() {
+    let (mut reporter, mut sessions) = pair();
+    let stranger = Key::new([1; 32]);
+    let hello = Reporter::new(stranger.clone(), 0, 1).send(0, &report());
+    assert_eq!(sessions.take(0, PHONE, &hello, [1; 16]), Taken::default());
+    greet(&mut reporter, &mut sessions, 0, 1);
+    // Who hears the token cannot use it.
+    let mut eavesdropper = reporter.clone();
+    eavesdropper.key = stranger;
+    let datagram = eavesdropper.send(100 * MS, &report());
+    assert_eq!(sessions.take(100 * MS, PHONE, &datagram, [2; 16]), Taken::default());
+    assert_eq!(sessions.counts().forged, 2);
+    assert_eq!(reporter.take(100 * MS, &datagram), Err(FeedbackError::Forged));
+    // A hello that somebody repeats from elsewhere makes no session that counts.
+    let hello = reporter.clone().hello(0);
+    sessions.take(0, OTHER, &hello, [3; 16]);
+    assert_eq!(sessions.of_address(0, OTHER).count(), 0);
+}
+
+#[test]
+fn there_is_room_for_so_many() {
+    let key = Key::new([7; 32]);
+    let options = SessionOptions { sessions: 3, per_address: 2, ..SessionOptions::default() };
+    let mut sessions = Sessions::new(Key::new([8; 32]), Some(key.clone()), options);
+    let mut hello = |at_ms: i64, last: u8, token: u8| {
+        let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
+        let datagram = Reporter::new(key.clone(), 0, u64::from(token)).send(0, &report());
+        sessions.take(at_ms * MS, from, &datagram, [token; 16]);
+        let tokens: Vec<u8> = sessions.by_token.keys().map(|token| token.0[0]).collect();
+        (tokens, sessions.counts().refused)
+    };
+    assert_eq!(hello(0, 1, 1), (vec![1], 0));
+    assert_eq!(hello(1, 1, 2), (vec![1, 2], 0));
+    assert_eq!(hello(2, 1, 3), (vec![2, 3], 0));
+    assert_eq!(hello(3, 2, 4), (vec![2, 3, 4], 0));
+    assert_eq!(hello(4, 3, 5), (vec![2, 3, 4], 1));
+    assert_eq!(hello(20_003, 3, 5), (vec![4, 5], 1));
+}
+
+#[test]
+fn keys_that_a_server_hands_out() {
+    let secret = Key::new([8; 32]);
+    let mut sessions = Sessions::new(secret.clone(), None, SessionOptions::default());
+    let mut reporter = Reporter::new(secret.derive(5), 5, 1);
+    greet(&mut reporter, &mut sessions, 0, 1);
+    // Without a shared key there is no key 0.
+    let hello = Reporter::new(Key::new([0; 32]), 0, 1).send(0, &report());
+    assert_eq!(sessions.take(0, PHONE, &hello, [2; 16]), Taken::default());
+    assert_eq!(format!("{:?}", secret.derive(5)), "Key(..)");
+    assert_ne!(secret.derive(5), secret.derive(6));
+}
+
+#[test]
+fn authenticators_are_those_of_the_standard() {
+    // RFC 4231, 4.2; its key has 20 bytes.
+    let mut key = [0; 32];
+    key[..20].fill(0x0b);
+    let sealed = Key::new(key).seal(b"Hi There".to_vec());
+    let expected = 0xb034_4c61_d8db_3853_5ca8_afce_af0b_f12b_u128.to_be_bytes();
+    assert_eq!(sealed[8..], expected);
+}
+
+fn any_report() -> impl Strategy<Value = Report> {
+    let bottleneck = prop_oneof![
+        Just(Bottleneck::Cellular),
+        Just(Bottleneck::Wireline),
+        Just(Bottleneck::Unclear)
+    ];
+    (any::<(u64, u32, u32, bool, u32, u32)>(), 0..=250_u8, bottleneck).prop_map(
+        |(
+            (sequence, time_ms, w_claw_bytes, idle, radio_losses, queue_losses),
+            load,
+            bottleneck,
+        )| {
+            let load = f64::from(load) / LOAD_STEPS;
+            Report {
+                sequence,
+                time_ms,
+                w_claw_bytes,
+                load,
+                bottleneck,
+                idle,
+                radio_losses,
+                queue_losses,
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(report in any_report()) {
+        prop_assert_eq!(Report::decode(&report.encode()), Ok(report));
+    }
+
+    #[test]
+    fn what_is_read_is_written(bytes in prop::collection::vec(any::<u8>(), 20..30)) {
+        if let Ok(report) = Report::decode(&bytes) {
+            prop_assert_eq!(report.encode().to_vec(), bytes);
+        }
+    }
+
+    /// Whatever is lost, comes twice or late: numbers of what is taken only grow.
+    #[test]
+    fn numbers_grow(order in prop::collection::vec(0..40_usize, 1..120)) {
+        let (mut reporter, mut sessions) = pair();
+        greet(&mut reporter, &mut sessions, 0, 1);
+        let all: Vec<_> = (0..40).map(|_| reporter.send(MS, &report())).collect();
+        let mut last = 0;
+        for (n, which) in order.into_iter().enumerate() {
+            let at_ns = 100 * MS * (n as i64 + 1);
+            if let Some(heard) = sessions.take(at_ns, PHONE, &all[which], [2; 16]).heard {
+                prop_assert!(heard.report.sequence > last);
+                last = heard.report.sequence;
+            }
+        }
+    }
+
+    /// A bit anywhere is enough to be left out.
+    #[test]
+    fn no_bit_can_be_changed(bit in 0..63 * 8_usize) {
+        let (mut reporter, mut sessions) = pair();
+        greet(&mut reporter, &mut sessions, 0, 1);
+        let mut datagram = reporter.send(MS, &report());
+        datagram[bit / 8] ^= 1 << (bit % 8);
+        prop_assert_eq!(sessions.take(MS, PHONE, &datagram, [2; 16]), Taken::default());
+    }
+}
