@@ -309,7 +309,7 @@ fn resident_mb() -> f64 {
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let (mut hours, mut seed) = (30, 1);
+    let (mut hours, mut seed) = (30_u64, 1_u64);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().ok_or("a number is missing")?.parse()?;
