@@ -225,6 +225,7 @@ def packets(
     idle_s: int = 3600,
     promotion_idle_s: int = 13,
     tail_s: int = 10,
+    min_rto_ms: int = 200,
     send_rate: float | Literal["auto"] = 30,
     threads: int = 0,
     from_: Time | None = None,
@@ -245,6 +246,8 @@ def packets(
         promotion_idle_s: the radio is idle after this many seconds without a
             packet (promotion delay).
         tail_s: the radio's tail in seconds (energy).
+        min_rto_ms: least retransmission timeout of the senders in milliseconds:
+            200 in Linux, 1000 by RFC 6298.
         send_rate: sending at this rate in Mbit/s shows the available bandwidth
             (C of the paper); `"auto"`: where the segments waited in a queue.
         threads: threads that analyse; 0 is one for each core. The result is
@@ -273,6 +276,7 @@ def packets(
         "idle_s": idle_s,
         "promotion_idle_s": promotion_idle_s,
         "tail_s": tail_s,
+        "min_rto_ms": min_rto_ms,
         "send_rate": str(send_rate),
         "threads": threads,
         "from": _time(from_),

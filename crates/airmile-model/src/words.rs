@@ -5,6 +5,10 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Deserializer};
 
+/// A word of a fixed vocabulary. By this name it comes back from any text, and not from
+/// text alone that lives as long as the program.
+pub type Word = &'static str;
+
 static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// The word itself. Each is kept once for as long as the program runs, so this is
@@ -32,9 +36,7 @@ pub fn one<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error>
 ///
 /// # Errors
 /// It is no map of numbers.
-pub fn keys<'de, D: Deserializer<'de>>(
-    from: D,
-) -> Result<BTreeMap<&'static str, u64>, D::Error> {
+pub fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<&'static str, u64>, D::Error> {
     let counts = BTreeMap::<String, u64>::deserialize(from)?;
     Ok(counts.into_iter().map(|(text, n)| (word(&text), n)).collect())
 }

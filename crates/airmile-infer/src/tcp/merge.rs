@@ -141,19 +141,36 @@ impl StudySummary {
         self.users += users;
         self.tcp.merge(tcp);
         self.udp.merge(udp);
-        tcp_ports.into_iter().for_each(|(key, more)| self.tcp_ports.entry(key).or_default().merge(more));
-        terminations.into_iter().for_each(|(key, more)| *self.terminations.entry(key).or_default() += more);
-        applications.into_iter().for_each(|(key, more)| self.applications.entry(key).or_default().merge(more));
-        client_by.into_iter().for_each(|(key, more)| *self.client_by.entry(key).or_default() += more);
+        tcp_ports
+            .into_iter()
+            .for_each(|(key, more)| self.tcp_ports.entry(key).or_default().merge(more));
+        terminations
+            .into_iter()
+            .for_each(|(key, more)| *self.terminations.entry(key).or_default() += more);
+        applications
+            .into_iter()
+            .for_each(|(key, more)| self.applications.entry(key).or_default().merge(more));
+        client_by
+            .into_iter()
+            .for_each(|(key, more)| *self.client_by.entry(key).or_default() += more);
         self.dl_bytes.merge(&dl_bytes);
         self.ul_bytes.merge(&ul_bytes);
         self.duration_s.merge(&duration_s);
         self.payload_to_end_s.merge(&payload_to_end_s);
         self.dl_rate_bps.merge(&dl_rate_bps);
         self.ul_rate_bps.merge(&ul_rate_bps);
-        self.dl_correlations.iter_mut().zip(&dl_correlations).for_each(|(sum, more)| sum.merge(more));
-        self.ul_correlations.iter_mut().zip(&ul_correlations).for_each(|(sum, more)| sum.merge(more));
-        self.dl_rate_by_size_bps.iter_mut().zip(&dl_rate_by_size_bps).for_each(|(sum, more)| sum.merge(more));
+        self.dl_correlations
+            .iter_mut()
+            .zip(&dl_correlations)
+            .for_each(|(sum, more)| sum.merge(more));
+        self.ul_correlations
+            .iter_mut()
+            .zip(&ul_correlations)
+            .for_each(|(sum, more)| sum.merge(more));
+        self.dl_rate_by_size_bps
+            .iter_mut()
+            .zip(&dl_rate_by_size_bps)
+            .for_each(|(sum, more)| sum.merge(more));
         add(&mut self.seconds, seconds);
         self.concurrency.merge(&concurrency);
         self.upstream_ms.merge(&upstream_ms);
@@ -184,7 +201,9 @@ impl StudySummary {
         self.window_full_share.merge(&window_full_share);
         self.initial_windows_usual += initial_windows_usual;
         self.initial_window_bytes.merge(&initial_window_bytes);
-        content_types.into_iter().for_each(|(key, more)| *self.content_types.entry(key).or_default() += more);
+        content_types
+            .into_iter()
+            .for_each(|(key, more)| *self.content_types.entry(key).or_default() += more);
         self.periodic.extend(periodic);
         self.periodic.sort_by(|a, b| (&a.client, &a.server).cmp(&(&b.client, &b.server)));
         self.periodic.truncate(MAX_PERIODIC);
@@ -193,7 +212,9 @@ impl StudySummary {
         add(&mut self.energy_mj, energy_mj);
         add(&mut self.radio_ns, radio_ns);
         self.table1_kbps.iter_mut().zip(&table1_kbps).for_each(|(sum, more)| sum.merge(more));
-        congestion_controls.into_iter().for_each(|(key, more)| *self.congestion_controls.entry(key).or_default() += more);
+        congestion_controls
+            .into_iter()
+            .for_each(|(key, more)| *self.congestion_controls.entry(key).or_default() += more);
         self.quic_handshake_ms.merge(&quic_handshake_ms);
     }
 }

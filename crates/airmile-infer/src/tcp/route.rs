@@ -310,6 +310,13 @@ impl PacketRouter {
         self.index.len()
     }
 
+    /// The client of the flow that a packet was just routed to.
+    #[must_use]
+    pub fn client(&self, route: Route) -> Option<Address> {
+        let flow = self.flows.get(route.flow as usize)?;
+        Some(flow.key.ends()[flow.client()].0)
+    }
+
     /// The end of the capture: all flows and users end.
     pub fn finish(&mut self, changes: &mut Vec<Change>) {
         let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(Entry::LIVE));

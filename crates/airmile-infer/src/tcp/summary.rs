@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use airmile_model::flow::{FlowRow, HttpRow, PacketRow, UserRow};
 use airmile_model::packet::Packet;
-use schemars::JsonSchema;
 use airmile_model::words;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::finish::{is_large, utilisation};
