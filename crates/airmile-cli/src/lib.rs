@@ -56,6 +56,8 @@ fn run_parsed(cli: &Cli) -> u8 {
         Command::Scrub(args) => commands::scrub::run(&cli.global, args),
         Command::Live(args) => commands::live::run(&cli.global, args),
         Command::Lab(args) => commands::lab::run(&cli.global, args),
+        Command::Completions { shell } => commands::manual::completions(*shell),
+        Command::Man { dir } => commands::manual::pages(dir),
     };
     match outcome {
         Ok(outcome) => outcome.code(),

@@ -3,9 +3,11 @@
 pub mod compare;
 pub mod decode;
 pub mod diagnose;
+pub mod engine;
 pub mod inspect;
 pub mod lab;
 pub mod live;
+pub mod manual;
 pub mod packets;
 pub mod probe;
 pub mod radio;
