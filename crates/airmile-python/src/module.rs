@@ -125,6 +125,7 @@ fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(packets, module)?)?;
     module.add_function(wrap_pyfunction!(packets_html, module)?)?;
     module.add_function(wrap_pyfunction!(scale::is_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::record_schema, module)?)?;
     module.add_function(wrap_pyfunction!(scale::split_capture, module)?)?;
     module.add_function(wrap_pyfunction!(scale::deal, module)?)?;
     module.add_function(wrap_pyfunction!(scale::clocks, module)?)?;

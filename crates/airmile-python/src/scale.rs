@@ -9,7 +9,7 @@ use airmile::packet_study::Ends;
 use airmile::packets::scale::{
     self, BucketPart, BucketReport, DealReport, DealSource, RecordBatches, ScaleOptions,
 };
-use airmile::{Error, Result};
+use airmile::{ArrowTable, Error, Result};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,6 +18,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 use crate::ask;
 use crate::error::{option, to_py};
 use crate::report::Packets;
+use crate::table::Table;
 
 fn options(ask: ask::Packets, buckets: u32) -> PyResult<ScaleOptions> {
     let (_, options) = ask.options()?;
@@ -112,6 +113,12 @@ fn ends(bytes: &[u8]) -> HashSet<Ends> {
 #[pyfunction]
 pub fn is_capture(head: &[u8]) -> bool {
     CaptureReader::recognise(head).is_some()
+}
+
+/// The columns of a record, as a table without rows.
+#[pyfunction]
+pub fn record_schema() -> Table {
+    Table(ArrowTable { name: "records", schema: scale::record_schema(), batches: Vec::new() })
 }
 
 #[pyfunction]

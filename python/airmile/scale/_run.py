@@ -11,10 +11,12 @@ from typing import Any
 
 from airmile import _airmile
 from airmile.errors import AirmileOptionError
+from airmile._report import Request
 from airmile.scale import _steps
 from airmile.scale._engines import Engine, engine_of
+from airmile.scale._report import ScaledReport
 from airmile.scale._steps import Job, Manifest, Part, manifest_of
-from airmile.scale._storage import Storage, expand, identity, is_cuttable, is_remote
+from airmile.scale._storage import Storage, expand, filesystem, identity, is_cuttable
 
 PART_BYTES = 1 << 30
 """Captures larger than this are cut (chosen here: some ten million packets of headers,
@@ -41,8 +43,39 @@ def run(
 
     The arguments are those of :func:`airmile.packets`.
     """
-    tell = tell or (lambda _: None)
+    packets, _ = study(
+        ask,
+        engine,
+        Storage(output),
+        buckets=buckets,
+        workers=workers,
+        part_bytes=part_bytes,
+        keep_records=keep_records,
+        tell=tell,
+    )
+    return packets
+
+
+def report(ask: dict[str, Any], engine: str, output: str, **options: Any) -> ScaledReport:
+    """As :func:`run`, with the tables."""
     storage = Storage(output)
+    packets, files = study(ask, engine, storage, **options)
+    return ScaledReport(packets, Request(ask), storage, files)
+
+
+def study(
+    ask: dict[str, Any],
+    engine: str,
+    storage: Storage,
+    *,
+    buckets: int = 0,
+    workers: int = 0,
+    part_bytes: int = PART_BYTES,
+    keep_records: bool = False,
+    tell: Report | None = None,
+) -> tuple[_airmile.Packets, list[str]]:
+    """A study, and the files of its tables below the output."""
+    tell = tell or (lambda _: None)
     files = expand([os.fspath(path) for path in ask["files"]])
     ask = ask | {"files": files}
     runner = _Lazy(engine, workers)
@@ -71,7 +104,7 @@ def run(
     storage.write("report.json", packets.json().encode())
     if not keep_records:
         _forget(storage, parts)
-    return packets
+    return packets, sorted(name for answer in answers for name, _ in answer["files"])
 
 
 class _Lazy:
@@ -271,8 +304,6 @@ def _study(
 def _forget(storage: Storage, parts: list[Manifest]) -> None:
     """Remove the records; manifests and what a report is made of stay."""
     if storage.remote:
-        from airmile.scale._storage import filesystem
-
         for part in parts:
             store, path = filesystem(f"{storage.root.rstrip('/')}/{part['kept']['parquet']}")
             try:
@@ -292,5 +323,3 @@ def progress(line: str) -> None:
     """Tell on standard error."""
     print(line, file=sys.stderr, flush=True)
 
-
-__all__ = ["PART_BYTES", "is_remote", "progress", "run"]
