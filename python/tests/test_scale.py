@@ -259,7 +259,7 @@ def dies_once(step: Callable[..., Any], marker: str, *args: Any) -> Any:
         return step(*args)
     job, what = args[0], args[1]
     scratch = Path(job["root"], "_work", "scratch", "half")
-    scratch.mkdir(parents=True)
+    scratch.mkdir(parents=True, exist_ok=True)
     (scratch / f"{what}.parquet".replace("/", "_")[:40]).write_bytes(b"PAR1")
     os.kill(os.getpid(), signal.SIGKILL)
 
