@@ -27,7 +27,9 @@ def ipv4(host: int, net: int) -> bytes:
     return bytes([net, 0, host >> 8, host & 0xFF])
 
 
-def record(at_us: int, src: tuple[bytes, int], dst: tuple[bytes, int], tcp: bytes, size: int) -> bytes:
+def record(
+    at_us: int, src: tuple[bytes, int], dst: tuple[bytes, int], tcp: bytes, size: int
+) -> bytes:
     ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp) + 4 + size, at_us & 0xFFFF, 0x4000,
                      64, 6, 0, src[0], dst[0])  # fmt: skip
     frame = ip + struct.pack(">HH", src[1], dst[1]) + tcp
@@ -126,7 +128,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_a_capture_is_cut_at_records(here: list[str], whole: am.PacketReport, tmp_path: Path) -> None:
+def test_a_capture_is_cut_at_records(
+    here: list[str], whole: am.PacketReport, tmp_path: Path
+) -> None:
     alone = tmp_path / "alone.pcap"
     alone.write_bytes(HEADER + b"".join(traffic()))
     ask = am._front.packets_ask(alone)
@@ -218,9 +222,7 @@ def test_file_systems_of_pyarrow(
         ({"engine": "processes", "output": "x", "from_": 1.0}, "whole captures"),
     ],
 )
-def test_options(
-    captures: Path, tmp_path: Path, options: dict[str, Any], error: str
-) -> None:
+def test_options(captures: Path, tmp_path: Path, options: dict[str, Any], error: str) -> None:
     if "output" in options:
         options = options | {"output": tmp_path / "x"}
     with pytest.raises(am.AirmileOptionError, match=error):
@@ -235,7 +237,17 @@ def test_errors_come_from_the_workers(tmp_path: Path) -> None:
 
 def test_the_command(captures: Path, whole: am.PacketReport, tmp_path: Path) -> None:
     command = Path(sys.executable).parent / "airmile"
-    args = ["packets", captures, "--engine", "processes", "--workers", "2", "--out", tmp_path, "--json"]
+    args = [
+        "packets",
+        captures,
+        "--engine",
+        "processes",
+        "--workers",
+        "2",
+        "--out",
+        tmp_path,
+        "--json",
+    ]
     done = subprocess.run([command, *map(str, args)], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout)["quality"] == whole.quality

@@ -14,7 +14,10 @@ from pathlib import Path
 
 import duckdb
 
-TABLES = ("flows", "tcp_events", "rtt_samples", "inflight_samples", "bandwidth_samples", "http", "dns", "users")  # fmt: skip
+TABLES = (
+    "flows", "tcp_events", "rtt_samples", "inflight_samples", "bandwidth_samples", "http", "dns",
+    "users",
+)  # fmt: skip
 
 
 def relation(directory: Path, table: str) -> str | None:

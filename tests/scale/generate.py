@@ -79,7 +79,15 @@ def template(segments: int, lost: int | None) -> np.ndarray:
 
 TEMPLATES = [
     template(segments, lost)
-    for segments, lost in [(4, None), (12, None), (60, 33), (160, None), (400, 217), (30, None), (1_400, 700)]
+    for segments, lost in [
+        (4, None),
+        (12, None),
+        (60, 33),
+        (160, None),
+        (400, 217),
+        (30, None),
+        (1_400, 700),
+    ]
 ]
 FLOWS_PER_WINDOW = 160
 
@@ -148,7 +156,11 @@ def main(packets: int, files: int, where: str) -> None:
         data = memoryview(records(window))
         while data:
             if room == 0:
-                out = sys.stdout.buffer if where == "-" else (Path(where) / f"{number:04}.pcap").open("wb")
+                out = (
+                    sys.stdout.buffer
+                    if where == "-"
+                    else (Path(where) / f"{number:04}.pcap").open("wb")
+                )
                 out.write(header)
                 room, number = each * RECORD.itemsize, number + 1
             some = data[:room]

@@ -95,7 +95,9 @@ def main() -> int:
         over.set()
         killer.join()
     print(f"killed {len(pids)} of its workers:")
-    again = subprocess.run([sys.executable, HERE / "compare.py", one, killed], check=False).returncode
+    again = subprocess.run(
+        [sys.executable, HERE / "compare.py", one, killed], check=False
+    ).returncode
     return int(bool(same or again or not pids))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import os
 import sys
@@ -10,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from airmile import _airmile
-from airmile.errors import AirmileOptionError
 from airmile._report import Request
+from airmile.errors import AirmileOptionError
 from airmile.scale import _steps
 from airmile.scale._engines import Engine, engine_of
 from airmile.scale._report import ScaledReport
@@ -131,7 +133,9 @@ class _Lazy:
 
 def _begin(storage: Storage, job: Job, files: list[str], part_bytes: int) -> int:
     """Begin a run, or go on with the same one; gives its number of buckets."""
-    options = {name: value for name, value in job["ask"].items() if name not in ("files", "threads")}
+    options = {
+        name: value for name, value in job["ask"].items() if name not in ("files", "threads")
+    }
     asked = {
         "version": _airmile.__version__,
         "files": [identity(file) for file in files],
@@ -167,7 +171,7 @@ def _cut(number: int, path: str, cuts: list[int]) -> list[Part]:
     edges = [0, *cuts, os.stat(path).st_size]
     return [
         Part(key=f"part-{number:06}-{n:06}", path=path, file=number, range=(begin, end))
-        for n, (begin, end) in enumerate(zip(edges, edges[1:], strict=False))
+        for n, (begin, end) in enumerate(itertools.pairwise(edges))
     ]
 
 
@@ -220,7 +224,7 @@ def _is_torn(manifest: Manifest) -> bool:
 def _strays(storage: Storage, parts: list[Manifest]) -> bytes:
     """Ends of flows whose client their first packet tells, each once."""
     size = 37
-    ends = set()
+    ends: set[bytes] = set()
     for part in parts:
         name = part["kept"]["strays"]
         content = (storage.read(name) or b"") if name else b""
@@ -233,7 +237,9 @@ class _Capture:
 
     def __init__(self, parts: list[Manifest], begins: list[tuple[int, int | None]]) -> None:
         self._groups: list[dict[int, list[int]]] = []
-        self._begins = [(part["kept"]["parquet"], *begin) for part, begin in zip(parts, begins, strict=True)]
+        self._begins = [
+            (part["kept"]["parquet"], *begin) for part, begin in zip(parts, begins, strict=True)
+        ]
         for part in parts:
             by_bucket: dict[int, list[int]] = {}
             for at, group in enumerate(json.loads(part["report"])["groups"]):
@@ -251,7 +257,7 @@ class _Capture:
     def all(self) -> list[list[Any]]:
         """All of each part."""
         return [
-            [(name, sorted(sum(groups.values(), [])), first, clock_ns)]
+            [(name, sorted(itertools.chain.from_iterable(groups.values())), first, clock_ns)]
             for groups, (name, first, clock_ns) in zip(self._groups, self._begins, strict=True)
         ]
 
@@ -306,10 +312,8 @@ def _forget(storage: Storage, parts: list[Manifest]) -> None:
     if storage.remote:
         for part in parts:
             store, path = filesystem(f"{storage.root.rstrip('/')}/{part['kept']['parquet']}")
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 store.delete_file(path)
-            except FileNotFoundError:
-                pass
         return
     named = {part["kept"]["syns"] for part in parts} | {part["kept"]["strays"] for part in parts}
     records = storage.path("_work/records")
@@ -322,4 +326,3 @@ def _forget(storage: Storage, parts: list[Manifest]) -> None:
 def progress(line: str) -> None:
     """Tell on standard error."""
     print(line, file=sys.stderr, flush=True)
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -164,10 +165,8 @@ class Storage:
             shutil.rmtree(self.path(name), ignore_errors=True)
             return
         store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
-        try:
+        with contextlib.suppress(FileNotFoundError):
             store.delete_dir(path)
-        except FileNotFoundError:
-            pass
 
     def records(self, name: str, groups: list[int]) -> object:
         """Row groups of a file of records, as the Rust side takes them."""

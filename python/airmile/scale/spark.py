@@ -30,8 +30,8 @@ from airmile.scale._steps import Job
 from airmile.scale._storage import Storage, expand, is_remote, opened
 
 if TYPE_CHECKING:
-    import pyarrow  # type: ignore[import-untyped,unused-ignore]
-    from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]
+    import pyarrow
+    from pyspark.sql import SparkSession
 
 # Spark has no unsigned integers: their bits as signed ones.
 _RECORD = (
@@ -160,9 +160,7 @@ def _signed(batch: pyarrow.RecordBatch, part: int, bucket: int) -> pyarrow.Recor
 def _told(part: int, report: str, syns: bytes) -> pyarrow.RecordBatch:
     import pyarrow
 
-    columns = [
-        pyarrow.array([part if name == "part" else None], kind) for name, kind in _fields()
-    ]
+    columns = [pyarrow.array([part if name == "part" else None], kind) for name, kind in _fields()]
     columns += [pyarrow.array([report]), pyarrow.array([syns], pyarrow.binary())]
     names = [name for name, _ in _fields()] + ["report", "syns"]
     return pyarrow.RecordBatch.from_arrays(columns, names=names)
@@ -176,9 +174,7 @@ def _unsigned(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     columns = []
     for field in pyarrow.schema(schema):
         column = batch.column(field.name)
-        columns.append(
-            column.view(field.type) if field.name in _WIDE else column.cast(field.type)
-        )
+        columns.append(column.view(field.type) if field.name in _WIDE else column.cast(field.type))
     return pyarrow.RecordBatch.from_arrays(columns, schema=pyarrow.schema(schema))
 
 
