@@ -37,7 +37,7 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         Comparison, Diagnosis, InspectReport, PacketReport, ProbeLog, RadioReport, ScrubReport,
     };
     let of = |schema: schemars::Schema| schema.to_value();
-    let mut all = vec![
+    vec![
         ("inspect", of(schemars::schema_for!(Document<InspectReport>))),
         ("radio", of(schemars::schema_for!(Document<RadioReport>))),
         ("diagnose", of(schemars::schema_for!(Document<Diagnosis>))),
@@ -50,11 +50,5 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
         ("lab_manifest", of(schemars::schema_for!(crate::lab::Manifest))),
         ("lab_reproduce", of(schemars::schema_for!(Document<Reproduction>))),
-    ];
-    for (name, schema) in &mut all {
-        if let Some(schema) = schema.as_object_mut() {
-            schema.insert("$id".into(), format!("urn:airmile:{name}:{VERSION}").into());
-        }
-    }
-    all
+    ]
 }

@@ -1,5 +1,6 @@
 """Where captures come from and results go: this machine, or an object store."""
 
+# mypy: disable-error-code="import-untyped,import-not-found"
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,6 @@
 """The tables of a run: Parquet in directories, read when they are asked for."""
 
+# mypy: disable-error-code="import-untyped,import-not-found"
 from __future__ import annotations
 
 from typing import Any

@@ -11,6 +11,7 @@ tables is written; all else is what :func:`airmile.packets` does with an engine.
 Captures and the output directory have to be where every executor can reach them.
 """
 
+# mypy: disable-error-code="import-untyped,import-not-found"
 from __future__ import annotations
 
 import json
