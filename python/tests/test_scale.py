@@ -290,3 +290,24 @@ def test_ray_finds_the_rows_of_one_when_workers_are_killed(
     report = am.packets(captures, engine="ray", output=tmp_path / "out", workers=2, buckets=4)
     assert len(list(tmp_path.glob("*.died"))) == 3
     check(whole, report)
+
+
+def test_spark_finds_the_rows_of_one(
+    captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="SKIPPED: pyspark is not installed")
+    from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]
+
+    from airmile.scale import spark
+
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.getOrCreate()
+    network = "10.0.0.0/8"
+    try:
+        report = spark.packets(session, str(captures), str(tmp_path), client=network, buckets=5)
+        with pytest.raises(am.AirmileOptionError, match="name the clients' network"):
+            spark.packets(session, str(captures), str(tmp_path / "other"))
+    finally:
+        session.stop()
+    check(am.packets(sorted(captures.iterdir()), client=network, threads=1), report)
