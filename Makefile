@@ -10,7 +10,7 @@ PYTHON_VENV ?= target/python-venv
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz wheel test-python \
+.PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz wheel test-python \
 	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance clean
 
 help: ## list the targets
@@ -134,6 +134,19 @@ performance: build web/node_modules ## size and frames of a report of ten millio
 
 web/node_modules: web/package-lock.json
 	cd web && npm install --no-save --no-audit --no-fund && touch node_modules
+
+links: ## relative links and anchors of all Markdown lead somewhere
+	$(PYTHON) tests/docs/links.py .
+
+site: links ## the documentation as a site (target/site); pip installs MkDocs
+	$(PYTHON) -m venv target/site-venv
+	target/site-venv/bin/pip install --quiet -r tests/docs/requirements.txt
+	target/site-venv/bin/mkdocs build --strict --quiet
+	mkdir -p target/site/schema/v1 && cp docs/schema/*.json target/site/schema/v1/
+
+scale: ## ten million packets on two Ray workers beside one process: rows, CPU, a killed worker; needs make test-python's venv
+	$(PYTHON_VENV)/bin/pip install --quiet numpy 'airmile[ray]' && rm -rf target/scale
+	PATH="$(CURDIR)/$(PYTHON_VENV)/bin:$$PATH" $(PYTHON_VENV)/bin/python tests/scale/measure.py airmile 10000000 20 target/scale
 
 clean: ## remove what was built
 	$(CARGO) clean

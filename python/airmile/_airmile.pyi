@@ -78,6 +78,38 @@ def packets(ask: Mapping[str, object]) -> Packets: ...
 def packets_html(
     ask: Mapping[str, object], flows: Sequence[str], html: str | os.PathLike[str]
 ) -> None: ...
+def is_capture(head: bytes) -> bool: ...
+def split_capture(path: str | os.PathLike[str], part_bytes: int) -> list[int]: ...
+def record_schema() -> Table: ...
+def deal(
+    ask: Mapping[str, object],
+    buckets: int,
+    source: tuple[str, object],
+    out: str | os.PathLike[str],
+) -> str: ...
+def clocks(reports: Sequence[str]) -> tuple[list[tuple[int, int | None]], int | None]: ...
+def settle(
+    ask: Mapping[str, object],
+    buckets: int,
+    capture: Sequence[Sequence[tuple[object, int, int | None]]],
+    strays: bytes,
+    out: str | os.PathLike[str],
+) -> str: ...
+def study_bucket(
+    ask: Mapping[str, object],
+    buckets: int,
+    bucket: int,
+    capture: Sequence[tuple[object, int, int | None]],
+    settled: object | None,
+    strays: bytes,
+    end_ns: int,
+    dir: str | os.PathLike[str],
+) -> str: ...
+def join(
+    ask: Mapping[str, object],
+    files: Sequence[Sequence[tuple[str, bytes]]],
+    reports: Sequence[str],
+) -> Packets: ...
 def lab_list() -> list[tuple[str, str]]: ...
 def lab_run(
     scenario: str, seed: int | None, force: bool, dir: str | os.PathLike[str]

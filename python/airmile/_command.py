@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -12,6 +13,8 @@ def main() -> int:
     """Run the command on `sys.argv`; give its exit status."""
     # Ctrl-C ends the command at once: no Python runs while it works.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # What `--engine` runs is this Python's package.
+    os.environ.setdefault("AIRMILE_PYTHON", sys.executable)
     return _airmile.command(["airmile", *sys.argv[1:]])
 
 

@@ -6,7 +6,7 @@ import datetime
 import numbers
 import os
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from airmile import _airmile
 from airmile._report import (
@@ -18,6 +18,7 @@ from airmile._report import (
     RadioReport,
     Request,
 )
+from airmile.errors import AirmileOptionError
 
 FilePath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = FilePath | Iterable[FilePath]
@@ -225,10 +226,15 @@ def packets(
     idle_s: int = 3600,
     promotion_idle_s: int = 13,
     tail_s: int = 10,
+    min_rto_ms: int = 200,
     send_rate: float | Literal["auto"] = 30,
     threads: int = 0,
     from_: Time | None = None,
     to: Time | None = None,
+    engine: str | None = None,
+    output: FilePath | None = None,
+    buckets: int = 0,
+    workers: int = 0,
 ) -> PacketReport:
     """Study packet captures: flows, RTTs, losses, available bandwidth (SIGCOMM 2013).
 
@@ -245,17 +251,28 @@ def packets(
         promotion_idle_s: the radio is idle after this many seconds without a
             packet (promotion delay).
         tail_s: the radio's tail in seconds (energy).
+        min_rto_ms: least retransmission timeout of the senders in milliseconds:
+            200 in Linux, 1000 by RFC 6298.
         send_rate: sending at this rate in Mbit/s shows the available bandwidth
             (C of the paper); `"auto"`: where the segments waited in a queue.
         threads: threads that analyse; 0 is one for each core. The result is
             the same.
         from_: as for :func:`inspect`.
         to: as for :func:`inspect`.
+        engine: run on `"ray"` (of this machine, or the cluster that RAY_ADDRESS
+            names), `"ray://HOST:PORT"` or `"processes"`. The rows are the same; the
+            tables are Parquet below `output` and are read when they are asked for.
+            `files` may be directories, and URIs of object stores (`s3://...`). The
+            same call goes on where a broken run ended. See docs/scale.md.
+        output: where an engine leaves its tables: a directory, or a URI.
+        buckets: parts that an engine deals users to; 0 is some for each worker.
+        workers: workers of an engine on this machine; 0 is one for each core.
 
     Raises:
         AirmileFormatError: a file is no capture.
         AirmileInputError: a file cannot be opened or read.
         AirmileNoDataError: the captures hold no IP packets.
+        AirmileMissingLibraryError: the engine is not installed.
         AirmileOptionError: an argument makes no sense.
 
     >>> import tempfile, airmile as am
@@ -266,19 +283,58 @@ def packets(
     >>> report.summary.columns
     ['section', 'what', 'unit', 'here', 'paper', 'n']
     """
-    ask: dict[str, object] = {
+    ask = packets_ask(
+        files,
+        client=client,
+        proxy_ports=proxy_ports,
+        idle_s=idle_s,
+        promotion_idle_s=promotion_idle_s,
+        tail_s=tail_s,
+        min_rto_ms=min_rto_ms,
+        send_rate=send_rate,
+        threads=threads,
+        from_=from_,
+        to=to,
+    )
+    if engine is None:
+        if output is not None or buckets or workers:
+            raise AirmileOptionError("output, buckets and workers are for an engine")
+        return PacketReport(_airmile.packets(ask), Request(ask))
+    if output is None:
+        raise AirmileOptionError("engine: name a directory for the tables (output)")
+    from airmile.scale._run import report
+
+    return report(ask, engine, os.fspath(output), buckets=buckets, workers=workers)
+
+
+def packets_ask(
+    files: Files,
+    *,
+    client: str | Iterable[str] = (),
+    proxy_ports: Iterable[int] = (80, 8080),
+    idle_s: int = 3600,
+    promotion_idle_s: int = 13,
+    tail_s: int = 10,
+    min_rto_ms: int = 200,
+    send_rate: float | Literal["auto"] = 30,
+    threads: int = 0,
+    from_: Time | None = None,
+    to: Time | None = None,
+) -> dict[str, Any]:
+    """What the compiled part is asked; arguments are those of :func:`packets`."""
+    return {
         "files": _paths(files),
         "client": [client] if isinstance(client, str) else list(client),
         "proxy_ports": list(proxy_ports),
         "idle_s": idle_s,
         "promotion_idle_s": promotion_idle_s,
         "tail_s": tail_s,
+        "min_rto_ms": min_rto_ms,
         "send_rate": str(send_rate),
         "threads": threads,
         "from": _time(from_),
         "to": _time(to),
     }
-    return PacketReport(_airmile.packets(ask), Request(ask))
 
 
 def lab_list() -> list[Scenario]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-untyped,unused-ignore]
 
     from airmile import _airmile
+    from airmile.scale._tables import StoredTable
 
 _SHOWN_ROWS = 10
 
@@ -32,7 +33,7 @@ class Table:
 
     __slots__ = ("_table",)
 
-    def __init__(self, table: _airmile.Table) -> None:
+    def __init__(self, table: _airmile.Table | StoredTable) -> None:
         self._table = table
 
     @property

@@ -58,6 +58,8 @@ fn run_parsed(cli: &Cli) -> u8 {
         Command::Live(args) => commands::live::run(&cli.global, args),
         Command::Qcut(command) => commands::qcut::run(&cli.global, command),
         Command::Lab(args) => commands::lab::run(&cli.global, args),
+        Command::Completions { shell } => commands::manual::completions(*shell),
+        Command::Man { dir } => commands::manual::pages(dir),
     };
     match outcome {
         Ok(outcome) => outcome.code(),

@@ -538,3 +538,36 @@ fn claw_says_what_is_missing() {
     assert_eq!(out.status.code(), Some(3));
     assert!(text(&out.stderr).contains("64 hexadecimal digits"), "{}", text(&out.stderr));
 }
+
+#[test]
+fn completions_and_the_manual_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = text(&airmile(&["completions", shell]).stdout);
+        assert!(script.contains("packets") && script.contains("send-rate"), "{shell}");
+    }
+    assert_eq!(status(&["completions", "cmd"]), 2);
+    let dir = tempfile::tempdir().unwrap();
+    let pages = path(dir.path(), "man1");
+    assert_eq!(status(&["man", &pages]), 0);
+    for page in ["airmile.1", "airmile-packets.1", "airmile-lab-run.1"] {
+        let page = fs::read_to_string(Path::new(&pages).join(page)).unwrap();
+        assert!(page.contains(".TH"), "{page}");
+    }
+}
+
+#[test]
+fn an_engine_needs_python_and_a_directory() {
+    let capture = ["packets", "day.pcap", "--engine", "ray"];
+    assert_eq!(status(&capture), 2, "without --out");
+    assert_eq!(status(&["packets", "day.pcap", "--out", "x", "--workers", "2"]), 2);
+    let clash = ["--out", "x", "--html", "y.html"];
+    assert_eq!(status(&[&capture[..], &clash].concat()), 2);
+    let done = Command::new(env!("CARGO_BIN_EXE_airmile"))
+        .args([&capture[..], &["--out", "x"]].concat())
+        .env("AIRMILE_PYTHON", "/nonexistent/python3")
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(3));
+    let told = text(&done.stderr);
+    assert!(told.contains("--engine needs Python") && told.contains("AIRMILE_PYTHON"), "{told}");
+}

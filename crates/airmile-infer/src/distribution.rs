@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// Growth of a bucket: quantiles are within 1 % of the exact ones.
 const GROWTH: f64 = 1.02;
 
 /// A distribution of values; zero and less share a bucket.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     buckets: BTreeMap<i32, (u64, f64)>,
     n: u64,
@@ -122,7 +124,7 @@ impl Distribution {
 }
 
 /// Correlation of pairs (Pearson), as they come.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Correlation {
     n: f64,
     mean: (f64, f64),
@@ -144,6 +146,22 @@ impl Correlation {
         self.squares.0 += dx * (x - self.mean.0);
         self.squares.1 += dy * (y - self.mean.1);
         self.products += dx * (y - self.mean.1);
+    }
+
+    /// Adds the pairs of another (Chan, Golub and LeVeque 1979, eq. 2.1).
+    pub fn merge(&mut self, other: &Self) {
+        let n = self.n + other.n;
+        if other.n == 0.0 {
+            return;
+        }
+        let (dx, dy) = (other.mean.0 - self.mean.0, other.mean.1 - self.mean.1);
+        let weight = self.n * other.n / n;
+        self.squares.0 += other.squares.0 + dx * dx * weight;
+        self.squares.1 += other.squares.1 + dy * dy * weight;
+        self.products += other.products + dx * dy * weight;
+        self.mean.0 += dx * other.n / n;
+        self.mean.1 += dy * other.n / n;
+        self.n = n;
     }
 
     /// The coefficient; `None` under three pairs or where one side is constant.
@@ -185,6 +203,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn correlations_merge(pairs in prop::collection::vec((-50_i32..50, -50_i32..50), 3..60), cut in 0_usize..60) {
+            let of = |pairs: &[(i32, i32)]| {
+                let mut c = Correlation::default();
+                pairs.iter().for_each(|(x, y)| c.push(f64::from(*x), f64::from(*y)));
+                c
+            };
+            let (a, b) = pairs.split_at(cut.min(pairs.len()));
+            let mut merged = of(a);
+            merged.merge(&of(b));
+            match (merged.value(), of(&pairs).value()) {
+                (Some(x), Some(y)) => prop_assert!((x - y).abs() < 1e-9, "{} {}", x, y),
+                (x, y) => prop_assert_eq!(x, y),
+            }
+        }
+
         #[test]
         fn merged_is_as_pushed_together(a in prop::collection::vec(0_u32..5000, 0..40), b in prop::collection::vec(0_u32..5000, 0..40)) {
             let of = |values: &[u32]| {

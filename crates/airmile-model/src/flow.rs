@@ -5,8 +5,9 @@ use crate::row::Row;
 
 record! { "flows"
 /// One flow: packets of a 5-tuple without a pause of an hour. `dl` is towards the client.
+#[derive(serde::Deserialize)]
 pub struct FlowRow {
-    /// Number of the flow, in the order of their first packets.
+    /// Number of the flow: that of its first packet among the IP packets of the capture.
     pub flow: u64,
     /// Number of the user session (table `users`).
     pub user: u64,

@@ -20,6 +20,7 @@ pub mod tables;
 pub mod transfer;
 pub mod tti;
 pub mod window;
+pub mod words;
 
 pub use application::{
     AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint, TimeBase,

@@ -198,12 +198,14 @@ macro_rules! record {
     (
         $table:literal
         #[doc = $doc:literal] $(#[doc = $more:literal])*
+        $(#[derive($($derive:path),+)])?
         pub struct $name:ident {
             $( #[doc = $fdoc:literal] $(#[doc = $fmore:literal])* pub $field:ident : $type:ty, )+
         }
     ) => {
         #[doc = $doc] $(#[doc = $more])*
         #[derive(Debug, Clone, PartialEq)]
+        $(#[derive($($derive),+)])?
         pub struct $name {
             $( #[doc = $fdoc] $(#[doc = $fmore])* pub $field: $type, )+
         }

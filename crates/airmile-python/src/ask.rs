@@ -107,6 +107,7 @@ pub struct Packets {
     idle_s: i64,
     promotion_idle_s: i64,
     tail_s: i64,
+    min_rto_ms: i64,
     send_rate: String,
     threads: i64,
     from: Option<String>,
@@ -121,6 +122,10 @@ impl Packets {
         let study = StudyOptions {
             idle_ns: seconds("idle_s", self.idle_s)?,
             promotion_idle_ns: seconds("promotion_idle_s", self.promotion_idle_s)?,
+            min_rto_ns: 1_000_000
+                * i64::from(
+                    number::<u32>("min_rto_ms", Some(self.min_rto_ms))?.unwrap_or_default(),
+                ),
             proxy_ports: self.proxy_ports,
             client_networks: networks.collect::<PyResult<_>>()?,
             send_rate_bar: packets::send_rate_bar(&self.send_rate).map_err(to_py)?,

@@ -10,4 +10,6 @@ mod module;
 #[cfg(feature = "extension")]
 mod report;
 #[cfg(feature = "extension")]
+mod scale;
+#[cfg(feature = "extension")]
 mod table;

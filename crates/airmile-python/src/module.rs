@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::ask::{self, Analysis, Decode, Files};
 use crate::error::{option, to_py};
 use crate::report::{Diagnose, Inspect, LabRun, Packets, Radio, json};
+use crate::scale;
 use crate::table::Table;
 
 #[pyfunction]
@@ -123,6 +124,14 @@ fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decode, module)?)?;
     module.add_function(wrap_pyfunction!(packets, module)?)?;
     module.add_function(wrap_pyfunction!(packets_html, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::is_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::record_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::split_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::deal, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::clocks, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::settle, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::study_bucket, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::join, module)?)?;
     module.add_function(wrap_pyfunction!(lab_list, module)?)?;
     module.add_function(wrap_pyfunction!(lab_run, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)

@@ -12,7 +12,9 @@ use crate::error::{Error, Result};
 pub const SNIFF_BYTES: usize = 64 * 1024;
 
 /// How an input was compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
     /// Not at all.

@@ -15,9 +15,10 @@ use airmile_decode::table::{
     GrantReader, RlcReader, TableError, TableKind, TtiTimes, read_transfers,
 };
 use airmile_infer::clocks::ClockLine;
+use airmile_model::words;
 use airmile_model::{Clock, Grant, Problem, Record, Severity, Transfer};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use application::Application;
 pub use directory::captures;
@@ -56,12 +57,13 @@ pub struct Inputs {
 }
 
 /// What a file held, as `inspect` gives it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FileReport {
     /// The name it was opened by.
     pub path: String,
     /// What it is.
-    pub kind: &'static str,
+    #[serde(deserialize_with = "words::one")]
+    pub kind: words::Word,
     /// How it was compressed.
     pub compression: Compression,
     /// Bytes, decompressed.
@@ -75,6 +77,7 @@ pub struct FileReport {
     /// Frames with a bad CRC or length, rows that could not be read.
     pub bad_items: u64,
     /// Records that came out of it, by type.
+    #[serde(deserialize_with = "words::keys")]
     pub records: BTreeMap<&'static str, u64>,
     /// Messages of a log, by code and version.
     pub messages: Vec<MessageRow>,
@@ -91,7 +94,7 @@ pub struct FileReport {
 }
 
 /// Count of a message in a log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageRow {
     /// Log code, as in `0xB173`.
     pub code: String,
@@ -136,6 +139,22 @@ impl FileReport {
         let what = why.to_owned();
         report.problem(Problem { offset: 0, severity: Severity::Warning, what });
         report
+    }
+
+    /// Adds the report of a later part of the same file.
+    pub(crate) fn merge(&mut self, part: Self) {
+        self.bytes += part.bytes;
+        self.start_us = self.start_us.into_iter().chain(part.start_us).min();
+        self.end_us = self.end_us.max(part.end_us);
+        self.items += part.items;
+        self.bad_items += part.bad_items;
+        for (name, n) in part.records {
+            *self.records.entry(name).or_default() += n;
+        }
+        self.late_records += part.late_records;
+        self.damaged |= part.damaged;
+        self.more_problems += part.more_problems;
+        part.problems.into_iter().for_each(|problem| self.problem(problem));
     }
 
     fn count(&mut self, tagged: &Tagged) {

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
 
+#[path = "packets/parts.rs"]
+mod parts;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -586,7 +586,7 @@ export interface Table1Row {
  */
 export interface FlowEntry {
   /**
-   * Number of the flow, in the order of their first packets.
+   * Number of the flow: that of its first packet among the IP packets of the capture.
    */
   flow: number;
   /**

@@ -7,7 +7,8 @@ use std::time::Duration;
 use airmile_probe::{Probe, ServeLimits, ServeOptions, Target};
 use clap::{Args, Subcommand};
 
-use super::{duration, whole};
+use super::packets::duration;
+use super::whole;
 
 /// Arguments of `probe`.
 #[derive(Debug, Subcommand)]

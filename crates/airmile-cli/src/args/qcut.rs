@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::duration;
+use super::packets::duration;
 
 /// Arguments of `qcut`.
 #[derive(Debug, Subcommand)]

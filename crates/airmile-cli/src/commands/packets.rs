@@ -13,6 +13,9 @@ use crate::output::{self, bytes, or_dash, table};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
+    if let Some(engine) = &args.engine.engine {
+        return super::engine::run(global, args, engine);
+    }
     let live = args.interface.as_deref().map(|name| interface::open(name, args.duration));
     let files = captures(&args.files)?;
     tell_chosen(global, &args.files, &files);

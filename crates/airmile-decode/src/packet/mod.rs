@@ -17,6 +17,7 @@ mod tunnel;
 
 pub use capture::{CaptureFormat, CaptureReader, Captured, Frame};
 pub use dissect::{Unread, dissect, dissect_with};
+pub use pcap::pcap_boundary;
 pub use reassembly::{Dissector, FragmentCounts};
 
 /// Link types that are read (the IANA/tcpdump registry of LINKTYPE values).

@@ -10,6 +10,34 @@ const RECORD_HEADER_BYTES: usize = 16;
 /// be believed behind damage: a day, chosen here.
 const BELIEVABLE_STEP_S: u32 = 86_400;
 
+/// Records in a row that vouch for the first of them (chosen here: each has four
+/// fields that chance would have to get right).
+const VOUCHING_RECORDS: usize = 32;
+
+/// The offset in `bytes`, out of the middle of a pcap file with this header, at which a
+/// record begins: where that many follow it, each where the one before ends. `last`:
+/// the file ends with `bytes`, so fewer do. `None`: it is no pcap, or none is there.
+#[must_use]
+pub fn pcap_boundary(header: &[u8; 24], bytes: &[u8], last: bool) -> Option<usize> {
+    let magic = Magic::of(*header.first_chunk::<4>()?)?;
+    (0..bytes.len()).find(|&at| {
+        let mut pcap = Pcap::new(magic, header);
+        let mut at = at;
+        for _ in 0..VOUCHING_RECORDS {
+            let rest = bytes.get(at..).unwrap_or_default();
+            if rest.is_empty() {
+                return last;
+            }
+            let Some(found) = pcap.header(rest).filter(|found| pcap.is_likely(*found)) else {
+                return false;
+            };
+            pcap.last_s = Some(found.seconds);
+            at += RECORD_HEADER_BYTES + magic.extra + found.captured as usize;
+        }
+        at <= bytes.len()
+    })
+}
+
 /// Byte order and resolution, by the first four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Magic {

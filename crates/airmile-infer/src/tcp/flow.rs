@@ -114,6 +114,13 @@ pub(super) fn client_is_source(
     {
         return (!tcp.flags.has(TcpFlags::ACK), ClientBy::Syn);
     }
+    told_by_ends(packet)
+}
+
+/// Which end is the client by addresses and ports alone: as told of the packets of
+/// either direction, but for [`ClientBy::FirstPacket`].
+pub(super) fn told_by_ends(packet: &Packet<'_>) -> (bool, ClientBy) {
+    let (src, dst) = (packet.src, packet.dst);
     // Servers of a data centre have private addresses, too: ports come first.
     let private = (src.is_private(), dst.is_private());
     match (is_service(packet.src_port), is_service(packet.dst_port)) {

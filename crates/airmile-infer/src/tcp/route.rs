@@ -27,6 +27,11 @@ const CROWD_SHARE: usize = 16;
 /// (chosen here).
 const REST_EVERY_NS: i64 = 500_000_000;
 
+/// The multiple of `step` at or before a time.
+const fn floor(at_ns: i64, step: i64) -> i64 {
+    at_ns - at_ns.rem_euclid(step)
+}
+
 /// Users are dealt to so many lanes, and lanes to shards: what a lane remembers
 /// is the same however many shards there are. One router feeds no more than
 /// some three shards (chosen here).
@@ -208,8 +213,8 @@ pub struct PacketRouter {
     addresses: HashMap<Address, u32, FixedState>,
     users: Vec<Option<UserEntry>>,
     free_users: Vec<u32>,
-    next_flow: u64,
-    next_user: u64,
+    /// Number of the packet that is placed: of flows and users that begin with it.
+    packet: u64,
     /// Latest time that was seen.
     now_ns: i64,
     last_ns: i64,
@@ -231,8 +236,7 @@ impl PacketRouter {
             addresses: HashMap::default(),
             users: Vec::new(),
             free_users: Vec::new(),
-            next_flow: 0,
-            next_user: 0,
+            packet: 0,
             now_ns: i64::MIN,
             last_ns: i64::MIN,
             next_sweep_ns: i64::MIN,
@@ -245,8 +249,29 @@ impl PacketRouter {
     /// added to `changes`, in order. `None`: it is of no flow.
     #[inline]
     pub fn push(&mut self, packet: &Packet<'_>, changes: &mut Vec<Change>) -> Option<Route> {
-        self.clock(packet, changes);
+        // What waited in vain for a fragment comes late, and says so.
+        if packet.at_ns < self.last_ns && !packet.fragmented {
+            self.quality.stepped_back(self.last_ns - packet.at_ns);
+        }
+        self.last_ns = packet.at_ns;
+        let number = self.quality.packets;
         self.quality.packet(packet);
+        self.place(packet, number, packet.at_ns, changes)
+    }
+
+    /// Places a packet of a capture of which the others are elsewhere: `number` of
+    /// them came before it, the latest at `clock_ns` or before. Quality is theirs to
+    /// count; all else is as if [`push`](Self::push) had seen the whole capture.
+    #[inline]
+    pub fn place(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        clock_ns: i64,
+        changes: &mut Vec<Change>,
+    ) -> Option<Route> {
+        self.advance(clock_ns, changes);
+        self.packet = number;
         match packet.transport {
             Transport::Tcp(_) | Transport::Udp => {}
             Transport::Icmp | Transport::Fragment | Transport::Other => return None,
@@ -302,6 +327,13 @@ impl PacketRouter {
         self.index.len()
     }
 
+    /// The client of the flow that a packet was just routed to.
+    #[must_use]
+    pub fn client(&self, route: Route) -> Option<Address> {
+        let flow = self.flows.get(route.flow as usize)?;
+        Some(flow.key.ends()[flow.client()].0)
+    }
+
     /// The end of the capture: all flows and users end.
     pub fn finish(&mut self, changes: &mut Vec<Change>) {
         let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(Entry::LIVE));
@@ -319,34 +351,38 @@ impl PacketRouter {
         }
     }
 
+    /// The capture is at `now_ns`. What is over by the clock ends at multiples of
+    /// [`SWEEP_NS`], so that it does not hang on who else has packets when.
     #[inline]
-    fn clock(&mut self, packet: &Packet<'_>, changes: &mut Vec<Change>) {
-        let at_ns = packet.at_ns;
-        // What waited in vain for a fragment comes late, and says so.
-        if at_ns < self.last_ns && !packet.fragmented {
-            self.quality.steps_back += 1;
-            self.quality.largest_step_back_ns =
-                self.quality.largest_step_back_ns.max(self.last_ns - at_ns);
-        }
-        self.last_ns = at_ns;
-        self.advance(at_ns, changes);
-    }
-
-    /// It is so late, by a clock or by a packet: what is over ends.
     pub fn advance(&mut self, now_ns: i64, changes: &mut Vec<Change>) {
-        self.now_ns = self.now_ns.max(now_ns);
-        if self.now_ns < self.next_rest_ns {
-            return;
-        }
-        changes.push(Change { lane: None, what: What::Rest { now: self.now_ns } });
-        if self.now_ns >= self.next_sweep_ns {
-            let first = self.next_sweep_ns == i64::MIN;
-            self.next_sweep_ns = self.now_ns.saturating_add(SWEEP_NS);
-            if !first {
-                self.sweep(changes);
+        if now_ns > self.now_ns {
+            self.now_ns = now_ns;
+            if now_ns >= self.next_rest_ns {
+                self.tick(changes);
             }
         }
-        self.next_rest_ns = self.now_ns.saturating_add(REST_EVERY_NS).min(self.next_sweep_ns);
+    }
+
+    #[cold]
+    fn tick(&mut self, changes: &mut Vec<Change>) {
+        let now = self.now_ns;
+        let next_sweep = floor(now, SWEEP_NS).saturating_add(SWEEP_NS);
+        if self.next_sweep_ns == i64::MIN {
+            self.next_sweep_ns = next_sweep;
+        }
+        while self.next_sweep_ns <= now {
+            let at = self.next_sweep_ns;
+            changes.push(Change { lane: None, what: What::Rest { now: at } });
+            let soonest = self.sweep(at, changes);
+            // Over a pause, only the times at which something ends.
+            self.next_sweep_ns =
+                floor(soonest, SWEEP_NS).max(at).saturating_add(SWEEP_NS).min(next_sweep);
+        }
+        let rest = floor(now, REST_EVERY_NS);
+        if rest >= self.next_rest_ns {
+            changes.push(Change { lane: None, what: What::Rest { now: rest } });
+        }
+        self.next_rest_ns = rest.saturating_add(REST_EVERY_NS).min(self.next_sweep_ns);
     }
 
     /// The clock was set back: what was seen later than now was seen now.
@@ -388,23 +424,34 @@ impl PacketRouter {
         }
     }
 
-    /// Ends flows and users that are over.
-    fn sweep(&mut self, changes: &mut Vec<Change>) {
-        for at in 0..self.flows.len() {
-            let Some(flow) = self.flows.get(at).filter(|flow| flow.is(Entry::LIVE)) else {
-                continue;
-            };
-            let most_ns = flow.patience_ns(&self.options);
-            if self.now_ns.saturating_sub(flow.last_ns) > most_ns {
-                self.end_flow(at as u32, "idle", changes);
+    /// Ends flows and users that are over, in the order in which they began; gives
+    /// the soonest time at which another one may be.
+    fn sweep(&mut self, now_ns: i64, changes: &mut Vec<Change>) -> i64 {
+        let mut soonest = i64::MAX;
+        let mut over = Vec::new();
+        for (at, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.is(Entry::LIVE)) {
+            let end = flow.last_ns.saturating_add(flow.patience_ns(&self.options));
+            if end < now_ns {
+                over.push((self.numbers.get(at).copied().unwrap_or(0), at as u32));
+            } else {
+                soonest = soonest.min(end);
             }
         }
-        for at in 0..self.users.len() {
-            let Some(user) = self.users.get(at).and_then(Option::as_ref) else { continue };
-            if user.open_flows == 0 && self.now_ns - user.last_ns > self.options.user_gap_ns {
-                self.end_user(at as u32, changes);
+        over.sort_unstable();
+        over.iter().for_each(|(_, at)| self.end_flow(*at, "idle", changes));
+        over.clear();
+        for (at, user) in self.users.iter().enumerate() {
+            let Some(user) = user.as_ref().filter(|user| user.open_flows == 0) else { continue };
+            let end = user.last_ns.saturating_add(self.options.user_gap_ns);
+            if end < now_ns {
+                over.push((user.number, at as u32));
+            } else {
+                soonest = soonest.min(end);
             }
         }
+        over.sort_unstable();
+        over.iter().for_each(|(_, at)| self.end_user(*at, changes));
+        soonest
     }
 
     /// A flow begins with its first packet.
@@ -422,8 +469,7 @@ impl PacketRouter {
         let client = if client_is_source { from } else { 1 - from };
         let (user, lane) = self.user_of(key.ends()[client].0, now, changes);
         let mid_flow = packet.tcp().is_some_and(|tcp| !tcp.flags.has(TcpFlags::SYN));
-        let number = self.next_flow;
-        self.next_flow += 1;
+        let number = self.packet;
         let mut state = Entry::LIVE;
         state |= if client == 1 { Entry::CLIENT_HIGH } else { 0 };
         state |= if mid_flow { Entry::ESTABLISHED } else { 0 };
@@ -464,8 +510,7 @@ impl PacketRouter {
             }
         }
         let lane = (mix(address.words()[0], address.words()[1]) as usize % LANES) as u8;
-        let number = self.next_user;
-        self.next_user += 1;
+        let number = self.packet;
         let user = UserEntry { number, address, last_ns: now, open_flows: 1, lane };
         let at = self.free_users.pop().unwrap_or_else(|| {
             self.users.push(None);

@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 
 use airmile_model::flow::{FlowRow, HttpRow, PacketRow, UserRow};
 use airmile_model::packet::Packet;
+use airmile_model::words;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::finish::{is_large, utilisation};
 use super::flight::FlightCounts;
@@ -18,7 +19,7 @@ use crate::distribution::{Correlation, Distribution};
 pub const USUAL_WINDOW_BYTES: RangeInclusive<u64> = 131_112..=132_312;
 
 /// Rhythms that a summary lists at most (chosen here).
-const MAX_PERIODIC: usize = 100;
+pub(super) const MAX_PERIODIC: usize = 100;
 /// Sizes that figure 5 draws rates for, over all flows' (the paper's text does
 /// not name its classes: a decade each, chosen here).
 pub const RATE_SIZES_BYTES: [u64; 3] = [10_000, 100_000, 1_000_000];
@@ -30,7 +31,7 @@ pub(super) const COUNTED_BYTES: u64 = 1_000_000;
 pub const RANGES: &str = "application/octet-stream; by range";
 
 /// What has to be known of a capture to trust the rest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quality {
     /// IP packets.
     pub packets: u64,
@@ -93,8 +94,17 @@ impl Quality {
         Self { copies, super_segments, wild_sequences, late_segments, ..self }
     }
 
+    /// A packet has a time this much before the one in front of it.
+    pub const fn stepped_back(&mut self, by_ns: i64) {
+        self.steps_back += 1;
+        if by_ns > self.largest_step_back_ns {
+            self.largest_step_back_ns = by_ns;
+        }
+    }
+
+    /// Counts a packet.
     #[inline]
-    pub(super) fn packet(&mut self, packet: &Packet<'_>) {
+    pub fn packet(&mut self, packet: &Packet<'_>) {
         use airmile_model::packet::Transport;
         self.packets += 1;
         self.ip_bytes += u64::from(packet.ip_bytes);
@@ -140,7 +150,7 @@ impl UserSums {
 }
 
 /// Requests of one client to one server that come again and again.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PeriodicRequests {
     /// The client's address.
     pub client: String,
@@ -157,7 +167,7 @@ pub struct PeriodicRequests {
 }
 
 /// Counts of flows and bytes of a protocol or port.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// Flows.
     pub flows: u64,
@@ -166,7 +176,7 @@ pub struct Share {
 }
 
 /// Sums of a study, gathered as flows end.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StudySummary {
     /// What has to be known to trust the rest.
     pub quality: Quality,
@@ -183,10 +193,12 @@ pub struct StudySummary {
     /// TCP by the server's port.
     pub tcp_ports: BTreeMap<u16, Share>,
     /// TCP flows by how they ended.
+    #[serde(deserialize_with = "words::keys")]
     pub terminations: BTreeMap<&'static str, u64>,
     /// By application, where it was told.
     pub applications: BTreeMap<String, Share>,
     /// How clients were told.
+    #[serde(deserialize_with = "words::keys")]
     pub client_by: BTreeMap<&'static str, u64>,
     /// Bytes of TCP flows towards clients, flows with any.
     pub dl_bytes: Distribution,
@@ -282,6 +294,7 @@ pub struct StudySummary {
     /// Table 1: downlink throughput in kbit/s, uplink in kbit/s.
     pub table1_kbps: [Distribution; 2],
     /// Guesses of congestion control, of flows with one.
+    #[serde(deserialize_with = "words::keys")]
     pub congestion_controls: BTreeMap<&'static str, u64>,
     /// QUIC handshakes in milliseconds.
     pub quic_handshake_ms: Distribution,

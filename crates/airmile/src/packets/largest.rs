@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Flows that a document holds at most (chosen here: some 200 KB of it).
-const MOST_FLOWS: usize = 100;
+pub(super) const MOST_FLOWS: usize = 100;
 
 /// A row of the table `flows` in a document.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,6 +5,7 @@ mod given;
 mod largest;
 mod report;
 mod rounds;
+pub mod scale;
 mod study;
 mod tables;
 mod threads;

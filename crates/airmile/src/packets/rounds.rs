@@ -3,7 +3,8 @@
 //! from all over the memory, and waits for it overlap.
 
 use airmile_infer::tcp::{
-    Change, Collector, Finding, PacketRouter, PacketShard, Route, StudyOptions, StudySummary,
+    Change, Collector, Finding, PacketRouter, PacketShard, Quality, Route, StudyOptions,
+    StudySummary,
 };
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
@@ -90,6 +91,89 @@ impl Round {
     }
 }
 
+/// Router, shard and collector in turn: a study of one thread, or of one part of the
+/// users.
+pub(super) struct Lone {
+    router: PacketRouter,
+    shard: PacketShard,
+    collector: Collector,
+    round: Round,
+    changes: Vec<Change>,
+}
+
+impl Lone {
+    pub(super) fn new(options: &StudyOptions) -> Self {
+        Self {
+            router: PacketRouter::new(options.clone()),
+            shard: PacketShard::new(options.clone()),
+            collector: Collector::new(options.tables),
+            round: Round::default(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Takes the next packet of a capture.
+    pub(super) fn push(&mut self, packet: &Packet<'_>, sink: &mut dyn FnMut(PacketRow)) {
+        let route = self.router.push(packet, &mut self.changes);
+        self.routed(packet, route, sink);
+    }
+
+    /// As [`PacketRouter::place`].
+    pub(super) fn place(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        clock_ns: i64,
+        sink: &mut dyn FnMut(PacketRow),
+    ) {
+        let route = self.router.place(packet, number, clock_ns, &mut self.changes);
+        self.routed(packet, route, sink);
+    }
+
+    /// As [`PacketRouter::advance`].
+    pub(super) fn advance(&mut self, now_ns: i64) {
+        self.router.advance(now_ns, &mut self.changes);
+    }
+
+    fn routed(
+        &mut self,
+        packet: &Packet<'_>,
+        route: Option<Route>,
+        sink: &mut dyn FnMut(PacketRow),
+    ) {
+        self.changes.drain(..).for_each(|change| self.round.change(0, &change));
+        if let Some(route) = route {
+            self.round.packet(0, route, packet);
+        }
+        if self.round.packets.len() >= ROUND_PACKETS {
+            self.settle(sink);
+        }
+    }
+
+    fn settle(&mut self, sink: &mut dyn FnMut(PacketRow)) {
+        let Self { shard, collector, round, .. } = self;
+        round.analyse(shard, &mut |_, finding| collector.push(finding, sink));
+        round.clear();
+    }
+
+    /// The end. `quality`: what is known of the packets, where it was not counted here.
+    pub(super) fn finish(
+        mut self,
+        quality: Option<Quality>,
+        sink: &mut dyn FnMut(PacketRow),
+    ) -> StudySummary {
+        self.settle(sink);
+        let mut changes = std::mem::take(&mut self.changes);
+        self.router.finish(&mut changes);
+        for some in changes.chunks(ROUND_PACKETS) {
+            some.iter().for_each(|change| self.round.change(0, change));
+            self.settle(sink);
+        }
+        let quality = quality.unwrap_or(*self.router.quality());
+        self.collector.finish(quality, self.shard.counts())
+    }
+}
+
 /// All in one thread.
 pub(super) fn run_alone(
     reading: Reading<'_>,
@@ -97,33 +181,10 @@ pub(super) fn run_alone(
     progress: &Progress,
     sink: &mut dyn FnMut(PacketRow),
 ) -> Result<(Vec<FileReport>, StudySummary)> {
-    let mut router = PacketRouter::new(options.clone());
-    let mut shard = PacketShard::new(options.clone());
-    let mut collector = Collector::new(options.tables);
-    let mut round = Round::default();
-    let mut changes = Vec::new();
-    let mut settle = |round: &mut Round| {
-        round.analyse(&mut shard, &mut |_, finding| collector.push(finding, sink));
-        round.clear();
-    };
-    let (reports, counts) = read_captures(reading, progress, &mut |packet| {
-        let route = router.push(packet, &mut changes);
-        changes.drain(..).for_each(|change| round.change(0, &change));
-        if let Some(route) = route {
-            round.packet(0, route, packet);
-        }
-        if round.packets.len() >= ROUND_PACKETS {
-            settle(&mut round);
-        }
-    })?;
-    settle(&mut round);
-    router.finish(&mut changes);
-    for some in changes.chunks(ROUND_PACKETS) {
-        some.iter().for_each(|change| round.change(0, change));
-        settle(&mut round);
-    }
-    let counted = shard.counts();
-    let mut summary = collector.finish(*router.quality(), counted);
+    let mut lone = Lone::new(options);
+    let (reports, counts) =
+        read_captures(reading, progress, &mut |packet| lone.push(packet, sink))?;
+    let mut summary = lone.finish(None, sink);
     count_read(&mut summary.quality, &counts);
     Ok((reports, summary))
 }

@@ -30,24 +30,36 @@ impl Views {
         (self.syns, self.again) = (0, 0);
     }
 
-    pub(super) fn push(&mut self, packet: &Packet<'_>) {
-        let Some(tcp) = packet.tcp() else { return };
+    /// What tells a connection that begins from others; `None`: none begins.
+    pub(super) fn mark(packet: &Packet<'_>) -> Option<u64> {
+        let tcp = packet.tcp()?;
         if !tcp.flags.has(TcpFlags::SYN) || tcp.flags.has(TcpFlags::ACK) {
-            return;
+            return None;
         }
         let mut hasher = DefaultHasher::new();
         (packet.src.words(), packet.dst.words(), packet.src_port, packet.dst_port)
             .hash(&mut hasher);
         (tcp.seq.0, packet.ip_id, tcp.timestamps).hash(&mut hasher);
+        Some(hasher.finish())
+    }
+
+    pub(super) fn push(&mut self, packet: &Packet<'_>) {
+        if let Some(mark) = Self::mark(packet) {
+            self.push_mark(mark);
+        }
+    }
+
+    /// A connection begins.
+    pub(super) fn push_mark(&mut self, mark: u64) {
         self.syns += 1;
         let room = self.seen.len() < MOST_SYNS;
-        match self.seen.get(&hasher.finish()) {
+        match self.seen.get(&mark) {
             Some(&file) if file != self.file => {
                 self.again += 1;
                 self.repeated += 1;
             }
             None if room => {
-                self.seen.insert(hasher.finish(), self.file);
+                self.seen.insert(mark, self.file);
             }
             _ => {}
         }

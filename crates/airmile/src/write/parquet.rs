@@ -103,7 +103,8 @@ fn properties() -> WriterProperties {
     WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build()
 }
 
-struct Table {
+/// A file of one table.
+pub(crate) struct Table {
     path: PathBuf,
     columns: RecordColumns,
     rows: u64,
@@ -111,14 +112,14 @@ struct Table {
 }
 
 impl Table {
-    fn create(path: PathBuf, schema: SchemaRef) -> Result<Self> {
+    pub(crate) fn create(path: PathBuf, schema: SchemaRef) -> Result<Self> {
         let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties()))
             .map_err(|e| refused(&path, &e))?;
         Ok(Self { path, columns: RecordColumns::new(schema), rows: 0, writer })
     }
 
-    fn push(&mut self, row: &impl TableRow) -> Result<()> {
+    pub(crate) fn push(&mut self, row: &impl TableRow) -> Result<()> {
         self.columns.push(row);
         self.rows += 1;
         if self.columns.pending() >= BATCH_ROWS { self.flush() } else { Ok(()) }
@@ -132,7 +133,7 @@ impl Table {
         self.writer.write(&batch).map_err(|e| refused(&self.path, &e))
     }
 
-    fn finish(mut self) -> Result<(PathBuf, u64)> {
+    pub(crate) fn finish(mut self) -> Result<(PathBuf, u64)> {
         self.flush()?;
         self.writer.close().map_err(|e| refused(&self.path, &e))?;
         Ok((self.path, self.rows))

@@ -3,7 +3,7 @@
 use airmile_infer::tcp::{StudySummary, utilisation};
 use airmile_model::flow::FlowRow;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::choice::window_share;
 use super::words::{bytes, count, ms, percent, rate};
@@ -52,7 +52,7 @@ const QUEUE_BYTES: u64 = 100_000;
 const OVERUSE: f64 = 1.1;
 
 /// Downlink bytes of flows with a trait, and the flow with most of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Part {
     flows: u64,
     bytes: u64,
@@ -68,13 +68,20 @@ impl Part {
         }
     }
 
+    fn merge(&mut self, other: Self) {
+        self.flows += other.flows;
+        self.bytes += other.bytes;
+        let larger = |(most, flow): (u64, u64)| (most, std::cmp::Reverse(flow));
+        self.best = self.best.into_iter().chain(other.best).max_by_key(|best| larger(*best));
+    }
+
     fn flow(&self) -> Option<u64> {
         self.best.map(|(_, flow)| flow)
     }
 }
 
 /// Sums over the flows that the headline needs beside the summary.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(in crate::packets) struct Overview {
     bytes: u64,
     segments: u64,
@@ -95,6 +102,39 @@ pub(in crate::packets) struct Overview {
 }
 
 impl Overview {
+    /// Adds what is known of other flows.
+    pub(in crate::packets) fn merge(&mut self, other: Self) {
+        let Self {
+            bytes,
+            segments,
+            retx,
+            timeouts,
+            resent,
+            window,
+            closed,
+            closed_times,
+            queued,
+            rtt_ms,
+            slow_starts,
+            unused,
+            overused,
+        } = other;
+        self.bytes += bytes;
+        self.segments += segments;
+        self.retx += retx;
+        self.timeouts += timeouts;
+        self.resent.merge(resent);
+        self.window.merge(window);
+        self.closed.merge(closed);
+        self.closed_times += closed_times;
+        self.queued.merge(queued);
+        self.rtt_ms.0 += rtt_ms.0;
+        self.rtt_ms.1 += rtt_ms.1;
+        self.slow_starts.merge(slow_starts);
+        self.unused.merge(unused);
+        self.overused += overused;
+    }
+
     pub(in crate::packets) fn flow(&mut self, row: &FlowRow) {
         let counts = row.protocol == "tcp" && row.leg != Some("server");
         if !counts || row.dl_bytes == 0 {

@@ -1,0 +1,125 @@
+//! What can be said of `packets`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use airmile::model::packet::Address;
+use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
+use airmile::packets::{client_network, send_rate_bar};
+use airmile::{FlowName, PacketOptions, TableFormat};
+use clap::{Args, ValueEnum};
+
+use super::{LimitArgs, whole};
+
+/// Kind of files that tables become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableKind {
+    /// Parquet, compressed inside
+    Parquet,
+    /// CSV with a header
+    Csv,
+}
+
+/// Arguments of `packets`.
+#[derive(Debug, Clone, Args)]
+pub struct PacketsArgs {
+    /// Captures (pcap or pcapng, compressed or not), in order of time; of a run's directory the server's; `-` is standard input
+    #[arg(required_unless_present = "interface", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Capture what passes this network interface instead, until Ctrl-C (Linux)
+    #[arg(long, value_name = "NAME", conflicts_with = "files")]
+    pub interface: Option<String>,
+    /// Capture for so many seconds
+    #[arg(long, value_name = "S", requires = "interface", conflicts_with = "files", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// What kind of files they become
+    #[arg(long, value_enum, default_value_t = TableKind::Parquet)]
+    pub table_format: TableKind,
+    /// Write the study as a page that any browser opens, too: the paper's figures, flows as graphs
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Draw these flows instead of the most telling ones: numbers, or ends as A:PORT-B:PORT (commas between; may be repeated)
+    #[arg(long, value_name = "FLOW", requires = "html", value_delimiter = ',')]
+    pub flow: Vec<FlowName>,
+    /// A network of the clients (may be repeated); without one clients are told by SYN, address and port
+    #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network)]
+    pub client: Vec<(Address, u8)>,
+    /// Server ports behind a proxy that splits connections
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,8080")]
+    pub proxy_ports: Vec<u16>,
+    /// A flow ends after this many seconds without a packet
+    #[arg(long, value_name = "S", default_value_t = 3600, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    pub idle_s: u32,
+    /// The radio is idle after this many seconds without a packet (promotion delay)
+    #[arg(long, value_name = "S", default_value_t = 13, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    pub promotion_idle_s: u32,
+    /// The radio's tail in seconds (energy)
+    #[arg(long, value_name = "S", default_value_t = 10, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    pub tail_s: u32,
+    /// Least retransmission timeout of the senders in ms: 200 in Linux, 1000 by RFC 6298
+    #[arg(long, value_name = "MS", default_value_t = 200, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    pub min_rto_ms: u32,
+    /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
+    #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate_bar)]
+    pub send_rate: SendRateBar,
+    /// Threads that analyse; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u16>)]
+    pub threads: u16,
+    /// Limits on the time.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Where it runs.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// Past one machine.
+#[derive(Debug, Clone, Args)]
+pub struct EngineArgs {
+    /// Run on `ray` (of this machine, or the cluster of RAY_ADDRESS), `ray://HOST:PORT` or `processes`; captures may be directories and object stores' (s3://...), --out too. Needs Python with airmile[ray]
+    #[arg(long, value_name = "ENGINE", requires = "out", conflicts_with_all = ["interface", "html", "table_format", "from", "to", "threads"])]
+    pub engine: Option<String>,
+    /// Workers of an engine on this machine; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "engine", allow_negative_numbers = true, value_parser = whole::<u16>)]
+    pub workers: u16,
+    /// Parts that an engine deals users to; 0 is some for each worker
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "engine", allow_negative_numbers = true, value_parser = whole::<u16>)]
+    pub buckets: u16,
+}
+
+/// Seconds above 0.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "give seconds above 0".into())
+}
+
+impl PacketsArgs {
+    /// As the facade takes them.
+    pub fn options(&self) -> PacketOptions {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let defaults = StudyOptions::default();
+        let format = match self.table_format {
+            TableKind::Parquet => TableFormat::Parquet,
+            TableKind::Csv => TableFormat::Csv,
+        };
+        PacketOptions {
+            study: StudyOptions {
+                idle_ns: i64::from(self.idle_s) * SECOND_NS,
+                promotion_idle_ns: i64::from(self.promotion_idle_s) * SECOND_NS,
+                proxy_ports: self.proxy_ports.clone(),
+                client_networks: self.client.clone(),
+                send_rate_bar: self.send_rate,
+                min_rto_ns: i64::from(self.min_rto_ms) * 1_000_000,
+                radio: RadioModel { tail_ns: i64::from(self.tail_s) * SECOND_NS, ..defaults.radio },
+                ..defaults
+            },
+            output: self.out.clone().map(|dir| (dir, format)),
+            threads: self.threads.into(),
+            limits: self.limits.into(),
+        }
+    }
+}

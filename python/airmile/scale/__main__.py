@@ -1,0 +1,37 @@
+"""`python -m airmile.scale JSON`: what `airmile packets --engine` runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from airmile import _airmile
+from airmile.errors import AirmileError, AirmileOptionError
+from airmile.scale._run import progress, run
+
+
+def main(text: str) -> int:
+    """Run what the command was asked; give its exit status."""
+    asked = json.loads(text)
+    try:
+        packets = run(
+            asked["ask"],
+            asked["engine"],
+            asked["output"],
+            buckets=asked["buckets"],
+            workers=asked["workers"],
+            tell=None if asked["quiet"] else progress,
+        )
+    except AirmileError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, AirmileOptionError) else 3
+    if asked["json"]:
+        print(packets.json())
+    else:
+        print(packets.text(asked["verbose"]), end="")
+    return 4 if packets.damaged() else 0
+
+
+if __name__ == "__main__":
+    _ = _airmile.__version__
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,193 @@
+"""Where captures come from and results go: this machine, or an object store."""
+
+# mypy: disable-error-code="import-untyped,import-not-found"
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import uuid
+from pathlib import Path
+from typing import IO, Any
+
+from airmile import _airmile
+from airmile.errors import AirmileInputError, AirmileMissingLibraryError, AirmileOptionError
+
+_URI = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_CAPTURE = re.compile(r"\.(pcap|pcapng|cap|dmp)(\.(gz|zst))?$", re.IGNORECASE)
+
+
+def is_remote(path: str) -> bool:
+    """Whether it is a URI of something other than a local file."""
+    return bool(_URI.match(path)) and not path.startswith("file://")
+
+
+def local(path: str) -> Path:
+    """A local path or `file://` URI as a path."""
+    return Path(path.removeprefix("file://"))
+
+
+def filesystem(uri: str) -> tuple[Any, str]:
+    """The pyarrow file system of a URI, and the path in it; fsspec's where pyarrow has none."""
+    try:
+        from pyarrow import fs
+    except ImportError as error:
+        raise AirmileMissingLibraryError(
+            f"{uri}: object stores need pyarrow: pip install 'airmile[ray]'"
+        ) from error
+    try:
+        found, path = fs.FileSystem.from_uri(uri)
+    except (ValueError, OSError) as refused:
+        try:
+            import fsspec
+        except ImportError:
+            raise AirmileOptionError(f"{uri}: {refused}") from refused
+        try:
+            inner, path = fsspec.core.url_to_fs(uri)
+        except (ValueError, ImportError) as error:
+            raise AirmileOptionError(f"{uri}: {error}") from error
+        found = fs.PyFileSystem(fs.FSSpecHandler(inner))
+    return found, path
+
+
+def expand(paths: list[str]) -> list[str]:
+    """The captures: of a directory those in it, by name."""
+    found: list[str] = []
+    for path in paths:
+        if is_remote(path):
+            found += _expand_remote(path)
+        elif (directory := local(path)).is_dir():
+            inside = sorted(str(file) for file in directory.iterdir() if _CAPTURE.search(file.name))
+            if not inside:
+                raise AirmileInputError(f"{path}: no captures are in this directory")
+            found += inside
+        else:
+            found.append(str(local(path)))
+    return found
+
+
+def _expand_remote(uri: str) -> list[str]:
+    from pyarrow import fs
+
+    store, path = filesystem(uri)
+    info = store.get_file_info(path)
+    if info.type == fs.FileType.File:
+        return [uri]
+    if info.type != fs.FileType.Directory:
+        raise AirmileInputError(f"{uri}: no such file or directory")
+    files = store.get_file_info(fs.FileSelector(path, recursive=False))
+    base = uri.rstrip("/")
+    names = sorted(file.base_name for file in files if _CAPTURE.search(file.base_name))
+    if not names:
+        raise AirmileInputError(f"{uri}: no captures are in this directory")
+    return [f"{base}/{name}" for name in names]
+
+
+def identity(path: str) -> list[object]:
+    """What tells a capture from another one of the same name: size and time."""
+    if is_remote(path):
+        store, inner = filesystem(path)
+        info = store.get_file_info(inner)
+        return [path, info.size, info.mtime_ns]
+    try:
+        stat = os.stat(path)
+    except OSError as error:
+        raise AirmileInputError(error.errno, os.strerror(error.errno or 0), path) from error
+    return [path, stat.st_size, stat.st_mtime_ns]
+
+
+def opened(path: str) -> IO[bytes]:
+    """A remote capture as a stream of bytes as they are stored."""
+    store, inner = filesystem(path)
+    # The reader tells by itself how it is compressed.
+    stream: IO[bytes] = store.open_input_stream(inner, compression=None, buffer_size=4 << 20)
+    return stream
+
+
+class Storage:
+    """A directory for results, here or in an object store."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root if is_remote(root) else str(local(root).absolute())
+        self.remote = is_remote(root)
+
+    def path(self, name: str) -> Path:
+        """A file here."""
+        return Path(self.root, name)
+
+    def scratch(self) -> Path:
+        """A new directory of this machine for what is not whole yet."""
+        if self.remote:
+            import tempfile
+
+            return Path(tempfile.mkdtemp(prefix="airmile-"))
+        # In the results' own file system, so that a rename is all it takes.
+        scratch = self.path(f"_work/scratch/{uuid.uuid4().hex}")
+        scratch.mkdir(parents=True)
+        return scratch
+
+    def keep(self, file: Path, name: str) -> None:
+        """Give a whole file its name: at once, or not at all."""
+        if self.remote:
+            store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
+            store.create_dir(path.rpartition("/")[0], recursive=True)
+            with file.open("rb") as whole, store.open_output_stream(path) as out:
+                shutil.copyfileobj(whole, out, 4 << 20)
+            return
+        target = self.path(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(file, target)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file: at once, or not at all."""
+        scratch = self.scratch()
+        try:
+            (scratch / "file").write_bytes(content)
+            self.keep(scratch / "file", name)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def read(self, name: str) -> bytes | None:
+        """A small file, `None` where there is none."""
+        try:
+            if not self.remote:
+                return self.path(name).read_bytes()
+            store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
+            with store.open_input_stream(path) as stream:
+                content: bytes = stream.read()
+            return content
+        except FileNotFoundError:
+            return None
+
+    def remove(self, name: str) -> None:
+        """Remove a directory and what is in it."""
+        if not self.remote:
+            shutil.rmtree(self.path(name), ignore_errors=True)
+            return
+        store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
+        with contextlib.suppress(FileNotFoundError):
+            store.delete_dir(path)
+
+    def records(self, name: str, groups: list[int]) -> object:
+        """Row groups of a file of records, as the Rust side takes them."""
+        if not self.remote:
+            return (str(self.path(name)), groups)
+        import pyarrow
+        from pyarrow import parquet
+
+        store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
+        file = parquet.ParquetFile(store.open_input_file(path))
+        schema = file.schema_arrow
+        if not groups:
+            return pyarrow.RecordBatchReader.from_batches(schema, iter(()))
+        batches = file.iter_batches(batch_size=8192, row_groups=groups)
+        return pyarrow.RecordBatchReader.from_batches(schema, batches)
+
+
+def is_cuttable(path: str) -> bool:
+    """Whether a capture may be cut inside: a local file that is not compressed."""
+    if is_remote(path):
+        return False
+    with open(path, "rb") as file:
+        return _airmile.is_capture(file.read(64))

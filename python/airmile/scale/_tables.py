@@ -1,0 +1,86 @@
+"""The tables of a run: Parquet in directories, read when they are asked for."""
+
+# mypy: disable-error-code="import-untyped,import-not-found"
+from __future__ import annotations
+
+from typing import Any
+
+from airmile.errors import AirmileMissingLibraryError
+from airmile.scale._storage import Storage, filesystem
+
+NAMES = (
+    "flows",
+    "tcp_events",
+    "rtt_samples",
+    "inflight_samples",
+    "bandwidth_samples",
+    "http",
+    "dns",
+    "users",
+)
+
+
+class StoredTable:
+    """One table, as :class:`airmile.Table` takes it. Its rows are in no order."""
+
+    def __init__(self, storage: Storage, name: str, files: list[str]) -> None:
+        self.name = name
+        self._storage, self._files = storage, files
+
+    def _read(self, columns: list[str] | None = None) -> Any:
+        try:
+            import pyarrow
+            from pyarrow import dataset, fs
+        except ImportError as error:
+            raise AirmileMissingLibraryError(
+                "tables of an engine need pyarrow: pip install 'airmile[ray]'"
+            ) from error
+        if not self._files:
+            return pyarrow.table({})
+        if self._storage.remote:
+            store, root = filesystem(self._storage.root)
+        else:
+            store, root = fs.LocalFileSystem(), self._storage.root
+        paths = [f"{root.rstrip('/')}/{name}" for name in self._files]
+        return dataset.dataset(paths, filesystem=store, format="parquet").to_table(columns=columns)
+
+    @property
+    def columns(self) -> list[tuple[str, str, str | None]]:
+        """Column name, type and documentation, in order."""
+        schema = self._read([]).schema if not self._files else self._schema()
+        doc = b"doc"
+        return [
+            (field.name, str(field.type), ((field.metadata or {}).get(doc) or b"").decode() or None)
+            for field in schema
+        ]
+
+    def _schema(self) -> Any:
+        from pyarrow import parquet
+
+        if self._storage.remote:
+            store, root = filesystem(self._storage.root)
+            return parquet.read_schema(store.open_input_file(f"{root}/{self._files[0]}"))
+        return parquet.read_schema(self._storage.path(self._files[0]))
+
+    def __len__(self) -> int:
+        return int(self._read([]).num_rows) if self._files else 0
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow PyCapsule interface: the rows."""
+        return self._read().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Arrow PyCapsule interface: the columns."""
+        return self._read().schema.__arrow_c_schema__()
+
+    def to_pylist(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        rows: list[dict[str, Any]] = self._read().slice(0, limit).to_pylist()
+        return rows
+
+    def column(self, name: str) -> list[Any] | None:
+        """A column's values."""
+        if name not in [column for column, _, _ in self.columns]:
+            return None
+        values: list[Any] = self._read([name])[name].to_pylist()
+        return values

@@ -1,0 +1,126 @@
+"""The queries of docs/recipes.md run, and say what the study itself says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airmile as am
+
+duckdb = pytest.importorskip("duckdb")
+
+TEXT = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text()
+BLOCKS = re.findall(r"^```(sql|python)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+RECIPES = {
+    match[1]: block
+    for _, block in BLOCKS
+    if (match := re.match(r"(?:--|#) recipe: (\w+)\n", block))
+}
+Query = Callable[[str], list[tuple[Any, ...]]]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[am.PacketReport, Path]:
+    """A busy capture of the lab, studied to files."""
+    work = tmp_path_factory.mktemp("recipes")
+    capture = am.lab_run("busy-video", work / "run").dir / "server.pcapng"
+    report = am.packets(capture, send_rate="auto")
+    for name, table in report.tables.items():
+        import pyarrow.parquet
+
+        (work / "study").mkdir(exist_ok=True)
+        pyarrow.parquet.write_table(table.to_arrow(), work / "study" / f"{name}.parquet")
+    return report, work
+
+
+@pytest.fixture(scope="module")
+def query(study: tuple[am.PacketReport, Path]) -> Query:
+    connection = duckdb.connect()
+    views = [block for _, block in BLOCKS if block.startswith("-- of one process")]
+    tcp = [block for _, block in BLOCKS if block.startswith("create view tcp")]
+    for block in views + tcp:
+        connection.execute(block.replace("'study/", f"'{study[1]}/study/"))
+
+    def run(name: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = connection.execute(RECIPES[name]).fetchall()
+        return rows
+
+    return run
+
+
+def figure(report: am.PacketReport, what: str) -> float | None:
+    (row,) = [row for row in report.summary if row["what"] == what]
+    value: float | None = row["here"]
+    return value
+
+
+def near(value: float | None, expected: float | None) -> bool:
+    """Within what a distribution's buckets and interpolation between few values allow."""
+    if value is None or expected is None:
+        return value is expected
+    return value == pytest.approx(expected, rel=0.03, abs=1e-9)
+
+
+def test_every_recipe_runs(query: Query) -> None:
+    names = [name for name in RECIPES if not name.startswith("polars")]
+    assert len(names) >= 13
+    for name in names:
+        assert query(name), name
+
+
+def test_table_1(study: tuple[am.PacketReport, Path], query: Query) -> None:
+    told = {(row["measure"], row["percentile"]): row["value"] for row in study[0].table1}
+    assert any(told.values())
+    for percentile, *values in query("table1"):
+        for measure, value in zip(("dl_kbps", "ul_kbps", "handshake_rtt_ms"), values, strict=True):
+            n = len(study[0].flows)
+            # Of few flows the quantile is between two of them.
+            expected = told[measure, int(percentile)]
+            assert (value is None) == (expected is None), (measure, percentile)
+            if percentile == 50 and n % 2 == 1 and expected is not None:
+                assert near(value, expected), (measure, value, expected)
+
+
+def test_shares_and_counts(study: tuple[am.PacketReport, Path], query: Query) -> None:
+    report = study[0]
+    document = report.to_dict()
+    assert dict(query("terminations")) == document["terminations"]
+    ((large, *_),) = query("large")
+    assert large == document["large_flows"]
+    flows = report.flows.to_dicts()
+    ((n, under_5_s, *_),) = query("sizes")
+    tcp = [row for row in flows if row["protocol"] == "tcp" and row["leg"] != "server"]
+    assert n == len(tcp) == document["tcp_flows"]
+    assert near(under_5_s, sum(row["duration_ns"] < 5e9 for row in tcp) / len(tcp))
+    ((one_flow,),) = query("concurrency")
+    users = report.users.to_dicts()
+    alone, more = (sum(u[f"seconds_{n}"] for u in users) for n in ("one_flow", "more_flows"))
+    assert near(one_flow, alone / (alone + more))
+    ((without, _),) = query("retransmissions")
+    down = [row for row in tcp if row["dl_segments"] > 0]
+    assert near(without, sum(row["dl_retx"] == 0 for row in down) / len(down))
+    ((with_full, _),) = query("windows")
+    assert near(with_full, figure(report, "downlink flows with a full receive window"))
+    ((mean, _),) = query("utilisation")
+    assert near(mean, figure(report, "bandwidth used by large flows, mean"))
+    samples = sum(row[1] for row in query("flight_and_rtt"))
+    assert samples == sum(row["dir"] == "dl" for row in report.rtt_samples)
+
+
+def test_polars(study: tuple[am.PacketReport, Path], query: Query) -> None:
+    pytest.importorskip("polars")
+    results = {}
+    for name in ("polars_table1", "polars_curve", "polars_days"):
+        space: dict[str, Any] = {}
+        exec(RECIPES[name].replace('"study/', f'"{study[1]}/study/'), space)
+        results[name] = space["result"]
+    of_duckdb = [row[1] for row in query("table1")]
+    assert all(near(a, b) for a, b in zip(results["polars_table1"].row(0), of_duckdb, strict=True))
+    curve = results["polars_curve"]
+    assert curve["share"][-1] == 1.0
+    assert curve["dl_bytes"].is_sorted()
+    assert results["polars_days"]["len"].sum() == len(study[0].flows)
