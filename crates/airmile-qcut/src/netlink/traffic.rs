@@ -190,10 +190,11 @@ fn below(
     Ok(Leaf::Fifo)
 }
 
-/// A queue of 50 ms, or of ten large packets (chosen here: an upload's share of
-/// it is what a page's requests wait for).
+/// A queue of 50 ms, which a page's requests wait for beside an upload; no less than
+/// two initial windows (RFC 6928), as a sender's burst comes in one piece, which is
+/// dropped whole where it has no room (chosen here).
 fn fifo(index: u32, minor: u32, bytes_per_s: u64, flags: u16) -> Message {
-    let limit = u32::try_from((bytes_per_s / 20).max(15_000)).unwrap_or(u32::MAX);
+    let limit = u32::try_from((bytes_per_s / 20).max(33_000)).unwrap_or(u32::MAX);
     Message::new(NEW_QDISC, flags)
         .raw(&head(index, (MAJOR + minor) << 16, class(minor)))
         .name(KIND, "bfifo")
