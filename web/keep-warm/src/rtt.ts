@@ -9,6 +9,8 @@ const LEAST_MARGIN_MS = 50;
  * its RTO, is shorter by the rest of the path (a tenth, chosen here: what lies behind
  * a mobile network's core is short beside the radio leg). */
 const REST_OF_PATH = 0.1;
+/** The least of so many round trips is the path's own (chosen here: a minute or two of pauses). */
+const LEAST_OF = 256;
 /** Chosen here: over 30 fetches a second are never worth it. */
 const LEAST_PAUSE_MS = 25;
 
@@ -16,11 +18,14 @@ const LEAST_PAUSE_MS = 25;
 export class RoundTrips {
   #srtt: number | undefined;
   #rttvar = 0;
+  #last: number[] = [];
   /** Of the time that is left, how much is used; halved where it does not help. */
   #share = 1;
 
   take(rttMs: number): void {
     if (!(rttMs >= 0)) return;
+    this.#last.push(rttMs);
+    if (this.#last.length > LEAST_OF) this.#last.shift();
     if (this.#srtt === undefined) {
       this.#srtt = rttMs;
       this.#rttvar = rttMs / 2;
@@ -38,10 +43,14 @@ export class RoundTrips {
   /** Between an answer and the next fetch. From one byte that the sender sends to the
    * next, this pause and a round trip go by, which must stay under its RTO; and that
    * is at least the round trip and 200 ms. So a longer round trip is no reason to fetch
-   * more often, but one that varies is. */
+   * more often, but one that varies is, and one that is longer here than the sender sees
+   * it: what a busy page or device adds is taken from the pause. */
   pauseMs(): number {
-    const margin = Math.max(LEAST_MARGIN_MS, REST_OF_PATH * (this.#srtt ?? 0) + 2 * this.#rttvar);
-    return Math.max(LEAST_PAUSE_MS, this.#share * (RTO_BEYOND_RTT_MS - margin));
+    const srtt = this.#srtt ?? 0;
+    const margin = Math.max(LEAST_MARGIN_MS, REST_OF_PATH * srtt + 2 * this.#rttvar);
+    const added = this.#last.length > 0 ? srtt - Math.min(...this.#last) : 0;
+    const spent = Math.max(margin, LEAST_MARGIN_MS + Math.max(0, added));
+    return Math.max(LEAST_PAUSE_MS, this.#share * (RTO_BEYOND_RTT_MS - spent));
   }
 
   /** Half the pause from now on. */

@@ -95,7 +95,7 @@ impl PromptReader {
 
     fn mac(&mut self, written_ns: i64, m: &MacUl, sink: &mut dyn FnMut(Record)) {
         let blocks = || m.subpackets.iter().flat_map(|subpacket| &subpacket.blocks);
-        let last = blocks().filter_map(|block| block.tti).last();
+        let last = blocks().rev().find_map(|block| block.tti);
         let place = self.place(written_ns, last);
         for block in blocks().filter(|block| block.cell.unwrap_or(0) == 0) {
             let Some((at, position)) = block.tti.map(&place) else { continue };

@@ -23,11 +23,12 @@ pub(super) struct Factory {
 }
 
 /// A controller that quinn and its host share.
-type Shared = Arc<Mutex<Box<dyn Ours>>>;
+type Owned = Mutex<Box<dyn Ours>>;
+type Shared = Arc<Owned>;
 
 /// Controllers of a host's connections.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Made(Arc<Mutex<Vec<Weak<Mutex<Box<dyn Ours>>>>>>);
+pub(super) struct Made(Arc<Mutex<Vec<Weak<Owned>>>>);
 
 impl Made {
     /// A client tells of its radio: its connections share what it says.

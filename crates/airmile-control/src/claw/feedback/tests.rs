@@ -46,9 +46,9 @@ fn an_option_byte_by_byte() {
         assert_eq!(report.tcp_option(0.95), expected);
     };
     // Idle 3, radio 9 mod 8, queue 6 mod 4.
-    check(report(), [253, 8, 0xC1, 0xA3, 1, 2, 3, 0b0_11_001_10]);
+    check(report(), [253, 8, 0xC1, 0xA3, 1, 2, 3, 0b0110_0110]);
     let full = Report { load: 0.96, idle: false, w_claw_bytes: u32::MAX, ..report() };
-    check(full, [253, 8, 0xC1, 0xA3, 255, 255, 255, 0b1_01_001_10]);
+    check(full, [253, 8, 0xC1, 0xA3, 255, 255, 255, 0b1010_0110]);
     let mut reader = OptionReader::default();
     let read = reader.read(&full.tcp_option(0.95)).unwrap().unwrap();
     assert_eq!((read.load, read.w_claw_bytes), (1.0, (1 << 24) - 1));
