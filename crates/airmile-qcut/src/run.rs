@@ -264,8 +264,8 @@ fn shape(
     )?;
     if leaf == Leaf::Fifo {
         tell(&format!(
-            "{name}: this kernel has no fq_codel: flows of a class share one short queue, and only \
-             classes are kept apart; --deploy nfqueue keeps flows apart, too"
+            "{name}: this kernel has no fq_codel: flows of a class share one short queue, which \
+             drops large bursts and costs rate; --deploy nfqueue keeps flows apart"
         ));
     }
     if let Err(error) = firewall::classify(state, name, index, &options.classes) {
