@@ -71,6 +71,7 @@ TIMED = """<!doctype html><title>page</title><img src="image.png" alt=""><p id="
 addEventListener("load", () => { const t = performance.getEntriesByType("navigation")[0];
   document.getElementById("t").textContent = "loaded " + (performance.now() - t.startTime) / 1000; });
 </script>"""
+END = {"detach": "{airmile} claw detach", "option": "{airmile} claw detach", "kill": "kill -9 $loader"}
 SERVES_ON = "curl -s -o /dev/null --max-time 60 -w '%{http_code} %{size_download}\\n' http://203.0.113.1/image.png"
 
 
@@ -88,15 +89,15 @@ def run(airmile, work, name, attach, n, load, rtt, pause):
     if attach:
         way = "" if attach == "option" else f"--reports 0.0.0.0:4434 --key-file {work}/key"
         server = (
-            f"{airmile} --json claw attach --measure {way} > {said} 2>&1 & echo $! > {work}/attach.pid; {server}"
+            f"{airmile} --json claw attach --measure {way} > {said} 2>&1 & loader=$!;"
+            # The phone has process numbers of its own: who ends the loader is on its side.
+            f" (until [ -e {work}/{name}.end ]; do sleep 0.05; done; {END[attach].format(airmile=airmile)}) & {server}"
         )
         way = f"--tcp-option --rtt {rtt + 20}" if attach == "option" else f"--to 203.0.113.1:4434 --key-file {work}/key"
         agent = f"{airmile} --json claw agent --follow $AIRMILE_MODEM_LOG {way} > {path(name + '.reports')} 2>&1 &"
         # A download under way while the loader goes, and one after it.
-        end = {"detach": f"{airmile} claw detach 2>> {said}", "kill": f"kill -9 $(cat {work}/attach.pid)",
-               "option": f"{airmile} claw detach 2>> {said}"}[attach]
         after = (
-            f"{SERVES_ON} > {serving} & sleep 0.3\n{end}\nwait $!\n{SERVES_ON} >> {serving}\n"
+            f"{SERVES_ON} > {serving} & on=$!; sleep 0.3; touch {work}/{name}.end; wait $on; sleep 1\n{SERVES_ON} >> {serving}\n"
             "kill $(jobs -p) 2> /dev/null"
         )
     scenario = path("cell.toml")
@@ -147,7 +148,7 @@ def main():
         open(os.path.join(work, "www", "timed.html"), "w").write(TIMED)
         open(os.path.join(work, "nginx.conf"), "w").write(NGINX.format(dir=work))
         open(os.path.join(work, "key"), "w").write(os.urandom(32).hex() + "\n")
-        loads = [("curl", CURL, n), ("curl, options", CURL, n)]
+        loads = [("curl", CURL, n), ("curl-options", CURL, n)]
         chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
         if os.path.exists(chromium):
             loads.append(("chromium", CHROMIUM.format(chromium=chromium, dir=work), max(n // 2, 3)))
@@ -156,11 +157,11 @@ def main():
         print(f"a page of one {IMAGE_BYTES} byte image, LTE of 20 MHz, idle, round trip {rtt} ms in the core;"
               f" load average {os.getloadavg()[0]:.1f}")
         for tool, load, n in loads:
-            if tool != "curl, options":
+            if tool != "curl-options":
                 cubic, _, _, late = run(airmile, work, f"cubic-{tool}", None, n, load, rtt, 2)
                 print(f"  {late}")
                 describe(f"{tool}, Cubic", cubic)
-            how = {"curl": "kill", "curl, options": "option", "chromium": "detach"}[tool]
+            how = {"curl": "kill", "curl-options": "option", "chromium": "detach"}[tool]
             claw, said, serving, late = run(airmile, work, f"claw-{tool}", how, n, load, rtt, 2)
             print(f"  {late}")
             describe(f"{tool}, CLAW", claw)
@@ -178,7 +179,7 @@ def main():
                 print(f"{tool}: {json.dumps(figure)}")
                 if figure["ack_p50_ns"] is None or figure["ack_p50_ns"] >= 1000:
                     missed.append(f"{tool}: an ACK takes {figure['ack_p50_ns']} ns in the median")
-                if tool == "curl, options" and not figure["options_read"]:
+                if tool == "curl-options" and not figure["options_read"]:
                     missed.append(f"{tool}: no option was read")
                 if not figure["acks_with_client_window"]:
                     missed.append(f"{tool}: no window of the client was used")
