@@ -377,17 +377,20 @@ async fn answer(
     if stream.send_response(response).await.is_err() {
         return (StatusCode::OK, 0);
     }
+    // Of a HEAD nothing but the head is wanted.
+    let wanted = if is_head { 0 } else { length };
     let mut sent = 0;
-    while !is_head {
+    while sent < wanted {
         let mut chunk = vec![0; CHUNK_BYTES];
         let Ok(bytes) = file.read(&mut chunk).await else { break };
-        chunk.truncate(bytes);
+        chunk.truncate(bytes.min(usize::try_from(wanted - sent).unwrap_or(bytes)));
+        let bytes = chunk.len() as u64;
         if bytes == 0 || stream.send_data(chunk.into()).await.is_err() {
             break;
         }
-        sent += bytes as u64;
+        sent += bytes;
     }
-    if sent < length && !is_head {
+    if sent < wanted {
         // Cut: the client must not take it for whole.
         stream.stop_stream(h3::error::Code::H3_INTERNAL_ERROR);
     } else {

@@ -23,12 +23,12 @@ pub(super) struct Factory {
 }
 
 /// A controller that quinn and its host share.
-type Owned = Mutex<Box<dyn Ours>>;
-type Shared = Arc<Owned>;
+type Slot = Mutex<Box<dyn Ours>>;
+type Shared = Arc<Slot>;
 
 /// Controllers of a host's connections.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Made(Arc<Mutex<Vec<Weak<Owned>>>>);
+pub(super) struct Made(Arc<Mutex<Vec<Weak<Slot>>>>);
 
 impl Made {
     /// A client tells of its radio: its connections share what it says.

@@ -1,0 +1,37 @@
+//! Phones that tell servers of their radio.
+
+use super::{Node, Place, Simulation, Sink};
+use crate::net::{Host, Packet};
+use crate::radio::{RadioReader, Reporter};
+use crate::random::{Owner, Process};
+use crate::scenario::Scenario;
+
+impl<H: Host> Simulation<H> {
+    /// Puts a reader of the modem's log on a user's phone: what it reports goes to the
+    /// servers. Before the first TTI.
+    pub fn attach(&mut self, scenario: &Scenario, user: usize, reader: Box<dyn RadioReader>) {
+        let Some(place) = self.users.get_mut(user) else { return };
+        let owner = if user == 0 { Owner::PHONE } else { Owner::named(&place.name) };
+        let losses = owner.random(scenario.seed, Process::ReportLoss);
+        let config = scenario.radio_reports.clone();
+        place.reporter = Some(Reporter::new(reader, config, losses, self.start_ns));
+        if user > 0 {
+            self.cell.log_user(scenario, user, (&place.name, &place.link));
+        }
+    }
+
+    /// What phones tell of their radio now.
+    pub(super) fn report(&mut self, now_ns: i64, sink: &mut impl Sink) {
+        for user in 0..self.users.len() {
+            let Place { reporter, phone, address, .. } = &mut self.users[user];
+            let Some(reporter) = reporter.as_mut().filter(|r| r.is_due(now_ns)) else { continue };
+            let Some(said) = reporter.ask(now_ns, phone.phone_view()) else { continue };
+            let servers = phone.servers().into_iter();
+            let packets: Vec<Packet> =
+                servers.map(|server| reporter.packet(*address, server, &said)).collect();
+            for packet in packets {
+                self.depart(now_ns, user, Node::Phone, packet, sink);
+            }
+        }
+    }
+}
