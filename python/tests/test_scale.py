@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import airmile as am
-from airmile import _front
+from airmile import _airmile, _front
 from airmile.scale import _run, _steps
 
 pytest.importorskip("pyarrow")
@@ -145,7 +145,7 @@ def test_a_wrong_cut_is_read_again_as_a_whole(
 ) -> None:
     alone = tmp_path / "alone.pcap"
     alone.write_bytes(HEADER + b"".join(traffic()))
-    monkeypatch.setattr(_run._airmile, "split_capture", lambda *_: [100_001])
+    monkeypatch.setattr(_airmile, "split_capture", lambda *_: [100_001])
     ask = _front.packets_ask(alone)
     out = _run.report(ask, "ray", str(tmp_path / "out"), buckets=3)
     assert here.count("deal_part") == 3
@@ -158,7 +158,7 @@ def test_a_broken_run_goes_on(
 ) -> None:  # fmt: skip
     """Whatever is left by a step that broke is not read, and what is done stays."""
     ask = _front.packets_ask(captures)
-    true_deal, true_study = _steps._airmile.deal, _steps._airmile.study_bucket
+    true_deal, true_study = _airmile.deal, _airmile.study_bucket
 
     def breaks(after: int, true: Callable[..., str]) -> Callable[..., str]:
         left = iter(range(after))
@@ -174,7 +174,7 @@ def test_a_broken_run_goes_on(
 
     for name, after, true in [("deal", 4, true_deal), ("study_bucket", 2, true_study)]:
         with monkeypatch.context() as patch:
-            patch.setattr(_steps._airmile, name, breaks(after, true))
+            patch.setattr(_airmile, name, breaks(after, true))
             with pytest.raises(KeyboardInterrupt):
                 _run.report(ask, "ray", str(tmp_path), buckets=5)
     here.clear()
@@ -283,7 +283,8 @@ def test_ray_finds_the_rows_of_one_when_workers_are_killed(
 ) -> None:
     import ray
 
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    pickling: Any = ray.cloudpickle
+    pickling.register_pickle_by_value(sys.modules[__name__])
     for name in ("deal_part", "settle_strays", "study_bucket"):
         step = getattr(_steps, name)
         dying = functools.partial(dies_once, step, str(tmp_path / f"{name}.died"))
