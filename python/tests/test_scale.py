@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import airmile as am
+from airmile import _airmile, _front
 from airmile.scale import _run, _steps
 
 pytest.importorskip("pyarrow")
@@ -133,7 +134,7 @@ def test_a_capture_is_cut_at_records(
 ) -> None:
     alone = tmp_path / "alone.pcap"
     alone.write_bytes(HEADER + b"".join(traffic()))
-    ask = am._front.packets_ask(alone)
+    ask = _front.packets_ask(alone)
     out = _run.report(ask, "ray", str(tmp_path / "out"), buckets=3, part_bytes=40_000)
     assert here.count("deal_part") > 4
     assert rows(out) == rows(whole)
@@ -144,8 +145,8 @@ def test_a_wrong_cut_is_read_again_as_a_whole(
 ) -> None:
     alone = tmp_path / "alone.pcap"
     alone.write_bytes(HEADER + b"".join(traffic()))
-    monkeypatch.setattr(_run._airmile, "split_capture", lambda *_: [100_001])
-    ask = am._front.packets_ask(alone)
+    monkeypatch.setattr(_airmile, "split_capture", lambda *_: [100_001])
+    ask = _front.packets_ask(alone)
     out = _run.report(ask, "ray", str(tmp_path / "out"), buckets=3)
     assert here.count("deal_part") == 3
     assert rows(out) == rows(whole)
@@ -156,10 +157,10 @@ def test_a_broken_run_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Whatever is left by a step that broke is not read, and what is done stays."""
-    ask = am._front.packets_ask(captures)
-    true_deal, true_study = _steps._airmile.deal, _steps._airmile.study_bucket
+    ask = _front.packets_ask(captures)
+    true_deal, true_study = _airmile.deal, _airmile.study_bucket
 
-    def breaks(after: int, true: Callable[..., str]) -> Callable[..., str]:
+    def breaks(after: int, true: Any) -> Any:
         left = iter(range(after))
 
         def broken(*args: Any) -> str:
@@ -167,13 +168,13 @@ def test_a_broken_run_goes_on(
                 # Half a file, and no manifest.
                 Path(args[-1]).with_suffix(".half").write_bytes(b"PAR1")
                 raise KeyboardInterrupt
-            return true(*args)
+            return str(true(*args))
 
         return broken
 
     for name, after, true in [("deal", 4, true_deal), ("study_bucket", 2, true_study)]:
         with monkeypatch.context() as patch:
-            patch.setattr(_steps._airmile, name, breaks(after, true))
+            patch.setattr(_airmile, name, breaks(after, true))
             with pytest.raises(KeyboardInterrupt):
                 _run.report(ask, "ray", str(tmp_path), buckets=5)
     here.clear()
@@ -187,9 +188,9 @@ def test_a_broken_run_goes_on(
 
 
 def test_another_run_is_not_mixed_in(here: list[str], captures: Path, tmp_path: Path) -> None:
-    _run.report(am._front.packets_ask(captures), "ray", str(tmp_path), buckets=2)
+    _run.report(_front.packets_ask(captures), "ray", str(tmp_path), buckets=2)
     with pytest.raises(am.AirmileOptionError, match="holds another run"):
-        _run.report(am._front.packets_ask(captures, idle_s=9), "ray", str(tmp_path))
+        _run.report(_front.packets_ask(captures, idle_s=9), "ray", str(tmp_path))
 
 
 def test_file_systems_of_pyarrow(
@@ -207,7 +208,7 @@ def test_file_systems_of_pyarrow(
     monkeypatch.setattr(_storage, "filesystem", store)
     for module in (_run, sys.modules["airmile.scale._tables"]):
         monkeypatch.setattr(module, "filesystem", store)
-    ask = am._front.packets_ask(f"store://here{captures}")
+    ask = _front.packets_ask(f"store://here{captures}")
     report = _run.report(ask, "ray", f"store://here{tmp_path}/out", buckets=3)
     check_rows = rows(report)
     assert check_rows == rows(whole)
@@ -282,7 +283,8 @@ def test_ray_finds_the_rows_of_one_when_workers_are_killed(
 ) -> None:
     import ray
 
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    pickling: Any = ray.cloudpickle
+    pickling.register_pickle_by_value(sys.modules[__name__])
     for name in ("deal_part", "settle_strays", "study_bucket"):
         step = getattr(_steps, name)
         dying = functools.partial(dies_once, step, str(tmp_path / f"{name}.died"))
