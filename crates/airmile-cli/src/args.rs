@@ -173,7 +173,7 @@ Beside the copy comes a manifest of what was changed and what was not.")]
 /// Files and limits.
 #[derive(Debug, Clone, Args)]
 pub struct FilesArgs {
-    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text) or tables, compressed or not; a directory of them; `-` is standard input
+    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text), tables, and for `diagnose` captures and applications' logs (HAR, NetLog, qlog, players), compressed or not; a directory of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Of a sniffer's table: this RNTI's grants (default: the one with the most bytes)

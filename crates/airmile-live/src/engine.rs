@@ -22,6 +22,9 @@ use crate::source::{Input, Source, SourceState, queue};
 /// modems write late, a verdict comes within a second of a burst's end, also where
 /// a busy machine makes us wait.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// After so long without packets the machine's clock tells their time (chosen here: above
+/// what a batch waits for).
+const QUIET: Duration = Duration::from_millis(200);
 /// The part of the time that looking may take at most: a look that takes long
 /// is taken less often (chosen here).
 const LOOK_SHARE: u32 = 2;
@@ -163,6 +166,7 @@ impl Engine {
         let feeder = Feeder {
             live,
             packets: LivePackets::new(),
+            packets_came: None,
             news: News::default(),
             snapshot,
             sender,
@@ -216,6 +220,8 @@ fn capture(name: &str, _: crate::source::Feed) -> Result<(), StartError> {
 struct Feeder {
     live: Live,
     packets: LivePackets,
+    /// When packets came last.
+    packets_came: Option<Instant>,
     news: News,
     snapshot: Snapshot,
     sender: watch::Sender<Arc<Snapshot>>,
@@ -249,6 +255,7 @@ impl Feeder {
                 }
                 Ok(Input::Packets(bytes)) => {
                     self.packets.push(&bytes);
+                    self.packets_came = Some(Instant::now());
                 }
                 Ok(Input::Interface(state)) => self.interface_is(state),
                 Ok(Input::Dropped(n)) => {
@@ -293,8 +300,10 @@ impl Feeder {
         if self.snapshot.packets.is_none() {
             return;
         }
-        // A clock that is before 1970 tells nothing.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        // While packets come theirs is the clock: a backlog is read in its own time. One
+        // that is before 1970 tells nothing.
+        let come = self.packets_came.is_some_and(|at| at.elapsed() < QUIET);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok().filter(|_| !come);
         let view = self.packets.look(now.and_then(|now| i64::try_from(now.as_nanos()).ok()));
         for flow in self.packets.take_ended() {
             self.tell(Event::Flow(Box::new(flow)));

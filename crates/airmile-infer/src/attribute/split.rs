@@ -17,6 +17,9 @@ pub const RELEASE_NS: i64 = 5_000_000_000;
 /// A packet that the radio lost shows at the phone up to so much later, when what
 /// followed is handed on: the longest t-Reordering (TS 36.331, 6.3.2) and HARQ.
 const REORDERING_NS: i64 = 250_000_000;
+/// A sender sends again what it hears nothing of within an RTO, doubled each time (RFC
+/// 6298, 5.5): three of Linux's least. A longer silence is a pause, whatever was lost before.
+const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
 /// And up to so much earlier, by the clocks (chosen here).
 const EARLY_NS: i64 = 20_000_000;
 
@@ -290,7 +293,9 @@ impl Split<'_> {
     /// what follows a loss, which looks like a queue.
     fn shows_no_loss(&self, reason: Reason, from_ns: i64, to_ns: i64) -> bool {
         let fits = match reason {
-            Reason::NothingToSend | Reason::Pacing => to_ns - from_ns >= MIN_RTO_NS,
+            Reason::NothingToSend | Reason::Pacing => {
+                (MIN_RTO_NS..=BACKED_OFF_NS).contains(&(to_ns - from_ns))
+            }
             Reason::Queue => to_ns - from_ns <= REORDERING_NS,
             _ => false,
         };

@@ -452,6 +452,15 @@ fn what_the_phone_never_had_is_the_radios_loss() {
     assert_eq!(of(shares(&[]), Cause::LossRecoveryRadio), 0);
     let lost = [(100 + RTT_MS) * MS];
     assert_eq!(of(shares(&lost), Cause::LossRecoveryRadio), 400 - RTT_MS);
+    // A pause that no timer makes stays a pause.
+    let pause = |losses_ns: &[i64]| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        let sent = wire.rounds(50, &[10]);
+        wire.burst(sent + 8_000, 10);
+        wire.shares(sent, sent + 8_000, Some(Radio { losses_ns, ..Radio::default() }))
+    };
+    assert_eq!(of(pause(&lost), Cause::SenderLimited), 8_000 - RTT_MS);
     // One long before it is of something else.
     assert_eq!(of(shares(&[20 * MS]), Cause::LossRecoveryRadio), 0);
 }

@@ -6,6 +6,9 @@ use super::pattern::{Pattern, quantile};
 use super::phone::{Carrier, Phone, Span, within};
 use crate::attribute::Reason;
 
+/// Datagrams at a lower rate are no download that anything held back (chosen here: above
+/// what a voice call takes, 64 kbit/s of G.711 and its headers).
+const LEAST_DATAGRAM_BPS: f64 = 120e3;
 /// How many there are.
 pub const N_FEATURES: usize = 28;
 
@@ -83,6 +86,11 @@ impl Features {
             .collect();
         let came = lists.iter().map(Vec::len).sum::<usize>();
         if came == 0 || ns <= 0 {
+            return None;
+        }
+        let bytes: u64 = spans.iter().map(|span| span.bytes).sum();
+        // Voice and games keep their own low pace, whatever carries them.
+        if carrier == Carrier::Datagrams && bytes as f64 * 8e9 / (ns as f64) < LEAST_DATAGRAM_BPS {
             return None;
         }
         let pattern = Pattern::of(lists.iter().map(Vec::as_slice));

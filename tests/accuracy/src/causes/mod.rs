@@ -27,11 +27,14 @@ const NEAR: f64 = 0.10;
 /// Of the second bar, which chance alone may miss, what must be held (chosen here: a
 /// sample of as many runs falls short of it once in a thousand).
 const NEAR_REACHED: f64 = 0.88;
+/// Runs that the bars are about (spec).
+const LEAST_RUNS: usize = 200;
 /// Runs of each family that count for the bars; 13 families make over 200.
 pub const RUNS: usize = 17;
 /// Seeds that a family may try until as many runs count.
 const TRIES: usize = 6;
-/// Seeds of the bars, which nothing was tuned on, and those of the tuning.
+/// Seeds of the bars, and those of the tuning. Nothing was tuned on the first; rules were
+/// changed after other seeds of the same families (310000 and up) had been looked at.
 const SEED: u64 = 510_000;
 const TUNED_SEED: u64 = 91_000;
 
@@ -205,6 +208,9 @@ fn print_bars(judged: &[&Judged]) -> bool {
     line("share of the time within 10 points of that", by_time, None);
     let within = counted.iter().filter(|one| one.is_within()).count();
     line("true cost inside the interval of ours", within, None);
-    // That bar is missed: what was reached is held, so that it does not get worse.
+    // Chance alone may miss that bar: what must be held is lower.
+    if n < LEAST_RUNS {
+        println!("{n} runs count; the bars are about {LEAST_RUNS} and more");
+    }
     named && near as f64 >= NEAR_REACHED * n as f64
 }

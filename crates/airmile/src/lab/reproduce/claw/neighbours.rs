@@ -110,7 +110,9 @@ impl RadioReader for Liar {
             Lie::Window | Lie::Rate => lie,
             Lie::Replay => Feedback { sequence: 1, ..Feedback { w_claw_bytes: u64::MAX, ..first } },
             Lie::Losses => Feedback { radio_losses: self.reports, ..lie },
-            Lie::Swings if self.reports.is_multiple_of(2) => Feedback { w_claw_bytes: 0, load: 1.0, ..lie },
+            Lie::Swings if self.reports.is_multiple_of(2) => {
+                Feedback { w_claw_bytes: 0, load: 1.0, ..lie }
+            }
             Lie::Swings => lie,
             Lie::Nonsense => Feedback { load: f64::NAN, ..lie },
         })
