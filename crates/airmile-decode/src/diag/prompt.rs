@@ -95,7 +95,7 @@ impl PromptReader {
 
     fn mac(&mut self, written_ns: i64, m: &MacUl, sink: &mut dyn FnMut(Record)) {
         let blocks = || m.subpackets.iter().flat_map(|subpacket| &subpacket.blocks);
-        let last = blocks().filter_map(|block| block.tti).last();
+        let last = blocks().filter_map(|block| block.tti).next_back();
         let place = self.place(written_ns, last);
         for block in blocks().filter(|block| block.cell.unwrap_or(0) == 0) {
             let Some((at, position)) = block.tti.map(&place) else { continue };
@@ -121,7 +121,7 @@ impl PromptReader {
 
     /// The last sample of a message: those before it are older than it.
     fn buffer(&mut self, written_ns: i64, m: &UlBufferStatus, sink: &mut dyn FnMut(Record)) {
-        let last = m.subpackets.iter().flat_map(|subpacket| &subpacket.samples).last();
+        let last = m.subpackets.iter().flat_map(|subpacket| &subpacket.samples).next_back();
         let Some((sample, tti)) = last.and_then(|sample| Some((sample, sample.tti?))) else {
             return;
         };
