@@ -121,7 +121,7 @@ impl PromptReader {
 
     /// The last sample of a message: those before it are older than it.
     fn buffer(&mut self, written_ns: i64, m: &UlBufferStatus, sink: &mut dyn FnMut(Record)) {
-        let last = m.subpackets.iter().flat_map(|subpacket| &subpacket.samples).last();
+        let last = m.subpackets.iter().flat_map(|subpacket| &subpacket.samples).next_back();
         let Some((sample, tti)) = last.and_then(|sample| Some((sample, sample.tti?))) else {
             return;
         };
