@@ -184,7 +184,7 @@ def main():
                 if not figure["acks_with_client_window"]:
                     missed.append(f"{tool}: no window of the client was used")
             reports = os.path.join(work, f"claw-{tool}.reports")
-            rows = [json.loads(line) for line in open(reports) if line.startswith("{")]
+            rows = [json.loads(line) for line in open(reports) if "took_us" in line]
             if rows:
                 took = sorted(row["took_us"] for row in rows)
                 print(f"{tool}: {len(rows)} reports, made in {took[len(took) // 2]} us (median),"
