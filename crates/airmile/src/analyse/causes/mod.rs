@@ -116,7 +116,7 @@ pub(super) fn name_causes(diagnosis: &mut Diagnosis, answer: &Answer, wire: &Wir
         }
     }
     if diagnosis.session.dir == Some(Direction::Dl) {
-        session::name(&mut diagnosis.session, &splits, wire);
+        session::name(&mut diagnosis.session, &splits, &report.transfers, wire);
     }
     diagnosis.missing.retain(|missing| missing.kind != MissingKind::Packets);
 }

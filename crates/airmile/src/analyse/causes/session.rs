@@ -2,18 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Cause, TransferFinding, Verdict};
+use airmile_model::{Cause, Direction, TransferFinding, Verdict};
 
 use super::super::diagnose::{Counterfactual, SessionVerdict};
 use super::super::wire::{Place, Wire};
 use super::split::{Split, leading};
 use super::{CAUSE_CONFIDENCE, Context, explained, interval, leaves};
 
+/// Where transfers that ran alone are less of all transfers' time, what they waited for is
+/// not told of all (chosen here).
+const LEAST_APART: f64 = 0.5;
+
+/// Names the cause of all by `transfers`, those of `all` that did not run beside others.
 pub(super) fn name(
     session: &mut SessionVerdict,
     transfers: &[(Split, &TransferFinding)],
+    all: &[TransferFinding],
     wire: &Wire,
 ) {
+    let all = all.iter().filter(|finding| finding.dir == Direction::Dl);
+    let (n, all_ms) = all.fold((0, 0.0), |(n, ms), one| (n + 1, ms + one.duration_ms));
+    let apart_ms = transfers.iter().map(|(split, _)| split.total_ns() as f64 / 1e6).sum::<f64>();
+    if apart_ms < LEAST_APART * all_ms {
+        session.says.push_str(&format!(
+            " What they waited for is not told of all: {} of {n} ran apart from others.",
+            transfers.len()
+        ));
+        return;
+    }
     let mut sums: BTreeMap<Cause, i64> = BTreeMap::new();
     for (split, _) in transfers {
         for (cause, ns) in split.parts() {
