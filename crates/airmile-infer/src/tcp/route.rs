@@ -352,7 +352,7 @@ impl PacketRouter {
     }
 
     /// The capture is at `now_ns`. What is over by the clock ends at multiples of
-    /// [`SWEEP_NS`], so that it does not hang on who else has packets when.
+    /// ten seconds, so that it does not hang on who else has packets when.
     #[inline]
     pub fn advance(&mut self, now_ns: i64, changes: &mut Vec<Change>) {
         if now_ns > self.now_ns {

@@ -4,7 +4,7 @@
 //!    a Parquet file of records, a row group for each bucket and hour.
 //! 2. [`settle`], seldom: flows whose client their ends alone do not tell.
 //! 3. [`study_bucket`] gives a bucket's records, in the order of the capture, to the
-//!    same analysis that one process runs ([`Lone`](super::rounds::Lone)), and writes
+//!    same analysis that one process runs (`rounds::Lone`), and writes
 //!    tables by day.
 //! 4. [`join`] sums up.
 //!
