@@ -2,11 +2,15 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 CARGO ?= cargo
-AIRMILE ?= $(or $(CARGO_TARGET_DIR),target)/release/airmile
 DEMO_DIR ?= demo
 PYTHON ?= python3
 DIST_DIR ?= dist
 PYTHON_VENV ?= target/python-venv
+# Every optimised build resolves the features of the whole workspace, those of the wheel
+# included: by package they differ, and each would build third parties anew.
+OPTIMISED := PYO3_NO_PYTHON=1 $(CARGO) build --release --locked --workspace --features airmile-python/extension --bin
+RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
+AIRMILE ?= $(RELEASE)/airmile
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
@@ -17,7 +21,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 build: ## build the airmile command (target/release/airmile)
-	$(CARGO) build --release --locked -p airmile-cli
+	$(OPTIMISED) airmile
 
 demo: build ## make a sample log with our own generator and diagnose it
 	$(AIRMILE) lab run sample-download --force -o $(DEMO_DIR)/sample-download
@@ -41,16 +45,19 @@ docs: ## API documentation, warnings as errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
 accuracy: ## errors against known truth, beside the papers' figures; fails under a bar
-	$(CARGO) run --release --locked -p airmile-accuracy
+	$(OPTIMISED) airmile-accuracy
+	$(RELEASE)/airmile-accuracy
 
 bench: ## decoding, inference and packets beside bare loops and peers, memory
 	python3 -m venv target/bench-venv
 	target/bench-venv/bin/pip -q install signalcat==2.1.2 || echo "SKIPPED: signalcat cannot be installed"
-	$(CARGO) run --release --locked -p airmile-bench -- $(addprefix --signalcat ,$(wildcard target/bench-venv/bin/scat))
+	$(OPTIMISED) airmile-bench
+	$(RELEASE)/airmile-bench $(addprefix --signalcat ,$(wildcard target/bench-venv/bin/scat))
 
 differential: ## our decode of the sample logs against another decoder's, packets against tshark and tcptrace
 	$(CARGO) test --locked --release -p airmile-decode --test reference -- --nocapture
-	$(CARGO) run --release --locked -p airmile-accuracy -- --peers
+	$(OPTIMISED) airmile-accuracy
+	$(RELEASE)/airmile-accuracy --peers
 
 test-claw: ## CLAW beside nginx through the lab in real time, against Cubic; root, clang, nginx, curl (SKIPPED without)
 	@command -v clang >/dev/null || { echo "SKIPPED: needs clang"; exit 0; }; \
@@ -73,15 +80,15 @@ measure-realtime: build ## iperf3 through the lab in real time: rate and latenes
 	$(PYTHON) tests/realtime/measure.py $(AIRMILE)
 
 test-qcut: ## airmile qcut in namespaces: what it changes is put back however it ends; BIN=... takes a built airmile; root (SKIPPED without)
-	$(if $(BIN),,$(CARGO) build --release --locked -p airmile-cli)
+	$(if $(BIN),,$(OPTIMISED) airmile)
 	$(PYTHON) tests/qcut/restore.py $(or $(BIN),$(AIRMILE))
 
 measure-qcut: ## a page beside an upload with each deployment, through the lab in real time; root, iperf3 (SKIPPED without)
-	$(if $(BIN),,$(CARGO) build --release --locked -p airmile-cli)
+	$(if $(BIN),,$(OPTIMISED) airmile)
 	$(PYTHON) tests/qcut/measure.py $(or $(BIN),$(AIRMILE))
 
 cpu-qcut: ## processor time of each deployment at 50 Mbit/s up beside its bar; root, iperf3 (SKIPPED without)
-	$(if $(BIN),,$(CARGO) build --release --locked -p airmile-cli)
+	$(if $(BIN),,$(OPTIMISED) airmile)
 	$(PYTHON) tests/qcut/cpu.py $(or $(BIN),$(AIRMILE))
 
 soak-qcut: ## the gate over 30 simulated hours of rate changes, silences and handovers: nothing lost, nothing stuck
@@ -102,7 +109,8 @@ lab/player/node_modules: lab/player/package-lock.json
 	cd lab/player && npm ci --no-audit --no-fund && touch node_modules
 
 fuzz: ## a million mutated frames and files, none may panic
-	$(CARGO) run --release --locked -p airmile-fuzz -- --iterations 1000000 --seed 1
+	$(OPTIMISED) airmile-fuzz
+	$(RELEASE)/airmile-fuzz --iterations 1000000 --seed 1
 
 wheel: ## build the Python package with the command in it (dist/*.whl); needs Rust and Python 3.11
 	rm -rf target/wheel-venv $(DIST_DIR)/airmile-*.whl

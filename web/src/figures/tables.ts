@@ -88,12 +88,12 @@ export function transfersTable(document: DiagnoseDocument): HTMLElement {
     { name: "verdict", text: true },
     { name: "confidence" },
   ];
-  const { transfers } = document;
-  const row = (i: number): string[] => {
-    const transfer = transfers[i];
-    return transfer ? transferRow(transfer) : [];
-  };
-  return pagedTable({ columns, rows: transfers.length, row, caption: "Transfers" });
+  const rows = document.transfers.map(transferRow);
+  // Without a modem log whole columns have nothing to say.
+  const told = columns.map((_, at) => rows.some((cells) => cells[at] !== DASH));
+  const row = (i: number): string[] => (rows[i] ?? []).filter((_, at) => told[at]);
+  const kept = columns.filter((_, at) => told[at]);
+  return pagedTable({ columns: kept, rows: rows.length, row, caption: "Transfers" });
 }
 
 function burstsTable(
