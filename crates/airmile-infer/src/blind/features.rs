@@ -58,7 +58,7 @@ pub struct Features {
     pub values: [f64; N_FEATURES],
     /// What carried most of the bytes.
     pub carrier: Carrier,
-    /// Least round trip, in nanoseconds.
+    /// Least round trip to the largest one's server, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
     /// How long it took, in nanoseconds.
     pub ns: i64,
@@ -130,7 +130,7 @@ impl Features {
         Some(Self {
             values,
             carrier,
-            base_rtt_ns: phone.base_rtt_ns,
+            base_rtt_ns: phone.base_rtt_ns_of(largest),
             ns,
             bytes: spans.iter().map(|span| span.bytes).fold(0, u64::saturating_add),
             queue_ms,
@@ -196,12 +196,11 @@ fn shares(phone: &Phone, spans: &[Span], ns: i64, values: &mut [f64; N_FEATURES]
 
 /// What queues added to round trips; gives the middle of it in ms.
 fn queues(phone: &Phone, spans: &[Span], rate: f64, values: &mut [f64; N_FEATURES]) -> Option<f64> {
-    let base = phone.base_rtt_ns?;
     let samples: Vec<f64> = spans
         .iter()
         .filter(|span| span.carrier == Carrier::Stamped)
-        .flat_map(|span| within(&phone.rtts, span.from_ns, span.to_ns))
-        .map(|(_, rtt)| rtt.saturating_sub(base).max(0) as f64 / 1e6)
+        .flat_map(|span| within(&phone.queued, span.from_ns, span.to_ns))
+        .map(|(_, longer_ns)| *longer_ns as f64 / 1e6)
         .collect();
     if samples.len() < 8 {
         return None;
@@ -222,16 +221,15 @@ const WINDOW_NS: i64 = 100_000_000;
 /// trips were longer than the least by 20 ms (chosen here, as in
 /// [`crate::attribute`]).
 fn steady_queue(phone: &Phone, spans: &[Span]) -> f64 {
-    let Some(base) = phone.base_rtt_ns else { return f64::NAN };
     let mut rates = Vec::new();
     for span in spans.iter().filter(|span| span.carrier == Carrier::Stamped) {
         let windows = (span.ns() / WINDOW_NS).min(100_000);
         for n in 0..windows {
             let from = span.from_ns.saturating_add(n * WINDOW_NS);
             let to = from.saturating_add(WINDOW_NS - 1);
-            let mut trips = within(&phone.rtts, from, to).peekable();
-            let queued = trips.peek().is_some()
-                && trips.all(|(_, rtt)| rtt.saturating_sub(base) > 20_000_000);
+            let mut trips = within(&phone.queued, from, to).peekable();
+            let queued =
+                trips.peek().is_some() && trips.all(|(_, longer_ns)| *longer_ns > 20_000_000);
             if queued {
                 let came = within(&phone.arrivals, from, to);
                 rates.push(came.map(|(_, bytes)| f64::from(*bytes)).sum::<f64>());

@@ -81,6 +81,10 @@ impl Span {
 #[derive(Debug, Default)]
 struct Connection {
     story: SenderStory,
+    server: Option<Address>,
+    bytes: u64,
+    /// When round trips ended, and their lengths, in nanoseconds.
+    rtts: Vec<(i64, i64)>,
     /// TSval and when it first left.
     stamps: VecDeque<(u32, i64)>,
     begun_ns: Option<i64>,
@@ -103,9 +107,8 @@ struct User {
     waits: Waits,
     uplink: ByteBins,
     arrivals: Vec<(i64, u32)>,
-    rtts: Vec<(i64, i64)>,
     again_ns: Vec<i64>,
-    answers: Vec<Span>,
+    answers: Vec<(Option<Address>, Span)>,
     bytes: u64,
     connections: BTreeMap<u64, Connection>,
 }
@@ -117,7 +120,7 @@ pub struct Phones {
     datagrams: BTreeMap<Address, Vec<(i64, u32)>>,
     /// Clients' ends of flows of datagrams.
     flows: HashSet<(Address, u16, Address, u16)>,
-    ends: Option<[Address; 2]>,
+    pub(super) ends: Option<[Address; 2]>,
     held: Vec<Held>,
 }
 
@@ -171,8 +174,9 @@ impl Phones {
         if user.address.is_none() {
             user.address = self.ends.map(|[src, dst]| if down { dst } else { src });
         }
+        let server = self.ends.map(|[src, dst]| if down { src } else { dst });
         self.held.clear();
-        user.push(packet, down, &mut self.held);
+        user.push(packet, server, &mut self.held);
     }
 
     /// Each user as if it were the phone, who received the most first.
@@ -201,22 +205,24 @@ fn add(list: &mut Vec<(i64, u32)>, at_ns: i64, bytes: u32) {
 }
 
 impl User {
-    fn push(&mut self, packet: &TracedPacket, down: bool, held: &mut Vec<Held>) {
+    fn push(&mut self, packet: &TracedPacket, server: Option<Address>, held: &mut Vec<Held>) {
         let connection = self.connections.entry(packet.flow).or_default();
         connection.begun_ns.get_or_insert(packet.at_ns);
-        if down {
+        connection.server = connection.server.or(server);
+        if packet.dir == "dl" {
+            connection.bytes = connection.bytes.saturating_add(packet.new_bytes);
             self.bytes = self.bytes.saturating_add(packet.new_bytes);
             add(&mut self.arrivals, packet.at_ns, packet.payload_bytes);
             if packet.event.is_some_and(|event| event.starts_with("retx")) {
                 self.again_ns.push(packet.at_ns);
             }
             if let Some(rtt) = connection.round_trip(packet) {
-                self.rtts.push((packet.at_ns, rtt));
+                connection.rtts.push((packet.at_ns, rtt));
             }
             if packet.new_bytes > 0
                 && let Some(done) = connection.data(packet)
             {
-                self.answers.push(done);
+                self.answers.push((connection.server, done));
             }
         } else {
             self.uplink.add(packet.at_ns, packet.new_bytes);
@@ -298,15 +304,18 @@ pub struct Phone {
     pub place: Place,
     /// Payload towards it.
     pub bytes: u64,
-    /// Least round trip to servers, in nanoseconds.
+    /// Least round trip to the server that sent the most, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
+    /// Least round trip to each server, in nanoseconds.
+    servers: BTreeMap<Option<Address>, i64>,
     attribution: Attribution,
     pub(super) arrivals: Vec<(i64, u32)>,
     pub(super) datagrams: Vec<(i64, u32)>,
-    /// When round trips ended, and their lengths, in nanoseconds.
-    pub(super) rtts: Vec<(i64, i64)>,
+    /// When round trips ended, and by how much each was longer than the least to its
+    /// server, in nanoseconds.
+    pub(super) queued: Vec<(i64, i64)>,
     pub(super) again_ns: Vec<i64>,
-    answers: Vec<Span>,
+    answers: Vec<(Option<Address>, Span)>,
 }
 
 /// The value that a quarter is above.
@@ -328,20 +337,39 @@ impl Phone {
             (Some(_), Some(_)) => Place::Between,
             _ => Place::Untold,
         };
-        let base_rtt_ns = stories().filter_map(SenderStory::upstream_rtt_ns).min();
-        let mut answers = user.answers;
-        answers.extend(user.connections.into_values().filter_map(|mut one| one.done()));
-        let mut rtts = user.rtts;
-        rtts.sort_unstable();
+        let mut servers: BTreeMap<Option<Address>, i64> = BTreeMap::new();
+        let mut sent: BTreeMap<Option<Address>, u64> = BTreeMap::new();
+        for one in user.connections.values() {
+            let Some(rtt_ns) = one.story.upstream_rtt_ns() else { continue };
+            let least_ns = servers.entry(one.server).or_insert(rtt_ns);
+            *least_ns = rtt_ns.min(*least_ns);
+            let bytes = sent.entry(one.server).or_default();
+            *bytes = bytes.saturating_add(one.bytes);
+        }
+        let first = sent.into_iter().max_by_key(|(_, bytes)| *bytes);
+        let base_rtt_ns = first.and_then(|(server, _)| servers.get(&server).copied());
+        let (mut answers, mut queued) = (user.answers, Vec::new());
+        for mut one in user.connections.into_values() {
+            answers.extend(one.done().map(|span| (one.server, span)));
+            if let Some(&least_ns) = servers.get(&one.server) {
+                let longer = one
+                    .rtts
+                    .iter()
+                    .map(|&(at_ns, rtt_ns)| (at_ns, rtt_ns.saturating_sub(least_ns).max(0)));
+                queued.extend(longer);
+            }
+        }
+        queued.sort_unstable();
         let own: u64 = datagrams.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
         Self {
             place,
             bytes: user.bytes.saturating_add(own),
             base_rtt_ns,
+            servers,
             attribution: Attribution::new(user.waits, user.uplink),
             arrivals: user.arrivals,
             datagrams,
-            rtts,
+            queued,
             again_ns: user.again_ns,
             answers,
         }
@@ -351,7 +379,7 @@ impl Phone {
     /// there is no pause, are one.
     #[must_use]
     pub fn transfers(&self, min_bytes: u64) -> Vec<Span> {
-        let mut spans = joined(self.answers.clone());
+        let mut spans = joined(self.answers.iter().map(|(_, span)| *span).collect());
         spans.extend(joined(self.of_datagrams()));
         spans.retain(|span| span.bytes >= min_bytes);
         spans.sort_by_key(|span| (span.from_ns, span.to_ns));
@@ -374,13 +402,29 @@ impl Phone {
     pub fn span(&self, from_ns: i64, to_ns: i64) -> Span {
         let sum = |list: &[(i64, u32)]| within(list, from_ns, to_ns).map(|a| u64::from(a.1)).sum();
         let (tcp, datagrams): (u64, u64) = (sum(&self.arrivals), sum(&self.datagrams));
-        let touching = self.answers.iter().filter(|a| a.from_ns < to_ns && a.to_ns > from_ns);
-        let carrier = match touching.max_by_key(|answer| answer.bytes) {
+        let carrier = match self.most_of(from_ns, to_ns) {
             _ if datagrams > tcp => Carrier::Datagrams,
-            Some(answer) => answer.carrier,
+            Some((_, answer)) => answer.carrier,
             None => Carrier::Plain,
         };
         Span { from_ns, to_ns, bytes: tcp.saturating_add(datagrams), carrier }
+    }
+
+    /// The largest answer that touches a span.
+    fn most_of(&self, from_ns: i64, to_ns: i64) -> Option<&(Option<Address>, Span)> {
+        let touching = |(_, a): &&(_, Span)| a.from_ns < to_ns && a.to_ns > from_ns;
+        self.answers.iter().filter(touching).max_by_key(|(_, answer)| answer.bytes)
+    }
+
+    /// Least round trip to the server of a span, in nanoseconds: of its largest answer.
+    /// That of datagrams is taken for the phone's usual one.
+    #[must_use]
+    pub fn base_rtt_ns_of(&self, span: &Span) -> Option<i64> {
+        if span.carrier == Carrier::Datagrams {
+            return self.base_rtt_ns;
+        }
+        let server = self.most_of(span.from_ns, span.to_ns).map(|(server, _)| server);
+        server.and_then(|server| self.servers.get(server).copied()).or(self.base_rtt_ns)
     }
 
     /// What came when, of what carries it: nanoseconds and bytes.

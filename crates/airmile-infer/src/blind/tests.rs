@@ -1,6 +1,6 @@
 //! What a phone got and why, from packets that were made up.
 
-use airmile_model::packet::{SeqNum, TcpFlags};
+use airmile_model::packet::{Address, SeqNum, TcpFlags};
 use proptest::prelude::*;
 
 use super::model::Table;
@@ -101,6 +101,42 @@ fn a_server_that_thinks() {
     assert!(features.get("queue_bytes").is_none() && features.get("steady_queue").is_none());
     let first = Model::judge(&features)[0];
     assert_eq!(first.suspect, Suspect::SenderLimited, "{first:?}");
+}
+
+/// A printer in the next room is no measure of a server's queue, nor of the phone's link.
+#[test]
+fn each_server_has_its_own_least_round_trip() {
+    let host = |last: u8| Address::from(std::net::IpAddr::from([198, 51, 100, last]));
+    let mut phones = Phones::new();
+    let mut say = |server: u8, what: TracedPacket| {
+        phones.ends =
+            Some(if what.dir == "dl" { [host(server), host(1)] } else { [host(1), host(server)] });
+        phones.push(&TracedPacket { flow: server.into(), ..what });
+    };
+    // The server at 40 ms, the printer at 0.3.
+    for (server, begun, rtt) in [(2, 0, 40 * MS), (3, 5 * MS, MS * 3 / 10)] {
+        let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
+        say(server, syn(begun, "ul"));
+        say(server, syn(begun + rtt, "dl"));
+        say(server, packet(begun + rtt + 1, "ul", 1, 0));
+    }
+    // Round trips of 45 ms while 30 kB come: 5 ms of queue.
+    for n in 0..30_u32 {
+        let sent = (100 + i64::from(n) * 10) * MS;
+        let stamps = Some((n + 1, 0));
+        say(2, TracedPacket { timestamps: stamps, ..packet(sent, "ul", 1, 0) });
+    }
+    for n in 0..30_u32 {
+        let came = (145 + i64::from(n) * 10) * MS;
+        let data = packet(came, "dl", 1 + i64::from(n) * 1_000, 1_000);
+        say(2, TracedPacket { timestamps: Some((900, n + 1)), flight_bytes: 3_000, ..data });
+    }
+    let phone = phones.finish().remove(0);
+    let spans = phone.transfers(20_000);
+    let features = Features::of(&phone, &spans).unwrap();
+    assert_eq!((phone.base_rtt_ns, features.base_rtt_ns), (Some(40 * MS), Some(40 * MS)));
+    assert_eq!(features.queue_ms, Some(5.0), "{features:?}");
+    assert!(!Model::no_radio(&features));
 }
 
 /// Where a capture was taken, by the round trips on its two sides in microseconds.
