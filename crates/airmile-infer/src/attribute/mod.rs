@@ -12,6 +12,7 @@
 
 mod least;
 mod merge;
+mod place;
 mod split;
 mod story;
 #[cfg(test)]
@@ -20,5 +21,6 @@ mod window;
 
 pub use least::least_ns;
 pub use merge::{ByteBins, Wait, Waits};
+pub use place::{Place, Sides};
 pub use split::{Attribution, RELEASE_NS, Radio, RadioSpan, Shares};
 pub use story::{Held, LostSegment, Reason, SenderStory};

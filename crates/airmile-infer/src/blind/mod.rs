@@ -20,4 +20,4 @@ mod tests;
 
 pub use features::{Features, N_FEATURES, NAMES};
 pub use model::{Model, NAMED_FROM, Suspect, Suspicion, Table};
-pub use phone::{Carrier, Phone, Phones, Place, Span};
+pub use phone::{Carrier, Phone, Phones, Span};

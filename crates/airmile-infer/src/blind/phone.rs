@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use airmile_model::packet::{Address, Packet, Transport};
 
-use crate::attribute::{Attribution, ByteBins, Held, SenderStory, Shares, Waits};
+use crate::attribute::{Attribution, ByteBins, Held, Place, SenderStory, Shares, Sides, Waits};
 use crate::tcp::TracedPacket;
 
 /// Data that comes within this time is one arrival (chosen here: the shortest slot
@@ -20,30 +20,10 @@ const SILENCE_NS: i64 = 10_000_000_000;
 const MIN_REQUEST_BYTES: u64 = 60;
 /// Time stamps on their way to the sender that are remembered (chosen here).
 const MAX_STAMPS: usize = 4_096;
-/// A round trip on one side of the monitor under this share of the other's: the
-/// monitor is at that end (chosen here).
-const AT_END_SHARE: f64 = 0.1;
-/// So near to the client no radio is between (chosen here: its own stack takes less, the
-/// air more).
-const AT_PHONE_NS: i64 = 2_000_000;
 /// Users, and flows of datagrams, that are kept at a time (chosen here: a phone
 /// has one or two, a server's capture thousands).
 const MOST_USERS: usize = 64;
 const MOST_FLOWS: usize = 16_384;
-
-/// Where a capture was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Place {
-    /// At the phone: what comes there has come over the air.
-    Phone,
-    /// Between.
-    Between,
-    /// At the server.
-    Server,
-    /// No round trip shows it.
-    #[default]
-    Untold,
-}
 
 /// What carried a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -318,25 +298,9 @@ pub struct Phone {
     answers: Vec<(Option<Address>, Span)>,
 }
 
-/// The value that a quarter is above.
-fn upper_quartile(values: impl Iterator<Item = i64>) -> Option<i64> {
-    let mut values: Vec<i64> = values.collect();
-    values.sort_unstable();
-    values.get(values.len() * 3 / 4).copied()
-}
-
 impl Phone {
     fn of(user: User, datagrams: Vec<(i64, u32)>) -> Self {
-        let stories = || user.connections.values().map(|connection| &connection.story);
-        let up = upper_quartile(stories().filter_map(SenderStory::upstream_rtt_ns));
-        let down = upper_quartile(stories().filter_map(SenderStory::downstream_rtt_ns));
-        let place = match (up, down) {
-            (Some(up), Some(down)) if down < AT_PHONE_NS && down <= up => Place::Phone,
-            (Some(up), Some(down)) if (down as f64) < up as f64 * AT_END_SHARE => Place::Phone,
-            (Some(up), Some(down)) if (up as f64) < down as f64 * AT_END_SHARE => Place::Server,
-            (Some(_), Some(_)) => Place::Between,
-            _ => Place::Untold,
-        };
+        let sides = Sides::of(user.connections.values().map(|connection| &connection.story));
         let mut servers: BTreeMap<Option<Address>, i64> = BTreeMap::new();
         let mut sent: BTreeMap<Option<Address>, u64> = BTreeMap::new();
         for one in user.connections.values() {
@@ -362,7 +326,7 @@ impl Phone {
         queued.sort_unstable();
         let own: u64 = datagrams.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
         Self {
-            place,
+            place: sides.place(),
             bytes: user.bytes.saturating_add(own),
             base_rtt_ns,
             servers,

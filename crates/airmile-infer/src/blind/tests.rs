@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::model::Table;
 use super::*;
+use crate::attribute::Place;
 use crate::tcp::{TracedAck, TracedPacket};
 
 const MS: i64 = 1_000_000;

@@ -6,7 +6,8 @@ mod words;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use airmile_infer::blind::{self, Features, Model, NAMED_FROM, Phone, Place, Span, Suspect};
+use airmile_infer::attribute::Place;
+use airmile_infer::blind::{self, Features, Model, NAMED_FROM, Phone, Span, Suspect};
 use airmile_infer::clocks::ClockLine;
 use airmile_model::{AppTransfer, Cause, Direction, TimeBase, TtiIndex, Verdict};
 use schemars::JsonSchema;

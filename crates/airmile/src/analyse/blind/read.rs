@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use airmile_infer::blind::{Carrier, Phone, Phones, Place};
+use airmile_infer::attribute::Place;
+use airmile_infer::blind::{Carrier, Phone, Phones};
 use airmile_infer::clocks::Arrivals;
 use airmile_infer::detect::DetectOptions;
 use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};

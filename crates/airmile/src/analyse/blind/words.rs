@@ -1,7 +1,8 @@
 //! Probabilities and what they rest on, in words.
 
+use airmile_infer::attribute::Place;
 use airmile_infer::attribute::Shares;
-use airmile_infer::blind::{self, Carrier, Features, Model, Phone, Place, Span, Suspect};
+use airmile_infer::blind::{self, Carrier, Features, Model, Phone, Span, Suspect};
 use airmile_model::{TtiIndex, Verdict};
 
 use super::super::diagnose::EvidenceItem;

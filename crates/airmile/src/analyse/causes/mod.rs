@@ -16,12 +16,13 @@ mod split;
 mod uplink;
 mod wireline;
 
+use airmile_infer::attribute::Place;
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
 
 use self::split::Split;
 use super::diagnose::{Diagnosis, EvidenceItem, TransferDiagnosis};
 use super::radio::{Answer, MissingKind};
-use super::wire::{Place, Wire};
+use super::wire::Wire;
 
 /// Confidence in a cause that packets name (chosen here, not calibrated: what
 /// holds a sender up is inferred, the radio's queue is seen).

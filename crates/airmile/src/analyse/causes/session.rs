@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use airmile_infer::attribute::Place;
 use airmile_model::{Cause, Direction, TransferFinding, Verdict};
 
 use super::super::diagnose::{Counterfactual, SessionVerdict};
-use super::super::wire::{Place, Wire};
+use super::super::wire::Wire;
 use super::split::{Split, leading};
 use super::{CAUSE_CONFIDENCE, Context, explained, interval, leaves};
 

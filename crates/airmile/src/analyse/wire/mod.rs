@@ -6,7 +6,7 @@ mod phone;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use airmile_infer::attribute::{Attribution, ByteBins, Radio, Shares};
+use airmile_infer::attribute::{Attribution, ByteBins, Place, Radio, Shares};
 use airmile_infer::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
 
@@ -17,14 +17,6 @@ use crate::input::{Input, Progress, comes_once};
 use crate::packets::read_capture;
 use crate::recognise::Kind;
 use crate::session::{FileReport, Inputs, captures_in};
-
-/// Where a capture was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
-    Phone,
-    Between,
-    Server,
-}
 
 /// Who restarts slow start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +157,7 @@ impl Wire {
         };
         // What leaves the server comes to the cell half a round trip later.
         let delay_ns = match first.place {
-            Place::Server | Place::Between => first.downstream_ns / 2,
+            Place::Server | Place::Between | Place::Untold => first.downstream_ns / 2,
             Place::Phone => 0,
         };
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
@@ -176,7 +168,7 @@ impl Wire {
             .with_round_trip(round_trip_ns);
         let attribution = match first.place {
             Place::Server => attribution.at_server(),
-            Place::Phone | Place::Between => attribution,
+            Place::Phone | Place::Between | Place::Untold => attribution,
         };
         Some(Self {
             attribution,

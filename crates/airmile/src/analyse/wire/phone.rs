@@ -2,16 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use airmile_infer::attribute::{ByteBins, Held, LostSegment, SenderStory, Waits};
+use airmile_infer::attribute::{ByteBins, Held, LostSegment, Place, SenderStory, Sides, Waits};
 use airmile_infer::clocks::{Arrivals, PointPair};
 use airmile_infer::tcp::TracedPacket;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 
-use super::{Place, Restarter};
+use super::Restarter;
 
-/// A round trip on one side of the monitor under this share of the other's: the
-/// monitor is at that end (chosen here).
-const AT_END_SHARE: f64 = 0.1;
 /// Slow starts after idle time that a server's own packets show, of those that
 /// the phone sees: under this share they are somebody else's (chosen here).
 const OWN_RESTARTS: f64 = 0.34;
@@ -248,14 +245,6 @@ impl Capture {
     }
 }
 
-/// The value that a quarter is above: at a proxy that splits each connection is
-/// near to one end only, and half of them to either.
-fn upper_quartile(values: impl Iterator<Item = i64>) -> Option<i64> {
-    let mut values: Vec<i64> = values.collect();
-    values.sort_unstable();
-    values.get(values.len() * 3 / 4).copied()
-}
-
 /// The phone as one capture shows it.
 #[derive(Debug)]
 pub(super) struct Phone {
@@ -274,14 +263,7 @@ pub(super) struct Phone {
 impl Phone {
     fn of(user: User) -> Self {
         let connections: Vec<Connection> = user.connections.into_values().collect();
-        let stories = || connections.iter().map(|connection| &connection.story);
-        let upstream = upper_quartile(stories().filter_map(SenderStory::upstream_rtt_ns));
-        let downstream = upper_quartile(stories().filter_map(SenderStory::downstream_rtt_ns));
-        let place = match (upstream, downstream) {
-            (Some(up), Some(down)) if (down as f64) < up as f64 * AT_END_SHARE => Place::Phone,
-            (Some(up), Some(down)) if (up as f64) < down as f64 * AT_END_SHARE => Place::Server,
-            _ => Place::Between,
-        };
+        let sides = Sides::of(connections.iter().map(|connection| &connection.story));
         Self {
             waits: user.waits,
             uplink: user.uplink,
@@ -289,9 +271,13 @@ impl Phone {
             others: ByteBins::default(),
             arrivals: user.arrivals,
             connections,
-            place,
-            upstream_ns: upstream.unwrap_or(0),
-            downstream_ns: downstream.unwrap_or(0),
+            // A part of a capture without handshakes is like one from between.
+            place: match sides.place() {
+                Place::Untold => Place::Between,
+                place => place,
+            },
+            upstream_ns: sides.upstream_ns.unwrap_or(0),
+            downstream_ns: sides.downstream_ns.unwrap_or(0),
             dl_bytes: user.dl_bytes,
         }
     }
