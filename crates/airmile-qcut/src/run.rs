@@ -30,10 +30,10 @@ use crate::netlink::queue::Queue;
 use crate::netlink::traffic::{self, Leaf};
 use crate::probe::Prober;
 use crate::serve::{Published, serve};
-use crate::shaper::{self, Shaper};
+use crate::shaper::{self, Shape, Shaper};
 use crate::status::{ClassStatus, ModemStatus, Status};
 use crate::tap::Tap;
-use crate::tun::Tunnel;
+use crate::tun::{self, Tunnel};
 
 /// How often it is told how things are.
 const TOLD_EVERY_NS: i64 = 200_000_000;
@@ -41,6 +41,9 @@ const TOLD_EVERY_NS: i64 = 200_000_000;
 /// Behind the last packet there is nothing to be asked about any more, in ns (chosen
 /// here: as long as nobody's answer is waited for).
 const PROBED_FOR_NS: i64 = 2_000_000_000;
+
+/// Ethernet's header with a tag; interfaces without have less.
+const LINK_HEADER_BYTES: u32 = 18;
 
 /// Packets that the kernel's queue may hold beyond those of ours, until they are
 /// read (chosen here).
@@ -53,6 +56,8 @@ pub enum Deploy {
     Nfqueue,
     /// The kernel's own HTB, whose rate follows the estimate.
     Htb,
+    /// The kernel's own CAKE, the same way.
+    Cake,
     /// A TUN device that routes lead into.
     Tun,
 }
@@ -64,6 +69,7 @@ impl Deploy {
         match self {
             Self::Nfqueue => "nfqueue",
             Self::Htb => "htb",
+            Self::Cake => "cake",
             Self::Tun => "tun",
         }
     }
@@ -207,7 +213,7 @@ fn deploy(
     if options.modem.is_none() {
         tell(&format!("{name}: {NO_MODEM}"));
     }
-    let watches_all = options.deploy == Deploy::Htb;
+    let watches_all = matches!(options.deploy, Deploy::Htb | Deploy::Cake);
     let tap = Tap::open(name, index, watches_all);
     let mut tap = tap.refused(|| format!("cannot listen at {name}"), NEEDS_ROOT)?;
     match options.deploy {
@@ -228,7 +234,7 @@ fn deploy(
             tunnel.notes.iter().for_each(|note| tell(&format!("{name}: {note}")));
             gate::keep(&mut tunnel, &mut tap, control)
         }
-        Deploy::Htb => {
+        Deploy::Htb | Deploy::Cake => {
             let mut shaper = shape(options, index, state, tell)?;
             shaper::keep(&mut shaper, &mut tap, control)
         }
@@ -258,20 +264,39 @@ fn shape(
         let traffic::Root { kind, handle, options } = root.clone();
         state.add(Step::Qdisc { index, kind, handle, options })?;
     }
-    let leaf = traffic::install(&mut netlink, index, Shaper::START_BYTES_PER_S).refused(
+    let rate = Shaper::START_BYTES_PER_S;
+    if options.deploy == Deploy::Cake {
+        traffic::install_cake(&mut netlink, index, rate).refused(
+            || format!("cannot put a CAKE at {name}"),
+            "It needs the module sch_cake (`modprobe sch_cake`); --deploy htb and --deploy nfqueue \
+             do without.",
+        )?;
+        if options.classes != ClassConfig::default() {
+            tell(&format!("{name}: CAKE goes by DSCP and by flows: other classes count for nothing"));
+        }
+        return Ok(Shaper::new(netlink, index, Shape::Cake));
+    }
+    let packet_bytes = tun::mtu_of(name) + LINK_HEADER_BYTES;
+    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).refused(
         || format!("cannot put an HTB at {name}"),
         "It needs the module sch_htb (`modprobe sch_htb`); --deploy nfqueue and --deploy tun do without.",
     )?;
+    if leaf != Leaf::FqCodel {
+        tell(&format!(
+            "{name}: this kernel has no fq_codel: flows of a class share one short queue; \
+             --deploy nfqueue keeps them apart"
+        ));
+    }
     if leaf == Leaf::Fifo {
         tell(&format!(
-            "{name}: this kernel has no fq_codel: flows of a class share one short queue, which \
-             drops large bursts and costs rate; --deploy nfqueue keeps flows apart"
+            "{name}: this kernel has no TBF, which takes large packets (GSO) apart: they go in \
+             one piece, and the modem holds up to 64 KB more; --deploy nfqueue does not need it"
         ));
     }
     if let Err(error) = firewall::classify(state, name, index, &options.classes) {
         tell(&format!("{name}: {error}; all traffic is of one class"));
     }
-    Ok(Shaper::new(netlink, index, leaf))
+    Ok(Shaper::new(netlink, index, Shape::Htb(leaf)))
 }
 
 /// What a gate or a shaper shares with all around it.

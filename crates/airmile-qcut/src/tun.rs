@@ -54,8 +54,7 @@ impl Tunnel {
     /// Makes the device, and leads into it what would leave by the interface.
     pub(crate) fn open(state: &mut StateFile, interface: &str, index: u32) -> Result<Self> {
         let name = format!("qcut{index}");
-        let mtu = read_setting(&format!("/sys/class/net/{interface}/mtu"));
-        let mtu = mtu.and_then(|text| text.parse().ok()).unwrap_or(1_500);
+        let mtu = mtu_of(interface);
         let device = DeviceBuilder::new().name(&name).enable(false).build_sync();
         let device = device.refused(|| format!("cannot make the device {name}"), NO_DEVICE)?;
         device.set_nonblocking(true).attempt(|| format!("cannot use the device {name}"))?;
@@ -216,6 +215,12 @@ fn accept_answers(state: &mut StateFile, interface: &str) -> Result<()> {
     }
     state.add(Step::Setting { path: path(interface), value: own })?;
     fs::write(path(interface), LOOSE).attempt(|| format!("cannot set {}", path(interface)))
+}
+
+/// Bytes of the largest packet of an interface.
+pub(crate) fn mtu_of(interface: &str) -> u32 {
+    let mtu = read_setting(&format!("/sys/class/net/{interface}/mtu"));
+    mtu.and_then(|text| text.parse().ok()).unwrap_or(1_500)
 }
 
 fn read_setting(path: &str) -> Option<String> {

@@ -174,6 +174,12 @@ impl Returns {
         self.rate.bytes_per_s()
     }
 
+    /// Whether the gate lets less wait than fills grants: the rate is then not lowered
+    /// by what little is sent.
+    pub const fn set_starved(&mut self, starved: bool) {
+        self.rate.set_starved(starved);
+    }
+
     /// The rate of which a limit in time is to be, which looks for more at times.
     #[must_use]
     pub const fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {

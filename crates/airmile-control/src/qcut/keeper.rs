@@ -48,8 +48,12 @@ pub struct QcutConfig {
 }
 
 /// A modem that has been given something and said nothing for so long is silent,
-/// in ns (chosen here: five of the slowest log's batches, 40 ms).
-const SILENT_NS: i64 = 200_000_000;
+/// in ns (chosen here: two and a half of the slowest log's batches, 40 ms).
+const SILENT_NS: i64 = 100_000_000;
+
+/// So long behind the last packet that somebody waits for, more are taken to come, in
+/// ns (chosen here: some round trips, as in a page load).
+const AWAITED_NS: i64 = 300_000_000;
 
 /// Without any evidence the rate is a share of the last one that was known, and
 /// at least this, in bytes per second (chosen here: a large packet each 100 ms).
@@ -108,6 +112,8 @@ pub struct Qcut<P> {
     unheard_ns: Option<i64>,
     /// When something went to the modem last.
     handed_ns: i64,
+    /// When a packet came last that somebody waits for.
+    awaited_ns: Option<i64>,
     probes: std::collections::VecDeque<(ProbeId, i64, Mark)>,
     next_probe: u64,
     probed_ns: Option<i64>,
@@ -128,6 +134,7 @@ impl<P> Qcut<P> {
             config,
             unheard_ns: None,
             handed_ns: i64::MIN,
+            awaited_ns: None,
             probes: std::collections::VecDeque::new(),
             next_probe: 0,
             probed_ns: None,
@@ -138,11 +145,14 @@ impl<P> Qcut<P> {
 
     /// Takes a packet.
     pub fn push(&mut self, now_ns: i64, info: PacketInfo, packet: P) {
-        self.queues.push(now_ns, &info, (info, packet));
+        if self.queues.push(now_ns, &info, (info, packet)) {
+            self.awaited_ns = Some(now_ns);
+        }
     }
 
     /// The modem reports something.
     pub fn report(&mut self, now_ns: i64, report: Report) {
+        self.estimator.set_starved(self.is_awaited(now_ns));
         self.estimator.push(now_ns, report);
         self.unheard_ns = None;
         if self.config.evidence == Evidence::Modem {
@@ -170,6 +180,7 @@ impl<P> Qcut<P> {
     }
 
     fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: Mark) {
+        self.returns.set_starved(self.is_awaited(now_ns));
         self.returns.answered(now_ns, handed_ns, mark);
         if self.config.evidence == Evidence::RoundTrips {
             self.queues.set_rate(self.returns.bytes_per_s());
@@ -365,7 +376,19 @@ impl<P> Qcut<P> {
         }
     }
 
+    /// Whether somebody waits for packets of flows that send little.
+    fn is_awaited(&self, now_ns: i64) -> bool {
+        self.awaited_ns.is_some_and(|at| now_ns.saturating_sub(at) < AWAITED_NS)
+    }
+
     fn limit_bytes(&self, now_ns: i64) -> u64 {
+        if self.is_awaited(now_ns) && self.config.evidence != Evidence::Autorate {
+            let soon_bytes = match self.config.evidence {
+                Evidence::Modem if !self.is_silent(now_ns) => self.estimator.soon_bytes(),
+                _ => None,
+            };
+            return self.config.limit.short_bytes(self.bytes_per_s(now_ns), soon_bytes);
+        }
         let (bytes_per_s, soon_bytes) = match self.config.evidence {
             Evidence::Modem if !self.is_silent(now_ns) => {
                 (self.estimator.sought_bytes_per_s(now_ns), self.estimator.soon_bytes())

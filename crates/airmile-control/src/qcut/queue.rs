@@ -148,6 +148,46 @@ pub struct FlowQueues<P> {
     /// By the tier of each packet.
     counts: [Counts; 3],
     dropped: VecDeque<(DropReason, P)>,
+    bulk: Bulk,
+}
+
+/// Flows that send more than the link takes: when each had much waiting last.
+#[derive(Debug, Clone, Default)]
+struct Bulk {
+    flows: HashMap<u64, i64>,
+    last_ns: Option<i64>,
+}
+
+/// A flow with more than this waiting is bulk, for so long (both chosen here: two
+/// large packets are a request's or a burst of acknowledgements; a queue that CoDel
+/// has emptied is full again within a few round trips).
+const BULK_BYTES: u64 = 3_000;
+const BULK_NS: i64 = 1_000_000_000;
+
+/// Flows that are remembered as bulk at most (chosen here).
+const MOST_BULK: usize = 256;
+
+impl Bulk {
+    fn note(&mut self, now_ns: i64, flow: u64) {
+        if self.flows.len() >= MOST_BULK && !self.flows.contains_key(&flow) {
+            self.flows.retain(|_, seen| is_recent(*seen, now_ns));
+            if self.flows.len() >= MOST_BULK {
+                self.flows.clear();
+            }
+        }
+        self.flows.insert(flow, now_ns);
+        self.last_ns = Some(now_ns);
+    }
+
+    /// Whether a flow is none, while another is.
+    fn is_beside(&self, now_ns: i64, flow: u64) -> bool {
+        self.last_ns.is_some_and(|seen| is_recent(seen, now_ns))
+            && !self.flows.get(&flow).is_some_and(|seen| is_recent(*seen, now_ns))
+    }
+}
+
+const fn is_recent(seen_ns: i64, now_ns: i64) -> bool {
+    now_ns.saturating_sub(seen_ns) < BULK_NS
 }
 
 /// The largest packet that is expected, in bytes (Ethernet's MTU).
@@ -168,6 +208,7 @@ impl<P> FlowQueues<P> {
             ahead_bytes: [0; 3],
             counts: Default::default(),
             dropped: VecDeque::new(),
+            bulk: Bulk::default(),
         }
     }
 
@@ -182,8 +223,9 @@ impl<P> FlowQueues<P> {
     }
 
     /// Takes a packet. Where there is no room for it, the longest queue loses its
-    /// oldest ones (RFC 8290, 4.1).
-    pub fn push(&mut self, now_ns: i64, info: &PacketInfo, packet: P) {
+    /// oldest ones (RFC 8290, 4.1). True: somebody waits for it, as it is of a flow
+    /// that sends little, beside one that sends all that it can.
+    pub fn push(&mut self, now_ns: i64, info: &PacketInfo, packet: P) -> bool {
         let (key, tier) = if self.config.flows {
             (info.flow, self.config.classes.tier(info))
         } else {
@@ -196,6 +238,10 @@ impl<P> FlowQueues<P> {
         let flow = &mut self.flows[at];
         flow.packets.push_back(Waiting { since_ns: now_ns, bytes: info.bytes, tier, packet });
         flow.bytes += u64::from(info.bytes);
+        if flow.bytes > BULK_BYTES {
+            self.bulk.note(now_ns, key);
+        }
+        let is_awaited = tier != Tier::Background && self.bulk.is_beside(now_ns, key);
         loop {
             let Tally { packets, bytes } = self.counts().waiting;
             let is_over = packets > self.config.max_packets.max(1) as u64
@@ -205,6 +251,7 @@ impl<P> FlowQueues<P> {
             }
             self.drop_from_longest();
         }
+        is_awaited
     }
 
     /// The packet whose turn it is.

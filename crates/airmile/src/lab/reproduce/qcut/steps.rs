@@ -31,9 +31,9 @@ const BEFORE: f64 = 1_000.0;
 /// are read 5 ms later: the interval between two reports.
 const REPORT_MS: f64 = 11.0;
 
-/// The limit in ms, 20 and a grant's 13, and its floor in bytes: two large packets,
+/// The limit in ms, 20 and a grant's 21, and its floor in bytes: two large packets,
 /// and one that passes while less is held (`airmile_control::qcut::Limit`).
-const LIMIT_MS: f64 = 33.0;
+const LIMIT_MS: f64 = 41.0;
 const FLOOR_BYTES: f64 = 4_500.0;
 
 /// A step of the link.
@@ -166,10 +166,10 @@ fn steps(work: &Work<'_>) -> Result<Found> {
         // One that never was back is over it, too.
         let over = answers.iter().filter(|a| a.back_ms.is_nan() || a.back_ms > a.bar_ms);
         let over = over.count() as u64;
-        rows.push(row("runs over the bar", "", count(over, answers.len())));
+        rows.push(row("runs over the bar", "", count(over, answers.len())).at_most(0.0));
         rows.push(row("TTIs with nothing to send", "%", of(|a| a.starved)));
         rows.push(row("packets dropped by CoDel", "", of(|a| a.dropped)));
-        rows.push(row("packets lost otherwise", "", of(|a| a.lost)));
+        rows.push(row("packets lost otherwise", "", of(|a| a.lost)).at_most(0.0));
         if let Some(first) = answers.first() {
             let shown = first.held.iter().filter(|(since, _)| (-200.0..3_000.0).contains(since));
             figure = figure.with(Series::curve(*name, shown.copied().collect()));
