@@ -146,16 +146,21 @@ pub fn run(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Summary> {
     let guard = Guard::start(&options.launcher, name)?;
     let mut state = StateFile::create(name, options.deploy.name())?;
     state.set_metrics(server.address())?;
-    let mut control = Control::new(options, stop, guard, published)?;
+    let mut control = Control::new(options, index, stop, guard, published)?;
     let url = format!("http://{}", server.address());
     tell(&format!("{name}: {}; {url}/metrics, {url}/v1/status", words(options)));
     let outcome = deploy(options, index, &mut state, &mut control, tell);
-    let Control { guard, published, .. } = control;
+    let Control { guard, published, is_gone, .. } = control;
     // Also where setting up failed half way.
     let restored = guard.map_or(Ok(()), Guard::end);
     drop(server);
     outcome?;
     restored?;
+    if is_gone {
+        return Err(Error::Unfit(format!(
+            "{name} has gone, or is back as another device: start again when it is there"
+        )));
+    }
     tell(&format!("{name}: as it was before"));
     Ok(Summary { status: Status::clone(&published.now()) })
 }
@@ -261,6 +266,15 @@ fn shape(
                 root.kind
             )));
         }
+        let child = traffic::child_of(&mut netlink, index)
+            .attempt(|| format!("cannot read the queueing of {name}"))?;
+        if let Some(kind) = child {
+            return Err(Error::Unfit(format!(
+                "{name} has queueing of its own below its root ({kind}), which could not be put \
+                 back: remove it (`tc qdisc del dev {name} root`), or use --deploy nfqueue, which \
+                 leaves it"
+            )));
+        }
         let traffic::Root { kind, handle, options } = root.clone();
         state.add(Step::Qdisc { index, kind, handle, options })?;
     }
@@ -272,7 +286,9 @@ fn shape(
              do without.",
         )?;
         if options.classes != ClassConfig::default() {
-            tell(&format!("{name}: CAKE goes by DSCP and by flows: other classes count for nothing"));
+            tell(&format!(
+                "{name}: CAKE goes by DSCP and by flows: other classes count for nothing"
+            ));
         }
         return Ok(Shaper::new(netlink, index, Shape::Cake));
     }
@@ -314,6 +330,9 @@ pub(crate) struct Control {
     probes: u64,
     published: Published,
     base: Status,
+    index: u32,
+    /// Whether the interface is there no more.
+    is_gone: bool,
     began_ns: i64,
     due_ns: i64,
 }
@@ -345,6 +364,7 @@ impl Keeper {
 impl Control {
     fn new(
         options: &Options,
+        index: u32,
         stop: Arc<AtomicBool>,
         guard: Guard,
         published: Published,
@@ -386,6 +406,8 @@ impl Control {
             probes: 0,
             published,
             base,
+            index,
+            is_gone: false,
             began_ns,
             due_ns: began_ns,
         })
@@ -433,17 +455,24 @@ impl Control {
         }
     }
 
-    /// Sends a probe. One that cannot be sent is one that is not answered.
-    pub(crate) fn probe(&mut self, ProbeId(number): ProbeId) {
-        if clock::now_ns() - self.busy_ns > PROBED_FOR_NS {
-            return;
-        }
-        let to = match self.to {
+    /// Whether a probe would be sent: the gate counts what it asks for.
+    pub(crate) fn may_probe(&self) -> bool {
+        self.prober.is_some()
+            && self.probed().is_some()
+            && clock::now_ns() - self.busy_ns <= PROBED_FOR_NS
+    }
+
+    fn probed(&self) -> Option<Ipv4Addr> {
+        match self.to {
             ProbeTo::Host(host) => Some(host),
             ProbeTo::LastFar => self.last_far,
             ProbeTo::Nobody => None,
-        };
-        if let (Some(prober), Some(to)) = (&self.prober, to) {
+        }
+    }
+
+    /// Sends a probe. One that cannot be sent is one that is not answered.
+    pub(crate) fn probe(&mut self, ProbeId(number): ProbeId) {
+        if let (Some(prober), Some(to)) = (&self.prober, self.probed()) {
             // The field has sixteen bits; older ones are long forgotten.
             self.probes += u64::from(prober.send(to, (number & 0xffff) as u16).is_ok());
         }
@@ -479,6 +508,12 @@ impl Control {
         };
         status.hold(&kept.held);
         self.published.set(status);
+        // Away, or back as another: what was set up for it is no use.
+        let is_there = if_nametoindex(self.base.interface.as_str()) == Ok(self.index);
+        if !is_there && !self.is_gone {
+            self.is_gone = true;
+            self.stop.store(true, Ordering::Relaxed);
+        }
         // Ended by somebody: nothing would put things back after us.
         if self.guard.as_mut().is_some_and(|guard| !guard.is_there()) {
             self.stop.store(true, Ordering::Relaxed);
@@ -488,7 +523,7 @@ impl Control {
 
 fn warnings(held: &Held) -> Vec<String> {
     let mut all = Vec::new();
-    if held.silent {
+    if held.silent && !held.blind {
         all.push("the modem's log is silent: round trips tell how much it holds".to_owned());
     }
     if held.blind {

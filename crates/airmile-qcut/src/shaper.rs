@@ -72,9 +72,7 @@ impl Shaper {
             return Ok(());
         }
         let changed = match self.shape {
-            Shape::Htb(leaf) => {
-                traffic::set_rate(&mut self.netlink, self.index, bytes_per_s, leaf)
-            }
+            Shape::Htb(leaf) => traffic::set_rate(&mut self.netlink, self.index, bytes_per_s, leaf),
             Shape::Cake => traffic::set_cake(&mut self.netlink, self.index, bytes_per_s),
         };
         match changed {
@@ -114,6 +112,10 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
     while control.goes_on() {
         let identifier = control.identifier();
         tap.receive(|passed| {
+            // Our own echoes were counted when they were asked for.
+            if passed.is_outgoing && identifier.is_some_and(|of| header::is_echo(passed.head, of)) {
+                return;
+            }
             if passed.is_outgoing {
                 let (info, far) = header::outgoing(passed.head, passed.bytes);
                 control.to(far);
@@ -127,7 +129,9 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
         for report in control.reports() {
             qcut.report(now_ns, report);
         }
-        while let Some(probe) = qcut.poll_probe(now_ns) {
+        while control.may_probe()
+            && let Some(probe) = qcut.poll_probe(now_ns)
+        {
             control.probe(probe);
         }
         let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);

@@ -19,10 +19,11 @@ use crate::header;
 use crate::instance::{StateFile, Step};
 use crate::netlink::{Netlink, route};
 
-/// The table of our routes, and the place of our rule: behind those of VPNs, before
-/// the main table (chosen here).
+/// The table of our routes, and the place of our rule: the last before the main table's
+/// (32,766). Rules of others, which come before it and may lead into a VPN, stay first:
+/// one without a place of its own gets the number below those that are there.
 const TABLE: u32 = 0xa11e;
-const RULE: u32 = 20_000;
+const RULE: u32 = 32_765;
 
 /// IPPROTO_RAW: packets come with their IP header (raw(7)).
 const WITH_HEADER: i32 = 255;

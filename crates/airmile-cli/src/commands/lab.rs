@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use airmile::lab::reproduce::{
-    Bar, Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare, reproduce,
-    write_files,
+    Bar, Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare,
+    reproduce, write_files,
 };
 use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;

@@ -132,26 +132,49 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
 }
 
-/// Takes our HTB away and puts back what was there; gives whether ours was there.
+/// Takes ours away and puts back what was there; gives whether anything was to do. A
+/// former one that could not be put back at a first try is tried again.
 pub(crate) fn put_back(
     netlink: &mut Netlink,
     index: u32,
     former: Option<&Root>,
 ) -> io::Result<bool> {
-    let is_ours = root_of(netlink, index)?.is_some_and(|root| root.handle == MAJOR << 16);
+    let stands = root_of(netlink, index)?;
+    let is_ours = stands.as_ref().is_some_and(|root| root.handle == MAJOR << 16);
     if is_ours {
         netlink.request(Message::new(DELETE_QDISC, 0).raw(&head(index, MAJOR << 16, ROOT)))?;
-        if let Some(root) = former.filter(|root| root.handle != 0) {
-            let message = Message::new(NEW_QDISC, CREATE | REPLACE)
-                .raw(&head(index, root.handle, ROOT))
-                .name(KIND, &root.kind);
-            netlink.request(match root.options.is_empty() {
-                true => message,
-                false => message.attribute(OPTIONS, &root.options),
-            })?;
-        }
     }
-    Ok(is_ours)
+    // Of the kernel's own choice nothing is known that could be put back. Another that
+    // stands there now is somebody's since.
+    let is_free = is_ours || stands.is_none_or(|root| root.handle == 0);
+    let Some(root) = former.filter(|root| root.handle != 0 && is_free) else {
+        return Ok(is_ours);
+    };
+    let message = Message::new(NEW_QDISC, CREATE | REPLACE)
+        .raw(&head(index, root.handle, ROOT))
+        .name(KIND, &root.kind);
+    netlink.request(match root.options.is_empty() {
+        true => message,
+        false => message.attribute(OPTIONS, &root.options),
+    })?;
+    Ok(true)
+}
+
+/// A queueing discipline of somebody's below an interface's root, by its kind: it would
+/// go with the root, and not come back.
+pub(crate) fn child_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<String>> {
+    /// The parents of `ingress` and `clsact`, which stand beside the root.
+    const INGRESS: u32 = 0xffff_fff1;
+    let all = netlink.dump(Message::new(GET_QDISC, 0).raw(&head(index, 0, 0)))?;
+    let child = all.iter().find(|body| {
+        let number = |at| u32_at(body, at).unwrap_or_default();
+        // Handles of those that the kernel made by itself are 0.
+        number(4) == index && number(8) != 0 && ![0, ROOT, INGRESS].contains(&number(12))
+    });
+    Ok(child.map(|body| {
+        let kind = attributes(body.get(20..).unwrap_or_default()).find(|(kind, _)| *kind == KIND);
+        kind.map_or_else(String::new, |(_, value)| text(value))
+    }))
 }
 
 /// Puts a CAKE at the root.
@@ -165,12 +188,12 @@ pub(crate) fn set_cake(netlink: &mut Netlink, index: u32, bytes_per_s: u64) -> i
 }
 
 fn cake(index: u32, bytes_per_s: u64, flags: u16) -> Message {
-    Message::new(NEW_QDISC, flags)
-        .raw(&head(index, MAJOR << 16, ROOT))
-        .name(KIND, "cake")
-        .nested(OPTIONS, |of| {
+    Message::new(NEW_QDISC, flags).raw(&head(index, MAJOR << 16, ROOT)).name(KIND, "cake").nested(
+        OPTIONS,
+        |of| {
             of.attribute(BASE_RATE_64, &bytes_per_s.to_ne_bytes()).number(DIFFSERV_MODE, DIFFSERV_4)
-        })
+        },
+    )
 }
 
 /// Puts an HTB at the root, with a class for each tier; gives what stands below. The
@@ -204,8 +227,7 @@ pub(crate) fn install(
             Err(e) => return Err(e),
         }
     }
-    let of_others =
-        others.map(|minor| below(index, minor, leaf, bytes_per_s, CREATE | EXCLUSIVE));
+    let of_others = others.map(|minor| below(index, minor, leaf, bytes_per_s, CREATE | EXCLUSIVE));
     netlink.request_all(of_others.into())?;
     Ok(leaf)
 }
@@ -229,11 +251,8 @@ pub(crate) fn set_rate(
 /// two of the largest that may come in one piece, which is dropped whole where it has no
 /// room (chosen here).
 fn below(index: u32, minor: u32, leaf: Leaf, bytes_per_s: u64, flags: u16) -> Message {
-    let message = Message::new(NEW_QDISC, flags).raw(&head(
-        index,
-        (MAJOR + minor) << 16,
-        class(minor),
-    ));
+    let message =
+        Message::new(NEW_QDISC, flags).raw(&head(index, (MAJOR + minor) << 16, class(minor)));
     let limit = |least: u64| u32::try_from((bytes_per_s / 20).max(least)).unwrap_or(u32::MAX);
     match leaf {
         Leaf::FqCodel => message
@@ -394,10 +413,7 @@ mod tests {
             (kind, options)
         };
         // 50 ms of 1 MB/s; room for what comes in one piece.
-        assert_eq!(
-            options(Leaf::Fifo),
-            ("bfifo".to_owned(), 131_072_u32.to_ne_bytes().to_vec())
-        );
+        assert_eq!(options(Leaf::Fifo), ("bfifo".to_owned(), 131_072_u32.to_ne_bytes().to_vec()));
         let (kind, inside) = options(Leaf::Bucket { bytes: 3_028 });
         let inside: Vec<(u16, &[u8])> = attributes(&inside).collect();
         assert_eq!(kind, "tbf");
