@@ -75,6 +75,11 @@ class Hosts:
     def set(self, setting):
         subprocess.run(self.inside(self.near, "sysctl", "-qw", setting), check=True)
 
+    def has_cake(self):
+        """Whether the kernel has CAKE; it is tried at the far host's loopback."""
+        inside = lambda *words: subprocess.run(self.inside(self.far, *words), capture_output=True).returncode == 0
+        return inside("tc", "qdisc", "add", "dev", "lo", "root", "cake") and inside("tc", "qdisc", "del", "dev", "lo", "root")
+
     def near_says(self, *words):
         done = subprocess.run(self.inside(self.near, *words), capture_output=True, text=True)
         return done.stdout

@@ -18,6 +18,8 @@ import tempfile
 from hosts import FAR, FAR6, Hosts, until
 
 DEPLOYS = ["nfqueue", "htb", "tun"]
+# Where the kernel has it (`Hosts.has_cake`).
+CAKE = "cake"
 # How it ends, and the exit status that tells.
 ENDS = {
     "SIGTERM": (signal.SIGTERM, 0),
@@ -101,7 +103,7 @@ def send_udp(hosts, packets):
 
 def check_ends(hosts, airmile):
     before = hosts.state()
-    for deploy in DEPLOYS:
+    for deploy in DEPLOYS + [CAKE] * hosts.has_cake():
         for how, (number, expected) in ENDS.items():
             instance = Instance(hosts, airmile, "--deploy", deploy)
             assert instance.process.poll() is None, f"{deploy} ended: {instance.told()}"
@@ -181,6 +183,9 @@ def check_refusals(hosts, airmile):
         done = run(airmile, "qcut", "run", "--up", "up0")
         assert done.returncode == 3 and "runs there already" in done.stderr, done
         instance.end(signal.SIGTERM)
+        if not hosts.has_cake():
+            done = run(airmile, "qcut", "run", "--up", "up0", "--deploy", CAKE)
+            assert done.returncode == 3 and "modprobe sch_cake" in done.stderr, done
         # Without nft and iptables in its path.
         done = run("env", "PATH=/nonexistent", airmile, "qcut", "run", "--up", "up0", "--duration", "1")
         assert done.returncode == 3 and "nftables" in done.stderr, done
@@ -218,6 +223,8 @@ def main():
         print(f"SKIPPED: needs {', '.join(missing)}")
         return 0
     with Hosts() as hosts:
+        if not hosts.has_cake():
+            print("SKIPPED: --deploy cake, as this kernel has no CAKE: that it is refused is all that is tried of it")
         check_refusals(hosts, airmile)
         check_metrics(hosts, airmile)
         check_ends(hosts, airmile)

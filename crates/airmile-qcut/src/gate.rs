@@ -4,6 +4,8 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::thread;
+use std::time::Duration;
 
 use airmile_control::qcut::{PacketInfo, Qcut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +16,10 @@ use crate::header::{self, Answer};
 use crate::netlink::queue::Queue;
 use crate::run::{Control, Keeper};
 use crate::tap::{Passed, Tap};
+
+/// Behind what came others are waited for until so long after, as the modem sends no
+/// sooner: a TTI (TS 36.211, 4). What comes after a pause is handed on at once.
+const TOGETHER_NS: i64 = 1_000_000;
 
 /// Takes a packet, what is known of it, and whom it is for.
 pub(crate) type Take<'a, P> = dyn FnMut(PacketInfo, Option<IpAddr>, P) + 'a;
@@ -109,7 +115,9 @@ fn turn<P: Path>(
         for report in control.reports() {
             qcut.report(now_ns, report);
         }
-        while let Some(probe) = qcut.poll_probe(now_ns) {
+        while control.may_probe()
+            && let Some(probe) = qcut.poll_probe(now_ns)
+        {
             control.probe(probe);
         }
         while let Some(packet) = qcut.poll(now_ns) {
@@ -121,6 +129,10 @@ fn turn<P: Path>(
         path.flush().attempt(|| "cannot let packets go".to_owned())?;
         if control.is_due(now_ns) {
             control.publish(&qcut.as_kept(), path.failed());
+        }
+        if ready.path || ready.tap {
+            let rest_ns = (now_ns + TOGETHER_NS - clock::now_ns()).max(0).unsigned_abs();
+            thread::sleep(Duration::from_nanos(rest_ns));
         }
         let due_ns = qcut.poll_timeout(now_ns).unwrap_or(i64::MAX).min(control.due_ns());
         ready = wait(path, tap, control, due_ns - clock::now_ns())?;

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use airmile_control::qcut::{PacketInfo, TCP, UDP};
 
 const ICMP: u8 = 1;
+const ECHO_REQUEST: u8 = 8;
 
 /// Extension headers of IPv6 that may stand before the transport's (RFC 8200, 4).
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
@@ -103,6 +104,12 @@ fn flow(far: IpAddr, near_port: u16, far_port: u16, protocol: u8) -> u64 {
     hasher.finish()
 }
 
+fn host(far: IpAddr) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    far.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// A packet that goes out, `bytes` long, and whom it is for.
 pub(crate) fn outgoing(head: &[u8], bytes: u32) -> (PacketInfo, Option<IpAddr>) {
     let Some(ip) = ip(head) else { return (PacketInfo { bytes, ..PacketInfo::default() }, None) };
@@ -111,6 +118,7 @@ pub(crate) fn outgoing(head: &[u8], bytes: u32) -> (PacketInfo, Option<IpAddr>) 
     let (near_port, far_port) = (port(0), port(2));
     let mut info = PacketInfo {
         flow: flow(ip.to, near_port, far_port, ip.protocol),
+        far: host(ip.to),
         bytes,
         protocol: ip.protocol,
         dscp: ip.dscp,
@@ -136,6 +144,15 @@ fn tcp(ip: &Ip<'_>) -> Option<(u32, u32, usize, u8)> {
     }
     let offset = usize::from(ip.transport.get(12)? >> 4) * 4;
     Some((long(ip.transport, 4)?, long(ip.transport, 8)?, offset, *ip.transport.get(13)?))
+}
+
+/// Whether a packet that goes out is an echo with this identifier (RFC 792).
+pub(crate) fn is_echo(head: &[u8], identifier: u16) -> bool {
+    ip(head).is_some_and(|ip| {
+        ip.protocol == ICMP
+            && ip.transport.first() == Some(&ECHO_REQUEST)
+            && word(ip.transport, 4) == Some(identifier)
+    })
 }
 
 /// What a packet that comes in answers.
@@ -239,6 +256,9 @@ mod tests {
         echo[9] = ICMP;
         echo.extend([0, 0, 0, 0, 0x12, 0x34, 0, 7]);
         assert_eq!(incoming(&echo), Some(Answer::Echo(0x1234, 7)));
+        assert!(!is_echo(&echo, 0x1234));
+        echo[20] = ECHO_REQUEST;
+        assert!(is_echo(&echo, 0x1234) && !is_echo(&echo, 0x1235));
     }
 
     #[test]

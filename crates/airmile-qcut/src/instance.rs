@@ -97,21 +97,43 @@ pub struct Instance {
 /// # Errors
 /// Files cannot be read.
 pub fn instances() -> Result<Vec<Instance>> {
-    let place = place()?;
     let suffix = format!("-{}.json", namespace()?);
     let mut found = Vec::new();
-    let entries = match fs::read_dir(&place) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
-        entries => entries.attempt(|| format!("cannot read {}", place.display()))?,
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with("qcut-") && name.ends_with(&suffix) {
-            found.extend(read(&entry.path())?);
+    for place in places() {
+        // Of the user or of root, who may tell where an instance is.
+        if !is_kept_by(&place, &[own(), 0]) {
+            continue;
+        }
+        let Ok(entries) = fs::read_dir(&place) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with("qcut-") && name.ends_with(&suffix) {
+                found.extend(read(&entry.path())?);
+            }
         }
     }
     Ok(found)
+}
+
+fn own() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Where instances' files may be.
+fn places() -> Vec<PathBuf> {
+    let by_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
+    let temporary = std::env::temp_dir().join(format!("airmile-{}", own()));
+    let mut all: Vec<PathBuf> = by_service.into_iter().chain([PLACE.into(), temporary]).collect();
+    all.dedup();
+    all
+}
+
+/// Whether it is a directory of one of these users, in which nobody else writes.
+fn is_kept_by(place: &Path, users: &[u32]) -> bool {
+    fs::symlink_metadata(place).is_ok_and(|there| {
+        there.is_dir() && users.contains(&there.uid()) && there.mode() & 0o022 == 0
+    })
 }
 
 fn read(path: &Path) -> Result<Option<Instance>> {
@@ -126,12 +148,8 @@ fn read(path: &Path) -> Result<Option<Instance>> {
 /// The directory of instances' files. Only the user's own: who could write there
 /// could have commands run.
 fn place() -> Result<PathBuf> {
-    let own = rustix::process::geteuid().as_raw();
-    let by_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
-    let temporary = std::env::temp_dir().join(format!("airmile-{own}"));
-    let choices = by_service.into_iter().chain([PLACE.into(), temporary]);
     let mut last = String::new();
-    for place in choices {
+    for place in places() {
         match fs::DirBuilder::new().recursive(true).mode(0o755).create(&place) {
             Ok(()) => {}
             Err(error) => {
@@ -139,12 +157,10 @@ fn place() -> Result<PathBuf> {
                 continue;
             }
         }
-        match fs::symlink_metadata(&place) {
-            Ok(there) if there.is_dir() && there.uid() == own && there.mode() & 0o022 == 0 => {
-                return Ok(place);
-            }
-            _ => last = format!("{}: is not this user's own directory", place.display()),
+        if is_kept_by(&place, &[own()]) {
+            return Ok(place);
         }
+        last = format!("{}: is not this user's own directory", place.display());
     }
     Err(Error::Unfit(format!("there is no directory for the state of an instance: {last}")))
 }

@@ -30,10 +30,10 @@ use crate::netlink::queue::Queue;
 use crate::netlink::traffic::{self, Leaf};
 use crate::probe::Prober;
 use crate::serve::{Published, serve};
-use crate::shaper::{self, Shaper};
+use crate::shaper::{self, Shape, Shaper};
 use crate::status::{ClassStatus, ModemStatus, Status};
 use crate::tap::Tap;
-use crate::tun::Tunnel;
+use crate::tun::{self, Tunnel};
 
 /// How often it is told how things are.
 const TOLD_EVERY_NS: i64 = 200_000_000;
@@ -41,6 +41,9 @@ const TOLD_EVERY_NS: i64 = 200_000_000;
 /// Behind the last packet there is nothing to be asked about any more, in ns (chosen
 /// here: as long as nobody's answer is waited for).
 const PROBED_FOR_NS: i64 = 2_000_000_000;
+
+/// Ethernet's header with a tag; interfaces without have less.
+const LINK_HEADER_BYTES: u32 = 18;
 
 /// Packets that the kernel's queue may hold beyond those of ours, until they are
 /// read (chosen here).
@@ -53,6 +56,8 @@ pub enum Deploy {
     Nfqueue,
     /// The kernel's own HTB, whose rate follows the estimate.
     Htb,
+    /// The kernel's own CAKE, the same way.
+    Cake,
     /// A TUN device that routes lead into.
     Tun,
 }
@@ -64,6 +69,7 @@ impl Deploy {
         match self {
             Self::Nfqueue => "nfqueue",
             Self::Htb => "htb",
+            Self::Cake => "cake",
             Self::Tun => "tun",
         }
     }
@@ -140,16 +146,21 @@ pub fn run(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Summary> {
     let guard = Guard::start(&options.launcher, name)?;
     let mut state = StateFile::create(name, options.deploy.name())?;
     state.set_metrics(server.address())?;
-    let mut control = Control::new(options, stop, guard, published)?;
+    let mut control = Control::new(options, index, stop, guard, published)?;
     let url = format!("http://{}", server.address());
     tell(&format!("{name}: {}; {url}/metrics, {url}/v1/status", words(options)));
     let outcome = deploy(options, index, &mut state, &mut control, tell);
-    let Control { guard, published, .. } = control;
+    let Control { guard, published, is_gone, .. } = control;
     // Also where setting up failed half way.
     let restored = guard.map_or(Ok(()), Guard::end);
     drop(server);
     outcome?;
     restored?;
+    if is_gone {
+        return Err(Error::Unfit(format!(
+            "{name} has gone, or is back as another device: start again when it is there"
+        )));
+    }
     tell(&format!("{name}: as it was before"));
     Ok(Summary { status: Status::clone(&published.now()) })
 }
@@ -207,7 +218,7 @@ fn deploy(
     if options.modem.is_none() {
         tell(&format!("{name}: {NO_MODEM}"));
     }
-    let watches_all = options.deploy == Deploy::Htb;
+    let watches_all = matches!(options.deploy, Deploy::Htb | Deploy::Cake);
     let tap = Tap::open(name, index, watches_all);
     let mut tap = tap.refused(|| format!("cannot listen at {name}"), NEEDS_ROOT)?;
     match options.deploy {
@@ -228,7 +239,7 @@ fn deploy(
             tunnel.notes.iter().for_each(|note| tell(&format!("{name}: {note}")));
             gate::keep(&mut tunnel, &mut tap, control)
         }
-        Deploy::Htb => {
+        Deploy::Htb | Deploy::Cake => {
             let mut shaper = shape(options, index, state, tell)?;
             shaper::keep(&mut shaper, &mut tap, control)
         }
@@ -255,23 +266,53 @@ fn shape(
                 root.kind
             )));
         }
+        let child = traffic::child_of(&mut netlink, index)
+            .attempt(|| format!("cannot read the queueing of {name}"))?;
+        if let Some(kind) = child {
+            return Err(Error::Unfit(format!(
+                "{name} has queueing of its own below its root ({kind}), which could not be put \
+                 back: remove it (`tc qdisc del dev {name} root`), or use --deploy nfqueue, which \
+                 leaves it"
+            )));
+        }
         let traffic::Root { kind, handle, options } = root.clone();
         state.add(Step::Qdisc { index, kind, handle, options })?;
     }
-    let leaf = traffic::install(&mut netlink, index, Shaper::START_BYTES_PER_S).refused(
+    let rate = Shaper::START_BYTES_PER_S;
+    if options.deploy == Deploy::Cake {
+        traffic::install_cake(&mut netlink, index, rate).refused(
+            || format!("cannot put a CAKE at {name}"),
+            "It needs the module sch_cake (`modprobe sch_cake`); --deploy htb and --deploy nfqueue \
+             do without.",
+        )?;
+        if options.classes != ClassConfig::default() {
+            tell(&format!(
+                "{name}: CAKE goes by DSCP and by flows: other classes count for nothing"
+            ));
+        }
+        return Ok(Shaper::new(netlink, index, Shape::Cake));
+    }
+    let packet_bytes = tun::mtu_of(name) + LINK_HEADER_BYTES;
+    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).refused(
         || format!("cannot put an HTB at {name}"),
         "It needs the module sch_htb (`modprobe sch_htb`); --deploy nfqueue and --deploy tun do without.",
     )?;
+    if leaf != Leaf::FqCodel {
+        tell(&format!(
+            "{name}: this kernel has no fq_codel: flows of a class share one short queue; \
+             --deploy nfqueue keeps them apart"
+        ));
+    }
     if leaf == Leaf::Fifo {
         tell(&format!(
-            "{name}: this kernel has no fq_codel: flows of a class share one short queue, which \
-             drops large bursts and costs rate; --deploy nfqueue keeps flows apart"
+            "{name}: this kernel has no TBF, which takes large packets (GSO) apart: they go in \
+             one piece, and the modem holds up to 64 KB more; --deploy nfqueue does not need it"
         ));
     }
     if let Err(error) = firewall::classify(state, name, index, &options.classes) {
         tell(&format!("{name}: {error}; all traffic is of one class"));
     }
-    Ok(Shaper::new(netlink, index, leaf))
+    Ok(Shaper::new(netlink, index, Shape::Htb(leaf)))
 }
 
 /// What a gate or a shaper shares with all around it.
@@ -289,6 +330,9 @@ pub(crate) struct Control {
     probes: u64,
     published: Published,
     base: Status,
+    index: u32,
+    /// Whether the interface is there no more.
+    is_gone: bool,
     began_ns: i64,
     due_ns: i64,
 }
@@ -320,6 +364,7 @@ impl Keeper {
 impl Control {
     fn new(
         options: &Options,
+        index: u32,
         stop: Arc<AtomicBool>,
         guard: Guard,
         published: Published,
@@ -361,6 +406,8 @@ impl Control {
             probes: 0,
             published,
             base,
+            index,
+            is_gone: false,
             began_ns,
             due_ns: began_ns,
         })
@@ -408,17 +455,24 @@ impl Control {
         }
     }
 
-    /// Sends a probe. One that cannot be sent is one that is not answered.
-    pub(crate) fn probe(&mut self, ProbeId(number): ProbeId) {
-        if clock::now_ns() - self.busy_ns > PROBED_FOR_NS {
-            return;
-        }
-        let to = match self.to {
+    /// Whether a probe would be sent: the gate counts what it asks for.
+    pub(crate) fn may_probe(&self) -> bool {
+        self.prober.is_some()
+            && self.probed().is_some()
+            && clock::now_ns() - self.busy_ns <= PROBED_FOR_NS
+    }
+
+    fn probed(&self) -> Option<Ipv4Addr> {
+        match self.to {
             ProbeTo::Host(host) => Some(host),
             ProbeTo::LastFar => self.last_far,
             ProbeTo::Nobody => None,
-        };
-        if let (Some(prober), Some(to)) = (&self.prober, to) {
+        }
+    }
+
+    /// Sends a probe. One that cannot be sent is one that is not answered.
+    pub(crate) fn probe(&mut self, ProbeId(number): ProbeId) {
+        if let (Some(prober), Some(to)) = (&self.prober, self.probed()) {
             // The field has sixteen bits; older ones are long forgotten.
             self.probes += u64::from(prober.send(to, (number & 0xffff) as u16).is_ok());
         }
@@ -454,6 +508,12 @@ impl Control {
         };
         status.hold(&kept.held);
         self.published.set(status);
+        // Away, or back as another: what was set up for it is no use.
+        let is_there = if_nametoindex(self.base.interface.as_str()) == Ok(self.index);
+        if !is_there && !self.is_gone {
+            self.is_gone = true;
+            self.stop.store(true, Ordering::Relaxed);
+        }
         // Ended by somebody: nothing would put things back after us.
         if self.guard.as_mut().is_some_and(|guard| !guard.is_there()) {
             self.stop.store(true, Ordering::Relaxed);
@@ -463,7 +523,7 @@ impl Control {
 
 fn warnings(held: &Held) -> Vec<String> {
     let mut all = Vec::new();
-    if held.silent {
+    if held.silent && !held.blind {
         all.push("the modem's log is silent: round trips tell how much it holds".to_owned());
     }
     if held.blind {

@@ -39,11 +39,20 @@ const LEAST_UNANSWERED_BYTES: u64 = 6_000;
 /// As good as none, in bytes per second: 1 Gbit/s.
 const OPEN_BYTES_PER_S: u64 = 125_000_000;
 
+/// What stands at the root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// An HTB with these below its classes.
+    Htb(Leaf),
+    /// A CAKE.
+    Cake,
+}
+
 /// The shaper of an interface.
 pub(crate) struct Shaper {
     pub(crate) netlink: Netlink,
     pub(crate) index: u32,
-    pub(crate) leaf: Leaf,
+    pub(crate) shape: Shape,
     bytes_per_s: u64,
     changes: u64,
 }
@@ -52,8 +61,8 @@ impl Shaper {
     /// The rate before one was measured (chosen here: 2 Mbit/s).
     pub(crate) const START_BYTES_PER_S: u64 = 250_000;
 
-    pub(crate) const fn new(netlink: Netlink, index: u32, leaf: Leaf) -> Self {
-        Self { netlink, index, leaf, bytes_per_s: Self::START_BYTES_PER_S, changes: 0 }
+    pub(crate) const fn new(netlink: Netlink, index: u32, shape: Shape) -> Self {
+        Self { netlink, index, shape, bytes_per_s: Self::START_BYTES_PER_S, changes: 0 }
     }
 
     /// Sets the rate, if that is worth a change. An interface that has gone for now
@@ -62,7 +71,11 @@ impl Shaper {
         if bytes_per_s.abs_diff(self.bytes_per_s) < self.bytes_per_s / WORTH_A_CHANGE {
             return Ok(());
         }
-        match traffic::set_rate(&mut self.netlink, self.index, bytes_per_s, self.leaf) {
+        let changed = match self.shape {
+            Shape::Htb(leaf) => traffic::set_rate(&mut self.netlink, self.index, bytes_per_s, leaf),
+            Shape::Cake => traffic::set_cake(&mut self.netlink, self.index, bytes_per_s),
+        };
+        match changed {
             Err(e) if e.raw_os_error() == Some(Errno::ENODEV as i32) => return Ok(()),
             result => result?,
         }
@@ -73,6 +86,8 @@ impl Shaper {
 
     fn kept(&mut self, qcut: &Qcut<()>) -> Keeper {
         let counts = traffic::counts(&mut self.netlink, self.index).unwrap_or_default();
+        // The kernel counts CoDel's with the others.
+        let has_codel = matches!(self.shape, Shape::Cake | Shape::Htb(Leaf::FqCodel));
         let classes = Tier::ALL.iter().zip(counts).map(|(tier, counts)| ClassStatus {
             class: name_of(*tier).to_owned(),
             arrived_packets: counts.sent_packets + counts.waiting_packets + counts.dropped,
@@ -80,9 +95,8 @@ impl Shaper {
             sent_bytes: counts.sent_bytes,
             held_packets: counts.waiting_packets,
             held_bytes: counts.waiting_bytes,
-            // The kernel counts CoDel's with the others.
-            dropped_aqm: if self.leaf == Leaf::FqCodel { counts.dropped } else { 0 },
-            dropped_full: if self.leaf == Leaf::Fifo { counts.dropped } else { 0 },
+            dropped_aqm: if has_codel { counts.dropped } else { 0 },
+            dropped_full: if has_codel { 0 } else { counts.dropped },
         });
         Keeper {
             classes: classes.collect(),
@@ -98,6 +112,10 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
     while control.goes_on() {
         let identifier = control.identifier();
         tap.receive(|passed| {
+            // Our own echoes were counted when they were asked for.
+            if passed.is_outgoing && identifier.is_some_and(|of| header::is_echo(passed.head, of)) {
+                return;
+            }
             if passed.is_outgoing {
                 let (info, far) = header::outgoing(passed.head, passed.bytes);
                 control.to(far);
@@ -111,7 +129,9 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
         for report in control.reports() {
             qcut.report(now_ns, report);
         }
-        while let Some(probe) = qcut.poll_probe(now_ns) {
+        while control.may_probe()
+            && let Some(probe) = qcut.poll_probe(now_ns)
+        {
             control.probe(probe);
         }
         let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);

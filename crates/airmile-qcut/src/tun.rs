@@ -19,10 +19,11 @@ use crate::header;
 use crate::instance::{StateFile, Step};
 use crate::netlink::{Netlink, route};
 
-/// The table of our routes, and the place of our rule: behind those of VPNs, before
-/// the main table (chosen here).
+/// The table of our routes, and the place of our rule: the last before the main table's
+/// (32,766). Rules of others, which come before it and may lead into a VPN, stay first:
+/// one without a place of its own gets the number below those that are there.
 const TABLE: u32 = 0xa11e;
-const RULE: u32 = 20_000;
+const RULE: u32 = 32_765;
 
 /// IPPROTO_RAW: packets come with their IP header (raw(7)).
 const WITH_HEADER: i32 = 255;
@@ -54,8 +55,7 @@ impl Tunnel {
     /// Makes the device, and leads into it what would leave by the interface.
     pub(crate) fn open(state: &mut StateFile, interface: &str, index: u32) -> Result<Self> {
         let name = format!("qcut{index}");
-        let mtu = read_setting(&format!("/sys/class/net/{interface}/mtu"));
-        let mtu = mtu.and_then(|text| text.parse().ok()).unwrap_or(1_500);
+        let mtu = mtu_of(interface);
         let device = DeviceBuilder::new().name(&name).enable(false).build_sync();
         let device = device.refused(|| format!("cannot make the device {name}"), NO_DEVICE)?;
         device.set_nonblocking(true).attempt(|| format!("cannot use the device {name}"))?;
@@ -216,6 +216,12 @@ fn accept_answers(state: &mut StateFile, interface: &str) -> Result<()> {
     }
     state.add(Step::Setting { path: path(interface), value: own })?;
     fs::write(path(interface), LOOSE).attempt(|| format!("cannot set {}", path(interface)))
+}
+
+/// Bytes of the largest packet of an interface.
+pub(crate) fn mtu_of(interface: &str) -> u32 {
+    let mtu = read_setting(&format!("/sys/class/net/{interface}/mtu"));
+    mtu.and_then(|text| text.parse().ok()).unwrap_or(1_500)
 }
 
 fn read_setting(path: &str) -> Option<String> {

@@ -52,6 +52,8 @@ pub enum DeployArg {
     Nfqueue,
     /// The kernel's HTB, its rate kept at the modem's: the least work, less exact
     Htb,
+    /// The kernel's CAKE, the same way
+    Cake,
     /// A TUN device that routes lead into: for a host without a packet filter
     Tun,
 }

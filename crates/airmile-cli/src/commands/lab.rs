@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use airmile::lab::reproduce::{
-    Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare, reproduce,
-    write_files,
+    Bar, Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare,
+    reproduce, write_files,
 };
 use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;
@@ -201,12 +201,21 @@ fn text(done: &Reproduction) -> String {
         let told = told(experiment).enumerate().map(|(at, what)| {
             let is_first = at == 0 && experiment.rows.is_empty();
             let name = if is_first { experiment.name.to_owned() } else { String::new() };
-            [name, what].into_iter().chain(std::iter::repeat_n(String::new(), 7)).collect()
+            [name, what].into_iter().chain(std::iter::repeat_n(String::new(), 8)).collect()
         });
         rows.extend(told);
     }
-    let header = ["experiment", "what", "paper", "ours", "unit", "ratio", "n", "95 %", "note"];
-    let mut out = table(&header, &[0, 1, 4], rows);
+    let mut header =
+        vec!["experiment", "what", "paper", "bar", "ours", "unit", "ratio", "n", "95 %", "note"];
+    let has_bars = done.experiments.iter().flat_map(|each| &each.rows).any(|row| row.bar.is_some());
+    if !has_bars {
+        header.remove(BAR);
+        for row in &mut rows {
+            row.remove(BAR);
+        }
+    }
+    let left: &[usize] = if has_bars { &[0, 1, 3, 5] } else { &[0, 1, 4] };
+    let mut out = table(&header, left, rows);
     for (at, note) in notes.iter().enumerate() {
         out.push_str(&format!("{}[{}] {note}\n", if at == 0 { "\n" } else { "" }, at + 1));
     }
@@ -220,6 +229,18 @@ fn text(done: &Reproduction) -> String {
     out
 }
 
+/// Place of the column with bars.
+const BAR: usize = 3;
+
+fn bar(bar: &Bar) -> String {
+    let (words, value) = match (bar.at_least, bar.at_most) {
+        (Some(least), _) => ("at least ", number(least)),
+        (None, Some(most)) => ("at most ", number(most)),
+        (None, None) => ("", String::new()),
+    };
+    format!("{words}{value}{}", if bar.held { "" } else { ": MISSED" })
+}
+
 fn line(name: &str, row: &Row, mark: Option<usize>) -> Vec<String> {
     let dash = |value: Option<f64>| output::or_dash(value, number);
     let interval = row.low.zip(row.high);
@@ -227,6 +248,7 @@ fn line(name: &str, row: &Row, mark: Option<usize>) -> Vec<String> {
         name.to_owned(),
         row.what.clone(),
         dash(row.paper),
+        row.bar.as_ref().map_or_else(String::new, bar),
         dash(row.ours),
         row.unit.to_owned(),
         output::or_dash(row.ratio, |ratio| format!("{ratio:.2}")),

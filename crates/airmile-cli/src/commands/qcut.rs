@@ -61,6 +61,7 @@ mod on_linux {
             deploy: match args.deploy {
                 DeployArg::Nfqueue => Deploy::Nfqueue,
                 DeployArg::Htb => Deploy::Htb,
+                DeployArg::Cake => Deploy::Cake,
                 DeployArg::Tun => Deploy::Tun,
             },
             classes: classes(args)?,

@@ -42,6 +42,8 @@ pub const UDP: u8 = 17;
 pub struct PacketInfo {
     /// Whose: equal for the packets of a connection, in one direction.
     pub flow: u64,
+    /// Whom it is for: equal for packets to one host, whose round trips are one path's.
+    pub far: u64,
     /// Bytes of the IP packet.
     pub bytes: u32,
     /// Protocol number.

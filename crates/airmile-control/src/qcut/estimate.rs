@@ -121,6 +121,10 @@ struct State {
     occupancy: Occupancy,
 }
 
+/// Reports that are later count as so late, in ns (chosen here: what a gate by them
+/// can hold at all).
+const MOST_AGE_NS: i64 = 1_000_000_000;
+
 /// Intervals that are kept at most behind the last report of the buffer.
 const MOST_INTERVALS: usize = 64;
 
@@ -136,6 +140,8 @@ pub struct Estimator {
     rate: RateWindow,
     /// When the last report came, by the host's clock.
     reported_ns: Option<i64>,
+    /// How old what was sent is when it is told, in ns: a mean of late.
+    age_ns: i64,
     counts: ReportCounts,
 }
 
@@ -152,6 +158,7 @@ impl Estimator {
             intervals: VecDeque::new(),
             rate,
             reported_ns: None,
+            age_ns: 0,
             counts: ReportCounts::default(),
         }
     }
@@ -180,6 +187,9 @@ impl Estimator {
                     return;
                 }
                 self.counts.used += 1;
+                // An eighth of each (as RFC 6298 smooths), no more than a second.
+                let age_ns = now_ns.saturating_sub(to_ns).clamp(0, MOST_AGE_NS);
+                self.age_ns += (age_ns - self.age_ns) / 8;
                 self.rate.sent((from_ns, to_ns), likely(low_bytes, high_bytes), largest_bytes);
                 self.measure();
             }
@@ -217,13 +227,14 @@ impl Estimator {
     }
 
     /// What is left at a time if the radio went on at its rate, for as long as the
-    /// horizon behind a known state, or behind the packet that filled an empty
-    /// buffer after it.
+    /// horizon and what reports are late by behind a known state, or behind the packet
+    /// that filled an empty buffer after it.
     fn likely(&self, known: State, now_ns: i64) -> u64 {
         let rate = self.rate.bytes_per_s();
         let mut left = known.occupancy.likely_bytes;
         let mut at_ns = known.at_ns;
-        let mut end_ns = known.at_ns.saturating_add(self.config.horizon_ns);
+        let horizon_ns = self.config.horizon_ns.saturating_add(self.age_ns);
+        let mut end_ns = known.at_ns.saturating_add(horizon_ns);
         let mut waited = left > 0;
         let drain = |left: u64, from_ns: i64, to_ns: i64, end_ns: i64| {
             left.saturating_sub(bytes_in(to_ns.min(end_ns).saturating_sub(from_ns), rate))
@@ -232,7 +243,7 @@ impl Estimator {
             left = drain(left, at_ns, step_ns, end_ns);
             if !waited {
                 waited = true;
-                end_ns = step_ns.saturating_add(self.config.horizon_ns);
+                end_ns = step_ns.saturating_add(horizon_ns);
             }
             left = left.saturating_add(bytes);
             at_ns = step_ns;
@@ -245,6 +256,12 @@ impl Estimator {
     #[must_use]
     pub const fn bytes_per_s(&self) -> u64 {
         self.rate.bytes_per_s()
+    }
+
+    /// Whether the gate lets less wait than fills grants: the rate is then not lowered
+    /// by what little is sent.
+    pub const fn set_starved(&mut self, starved: bool) {
+        self.rate.set_starved(starved);
     }
 
     /// The rate of which a limit in time is to be, which looks for more at times.

@@ -11,16 +11,21 @@ use super::rate::bytes_in;
 pub enum Limit {
     /// So many bytes (QCut-B).
     Bytes(u64),
-    /// What leaves in so many ms at the present rate (QCut-D), beyond what waits for
-    /// its grant as it would on an idle path; and no less than keeps grants filled.
+    /// What leaves in so many ms at the present rate (QCut-D), beyond what keeps grants
+    /// filled; while somebody waits for others' packets ([`Limit::short_bytes`]), what
+    /// would wait for its grant on an idle path.
     DelayMs(u32),
 }
 
 /// From data to the block that carries it, in ns: up to 5 ms until a block has the
 /// periodic report (sf5, TS 36.331; as short as it gets), 4 TTIs to the grant and 4
 /// from there (TS 36.213, 8). What was asked for and not granted yet stands behind
-/// nothing: a limit below this would leave grants empty.
+/// nothing.
 const GRANT_NS: i64 = 13_000_000;
+
+/// A block with the report in it is sent again 8 TTIs later (TS 36.213, 8): a limit
+/// below this and the grant's time leaves grants empty.
+const AGAIN_NS: i64 = 8_000_000;
 
 impl Default for Limit {
     fn default() -> Self {
@@ -38,12 +43,33 @@ impl Limit {
     pub fn bytes(self, bytes_per_s: u64, largest_block_bytes: u64, soon_bytes: Option<u64>) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::DelayMs(ms) => bytes_in(i64::from(ms) * 1_000_000 + GRANT_NS, bytes_per_s)
-                .min(soon_bytes.unwrap_or(u64::MAX))
-                .max(2 * u64::from(MTU_BYTES))
-                .max(largest_block_bytes.saturating_mul(2)),
+            Self::DelayMs(ms) => {
+                let time_ns = i64::from(ms) * 1_000_000 + GRANT_NS + AGAIN_NS;
+                in_time(time_ns, bytes_per_s, soon_bytes)
+                    .max(2 * u64::from(MTU_BYTES))
+                    .max(largest_block_bytes.saturating_mul(2))
+            }
         }
     }
+
+    /// The same while somebody waits for packets of flows that send little. A limit in
+    /// bytes stays what it is. One in time is no more than a grant's time: what comes
+    /// then waits as long as on an idle path, where it waits for a grant of its own;
+    /// rate is lost meanwhile, where the modem has nothing to fill a grant with.
+    #[must_use]
+    pub fn short_bytes(self, bytes_per_s: u64, soon_bytes: Option<u64>) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::DelayMs(ms) => {
+                let time_ns = GRANT_NS.min(i64::from(ms) * 1_000_000);
+                in_time(time_ns, bytes_per_s, soon_bytes).max(MTU_BYTES.into())
+            }
+        }
+    }
+}
+
+fn in_time(time_ns: i64, bytes_per_s: u64, soon_bytes: Option<u64>) -> u64 {
+    bytes_in(time_ns, bytes_per_s).min(soon_bytes.unwrap_or(u64::MAX))
 }
 
 /// Why a limit cannot be read.
@@ -95,14 +121,27 @@ mod tests {
     fn limits_in_bytes() {
         for (limit, bytes_per_s, largest, soon, expected) in [
             (Limit::Bytes(5_000), 1_000_000, 9_000, Some(1), 5_000),
-            // 20 ms of 8 Mbit/s, and 13 ms for the grant.
-            (Limit::DelayMs(20), 1_000_000, 1_000, None, 33_000),
+            // 20 ms of 8 Mbit/s, 13 ms for the grant, 8 for a block that is sent again.
+            (Limit::DelayMs(20), 1_000_000, 1_000, None, 41_000),
             (Limit::DelayMs(20), 1_000_000, 1_000, Some(7_000), 7_000),
             // Slow: two packets. Rare and large grants: two of them.
             (Limit::DelayMs(20), 10_000, 100, None, 3_000),
             (Limit::DelayMs(20), 100_000, 2_000, Some(0), 4_000),
         ] {
             assert_eq!(limit.bytes(bytes_per_s, largest, soon), expected, "{limit}");
+        }
+    }
+
+    #[test]
+    fn limits_while_somebody_waits() {
+        for (limit, bytes_per_s, soon, expected) in [
+            (Limit::Bytes(5_000), 1_000_000, Some(1), 5_000),
+            (Limit::DelayMs(20), 1_000_000, None, 13_000),
+            (Limit::DelayMs(5), 1_000_000, None, 5_000),
+            (Limit::DelayMs(20), 1_000_000, Some(7_000), 7_000),
+            (Limit::DelayMs(20), 10_000, None, 1_500),
+        ] {
+            assert_eq!(limit.short_bytes(bytes_per_s, soon), expected, "{limit}");
         }
     }
 

@@ -48,8 +48,12 @@ pub struct QcutConfig {
 }
 
 /// A modem that has been given something and said nothing for so long is silent,
-/// in ns (chosen here: five of the slowest log's batches, 40 ms).
-const SILENT_NS: i64 = 200_000_000;
+/// in ns (chosen here: two and a half of the slowest log's batches, 40 ms).
+const SILENT_NS: i64 = 100_000_000;
+
+/// So long behind the last packet that somebody waits for, more are taken to come, in
+/// ns (chosen here: some round trips, as in a page load).
+const AWAITED_NS: i64 = 300_000_000;
 
 /// Without any evidence the rate is a share of the last one that was known, and
 /// at least this, in bytes per second (chosen here: a large packet each 100 ms).
@@ -106,8 +110,14 @@ pub struct Qcut<P> {
     autorate: Autorate,
     /// Since when the modem has had something and was not heard, at the latest.
     unheard_ns: Option<i64>,
+    /// When a report was used last.
+    heard_ns: Option<i64>,
     /// When something went to the modem last.
     handed_ns: i64,
+    /// Whom the last packet was for: probes are taken to go there, too.
+    far: u64,
+    /// When a packet came last that somebody waits for.
+    awaited_ns: Option<i64>,
     probes: std::collections::VecDeque<(ProbeId, i64, Mark)>,
     next_probe: u64,
     probed_ns: Option<i64>,
@@ -127,7 +137,10 @@ impl<P> Qcut<P> {
             autorate: Autorate::new(config.autorate.clone()),
             config,
             unheard_ns: None,
+            heard_ns: None,
             handed_ns: i64::MIN,
+            far: 0,
+            awaited_ns: None,
             probes: std::collections::VecDeque::new(),
             next_probe: 0,
             probed_ns: None,
@@ -138,13 +151,23 @@ impl<P> Qcut<P> {
 
     /// Takes a packet.
     pub fn push(&mut self, now_ns: i64, info: PacketInfo, packet: P) {
-        self.queues.push(now_ns, &info, (info, packet));
+        if self.queues.push(now_ns, &info, (info, packet)) {
+            self.awaited_ns = Some(now_ns);
+        }
     }
 
     /// The modem reports something.
     pub fn report(&mut self, now_ns: i64, report: Report) {
+        self.estimator.set_starved(self.is_awaited(now_ns));
+        let used = self.estimator.counts().used;
         self.estimator.push(now_ns, report);
-        self.unheard_ns = None;
+        // A report that tells nothing is none. Where the gate is shut no packet will
+        // ask for the next one.
+        if self.estimator.counts().used > used {
+            let is_shut = self.likely_bytes(now_ns) >= self.limit_bytes(now_ns);
+            self.unheard_ns = is_shut.then_some(now_ns);
+            self.heard_ns = Some(now_ns);
+        }
         if self.config.evidence == Evidence::Modem {
             self.queues.set_rate(self.estimator.bytes_per_s());
         }
@@ -153,8 +176,8 @@ impl<P> Qcut<P> {
     /// A TCP acknowledgement of an uplink flow has come down: `ack` is its number,
     /// or the end of the last block that it names (RFC 2018).
     pub fn acknowledged(&mut self, now_ns: i64, flow: u64, ack: u32) {
-        if let Some((handed_ns, mark)) = self.passive.acknowledged(flow, ack) {
-            self.answered(now_ns, handed_ns, mark);
+        if let Some((handed_ns, mark, far)) = self.passive.acknowledged(flow, ack) {
+            self.answered(now_ns, handed_ns, mark, far);
         }
     }
 
@@ -166,11 +189,12 @@ impl<P> Qcut<P> {
             self.autorate.answered(now_ns, now_ns.saturating_sub(handed_ns));
             self.queues.set_rate(self.autorate.bytes_per_s());
         }
-        self.answered(now_ns, handed_ns, mark);
+        self.answered(now_ns, handed_ns, mark, self.far);
     }
 
-    fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: Mark) {
-        self.returns.answered(now_ns, handed_ns, mark);
+    fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: Mark, far: u64) {
+        self.returns.set_starved(self.is_awaited(now_ns));
+        self.returns.answered(now_ns, handed_ns, mark, far);
         if self.config.evidence == Evidence::RoundTrips {
             self.queues.set_rate(self.returns.bytes_per_s());
         }
@@ -180,8 +204,9 @@ impl<P> Qcut<P> {
     /// rate that [`held`](Self::held) tells, says so here.
     pub fn passed(&mut self, now_ns: i64, info: &PacketInfo) {
         let mark = self.hand_over(now_ns, info.bytes);
+        self.far = info.far;
         if let Some(end) = info.tcp_end {
-            self.passive.handed(now_ns, info.flow, end, mark);
+            self.passive.handed(now_ns, (info.flow, info.far), end, mark);
         }
     }
 
@@ -337,11 +362,18 @@ impl<P> Qcut<P> {
         self.returns.silent_for_ns(now_ns) > SILENT_NS.max(round_trip_ns.saturating_mul(4))
     }
 
-    /// Whether round trips, which are all that there is, have told nothing for so
-    /// long that nobody answers: then nothing is held back, as it were without us.
+    /// Whether neither the modem nor a round trip has told anything for so long that
+    /// nobody answers: then nothing is held back, as it were without us.
     fn is_blind(&self, now_ns: i64) -> bool {
-        self.config.evidence == Evidence::RoundTrips
-            && self.returns.silent_for_ns(now_ns) > self.config.delay.give_up_ns
+        let give_up_ns = self.config.delay.give_up_ns;
+        let is_deaf = match self.config.evidence {
+            Evidence::RoundTrips => true,
+            Evidence::Modem => self.unheard_ns.is_some_and(|since| {
+                now_ns.saturating_sub(self.heard_ns.map_or(since, |at| at.max(since))) > give_up_ns
+            }),
+            Evidence::Autorate | Evidence::Nothing => false,
+        };
+        is_deaf && self.returns.silent_for_ns(now_ns) > give_up_ns
     }
 
     /// When the next packet may go without any evidence.
@@ -365,7 +397,19 @@ impl<P> Qcut<P> {
         }
     }
 
+    /// Whether somebody waits for packets of flows that send little.
+    fn is_awaited(&self, now_ns: i64) -> bool {
+        self.awaited_ns.is_some_and(|at| now_ns.saturating_sub(at) < AWAITED_NS)
+    }
+
     fn limit_bytes(&self, now_ns: i64) -> u64 {
+        if self.is_awaited(now_ns) && self.config.evidence != Evidence::Autorate {
+            let soon_bytes = match self.config.evidence {
+                Evidence::Modem if !self.is_silent(now_ns) => self.estimator.soon_bytes(),
+                _ => None,
+            };
+            return self.config.limit.short_bytes(self.bytes_per_s(now_ns), soon_bytes);
+        }
         let (bytes_per_s, soon_bytes) = match self.config.evidence {
             Evidence::Modem if !self.is_silent(now_ns) => {
                 (self.estimator.sought_bytes_per_s(now_ns), self.estimator.soon_bytes())

@@ -11,6 +11,7 @@ struct Segment {
     end: u32,
     handed_ns: i64,
     mark: Mark,
+    far: u64,
 }
 
 /// Segments under way of each flow.
@@ -30,7 +31,7 @@ const fn reaches(number: u32, other: u32) -> bool {
 
 impl Passive {
     /// A segment with data goes to the modem; `end` is the number behind its data.
-    pub(super) fn handed(&mut self, now_ns: i64, flow: u64, end: u32, mark: Mark) {
+    pub(super) fn handed(&mut self, now_ns: i64, (flow, far): (u64, u64), end: u32, mark: Mark) {
         // Flows that have ended without an acknowledgement stay behind: a few round
         // trips are missed once there are too many.
         if !self.flows.contains_key(&flow) && self.flows.len() >= MOST_FLOWS {
@@ -42,15 +43,15 @@ impl Passive {
             segments.retain(|segment| segment.end != end);
             return;
         }
-        segments.push_back(Segment { end, handed_ns: now_ns, mark });
+        segments.push_back(Segment { end, handed_ns: now_ns, mark, far });
         if segments.len() > MOST_SEGMENTS {
             segments.pop_front();
         }
     }
 
     /// An acknowledgement came, of all below `ack` or of a block that ends there:
-    /// the last segment that it answers.
-    pub(super) fn acknowledged(&mut self, flow: u64, ack: u32) -> Option<(i64, Mark)> {
+    /// when the last segment that it answers was handed over, its mark, and for whom.
+    pub(super) fn acknowledged(&mut self, flow: u64, ack: u32) -> Option<(i64, Mark, u64)> {
         let segments = self.flows.get_mut(&flow)?;
         let mut last = None;
         while segments.front().is_some_and(|segment| reaches(ack, segment.end)) {
@@ -59,7 +60,7 @@ impl Passive {
         if segments.is_empty() {
             self.flows.remove(&flow);
         }
-        last.map(|segment| (segment.handed_ns, segment.mark))
+        last.map(|segment| (segment.handed_ns, segment.mark, segment.far))
     }
 }
 
@@ -72,19 +73,19 @@ mod tests {
         let mut passive = Passive::default();
         // Over the end of the number space.
         for (n, end) in [(0, u32::MAX - 9), (1, 90), (2, 190)] {
-            passive.handed(n, 1, end, Mark(n as u64));
+            passive.handed(n, (1, 7), end, Mark(n as u64));
         }
         assert_eq!(passive.acknowledged(2, 90), None);
         assert_eq!(passive.acknowledged(1, u32::MAX - 10), None);
-        assert_eq!(passive.acknowledged(1, 100), Some((1, Mark(1))));
+        assert_eq!(passive.acknowledged(1, 100), Some((1, Mark(1), 7)));
         assert_eq!(passive.acknowledged(1, 100), None, "twice");
         // Sent again: its acknowledgement tells nothing.
-        passive.handed(2, 1, 240, Mark(2));
-        passive.handed(3, 1, 190, Mark(3));
+        passive.handed(2, (1, 7), 240, Mark(2));
+        passive.handed(3, (1, 7), 190, Mark(3));
         assert_eq!(passive.acknowledged(1, 190), None);
         // The one behind it went once.
-        assert_eq!(passive.acknowledged(1, 240), Some((2, Mark(2))));
-        passive.handed(4, 1, 290, Mark(4));
-        assert_eq!(passive.acknowledged(1, 290), Some((4, Mark(4))));
+        assert_eq!(passive.acknowledged(1, 240), Some((2, Mark(2), 7)));
+        passive.handed(4, (1, 7), 290, Mark(4));
+        assert_eq!(passive.acknowledged(1, 290), Some((4, Mark(4), 7)));
     }
 }

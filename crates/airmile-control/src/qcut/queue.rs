@@ -30,12 +30,18 @@ pub struct QueueConfig {
     pub ahead_bytes: u64,
 }
 
+/// CoDel's target in a queue for each flow, in ns (chosen here: its interval). A flow's
+/// own queue delays nobody else, and one that CoDel empties leaves the modem without
+/// data until the sender's window has grown again: with 5 ms (RFC 8289) nothing waited
+/// in three quarters of all TTIs, and Cubic lost 5 to 10 % (docs/papers/qcut.md).
+pub const OWN_TARGET_NS: i64 = 100_000_000;
+
 impl Default for QueueConfig {
     fn default() -> Self {
         Self {
             flows: true,
             classes: ClassConfig::default(),
-            codel: Some(CodelConfig::default()),
+            codel: Some(CodelConfig { target_ns: OWN_TARGET_NS, ..CodelConfig::default() }),
             quantum_bytes: 1_514,
             max_packets: 10_240,
             max_bytes: 37_500_000,
@@ -148,6 +154,47 @@ pub struct FlowQueues<P> {
     /// By the tier of each packet.
     counts: [Counts; 3],
     dropped: VecDeque<(DropReason, P)>,
+    bulk: Bulk,
+}
+
+/// Flows that send more than the link takes: when each had much waiting last.
+#[derive(Debug, Clone, Default)]
+struct Bulk {
+    flows: HashMap<u64, i64>,
+    last_ns: Option<i64>,
+}
+
+/// A flow with more than this waiting is bulk, for so long (both chosen here: two
+/// large packets are a request's or a burst of acknowledgements; a queue that CoDel
+/// has emptied is full again within a few round trips).
+const BULK_BYTES: u64 = 3_000;
+const BULK_NS: i64 = 1_000_000_000;
+
+impl Bulk {
+    /// A flow's queue, of which there are so many at most, has much waiting.
+    fn note(&mut self, now_ns: i64, flow: u64) {
+        self.flows.insert(flow, now_ns);
+        self.last_ns = Some(now_ns);
+    }
+
+    /// Whether a flow is none, while another is.
+    fn is_beside(&self, now_ns: i64, flow: u64) -> bool {
+        self.last_ns.is_some_and(|seen| is_recent(seen, now_ns))
+            && !self.flows.get(&flow).is_some_and(|seen| is_recent(*seen, now_ns))
+    }
+}
+
+const fn is_recent(seen_ns: i64, now_ns: i64) -> bool {
+    now_ns.saturating_sub(seen_ns) < BULK_NS
+}
+
+/// Queues at most, among which flows are spread by a hash (RFC 8290, 4.1.3: 1024).
+const QUEUE_BITS: u32 = 10;
+
+/// The queue of a flow: the upper bits of a product with the golden ratio (Knuth, The
+/// Art of Computer Programming, volume 3, 6.4), as keys may differ in any bits.
+const fn queue_of(flow: u64) -> u64 {
+    flow.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - QUEUE_BITS)
 }
 
 /// The largest packet that is expected, in bytes (Ethernet's MTU).
@@ -168,6 +215,7 @@ impl<P> FlowQueues<P> {
             ahead_bytes: [0; 3],
             counts: Default::default(),
             dropped: VecDeque::new(),
+            bulk: Bulk::default(),
         }
     }
 
@@ -182,10 +230,11 @@ impl<P> FlowQueues<P> {
     }
 
     /// Takes a packet. Where there is no room for it, the longest queue loses its
-    /// oldest ones (RFC 8290, 4.1).
-    pub fn push(&mut self, now_ns: i64, info: &PacketInfo, packet: P) {
+    /// oldest ones (RFC 8290, 4.1). True: somebody waits for it, as it is of a flow
+    /// that sends little, beside one that sends all that it can.
+    pub fn push(&mut self, now_ns: i64, info: &PacketInfo, packet: P) -> bool {
         let (key, tier) = if self.config.flows {
-            (info.flow, self.config.classes.tier(info))
+            (queue_of(info.flow), self.config.classes.tier(info))
         } else {
             (0, Tier::Normal)
         };
@@ -196,6 +245,10 @@ impl<P> FlowQueues<P> {
         let flow = &mut self.flows[at];
         flow.packets.push_back(Waiting { since_ns: now_ns, bytes: info.bytes, tier, packet });
         flow.bytes += u64::from(info.bytes);
+        if flow.bytes > BULK_BYTES {
+            self.bulk.note(now_ns, key);
+        }
+        let is_awaited = tier != Tier::Background && self.bulk.is_beside(now_ns, key);
         loop {
             let Tally { packets, bytes } = self.counts().waiting;
             let is_over = packets > self.config.max_packets.max(1) as u64
@@ -205,6 +258,7 @@ impl<P> FlowQueues<P> {
             }
             self.drop_from_longest();
         }
+        is_awaited
     }
 
     /// The packet whose turn it is.
@@ -290,13 +344,16 @@ impl<P> FlowQueues<P> {
     }
 
     /// The highest tier with flows, unless a lower one has waited for too many
-    /// bytes of it.
+    /// bytes of it; and so on.
     fn next_tier(&self, skipped: &[bool; 3]) -> Option<usize> {
         let ready = |tier: &usize| !skipped[*tier] && !self.tiers[*tier].is_empty();
-        let first = (0..3).find(ready)?;
-        let starved = self.ahead_bytes[first] >= self.config.ahead_bytes.max(1);
-        let lower = (first + 1..3).find(ready).filter(|_| starved);
-        Some(lower.unwrap_or(first))
+        let mut next = (0..3).find(ready)?;
+        while self.ahead_bytes[next] >= self.config.ahead_bytes.max(1)
+            && let Some(lower) = (next + 1..3).find(ready)
+        {
+            next = lower;
+        }
+        Some(next)
     }
 
     fn note_sent(&mut self, tier: usize, bytes: u32) {
@@ -382,7 +439,7 @@ impl<P> FlowQueues<P> {
     /// All that waits, in the order of tiers and then of flows; nothing is dropped.
     pub fn drain(&mut self) -> impl Iterator<Item = P> + '_ {
         let mut order: Vec<usize> = self.by_key.values().copied().collect();
-        order.sort_by_key(|at| (self.flows[*at].tier, self.flows[*at].key));
+        order.sort_by_key(|at| (self.flows[*at].tier, *at));
         for lists in &mut self.tiers {
             lists.new.clear();
             lists.old.clear();
@@ -472,6 +529,30 @@ mod tests {
     }
 
     #[test]
+    fn background_does_not_starve_beside_two_busy_tiers() {
+        let config = QueueConfig { ahead_bytes: 2_000, ..no_codel() };
+        let mut queues = FlowQueues::new(config);
+        for n in 0..60 {
+            let ack = PacketInfo { pure_ack: true, ..packet(1, 1_000) };
+            let last = PacketInfo { dscp: 8, ..packet(3, 1_000) };
+            queues.push(0, &ack, 'u');
+            queues.push(0, &packet(2, 1_000), 'n');
+            queues.push(n, &last, 'b');
+        }
+        let order: String = (0..18).map_while(|_| queues.pop(0)).collect();
+        assert_eq!(order, "uunuunuubuunuunuub");
+    }
+
+    #[test]
+    fn flows_share_so_many_queues() {
+        let mut queues = FlowQueues::new(no_codel());
+        for flow in 0..100_000 {
+            queues.push(0, &packet(flow << 32, 100), ());
+        }
+        assert!(queues.flows.len() <= 1_024 && queues.flows.len() > 900, "{}", queues.flows.len());
+    }
+
+    #[test]
     fn an_acknowledgement_does_not_overtake_its_own_flow() {
         let ack = |flow| PacketInfo { pure_ack: true, ..packet(flow, 40) };
         for (pushed, expected) in [
@@ -503,9 +584,13 @@ mod tests {
         assert!(queues.is_empty() && queues.pop(0).is_none());
     }
 
+    fn codel_of_rfc() -> QueueConfig {
+        QueueConfig { codel: Some(CodelConfig::default()), ..QueueConfig::default() }
+    }
+
     #[test]
     fn codel_drops_are_counted_and_told() {
-        let mut queues = FlowQueues::new(QueueConfig::default());
+        let mut queues = FlowQueues::new(codel_of_rfc());
         // 250 packets at once, one a ms leaves: from 5 ms on they are late, and
         // from 105 ms on they are dropped.
         for n in 0..250 {
@@ -518,8 +603,33 @@ mod tests {
     }
 
     #[test]
+    fn who_sends_little_beside_bulk_is_awaited() {
+        let mut queues = FlowQueues::new(no_codel());
+        let last = PacketInfo { dscp: 8, ..packet(3, 100) };
+        for (ms, info, expected) in [
+            // Nobody sends much: 3000 bytes that wait are not much.
+            (0, packet(1, 1_500), false),
+            (0, packet(1, 1_500), false),
+            (0, packet(2, 100), false),
+            (0, packet(1, 1_500), false),
+            (1, packet(2, 100), true),
+            (1, last, false),
+            // Two that send much do not wait for each other.
+            (2, packet(4, 1_500), true),
+            (2, packet(4, 1_500), true),
+            (2, packet(4, 1_500), false),
+            (2, packet(1, 1_500), false),
+            (1_001, packet(2, 100), true),
+            // Nobody has sent for a second.
+            (1_002, packet(2, 100), false),
+        ] {
+            assert_eq!(queues.push(ms * MS, &info, ()), expected, "{ms} {info:?}");
+        }
+    }
+
+    #[test]
     fn the_target_follows_slow_links() {
-        let mut queues = FlowQueues::<()>::new(QueueConfig::default());
+        let mut queues = FlowQueues::<()>::new(codel_of_rfc());
         for (bytes_per_s, target_ms) in [(1_000_000, 5), (450_000, 5), (125_000, 18), (12_500, 180)]
         {
             queues.set_rate(bytes_per_s);

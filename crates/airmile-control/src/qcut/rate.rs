@@ -37,6 +37,9 @@ pub(super) struct RateWindow {
     found: bool,
     /// The rate of late, where more waits than it carries in twice `LITTLE_NS`.
     short_bytes_per_s: Option<u64>,
+    /// Whether the gate lets less wait than fills grants: what little is sent then
+    /// tells nothing.
+    starved: bool,
 }
 
 /// So long blocks are remembered, in ns (chosen here).
@@ -65,6 +68,7 @@ impl RateWindow {
             drained_ns: None,
             found: false,
             short_bytes_per_s: None,
+            starved: false,
         }
     }
 
@@ -105,7 +109,7 @@ impl RateWindow {
         self.found |= busy;
         if busy || measured >= self.bytes_per_s {
             self.bytes_per_s = measured;
-        } else {
+        } else if !self.starved {
             // By how far it was used, with a time constant of a second (chosen here).
             let excess = self.bytes_per_s - measured;
             let by = bytes_in(since_ns.min(MEMORY_NS), excess);
@@ -125,6 +129,11 @@ impl RateWindow {
 
     pub(super) const fn bytes_per_s(&self) -> u64 {
         self.bytes_per_s
+    }
+
+    /// Whether less is let wait than fills grants.
+    pub(super) const fn set_starved(&mut self, starved: bool) {
+        self.starved = starved;
     }
 
     /// What leaves soon, where much more than that waits: a rate that has just dropped

@@ -212,6 +212,7 @@ fn flow_key(near: SocketAddrV4, far: SocketAddrV4, protocol: u8) -> u64 {
 fn describe(packet: &Packet) -> PacketInfo {
     let info = |protocol| PacketInfo {
         flow: flow_key(packet.src, packet.dst, protocol),
+        far: u32::from(*packet.dst.ip()).into(),
         bytes: packet.ip_bytes(),
         protocol,
         near_port: packet.src.port(),

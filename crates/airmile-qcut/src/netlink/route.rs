@@ -21,6 +21,7 @@ const QUEUE_LENGTH: u16 = 13;
 const DESTINATION: u16 = 1;
 const OUTPUT: u16 = 4;
 const GATEWAY: u16 = 5;
+const PRIORITY: u16 = 6;
 const PREFERRED_SOURCE: u16 = 7;
 const METRICS: u16 = 8;
 const MULTIPATH: u16 = 9;
@@ -38,6 +39,10 @@ const INVERT: u32 = 2;
 const MAIN: u32 = 254;
 const SCOPE_LINK: u8 = 253;
 const UNICAST: u8 = 1;
+/// Blackhole, unreachable, prohibit; and what leads on to the next rule, which is the
+/// main table's.
+const REFUSING: [u8; 3] = [6, 7, 8];
+const THROW: u8 = 9;
 /// Our routes' protocol (chosen here: none of iproute2's).
 const PROTOCOL: u8 = 0xa1;
 
@@ -99,7 +104,10 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
     let number = |kind: u16| {
         attributes(rest).find(|(of, _)| *of == kind).and_then(|(_, value)| u32_at(value, 0))
     };
-    if number(TABLE).unwrap_or(u32::from(head[4])) != MAIN || head[7] != UNICAST {
+    // Those that refuse lead back to the main table's own: without them what they stop
+    // would pass, and once the device has gone nothing is refused that was not before.
+    let refuses = REFUSING.contains(&head[7]);
+    if number(TABLE).unwrap_or(u32::from(head[4])) != MAIN || !(head[7] == UNICAST || refuses) {
         return Copied::NotOfTable;
     }
     if attributes(rest).any(|(kind, _)| kind == MULTIPATH) {
@@ -117,6 +125,9 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
     // The table's number has 32 bits elsewhere; flags are the kernel's (rtm_flags).
     (own[4], own[5]) = (0, PROTOCOL);
     own[8..12].fill(0);
+    if refuses {
+        own[7] = THROW;
+    }
     if moves {
         own[6] = SCOPE_LINK;
     }
@@ -129,7 +140,9 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
             OUTPUT if moves => message = message.number(OUTPUT, to),
             METRICS => message = message.attribute(METRICS | super::NESTED, value),
             // Those that a message may have; what the kernel adds is left out.
-            DESTINATION | OUTPUT | GATEWAY | PREFERRED_SOURCE | 6 => {
+            // The kernel names loopback for some of those that refuse.
+            OUTPUT if refuses => {}
+            DESTINATION | OUTPUT | GATEWAY | PREFERRED_SOURCE | PRIORITY => {
                 has_source |= kind == PREFERRED_SOURCE;
                 message = message.attribute(kind, value);
             }

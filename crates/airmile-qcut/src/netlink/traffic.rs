@@ -1,5 +1,5 @@
-//! Queueing disciplines and classes (linux/pkt_sched.h): an HTB whose rate follows
-//! the gate's estimate, and the former one put back.
+//! Queueing disciplines and classes (linux/pkt_sched.h): an HTB or a CAKE whose rate
+//! follows the gate's estimate, and the former one put back.
 
 use std::io;
 
@@ -27,6 +27,19 @@ const CEILING_64: u16 = 7;
 /// fq_codel's.
 const TARGET_US: u16 = 1;
 const QUANTUM: u16 = 6;
+
+/// TBF's.
+const BUCKET: u16 = 1;
+const BUCKET_RATE_64: u16 = 4;
+const BUCKET_BYTES: u16 = 6;
+
+/// CAKE's, and its tins by four groups of DSCP (diffserv4).
+const BASE_RATE_64: u16 = 2;
+const DIFFSERV_MODE: u16 = 3;
+const DIFFSERV_4: u32 = 1;
+
+/// A rate that holds nothing back, in bytes per second.
+const NO_LIMIT_BYTES_PER_S: u64 = 125_000_000_000;
 
 const ROOT: u32 = 0xffff_ffff;
 
@@ -63,7 +76,14 @@ pub(crate) struct Root {
 pub(crate) enum Leaf {
     /// A queue for each flow, with CoDel.
     FqCodel,
-    /// One short queue, where the kernel has no better.
+    /// One short queue, where the kernel has no better: below a TBF that holds nothing
+    /// back, and takes apart what comes in one piece (GSO).
+    Bucket {
+        /// Two large packets of the interface: what is larger is taken apart.
+        bytes: u32,
+    },
+    /// One queue that has room for what comes in one piece, where there is no TBF
+    /// either.
     Fifo,
 }
 
@@ -112,30 +132,78 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
 }
 
-/// Takes our HTB away and puts back what was there; gives whether ours was there.
+/// Takes ours away and puts back what was there; gives whether anything was to do. A
+/// former one that could not be put back at a first try is tried again.
 pub(crate) fn put_back(
     netlink: &mut Netlink,
     index: u32,
     former: Option<&Root>,
 ) -> io::Result<bool> {
-    let is_ours = root_of(netlink, index)?.is_some_and(|root| root.handle == MAJOR << 16);
+    let stands = root_of(netlink, index)?;
+    let is_ours = stands.as_ref().is_some_and(|root| root.handle == MAJOR << 16);
     if is_ours {
         netlink.request(Message::new(DELETE_QDISC, 0).raw(&head(index, MAJOR << 16, ROOT)))?;
-        if let Some(root) = former.filter(|root| root.handle != 0) {
-            let message = Message::new(NEW_QDISC, CREATE | REPLACE)
-                .raw(&head(index, root.handle, ROOT))
-                .name(KIND, &root.kind);
-            netlink.request(match root.options.is_empty() {
-                true => message,
-                false => message.attribute(OPTIONS, &root.options),
-            })?;
-        }
     }
-    Ok(is_ours)
+    // Of the kernel's own choice nothing is known that could be put back. Another that
+    // stands there now is somebody's since.
+    let is_free = is_ours || stands.is_none_or(|root| root.handle == 0);
+    let Some(root) = former.filter(|root| root.handle != 0 && is_free) else {
+        return Ok(is_ours);
+    };
+    let message = Message::new(NEW_QDISC, CREATE | REPLACE)
+        .raw(&head(index, root.handle, ROOT))
+        .name(KIND, &root.kind);
+    netlink.request(match root.options.is_empty() {
+        true => message,
+        false => message.attribute(OPTIONS, &root.options),
+    })?;
+    Ok(true)
 }
 
-/// Puts an HTB at the root, with a class for each tier; gives what stands below.
-pub(crate) fn install(netlink: &mut Netlink, index: u32, bytes_per_s: u64) -> io::Result<Leaf> {
+/// A queueing discipline of somebody's below an interface's root, by its kind: it would
+/// go with the root, and not come back.
+pub(crate) fn child_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<String>> {
+    /// The parents of `ingress` and `clsact`, which stand beside the root.
+    const INGRESS: u32 = 0xffff_fff1;
+    let all = netlink.dump(Message::new(GET_QDISC, 0).raw(&head(index, 0, 0)))?;
+    let child = all.iter().find(|body| {
+        let number = |at| u32_at(body, at).unwrap_or_default();
+        // Handles of those that the kernel made by itself are 0.
+        number(4) == index && number(8) != 0 && ![0, ROOT, INGRESS].contains(&number(12))
+    });
+    Ok(child.map(|body| {
+        let kind = attributes(body.get(20..).unwrap_or_default()).find(|(kind, _)| *kind == KIND);
+        kind.map_or_else(String::new, |(_, value)| text(value))
+    }))
+}
+
+/// Puts a CAKE at the root.
+pub(crate) fn install_cake(netlink: &mut Netlink, index: u32, bytes_per_s: u64) -> io::Result<()> {
+    netlink.request(cake(index, bytes_per_s, CREATE | REPLACE))
+}
+
+/// Changes the rate of the CAKE.
+pub(crate) fn set_cake(netlink: &mut Netlink, index: u32, bytes_per_s: u64) -> io::Result<()> {
+    netlink.request(cake(index, bytes_per_s, REPLACE))
+}
+
+fn cake(index: u32, bytes_per_s: u64, flags: u16) -> Message {
+    Message::new(NEW_QDISC, flags).raw(&head(index, MAJOR << 16, ROOT)).name(KIND, "cake").nested(
+        OPTIONS,
+        |of| {
+            of.attribute(BASE_RATE_64, &bytes_per_s.to_ne_bytes()).number(DIFFSERV_MODE, DIFFSERV_4)
+        },
+    )
+}
+
+/// Puts an HTB at the root, with a class for each tier; gives what stands below. The
+/// interface's largest packet, with its link header, has `packet_bytes`.
+pub(crate) fn install(
+    netlink: &mut Netlink,
+    index: u32,
+    bytes_per_s: u64,
+    packet_bytes: u32,
+) -> io::Result<Leaf> {
     // struct tc_htb_glob: version 3, rate to quantum, the class of what has none.
     let initial: Vec<u8> =
         [3, 10, CLASSES[1], 0, 0].iter().flat_map(|value: &u32| value.to_ne_bytes()).collect();
@@ -146,10 +214,21 @@ pub(crate) fn install(netlink: &mut Netlink, index: u32, bytes_per_s: u64) -> io
             .nested(OPTIONS, |of| of.attribute(INITIAL, &initial)),
     )?;
     netlink.request_all(rates(index, bytes_per_s, CREATE))?;
+    let bytes = packet_bytes.saturating_mul(2);
     let mut leaf = Leaf::FqCodel;
-    for minor in CLASSES {
-        leaf = below(netlink, index, minor, leaf, bytes_per_s)?;
+    let [first, others @ ..] = CLASSES;
+    for of in [Leaf::FqCodel, Leaf::Bucket { bytes }, Leaf::Fifo] {
+        leaf = of;
+        let message = below(index, first, leaf, bytes_per_s, CREATE | EXCLUSIVE);
+        match netlink.request(message) {
+            Ok(()) => break,
+            // ENOENT: the kernel has none.
+            Err(e) if e.kind() == io::ErrorKind::NotFound && leaf != Leaf::Fifo => {}
+            Err(e) => return Err(e),
+        }
     }
+    let of_others = others.map(|minor| below(index, minor, leaf, bytes_per_s, CREATE | EXCLUSIVE));
+    netlink.request_all(of_others.into())?;
     Ok(leaf)
 }
 
@@ -161,44 +240,46 @@ pub(crate) fn set_rate(
     leaf: Leaf,
 ) -> io::Result<()> {
     let mut all = rates(index, bytes_per_s, 0);
-    if leaf == Leaf::Fifo {
-        all.extend(CLASSES.map(|minor| fifo(index, minor, bytes_per_s, REPLACE)));
+    if leaf != Leaf::FqCodel {
+        all.extend(CLASSES.map(|minor| below(index, minor, leaf, bytes_per_s, REPLACE)));
     }
     netlink.request_all(all)
 }
 
-fn below(
-    netlink: &mut Netlink,
-    index: u32,
-    minor: u32,
-    leaf: Leaf,
-    bytes_per_s: u64,
-) -> io::Result<Leaf> {
-    if leaf == Leaf::FqCodel {
-        let message = Message::new(NEW_QDISC, CREATE | EXCLUSIVE)
-            .raw(&head(index, (MAJOR + minor) << 16, class(minor)))
+/// A short queue has 50 ms, which a page's requests wait for beside an upload; no less
+/// than an initial window (RFC 6928) where a burst is taken apart, and else no less than
+/// two of the largest that may come in one piece, which is dropped whole where it has no
+/// room (chosen here).
+fn below(index: u32, minor: u32, leaf: Leaf, bytes_per_s: u64, flags: u16) -> Message {
+    let message =
+        Message::new(NEW_QDISC, flags).raw(&head(index, (MAJOR + minor) << 16, class(minor)));
+    let limit = |least: u64| u32::try_from((bytes_per_s / 20).max(least)).unwrap_or(u32::MAX);
+    match leaf {
+        Leaf::FqCodel => message
             .name(KIND, "fq_codel")
-            .nested(OPTIONS, |of| of.number(TARGET_US, 5_000).number(QUANTUM, 1_514));
-        match netlink.request(message) {
-            Ok(()) => return Ok(leaf),
-            // ENOENT: the kernel has none.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(e),
-        }
+            .nested(OPTIONS, |of| of.number(TARGET_US, 5_000).number(QUANTUM, 1_514)),
+        Leaf::Bucket { bytes } => message.name(KIND, "tbf").nested(OPTIONS, |of| {
+            of.attribute(BUCKET, &bucket(limit(16_000)))
+                .attribute(BUCKET_RATE_64, &NO_LIMIT_BYTES_PER_S.to_ne_bytes())
+                .number(BUCKET_BYTES, bytes)
+        }),
+        Leaf::Fifo => message.name(KIND, "bfifo").number(OPTIONS, limit(2 * 65_536)),
     }
-    netlink.request(fifo(index, minor, bytes_per_s, CREATE | EXCLUSIVE))?;
-    Ok(Leaf::Fifo)
 }
 
-/// A queue of 50 ms, which a page's requests wait for beside an upload; no less than
-/// two initial windows (RFC 6928), as a sender's burst comes in one piece, which is
-/// dropped whole where it has no room (chosen here).
-fn fifo(index: u32, minor: u32, bytes_per_s: u64, flags: u16) -> Message {
-    let limit = u32::try_from((bytes_per_s / 20).max(33_000)).unwrap_or(u32::MAX);
-    Message::new(NEW_QDISC, flags)
-        .raw(&head(index, (MAJOR + minor) << 16, class(minor)))
-        .name(KIND, "bfifo")
-        .number(OPTIONS, limit)
+/// struct tc_tbf_qopt: a rate that is told by 64 bits beside it, no peak rate, the
+/// limit; bucket and packet by bytes beside it.
+fn bucket(limit_bytes: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    for rate in [u32::MAX, 0] {
+        // Ethernet's link layer, so that the kernel makes no table of times.
+        out.extend([0, u8::from(rate > 0), 0, 0, 0, 0, 0, 0]);
+        out.extend(rate.to_ne_bytes());
+    }
+    for value in [limit_bytes, 0, 0] {
+        out.extend(value.to_ne_bytes());
+    }
+    out
 }
 
 /// The classes at a rate.
@@ -248,15 +329,31 @@ fn parameters(rate: u64, ceiling: u64, priority: u32) -> Vec<u8> {
     out
 }
 
-/// What our classes have done, by tier.
+/// What our classes have done, by tier; a CAKE, which has no such classes, all as the
+/// second.
 pub(crate) fn counts(netlink: &mut Netlink, index: u32) -> io::Result<[ClassCounts; 3]> {
-    let all = netlink.dump(Message::new(GET_CLASS, 0).raw(&head(index, 0, 0)))?;
     let mut found = [ClassCounts::default(); 3];
-    for body in &all {
-        let handle = u32_at(body, 8).unwrap_or_default();
-        let of = CLASSES.iter().position(|minor| class(*minor) == handle);
-        if let Some(tier) = of.and_then(|at| found.get_mut(at)) {
-            read_counts(body.get(20..).unwrap_or_default(), tier);
+    let tier = |handle: u32| CLASSES.iter().position(|minor| class(*minor) == handle);
+    for body in &netlink.dump(Message::new(GET_CLASS, 0).raw(&head(index, 0, 0)))? {
+        let of = tier(u32_at(body, 8).unwrap_or_default());
+        if let Some(counts) = of.and_then(|at| found.get_mut(at)) {
+            read_counts(body.get(20..).unwrap_or_default(), counts);
+        }
+    }
+    // What the queue below a class drops later than on arrival the class does not know.
+    for body in &netlink.dump(Message::new(GET_QDISC, 0).raw(&head(index, 0, 0)))? {
+        if u32_at(body, 4) != Some(index) {
+            continue;
+        }
+        let mut of_queue = ClassCounts::default();
+        let is_cake = u32_at(body, 8) == Some(MAJOR << 16)
+            && attributes(body.get(20..).unwrap_or_default())
+                .any(|(kind, value)| kind == KIND && text(value) == "cake");
+        read_counts(body.get(20..).unwrap_or_default(), &mut of_queue);
+        match tier(u32_at(body, 12).unwrap_or_default()) {
+            Some(at) => found[at].dropped = of_queue.dropped,
+            None if is_cake => found[1] = of_queue,
+            None => {}
         }
     }
     Ok(found)
@@ -298,6 +395,43 @@ mod tests {
         assert_eq!(u32_at(&bytes, 24), Some(62_000_000 / 64));
         assert_eq!(u32_at(&bytes, 28), Some(3_100_000 / 64));
         assert_eq!((u32_at(&bytes, 32), u32_at(&bytes, 40)), (Some(1_514), Some(2)));
+    }
+
+    #[test]
+    fn queues_below_a_class() {
+        let options = |leaf| {
+            let bytes = below(7, CLASSES[1], leaf, 1_000_000, CREATE).finish(0, 0);
+            let body = bytes[16 + 20..].to_vec();
+            let mut kind = String::new();
+            let mut options = Vec::new();
+            for (of, value) in attributes(&body) {
+                match of {
+                    KIND => kind = text(value),
+                    _ => options = value.to_vec(),
+                }
+            }
+            (kind, options)
+        };
+        // 50 ms of 1 MB/s; room for what comes in one piece.
+        assert_eq!(options(Leaf::Fifo), ("bfifo".to_owned(), 131_072_u32.to_ne_bytes().to_vec()));
+        let (kind, inside) = options(Leaf::Bucket { bytes: 3_028 });
+        let inside: Vec<(u16, &[u8])> = attributes(&inside).collect();
+        assert_eq!(kind, "tbf");
+        // struct tc_tbf_qopt has 36 bytes, the limit behind two rates of 12.
+        assert_eq!((inside[0].1.len(), u32_at(inside[0].1, 24)), (36, Some(50_000)));
+        assert_eq!(inside[2], (BUCKET_BYTES, &3_028_u32.to_ne_bytes()[..]));
+    }
+
+    #[test]
+    fn a_cake_at_a_rate() {
+        let bytes = cake(7, 1_000_000, REPLACE).finish(0, 0);
+        let body = &bytes[16..];
+        assert_eq!((u32_at(body, 4), u32_at(body, 12)), (Some(7), Some(ROOT)));
+        let found: Vec<_> = attributes(&body[20..]).collect();
+        assert_eq!(found[0], (KIND, &b"cake\0"[..]));
+        let inside: Vec<_> = attributes(found[1].1).collect();
+        assert_eq!(inside[0], (BASE_RATE_64, &1_000_000_u64.to_ne_bytes()[..]));
+        assert_eq!(inside[1], (DIFFSERV_MODE, &1_u32.to_ne_bytes()[..]));
     }
 
     #[test]

@@ -113,6 +113,19 @@ impl Found {
     }
 }
 
+/// What a value was to reach.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Bar {
+    /// No less than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// No more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// Whether it did; what could not be measured did not.
+    pub held: bool,
+}
+
 /// What an experiment gave for one value of a paper.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
@@ -126,6 +139,9 @@ pub struct Row {
     pub ours: Option<f64>,
     /// Ours over the paper's.
     pub ratio: Option<f64>,
+    /// What was set before as enough; absent: nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bar: Option<Bar>,
     /// Of how many.
     pub n: u64,
     /// 95 % interval, where there are enough for one.
@@ -141,8 +157,20 @@ impl Row {
         let value = (ours.n > 0 && ours.value.is_finite()).then_some(ours.value);
         let (low, high) = ours.interval.unzip();
         let what = what.into();
-        let (paper, ratio, note) = (None, None, None);
-        Self { what, unit, paper, ours: value, ratio, n: ours.n, low, high, note }
+        let (paper, ratio, bar, note) = (None, None, None, None);
+        Self { what, unit, paper, ours: value, ratio, bar, n: ours.n, low, high, note }
+    }
+
+    fn at_least(mut self, least: f64) -> Self {
+        let held = self.ours.is_some_and(|ours| ours >= least);
+        self.bar = Some(Bar { at_least: Some(least), at_most: None, held });
+        self
+    }
+
+    fn at_most(mut self, most: f64) -> Self {
+        let held = self.ours.is_some_and(|ours| ours <= most);
+        self.bar = Some(Bar { at_least: None, at_most: Some(most), held });
+        self
     }
 
     fn paper(mut self, paper: f64) -> Self {

@@ -28,6 +28,12 @@ struct FlatRow<'a> {
     ours: Option<f64>,
     /// `ours` / `paper`.
     ratio: Option<f64>,
+    /// The bar, where it is a least value.
+    at_least: Option<f64>,
+    /// The bar, where it is a most value.
+    at_most: Option<f64>,
+    /// Whether the bar was held; null: there is none.
+    held: Option<bool>,
     /// Of how many.
     n: u64,
     /// Lower end of the 95 % interval; null: too few, or no sample.
@@ -152,6 +158,9 @@ fn flat_rows(experiment: &Reproduced, size: Size) -> impl Iterator<Item = FlatRo
         paper: row.paper,
         ours: row.ours,
         ratio: row.ratio,
+        at_least: row.bar.and_then(|bar| bar.at_least),
+        at_most: row.bar.and_then(|bar| bar.at_most),
+        held: row.bar.map(|bar| bar.held),
         n: row.n,
         low: row.low,
         high: row.high,

@@ -1,5 +1,6 @@
 //! Figures 20 and 21: an upload alone.
 
+use airmile_control::qcut::Limit;
 use airmile_emulate::{Discipline, Scenario, run_into};
 
 use super::watch::Watch;
@@ -109,6 +110,22 @@ fn figure_20(work: &Work<'_>) -> Result<Found> {
     Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }
 
+/// The bars: of Cubic's throughput, in percent, and over the idle path's RTT_F, in ms.
+const LEAST_SHARE: f64 = 95.0;
+const MOST_OVER_MS: f64 = 30.0;
+
+/// Whether the bars are for a variant: QCut-D, and QCut-B where its bytes are worth less
+/// than 30 ms of the link's rate.
+fn is_judged(variant: &Variant, link_mbps: f64) -> bool {
+    match variant.discipline {
+        Discipline::Qcut { limit: Limit::DelayMs(_) } => true,
+        Discipline::Qcut { limit: Limit::Bytes(bytes) } => {
+            bytes as f64 * 8e-3 / link_mbps < MOST_OVER_MS
+        }
+        _ => false,
+    }
+}
+
 /// Nothing else has both more throughput and a shorter round trip, by more than
 /// what runs differ by: 1 % and 1 ms.
 fn is_on_front(of: (f64, f64), all: &[(f64, f64)]) -> bool {
@@ -149,12 +166,17 @@ fn figure_21(work: &Work<'_>) -> Result<Found> {
                 .zip(&by_variant[0])
                 .map(|(run, cubic)| 100.0 * run.mbps / cubic.mbps)
                 .collect();
-            rows.push(Row::new(of("throughput of Cubic's"), "%", mean(&shares)));
+            let is_judged = is_judged(variant, mean(&values(&by_variant[0], |p| p.mbps)).value);
+            let judge = |row: Row, judge: fn(Row) -> Row| if is_judged { judge(row) } else { row };
+            let share = Row::new(of("throughput of Cubic's"), "%", mean(&shares));
+            rows.push(judge(share, |row| row.at_least(LEAST_SHARE)));
             let over: Vec<f64> = runs.iter().map(|run| run.rtt_f_ms - idle_ms.value).collect();
-            rows.push(Row::new(of("RTT_F over the idle path"), "ms", quantile(&over, 0.5)));
+            let over = Row::new(of("RTT_F over the idle path"), "ms", quantile(&over, 0.5));
+            rows.push(judge(over, |row| row.at_most(MOST_OVER_MS)));
             let front = f64::from(u8::from(is_on_front(points[at], &points)));
             let front = Estimate { value: front, n: runs.len() as u64, interval: None };
-            rows.push(Row::new(of("on the Pareto front (1: yes)"), "", front));
+            let front = Row::new(of("on the Pareto front (1: yes)"), "", front);
+            rows.push(judge(front, |row| row.at_least(1.0)));
             let point = vec![(points[at].1, points[at].0)];
             figure = figure.with(Series::scatter(variant.name, point));
         }
@@ -166,6 +188,20 @@ fn figure_21(work: &Work<'_>) -> Result<Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bars_are_for_what_is_worth_less_than_30_ms() {
+        let limit = |limit| Variant::new("", Discipline::Qcut { limit });
+        // 20 KB are 40 ms of 4 Mbit/s and 20 of 8.
+        for (variant, mbps, expected) in [
+            (limit(Limit::DelayMs(20)), 1.0, true),
+            (limit(Limit::Bytes(20_000)), 4.0, false),
+            (limit(Limit::Bytes(20_000)), 8.0, true),
+            (Variant::new("", Discipline::Fifo), 8.0, false),
+        ] {
+            assert_eq!(is_judged(&variant, mbps), expected, "{variant:?}");
+        }
+    }
 
     #[test]
     fn fronts_by_hand() {

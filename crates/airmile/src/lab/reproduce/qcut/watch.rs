@@ -7,6 +7,9 @@ use airmile_emulate::{CapturePoint, DropPoint, Sink};
 
 use crate::lab::reproduce::estimate::quantile;
 
+/// Where probes go (RFC 862).
+const ECHO: u16 = 7;
+
 /// Round trips from the firmware on, what it held, and where packets went.
 #[derive(Default)]
 pub(super) struct Watch {
@@ -29,7 +32,9 @@ pub(super) struct Watch {
 
 impl Sink for Watch {
     fn handed_over(&mut self, at_ns: i64, packet: &Packet) {
-        self.packets[1] += 1;
+        // Probes were sent by no host.
+        let is_probe = matches!(packet.transport, Transport::Udp(_)) && packet.dst.port() == ECHO;
+        self.packets[1] += u64::from(!is_probe);
         if let Transport::Tcp(segment) = &packet.transport
             && segment.payload_bytes() > 0
         {
