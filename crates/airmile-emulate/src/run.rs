@@ -439,7 +439,7 @@ fn run_apps(
     let mut notebook = Notebook::default();
     let slots_per_ms = frame.slots_per_ms();
     let mut senders = sink.wants_senders().then(Senders::default);
-    let mut idle = 0;
+    let (mut idle, mut done_users) = (0, 0);
     for tti in 0..i64::from(scenario.duration_ms) * slots_per_ms {
         simulation.step(sink);
         // Once a ms is enough to see the end.
@@ -455,7 +455,12 @@ fn run_apps(
         }
         let done = !scenario.apps.is_empty() && phone.is_done();
         idle = if done { idle + 1 } else { 0 };
-        if idle > scenario.tail_ms.max(1) {
+        // Who is done stays so.
+        while simulation.phone(done_users).is_some_and(|phone| phone.is_done()) {
+            done_users += 1;
+        }
+        let all_done = done_users == simulation.cell().users();
+        if idle > scenario.tail_ms.max(1) || sink.has_enough(all_done) {
             break;
         }
     }

@@ -6,9 +6,11 @@
 //! cell or something before it limits the flow. Neither does I/O; [`feedback`] is how
 //! reports come to the server.
 //!
-//! A client may be wrong or hostile. What it says never takes the window past the
-//! operator's [`Limits`], and a window that the path does not deliver is not believed
-//! for a while ([`ClawOptions::distrust_ns`]).
+//! A client may be wrong or hostile. From its first report on, whatever it says, the
+//! window in use and the pace are within the operator's [`Limits`], Cubic's too: a
+//! report that was taken leaves traces in Cubic when it is no longer believed. Who tells
+//! nothing has plain Cubic. A window that the path does not deliver is not believed for a
+//! while ([`ClawOptions::distrust_ns`]).
 
 mod detector;
 pub mod feedback;
@@ -54,12 +56,12 @@ pub struct Feedback {
     pub queue_losses: u64,
 }
 
-/// What an operator allows, whatever a client says.
+/// What an operator allows a connection whose client tells anything, whatever it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest window in bytes that feedback may set.
+    /// The largest window in bytes.
     pub window_bytes: u64,
-    /// The highest rate in bits per second that feedback may set, window over RTT.
+    /// The highest rate in bits per second: window over RTT, and pace.
     pub rate_bps: u64,
 }
 
@@ -115,7 +117,7 @@ pub enum Mode {
     /// The cell has free resources: the client's.
     Free,
     /// The cell is full, but not for long enough to be sure: the larger of the client's
-    /// and what Cubic had when it began to wait.
+    /// and Cubic's, which grows where it is the one in use.
     Waiting,
     /// The cell is full: the larger of both.
     Full,
@@ -141,6 +143,8 @@ pub struct Claw {
     full_since_ns: Option<i64>,
     /// Cubic as it would be had it grown while the cell's state was unsure.
     unseen: Option<Cubic>,
+    /// The client has told something, be it nonsense: the limits hold.
+    is_told: bool,
     srtt_ns: i64,
     min_rtt_ns: Option<i64>,
     /// After a loss that is not the radio's: the window until then, at most.
@@ -166,6 +170,7 @@ impl Claw {
             heard: None,
             full_since_ns: None,
             unseen: None,
+            is_told: false,
             srtt_ns: 0,
             min_rtt_ns: None,
             reduced: None,
@@ -198,9 +203,10 @@ impl Claw {
     /// Takes what the client says. A report that is not later than the last, or whose
     /// load is no share, is left out.
     pub fn on_feedback(&mut self, now_ns: i64, said: &Feedback) {
+        self.is_told = true;
         let last = self.heard.map(|heard| heard.said.sequence);
         if last.is_some_and(|last| said.sequence <= last) || !(0.0..=1.0).contains(&said.load) {
-            return;
+            return self.settle(now_ns);
         }
         if self.losses.told(now_ns, said) {
             self.explain(now_ns);
@@ -234,18 +240,24 @@ impl Claw {
             Mode::Free | Mode::Cubic => self.unseen = None,
         }
         let w_cubic = self.cubic.cwnd_bytes();
-        let told = self.heard.map_or(0, |heard| heard.said.w_claw_bytes);
-        let w_claw = told.min(self.cap_bytes()).max(self.least_bytes());
+        let w_claw = self.w_claw_bytes();
         let wanted = match self.mode {
             Mode::Cubic => w_cubic,
             Mode::Free => w_claw,
-            // Cubic's does not grow while it waits.
             Mode::Waiting | Mode::Full => w_cubic.max(w_claw),
         };
         self.reduced = self.reduced.filter(|(until_ns, _)| now_ns < *until_ns);
         // Cubic's own window has its reduction in it.
         let most = self.reduced.filter(|_| self.mode != Mode::Cubic).map(|(_, most)| most);
-        self.cwnd_bytes = most.map_or(wanted, |most| wanted.min(most));
+        let wanted = most.map_or(wanted, |most| wanted.min(most));
+        let cap = if self.is_told { self.cap_bytes().max(self.least_bytes()) } else { u64::MAX };
+        self.cwnd_bytes = wanted.min(cap);
+    }
+
+    /// The window that the client wants, within the limits.
+    fn w_claw_bytes(&self) -> u64 {
+        let told = self.heard.map_or(0, |heard| heard.said.w_claw_bytes);
+        told.min(self.cap_bytes()).max(self.least_bytes())
     }
 
     fn mode_at(&self, now_ns: i64) -> Mode {
@@ -269,9 +281,15 @@ impl Claw {
         }
     }
 
-    /// What Cubic would be had it grown while its state was unsure (4.3.1): by the ACKs
-    /// that came, as many more as its window were larger. No more than a sender of its
-    /// own would have grown, whatever the client says how often.
+    /// Whether Cubic waits with its growth: the client's window is the larger one, and
+    /// that fills the cell itself.
+    fn is_cubic_held(&self) -> bool {
+        self.mode == Mode::Waiting && self.w_claw_bytes() > self.cubic.cwnd_bytes()
+    }
+
+    /// What Cubic would be had it grown while it was held (4.3.1): by the ACKs that came,
+    /// as many more as its window were larger. No more than a sender of its own would
+    /// have grown, whatever the client says how often.
     fn grow_unseen(&mut self, now_ns: i64, ack: &Ack) {
         let in_use = u128::from(self.cwnd_bytes.max(1));
         let unseen = self.unseen.get_or_insert_with(|| self.cubic.clone());
@@ -280,7 +298,8 @@ impl Claw {
         unseen.on_ack(now_ns, &Ack { acked_bytes, window_limited: true, ..*ack });
     }
 
-    /// The largest window that feedback may set.
+    /// The largest window within the limits. A client that holds ACKs back to lengthen the
+    /// round trip gains nothing: the pace has the rate's limit without it.
     fn cap_bytes(&self) -> u64 {
         let limits = self.options.limits;
         // Without an RTT yet: as at a tenth of a second.
@@ -329,9 +348,10 @@ impl Controller for Claw {
             self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
         self.srtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(self.srtt_ns).max(0);
-        if self.mode == Mode::Waiting {
+        if self.is_cubic_held() {
             self.grow_unseen(now_ns, ack);
         } else if self.cubic.cwnd_bytes() <= self.cwnd_bytes {
+            self.unseen = None;
             self.cubic.on_ack(now_ns, ack);
         }
         if matches!(self.mode, Mode::Free | Mode::Waiting) {
@@ -343,10 +363,10 @@ impl Controller for Claw {
     }
 
     fn on_congestion(&mut self, now_ns: i64, event: &Congestion) {
-        // What a client says of losses takes no window past the limits, Cubic's neither.
+        // Who is not believed about the window is not about losses.
         if event.kind == crate::CongestionKind::Loss
-            && self.cwnd_bytes <= self.cap_bytes()
             && self.losses.are_the_radios(now_ns, self.srtt_ns)
+            && !self.trust.is_withdrawn(now_ns)
         {
             return;
         }
@@ -400,13 +420,16 @@ impl Controller for Claw {
     }
 
     /// A window that jumps is spread over its round trip, a quarter faster than it drains
-    /// (chosen here; Cubic's own pace is the transport's choice).
+    /// (chosen here; Cubic's own pace is the transport's choice). Never faster than the
+    /// operator's rate once the client has told something.
     fn pacing_rate_bps(&self) -> Option<u64> {
+        let most_bps = self.is_told.then_some(self.options.limits.rate_bps);
         if self.mode == Mode::Cubic || self.srtt_ns <= 0 {
-            return None;
+            return most_bps;
         }
         let bits = u128::from(self.cwnd_bytes) * 10_000_000_000;
-        u64::try_from(bits / u128::from(self.srtt_ns.unsigned_abs())).ok()
+        let bps = u64::try_from(bits / u128::from(self.srtt_ns.unsigned_abs())).ok();
+        bps.into_iter().chain(most_bps).min()
     }
 
     fn in_slow_start(&self) -> bool {

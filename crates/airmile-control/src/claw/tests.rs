@@ -63,27 +63,43 @@ fn algorithm_1() {
     check(said(1, 200 * MSS, -0.1), (Mode::Cubic, 11));
 }
 
-/// A cell that is full for two round trips leaves the larger window, and Cubic has what it
-/// missed: 11 segments, doubled twice (figure 7).
+/// Others fill the cell: Cubic's window is the one in use, and no ACK of the two round
+/// trips is lost on it. 11 segments, doubled twice (figure 7).
 #[test]
-fn a_full_cell() {
+fn a_cell_that_others_fill() {
     let mut claw = claw();
-    for (sequence, at_ms) in [(1, 0), (2, 40), (3, 80)] {
+    for (sequence, at_ms, acked, segments) in [(1, 0, 11, 22), (2, 40, 22, 44), (3, 80, 0, 44)] {
         claw.on_feedback(at_ms * MS, &said(sequence, 4 * MSS, 1.0));
-        assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Waiting, 11 * MSS), "{at_ms}");
+        claw.on_ack(at_ms * MS + 1, &ack(acked * MSS));
+        let now = (claw.mode(), claw.cwnd_bytes() / MSS);
+        assert_eq!(now, (Mode::Waiting, segments), "{at_ms}");
     }
-    // Its own two windows in the two round trips.
-    claw.on_ack(50 * MS, &ack(11 * MSS));
-    claw.on_ack(99 * MS, &ack(11 * MSS));
     claw.on_feedback(100 * MS, &said(4, 4 * MSS, 1.0));
     assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Full, 44 * MSS));
-    // Once: what it grows by then are its own ACKs.
-    claw.on_feedback(140 * MS, &said(5, 4 * MSS, 1.0));
-    assert_eq!(claw.cwnd_bytes(), 44 * MSS);
-    claw.on_feedback(180 * MS, &said(6, 100 * MSS, 1.0));
+    claw.on_feedback(180 * MS, &said(5, 100 * MSS, 1.0));
     assert_eq!(claw.cwnd_bytes(), 100 * MSS);
-    claw.on_feedback(220 * MS, &said(7, 20 * MSS, 0.5));
+    claw.on_feedback(220 * MS, &said(6, 20 * MSS, 0.5));
     assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Free, 20 * MSS));
+}
+
+/// The client's own window fills the cell: Cubic is held for two round trips, and then has
+/// what it missed. 11 segments, which their own two windows of ACKs, of 20 each, double
+/// twice.
+#[test]
+fn a_cell_that_the_flow_fills() {
+    let mut claw = claw();
+    for (sequence, at_ms) in [(1, 0), (2, 40), (3, 80)] {
+        claw.on_feedback(at_ms * MS, &said(sequence, 20 * MSS, 1.0));
+        assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Waiting, 20 * MSS), "{at_ms}");
+    }
+    claw.on_ack(50 * MS, &ack(20 * MSS));
+    claw.on_ack(99 * MS, &ack(20 * MSS));
+    assert_eq!(claw.w_cubic_bytes(), 11 * MSS);
+    claw.on_feedback(100 * MS, &said(4, 20 * MSS, 1.0));
+    assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Full, 44 * MSS));
+    // Once: what it grows by then are its own ACKs.
+    claw.on_feedback(140 * MS, &said(5, 20 * MSS, 1.0));
+    assert_eq!(claw.cwnd_bytes(), 44 * MSS);
 }
 
 /// A client that says full and empty by turns gets no more than slow start without it.
@@ -196,18 +212,32 @@ fn a_radio_loss_excuses_once() {
     assert_eq!(claw.cwnd_bytes(), 90 * MSS);
 }
 
-/// A client that calls every loss the radio's has Cubic's window no larger than the cap.
+/// A client that calls every loss the radio's, or whose first report lets Cubic grow and
+/// then gets old, has a window no larger than the cap, and no pace above it.
 #[test]
-fn no_loss_is_excused_above_the_cap() {
-    let limits = Limits { window_bytes: 20 * MSS, rate_bps: u64::MAX };
-    let options = ClawOptions { limits, ..ClawOptions::default() };
-    let mut claw = Claw::new(MSS, 40 * MSS, options);
-    claw.on_ack(0, &ack(MSS));
-    let wireline = Feedback { bottleneck: Bottleneck::Wireline, ..said(1, 200 * MSS, 0.3) };
-    claw.on_feedback(MS, &Feedback { radio_losses: 1, ..wireline });
-    assert_eq!((claw.mode(), claw.cwnd_bytes() / MSS), (Mode::Cubic, 41));
-    claw.on_congestion(2 * MS, &LOSS);
-    assert!(claw.cwnd_bytes() < 30 * MSS);
+fn the_cap_is_cubics_too() {
+    let limits = Limits { window_bytes: 20 * MSS, rate_bps: 10_000_000 };
+    let check = |feedback: &Feedback, at_ms: i64, expected: Mode| {
+        let options = ClawOptions { limits, ..ClawOptions::default() };
+        let mut claw = Claw::new(MSS, 40 * MSS, options);
+        claw.on_ack(0, &ack(MSS));
+        // Nothing was told yet: plain Cubic, at the transport's pace.
+        assert_eq!((claw.cwnd_bytes() / MSS, claw.pacing_rate_bps()), (41, None));
+        claw.on_feedback(MS, feedback);
+        assert_eq!(claw.cwnd_bytes() / MSS, 20, "{feedback:?}");
+        claw.on_congestion(2 * MS, &LOSS);
+        claw.on_feedback(3 * MS, feedback);
+        (0..100).for_each(|n| claw.on_ack(at_ms * MS + n, &ack(5 * MSS)));
+        let now = (claw.mode(), claw.cwnd_bytes() / MSS);
+        assert_eq!(now, (expected, 20), "{feedback:?} {at_ms}");
+        assert!(claw.pacing_rate_bps().is_some_and(|bps| bps <= limits.rate_bps));
+    };
+    let all = Feedback { radio_losses: 1, ..said(1, u64::MAX, 0.0) };
+    check(&all, 10, Mode::Free);
+    // The same report again and again, until it is too old.
+    check(&all, 600, Mode::Cubic);
+    check(&Feedback { bottleneck: Bottleneck::Wireline, ..all }, 10, Mode::Cubic);
+    check(&Feedback { load: f64::NAN, ..all }, 10, Mode::Cubic);
 }
 
 /// A client that asks for 400 segments on a path of 40: three round trips with a queue
@@ -286,24 +316,31 @@ fn any_feedback() -> impl Strategy<Value = Feedback> {
 }
 
 proptest! {
-    /// Whatever a client says and in whatever order, the window is not under two
-    /// segments and not over Cubic's and the operator's limits.
+    /// Whatever a client says and in whatever order, from its first report on window and
+    /// pace are within the operator's limits, in every mode; before, it is Cubic's.
     #[test]
     fn no_feedback_passes_the_limits(
         steps in prop::collection::vec((any_feedback(), 0_u8..4, 0_i64..400), 1..60),
     ) {
-        let mut claw = claw();
-        let mut now_ns = 0;
+        let limits = Limits { window_bytes: 60 * MSS, rate_bps: 12_000_000 };
+        let options = ClawOptions { limits, ..ClawOptions::default() };
+        let mut claw = Claw::new(MSS, 10 * MSS, options);
+        claw.on_ack(0, &ack(MSS));
+        let (mut now_ns, mut told) = (0, false);
         for (feedback, what, after_ms) in steps {
             now_ns += after_ms * MS;
+            told |= what > 2;
             match what {
                 0 => claw.on_congestion(now_ns, &LOSS),
                 1 => claw.on_rto(now_ns, 10 * MSS, false),
-                2 => claw.on_ack(now_ns, &ack(MSS)),
+                2 => claw.on_ack(now_ns, &ack(20 * MSS)),
                 _ => claw.on_feedback(now_ns, &feedback),
             }
-            let most = claw.w_cubic_bytes().max(claw.cap_bytes());
+            // 12 Mbit/s over 50 ms: 75 kB, fewer than 60 segments.
+            let most = if told { 75_000 } else { claw.w_cubic_bytes() };
             prop_assert!((MSS..=most).contains(&claw.cwnd_bytes()), "{claw:?}");
+            let bps = claw.pacing_rate_bps();
+            prop_assert!(bps.map_or(!told, |bps| bps <= limits.rate_bps), "{claw:?}");
         }
     }
 

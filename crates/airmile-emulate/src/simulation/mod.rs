@@ -103,6 +103,14 @@ pub trait Sink {
     fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
         let _ = (place, event);
     }
+
+    /// Whether a run with applications may end before its time; asked once a ms.
+    /// `all_done`: those of every phone, and not of the measured one alone, have done
+    /// what they wanted.
+    fn has_enough(&mut self, all_done: bool) -> bool {
+        let _ = all_done;
+        false
+    }
 }
 
 /// A sink that keeps nothing.

@@ -232,7 +232,7 @@ impl Connection {
 
     /// The peer tells of its radio.
     pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
-        self.sender.control.on_radio(now_ns, said);
+        self.sender.on_radio(now_ns, said);
     }
 
     /// The state now.

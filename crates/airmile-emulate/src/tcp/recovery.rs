@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use airmile_control::claw::Feedback;
 use airmile_control::{Ack, Congestion, CongestionKind};
 
 use super::config::{LossDetection, RttSource};
@@ -33,7 +34,30 @@ pub(super) struct Recovery {
     flight_bytes: u64,
     delivered_bytes: u64,
     pub(super) out_bytes: u64,
-    pub(super) cwnd_bytes: u64,
+    cwnd_bytes: u64,
+    /// The controller's window before the loss.
+    prior_bytes: u64,
+    /// The controller knows that the loss is no congestion: there is nothing to reduce in
+    /// proportion, and its window is the one in use.
+    is_excused: bool,
+}
+
+impl Recovery {
+    /// What may be in the pipe, with the controller's window now. The first retransmission
+    /// goes out at once.
+    pub(super) fn window_bytes(&self, control_bytes: u64) -> u64 {
+        match (self.is_excused, self.out_bytes) {
+            (false, _) => self.cwnd_bytes,
+            (true, 0) => control_bytes.max(self.cwnd_bytes),
+            (true, _) => control_bytes,
+        }
+    }
+
+    /// Takes the controller's window: one that is not reduced, or no longer, says that the
+    /// loss was no congestion. At the least window nothing can be reduced.
+    const fn judge(&mut self, control_bytes: u64, least_bytes: u64) {
+        self.is_excused |= control_bytes >= self.prior_bytes && control_bytes > least_bytes;
+    }
 }
 
 /// What is needed to see that a reduction was for nothing (RFC 4015).
@@ -346,8 +370,24 @@ impl Sender {
             delivered_bytes: 0,
             out_bytes: 0,
             cwnd_bytes: ssthresh_bytes,
+            prior_bytes: cwnd_bytes,
+            is_excused: false,
         });
+        self.judge_recovery();
         self.reduce(delivered_bytes, false);
+    }
+
+    fn judge_recovery(&mut self) {
+        let (control_bytes, least_bytes) = (self.control.cwnd_bytes(), 2 * self.mss_bytes);
+        if let Phase::Recovery(recovery) = &mut self.phase {
+            recovery.judge(control_bytes, least_bytes);
+        }
+    }
+
+    /// The client tells of its radio, perhaps whose a loss was.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+        self.control.on_radio(now_ns, said);
+        self.judge_recovery();
     }
 
     /// RFC 6937, 3.1, with slow start only while nothing more is found lost.

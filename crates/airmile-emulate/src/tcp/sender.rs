@@ -152,7 +152,7 @@ impl Sender {
     /// What may be in the pipe.
     pub(crate) fn cwnd_bytes(&self) -> u64 {
         match &self.phase {
-            Phase::Recovery(recovery) => recovery.cwnd_bytes,
+            Phase::Recovery(recovery) => recovery.window_bytes(self.control.cwnd_bytes()),
             Phase::Open | Phase::Loss { .. } => self.control.cwnd_bytes(),
         }
     }

@@ -208,6 +208,8 @@ struct CellFit {
     noise: NoiseReadings,
     /// With the fold that each is of, oldest first.
     anchors: VecDeque<(usize, Anchor)>,
+    /// What all of them give, until there are others.
+    slope: Option<Slope>,
 }
 
 impl LoadEstimator {
@@ -378,7 +380,8 @@ impl LoadEstimator {
                 carrier.closed.push(closed);
                 self.waiting += 1;
             } else {
-                let slope = Slope::fit(fit.anchors.iter().map(|(_, anchor)| *anchor));
+                let of_all = || Slope::fit(fit.anchors.iter().map(|(_, anchor)| *anchor));
+                let slope = *fit.slope.get_or_insert_with(of_all);
                 let estimate = closed.estimate(key, carrier.origin, slope, self.options);
                 self.ready.push_back(estimate);
                 while fit.anchors.len() + anchors.len() > PAST_ANCHORS {
@@ -386,6 +389,9 @@ impl LoadEstimator {
                         break;
                     }
                 }
+            }
+            if !anchors.is_empty() {
+                fit.slope = None;
             }
             fit.anchors.extend(anchors.into_iter().map(|anchor| (fold(number), anchor)));
         }

@@ -72,6 +72,9 @@ struct Followed {
     /// Correlation of the load told with the traffic, and with the true load.
     traffic: f64,
     truth: f64,
+    /// That of the true load with the traffic, and of the rate told with it.
+    ceiling: f64,
+    rate: f64,
     /// Mean absolute error of the load in points.
     error: f64,
     /// Correlation of RSRQ in dB with equation 6 at the true share of the subframe.
@@ -106,6 +109,7 @@ fn follow(scenario: &Scenario) -> Result<Followed> {
     let mut estimator = LoadEstimator::new(options);
     seen.records.iter().for_each(|record| estimator.push(record));
     let (mut load, mut mbps, mut traffic, mut truth) = (vec![], vec![], vec![], vec![]);
+    let (mut ceiling, mut rates) = (vec![], vec![]);
     for estimate in estimator.finish() {
         let Some(told) = estimate.load else { continue };
         let from = estimate.tti.since(outcome.first_tti);
@@ -126,6 +130,11 @@ fn follow(scenario: &Scenario) -> Result<Followed> {
         mbps.push((seconds, rate));
         traffic.push((told, rate));
         truth.push((told, true_load));
+        ceiling.push((true_load, rate));
+        // Equation 12 on the PRBs in use, in place of the free ones.
+        if let (Some(free_bps), Some(free)) = (estimate.capacity_bps, estimate.n_free_prb) {
+            rates.push((free_bps * told * estimate.n_total_prb / free.max(1.0), rate));
+        }
     }
     let mut rsrq = Vec::new();
     let mut by_rbs = Vec::new();
@@ -143,6 +152,8 @@ fn follow(scenario: &Scenario) -> Result<Followed> {
     Ok(Followed {
         traffic: correlation(&traffic),
         truth: correlation(&truth),
+        ceiling: correlation(&ceiling),
+        rate: correlation(&rates),
         error: mean(&errors).value,
         rsrq: correlation(&rsrq),
         load,
@@ -166,6 +177,10 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         )
         .note("the bar: over 0.95"),
         Row::new("correlation of the load told with the true one", "", of(|f| f.truth)),
+        Row::new("correlation of the true load with the traffic", "", of(|f| f.ceiling))
+            .note("what no analyzer of the load can be above"),
+        Row::new("correlation of the rate told with the traffic", "", of(|f| f.rate))
+            .note("the load told, by equation 12 at the MCS of its window"),
         Row::new("error of the load told, mean", "points", of(|f| f.error)),
         Row::new("correlation of RSRQ with equation 6 by the RBs in use", "", of(|f| f.rsrq)),
     ];

@@ -1,11 +1,13 @@
 //! Figure 18: one page under other cells, channels, phones and protocols. The paper loads
 //! a LinkedIn profile, of which it tells no size; here it is the median page.
 
+use airmile_emulate::quic::QuicControl;
 use airmile_emulate::{Carrier, LinkConfig, Scenario, SchedulerKind, SecondaryConfig};
 
+use super::load::load;
 use super::{
-    CASES, CLAW, CQIC, CUBIC, Experiment, Found, Row, VEGAS, VERUS, Work, bars, busy, mean, page,
-    run_cases, web,
+    CASES, CLAW, CQIC, CUBIC, Case, Experiment, Found, Row, SEEDS, VEGAS, VERUS, Work, bars, busy,
+    mean, page, run_cases, web,
 };
 use crate::error::Result;
 
@@ -83,6 +85,32 @@ fn moving(metres_per_s: f64, snr_mean_db: f64) -> impl FnOnce(&mut Scenario) {
     }
 }
 
+/// Quinn's own controllers. Its BBR is not in: it draws from the system's random numbers.
+const QUINNS: [(QuicControl, &str); 2] =
+    [(QuicControl::QuinnCubic, "quinn's Cubic"), (QuicControl::QuinnNewReno, "quinn's NewReno")];
+
+/// CLAW over HTTP/3 beside quinn's own controllers.
+fn beside_quinns(work: &Work<'_>, scenario: &Scenario, case: &Case) -> Result<Vec<Row>> {
+    let claw = case.of(CLAW);
+    let mut rows = Vec::new();
+    for (control, what) in QUINNS {
+        let one = |n: usize| {
+            let mut one = Scenario { seed: SEEDS + n as u64, ..scenario.clone() };
+            one.quic.control = control;
+            one
+        };
+        let items: Vec<Scenario> = (0..claw.len()).map(one).collect();
+        let loads = work.for_each(&items, load)?;
+        let times: Vec<f64> = loads.iter().map(|l| l.page_ms).collect();
+        rows.push(Row::new(format!("HTTP/3, {what}: load time, mean"), "ms", mean(&times)));
+        let changes: Vec<f64> =
+            claw.iter().zip(&times).map(|(l, ms)| 100.0 * (l.page_ms / ms - 1.0)).collect();
+        let what = format!("HTTP/3: CLAW's load time against {what}");
+        rows.push(Row::new(what, "%", mean(&changes)));
+    }
+    Ok(rows)
+}
+
 fn more(work: &Work<'_>) -> Result<Found> {
     // With the paper's change against Cubic, where it tells one.
     let cases: [(&str, Scenario, Option<f64>); 12] = [
@@ -120,9 +148,13 @@ fn more(work: &Work<'_>) -> Result<Found> {
         ),
     ];
     let papers: Vec<Option<f64>> = cases.iter().map(|(_, _, paper)| *paper).collect();
-    let cases = cases.map(|(what, scenario, _)| (what.to_owned(), scenario));
-    let cases = run_cases(work, &cases, &[CLAW, CUBIC, CQIC], work.size.of(1, 8, 20))?;
-    let rows = cases.iter().zip(papers).flat_map(|(case, paper)| case.rows(paper)).collect();
+    let scenarios = cases.map(|(what, scenario, _)| (what.to_owned(), scenario));
+    let cases = run_cases(work, &scenarios, &[CLAW, CUBIC, CQIC], work.size.of(1, 8, 20))?;
+    let mut rows: Vec<Row> =
+        cases.iter().zip(papers).flat_map(|(case, paper)| case.rows(paper)).collect();
+    if let (Some((_, scenario)), Some(case)) = (scenarios.last(), cases.last()) {
+        rows.extend(beside_quinns(work, scenario, case)?);
+    }
     let figure = bars("Load time of the median page", CASES, &cases);
     Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }

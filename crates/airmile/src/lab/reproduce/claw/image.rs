@@ -31,6 +31,9 @@ pub(in crate::lab::reproduce) const LOSSES: Experiment = Experiment {
     run: losses,
 };
 
+/// 2 MB in segments of 1,448 bytes, and some.
+const AT_ONCE_SEGMENTS: u32 = 1_400;
+
 const PAPER_RTT: &str = "the paper's Vegas: 15 % below CLAW's";
 
 fn figures_11_13(work: &Work<'_>) -> Result<Found> {
@@ -40,6 +43,19 @@ fn figures_11_13(work: &Work<'_>) -> Result<Found> {
     let cases = run_cases(work, &cases, &algorithms, runs)?;
     let case = &cases[0];
     let mut rows = case.rows(Some(-56.0));
+    // What no window can be better than: the link, the handshakes and the receiver alone.
+    let at_once = page(|scenario| {
+        scenario.server_tcp.initial_window_segments = AT_ONCE_SEGMENTS;
+    })?;
+    let floor = run_cases(work, &[("at once".to_owned(), at_once)], &[CUBIC], runs)?;
+    let floor = &floor[0];
+    let what = "the floor, all sent at once: load time, mean";
+    rows.push(Row::new(what, "ms", mean(&floor.values(CUBIC, |l| l.page_ms))));
+    let pairs = floor.of(CUBIC).iter().zip(case.of(CUBIC));
+    let changes: Vec<f64> =
+        pairs.map(|(floor, cubic)| 100.0 * (floor.page_ms / cubic.page_ms - 1.0)).collect();
+    let row = Row::new("the floor against Cubic", "%", mean(&changes));
+    rows.push(row.note("what no window can be better than here"));
     for kind in algorithms {
         let worst = worst(&case.values(kind, |l| l.page_ms));
         rows.push(Row::new(format!("{}: load time, worst", name(kind)), "ms", worst));

@@ -1,6 +1,6 @@
 //! A page's load, and what is seen of it at the server.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use airmile_emulate::net::{Packet, Transport};
 use airmile_emulate::{CapturePoint, Readers, Scenario, SenderPlace, SenderState, Sink, run_with};
@@ -14,6 +14,14 @@ const MS_NS: f64 = 1e6;
 
 /// The page's server: the second application's.
 const PAGE_SERVER: u8 = 2;
+
+/// A run goes on for as long once all phones have their pages, in ms (as the scenarios
+/// have it for the measured one).
+const TAIL_MS: u32 = 50;
+
+/// The time in which most was sent is of this length in ns (chosen here: under a round
+/// trip, over what a scheduler's timer can do).
+const SENT_WINDOW_NS: i64 = 100_000_000;
 
 /// A page that was loaded.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +40,11 @@ pub(super) struct Loaded {
     pub(super) load_before: f64,
     /// Windows over the smoothed round trip, as rates in bit/s.
     pub(super) rates_bps: Vec<f64>,
+    /// The highest rate in bit/s at which the page's server sent in 100 ms, with what it
+    /// sent again: payload, less the segment that ends them.
+    pub(super) sent_bps: f64,
+    /// Phones whose pages had not ended with the run.
+    pub(super) unfinished: u64,
     /// Segments that the page's server sent, and sent again.
     pub(super) sent: u64,
     pub(super) again: u64,
@@ -47,6 +60,26 @@ struct Watch {
     rates_bps: Vec<f64>,
     sent: u64,
     again: u64,
+    /// What went out within [`SENT_WINDOW_NS`], and the most that ever did.
+    recent: VecDeque<(i64, u64)>,
+    recent_bytes: u64,
+    most_bytes: u64,
+    /// For how long all phones have had their pages.
+    done_ms: u32,
+}
+
+impl Watch {
+    fn count(&mut self, at_ns: i64, bytes: u64) {
+        while let Some(&(sent_ns, old)) = self.recent.front()
+            && at_ns - sent_ns >= SENT_WINDOW_NS
+        {
+            self.recent.pop_front();
+            self.recent_bytes -= old;
+        }
+        self.most_bytes = self.most_bytes.max(self.recent_bytes);
+        self.recent_bytes += bytes;
+        self.recent.push_back((at_ns, bytes));
+    }
 }
 
 impl Sink for Watch {
@@ -61,6 +94,7 @@ impl Sink for Watch {
                 let twice = self.under_way.contains_key(&(packet.dst.port(), end));
                 self.sent += 1;
                 self.again += u64::from(twice);
+                self.count(at_ns, segment.payload_bytes().into());
                 self.under_way.insert((packet.dst.port(), end), (!twice).then_some(at_ns));
             }
         } else if packet.dst.ip().octets()[3] == PAGE_SERVER
@@ -68,6 +102,11 @@ impl Sink for Watch {
         {
             self.rtts_ms.push((at_ns - since_ns) as f64 / MS_NS);
         }
+    }
+
+    fn has_enough(&mut self, all_done: bool) -> bool {
+        self.done_ms = if all_done { self.done_ms + 1 } else { 0 };
+        self.done_ms > TAIL_MS
     }
 
     fn wants_senders(&self) -> bool {
@@ -95,10 +134,13 @@ pub(super) fn load_with(scenario: &Scenario, readers: &Readers<'_>) -> Result<Lo
     let mut watch = Watch::default();
     let outcome = run_with(scenario, &mut watch, Some(readers)).map_err(cannot)?;
     let longest_ms = f64::from(scenario.duration_ms);
-    let loaded = |notes: &[airmile_emulate::AppNote]| {
+    let mut unfinished = 0;
+    let mut loaded = |notes: &[airmile_emulate::AppNote]| {
         let of = |event: &str| notes.iter().find(|n| n.app == "page" && n.event == event);
         let begin_ns = of("page_started").map_or(0, |note| note.at_ns);
-        (begin_ns, of("page_loaded").and_then(|note| note.value).unwrap_or(longest_ms))
+        let page_ms = of("page_loaded").and_then(|note| note.value);
+        unfinished += u64::from(page_ms.is_none());
+        (begin_ns, page_ms.unwrap_or(longest_ms))
     };
     let (begin_ns, page_ms) = loaded(&outcome.notes);
     let others_ms = outcome.others.iter().map(|notes| loaded(notes).1).collect();
@@ -132,6 +174,8 @@ pub(super) fn load_with(scenario: &Scenario, readers: &Readers<'_>) -> Result<Lo
         own_share,
         load_before: before,
         rates_bps: watch.rates_bps,
+        sent_bps: watch.most_bytes as f64 * 8e9 / SENT_WINDOW_NS as f64,
+        unfinished,
         sent: watch.sent,
         again: watch.again,
     })
@@ -143,14 +187,9 @@ impl Loaded {
         self.cwnd.iter().rev().find(|(at, _)| *at <= ms).map_or(f64::NAN, |(_, kb)| *kb)
     }
 
-    /// The largest rate that a window asked for, over an operator's limit.
-    pub(super) fn over_cap(&self, limit_bps: u64) -> f64 {
-        self.most_bps() as f64 / limit_bps as f64
-    }
-
-    /// The largest rate that a window asked for.
-    pub(super) fn most_bps(&self) -> u64 {
-        self.rates_bps.iter().copied().fold(0.0, f64::max) as u64
+    /// The largest rate that a window asked for, in bit/s.
+    pub(super) fn asked_bps(&self) -> f64 {
+        self.rates_bps.iter().copied().fold(0.0, f64::max)
     }
 
     /// Share in percent of the cell's PRBs that the phone had from one time to another,

@@ -35,13 +35,27 @@ fn crowd(users: u16, seed: u64) -> Result<Scenario> {
     Ok(scenario)
 }
 
+/// What a run's users have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Shared {
+    mean_ms: f64,
+    /// Of their rates.
+    jain: f64,
+    /// Share in percent of those whose pages had not ended with the run.
+    unfinished: f64,
+}
+
 /// Mean load time of a run's users, and Jain's index of their rates.
-fn mean_and_jain(loaded: &Loaded) -> (f64, f64) {
+fn shared(loaded: &Loaded) -> Shared {
     let all = || std::iter::once(&loaded.page_ms).chain(&loaded.others_ms);
     let n = all().count() as f64;
     let rates = || all().map(|ms| 1.0 / ms);
     let (sum, squares) = (rates().sum::<f64>(), rates().map(|r| r * r).sum::<f64>());
-    (all().sum::<f64>() / n, sum * sum / (n * squares))
+    Shared {
+        mean_ms: all().sum::<f64>() / n,
+        jain: sum * sum / (n * squares),
+        unfinished: 100.0 * loaded.unfinished as f64 / n,
+    }
 }
 
 fn run_all(work: &Work<'_>) -> Result<Found> {
@@ -62,27 +76,34 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
             }
         }
     }
-    let found = work.for_each(&items, |scenario| Ok(mean_and_jain(&load(scenario)?)))?;
+    let found = work.for_each(&items, |scenario| Ok(shared(&load(scenario)?)))?;
     let mut pairs = found.chunks_exact(2);
     let mut rows = Vec::new();
     let mut curves: [Vec<(f64, f64)>; 2] = Default::default();
     for (users, runs) in &crowds {
-        let pairs: Vec<&[(f64, f64)]> = pairs.by_ref().take(*runs as usize).collect();
+        let pairs: Vec<&[Shared]> = pairs.by_ref().take(*runs as usize).collect();
         for (at, kind) in [CLAW, CUBIC].into_iter().enumerate() {
-            let times: Vec<f64> = pairs.iter().map(|pair| pair[at].0).collect();
-            let jain: Vec<f64> = pairs.iter().map(|pair| pair[at].1).collect();
+            let of = |value: fn(&Shared) -> f64| -> Vec<f64> {
+                pairs.iter().map(|pair| value(&pair[at])).collect()
+            };
+            let (times, jain) = (of(|s| s.mean_ms), of(|s| s.jain));
             curves[at].push((f64::from(*users), mean(&times).value));
             let what = |of: &str| format!("{users} users, {}: {of}", name(kind));
             rows.push(Row::new(what("load time, mean"), "ms", mean(&times)));
             rows.push(Row::new(what("Jain's index of the rates"), "", mean(&jain)));
+            let unfinished = mean(&of(|s| s.unfinished));
+            if unfinished.value > 0.0 {
+                let row = Row::new(what("pages that had not ended"), "%", unfinished);
+                rows.push(row.note("counted with the run's length, 120 s"));
+            }
         }
-        let change = |of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+        let change = |of: fn(&Shared) -> f64| -> Vec<f64> {
             pairs.iter().map(|pair| 100.0 * (of(&pair[0]) / of(&pair[1]) - 1.0)).collect()
         };
         let what = format!("{users} users: CLAW's load time against Cubic's");
-        rows.push(judged(Row::new(what, "%", mean(&change(|p| p.0)))));
+        rows.push(judged(Row::new(what, "%", mean(&change(|s| s.mean_ms)))));
         let what = format!("{users} users: CLAW's Jain's index against Cubic's");
-        rows.push(Row::new(what, "%", mean(&change(|p| p.1))).note("above 0: CLAW is fairer"));
+        rows.push(Row::new(what, "%", mean(&change(|s| s.jain))).note("above 0: CLAW is fairer"));
     }
     let [claw, cubic] = curves;
     let figure = Figure::new(
@@ -105,7 +126,7 @@ mod tests {
     fn jain_by_hand() {
         // Rates 1 and 1/3: (4/3)^2 / (2 * 10/9) = 0.8.
         let loaded = Loaded { page_ms: 1.0, others_ms: vec![3.0], ..Loaded::default() };
-        let (mean, jain) = mean_and_jain(&loaded);
-        assert!((mean - 2.0).abs() < 1e-9 && (jain - 0.8).abs() < 1e-9, "{jain}");
+        let Shared { mean_ms, jain, .. } = shared(&loaded);
+        assert!((mean_ms - 2.0).abs() < 1e-9 && (jain - 0.8).abs() < 1e-9, "{jain}");
     }
 }

@@ -1,9 +1,17 @@
 //! A bottleneck before the cell: figures 8 and 14.
 
-use airmile_control::ControllerKind;
-use airmile_emulate::{RateLimit, Scenario};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{CASES, CLAW, CUBIC, Case, Experiment, Found, Row, Work, bars, mean, page, run_cases};
+use airmile_control::ControllerKind;
+use airmile_control::claw::{Bottleneck, Feedback};
+use airmile_emulate::{PhoneView, RadioReader, RateLimit, ReaderSetup, Scenario};
+use airmile_model::Record;
+
+use super::load::load_with;
+use super::{
+    CASES, CLAW, CUBIC, Case, Experiment, Found, Row, SEEDS, Work, bars, mean, page, run_cases,
+};
+use crate::agent::RadioAgent;
 use crate::error::Result;
 
 pub(in crate::lab::reproduce) const EXPERIMENT: Experiment = Experiment {
@@ -23,6 +31,92 @@ const CREDULOUS: ControllerKind = ControllerKind::Claw { limit_bps: None, credul
 fn throttled(scenario: &mut Scenario) {
     let limit = RateLimit { rate_bps: RATE_BPS, queue_bytes: 250_000, from_ms: 0, to_ms: None };
     scenario.core.down.limit = Some(limit);
+}
+
+/// What a phone's program said of the bottleneck.
+#[derive(Debug, Clone, Copy, Default)]
+struct Said {
+    /// When it was first busy, and when it first named the wireline, in ns.
+    first_ns: Option<i64>,
+    wireline_ns: Option<i64>,
+    min_rtt_ns: i64,
+    /// Reports, and those that named another bottleneck than the cell.
+    reports: u64,
+    other: u64,
+}
+
+/// The program, and what it said.
+#[derive(Debug)]
+struct Noting {
+    agent: RadioAgent,
+    said: Arc<Mutex<Said>>,
+}
+
+impl RadioReader for Noting {
+    fn record(&mut self, record: &Record) {
+        self.agent.record(record);
+    }
+
+    fn poll(&mut self, now_ns: i64, phone: PhoneView) -> Option<Feedback> {
+        let feedback = self.agent.poll(now_ns, phone)?;
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if !feedback.idle {
+            said.first_ns.get_or_insert(now_ns);
+            said.min_rtt_ns = phone.min_rtt_ns.unwrap_or(said.min_rtt_ns);
+            said.reports += 1;
+            said.other += u64::from(feedback.bottleneck != Bottleneck::Cellular);
+        }
+        if feedback.bottleneck == Bottleneck::Wireline {
+            said.wireline_ns.get_or_insert(now_ns);
+        }
+        Some(feedback)
+    }
+}
+
+/// What the phone's program says of the bottleneck in a run of CLAW.
+fn said(scenario: &Scenario) -> Result<Said> {
+    let said = Arc::new(Mutex::new(Said::default()));
+    let reader = |setup: &ReaderSetup| -> Box<dyn RadioReader> {
+        Box::new(Noting { agent: RadioAgent::new(setup.clone()), said: Arc::clone(&said) })
+    };
+    load_with(scenario, &reader)?;
+    let said = said.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(*said)
+}
+
+/// How fast the detector decides, and how often it is wrong.
+fn decisions(work: &Work<'_>, runs: u64) -> Result<Vec<Row>> {
+    let mut items = Vec::new();
+    let changes: [fn(&mut Scenario); 2] = [throttled, |_| {}];
+    for change in changes {
+        for n in 0..runs {
+            items.push(page(|scenario| {
+                change(scenario);
+                scenario.seed = SEEDS + n;
+                scenario.server_tcp.control = CLAW;
+            })?);
+        }
+    }
+    let found = work.for_each(&items, said)?;
+    let (wireline, cellular) = found.split_at((runs as usize).min(found.len()));
+    let took: Vec<f64> = wireline
+        .iter()
+        .filter_map(|said| {
+            let took_ns = said.wireline_ns? - said.first_ns?;
+            // The window that is told first fills the cell two round trips later.
+            Some(took_ns as f64 / said.min_rtt_ns.max(1) as f64 - 2.0)
+        })
+        .collect();
+    let found_share = 100.0 * took.len() as f64 / wireline.len().max(1) as f64;
+    let share = |said: &Said| 100.0 * said.other as f64 / said.reports.max(1) as f64;
+    let wrong: Vec<f64> = cellular.iter().map(share).collect();
+    Ok(vec![
+        Row::new("wireline: runs in which it is named", "%", mean(&[found_share])),
+        Row::new("wireline: named after so many round trips", "", mean(&took))
+            .paper(3.0)
+            .note("since the first window that was told fills the cell; the bar: within 3"),
+        Row::new("cellular bottleneck: reports that name another", "%", mean(&wrong)),
+    ])
 }
 
 fn run_all(work: &Work<'_>) -> Result<Found> {
@@ -63,6 +157,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     rows.push(Row::new(what, "%", against(&cases[1], &cases[2], CREDULOUS)).paper(-20.0));
     let what = "with the check: detector against none";
     rows.push(Row::new(what, "%", against(&cases[1], &cases[2], CLAW)));
+    rows.extend(decisions(work, runs)?);
     let figure = bars("Load time over a throttled line", CASES, &cases);
     Ok(Found { rows, figures: vec![figure], ..Found::default() })
 }
