@@ -30,6 +30,7 @@ typedef __s32 s32;
 #define AF_INET6 10
 #define IPPROTO_TCP 6
 #define TCP_CONGESTION 13
+#define TCP_CA_DISORDER 1
 #define TCP_CA_LOSS 4
 #define CA_EVENT_TX_START 0
 #define PACING_NONE 0
@@ -74,6 +75,7 @@ struct tcp_sock {
     struct inet_connection_sock inet_conn;
     u32 snd_cwnd;
     u32 srtt_us;
+    u32 snd_ssthresh;
     u32 mss_cache;
     u32 packets_out;
     u32 delivered;
@@ -162,6 +164,9 @@ struct state {
     u32 held;       // what W_cubic was when the cell became full
     u32 waits;      // for two round trips after that
     u32 before_loss;
+    u32 recovers;   // from a loss that is not the radio's
+    u32 excused;    // the last loss was the radio's
+    u32 unused;
     u32 rtt_us;     // of the last packet
     u32 spent_ns;   // in BPF, for the ACK at hand
     u64 grown_ns;
@@ -344,6 +349,10 @@ static __always_inline u32 client_window(struct sock *sk, struct state *s, struc
         return 0;
     window = part_packets(t->w_bytes, most_bytes(c->cap_bytes, c->cap_bytes_per_s, rtt),
                           tp->mss_cache, client->busy);
+    // Several connections may be several phones', behind a NAT: a part is no reason to be
+    // below Cubic.
+    if (client->busy > 1 && window < s->w_cubic)
+        window = s->w_cubic;
     if (t->full_since_ns) {
         // 4.3.1: for two round trips what Cubic had stands; it goes on growing by the
         // ACKs that come, and what it has become counts after that.
@@ -357,7 +366,7 @@ static __always_inline u32 client_window(struct sock *sk, struct state *s, struc
         if (!s->waits && window < s->w_cubic)
             window = s->w_cubic;
     }
-    if (now < s->reduced_until_ns && window > s->reduced_to)
+    if ((s->recovers || now < s->reduced_until_ns) && window > s->reduced_to)
         window = least((u32)s->reduced_to);
     return window;
 }
@@ -467,9 +476,12 @@ u32 BPF_PROG(claw_ssthresh, struct sock *sk)
         s->judged_radio = t->radio_losses;
         s->judged_queue = t->queue_losses;
         most = most_bytes(c->cap_bytes, c->cap_bytes_per_s, rtt);
+        if (client->busy > 1)
+            most /= (u32)client->busy;
         if (is_radios(radio, queue, s->grown_ns, now, rtt, (u64)s->rtt_us * 1000, min_rtt_ns(tp),
                       tp->lost_out, (u64)in_use * tp->mss_cache, most)) {
             count(8);
+            s->excused = 1;
             return in_use;
         }
         if (s->in_use) {
@@ -478,6 +490,7 @@ u32 BPF_PROG(claw_ssthresh, struct sock *sk)
                 count(7);
         }
     }
+    s->excused = 0;
     // Cubic answers for its own window: a client's is no reason to begin from there.
     if (s->w_cubic < in_use)
         tp->snd_cwnd = s->w_cubic;
@@ -486,7 +499,7 @@ u32 BPF_PROG(claw_ssthresh, struct sock *sk)
     s->w_cubic = reduced;
     s->held = reduced;
     s->reduced_to = reduced;
-    s->reduced_until_ns = now + rtt;
+    s->recovers = 1;
     return reduced;
 }
 
@@ -498,9 +511,19 @@ void BPF_PROG(claw_set_state, struct sock *sk, u8 new_state)
 
     cubictcp_state(sk, new_state);
     if (s && new_state == TCP_CA_LOSS) {
+        // Nobody knows what a timeout is for: it is never excused (Cubic's factor, 717/1024).
+        if (s->excused)
+            tp->snd_ssthresh = least((u32)((u64)s->before_loss * 717 >> 10));
+        s->excused = 0;
         // After a timeout, from where the kernel begins again.
         s->w_cubic = tp->snd_cwnd ? tp->snd_cwnd : 1;
         s->reduced_to = s->w_cubic;
+        s->held = s->w_cubic;
+        s->recovers = 1;
+    } else if (s && s->recovers && new_state <= TCP_CA_DISORDER) {
+        // The window is not asked for in recovery: what it was reduced to holds for a
+        // round trip after it.
+        s->recovers = 0;
         s->reduced_until_ns = bpf_ktime_get_ns() + srtt_ns(tp);
     }
 }
@@ -508,14 +531,20 @@ void BPF_PROG(claw_set_state, struct sock *sk, u8 new_state)
 SEC("struct_ops")
 void BPF_PROG(claw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct state *s;
 
     cubictcp_cwnd_event(sk, event);
-    if ((u32)event == CA_EVENT_TX_START) {
-        s = bpf_sk_storage_get(&states, sk, 0, 0);
-        if (s)
-            is_busy(sk, s, 1);
-    }
+    if ((u32)event != CA_EVENT_TX_START)
+        return;
+    s = bpf_sk_storage_get(&states, sk, 0, 0);
+    if (!s)
+        return;
+    is_busy(sk, s, 1);
+    // What a client said before a pause is old: its first flight is Cubic's.
+    if (s->in_use && s->w_cubic < tp->snd_cwnd)
+        tp->snd_cwnd = s->w_cubic;
+    s->in_use = 0;
 }
 
 SEC("struct_ops")
@@ -564,6 +593,7 @@ u32 BPF_PROG(claw_undo_cwnd, struct sock *sk)
         if (s->w_cubic < s->before_loss)
             s->w_cubic = s->before_loss;
         s->reduced_until_ns = 0;
+        s->recovers = 0;
     }
     return window;
 }

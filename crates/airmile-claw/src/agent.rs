@@ -151,6 +151,8 @@ pub struct Reported {
     pub queue_losses: u32,
     /// Least round trip to the server in ms.
     pub rtt_ms: Option<f64>,
+    /// The session, by which a page's address can name it: `?claw=`.
+    pub session: Option<String>,
     /// What the server does with it.
     pub status: &'static str,
     /// How long it took to make the report, in µs.
@@ -247,6 +249,7 @@ pub fn report(
             radio_losses: report.radio_losses,
             queue_losses: report.queue_losses,
             rtt_ms: reporter.min_rtt_ns().map(|ns| ns as f64 / 1e6),
+            session: reporter.token().map(|token| token.to_string()),
             status: match reporter.status() {
                 Some(Status::Used) => "used",
                 Some(Status::NoConnection) => "no connection",

@@ -57,6 +57,10 @@ impl Loaded {
             .connect(|| format!("cannot load the kernel's part, which needs {needs}"))?;
         let stats = config.measures.then(Stats::start).transpose()?;
         let mut loaded = Self { links: Vec::new(), object, config, stats };
+        if cgroup.is_none() {
+            // Until it is known which namespace this is, none is meant.
+            loaded.config = Config { serves: false, reports: false, ..config };
+        }
         loaded.configure()?;
         if config.serves {
             let mut maps = loaded.object.maps_mut();
@@ -97,12 +101,10 @@ impl Loaded {
         let any: SocketAddr = ([127, 0, 0, 1], 0).into();
         socket.bind(&any.into()).attempt(what)?;
         let from = socket.local_addr().attempt(what)?.as_socket().map_or(0, |from| from.port());
-        let full = self.config;
-        self.config = Config { probe: (to.port(), from), serves: false, reports: false, ..full };
+        self.config.probe = (to.port(), from);
         self.configure()?;
         socket.connect(&to.into()).attempt(what)?;
         let _accepted = listener.accept().attempt(what)?;
-        self.config = full;
         let cookie = self.count(0);
         if cookie == 0 {
             return Err(Error::Option(
