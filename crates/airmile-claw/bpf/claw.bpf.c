@@ -24,15 +24,17 @@ typedef __u32 u32;
 typedef __u64 u64;
 typedef __s32 s32;
 
+#include "limits.h"
+
 #define AF_INET 2
 #define AF_INET6 10
 #define IPPROTO_TCP 6
 #define TCP_CONGESTION 13
+#define TCP_CA_DISORDER 1
 #define TCP_CA_LOSS 4
 #define CA_EVENT_TX_START 0
 #define PACING_NONE 0
 #define PACING_NEEDED 1
-#define LEAST_WINDOW 2
 
 // The members that are used; where they are, the loader finds out (CO-RE).
 struct in6_addr {
@@ -60,15 +62,29 @@ struct inet_connection_sock {
     struct inet_sock icsk_inet;
 } __attribute__((preserve_access_index));
 
+struct minmax_sample {
+    u32 t;
+    u32 v;
+} __attribute__((preserve_access_index));
+
+struct minmax {
+    struct minmax_sample s[3];
+} __attribute__((preserve_access_index));
+
 struct tcp_sock {
     struct inet_connection_sock inet_conn;
     u32 snd_cwnd;
     u32 srtt_us;
+    u32 snd_ssthresh;
     u32 mss_cache;
     u32 packets_out;
+    u32 delivered;
+    u32 lost_out;
+    struct minmax rtt_min;
 } __attribute__((preserve_access_index));
 
 struct ack_sample {
+    u32 pkts_acked;
     s32 rtt_us;
 } __attribute__((preserve_access_index));
 
@@ -107,6 +123,7 @@ struct config {
     u64 cap_bytes_per_s;
     u64 stale_ns;
     u64 idle_hold_ns;
+    u64 distrust_ns;
     u32 stale_rounds;
     u32 full_rounds;
     u32 dest[4];           // of clients, under the mask
@@ -138,17 +155,25 @@ struct option {
 // Of a connection.
 struct state {
     u32 w_cubic;
-    u32 active;
-    u32 made_up;
+    u32 counted_in; // `born` of the client's entry that counts this as busy; 0: none
     u32 judged_radio;
     u32 judged_queue;
     u32 seen_radio;
     u32 last_flags; // of the last option, with bit 8: there was one
-    u32 in_use;
+    u32 in_use;     // the client's window
+    u32 held;       // what W_cubic was when the cell became full
+    u32 waits;      // for two round trips after that
+    u32 before_loss;
+    u32 recovers;   // from a loss that is not the radio's
+    u32 excused;    // the last loss was the radio's
+    u32 unused;
+    u32 rtt_us;     // of the last packet
+    u32 spent_ns;   // in BPF, for the ACK at hand
     u64 grown_ns;
     u64 reduced_until_ns;
     u64 reduced_to;
-    u64 full_made_up_ns;
+    u64 full_ns;    // since when the cell is full, of which `held` is
+    struct round round;
     struct told told; // by options
 };
 
@@ -166,13 +191,13 @@ struct {
     __type(value, struct told);
 } peers SEC(".maps");
 
-// Connections to a client that have data in flight.
+// Its connections, and whether it is believed.
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
     __type(key, struct address);
-    __type(value, s32);
-} busy SEC(".maps");
+    __type(value, struct client);
+} clients SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -197,10 +222,12 @@ struct {
 } ack_ns SEC(".maps");
 
 // 0: the cookie that a probe found; 1: options read; 2: options written; 3: options
-// without room; 4: ACKs with a client's window in use; 5: all ACKs; 6: connections.
+// without room; 4: ACKs with a client's window in use; 5: all ACKs; 6: connections; 7: times
+// that a client was not believed any more; 8: losses that were the radio's; 9: the largest
+// window of a client in bytes.
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 8);
+    __uint(max_entries, 10);
     __type(key, u32);
     __type(value, u64);
 } counts SEC(".maps");
@@ -238,27 +265,40 @@ static __always_inline u64 srtt_ns(struct tcp_sock *tp)
     return (u64)(tp->srtt_us >> 3) * 1000;
 }
 
-// Whether a connection has data in flight: those that have share a client's window.
-static __always_inline void is_busy(struct sock *sk, struct state *s, u32 now)
+static __always_inline u64 min_rtt_ns(struct tcp_sock *tp)
 {
-    struct address to;
-    s32 *n, one = 1;
-
-    if (s->active == now)
-        return;
-    address_of(sk, &to);
-    n = bpf_map_lookup_elem(&busy, &to);
-    if (n)
-        __sync_fetch_and_add(n, now ? 1 : -1);
-    else if (now)
-        bpf_map_update_elem(&busy, &to, &one, BPF_ANY);
-    s->active = now;
+    return (u64)tp->rtt_min.s[0].v * 1000;
 }
 
-static __always_inline u32 connections(struct address *to)
+// Whether a connection has data in flight: those that have share a client's window. One
+// that is not counted in gets nothing of it, so that what is given out is never more.
+static __always_inline void is_busy(struct sock *sk, struct state *s, u32 now)
 {
-    s32 *n = bpf_map_lookup_elem(&busy, to);
-    return n && *n > 1 ? *n : 1;
+    struct client *client, fresh = {};
+    struct address to;
+
+    address_of(sk, &to);
+    client = bpf_map_lookup_elem(&clients, &to);
+    if (client && s->counted_in == client->born) {
+        if (!now) {
+            __sync_fetch_and_add(&client->busy, -1);
+            s->counted_in = 0;
+        }
+        return;
+    }
+    // The entry that it was in has made room for others.
+    s->counted_in = 0;
+    if (!now)
+        return;
+    if (client) {
+        __sync_fetch_and_add(&client->busy, 1);
+        s->counted_in = client->born;
+        return;
+    }
+    fresh.busy = 1;
+    fresh.born = (u32)bpf_ktime_get_ns() | 1;
+    if (!bpf_map_update_elem(&clients, &to, &fresh, BPF_NOEXIST))
+        s->counted_in = fresh.born;
 }
 
 // What is told of a socket's client: by its options if there are any, else by address.
@@ -280,52 +320,66 @@ static __always_inline int is_stale(struct told *t, struct config *c, u64 now, u
     return !t->idle && now - t->heard_ns > fresh;
 }
 
-static __always_inline u32 least(u32 packets)
+static __always_inline void note_losses(struct state *s, struct told *t, u64 now)
 {
-    return packets < LEAST_WINDOW ? LEAST_WINDOW : packets;
+    if (t->radio_losses == s->seen_radio)
+        return;
+    s->seen_radio = t->radio_losses;
+    s->grown_ns = now;
 }
 
 // Algorithm 1, lines 8 to 16: the window for now; 0: Cubic's.
-static __always_inline u32 client_window(struct sock *sk, struct state *s, struct config *c,
-                                         u32 ack)
+static __always_inline u32 client_window(struct sock *sk, struct state *s, struct config *c)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
-    u64 now = bpf_ktime_get_ns(), rtt = srtt_ns(tp), cap, bytes;
+    u64 now = bpf_ktime_get_ns(), rtt = srtt_ns(tp);
+    struct client *client;
     struct address to;
     struct told *t;
-    u32 share, mss = tp->mss_cache, window;
+    u32 window;
 
+    s->waits = 0;
     address_of(sk, &to);
     t = told_of(s, &to);
-    if (!t || !mss || is_stale(t, c, now, rtt))
+    if (!t || is_stale(t, c, now, rtt))
         return 0;
-    if (t->radio_losses != s->seen_radio) {
-        s->seen_radio = t->radio_losses;
-        s->grown_ns = now;
-    }
-    if (t->bottleneck)
+    note_losses(s, t, now);
+    client = bpf_map_lookup_elem(&clients, &to);
+    if (!client || !s->counted_in || t->bottleneck || !is_believed(client, now))
         return 0;
-    share = connections(&to);
-    // Without a round-trip time yet: as at a tenth of a second.
-    cap = c->cap_bytes_per_s / 1000 * (rtt ? rtt : 100000000) / 1000000;
-    if (cap > c->cap_bytes)
-        cap = c->cap_bytes;
-    bytes = t->w_bytes < cap ? t->w_bytes : cap;
-    window = least((u32)(bytes / mss / share));
-    if (t->full_since_ns && now - t->full_since_ns >= rtt * c->full_rounds) {
-        if (s->full_made_up_ns != t->full_since_ns) {
-            // 4.3.1: what Cubic would have grown in the round trips in between.
-            s->full_made_up_ns = t->full_since_ns;
-            tp->snd_cwnd = s->w_cubic;
-            cubictcp_cong_avoid(sk, ack, s->w_cubic * c->full_rounds);
-            s->w_cubic = least(tp->snd_cwnd);
+    window = part_packets(t->w_bytes, most_bytes(c->cap_bytes, c->cap_bytes_per_s, rtt),
+                          tp->mss_cache, client->busy);
+    // Several connections may be several phones', behind a NAT: a part is no reason to be
+    // below Cubic.
+    if (client->busy > 1 && window < s->w_cubic)
+        window = s->w_cubic;
+    if (t->full_since_ns) {
+        // 4.3.1: for two round trips what Cubic had stands; it goes on growing by the
+        // ACKs that come, and what it has become counts after that.
+        if (s->full_ns != t->full_since_ns) {
+            s->full_ns = t->full_since_ns;
+            s->held = s->w_cubic;
         }
-        if (window < s->w_cubic)
+        s->waits = now - t->full_since_ns < rtt * c->full_rounds;
+        if (s->waits && window < s->held)
+            window = s->held;
+        if (!s->waits && window < s->w_cubic)
             window = s->w_cubic;
     }
-    if (now < s->reduced_until_ns && window > s->reduced_to)
+    if ((s->recovers || now < s->reduced_until_ns) && window > s->reduced_to)
         window = least((u32)s->reduced_to);
     return window;
+}
+
+// Another largest window; several at once may lose the larger one, to the next ACK.
+static __always_inline void note_largest(struct tcp_sock *tp, u32 window)
+{
+    u64 bytes = (u64)window * tp->mss_cache, *largest;
+    u32 which = 9;
+
+    largest = bpf_map_lookup_elem(&counts, &which);
+    if (largest && *largest < bytes)
+        *largest = bytes;
 }
 
 SEC("struct_ops")
@@ -368,21 +422,26 @@ void BPF_PROG(claw_cong_avoid, struct sock *sk, u32 ack, u32 acked)
     // W_cubic grows only while it is not above the window in use: the kernel takes any
     // window that is full for a limit, and it would run away.
     tp->snd_cwnd = s->w_cubic;
-    if (s->w_cubic <= in_use)
+    if (s->w_cubic <= in_use || s->waits)
         cubictcp_cong_avoid(sk, ack, acked);
     s->w_cubic = least(tp->snd_cwnd);
-    window = client_window(sk, s, c, ack);
+    window = client_window(sk, s, c);
     s->in_use = window > 0;
     tp->snd_cwnd = window ? window : s->w_cubic;
     // Windows that jump are paced; a pace that somebody else has set stays.
     if (window && sk->sk_pacing_status == PACING_NONE)
         sk->sk_pacing_status = PACING_NEEDED;
     count(5);
-    if (window)
+    if (window) {
         count(4);
+        // Cubic's own may be larger.
+        if (window > s->w_cubic)
+            note_largest(tp, window);
+    }
     if (c->measures) {
-        u32 step = (u32)((bpf_ktime_get_ns() - began) >> 4);
+        u32 step = (u32)((bpf_ktime_get_ns() - began + s->spent_ns) >> 4);
 
+        s->spent_ns = 0;
         if (step > 255)
             step = 255;
         n = bpf_map_lookup_elem(&ack_ns, &step);
@@ -397,35 +456,50 @@ u32 BPF_PROG(claw_ssthresh, struct sock *sk)
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct config *c = configured();
     struct state *s = bpf_sk_storage_get(&states, sk, 0, 0);
-    u64 now = bpf_ktime_get_ns(), rtt = srtt_ns(tp), cap;
+    u64 now = bpf_ktime_get_ns(), rtt = srtt_ns(tp), most;
+    u32 in_use = tp->snd_cwnd, reduced;
+    struct client *client;
     struct address to;
     struct told *t;
-    u32 radio = 0, reduced;
 
     if (!s || !c)
         return cubictcp_recalc_ssthresh(sk);
+    s->before_loss = s->w_cubic;
     address_of(sk, &to);
     t = told_of(s, &to);
-    if (t && !is_stale(t, c, now, rtt)) {
-        if (t->radio_losses != s->seen_radio) {
-            s->seen_radio = t->radio_losses;
-            s->grown_ns = now;
-        }
-        cap = c->cap_bytes_per_s / 1000 * rtt / 1000000;
-        // 4.3.2: the radio has lost packets since the last loss, its queue has not, and
-        // the window is one that the client may have.
-        radio = (s32)(t->radio_losses - s->judged_radio) > 0 &&
-                t->queue_losses == s->judged_queue && s->grown_ns &&
-                now - s->grown_ns <= 2 * rtt && (u64)tp->snd_cwnd * tp->mss_cache <= cap;
+    client = bpf_map_lookup_elem(&clients, &to);
+    if (t && client && is_believed(client, now) && !is_stale(t, c, now, rtt)) {
+        s32 radio = (s32)(t->radio_losses - s->judged_radio);
+        s32 queue = (s32)(t->queue_losses - s->judged_queue);
+
+        note_losses(s, t, now);
         s->judged_radio = t->radio_losses;
         s->judged_queue = t->queue_losses;
+        most = most_bytes(c->cap_bytes, c->cap_bytes_per_s, rtt);
+        if (client->busy > 1)
+            most /= (u32)client->busy;
+        if (is_radios(radio, queue, s->grown_ns, now, rtt, (u64)s->rtt_us * 1000, min_rtt_ns(tp),
+                      tp->lost_out, (u64)in_use * tp->mss_cache, most)) {
+            count(8);
+            s->excused = 1;
+            return in_use;
+        }
+        if (s->in_use) {
+            count_loss(client, now, c->distrust_ns);
+            if (!is_believed(client, now))
+                count(7);
+        }
     }
-    if (radio)
-        return tp->snd_cwnd;
+    s->excused = 0;
+    // Cubic answers for its own window: a client's is no reason to begin from there.
+    if (s->w_cubic < in_use)
+        tp->snd_cwnd = s->w_cubic;
     reduced = least(cubictcp_recalc_ssthresh(sk));
+    tp->snd_cwnd = in_use;
     s->w_cubic = reduced;
+    s->held = reduced;
     s->reduced_to = reduced;
-    s->reduced_until_ns = now + rtt;
+    s->recovers = 1;
     return reduced;
 }
 
@@ -437,9 +511,19 @@ void BPF_PROG(claw_set_state, struct sock *sk, u8 new_state)
 
     cubictcp_state(sk, new_state);
     if (s && new_state == TCP_CA_LOSS) {
+        // Nobody knows what a timeout is for: it is never excused (Cubic's factor, 717/1024).
+        if (s->excused)
+            tp->snd_ssthresh = least((u32)((u64)s->before_loss * 717 >> 10));
+        s->excused = 0;
         // After a timeout, from where the kernel begins again.
         s->w_cubic = tp->snd_cwnd ? tp->snd_cwnd : 1;
         s->reduced_to = s->w_cubic;
+        s->held = s->w_cubic;
+        s->recovers = 1;
+    } else if (s && s->recovers && new_state <= TCP_CA_DISORDER) {
+        // The window is not asked for in recovery: what it was reduced to holds for a
+        // round trip after it.
+        s->recovers = 0;
         s->reduced_until_ns = bpf_ktime_get_ns() + srtt_ns(tp);
     }
 }
@@ -447,20 +531,55 @@ void BPF_PROG(claw_set_state, struct sock *sk, u8 new_state)
 SEC("struct_ops")
 void BPF_PROG(claw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct state *s;
 
     cubictcp_cwnd_event(sk, event);
-    if ((u32)event == CA_EVENT_TX_START) {
-        s = bpf_sk_storage_get(&states, sk, 0, 0);
-        if (s)
-            is_busy(sk, s, 1);
-    }
+    if ((u32)event != CA_EVENT_TX_START)
+        return;
+    s = bpf_sk_storage_get(&states, sk, 0, 0);
+    if (!s)
+        return;
+    is_busy(sk, s, 1);
+    // What a client said before a pause is old: its first flight is Cubic's.
+    if (s->in_use && s->w_cubic < tp->snd_cwnd)
+        tp->snd_cwnd = s->w_cubic;
+    s->in_use = 0;
 }
 
 SEC("struct_ops")
 void BPF_PROG(claw_acked, struct sock *sk, const struct ack_sample *sample)
 {
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct config *c = configured();
+    struct state *s = bpf_sk_storage_get(&states, sk, 0, 0);
+    struct client *client;
+    struct address to;
+    u64 began, now;
+
+    began = bpf_ktime_get_ns();
     cubictcp_acked(sk, sample);
+    if (!s || !c)
+        return;
+    if (sample->rtt_us > 0)
+        s->rtt_us = sample->rtt_us;
+    now = bpf_ktime_get_ns();
+    // Also in recovery, where the window is not asked for.
+    if (!s->in_use) {
+        s->round.began_ns = 0;
+        s->round.failed = 0;
+    } else if (is_undelivered(&s->round, now, tp->delivered, tp->packets_out,
+                              sample->pkts_acked, tp->snd_cwnd, (u64)s->rtt_us * 1000,
+                              min_rtt_ns(tp))) {
+        address_of(sk, &to);
+        client = bpf_map_lookup_elem(&clients, &to);
+        if (client && is_believed(client, now)) {
+            withdraw(client, now, c->distrust_ns);
+            count(7);
+        }
+    }
+    if (c->measures)
+        s->spent_ns = (u32)(bpf_ktime_get_ns() - began);
 }
 
 SEC("struct_ops")
@@ -470,10 +589,11 @@ u32 BPF_PROG(claw_undo_cwnd, struct sock *sk)
     u32 window = tcp_reno_undo_cwnd(sk);
 
     if (s) {
-        // It was for nothing: W_cubic is again what it was, if that was in use.
-        if (!s->in_use)
-            s->w_cubic = window;
+        // It was for nothing: W_cubic is again what it was.
+        if (s->w_cubic < s->before_loss)
+            s->w_cubic = s->before_loss;
         s->reduced_until_ns = 0;
+        s->recovers = 0;
     }
     return window;
 }

@@ -151,10 +151,22 @@ pub struct Reported {
     pub queue_losses: u32,
     /// Least round trip to the server in ms.
     pub rtt_ms: Option<f64>,
+    /// The session, by which a page's address can name it: `?claw=`.
+    pub session: Option<String>,
     /// What the server does with it.
     pub status: &'static str,
     /// How long it took to make the report, in µs.
     pub took_us: u64,
+    /// Datagrams sent so far, hellos among them.
+    pub sent: u64,
+    /// Bytes of them, without the headers of UDP and IP.
+    pub sent_bytes: u64,
+    /// Answers so far.
+    pub heard: u64,
+    /// Bytes of them, without headers.
+    pub heard_bytes: u64,
+    /// Since the first, in ms.
+    pub time_ms: u32,
 }
 
 /// Where reports go, and how often.
@@ -202,10 +214,13 @@ pub fn report(
     let begun = Instant::now();
     let mut due = begun;
     let mut n = 0;
+    let (mut sent, mut heard) = ((0, 0), (0, 0));
     while !stop.load(Ordering::Relaxed) && !reports.has_ended() {
         let now = Instant::now();
         if now < due {
-            hear(&socket, &mut reporter, due - now);
+            if let Some(bytes) = hear(&socket, &mut reporter, due - now) {
+                heard = (heard.0 + 1, heard.1 + bytes as u64);
+            }
             continue;
         }
         // Late ones are left out: only the latest counts.
@@ -217,7 +232,9 @@ pub fn report(
         let time_ms = begun.elapsed().as_millis() as u32;
         let datagram = reporter.send(now_ns(), &Report { time_ms, ..report });
         // A network that is away comes back.
-        let _ = socket.send(&datagram);
+        if socket.send(&datagram).is_ok() {
+            sent = (sent.0 + 1, sent.1 + datagram.len() as u64);
+        }
         n += 1;
         on_report(&Reported {
             n,
@@ -232,6 +249,7 @@ pub fn report(
             radio_losses: report.radio_losses,
             queue_losses: report.queue_losses,
             rtt_ms: reporter.min_rtt_ns().map(|ns| ns as f64 / 1e6),
+            session: reporter.token().map(|token| token.to_string()),
             status: match reporter.status() {
                 Some(Status::Used) => "used",
                 Some(Status::NoConnection) => "no connection",
@@ -239,26 +257,33 @@ pub fn report(
                 None => "not answered yet",
             },
             took_us,
+            sent: sent.0,
+            sent_bytes: sent.1,
+            heard: heard.0,
+            heard_bytes: heard.1,
+            time_ms,
         });
     }
     Ok(())
 }
 
-/// Takes answers for a while.
-fn hear(socket: &UdpSocket, reporter: &mut Reporter, wait: Duration) {
+/// Takes an answer, or waits for a while; gives the bytes of the server's answer.
+fn hear(socket: &UdpSocket, reporter: &mut Reporter, wait: Duration) -> Option<usize> {
     let mut buffer = [0; 2_048];
     // A zero would be for ever.
     let wait = wait.max(Duration::from_millis(1));
-    if socket.set_read_timeout(Some(wait)).is_err() {
-        return;
-    }
+    socket.set_read_timeout(Some(wait)).ok()?;
     match socket.recv(&mut buffer) {
         // What is not the server's is left out.
         Ok(bytes) => {
-            let _ = reporter.take(now_ns(), buffer.get(..bytes).unwrap_or_default());
+            let datagram = buffer.get(..bytes).unwrap_or_default();
+            reporter.take(now_ns(), datagram).ok().map(|_| bytes)
         }
         // A server that is not there (yet) answers by ICMP, at once.
-        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => thread::sleep(wait),
-        Err(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            thread::sleep(wait);
+            None
+        }
+        Err(_) => None,
     }
 }

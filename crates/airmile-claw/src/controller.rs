@@ -12,7 +12,7 @@ use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 use serde::Serialize;
 
-use crate::clock::ns_of;
+use crate::clock::{now_ns, ns_of};
 
 /// Segments of the initial window (RFC 9002, 7.2).
 const INITIAL_SEGMENTS: u64 = 10;
@@ -27,9 +27,19 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Inner {
-    said: Option<Feedback>,
-    share: u32,
+    said: Option<Said>,
     used: Used,
+}
+
+/// A report, and of how many parts the connection gets one.
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    feedback: Feedback,
+    heard_ns: i64,
+    /// Of the client's window.
+    share: u32,
+    /// Of what the operator allows.
+    cap_share: u32,
 }
 
 /// How a connection's window was used.
@@ -48,21 +58,26 @@ pub struct Used {
 }
 
 impl Mailbox {
-    /// Puts a report in, of which the connection gets one of `share` parts: a client may
-    /// have several connections. Numbers are given anew, as sessions begin again.
-    pub(crate) fn put(&self, report: &Report, share: u32) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let sequence = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
-        inner.said = Some(Feedback { sequence, ..report.feedback() });
-        inner.share = share.max(1);
+    /// Puts a report in, of whose window the connection gets one of `share` parts, and of
+    /// the operator's one of `cap_share`: a client may have several connections. Numbers
+    /// are given anew, as sessions begin again.
+    pub(crate) fn put(&self, report: &Report, share: u32, cap_share: u32) {
+        self.put_at(now_ns(), report, share, cap_share);
     }
 
-    fn later_than(&self, sequence: u64) -> Option<(Feedback, u64)> {
+    fn put_at(&self, heard_ns: i64, report: &Report, share: u32, cap_share: u32) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let sequence = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
+        let feedback = Feedback { sequence, ..report.feedback() };
+        let (share, cap_share) = (share.max(1), cap_share.max(1));
+        inner.said = Some(Said { feedback, heard_ns, share, cap_share });
+    }
+
+    fn later_than(&self, sequence: u64) -> Option<Said> {
         if self.reports.load(Ordering::Relaxed) == sequence {
             return None;
         }
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.said.map(|said| (said, inner.share.into()))
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).said
     }
 
     fn tell(&self, window_bytes: u64, mode: Mode) {
@@ -137,15 +152,31 @@ impl QuicClaw {
 
     /// Takes what was heard since. A client's connections share its window, and what the
     /// operator allows it.
+    ///
+    /// A report is as old as it is: one that came while nothing was sent may be stale.
     fn hear(&mut self, now_ns: i64) {
-        let Some((mut said, share)) = self.mailbox.later_than(self.taken) else { return };
-        self.taken = said.sequence;
+        let Some(Said { mut feedback, heard_ns, share, cap_share }) =
+            self.mailbox.later_than(self.taken)
+        else {
+            return;
+        };
+        self.taken = feedback.sequence;
+        let rounds_ns = self.batch.srtt_ns.unwrap_or(0) * i64::from(self.options.stale_round_trips);
+        let most_ns = if feedback.idle {
+            self.options.idle_hold_ns
+        } else {
+            self.options.stale_ns.max(rounds_ns)
+        };
+        if now_ns - heard_ns > most_ns {
+            return;
+        }
         let srtt_ns = self.batch.srtt_ns.unwrap_or(100_000_000).max(0).unsigned_abs();
         let limits = self.options.limits;
         let of_rate = u128::from(limits.rate_bps) * u128::from(srtt_ns) / 8_000_000_000;
         let most = limits.window_bytes.min(u64::try_from(of_rate).unwrap_or(u64::MAX));
-        said.w_claw_bytes = said.w_claw_bytes.min(most) / share.max(1);
-        self.core.on_feedback(now_ns, &said);
+        let part = feedback.w_claw_bytes / u64::from(share);
+        feedback.w_claw_bytes = part.min(most / u64::from(cap_share));
+        self.core.on_feedback(heard_ns, &feedback);
     }
 
     fn tell(&self) {
@@ -181,6 +212,9 @@ impl Controller for QuicClaw {
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, _: bool, _: Option<u64>) {
         let now_ns = ns_of(now);
+        // What is never acknowledged by itself (RFC 9000, 13.2.1) was counted as sent.
+        self.sent_to = self.acked_to + in_flight;
+        self.round_ends_at = self.round_ends_at.min(self.sent_to);
         if self.acked_to >= self.round_ends_at {
             let (began_ns, acked) = self.round_began;
             let bits = u128::from(self.acked_to - acked) * 8_000_000_000;
@@ -284,7 +318,7 @@ mod tests {
                 radio_losses: n as u32,
                 ..Report::default()
             };
-            mailbox.put(&report, 1);
+            mailbox.put_at(ns_of(now), &report, 1, 1);
             control.on_sent(now, 1_200, n);
             // 8 Mbit/s for 100 ms, as there is no RTT yet.
             assert!(control.window() <= 100_000, "{}", control.window());
@@ -297,12 +331,30 @@ mod tests {
     fn connections_share() {
         let (mut control, mailbox) = claw(Limits::default());
         let check = |control: &mut QuicClaw, share: u32, expected: u64| {
-            mailbox.put(&Report { w_claw_bytes: 600_000, ..Report::default() }, share);
+            let report = Report { w_claw_bytes: 600_000, ..Report::default() };
+            mailbox.put(&report, share, share);
             control.on_sent(Instant::now(), 1_200, 0);
             assert_eq!(control.window(), expected);
         };
         check(&mut control, 1, 600_000);
         check(&mut control, 3, 200_000);
         check(&mut control, 0, 600_000);
+    }
+
+    /// What was heard before a pause is as old as it is.
+    #[test]
+    fn reports_grow_old_in_the_mailbox() {
+        let check = |age_ms: i64, idle: bool, expected: u64| {
+            let (mut control, mailbox) = claw(Limits::default());
+            let now = Instant::now() + Duration::from_secs(60);
+            let report = Report { w_claw_bytes: 600_000, idle, ..Report::default() };
+            mailbox.put_at(ns_of(now) - age_ms * 1_000_000, &report, 1, 1);
+            control.on_sent(now, 1_200, 0);
+            assert_eq!(control.window(), expected, "{age_ms} ms, {idle}");
+        };
+        check(400, false, 600_000);
+        check(600, false, 12_000);
+        check(9_000, true, 600_000);
+        check(11_000, true, 12_000);
     }
 }

@@ -1,7 +1,7 @@
 //! Takes reports over UDP, checks them, and hands them on (docs/claw-feedback.md).
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub trait Hears: Send + Sync {
 pub struct Listener {
     address: SocketAddr,
     sessions: Arc<Mutex<Sessions>>,
+    /// Datagrams, and bytes of them.
+    received: Arc<[AtomicU64; 2]>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,12 +52,16 @@ impl Listener {
         let options = SessionOptions::default();
         let sessions = Arc::new(Mutex::new(Sessions::new(secret, shared, options)));
         let stop = Arc::new(AtomicBool::new(false));
+        let received = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (its_sessions, its_stop) = (sessions.clone(), stop.clone());
+        let its_received = received.clone();
         let run = move || {
             let mut buffer = [0; 2_048];
             while !its_stop.load(Ordering::Relaxed) {
                 let Ok((bytes, from)) = socket.recv_from(&mut buffer) else { continue };
                 let datagram = buffer.get(..bytes).unwrap_or_default();
+                its_received[0].fetch_add(1, Ordering::Relaxed);
+                its_received[1].fetch_add(bytes as u64, Ordering::Relaxed);
                 if let Some(answer) = take(&its_sessions, datagram, from, &*hears) {
                     // Who is not there any more asks again.
                     let _ = socket.send_to(&answer, from);
@@ -64,13 +70,20 @@ impl Listener {
         };
         let thread = thread::Builder::new().name("reports".to_owned()).spawn(run);
         let thread = thread.attempt(|| "cannot start a thread".to_owned())?;
-        Ok(Self { address, sessions, stop, thread: Some(thread) })
+        Ok(Self { address, sessions, received, stop, thread: Some(thread) })
     }
 
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// How many datagrams came so far, and how many bytes of them, without headers.
+    #[must_use]
+    pub fn received(&self) -> (u64, u64) {
+        let [datagrams, bytes] = &*self.received;
+        (datagrams.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
     }
 
     /// What came so far.

@@ -57,10 +57,10 @@ impl Peers {
     pub(crate) fn hear_itself(&self, id: u64, report: &Report) {
         self.with(|all| {
             let Some(address) = all.get(&id).map(|connection| connection.address) else { return };
-            let of_address = |connection: &&Connection| connection.address == address;
-            let share = all.values().filter(of_address).count();
+            // Others there may be other phones', behind the same NAT.
+            let cap_share = of_address(all, address);
             if let Some(connection) = all.get(&id) {
-                connection.mailbox.put(report, u32::try_from(share).unwrap_or(u32::MAX));
+                connection.mailbox.put(report, 1, cap_share);
             }
         });
     }
@@ -74,16 +74,38 @@ impl Hears for Peers {
     fn hear(&self, heard: &Heard, alone: bool) -> usize {
         self.with(|all| {
             let is_meant = |connection: &&Connection| match connection.binding {
-                Binding::Token(token) => token == heard.token,
+                // A name that is no session's any more is no reason to be without.
+                Binding::Token(token) => {
+                    (token == heard.token && is_same_host(connection.address, heard.address))
+                        || (alone && connection.address == heard.address)
+                }
                 Binding::Address => alone && connection.address == heard.address,
                 Binding::Itself => false,
             };
-            let share = all.values().filter(is_meant).count();
+            let meant = all.values().filter(is_meant).count();
+            let share = u32::try_from(meant).unwrap_or(u32::MAX);
+            let cap_share = of_address(all, heard.address).max(share);
             for connection in all.values().filter(is_meant) {
-                connection.mailbox.put(&heard.report, u32::try_from(share).unwrap_or(u32::MAX));
+                connection.mailbox.put(&heard.report, share, cap_share);
             }
-            share
+            meant
         })
+    }
+}
+
+/// Connections of an address, which share what the operator allows.
+fn of_address(all: &BTreeMap<u64, Connection>, address: IpAddr) -> u32 {
+    let count = all.values().filter(|connection| connection.address == address).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Whether a session at an address may be about a connection from another: a link that
+/// somebody gives may name a session of his. A host has many addresses in its /64
+/// (RFC 8981).
+fn is_same_host(one: IpAddr, other: IpAddr) -> bool {
+    match (one, other) {
+        (IpAddr::V6(one), IpAddr::V6(other)) => one.segments()[..4] == other.segments()[..4],
+        _ => one == other,
     }
 }
 
@@ -115,9 +137,12 @@ mod tests {
         // Two sessions at one address: whose the connections are is not known.
         assert_eq!((hear(1, 1, false), reports()), (0, vec![1, 1, 0, 0, 0]));
         assert_eq!((hear(4, 1, false), reports()), (1, vec![1, 1, 0, 0, 1]));
+        // A session elsewhere is not the client's, whoever has named it.
+        assert_eq!((hear(4, 2, false), reports()), (0, vec![1, 1, 0, 0, 1]));
         peers.hear_itself(3, &Report::default());
         assert_eq!(reports(), [1, 1, 0, 1, 1]);
         peers.remove(0);
-        assert_eq!((hear(1, 1, true), reports()), (1, vec![1, 2, 0, 1, 1]));
+        // Alone at its address: also for those that name a session that has ended.
+        assert_eq!((hear(1, 1, true), reports()), (2, vec![1, 2, 0, 1, 2]));
     }
 }

@@ -192,7 +192,9 @@ fn the_report_of_a_log() {
     let long = long.max_by_key(|burst| burst.n_tti()).unwrap();
     let got_bps = long.bytes as f64 * 8_000.0 / long.n_tti() as f64;
     let told = reports.iter().filter(|report| !report.idle);
-    let mut told: Vec<f64> = told.map(|report| f64::from(report.w_claw_bytes) * 160.0).collect();
+    // A window is of the least round trip and 16 ms for HARQ.
+    let rate_bps = |w_claw_bytes: u32| f64::from(w_claw_bytes) * 8.0 / 0.066;
+    let mut told: Vec<f64> = told.map(|report| rate_bps(report.w_claw_bytes)).collect();
     told.sort_by(f64::total_cmp);
     let median = told[told.len() / 2];
     println!("{} reports, told {median:.0} bit/s, got {got_bps:.0}", reports.len());

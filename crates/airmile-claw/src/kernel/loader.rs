@@ -15,6 +15,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::maps::{self, Config, Told};
+use super::stats::Stats;
 use super::{AttachOptions, Figures};
 use crate::error::{Attempt, Connect, Error, Result};
 use crate::keys;
@@ -36,6 +37,8 @@ struct Loaded {
     links: Vec<Link>,
     object: Object,
     config: Config,
+    /// The kernel's own account of BPF's time, while it is asked for.
+    stats: Option<Stats>,
 }
 
 impl fmt::Debug for Loaded {
@@ -52,7 +55,12 @@ impl Loaded {
             .open_memory(OBJECT)
             .and_then(libbpf_rs::OpenObject::load)
             .connect(|| format!("cannot load the kernel's part, which needs {needs}"))?;
-        let mut loaded = Self { links: Vec::new(), object, config };
+        let stats = config.measures.then(Stats::start).transpose()?;
+        let mut loaded = Self { links: Vec::new(), object, config, stats };
+        if cgroup.is_none() {
+            // Until it is known which namespace this is, none is meant.
+            loaded.config = Config { serves: false, reports: false, ..config };
+        }
         loaded.configure()?;
         if config.serves {
             let mut maps = loaded.object.maps_mut();
@@ -93,12 +101,10 @@ impl Loaded {
         let any: SocketAddr = ([127, 0, 0, 1], 0).into();
         socket.bind(&any.into()).attempt(what)?;
         let from = socket.local_addr().attempt(what)?.as_socket().map_or(0, |from| from.port());
-        let full = self.config;
-        self.config = Config { probe: (to.port(), from), serves: false, reports: false, ..full };
+        self.config.probe = (to.port(), from);
         self.configure()?;
         socket.connect(&to.into()).attempt(what)?;
         let _accepted = listener.accept().attempt(what)?;
-        self.config = full;
         let cookie = self.count(0);
         if cookie == 0 {
             return Err(Error::Option(
@@ -144,6 +150,10 @@ impl Loaded {
             options_read: self.count(1),
             options_written: self.count(2),
             options_without_room: self.count(3),
+            most_client_window_bytes: self.count(9),
+            withdrawn: self.count(7),
+            radio_losses_excused: self.count(8),
+            programs: self.stats.as_ref().map(|_| Stats::of(&self.object)).unwrap_or_default(),
             ack_p50_ns: maps::quantile_ns(&times, 0.5),
             ack_p99_ns: maps::quantile_ns(&times, 0.99),
             ..Figures::default()
@@ -227,6 +237,9 @@ impl Attached {
             reports: counts.taken,
             forged: counts.forged,
             replayed: counts.replayed,
+            too_many: counts.too_many,
+            datagrams: self.listener.as_ref().map_or(0, |listener| listener.received().0),
+            datagram_bytes: self.listener.as_ref().map_or(0, |listener| listener.received().1),
             ..self.loaded.figures()
         }
     }

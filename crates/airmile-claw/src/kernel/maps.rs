@@ -31,6 +31,7 @@ impl Config {
             limits.rate_bps / 8,
             ns(self.claw.stale_ns),
             ns(self.claw.idle_hold_ns),
+            ns(self.claw.distrust_ns),
         ] {
             out.extend_from_slice(&long.to_ne_bytes());
         }
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn bytes_are_as_many_as_the_other_side_has() {
-        assert_eq!(Config::default().bytes().len(), 40 + 8 + 32 + 24);
+        assert_eq!(Config::default().bytes().len(), 48 + 8 + 32 + 24);
         assert_eq!(Told::default().bytes().len(), 48);
         assert_eq!(option([0; 8], 1).len(), 16);
     }

@@ -3,6 +3,7 @@
 //!
 //! Built with the feature `bpf` alone, as it needs clang; see docs/claw.md.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -12,10 +13,14 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
+#[cfg(test)]
+mod limits;
 #[cfg(feature = "bpf")]
 mod loader;
 #[cfg(feature = "bpf")]
 mod maps;
+#[cfg(feature = "bpf")]
+mod stats;
 #[cfg(not(feature = "bpf"))]
 mod without;
 
@@ -93,16 +98,39 @@ pub struct Figures {
     pub options_written: u64,
     /// ACKs without room for an option.
     pub options_without_room: u64,
+    /// The largest window in bytes that a client has set on a connection.
+    pub most_client_window_bytes: u64,
+    /// Times that a client was not believed any more for a while.
+    pub withdrawn: u64,
+    /// Losses that were the radio's, and were not answered by a smaller window.
+    pub radio_losses_excused: u64,
     /// Reports over UDP taken.
     pub reports: u64,
     /// Reports and hellos of another key.
     pub forged: u64,
     /// Reports that were there already.
     pub replayed: u64,
+    /// Reports that were more than a session may send.
+    pub too_many: u64,
+    /// Datagrams that came to the port of reports, and the bytes of them.
+    pub datagrams: u64,
+    /// Bytes of those, without the headers of UDP and IP.
+    pub datagram_bytes: u64,
     /// Median of an ACK's time in BPF, in ns, to 16 ns.
     pub ack_p50_ns: Option<u64>,
     /// 99th percentile of it.
     pub ack_p99_ns: Option<u64>,
+    /// What the kernel itself accounts to each program (`bpf_stats`), where it is measured.
+    pub programs: BTreeMap<String, ProgramTime>,
+}
+
+/// A program's time, as the kernel accounts for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ProgramTime {
+    /// How often it ran.
+    pub runs: u64,
+    /// Mean of its time in ns.
+    pub mean_ns: f64,
 }
 
 #[cfg(test)]

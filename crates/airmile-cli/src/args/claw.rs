@@ -154,7 +154,7 @@ pub struct ClawAgentArgs {
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// Write reports into the ACKs of this machine's TCP (root, built with `bpf`)
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["to", "key_file", "ca", "insecure"])]
     pub tcp_option: bool,
     /// With --tcp-option: only in this control group, not in all of the namespace
     #[arg(long, value_name = "DIR", requires = "tcp_option")]

@@ -182,13 +182,17 @@ pub(super) fn tell(global: &Global, reported: &Reported) {
         let _ = out.flush();
     } else if !global.quiet && (reported.n % 10 == 1 || global.verbose > 0) {
         output::tell(&format!(
-            "report {}: window {} bytes, load {:.0} %{}, bottleneck {}; {}",
+            "report {}: window {} bytes, load {:.0} %{}, bottleneck {}; {}{}",
             reported.n,
             reported.w_claw_bytes,
             reported.load * 100.0,
             if reported.idle { ", idle" } else { "" },
             reported.bottleneck,
             reported.status,
+            reported.session.as_ref().filter(|_| reported.n <= 20).map_or_else(
+                String::new,
+                |session| format!("; a page can name the session: ?claw={session}")
+            ),
         ));
     }
 }

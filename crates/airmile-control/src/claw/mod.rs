@@ -341,6 +341,10 @@ impl Controller for Claw {
 
     fn on_sent(&mut self, now_ns: i64, sent_bytes: u64, flight_size_bytes: u64) {
         self.cubic.on_sent(now_ns, sent_bytes, flight_size_bytes);
+        // What was heard before a pause may be too old by now.
+        if self.mode != Mode::Cubic {
+            self.settle(now_ns);
+        }
     }
 
     fn on_ack(&mut self, now_ns: i64, ack: &Ack) {

@@ -6,7 +6,7 @@
 //! enough). What is not of the key is left out without an answer, and no answer is
 //! longer than its question.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -34,6 +34,12 @@ const ACK_BYTES: usize = 4 + 16 + 8 + 1 + MAC_BYTES;
 
 /// A report that was not answered for so long: hello again (chosen here: 30 reports).
 const SILENCE_NS: i64 = 3_000_000_000;
+/// A hello is the same for so long: one that is answered late is answered (chosen here:
+/// round trips of a network that is overloaded).
+const HELLO_HOLDS_NS: i64 = 3_000_000_000;
+/// A session without a report yet makes room after so long where there is none (chosen
+/// here: as of hellos).
+const UNPROVEN_NS: i64 = 3_000_000_000;
 /// Reports that wait for their answer.
 const WAITING: usize = 64;
 
@@ -98,6 +104,12 @@ impl Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub [u8; 16]);
 
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
 /// What becomes of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -154,6 +166,8 @@ pub struct SessionCounts {
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     key: Key,
+    /// Of its hello: number of the key and nonce.
+    hello: (u64, u64),
     address: IpAddr,
     highest: u64,
     /// Bit n: `highest - n` was there.
@@ -191,6 +205,7 @@ pub struct Sessions {
     shared: Option<Key>,
     options: SessionOptions,
     pub(super) by_token: BTreeMap<Token, Session>,
+    by_address: BTreeMap<IpAddr, BTreeSet<Token>>,
     counts: SessionCounts,
 }
 
@@ -199,7 +214,7 @@ impl Sessions {
     #[must_use]
     pub fn new(secret: Key, shared: Option<Key>, options: SessionOptions) -> Self {
         let (by_token, counts) = (BTreeMap::new(), SessionCounts::default());
-        Self { secret, shared, options, by_token, counts }
+        Self { secret, shared, options, by_token, by_address: BTreeMap::new(), counts }
     }
 
     /// What came of datagrams so far.
@@ -241,29 +256,75 @@ impl Sessions {
             self.counts.forged += 1;
             return None;
         };
-        let idle_ns = self.options.idle_ns;
-        if self.by_token.len() >= self.options.sessions {
-            self.by_token.retain(|_, session| now_ns - session.heard_ns <= idle_ns);
+        let hello = (word(datagram, 4), word(datagram, 12));
+        let welcome = |token: Token| {
+            let mut out = head(WELCOME);
+            out.extend_from_slice(&datagram[4..20]);
+            out.extend_from_slice(&token.0);
+            Some(key.seal(out))
+        };
+        // One that comes again, as its answer is not there yet, is of the same session.
+        let same = self.at(from).find(|(_, session)| session.hello == hello);
+        if let Some(token) = same.map(|(token, _)| token) {
+            return welcome(token);
         }
-        let of_address = || self.by_token.iter().filter(|(_, session)| session.address == from);
-        if of_address().count() >= self.options.per_address.max(1) {
-            let oldest = of_address().min_by_key(|(_, session)| session.heard_ns);
-            let oldest = oldest.map(|(token, _)| *token);
-            oldest.map(|token| self.by_token.remove(&token));
+        if self.by_token.len() >= self.options.sessions {
+            self.forget(now_ns);
+        }
+        if self.at(from).count() >= self.options.per_address.max(1) {
+            // Those that have shown the key with a report go last.
+            let rank = |session: &Session| (session.taken_ns.is_some(), session.heard_ns);
+            let first = self.at(from).min_by_key(|(_, session)| rank(session));
+            if let Some(token) = first.map(|(token, _)| token) {
+                self.remove(token);
+            }
         }
         if self.by_token.len() >= self.options.sessions {
             self.counts.refused += 1;
             return None;
         }
         self.counts.hellos += 1;
-        let mut out = head(WELCOME);
-        out.extend_from_slice(&datagram[4..20]);
-        out.extend_from_slice(&token.0);
-        let out = key.seal(out);
-        let session =
-            Session { key, address: from, highest: 0, seen: 0, heard_ns: now_ns, taken_ns: None };
+        let out = welcome(token);
+        let session = Session {
+            key,
+            hello,
+            address: from,
+            highest: 0,
+            seen: 0,
+            heard_ns: now_ns,
+            taken_ns: None,
+        };
         self.by_token.insert(token, session);
-        Some(out)
+        self.by_address.entry(from).or_default().insert(token);
+        out
+    }
+
+    /// Sessions of an address.
+    fn at(&self, address: IpAddr) -> impl Iterator<Item = (Token, &Session)> {
+        let tokens = self.by_address.get(&address).into_iter().flatten();
+        tokens.filter_map(|token| Some((*token, self.by_token.get(token)?)))
+    }
+
+    fn remove(&mut self, token: Token) {
+        let Some(session) = self.by_token.remove(&token) else { return };
+        if let Some(tokens) = self.by_address.get_mut(&session.address) {
+            tokens.remove(&token);
+            if tokens.is_empty() {
+                self.by_address.remove(&session.address);
+            }
+        }
+    }
+
+    /// Makes room: of those that have ended, and those that never began.
+    fn forget(&mut self, now_ns: i64) {
+        let idle_ns = self.options.idle_ns;
+        let is_over = |session: &Session| {
+            let most_ns = if session.taken_ns.is_some() { idle_ns } else { UNPROVEN_NS };
+            now_ns - session.heard_ns > most_ns
+        };
+        let over = self.by_token.iter().filter(|(_, session)| is_over(session));
+        let over: Vec<Token> = over.map(|(token, _)| *token).collect();
+        over.into_iter().for_each(|token| self.remove(token));
     }
 
     fn report(&mut self, now_ns: i64, from: IpAddr, datagram: &[u8]) -> Option<Heard> {
@@ -305,10 +366,9 @@ impl Sessions {
     pub fn of_address(&self, now_ns: i64, address: IpAddr) -> impl Iterator<Item = Token> + '_ {
         let idle_ns = self.options.idle_ns;
         let is_there = move |session: &Session| {
-            session.address == address
-                && session.taken_ns.is_some_and(|taken| now_ns - taken <= idle_ns)
+            session.taken_ns.is_some_and(|taken| now_ns - taken <= idle_ns)
         };
-        self.by_token.iter().filter(move |(_, session)| is_there(session)).map(|(token, _)| *token)
+        self.at(address).filter(move |(_, session)| is_there(session)).map(|(token, _)| token)
     }
 
     /// The answer to a report.
@@ -362,7 +422,8 @@ pub struct Reporter {
     sequence: u64,
     /// Datagrams that wait for an answer, and when they went.
     waiting: VecDeque<(u64, i64)>,
-    hello_ns: Option<i64>,
+    /// The hello that waits for its answer: when it first went, and how often.
+    hello: Option<(i64, u32)>,
     heard_ns: i64,
     min_rtt_ns: Option<i64>,
     status: Option<Status>,
@@ -379,7 +440,7 @@ impl Reporter {
             token: None,
             sequence: 0,
             waiting: VecDeque::new(),
-            hello_ns: None,
+            hello: None,
             heard_ns: 0,
             min_rtt_ns: None,
             status: None,
@@ -406,8 +467,12 @@ impl Reporter {
     }
 
     pub(super) fn hello(&mut self, now_ns: i64) -> Vec<u8> {
-        self.nonce = self.nonce.wrapping_add(1);
-        (self.status, self.hello_ns) = (None, Some(now_ns));
+        self.status = None;
+        let still = self.hello.filter(|(first_ns, _)| now_ns - first_ns < HELLO_HOLDS_NS);
+        if still.is_none() {
+            self.nonce = self.nonce.wrapping_add(1);
+        }
+        self.hello = Some(still.map_or((now_ns, 1), |(first_ns, times)| (first_ns, times + 1)));
         let mut out = head(HELLO);
         out.extend_from_slice(&self.key_id.to_be_bytes());
         out.extend_from_slice(&self.nonce.to_be_bytes());
@@ -424,15 +489,19 @@ impl Reporter {
         let said = self.key.open(datagram)?;
         match kind(datagram) {
             Some(WELCOME) if datagram.len() == HELLO_BYTES => {
-                let is_ours = word(said, 4) == self.key_id && word(said, 12) == self.nonce;
-                // One that was answered twice has one session.
-                let Some(sent_ns) = self.hello_ns.take().filter(|_| is_ours) else {
+                if word(said, 4) != self.key_id || word(said, 12) != self.nonce {
                     return Ok(());
-                };
+                }
+                // One that was answered twice has one session.
+                let Some((first_ns, times)) = self.hello.take() else { return Ok(()) };
                 self.token = Some(token(said, 20));
                 self.sequence = 0;
                 self.waiting.clear();
-                self.answered(now_ns, sent_ns);
+                self.heard_ns = now_ns;
+                // Which of several was answered is not known (Karn's rule).
+                if times == 1 {
+                    self.answered(now_ns, first_ns);
+                }
             }
             Some(ACK) if datagram.len() == ACK_BYTES => {
                 if self.token != Some(token(said, 4)) {
@@ -463,6 +532,12 @@ impl Reporter {
         let rtt_ns = (now_ns - sent_ns).max(1);
         self.heard_ns = now_ns;
         self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
+    }
+
+    /// The session, once the server has answered.
+    #[must_use]
+    pub const fn token(&self) -> Option<Token> {
+        self.token
     }
 
     /// The least round trip to the server, in nanoseconds.

@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
 use proptest::prelude::*;
@@ -199,7 +200,49 @@ fn there_is_room_for_so_many() {
     assert_eq!(hello(2, 1, 3), (vec![2, 3], 0));
     assert_eq!(hello(3, 2, 4), (vec![2, 3, 4], 0));
     assert_eq!(hello(4, 3, 5), (vec![2, 3, 4], 1));
-    assert_eq!(hello(20_003, 3, 5), (vec![4, 5], 1));
+    // Those that never reported make room after 3 s.
+    assert_eq!(hello(3_003, 3, 5), (vec![4, 5], 1));
+}
+
+/// Who has reported stays, however many hellos come from his address.
+#[test]
+fn hellos_do_not_push_out_who_has_reported() {
+    let (mut reporter, mut sessions) = pair();
+    greet(&mut reporter, &mut sessions, 0, 1);
+    let datagram = reporter.send(100 * MS, &report());
+    assert!(sessions.take(100 * MS, PHONE, &datagram, [0; 16]).heard.is_some());
+    for n in 2..40 {
+        let hello = Reporter::new(reporter.key.clone(), 0, u64::from(n)).send(0, &report());
+        sessions.take(200 * MS, PHONE, &hello, [n; 16]);
+    }
+    let datagram = reporter.send(300 * MS, &report());
+    assert!(sessions.take(300 * MS, PHONE, &datagram, [0; 16]).heard.is_some());
+}
+
+/// Round trips that are longer than the time between reports: the hello goes out again and
+/// again before its answer is there, and makes one session.
+#[test]
+fn a_far_server_is_greeted() {
+    for rtt_ms in [30, 150, 480, 2_900] {
+        let (mut reporter, mut sessions) = pair();
+        let mut answers: VecDeque<(i64, Vec<u8>)> = VecDeque::new();
+        let mut taken = 0;
+        for n in 0..60_u8 {
+            let at_ms = i64::from(n) * 100;
+            while answers.front().is_some_and(|(due_ms, _)| *due_ms <= at_ms) {
+                let (due_ms, answer) = answers.pop_front().unwrap();
+                reporter.take(due_ms * MS, &answer).unwrap();
+            }
+            let datagram = reporter.send(at_ms * MS, &report());
+            let of = sessions.take(at_ms * MS, PHONE, &datagram, [n; 16]);
+            let answer = of.heard.and_then(|heard| sessions.answer(&heard, Status::Used));
+            taken += usize::from(of.heard.is_some());
+            answers.extend(of.answer.or(answer).map(|answer| (at_ms + rtt_ms, answer)));
+        }
+        assert_eq!(sessions.counts().hellos, 1, "{rtt_ms} ms");
+        assert!(taken >= 25, "{rtt_ms} ms: {taken}");
+        assert!(reporter.min_rtt_ns().is_none_or(|ns| ns == rtt_ms * MS), "{rtt_ms} ms");
+    }
 }
 
 #[test]

@@ -1,0 +1,246 @@
+//! The phone's cell by its modem's records, as far as a server is told of it: load and
+//! capacity over the last round trip, the radio's losses, and where the bottleneck is.
+//!
+//! What is in common to phones in the emulator ([`super::RadioAgent`]) and between real
+//! hosts ([`crate::live::cell::LiveCell`]), which differ in who tells the time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airmile_control::claw::{Bottleneck, BottleneckDetector, DetectorOptions};
+use airmile_infer::load::{Fit, LoadEstimate, LoadEstimator, LoadOptions};
+use airmile_infer::loss::{LossLayer, LossOptions, LossTracker};
+use airmile_model::{Record, TtiIndex};
+
+const MS_NS: i64 = 1_000_000;
+
+/// Time over which load is looked at anew, in ms: a round trip is some of these, and a
+/// report tells of the last ones (chosen here: at least a measurement each, where they
+/// are 40 ms apart).
+const STEP_MS: i64 = 50;
+/// TTIs for which a step waits for late records (chosen here: HARQ's retransmissions).
+const SLACK_TTIS: i64 = 8;
+/// Steps that are kept: the longest round trip that is followed (chosen here).
+const STEPS: usize = 20;
+/// A hole in RLC UM is a loss after as many TTIs: past HARQ's retransmissions, and before
+/// most t-Reordering of TS 36.331, 6.3.2, ends, so that the server hears of it before
+/// the duplicate ACKs.
+const UM_TTIS: i64 = 24;
+/// What waits for the scheduler and HARQ on the way, over the least round trip, in ns
+/// (chosen here: two retransmissions). A window of the least round trip alone would leave
+/// the cell without data whenever one is longer.
+const WAITS_NS: i64 = 16 * MS_NS;
+
+/// A step's totals on a carrier.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    timing_segment: u32,
+    /// Its end.
+    tti: TtiIndex,
+    total_prb: f64,
+    own_prb: f64,
+    idle_prb: f64,
+    capacity_bps: Option<f64>,
+}
+
+/// What the last round trip's steps come to, over the carriers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct RoundTrip {
+    /// Where its last step ends.
+    pub(crate) at: (u32, TtiIndex),
+    /// Share of PRBs that are taken.
+    pub(crate) load: f64,
+    /// PRBs that the phone had.
+    pub(crate) own_prb: f64,
+    /// PRBs that it had or could have had.
+    pub(crate) free_prb: f64,
+    /// Equation 12.
+    pub(crate) capacity_bps: Option<f64>,
+    /// The phone got something in each step.
+    pub(crate) is_served: bool,
+}
+
+/// The analyzer's state.
+#[derive(Debug, Clone)]
+pub(crate) struct PhoneCell {
+    load: LoadEstimator,
+    losses: LossTracker,
+    radio_losses: u64,
+    pdcp_losses: u64,
+    steps: BTreeMap<u8, VecDeque<Step>>,
+    detects: Detects,
+}
+
+/// Whether the flow is limited before the cell.
+#[derive(Debug, Clone)]
+struct Detects {
+    detector: BottleneckDetector,
+    /// When the first report went out since the phone last waited for nothing.
+    first_report_ns: Option<i64>,
+    round_trip_ends_ns: i64,
+}
+
+impl PhoneCell {
+    /// Before the first record.
+    pub(crate) fn new() -> Self {
+        let options = LoadOptions { window_ms: STEP_MS, fit: Fit::Past, slack_ttis: SLACK_TTIS };
+        let losses = LossOptions { um_ttis: UM_TTIS, ..LossOptions::default() };
+        let detects = Detects {
+            detector: BottleneckDetector::new(DetectorOptions::default()),
+            first_report_ns: None,
+            round_trip_ends_ns: i64::MIN,
+        };
+        Self {
+            load: LoadEstimator::new(options),
+            losses: LossTracker::new(losses),
+            radio_losses: 0,
+            pdcp_losses: 0,
+            steps: BTreeMap::new(),
+            detects,
+        }
+    }
+
+    /// Takes a record, in time order.
+    pub(crate) fn push(&mut self, record: &Record) {
+        self.load.push(record);
+        self.losses.push(record);
+    }
+
+    /// Looks at what has come.
+    pub(crate) fn settle(&mut self) {
+        while let Some(estimate) = self.load.poll() {
+            self.take(&estimate);
+        }
+        while let Some(loss) = self.losses.poll() {
+            match loss.layer {
+                LossLayer::Rlc => self.radio_losses += 1,
+                LossLayer::Pdcp => self.pdcp_losses += 1,
+            }
+        }
+        // They are counted above, and not wanted.
+        while self.losses.poll_given_up().is_some() {}
+    }
+
+    /// Ends the log at a TTI; steps that are not complete by then tell nothing.
+    pub(crate) fn finish(&mut self, now: TtiIndex) {
+        self.settle();
+        for estimate in self.load.finish() {
+            if estimate.tti.0 + estimate.n_tti <= now.0 {
+                self.take(&estimate);
+            }
+        }
+    }
+
+    fn take(&mut self, estimate: &LoadEstimate) {
+        let Some(idle_prb) = estimate.n_idle_prb else { return };
+        let steps = self.steps.entry(estimate.cell).or_default();
+        if steps.len() == STEPS {
+            steps.pop_front();
+        }
+        steps.push_back(Step {
+            timing_segment: estimate.timing_segment,
+            tti: estimate.tti.plus(estimate.n_tti),
+            total_prb: estimate.n_total_prb,
+            own_prb: estimate.n_own_prb,
+            idle_prb,
+            capacity_bps: estimate.capacity_bps,
+        });
+    }
+
+    /// The last round trip, as long as it is known. What a carrier had before counts only
+    /// if it is of the same time: one that was taken away says nothing any more.
+    pub(crate) fn round_trip(&self, round_trip_ns: i64) -> Option<RoundTrip> {
+        let n = (round_trip_ns + STEP_MS * MS_NS - 1) / (STEP_MS * MS_NS);
+        let n = usize::try_from(n).unwrap_or(1).clamp(1, STEPS);
+        let newest = |steps: &VecDeque<Step>| steps.back().map(|step| (step.timing_segment, step.tti));
+        let at = self.steps.values().filter_map(newest).max()?;
+        let is_now = |steps: &&VecDeque<Step>| {
+            newest(steps).is_some_and(|(segment, tti)| {
+                segment == at.0 && at.1.0 - tti.0 <= n as i64 * STEP_MS
+            })
+        };
+        let carriers = || self.steps.values().filter(is_now);
+        let of_carrier = |steps: &'_ VecDeque<Step>| -> Vec<Step> {
+            let steps = steps.iter().rev().take(n);
+            steps.filter(|step| step.timing_segment == at.0).copied().collect()
+        };
+        let of = || carriers().flat_map(of_carrier);
+        let sum = |part: fn(Step) -> f64| of().map(part).sum::<f64>();
+        let total_prb = sum(|step| step.total_prb);
+        if total_prb <= 0.0 {
+            return None;
+        }
+        let (own_prb, idle_prb) = (sum(|step| step.own_prb), sum(|step| step.idle_prb));
+        let mut capacity_bps = None;
+        for steps in carriers() {
+            let steps = of_carrier(steps);
+            let rates: Vec<f64> = steps.iter().filter_map(|step| step.capacity_bps).collect();
+            if !rates.is_empty() {
+                let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+                capacity_bps = Some(capacity_bps.unwrap_or(0.0) + mean);
+            }
+        }
+        let primary = carriers().next().map(of_carrier);
+        Some(RoundTrip {
+            at,
+            load: (1.0 - idle_prb / total_prb).clamp(0.0, 1.0),
+            own_prb,
+            free_prb: (own_prb + idle_prb).min(total_prb),
+            capacity_bps,
+            is_served: primary.is_some_and(|steps| steps.iter().all(|step| step.own_prb > 0.0)),
+        })
+    }
+
+    /// Looks where the flow is limited, once a round trip. The server has been told of the
+    /// cell since the first call after [`Self::rest`].
+    pub(crate) fn detect(&mut self, now_ns: i64, round_trip_ns: i64, last: &RoundTrip) {
+        let Detects { detector, first_report_ns, round_trip_ends_ns } = &mut self.detects;
+        if now_ns >= *round_trip_ends_ns {
+            *round_trip_ends_ns = now_ns + round_trip_ns;
+            // The window that the server was told fills the cell two round trips later.
+            let told = first_report_ns.is_some_and(|at_ns| now_ns - at_ns >= 2 * round_trip_ns);
+            detector.on_round_trip(last.own_prb, last.free_prb, told && last.is_served);
+        }
+    }
+
+    /// A report goes out.
+    pub(crate) fn told(&mut self, now_ns: i64) {
+        self.detects.first_report_ns.get_or_insert(now_ns);
+    }
+
+    /// The phone waits for nothing: no window fills the cell.
+    pub(crate) const fn rest(&mut self) {
+        self.detects.first_report_ns = None;
+    }
+
+    /// The clock begins anew.
+    pub(crate) const fn restart(&mut self) {
+        self.detects.first_report_ns = None;
+        self.detects.round_trip_ends_ns = i64::MIN;
+    }
+
+    /// Where the bottleneck is.
+    pub(crate) const fn bottleneck(&self) -> Bottleneck {
+        self.detects.detector.verdict()
+    }
+
+    /// Takes from another what it knows of the bottleneck.
+    pub(crate) fn learn(&mut self, other: Self) {
+        self.detects = other.detects;
+    }
+
+    /// Packets that the radio has lost so far.
+    pub(crate) const fn radio_losses(&self) -> u64 {
+        self.radio_losses
+    }
+
+    /// Packets that were lost before the radio so far: what PDCP had numbered and RLC never
+    /// had ran over, or was discarded.
+    pub(crate) const fn queue_losses(&self) -> u64 {
+        self.pdcp_losses.saturating_sub(self.radio_losses)
+    }
+}
+
+/// The window in bytes for a rate and the least round trip (equation 12).
+pub(crate) fn window_bytes(rate_bps: f64, round_trip_ns: i64) -> f64 {
+    (rate_bps * (round_trip_ns + WAITS_NS) as f64 / 8e9).max(0.0)
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+"""A server at a port whose connections are Cubic's, whatever runs on the machine: without end."""
+
+import socket
+import sys
+import threading
+
+
+def send(connection):
+    # Whoever accepts has the last word on a connection's congestion control.
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    block = bytes(65536)
+    try:
+        while True:
+            connection.sendall(block)
+    except OSError:
+        connection.close()
+
+
+listener = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+while True:
+    threading.Thread(target=send, args=(listener.accept()[0],), daemon=True).start()
