@@ -92,9 +92,7 @@ def test_every_recipe_runs(query: Query) -> None:
         assert query(name), name
 
 
-def test_an_engine_has_the_same_answers(
-    study: tuple[am.PacketReport, Path], query: Query
-) -> None:
+def test_an_engine_has_the_same_answers(study: tuple[am.PacketReport, Path], query: Query) -> None:
     of_engine = asks(an_engine, study[1])
     for name in [name for name in RECIPES if not name.startswith("polars")]:
         for one, other in zip(query(name), of_engine(name), strict=True):

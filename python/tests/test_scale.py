@@ -185,9 +185,7 @@ def test_many_captures_in_few_descriptors(here: list[str], tmp_path: Path) -> No
     whole = am.packets(sorted(day.iterdir()), threads=1)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        resource.setrlimit(
-            resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 30, hard)
-        )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 30, hard))
         report = _run.report(_front.packets_ask(day), "ray", str(tmp_path / "out"), buckets=2)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -259,9 +257,7 @@ def test_another_run_is_not_mixed_in(here: list[str], captures: Path, tmp_path: 
         _run.report(_front.packets_ask(captures, idle_s=9), "ray", str(tmp_path))
 
 
-def test_tables_of_another_run_stay_apart(
-    here: list[str], captures: Path, tmp_path: Path
-) -> None:
+def test_tables_of_another_run_stay_apart(here: list[str], captures: Path, tmp_path: Path) -> None:
     ask = _front.packets_ask(captures)
     _run.report(ask, "ray", str(tmp_path), buckets=2)
     (tmp_path / "_work/job.json").unlink()
@@ -273,9 +269,7 @@ def test_tables_of_another_run_stay_apart(
         _run.report(ask, "ray", str(tmp_path), buckets=2)
 
 
-def test_half_a_file_in_an_object_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_a_file_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is removed where writing breaks; half a manifest is none."""
     from pyarrow import fs
 
@@ -320,6 +314,46 @@ def test_file_systems_of_pyarrow(
     report = _run.report(ask, "ray", f"store://here{tmp_path}/out", buckets=3)
     check_rows = rows(report)
     assert check_rows == rows(whole)
+
+
+def test_an_object_store(
+    captures: Path, whole: am.PacketReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captures, records and tables in S3, as a server on this machine speaks it."""
+    server = pytest.importorskip("moto.server", reason="SKIPPED: moto[server] is not installed")
+    from pyarrow import fs
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    try:
+        _, port = running.get_host_and_port()
+        options = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+        store, _ = fs.FileSystem.from_uri(f"s3://captures?{options}&allow_bucket_creation=true")
+        for bucket in ("captures", "results"):
+            store.create_dir(bucket)
+        for path in captures.iterdir():
+            with store.open_output_stream(f"captures/day/{path.name}") as out:
+                out.write(path.read_bytes())
+        study = functools.partial(
+            am.packets,
+            f"s3://captures/day?{options}",
+            engine="processes",
+            output=f"s3://results/study?{options}",
+            workers=2,
+            buckets=3,
+        )
+        check(whole, study())
+        found = store.get_file_info(fs.FileSelector("results/study", recursive=True))
+        names = [info.path for info in found if info.type == fs.FileType.File]
+        assert "results/study/report.json" in names
+        assert not [name for name in names if name.endswith(".parquet") and "_work" in name]
+        check(whole, study())
+        with pytest.raises(am.AirmileOptionError, match="holds another run"):
+            study(idle_s=9)
+    finally:
+        running.stop()
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,7 @@ class Run:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         begun = time.monotonic()
         try:
-            subprocess.run(
-                command, check=True, stdout=subprocess.DEVNULL, preexec_fn=group.enter
-            )
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, preexec_fn=group.enter)
             self.wall_s = time.monotonic() - begun
             self.all_cpu_s = group.cpu_s()
         finally:

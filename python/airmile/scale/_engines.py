@@ -64,7 +64,7 @@ class _Ray:
             raise AirmileMissingLibraryError(
                 "the engine is not installed: pip install 'airmile[ray]'"
             ) from error
-        self._ray = ray
+        self._ray: Any = ray
         self._ours = not ray.is_initialized()
         if self._ours:
             there = address or os.environ.get("RAY_ADDRESS")
