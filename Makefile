@@ -117,6 +117,9 @@ wheel: ## build the Python package with the command in it (dist/*.whl); needs Ru
 	$(PYTHON) -m venv target/wheel-venv
 	target/wheel-venv/bin/pip install --quiet '$(MATURIN)'
 	target/wheel-venv/bin/maturin build --release --locked --out $(DIST_DIR)
+	@for wheel in $(DIST_DIR)/airmile-*.whl; do case $$wheel in *-linux_*.whl) \
+	  echo "error: $$wheel has no manylinux or musllinux tag: something in it needs more than any of them allows (target/wheel-venv/bin/maturin build -v says what). For this machine alone: pip install ." >&2; \
+	  exit 1;; esac; done
 
 test-python: wheel ## install the wheel where there is no compiler, and run the Python tests
 	rm -rf $(PYTHON_VENV)
@@ -152,7 +155,7 @@ site: links ## the documentation as a site (target/site); pip installs MkDocs
 	target/site-venv/bin/mkdocs build --strict --quiet
 	mkdir -p target/site/schema/v1 && cp docs/schema/*.json target/site/schema/v1/
 
-scale: ## ten million packets on two Ray workers beside one process: rows, CPU, a killed worker; needs make test-python's venv
+scale: ## ten million packets on two Ray workers beside one process: rows, CPU (three rounds), a killed worker; needs make test-python's venv
 	$(PYTHON_VENV)/bin/pip install --quiet numpy 'airmile[ray]' && rm -rf target/scale
 	PATH="$(CURDIR)/$(PYTHON_VENV)/bin:$$PATH" $(PYTHON_VENV)/bin/python tests/scale/measure.py airmile 10000000 20 target/scale
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,31 +27,49 @@ Query = Callable[[str], list[tuple[Any, ...]]]
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[am.PacketReport, Path]:
-    """A busy capture of the lab, studied to files."""
+    """A busy capture of the lab, studied by the command: in one process, and on an engine."""
     work = tmp_path_factory.mktemp("recipes")
     capture = am.lab_run("busy-video", work / "run").dir / "server.pcapng"
-    report = am.packets(capture, send_rate="auto")
-    for name, table in report.tables.items():
-        import pyarrow.parquet
-
-        (work / "study").mkdir(exist_ok=True)
-        pyarrow.parquet.write_table(table.to_arrow(), work / "study" / f"{name}.parquet")
-    return report, work
+    command = [Path(sys.executable).parent / "airmile", "packets", capture, "--send-rate", "auto"]
+    engine = ["--engine", "processes", "--workers", "1", "--buckets", "3"]
+    for out in (["--out", work / "study"], ["--out", work / "parts", *engine]):
+        subprocess.run([*map(str, command), *map(str, out), "-q"], check=True, capture_output=True)
+    return am.packets(capture, send_rate="auto"), work
 
 
-@pytest.fixture(scope="module")
-def query(study: tuple[am.PacketReport, Path]) -> Query:
+def one_process(block: str, work: Path) -> str:
+    return block.replace("'study/", f"'{work}/study/")
+
+
+def an_engine(block: str, work: Path) -> str:
+    """The same views as the page says of an engine: a table without rows has no files."""
+    assert "'study/flows/*/*/*.parquet', hive_partitioning = true" in TEXT
+
+    def files(match: re.Match[str]) -> str:
+        there = any(work.glob(f"parts/{match[1]}/*/*/*.parquet"))
+        many = f"'{work}/parts/{match[1]}/*/*/*.parquet', hive_partitioning = true"
+        return many if there else f"'{work}/study/{match[1]}.parquet'"
+
+    return re.sub(r"'study/(\w+)\.parquet'", files, block)
+
+
+def asks(views: Callable[[str, Path], str], work: Path) -> Query:
     connection = duckdb.connect()
-    views = [block for _, block in BLOCKS if block.startswith("-- of one process")]
+    single = [block for _, block in BLOCKS if block.startswith("-- of one process")]
     tcp = [block for _, block in BLOCKS if block.startswith("create view tcp")]
-    for block in views + tcp:
-        connection.execute(block.replace("'study/", f"'{study[1]}/study/"))
+    for block in single + tcp:
+        connection.execute(views(block, work))
 
     def run(name: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = connection.execute(RECIPES[name]).fetchall()
         return rows
 
     return run
+
+
+@pytest.fixture(scope="module")
+def query(study: tuple[am.PacketReport, Path]) -> Query:
+    return asks(one_process, study[1])
 
 
 def figure(report: am.PacketReport, what: str) -> float | None:
@@ -70,6 +90,19 @@ def test_every_recipe_runs(query: Query) -> None:
     assert len(names) >= 13
     for name in names:
         assert query(name), name
+
+
+def test_an_engine_has_the_same_answers(study: tuple[am.PacketReport, Path], query: Query) -> None:
+    of_engine = asks(an_engine, study[1])
+    for name in [name for name in RECIPES if not name.startswith("polars")]:
+        for one, other in zip(query(name), of_engine(name), strict=True):
+            for a, b in zip(flat(one), flat(other), strict=True):
+                assert a == b or a == pytest.approx(b, rel=1e-9), name
+
+
+def flat(row: tuple[Any, ...]) -> list[Any]:
+    """Values, those of lists one by one."""
+    return [value for cell in row for value in (cell if isinstance(cell, list) else [cell])]
 
 
 def test_table_1(study: tuple[am.PacketReport, Path], query: Query) -> None:

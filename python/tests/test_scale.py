@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import os
+import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -17,7 +19,7 @@ import pytest
 
 import airmile as am
 from airmile import _airmile, _front
-from airmile.scale import _run, _steps
+from airmile.scale import _run, _steps, _storage
 
 pytest.importorskip("pyarrow")
 
@@ -122,6 +124,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 names.append(function.__name__)
                 yield function(*args)
 
+        def width(self) -> int:
+            return 3
+
         def close(self) -> None:
             pass
 
@@ -150,6 +155,65 @@ def test_a_wrong_cut_is_read_again_as_a_whole(
     out = _run.report(ask, "ray", str(tmp_path / "out"), buckets=3)
     assert here.count("deal_part") == 3
     assert rows(out) == rows(whole)
+
+
+def test_a_frame_that_cannot_be_read_is_no_wrong_cut(here: list[str], tmp_path: Path) -> None:
+    packets = traffic()
+    for at in (300, 301, 2_500):
+        # Of the IP header, 12 bytes are there; one says that it has 8.
+        head = packets[at][:8] + struct.pack("<II", 12, 60)
+        packets[at] = head + bytes([0x45 if at != 301 else 0x42]) + packets[at][17:28]
+    alone = tmp_path / "alone.pcap"
+    alone.write_bytes(HEADER + b"".join(packets))
+    whole = am.packets(alone, threads=1)
+    out = _run.report(_front.packets_ask(alone), "ray", str(tmp_path / "out"), part_bytes=40_000)
+    reads = here.count("deal_part")
+    assert reads == len(list((tmp_path / "out/_work/done").glob("part-*"))) > 4
+    assert rows(out) == rows(whole)
+    assert out.to_dict()["files"] == whole.to_dict()["files"]
+    assert whole.to_dict()["files"][0]["problems"], "it is told of"
+
+
+def test_many_captures_in_few_descriptors(here: list[str], tmp_path: Path) -> None:
+    """What a worker has open does not grow with the number of captures."""
+    packets, day = traffic(), tmp_path / "day"
+    day.mkdir()
+    each = -(-len(packets) // 150)
+    for n in range(150):
+        some = packets[n * each : (n + 1) * each]
+        (day / f"{n:03}.pcap").write_bytes(HEADER + b"".join(some))
+    whole = am.packets(sorted(day.iterdir()), threads=1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 30, hard))
+        report = _run.report(_front.packets_ask(day), "ray", str(tmp_path / "out"), buckets=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    check(whole, report)
+
+
+def test_workers_of_other_directories(
+    here: list[str], captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths are absolute, and what a worker finds there is the capture that was meant."""
+    (tmp_path / "day").mkdir()
+    copy = tmp_path / "day/0.pcap"
+    copy.write_bytes((captures / "0.pcap").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    true_deal = _airmile.deal
+
+    def elsewhere(*args: Any) -> str:
+        monkeypatch.chdir("/")
+        return str(true_deal(*args))
+
+    monkeypatch.setattr(_airmile, "deal", elsewhere)
+    _run.report(_front.packets_ask("day"), "ray", str(tmp_path / "out"))
+    job = json.loads((tmp_path / "out/_work/job.json").read_text())
+    assert job["buckets"] == 12, "four for each worker of the engine"
+    part = _run._parts([_storage.identity(str(copy))], 1 << 30)[0][0]
+    copy.write_bytes(b"another")
+    with pytest.raises(am.AirmileInputError, match="have to see the same captures"):
+        _steps.deal_part({"root": str(tmp_path / "other"), "ask": {}, "buckets": 1}, part)
 
 
 def test_a_broken_run_goes_on(
@@ -193,6 +257,48 @@ def test_another_run_is_not_mixed_in(here: list[str], captures: Path, tmp_path: 
         _run.report(_front.packets_ask(captures, idle_s=9), "ray", str(tmp_path))
 
 
+def test_tables_of_another_run_stay_apart(here: list[str], captures: Path, tmp_path: Path) -> None:
+    ask = _front.packets_ask(captures)
+    _run.report(ask, "ray", str(tmp_path), buckets=2)
+    (tmp_path / "_work/job.json").unlink()
+    with pytest.raises(am.AirmileOptionError, match="holds flows of another run"):
+        _run.report(ask, "ray", str(tmp_path), buckets=2)
+    for table in tmp_path.glob("[!_]*"):
+        shutil.rmtree(table, ignore_errors=True)
+    with pytest.raises(am.AirmileOptionError, match="holds steps of another run"):
+        _run.report(ask, "ray", str(tmp_path), buckets=2)
+
+
+def test_half_a_file_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is removed where writing breaks; half a manifest is none."""
+    from pyarrow import fs
+
+    local = (fs.LocalFileSystem(), str(tmp_path))
+    monkeypatch.setattr(_storage, "filesystem", lambda _: local)
+    storage = _storage.Storage("store://here")
+    storage.write("_work/done/a.json", b'{"key": "a"}')
+    assert _steps.manifest_of(storage, "a") == {"key": "a"}
+    (tmp_path / "_work/done/a.json").write_bytes(b'{"key')
+    assert _steps.manifest_of(storage, "a") is None
+
+    def breaks(_: Any, out: Any, __: int) -> None:
+        out.write(b"PAR1")
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(shutil, "copyfileobj", breaks)
+    with pytest.raises(OSError, match="the disk is gone"):
+        storage.write("_work/done/b.json", b"{}")
+    assert not (tmp_path / "_work/done/b.json").exists()
+
+
+def test_options_of_an_object_store_stay_behind_the_name() -> None:
+    uri = "s3://captures/day/?endpoint_override=localhost:9000&scheme=http"
+    assert _storage.below(uri, "0.pcap") == (
+        "s3://captures/day/0.pcap?endpoint_override=localhost:9000&scheme=http"
+    )
+    assert _storage.below("s3://captures/day", "0.pcap") == "s3://captures/day/0.pcap"
+
+
 def test_file_systems_of_pyarrow(
     here: list[str], captures: Path, whole: am.PacketReport, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -200,18 +306,54 @@ def test_file_systems_of_pyarrow(
     """All that goes to an object store goes through pyarrow, here to one of files."""
     from pyarrow import fs
 
-    from airmile.scale import _storage
-
     def store(uri: str) -> tuple[Any, str]:
         return fs.LocalFileSystem(), uri.removeprefix("store://here")
 
     monkeypatch.setattr(_storage, "filesystem", store)
-    for module in (_run, sys.modules["airmile.scale._tables"]):
-        monkeypatch.setattr(module, "filesystem", store)
     ask = _front.packets_ask(f"store://here{captures}")
     report = _run.report(ask, "ray", f"store://here{tmp_path}/out", buckets=3)
     check_rows = rows(report)
     assert check_rows == rows(whole)
+
+
+def test_an_object_store(
+    captures: Path, whole: am.PacketReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captures, records and tables in S3, as a server on this machine speaks it."""
+    server = pytest.importorskip("moto.server", reason="SKIPPED: moto[server] is not installed")
+    from pyarrow import fs
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    try:
+        _, port = running.get_host_and_port()
+        options = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+        store, _ = fs.FileSystem.from_uri(f"s3://captures?{options}&allow_bucket_creation=true")
+        for bucket in ("captures", "results"):
+            store.create_dir(bucket)
+        for path in captures.iterdir():
+            with store.open_output_stream(f"captures/day/{path.name}") as out:
+                out.write(path.read_bytes())
+        study = functools.partial(
+            am.packets,
+            f"s3://captures/day?{options}",
+            engine="processes",
+            output=f"s3://results/study?{options}",
+            workers=2,
+            buckets=3,
+        )
+        check(whole, study())
+        found = store.get_file_info(fs.FileSelector("results/study", recursive=True))
+        names = [info.path for info in found if info.type == fs.FileType.File]
+        assert "results/study/report.json" in names
+        assert not [name for name in names if name.endswith(".parquet") and "_work" in name]
+        check(whole, study())
+        with pytest.raises(am.AirmileOptionError, match="holds another run"):
+            study(idle_s=9)
+    finally:
+        running.stop()
 
 
 @pytest.mark.parametrize(
@@ -310,6 +452,8 @@ def test_spark_finds_the_rows_of_one(
         report = spark.packets(session, str(captures), str(tmp_path), client=network, buckets=5)
         with pytest.raises(am.AirmileOptionError, match="name the clients' network"):
             spark.packets(session, str(captures), str(tmp_path / "other"))
+        with pytest.raises(am.AirmileOptionError, match="of another run"):
+            spark.packets(session, str(captures), str(tmp_path), client=network, buckets=3)
     finally:
         session.stop()
     check(am.packets(sorted(captures.iterdir()), client=network, threads=1), report)

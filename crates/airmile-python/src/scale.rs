@@ -74,7 +74,7 @@ pub struct Part(Records, u64, Option<i64>);
 impl Records {
     fn batches(self, py: Python<'_>) -> PyResult<RecordBatches> {
         match self {
-            Self::File(path, groups) => scale::records_of(&path, groups).map_err(to_py),
+            Self::File(path, groups) => Ok(scale::records_of(&path, groups)),
             Self::Stream(object) => {
                 let capsule = object.call_method0(py, "__arrow_c_stream__")?;
                 let capsule = capsule.bind(py).cast::<PyCapsule>().map_err(PyErr::from)?;

@@ -154,7 +154,13 @@ impl FileReport {
         self.late_records += part.late_records;
         self.damaged |= part.damaged;
         self.more_problems += part.more_problems;
-        part.problems.into_iter().for_each(|problem| self.problem(problem));
+        for problem in part.problems {
+            // Of frames that cannot be read, each part tells its first.
+            let told = self.problems.iter().any(|told| told.what == problem.what);
+            if problem.severity == Severity::Damage || !told {
+                self.problem(problem);
+            }
+        }
     }
 
     fn count(&mut self, tagged: &Tagged) {

@@ -18,9 +18,10 @@ _RETRIES = 4
 
 
 class Engine(Protocol):
-    """Runs steps, and gives what they return, in any order."""
+    """Runs steps, and gives what they return, in any order; `width` of them at once."""
 
     def each(self, calls: Sequence[Call]) -> Iterator[Any]: ...
+    def width(self) -> int: ...
     def close(self) -> None: ...
 
 
@@ -40,7 +41,11 @@ class _Processes:
     def __init__(self, workers: int) -> None:
         # Fresh processes: a fork would copy whatever threads the caller has.
         context = get_context("spawn")
-        self._pool = ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=context)
+        self._workers = workers or os.cpu_count() or 1
+        self._pool = ProcessPoolExecutor(self._workers, mp_context=context)
+
+    def width(self) -> int:
+        return self._workers
 
     def each(self, calls: Sequence[Call]) -> Iterator[Any]:
         futures = [self._pool.submit(function, *args) for function, args in calls]
@@ -59,7 +64,7 @@ class _Ray:
             raise AirmileMissingLibraryError(
                 "the engine is not installed: pip install 'airmile[ray]'"
             ) from error
-        self._ray = ray
+        self._ray: Any = ray
         self._ours = not ray.is_initialized()
         if self._ours:
             there = address or os.environ.get("RAY_ADDRESS")
@@ -74,10 +79,14 @@ class _Ray:
                 raise AirmileOptionError(f"engine: {there or 'ray'}: {error}") from error
         self._step = ray.remote(_call).options(max_retries=_RETRIES, num_cpus=1)
 
+    def width(self) -> int:
+        # Those of the cluster, not of this machine.
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
     def each(self, calls: Sequence[Call]) -> Iterator[Any]:
         ray = self._ray
         # No more under way than can run and be fetched: the rest waits here.
-        most = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        most = 2 * self.width()
         waiting = iter(calls)
         under_way: list[Any] = []
         try:

@@ -18,7 +18,8 @@ from airmile.scale import _steps
 from airmile.scale._engines import Engine, engine_of
 from airmile.scale._report import ScaledReport
 from airmile.scale._steps import Job, Manifest, Part, manifest_of
-from airmile.scale._storage import Storage, expand, filesystem, identity, is_cuttable
+from airmile.scale._storage import Identity, Storage, expand, identity, is_cuttable
+from airmile.scale._tables import NAMES
 
 PART_BYTES = 1 << 30
 """Captures larger than this are cut (chosen here: some ten million packets of headers,
@@ -82,11 +83,10 @@ def study(
     ask = ask | {"files": files}
     runner = _Lazy(engine, workers)
     try:
-        buckets = buckets or max(8, _BUCKETS_A_WORKER * runner.width())
         job = Job(root=storage.root, ask=ask, buckets=buckets)
-        buckets = _begin(storage, job, files, part_bytes)
-        job["buckets"] = buckets
-        parts = _deal(storage, job, _parts(files, part_bytes), runner, tell)
+        captures = [identity(file) for file in files]
+        job["buckets"] = _begin(storage, job, captures, part_bytes, runner)
+        parts = _deal(storage, job, _parts(captures, part_bytes), runner, tell)
         strays = _strays(storage, parts)
         begins, end_ns = _airmile.clocks([part["report"] for part in parts])
         if end_ns is None:
@@ -116,61 +116,77 @@ class _Lazy:
         self._name, self._workers = name, workers
         self._engine: Engine | None = None
 
-    def width(self) -> int:
-        return self._workers or os.cpu_count() or 1
-
-    def each(self, calls: list[Any]) -> Any:
-        if not calls:
-            return iter(())
+    def _started(self) -> Engine:
         if self._engine is None:
             self._engine = engine_of(self._name, self._workers)
-        return self._engine.each(calls)
+        return self._engine
+
+    def width(self) -> int:
+        return self._started().width()
+
+    def each(self, calls: list[Any]) -> Any:
+        return self._started().each(calls) if calls else iter(())
 
     def close(self) -> None:
         if self._engine is not None:
             self._engine.close()
 
 
-def _begin(storage: Storage, job: Job, files: list[str], part_bytes: int) -> int:
+def refuse_tables(storage: Storage) -> None:
+    """Raise where tables of another run would be read with this one's."""
+    names = storage.names()
+    there = [name for name in NAMES if name in names or f"{name}.parquet" in names]
+    if there or "done" in storage.names("_work"):
+        what = there[0] if there else "steps"
+        raise AirmileOptionError(
+            f"{storage.root}: holds {what} of another run: name another directory, or remove it"
+        )
+
+
+def _begin(
+    storage: Storage, job: Job, captures: list[Identity], part_bytes: int, runner: _Lazy
+) -> int:
     """Begin a run, or go on with the same one; gives its number of buckets."""
     options = {
         name: value for name, value in job["ask"].items() if name not in ("files", "threads")
     }
     asked = {
         "version": _airmile.__version__,
-        "files": [identity(file) for file in files],
+        "files": captures,
         "options": options,
         "part_bytes": part_bytes,
     }
     mark = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    content = storage.read("_work/job.json")
-    if content is not None:
-        former: dict[str, Any] = json.loads(content)
+    former = storage.read_json("_work/job.json")
+    if former is not None:
         if former["mark"] != mark:
             raise AirmileOptionError(
                 f"{storage.root}: holds another run, of other captures or options: name another "
                 "directory, or remove it"
             )
         return int(former["buckets"])
-    asked |= {"mark": mark, "buckets": job["buckets"]}
+    refuse_tables(storage)
+    buckets = job["buckets"] or max(8, _BUCKETS_A_WORKER * runner.width())
+    asked |= {"mark": mark, "buckets": buckets}
     storage.write("_work/job.json", json.dumps(asked).encode())
-    return job["buckets"]
+    return buckets
 
 
-def _parts(files: list[str], part_bytes: int) -> list[list[Part]]:
+def _parts(captures: list[Identity], part_bytes: int) -> list[list[Part]]:
     found = []
-    for number, path in enumerate(files):
+    for number, capture in enumerate(captures):
+        path = capture[0]
         cuts = _airmile.split_capture(path, part_bytes) if is_cuttable(path) else []
-        found.append(_cut(number, path, cuts))
+        found.append(_cut(number, capture, cuts))
     return found
 
 
-def _cut(number: int, path: str, cuts: list[int]) -> list[Part]:
+def _cut(number: int, capture: Identity, cuts: list[int]) -> list[Part]:
     if not cuts:
-        return [Part(key=f"part-{number:06}", path=path, file=number, range=None)]
-    edges = [0, *cuts, os.stat(path).st_size]
+        return [Part(key=f"part-{number:06}", capture=capture, file=number, range=None)]
+    edges = [0, *cuts, capture[1]]
     return [
-        Part(key=f"part-{number:06}-{n:06}", path=path, file=number, range=(begin, end))
+        Part(key=f"part-{number:06}-{n:06}", capture=capture, file=number, range=(begin, end))
         for n, (begin, end) in enumerate(itertools.pairwise(edges))
     ]
 
@@ -185,7 +201,7 @@ def _deal(
     again = []
     for number, parts in enumerate(files):
         if len(parts) > 1 and any(_is_torn(done[part["key"]]) for part in parts):
-            files[number] = _cut(number, parts[0]["path"], [])
+            files[number] = _cut(number, parts[0]["capture"], [])
             again += files[number]
     if again:
         tell(f"{len(again)} captures cannot be cut where they were, and are read as one")
@@ -217,8 +233,7 @@ def _is_torn(manifest: Manifest) -> bool:
     """Whether a range of a capture is not whole records: its cuts are verified by reading."""
     begin, end = manifest["part"]["range"]
     report = json.loads(manifest["report"])["file"]
-    whole = report["bytes"] == end - max(begin, 24) + 24
-    return bool(report["damaged"] or report["problems"] or not whole)
+    return bool(report["damaged"] or report["bytes"] != end - begin)
 
 
 def _strays(storage: Storage, parts: list[Manifest]) -> bytes:
@@ -311,7 +326,7 @@ def _forget(storage: Storage, parts: list[Manifest]) -> None:
     """Remove the records; manifests and what a report is made of stay."""
     if storage.remote:
         for part in parts:
-            store, path = filesystem(f"{storage.root.rstrip('/')}/{part['kept']['parquet']}")
+            store, path = storage.found(part["kept"]["parquet"])
             with contextlib.suppress(FileNotFoundError):
                 store.delete_file(path)
         return

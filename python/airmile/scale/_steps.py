@@ -15,7 +15,8 @@ import uuid
 from typing import Any, TypedDict
 
 from airmile import _airmile
-from airmile.scale._storage import Storage, is_remote, opened
+from airmile.errors import AirmileInputError
+from airmile.scale._storage import Identity, Storage, identity, is_remote, opened
 
 
 class Job(TypedDict):
@@ -30,7 +31,7 @@ class Part(TypedDict):
     """A capture, or the records of a range of its bytes."""
 
     key: str
-    path: str
+    capture: Identity
     file: int
     range: tuple[int, int] | None
 
@@ -40,11 +41,7 @@ Manifest = dict[str, Any]
 
 def manifest_of(storage: Storage, key: str) -> Manifest | None:
     """The manifest of a step that is done."""
-    content = storage.read(f"_work/done/{key}.json")
-    if content is None:
-        return None
-    manifest: Manifest = json.loads(content)
-    return manifest
+    return storage.read_json(f"_work/done/{key}.json")
 
 
 class _Step:
@@ -79,11 +76,14 @@ def deal_part(job: Job, part: Part) -> Manifest:
     """First pass: the packets of a part, dealt out."""
     with _Step(job, part["key"]) as step:
         out = step.scratch / "records.parquet"
+        path = part["capture"][0]
+        if identity(path) != tuple(part["capture"]):
+            raise AirmileInputError(
+                f"{path}: of another size or time on {socket.gethostname()} than where "
+                "the run began: all machines have to see the same captures"
+            )
         source: tuple[str, object]
-        if is_remote(part["path"]):
-            source = (part["path"], opened(part["path"]))
-        else:
-            source = (part["path"], part["range"])
+        source = (path, opened(path) if is_remote(path) else part["range"])
         report = _airmile.deal(job["ask"], job["buckets"], source, out)
         name = f"_work/records/{part['key']}-{uuid.uuid4().hex}"
         kept: dict[str, str | None] = {}

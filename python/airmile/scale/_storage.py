@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,13 +59,14 @@ def expand(paths: list[str]) -> list[str]:
     for path in paths:
         if is_remote(path):
             found += _expand_remote(path)
-        elif (directory := local(path)).is_dir():
+        # Workers may have begun in other directories.
+        elif (directory := local(path).absolute()).is_dir():
             inside = sorted(str(file) for file in directory.iterdir() if _CAPTURE.search(file.name))
             if not inside:
                 raise AirmileInputError(f"{path}: no captures are in this directory")
             found += inside
         else:
-            found.append(str(local(path)))
+            found.append(str(directory))
     return found
 
 
@@ -77,24 +80,33 @@ def _expand_remote(uri: str) -> list[str]:
     if info.type != fs.FileType.Directory:
         raise AirmileInputError(f"{uri}: no such file or directory")
     files = store.get_file_info(fs.FileSelector(path, recursive=False))
-    base = uri.rstrip("/")
     names = sorted(file.base_name for file in files if _CAPTURE.search(file.base_name))
     if not names:
         raise AirmileInputError(f"{uri}: no captures are in this directory")
-    return [f"{base}/{name}" for name in names]
+    return [below(uri, name) for name in names]
 
 
-def identity(path: str) -> list[object]:
+def below(uri: str, name: str) -> str:
+    """A name below a URI: in front of its options, such as `?endpoint_override=HOST`."""
+    base, mark, options = uri.partition("?")
+    return f"{base.rstrip('/')}/{name}{mark}{options}"
+
+
+Identity = tuple[str, int, int | None]
+"""Path, size in bytes and time of a capture."""
+
+
+def identity(path: str) -> Identity:
     """What tells a capture from another one of the same name: size and time."""
     if is_remote(path):
         store, inner = filesystem(path)
         info = store.get_file_info(inner)
-        return [path, info.size, info.mtime_ns]
+        return (path, info.size, info.mtime_ns)
     try:
         stat = os.stat(path)
     except OSError as error:
         raise AirmileInputError(error.errno, os.strerror(error.errno or 0), path) from error
-    return [path, stat.st_size, stat.st_mtime_ns]
+    return (path, stat.st_size, stat.st_mtime_ns)
 
 
 def opened(path: str) -> IO[bytes]:
@@ -111,6 +123,14 @@ class Storage:
     def __init__(self, root: str) -> None:
         self.root = root if is_remote(root) else str(local(root).absolute())
         self.remote = is_remote(root)
+        self._found: tuple[Any, str] | None = None
+
+    def found(self, name: str) -> tuple[Any, str]:
+        """The file system of an object store, and the path of a name in it."""
+        if self._found is None:
+            self._found = filesystem(self.root)
+        store, path = self._found
+        return store, f"{path.rstrip('/')}/{name}"
 
     def path(self, name: str) -> Path:
         """A file here."""
@@ -128,19 +148,29 @@ class Storage:
         return scratch
 
     def keep(self, file: Path, name: str) -> None:
-        """Give a whole file its name: at once, or not at all."""
+        """Give a whole file its name: here at once or not at all.
+
+        An object store may keep a half of it where a worker is killed (object stores
+        proper do not): what no manifest names is not read.
+        """
         if self.remote:
-            store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
+            store, path = self.found(name)
             store.create_dir(path.rpartition("/")[0], recursive=True)
-            with file.open("rb") as whole, store.open_output_stream(path) as out:
-                shutil.copyfileobj(whole, out, 4 << 20)
+            try:
+                with file.open("rb") as whole, store.open_output_stream(path) as out:
+                    shutil.copyfileobj(whole, out, 4 << 20)
+            except BaseException:
+                # A stream that is left by an error is closed, and what it has is kept.
+                with contextlib.suppress(OSError):
+                    store.delete_file(path)
+                raise
             return
         target = self.path(name)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(file, target)
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a small file: at once, or not at all."""
+        """Write a small file, as :meth:`keep` does."""
         scratch = self.scratch()
         try:
             (scratch / "file").write_bytes(content)
@@ -153,19 +183,39 @@ class Storage:
         try:
             if not self.remote:
                 return self.path(name).read_bytes()
-            store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
+            store, path = self.found(name)
             with store.open_input_stream(path) as stream:
                 content: bytes = stream.read()
             return content
         except FileNotFoundError:
             return None
 
+    def read_json(self, name: str) -> dict[str, Any] | None:
+        """A small file of JSON, `None` where there is none, or half of one."""
+        content = self.read(name)
+        try:
+            found: dict[str, Any] | None = json.loads(content) if content else None
+        except ValueError:
+            return None
+        return found
+
+    def names(self, name: str = "") -> set[str]:
+        """What is in the directory itself, or one below it."""
+        if not self.remote:
+            directory = self.path(name)
+            return {entry.name for entry in directory.iterdir()} if directory.is_dir() else set()
+        from pyarrow import fs
+
+        store, path = self.found(name)
+        selector = fs.FileSelector(path.rstrip("/"), allow_not_found=True)
+        return {entry.base_name for entry in store.get_file_info(selector)}
+
     def remove(self, name: str) -> None:
         """Remove a directory and what is in it."""
         if not self.remote:
             shutil.rmtree(self.path(name), ignore_errors=True)
             return
-        store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
+        store, path = self.found(name)
         with contextlib.suppress(FileNotFoundError):
             store.delete_dir(path)
 
@@ -176,13 +226,14 @@ class Storage:
         import pyarrow
         from pyarrow import parquet
 
-        store, path = filesystem(f"{self.root.rstrip('/')}/{name}")
-        file = parquet.ParquetFile(store.open_input_file(path))
-        schema = file.schema_arrow
-        if not groups:
-            return pyarrow.RecordBatchReader.from_batches(schema, iter(()))
-        batches = file.iter_batches(batch_size=8192, row_groups=groups)
-        return pyarrow.RecordBatchReader.from_batches(schema, batches)
+        def batches() -> Iterator[Any]:
+            # Opened when they are asked for: a bucket has records in every file.
+            store, path = self.found(name)
+            with store.open_input_file(path) as file:
+                yield from parquet.ParquetFile(file).iter_batches(8192, row_groups=groups)
+
+        schema = pyarrow.schema(_airmile.record_schema())
+        return pyarrow.RecordBatchReader.from_batches(schema, batches() if groups else iter(()))
 
 
 def is_cuttable(path: str) -> bool:

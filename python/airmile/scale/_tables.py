@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from airmile.errors import AirmileMissingLibraryError
-from airmile.scale._storage import Storage, filesystem
+from airmile.scale._storage import Storage
 
 NAMES = (
     "flows",
@@ -38,10 +38,11 @@ class StoredTable:
         if not self._files:
             return pyarrow.table({})
         if self._storage.remote:
-            store, root = filesystem(self._storage.root)
+            store, _ = self._storage.found("")
+            paths = [self._storage.found(name)[1] for name in self._files]
         else:
-            store, root = fs.LocalFileSystem(), self._storage.root
-        paths = [f"{root.rstrip('/')}/{name}" for name in self._files]
+            store = fs.LocalFileSystem()
+            paths = [str(self._storage.path(name)) for name in self._files]
         return dataset.dataset(paths, filesystem=store, format="parquet").to_table(columns=columns)
 
     @property
@@ -58,8 +59,9 @@ class StoredTable:
         from pyarrow import parquet
 
         if self._storage.remote:
-            store, root = filesystem(self._storage.root)
-            return parquet.read_schema(store.open_input_file(f"{root}/{self._files[0]}"))
+            store, path = self._storage.found(self._files[0])
+            with store.open_input_file(path) as file:
+                return parquet.read_schema(file)
         return parquet.read_schema(self._storage.path(self._files[0]))
 
     def __len__(self) -> int:

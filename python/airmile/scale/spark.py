@@ -27,6 +27,7 @@ from airmile._front import packets_ask
 from airmile._report import Request
 from airmile.errors import AirmileOptionError
 from airmile.scale._report import ScaledReport
+from airmile.scale._run import refuse_tables
 from airmile.scale._steps import Job
 from airmile.scale._storage import Storage, expand, is_remote, opened
 
@@ -35,14 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Spark has no unsigned integers: their bits as signed ones.
-_RECORD = (
-    "part int, bucket int, packet long, time_ns long, clock_ns long, src_high long, "
-    "src_low long, dst_high long, dst_low long, src_port int, dst_port int, protocol int, "
-    "bits long, ip_id int, ip_bytes long, payload_bytes long, seq long, ack long, window int, "
-    "checksum int, mss_bytes int, window_scale int, ts_val long, ts_ecr long, sack binary, "
-    "payload binary"
-)
-_WIDE = ("packet", "src_high", "src_low", "dst_high", "dst_low")
+_RECORD = "part int, bucket int, packet long, time_ns long, clock_ns long, headers binary"
 
 
 def packets(
@@ -65,11 +59,13 @@ def packets(
             client that only a flow's first packet tells would need a pass more.
 
     Raises:
-        AirmileOptionError: without `client`, a client could not be told.
+        AirmileOptionError: without `client`, a client could not be told; or the output
+            holds tables of another run.
     """
     listed = expand([files] if isinstance(files, str) else list(map(os.fspath, files)))
     ask = packets_ask(listed, **options)
     storage = Storage(output)
+    refuse_tables(storage)
     buckets = buckets or 4 * session.sparkContext.defaultParallelism
     job = Job(root=storage.root, ask=ask, buckets=buckets)
     named = session.createDataFrame(list(enumerate(listed)), "part int, path string")
@@ -148,7 +144,7 @@ def _signed(batch: pyarrow.RecordBatch, part: int, bucket: int) -> pyarrow.Recor
         if name in ("part", "bucket"):
             value = part if name == "part" else bucket
             columns.append(pyarrow.repeat(pyarrow.scalar(value, kind), n))
-        elif name in _WIDE:
+        elif name == "packet":
             columns.append(batch.column(name).view(kind))
         else:
             columns.append(batch.column(name).cast(kind))
@@ -175,7 +171,8 @@ def _unsigned(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     columns = []
     for field in pyarrow.schema(schema):
         column = batch.column(field.name)
-        columns.append(column.view(field.type) if field.name in _WIDE else column.cast(field.type))
+        wide = field.name == "packet"
+        columns.append(column.view(field.type) if wide else column.cast(field.type))
     return pyarrow.RecordBatch.from_arrays(columns, schema=pyarrow.schema(schema))
 
 

@@ -182,7 +182,7 @@ fn in_parts(dir: &Path, files: &[PathBuf], buckets: u32, part_bytes: u64) -> (Pa
         let (report, path) = &dealt[n];
         let groups = report.groups.iter().enumerate().filter(|(_, group)| wanted(group.bucket));
         let groups = groups.map(|(at, _)| at).collect();
-        let batches = records_of(path, groups).unwrap();
+        let batches = records_of(path, groups);
         BucketPart { batches, first_packet: begins[n].0, clock_ns: begins[n].1 }
     };
     let mut strays = HashSet::new();
@@ -198,7 +198,7 @@ fn in_parts(dir: &Path, files: &[PathBuf], buckets: u32, part_bytes: u64) -> (Pa
     for bucket in 0..buckets {
         let parts = (0..dealt.len()).map(|n| part(n, &|b| b == bucket)).collect();
         let own = groups.iter().enumerate().filter(|(_, group)| group.bucket == bucket);
-        let own = records_of(&settled, own.map(|(at, _)| at).collect()).unwrap();
+        let own = records_of(&settled, own.map(|(at, _)| at).collect());
         let end_ns = end_ns.unwrap();
         let answer =
             study_bucket(bucket, parts, Some(own), &strays, end_ns, &options, &tables).unwrap();

@@ -70,9 +70,9 @@ pub fn study_bucket(
         let clock_ns = part.clock_ns.unwrap_or(i64::MIN);
         for batch in part.batches {
             let batch = batch?;
-            let columns = columns(&batch)?;
+            let columns = Columns::of(&batch)?;
             for row in 0..batch.num_rows() {
-                let record = columns.packet(row);
+                let record = columns.packet(row)?;
                 if !strays.is_empty() && strays.contains(&Ends::of(&record.packet)) {
                     continue;
                 }
@@ -95,13 +95,6 @@ pub fn study_bucket(
     let largest = largest.iter().map(|entry| entry.row().to_json()).collect();
     let overview = sink.overview;
     Ok(BucketReport { packets, summary, overview, largest: (largest, left_out), files })
-}
-
-pub(super) fn columns(batch: &RecordBatch) -> Result<Columns<'_>> {
-    Columns::of(batch).ok_or_else(|| Error::Arrow {
-        table: "records",
-        what: "these are no records of packets: columns are missing or of another type".into(),
-    })
 }
 
 /// Where rows go.
@@ -154,9 +147,9 @@ impl Settled {
     fn give(&mut self, number: u64, lone: &mut Lone, sink: &mut Sink) -> Result<u64> {
         let mut given = 0;
         while let Some(batch) = &self.batch {
-            let columns = columns(batch)?;
+            let columns = Columns::of(batch)?;
             while self.row < batch.num_rows() {
-                let record = columns.packet(self.row);
+                let record = columns.packet(self.row)?;
                 if record.number >= number {
                     return Ok(given);
                 }

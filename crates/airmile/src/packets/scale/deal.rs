@@ -24,11 +24,12 @@ use crate::packets::views::Views;
 use crate::session::FileReport;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
-/// Rows and bytes of payload that wait in all buckets together (chosen here: some
-/// 100 MB with their columns), and rows of a row group at most.
-const WAITING_ROWS: usize = 1 << 20;
+/// Of a pcap file.
+const HEADER_BYTES: u64 = 24;
+/// Rows that wait in all buckets together (chosen here: some 40 MB), and rows of a row
+/// group at most.
+const WAITING_ROWS: usize = 1 << 19;
 const GROUP_ROWS: usize = 1 << 17;
-const GROUP_BYTES: usize = 16 << 20;
 /// A row group has at least so many, but for the last of an hour.
 const LEAST_ROWS: usize = 1 << 12;
 
@@ -80,16 +81,31 @@ pub struct DealReport {
 /// The capture cannot be opened or is none, or a file cannot be written.
 pub fn deal(source: DealSource, options: &ScaleOptions, out: &Path) -> Result<DealReport> {
     let progress = Progress::default();
+    let from = match &source {
+        DealSource::File(_, Some(range)) => range.start,
+        _ => 0,
+    };
     let input = open(source, &progress)?;
     let mut dealer = Dealer::create(options, out)?;
     let mut dissector = Dissector::new();
     let mut limits = LimitFilter::default();
     let file = read(input, &mut limits, &mut dissector, &mut |packet| dealer.push(packet))?;
+    let file = placed(file, from);
     dissector.finish(&mut |packet| packet.map_or((), |packet| dealer.push(packet)));
     let FragmentCounts { fragments, datagrams, incomplete, overlapping, left_out, left_out_bytes } =
         dissector.counts();
     let fragments = [fragments, datagrams, incomplete, overlapping, left_out, left_out_bytes];
     dealer.finish(file, fragments)
+}
+
+/// What was read in front of a later range was the header again: bytes and offsets as of
+/// the whole file.
+fn placed(mut file: FileReport, from: u64) -> FileReport {
+    if from > HEADER_BYTES {
+        file.bytes = file.bytes.saturating_sub(HEADER_BYTES);
+        file.problems.iter_mut().for_each(|problem| problem.offset += from - HEADER_BYTES);
+    }
+    file
 }
 
 fn open(source: DealSource, progress: &Progress) -> Result<Input> {
@@ -110,9 +126,9 @@ fn open(source: DealSource, progress: &Progress) -> Result<Input> {
 fn ranged(path: &Path, range: &Range<u64>) -> std::io::Result<impl Read + Send + 'static> {
     use std::io::{Cursor, Seek, SeekFrom};
     let mut file = File::open(path)?;
-    let mut header = [0; 24];
+    let mut header = [0; HEADER_BYTES as usize];
     file.read_exact(&mut header)?;
-    let from = range.start.max(24);
+    let from = range.start.max(HEADER_BYTES);
     file.seek(SeekFrom::Start(from))?;
     Ok(Cursor::new(header).chain(file.take(range.end.saturating_sub(from))))
 }
@@ -195,7 +211,7 @@ impl<'a> Dealer<'a> {
         let bucket = bucket_of(placing.client, self.options.buckets);
         let Some(rows) = self.buckets.get_mut(bucket as usize) else { return };
         rows.push(packet, number, self.clock_ns);
-        if rows.len() >= self.group_rows || rows.kept_bytes() >= GROUP_BYTES {
+        if rows.is_full(self.group_rows) {
             self.flush(bucket as usize);
         }
     }

@@ -1,27 +1,42 @@
 //! Packets as rows, from where one part of a study leaves them to where the next
 //! takes them up.
+//!
+//! What has to be seen without reading a packet has a column: its number, its time, the
+//! capture's clock. All else is one value of bytes, `headers`, as a column for each field
+//! took a third more time and room:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 4, 4, 4 | `bits` (what is set or there), bytes of IP, bytes of payload |
+//! | 2, 2, 2, 1 | ports of source and destination, IP identification, protocol |
+//! | 4, 4 or 16, 16 | addresses of source and destination: IPv4 where both are |
+//! | 4, 4, 2, 2 | TCP: sequence and acknowledgement number, window, checksum |
+//! | 2, 1, 8, 8 each | where there: MSS, window scale, timestamps, SACK blocks |
+//! | the rest | payload, as far as it was captured |
+//!
+//! Little endian. Who writes them and who reads them are of one version (0025).
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use airmile_model::packet::{Address, Packet, SackBlocks, SeqNum, TcpFlags, TcpHeader, Transport};
-use arrow_array::builder::BinaryBuilder;
+use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{
-    Array, ArrayRef, BinaryArray, Int64Array, PrimitiveArray, RecordBatch, UInt8Array, UInt16Array,
-    UInt32Array, UInt64Array,
-};
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{Array, BinaryArray, Int64Array, RecordBatch, UInt64Array};
+use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use crate::error::{Error, Result};
 
-/// Rows that are read at a time (chosen here: 1 MB of them).
+/// Rows that are read at a time (chosen here: half a MB of them).
 const BATCH_ROWS: usize = 8 * 1024;
+/// Bytes of headers and payload of a row group at most, but for its last packet
+/// (chosen here).
+const GROUP_BYTES: usize = 16 << 20;
 
-/// Bits of the column `bits`: what is set or there.
+/// Bits of a record: what is set or there.
 mod bit {
     pub const TCP: u32 = 1;
     pub const IP_ID: u32 = 1 << 1;
@@ -32,6 +47,11 @@ mod bit {
     pub const SACK_PERMITTED: u32 = 1 << 6;
     pub const TIMESTAMPS: u32 = 1 << 7;
     pub const OPTIONS_CUT: u32 = 1 << 8;
+    /// Both addresses are of IPv4.
+    pub const V4: u32 = 1 << 9;
+    /// The number of SACK blocks, 0 to 4.
+    pub const SACK_AT: u32 = 10;
+    pub const SACK_MASK: u32 = 7;
     /// The control bits are from here on.
     pub const FLAGS_AT: u32 = 16;
 }
@@ -39,33 +59,9 @@ mod bit {
 /// The columns of a record: a packet's headers as they were read.
 #[must_use]
 pub fn record_schema() -> SchemaRef {
-    use DataType::{Binary, Int64, UInt8, UInt16, UInt32, UInt64};
-    let columns = [
-        ("packet", UInt64),
-        ("time_ns", Int64),
-        ("clock_ns", Int64),
-        ("src_high", UInt64),
-        ("src_low", UInt64),
-        ("dst_high", UInt64),
-        ("dst_low", UInt64),
-        ("src_port", UInt16),
-        ("dst_port", UInt16),
-        ("protocol", UInt8),
-        ("bits", UInt32),
-        ("ip_id", UInt16),
-        ("ip_bytes", UInt32),
-        ("payload_bytes", UInt32),
-        ("seq", UInt32),
-        ("ack", UInt32),
-        ("window", UInt16),
-        ("checksum", UInt16),
-        ("mss_bytes", UInt16),
-        ("window_scale", UInt8),
-        ("ts_val", UInt32),
-        ("ts_ecr", UInt32),
-        ("sack", Binary),
-        ("payload", Binary),
-    ];
+    use DataType::{Binary, Int64, UInt64};
+    let columns =
+        [("packet", UInt64), ("time_ns", Int64), ("clock_ns", Int64), ("headers", Binary)];
     let fields = columns.map(|(name, kind)| Field::new(name, kind, false));
     Arc::new(Schema::new(fields.to_vec()))
 }
@@ -76,23 +72,10 @@ pub(super) struct Rows {
     packet: Vec<u64>,
     time_ns: Vec<i64>,
     clock_ns: Vec<i64>,
-    addresses: [Vec<u64>; 4],
-    ports: [Vec<u16>; 2],
-    protocol: Vec<u8>,
-    bits: Vec<u32>,
-    ip_id: Vec<u16>,
-    ip_bytes: Vec<u32>,
-    payload_bytes: Vec<u32>,
-    numbers: [Vec<u32>; 2],
-    window: Vec<u16>,
-    checksum: Vec<u16>,
-    mss_bytes: Vec<u16>,
-    window_scale: Vec<u8>,
-    timestamps: [Vec<u32>; 2],
-    sack: BinaryBuilder,
-    payload: BinaryBuilder,
-    /// Bytes of payload that wait.
-    kept_bytes: usize,
+    /// One behind the other.
+    headers: Vec<u8>,
+    /// Where each ends there.
+    ends: Vec<i32>,
 }
 
 impl Rows {
@@ -100,103 +83,178 @@ impl Rows {
         self.packet.len()
     }
 
-    pub(super) const fn kept_bytes(&self) -> usize {
-        self.kept_bytes
+    /// Whether they are a row group of `most_rows`.
+    pub(super) const fn is_full(&self, most_rows: usize) -> bool {
+        self.packet.len() >= most_rows || self.headers.len() >= GROUP_BYTES
     }
 
     /// Adds a packet: the `number`-th, when the capture's clock was at `clock_ns`.
     pub(super) fn push(&mut self, packet: &Packet<'_>, number: u64, clock_ns: i64) {
-        let none = TcpHeader::default();
-        let tcp = packet.tcp();
-        let has = |there: bool, bit: u32| if there { bit } else { 0 };
-        let header = tcp.unwrap_or(&none);
-        let bits = has(tcp.is_some(), bit::TCP)
-            | has(packet.ip_id.is_some(), bit::IP_ID)
-            | has(packet.fragmented, bit::FRAGMENTED)
-            | has(packet.tunnelled, bit::TUNNELLED)
-            | has(header.mss_bytes.is_some(), bit::MSS)
-            | has(header.window_scale.is_some(), bit::WINDOW_SCALE)
-            | has(header.sack_permitted, bit::SACK_PERMITTED)
-            | has(header.timestamps.is_some(), bit::TIMESTAMPS)
-            | has(header.options_cut, bit::OPTIONS_CUT)
-            | u32::from(header.flags.0) << bit::FLAGS_AT;
         self.packet.push(number);
         self.time_ns.push(packet.at_ns);
         self.clock_ns.push(clock_ns);
-        let words = [packet.src.words(), packet.dst.words()];
-        for (column, word) in self.addresses.iter_mut().zip(words.as_flattened()) {
-            column.push(*word);
-        }
-        self.ports[0].push(packet.src_port);
-        self.ports[1].push(packet.dst_port);
-        self.protocol.push(packet.protocol);
-        self.bits.push(bits);
-        self.ip_id.push(packet.ip_id.unwrap_or(0));
-        self.ip_bytes.push(packet.ip_bytes);
-        self.payload_bytes.push(packet.payload_bytes);
-        self.numbers[0].push(header.seq.0);
-        self.numbers[1].push(header.ack.0);
-        self.window.push(header.window);
-        self.checksum.push(header.checksum);
-        self.mss_bytes.push(header.mss_bytes.unwrap_or(0));
-        self.window_scale.push(header.window_scale.unwrap_or(0));
-        let (value, echo) = header.timestamps.unwrap_or((0, 0));
-        self.timestamps[0].push(value);
-        self.timestamps[1].push(echo);
-        let mut sack = [0; 32];
-        let blocks = header.sack.as_slice();
-        for (bytes, (left, right)) in sack.chunks_exact_mut(8).zip(blocks) {
-            bytes.copy_from_slice(&(u64::from(left.0) << 32 | u64::from(right.0)).to_be_bytes());
-        }
-        self.sack.append_value(sack.get(..8 * blocks.len()).unwrap_or_default());
-        self.payload.append_value(packet.payload);
-        self.kept_bytes += packet.payload.len();
+        write_headers(packet, &mut self.headers);
+        // Some MB: see GROUP_BYTES.
+        self.ends.push(self.headers.len() as i32);
     }
 
     /// What was pushed since the last call.
     pub(super) fn take(&mut self) -> std::result::Result<RecordBatch, ArrowError> {
-        fn column<T: arrow_array::types::ArrowPrimitiveType>(
-            values: &mut Vec<T::Native>,
-        ) -> ArrayRef
-        where
-            PrimitiveArray<T>: From<Vec<T::Native>>,
-        {
+        fn all<T>(values: &mut Vec<T>) -> Vec<T> {
             let room = Vec::with_capacity(values.len());
-            Arc::new(PrimitiveArray::<T>::from(std::mem::replace(values, room)))
+            std::mem::replace(values, room)
         }
-        self.kept_bytes = 0;
-        let [src_high, src_low, dst_high, dst_low] = &mut self.addresses;
-        let [src_port, dst_port] = &mut self.ports;
-        let [seq, ack] = &mut self.numbers;
-        let [value, echo] = &mut self.timestamps;
-        let columns = vec![
-            column::<UInt64Type>(&mut self.packet),
-            column::<Int64Type>(&mut self.time_ns),
-            column::<Int64Type>(&mut self.clock_ns),
-            column::<UInt64Type>(src_high),
-            column::<UInt64Type>(src_low),
-            column::<UInt64Type>(dst_high),
-            column::<UInt64Type>(dst_low),
-            column::<UInt16Type>(src_port),
-            column::<UInt16Type>(dst_port),
-            column::<UInt8Type>(&mut self.protocol),
-            column::<UInt32Type>(&mut self.bits),
-            column::<UInt16Type>(&mut self.ip_id),
-            column::<UInt32Type>(&mut self.ip_bytes),
-            column::<UInt32Type>(&mut self.payload_bytes),
-            column::<UInt32Type>(seq),
-            column::<UInt32Type>(ack),
-            column::<UInt16Type>(&mut self.window),
-            column::<UInt16Type>(&mut self.checksum),
-            column::<UInt16Type>(&mut self.mss_bytes),
-            column::<UInt8Type>(&mut self.window_scale),
-            column::<UInt32Type>(value),
-            column::<UInt32Type>(echo),
-            Arc::new(self.sack.finish()),
-            Arc::new(self.payload.finish()),
-        ];
-        RecordBatch::try_new(record_schema(), columns)
+        let ends = [0].into_iter().chain(self.ends.drain(..)).collect();
+        let headers = Buffer::from_vec(all(&mut self.headers));
+        let headers = BinaryArray::try_new(OffsetBuffer::new(ends), headers, None)?;
+        RecordBatch::try_new(
+            record_schema(),
+            vec![
+                Arc::new(UInt64Array::from(all(&mut self.packet))),
+                Arc::new(Int64Array::from(all(&mut self.time_ns))),
+                Arc::new(Int64Array::from(all(&mut self.clock_ns))),
+                Arc::new(headers),
+            ],
+        )
     }
+}
+
+/// Two numbers as one, that fewer pieces are written: the first in front.
+const fn pair(first: u32, second: u32) -> [u8; 8] {
+    (first as u64 | (second as u64) << 32).to_le_bytes()
+}
+
+const fn ports(source: u16, destination: u16) -> u32 {
+    source as u32 | (destination as u32) << 16
+}
+
+fn write_headers(packet: &Packet<'_>, out: &mut Vec<u8>) {
+    let none = TcpHeader::default();
+    let tcp = packet.tcp();
+    let header = tcp.unwrap_or(&none);
+    let blocks = header.sack.as_slice();
+    let v4 = packet.src.is_v4() && packet.dst.is_v4();
+    let has = |there: bool, bit: u32| if there { bit } else { 0 };
+    let bits = has(tcp.is_some(), bit::TCP)
+        | has(packet.ip_id.is_some(), bit::IP_ID)
+        | has(packet.fragmented, bit::FRAGMENTED)
+        | has(packet.tunnelled, bit::TUNNELLED)
+        | has(header.mss_bytes.is_some(), bit::MSS)
+        | has(header.window_scale.is_some(), bit::WINDOW_SCALE)
+        | has(header.sack_permitted, bit::SACK_PERMITTED)
+        | has(header.timestamps.is_some(), bit::TIMESTAMPS)
+        | has(header.options_cut, bit::OPTIONS_CUT)
+        | has(v4, bit::V4)
+        | (blocks.len() as u32) << bit::SACK_AT
+        | u32::from(header.flags.0) << bit::FLAGS_AT;
+    out.extend_from_slice(&pair(bits, packet.ip_bytes));
+    out.extend_from_slice(&pair(packet.payload_bytes, ports(packet.src_port, packet.dst_port)));
+    let [low, high] = packet.ip_id.unwrap_or(0).to_le_bytes();
+    out.extend_from_slice(&[low, high, packet.protocol]);
+    let [[src_high, src_low], [dst_high, dst_low]] = [packet.src.words(), packet.dst.words()];
+    if v4 {
+        out.extend_from_slice(&pair(src_low as u32, dst_low as u32));
+    } else {
+        let words = [src_high, src_low, dst_high, dst_low];
+        words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    }
+    if tcp.is_some() {
+        out.extend_from_slice(&pair(header.seq.0, header.ack.0));
+        out.extend_from_slice(&ports(header.window, header.checksum).to_le_bytes());
+        if let Some(mss_bytes) = header.mss_bytes {
+            out.extend_from_slice(&mss_bytes.to_le_bytes());
+        }
+        out.extend(header.window_scale);
+        if let Some((value, echo)) = header.timestamps {
+            out.extend_from_slice(&pair(value, echo));
+        }
+        blocks.iter().for_each(|(left, right)| out.extend_from_slice(&pair(left.0, right.0)));
+    }
+    out.extend_from_slice(packet.payload);
+}
+
+/// What is left of a record's bytes.
+struct Left<'a>(&'a [u8]);
+
+impl Left<'_> {
+    const fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let Some((first, rest)) = self.0.split_first_chunk() else { return None };
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn pair(&mut self) -> Option<(u32, u32)> {
+        let both = u64::from_le_bytes(self.take()?);
+        Some((both as u32, (both >> 32) as u32))
+    }
+
+    fn address(&mut self) -> Option<Address> {
+        let [high, low] = [self.take()?, self.take()?].map(u64::from_le_bytes);
+        Some(Address::from_words([high, low]))
+    }
+
+    fn tcp(&mut self, bits: u32) -> Option<TcpHeader> {
+        let has = |bit: u32| bits & bit != 0;
+        let (seq, ack) = self.pair()?;
+        let [w0, w1, c0, c1] = self.take()?;
+        let mut header = TcpHeader {
+            seq: SeqNum(seq),
+            ack: SeqNum(ack),
+            flags: TcpFlags((bits >> bit::FLAGS_AT) as u8),
+            window: u16::from_le_bytes([w0, w1]),
+            checksum: u16::from_le_bytes([c0, c1]),
+            sack_permitted: has(bit::SACK_PERMITTED),
+            options_cut: has(bit::OPTIONS_CUT),
+            ..TcpHeader::default()
+        };
+        if has(bit::MSS) {
+            header.mss_bytes = Some(u16::from_le_bytes(self.take()?));
+        }
+        if has(bit::WINDOW_SCALE) {
+            let [scale] = self.take()?;
+            header.window_scale = Some(scale);
+        }
+        if has(bit::TIMESTAMPS) {
+            header.timestamps = Some(self.pair()?);
+        }
+        for _ in 0..bits >> bit::SACK_AT & bit::SACK_MASK {
+            let (left, right) = self.pair()?;
+            header.sack.push(SeqNum(left), SeqNum(right));
+        }
+        Some(header)
+    }
+}
+
+/// `None`: the bytes end in the middle.
+fn read_headers(at_ns: i64, bytes: &[u8]) -> Option<Packet<'_>> {
+    let mut left = Left(bytes);
+    let (bits, ip_bytes) = left.pair()?;
+    let (payload_bytes, ports) = left.pair()?;
+    let [low, high, protocol] = left.take()?;
+    let has = |bit: u32| bits & bit != 0;
+    let (src, dst) = if has(bit::V4) {
+        let (src, dst) = left.pair()?;
+        (Address::v4(src.to_be_bytes()), Address::v4(dst.to_be_bytes()))
+    } else {
+        (left.address()?, left.address()?)
+    };
+    let transport = if has(bit::TCP) { Transport::Tcp(left.tcp(bits)?) } else { Transport::Udp };
+    Some(Packet {
+        at_ns,
+        src,
+        dst,
+        src_port: ports as u16,
+        dst_port: (ports >> 16) as u16,
+        protocol,
+        transport,
+        ip_id: has(bit::IP_ID).then(|| u16::from_le_bytes([low, high])),
+        ip_bytes,
+        payload_bytes,
+        payload: left.0,
+        fragmented: has(bit::FRAGMENTED),
+        tunnelled: has(bit::TUNNELLED),
+        interface: 0,
+    })
 }
 
 /// A packet out of a record.
@@ -209,127 +267,91 @@ pub(super) struct Recorded<'a> {
 /// The columns of a batch of records.
 pub(super) struct Columns<'a> {
     packet: &'a UInt64Array,
-    times: [&'a Int64Array; 2],
-    addresses: [&'a UInt64Array; 4],
-    ports: [&'a UInt16Array; 2],
-    protocol: &'a UInt8Array,
-    bits: &'a UInt32Array,
-    ip_id: &'a UInt16Array,
-    bytes: [&'a UInt32Array; 2],
-    numbers: [&'a UInt32Array; 2],
-    window: &'a UInt16Array,
-    checksum: &'a UInt16Array,
-    mss_bytes: &'a UInt16Array,
-    window_scale: &'a UInt8Array,
-    timestamps: [&'a UInt32Array; 2],
-    sack: &'a BinaryArray,
-    payload: &'a BinaryArray,
+    time_ns: &'a Int64Array,
+    clock_ns: &'a Int64Array,
+    headers: &'a BinaryArray,
 }
 
 impl<'a> Columns<'a> {
-    /// `None`: these are no records.
-    pub(super) fn of(batch: &'a RecordBatch) -> Option<Self> {
+    /// # Errors
+    /// These are no records.
+    pub(super) fn of(batch: &'a RecordBatch) -> Result<Self> {
         let column = |name: &str| batch.column_by_name(name).filter(|c| c.null_count() == 0);
-        let u64s = |name: &str| column(name)?.as_primitive_opt::<UInt64Type>();
         let i64s = |name: &str| column(name)?.as_primitive_opt::<Int64Type>();
-        let u32s = |name: &str| column(name)?.as_primitive_opt::<UInt32Type>();
-        let u16s = |name: &str| column(name)?.as_primitive_opt::<UInt16Type>();
-        let u8s = |name: &str| column(name)?.as_primitive_opt::<UInt8Type>();
-        let bytes = |name: &str| column(name)?.as_binary_opt::<i32>();
-        Some(Self {
-            packet: u64s("packet")?,
-            times: [i64s("time_ns")?, i64s("clock_ns")?],
-            addresses: [u64s("src_high")?, u64s("src_low")?, u64s("dst_high")?, u64s("dst_low")?],
-            ports: [u16s("src_port")?, u16s("dst_port")?],
-            protocol: u8s("protocol")?,
-            bits: u32s("bits")?,
-            ip_id: u16s("ip_id")?,
-            bytes: [u32s("ip_bytes")?, u32s("payload_bytes")?],
-            numbers: [u32s("seq")?, u32s("ack")?],
-            window: u16s("window")?,
-            checksum: u16s("checksum")?,
-            mss_bytes: u16s("mss_bytes")?,
-            window_scale: u8s("window_scale")?,
-            timestamps: [u32s("ts_val")?, u32s("ts_ecr")?],
-            sack: bytes("sack")?,
-            payload: bytes("payload")?,
-        })
+        let columns = || {
+            Some(Self {
+                packet: column("packet")?.as_primitive_opt::<UInt64Type>()?,
+                time_ns: i64s("time_ns")?,
+                clock_ns: i64s("clock_ns")?,
+                headers: column("headers")?.as_binary_opt::<i32>()?,
+            })
+        };
+        let what = "these are no records of packets: columns are missing or of another type";
+        columns().ok_or_else(|| Error::Arrow { table: "records", what: what.into() })
     }
 
     /// The packet of a row that the batch has.
-    pub(super) fn packet(&self, row: usize) -> Recorded<'a> {
-        let bits = self.bits.value(row);
-        let has = |bit: u32| bits & bit != 0;
-        let tcp = || TcpHeader {
-            seq: SeqNum(self.numbers[0].value(row)),
-            ack: SeqNum(self.numbers[1].value(row)),
-            flags: TcpFlags((bits >> bit::FLAGS_AT) as u8),
-            window: self.window.value(row),
-            checksum: self.checksum.value(row),
-            mss_bytes: has(bit::MSS).then(|| self.mss_bytes.value(row)),
-            window_scale: has(bit::WINDOW_SCALE).then(|| self.window_scale.value(row)),
-            sack_permitted: has(bit::SACK_PERMITTED),
-            timestamps: has(bit::TIMESTAMPS)
-                .then(|| (self.timestamps[0].value(row), self.timestamps[1].value(row))),
-            sack: blocks(self.sack.value(row)),
-            options_cut: has(bit::OPTIONS_CUT),
-        };
-        let [src_high, src_low, dst_high, dst_low] = self.addresses.map(|words| words.value(row));
-        let packet = Packet {
-            at_ns: self.times[0].value(row),
-            src: Address::from_words([src_high, src_low]),
-            dst: Address::from_words([dst_high, dst_low]),
-            src_port: self.ports[0].value(row),
-            dst_port: self.ports[1].value(row),
-            protocol: self.protocol.value(row),
-            transport: if has(bit::TCP) { Transport::Tcp(tcp()) } else { Transport::Udp },
-            ip_id: has(bit::IP_ID).then(|| self.ip_id.value(row)),
-            ip_bytes: self.bytes[0].value(row),
-            payload_bytes: self.bytes[1].value(row),
-            payload: self.payload.value(row),
-            fragmented: has(bit::FRAGMENTED),
-            tunnelled: has(bit::TUNNELLED),
-            interface: 0,
-        };
-        Recorded { number: self.packet.value(row), clock_ns: self.times[1].value(row), packet }
+    ///
+    /// # Errors
+    /// Its bytes end in the middle.
+    pub(super) fn packet(&self, row: usize) -> Result<Recorded<'a>> {
+        let number = self.packet.value(row);
+        let (time_ns, clock_ns) = (self.time_ns.value(row), self.clock_ns.value(row));
+        match read_headers(time_ns, self.headers.value(row)) {
+            Some(packet) => Ok(Recorded { number, clock_ns, packet }),
+            None => Err(Error::Arrow {
+                table: "records",
+                what: format!("the headers of packet {number} end in the middle"),
+            }),
+        }
     }
-}
-
-fn blocks(bytes: &[u8]) -> SackBlocks {
-    let mut blocks = SackBlocks::default();
-    for block in bytes.chunks_exact(8).filter_map(|bytes| bytes.first_chunk::<8>()) {
-        let edges = u64::from_be_bytes(*block);
-        blocks.push(SeqNum((edges >> 32) as u32), SeqNum(edges as u32));
-    }
-    blocks
 }
 
 /// Batches of records, in the order of the capture.
 pub type RecordBatches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
-/// Row groups of a file of records.
-///
-/// # Errors
-/// The file cannot be opened or is no Parquet.
-pub fn records_of(path: &Path, groups: Vec<usize>) -> Result<RecordBatches> {
-    let refused = |what: String| Error::Parquet { path: path.to_owned(), what };
+/// Row groups of a file of records. It is opened when they are asked for, and closed behind
+/// the last: a bucket has some in every file of a capture.
+#[must_use]
+pub fn records_of(path: &Path, groups: Vec<usize>) -> RecordBatches {
+    let mut unread = Some((path.to_owned(), groups));
+    let path = path.to_owned();
+    let mut reader = None;
+    Box::new(std::iter::from_fn(move || {
+        if let Some((path, groups)) = unread.take() {
+            match open(&path, groups) {
+                Ok(opened) => reader = Some(opened),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let batch = reader.as_mut()?.next();
+        if batch.is_none() {
+            reader = None;
+        }
+        batch.map(|batch| batch.map_err(|e| refused(&path, e.to_string())))
+    }))
+}
+
+fn refused(path: &Path, what: String) -> Error {
+    Error::Parquet { path: path.to_owned(), what }
+}
+
+fn open(path: &Path, groups: Vec<usize>) -> Result<ParquetRecordBatchReader> {
     let file = File::open(path).map_err(|e| Error::read(path, e))?;
     let builder =
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| refused(e.to_string()))?;
+        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| refused(path, e.to_string()))?;
     let most = builder.metadata().num_row_groups();
     if groups.iter().any(|group| *group >= most) {
-        return Err(refused(format!("it has {most} row groups, and one beyond is asked for")));
+        let what = format!("it has {most} row groups, and one beyond is asked for");
+        return Err(refused(path, what));
     }
     let reader = builder.with_row_groups(groups).with_batch_size(BATCH_ROWS).build();
-    let reader = reader.map_err(|e| refused(e.to_string()))?;
-    let path = path.to_owned();
-    Ok(Box::new(reader.map(move |batch| {
-        batch.map_err(|e| Error::Parquet { path: path.clone(), what: e.to_string() })
-    })))
+    reader.map_err(|e| refused(path, e.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::packet::SackBlocks;
     use proptest::prelude::*;
 
     use super::*;
@@ -364,11 +386,16 @@ mod tests {
         })
     }
 
+    fn address() -> impl Strategy<Value = Address> {
+        let v4 = any::<[u8; 4]>().prop_map(Address::v4);
+        prop_oneof![v4, any::<[u8; 16]>().prop_map(Address::v6)]
+    }
+
     proptest! {
         #[test]
         fn a_packet_comes_back(
             tcp in prop::option::of(header()),
-            ends in any::<([u64; 2], [u64; 2], u16, u16)>(),
+            ends in (address(), address(), any::<(u16, u16)>()),
             sizes in any::<(Option<u16>, u32, u32, bool, bool)>(),
             times in any::<(u64, i64, i64)>(),
             payload in prop::collection::vec(any::<u8>(), 0..40),
@@ -376,10 +403,10 @@ mod tests {
             let (ip_id, ip_bytes, payload_bytes, fragmented, tunnelled) = sizes;
             let packet = Packet {
                 at_ns: times.1,
-                src: Address::from_words(ends.0),
-                dst: Address::from_words(ends.1),
-                src_port: ends.2,
-                dst_port: ends.3,
+                src: ends.0,
+                dst: ends.1,
+                src_port: ends.2.0,
+                dst_port: ends.2.1,
                 protocol: if tcp.is_some() { 6 } else { 17 },
                 transport: tcp.map_or(Transport::Udp, Transport::Tcp),
                 ip_id,
@@ -391,16 +418,24 @@ mod tests {
                 interface: 0,
             };
             let mut rows = Rows::default();
-            rows.push(&packet, times.0, times.2);
-            rows.push(&packet, times.0, times.2);
-            prop_assert_eq!((rows.len(), rows.kept_bytes()), (2, 2 * payload.len()));
-            let batch = rows.take().unwrap();
-            prop_assert_eq!((rows.len(), rows.kept_bytes()), (0, 0));
-            let columns = Columns::of(&batch).unwrap();
-            for row in [0, 1] {
-                let back = columns.packet(row);
-                prop_assert_eq!((back.number, back.clock_ns), (times.0, times.2));
-                prop_assert_eq!(back.packet, packet);
+            for _ in 0..2 {
+                rows.push(&packet, times.0, times.2);
+                rows.push(&packet, times.0, times.2);
+                prop_assert_eq!(rows.len(), 2);
+                let batch = rows.take().unwrap();
+                prop_assert_eq!(rows.len(), 0);
+                let columns = Columns::of(&batch).unwrap();
+                for row in [0, 1] {
+                    let back = columns.packet(row).unwrap();
+                    prop_assert_eq!((back.number, back.clock_ns), (times.0, times.2));
+                    prop_assert_eq!(back.packet, packet);
+                }
+            }
+            let mut whole = Vec::new();
+            write_headers(&packet, &mut whole);
+            let headers = whole.len() - payload.len();
+            for n in 0..headers {
+                prop_assert_eq!(read_headers(times.1, &whole[..n]), None);
             }
         }
     }

@@ -10,10 +10,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::bucket::{BucketPart, columns};
+use super::ScaleOptions;
+use super::bucket::BucketPart;
 use super::deal::{Group, refused, write_group};
-use super::records::{Rows, record_schema};
-use super::{ScaleOptions, records};
+use super::records::{Columns, Rows, record_schema};
 use crate::error::{Error, Result};
 
 /// Rows of a row group at most (chosen here).
@@ -44,8 +44,7 @@ pub fn settle(
     let mut groups = Vec::new();
     for part in parts {
         for record in sorted(part, strays)? {
-            let columns = columns(&record.batch)?;
-            let packet = columns.packet(0).packet;
+            let packet = Columns::of(&record.batch)?.packet(0)?.packet;
             let (number, clock_ns) = (record.number, record.clock_ns);
             let route = router.place(&packet, number, clock_ns, &mut changes);
             changes.clear();
@@ -53,7 +52,7 @@ pub fn settle(
             let bucket = bucket_of(client, options.buckets);
             let Some(rows) = buckets.get_mut(bucket as usize) else { continue };
             rows.push(&packet, number, clock_ns);
-            if rows.len() >= GROUP_ROWS {
+            if rows.is_full(GROUP_ROWS) {
                 groups.push(Group { bucket, hour: 0, rows: rows.len() as u64 });
                 write_group(&mut writer, rows, out)?;
             }
@@ -80,9 +79,9 @@ fn sorted(part: Vec<BucketPart>, strays: &HashSet<Ends>) -> Result<Vec<Stray>> {
     for BucketPart { batches, first_packet, clock_ns } in part {
         for batch in batches {
             let batch = batch?;
-            let columns = columns(&batch)?;
+            let columns = Columns::of(&batch)?;
             for row in 0..batch.num_rows() {
-                let record: records::Recorded<'_> = columns.packet(row);
+                let record = columns.packet(row)?;
                 if strays.contains(&Ends::of(&record.packet)) {
                     let number = first_packet + record.number;
                     let clock_ns = record.clock_ns.max(clock_ns.unwrap_or(i64::MIN));

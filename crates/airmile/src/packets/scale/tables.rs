@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_model::flow::PacketRow;
+use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
 use crate::limits::format_utc;
@@ -19,10 +20,20 @@ const OPEN_DAYS: usize = 2;
 pub(super) struct DayTables {
     dir: PathBuf,
     bucket: u32,
-    schemas: BTreeMap<&'static str, arrow_schema::SchemaRef>,
-    open: BTreeMap<(&'static str, i64), (Table, PathBuf)>,
+    schemas: BTreeMap<&'static str, SchemaRef>,
+    /// Some days of each table.
+    open: Vec<Day>,
     parts: BTreeMap<(&'static str, i64), u32>,
     files: Vec<(String, u64)>,
+}
+
+/// A day of a table.
+struct Day {
+    name: &'static str,
+    day: i64,
+    table: Table,
+    /// Relative to the directory.
+    path: String,
 }
 
 impl DayTables {
@@ -32,40 +43,38 @@ impl DayTables {
             dir: dir.to_owned(),
             bucket,
             schemas: tables.map(|(name, _, columns)| (name, arrow_schema(&columns))).collect(),
-            open: BTreeMap::new(),
+            open: Vec::new(),
             parts: BTreeMap::new(),
             files: Vec::new(),
         }
     }
 
     pub(super) fn push(&mut self, row: &PacketRow) -> Result<()> {
-        let key = (row.name(), time_ns(row).div_euclid(DAY_NS));
-        if !self.open.contains_key(&key) {
-            self.begin(key)?;
+        let (name, day) = (row.name(), time_ns(row).div_euclid(DAY_NS));
+        if let Some(open) = self.open.iter_mut().find(|open| open.day == day && open.name == name) {
+            return open.table.push(row);
         }
-        match self.open.get_mut(&key) {
-            Some((table, _)) => table.push(row),
-            None => Ok(()),
-        }
+        let mut begun = self.begin(name, day)?;
+        begun.table.push(row)?;
+        self.open.push(begun);
+        Ok(())
     }
 
-    fn begin(&mut self, key: (&'static str, i64)) -> Result<()> {
-        let (name, day) = key;
-        let days = self.open.keys().filter(|(table, _)| *table == name);
-        let oldest = days.map(|(_, day)| *day).collect::<Vec<_>>();
-        if oldest.len() >= OPEN_DAYS
-            && let Some(first) = oldest.first()
-            && let Some((table, path)) = self.open.remove(&(name, *first))
+    fn begin(&mut self, name: &'static str, day: i64) -> Result<Day> {
+        let days = self.open.iter().enumerate().filter(|(_, open)| open.name == name);
+        if days.clone().count() >= OPEN_DAYS
+            && let Some((first, _)) = days.min_by_key(|(_, open)| open.day)
         {
-            self.close(table, &path)?;
+            let first = self.open.remove(first);
+            self.close(first)?;
         }
-        let part = self.parts.entry(key).or_default();
+        let part = self.parts.entry((name, day)).or_default();
         let date = format_utc(day * DAY_NS);
         let date = date.get(..10).unwrap_or(&date);
         let path = format!("{name}/day={date}/bucket={:05}/part-{part}.parquet", self.bucket);
         *part += 1;
-        let (relative, path) = (PathBuf::from(&path), self.dir.join(path));
-        if let Some(parent) = path.parent() {
+        let file = self.dir.join(&path);
+        if let Some(parent) = file.parent() {
             std::fs::create_dir_all(parent).map_err(|e| Error::write(parent, e))?;
         }
         let schema = self
@@ -73,19 +82,18 @@ impl DayTables {
             .get(name)
             .cloned()
             .ok_or_else(|| Error::Arrow { table: name, what: "no such table".into() })?;
-        self.open.insert(key, (Table::create(path, schema)?, relative));
-        Ok(())
+        Ok(Day { name, day, table: Table::create(file, schema)?, path })
     }
 
-    fn close(&mut self, table: Table, path: &Path) -> Result<()> {
-        let (_, rows) = table.finish()?;
-        self.files.push((path.display().to_string(), rows));
+    fn close(&mut self, day: Day) -> Result<()> {
+        let (_, rows) = day.table.finish()?;
+        self.files.push((day.path, rows));
         Ok(())
     }
 
     pub(super) fn finish(mut self) -> Result<Vec<(String, u64)>> {
-        for (table, path) in std::mem::take(&mut self.open).into_values() {
-            self.close(table, &path)?;
+        for day in std::mem::take(&mut self.open) {
+            self.close(day)?;
         }
         self.files.sort();
         Ok(self.files)
