@@ -217,14 +217,13 @@ def check_metrics(hosts, airmile):
     assert instance.end(signal.SIGTERM) == 0
     out = instance.process.stdout.read()
     assert "urgent" in out and "CPU" in out, out
-    with tempfile.NamedTemporaryFile("w") as token:
-        token.write("secret")
-        token.flush()
-        instance = Instance(hosts, airmile, "--metrics", "0.0.0.0:9478", "--token-file", token.name)
-        code = lambda *words: fetch("-o", "/dev/null", "-w", "%{http_code}", *words, f"http://{NEAR}:9478/metrics")
-        bearer = lambda word: ("-H", f"Authorization: Bearer {word}")
-        assert [code(), code(*bearer("wrong")), code(*bearer("secret"))] == ["401", "401", "200"]
-        instance.end(signal.SIGTERM)
+    os.environ["AIRMILE_TOKEN"] = "secret"
+    instance = Instance(hosts, airmile, "--metrics", f"{NEAR}:9478")
+    code = lambda *words: fetch("-o", "/dev/null", "-w", "%{http_code}", *words, f"http://{NEAR}:9478/metrics")
+    bearer = lambda word: ("-H", f"Authorization: Bearer {word}")
+    assert [code(), code(*bearer("wrong")), code(*bearer("secret"))] == ["401", "401", "200"]
+    instance.end(signal.SIGTERM)
+    del os.environ["AIRMILE_TOKEN"]
     print("metrics, watch and the summary: there")
 
 
