@@ -4,7 +4,9 @@
     cpu.py AIRMILE [MBIT_PER_S [SECONDS]]
 
 iperf3 sends TCP at that rate between two network namespaces. What counts is all that
-the process has used, the kernel's work for it included. Bar: under 10 % of a core.
+the process has used, the kernel's work for it included; on a wire that is also what the
+far host does with a packet, so both ends' receiving is led to the other core (RPS) where
+there is one. Bar: under 10 % of a core at 90 % of the rate and more.
 """
 
 import json
@@ -19,6 +21,17 @@ from hosts import FAR, Hosts, until
 from restore import DEPLOYS, Instance
 
 BAR = 0.10
+LEAST_RATE = 0.9
+
+
+def lead_receiving_away(hosts, pid):
+    """The process on the first core, what is received on the second."""
+    if (os.cpu_count() or 1) < 2:
+        return
+    os.sched_setaffinity(pid, {0})
+    for name in (hosts.near, hosts.far):
+        subprocess.run(hosts.inside(name, "sh", "-c", "echo 2 > /sys/class/net/up0/queues/rx-0/rps_cpus"),
+                       check=True)
 
 
 def main():
@@ -35,7 +48,8 @@ def main():
         for deploy in DEPLOYS:
             instance = Instance(hosts, airmile, "--deploy", deploy)
             os.setpriority(os.PRIO_PROCESS, instance.process.pid, -15)
-            before, began = instance.status(), time.monotonic()
+            lead_receiving_away(hosts, instance.process.pid)
+            before = instance.status()
             words = ["iperf3", "-c", FAR, "-b", f"{mbps}M", "-t", seconds, "-J"]
             done = subprocess.run(hosts.inside(hosts.near, *words), capture_output=True, text=True)
             time.sleep(0.3)
@@ -45,7 +59,7 @@ def main():
             dropped = sum(each["dropped_aqm"] + each["dropped_full"] for each in after["classes"])
             print(f"{deploy:8} {bps / 1e6:5.1f} Mbit/s up: {share:6.1%} of a core (bar {BAR:.0%}), {dropped} dropped,"
                   f" {after['failed_packets']} failed, load average {os.getloadavg()[0]:.1f}")
-            missed += share >= BAR
+            missed += share >= BAR or bps < LEAST_RATE * float(mbps) * 1e6
             instance.end(signal.SIGTERM)
         server.kill()
         server.wait()
