@@ -38,9 +38,9 @@ LOADS = {
 }
 PAIRS = """{load} > /dev/null 2>> {name}.errors
 for n in $(seq {n}); do
-  sleep 2; {load} >> {name}.cubic 2>> {name}.errors
+  sleep 1; {load} >> {name}.cubic 2>> {name}.errors
   end=detach; [ $((n % 2)) = 0 ] && end=kill
-  sleep 0.5; attach $end; {load} >> {name}.claw 2>> {name}.errors; detach
+  attach $end; {load} >> {name}.claw 2>> {name}.errors; detach
 done
 for end in detach kill; do
   attach $end

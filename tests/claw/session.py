@@ -55,7 +55,8 @@ done
 """
 PHONE = """set -u
 cd {dir}
-attach() {{ echo $1 > want; until [ -e there ]; do sleep 0.05; done; sleep 1.5; }}
+# The agent greets anew who has not answered for 3 s.
+attach() {{ echo $1 > want; until [ -e there ]; do sleep 0.05; done; sleep 4; }}
 detach() {{ rm want; while [ -e there ]; do sleep 0.05; done; }}
 {agent}
 {script}

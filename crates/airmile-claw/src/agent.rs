@@ -31,8 +31,13 @@ const USUAL_RTT_NS: i64 = 50_000_000;
 /// Gives reports.
 pub trait Reports: Send + Sync {
     /// The report of now, for a round trip of so many nanoseconds; `None`: there is
-    /// nothing to say.
-    fn report(&self, rtt_ns: i64) -> Option<Report>;
+    /// nothing to say. `used`: the server's window is by these.
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<Report>;
+
+    /// Why there is nothing to say, where there is nothing.
+    fn why_none(&self) -> Option<String> {
+        None
+    }
 
     /// Whether nothing will come any more.
     fn has_ended(&self) -> bool {
@@ -45,7 +50,7 @@ pub trait Reports: Send + Sync {
 pub struct Fixed(pub Report);
 
 impl Reports for Fixed {
-    fn report(&self, _: i64) -> Option<Report> {
+    fn report(&self, _: i64, _: bool) -> Option<Report> {
         Some(self.0)
     }
 }
@@ -111,10 +116,18 @@ impl Modem {
 }
 
 impl Reports for Modem {
-    fn report(&self, rtt_ns: i64) -> Option<Report> {
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<Report> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let since = inner.heard?.elapsed();
-        (since < GONE).then(|| inner.cell.look(rtt_ns, since > AWAY)).flatten()
+        (since < GONE).then(|| inner.cell.look(rtt_ns, since > AWAY, used)).flatten()
+    }
+
+    fn why_none(&self) -> Option<String> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.heard.is_none() {
+            return Some(format!("nothing has come from the modem; {}", inner.state));
+        }
+        Some(inner.cell.why_none().unwrap_or("nothing comes from the modem any more").to_owned())
     }
 
     fn has_ended(&self) -> bool {
@@ -226,7 +239,7 @@ pub fn report(
         // Late ones are left out: only the latest counts.
         due = (due + options.every).max(now);
         let rtt_ns = options.rtt_ns.or(reporter.min_rtt_ns()).unwrap_or(USUAL_RTT_NS);
-        let report = reports.report(rtt_ns);
+        let report = reports.report(rtt_ns, reporter.status() == Some(Status::Used));
         let took_us = u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX);
         let Some(report) = report else { continue };
         let time_ms = begun.elapsed().as_millis() as u32;

@@ -121,9 +121,10 @@ async fn fetch(
     reports: Option<Arc<dyn Reports>>,
     take: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
 ) -> Result<Fetched> {
-    let uri: Uri = url.parse().connect(|| url.to_owned())?;
+    let no_url = || Error::Option(format!("{url}: give an https URL"));
+    let uri: Uri = url.parse().map_err(|_| no_url())?;
     if uri.scheme_str() != Some("https") || uri.host().is_none() {
-        return Err(Error::Option(format!("{url}: give an https URL")));
+        return Err(no_url());
     }
     let to = resolve(&uri)?;
     let root = match trust {
@@ -146,7 +147,9 @@ async fn fetch(
     let ms = || began.elapsed().as_secs_f64() * 1e3;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let connection =
-        endpoint.connect(to, &host).connect(|| url.to_owned())?.await.connect(|| url.to_owned())?;
+        endpoint.connect(to, &host).connect(|| url.to_owned())?.await.connect(|| {
+            format!("{url} (UDP to {to}: does the server run, and is QUIC let through?)")
+        })?;
     let mut fetched = Fetched {
         url: url.to_owned(),
         status: 0,
@@ -214,7 +217,7 @@ async fn report(
         ticks.tick().await;
         // The least: a window of what a queue adds would make it longer.
         rtt_ns = rtt_ns.min(i64::try_from(connection.rtt().as_nanos()).unwrap_or(i64::MAX));
-        let Some(report) = reports.report(rtt_ns) else { continue };
+        let Some(report) = reports.report(rtt_ns, true) else { continue };
         let (sequence, time_ms) = (sent.0 + 1, began.elapsed().as_millis() as u32);
         let datagram = Report { sequence, time_ms, ..report }.encode();
         // One that does not fit now is followed by the next.

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refuses.
-    #[error("{what}: {source}")]
+    #[error("{what}: {why}")]
     System {
         /// What was tried.
         what: String,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
     /// A file that holds something else than it should.
     #[error("{path}: {what}")]
@@ -46,7 +46,7 @@ pub(crate) trait Attempt<T> {
 
 impl<T, E: Into<io::Error>> Attempt<T> for std::result::Result<T, E> {
     fn attempt(self, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|source| Error::System { what: what(), source: source.into() })
+        self.map_err(|why| Error::System { what: what(), why: why.into() })
     }
 }
 

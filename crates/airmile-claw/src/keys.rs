@@ -15,7 +15,7 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| Error::System {
         what: "cannot get random bytes".to_owned(),
-        source: std::io::Error::other(error.to_string()),
+        why: std::io::Error::other(error.to_string()),
     })?;
     Ok(bytes)
 }

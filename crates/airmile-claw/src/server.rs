@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 pub use crate::controller::Used;
 use crate::controller::{Factory, Mailbox};
-use crate::error::{Attempt, Result};
+use crate::error::{Attempt, Error, Result};
 use crate::keys;
 use crate::listener::Listener;
 use crate::peers::Peers;
@@ -131,6 +131,14 @@ impl Server {
     /// The directory, an address or the certificate are not to be had.
     pub fn start(options: ServeOptions, on_event: OnEvent) -> Result<Self> {
         let dir = options.dir.canonicalize().attempt(|| options.dir.display().to_string())?;
+        if !dir.is_dir() {
+            let what = "no directory: give the one that the files are in".to_owned();
+            return Err(Error::File { path: dir, what });
+        }
+        if options.reports.is_some() && options.window != Window::Claw {
+            let what = "reports are for CLAW's window alone, which is not asked for";
+            return Err(Error::Option(what.to_owned()));
+        }
         let identity = match &options.identity {
             Some((certificate, key)) => Identity::read(certificate, key)?,
             None => Identity::generate(options.names.clone())?,

@@ -176,14 +176,14 @@ fn the_report_of_a_log() {
     lab::run_scenario(scenario.to_str().unwrap(), None, &run).unwrap();
     let bytes = fs::read(run.join("modem.mi2log")).unwrap();
     let (mut cell, mut reports) = (LiveCell::new(), Vec::new());
-    assert_eq!(cell.look(50_000_000, false), None);
+    assert_eq!(cell.look(50_000_000, false, true), None);
     let (mut from, mut due) = (0, 0);
     for (to, at) in written(&bytes) {
         if at >= due {
             due = at + 100_000;
             cell.push(&bytes[from..to]);
             from = to;
-            reports.extend(cell.look(50_000_000, false));
+            reports.extend(cell.look(50_000_000, false, true));
         }
     }
     let inputs = inputs(&run.join("modem.mi2log"));
@@ -203,5 +203,5 @@ fn the_report_of_a_log() {
     assert!((0.7..1.4).contains(&(median / got_bps)), "{median} of {got_bps}");
     assert!(reports.iter().all(|report| (0.0..=1.0).contains(&report.load)));
     // The modem says nothing any more.
-    assert!(cell.look(50_000_000, true).is_some_and(|report| report.idle));
+    assert!(cell.look(50_000_000, true, true).is_some_and(|report| report.idle));
 }

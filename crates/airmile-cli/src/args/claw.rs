@@ -58,7 +58,7 @@ pub struct CapArgs {
     #[arg(long, value_name = "MBIT/S", default_value = "100", value_parser = mbps)]
     pub cap: u64,
     /// Bytes of a window that a report can set at most
-    #[arg(long, value_name = "BYTES", default_value_t = 4_000_000, value_parser = whole::<u64>)]
+    #[arg(long, value_name = "BYTES", default_value_t = 4_000_000, value_parser = window)]
     pub cap_window: u64,
 }
 
@@ -217,6 +217,11 @@ pub struct ClawAttachArgs {
     /// What reports may set.
     #[command(flatten)]
     pub cap: CapArgs,
+}
+
+fn window(text: &str) -> Result<u64, String> {
+    let bytes: u64 = whole(text)?;
+    if bytes > 0 { Ok(bytes) } else { Err("give bytes above 0".to_owned()) }
 }
 
 fn mbps(text: &str) -> Result<u64, String> {

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use airmile_claw::Error as ClawError;
 use airmile_claw::agent::{AgentOptions, Fixed, Modem, Reported, Reports, report};
@@ -169,8 +169,54 @@ fn agent(global: &Global, args: &ClawAgentArgs) -> Result<Outcome> {
     let mut options = AgentOptions::new(address, key, key_id);
     options.every = Duration::from_millis(args.every);
     options.rtt_ns = args.rtt.and_then(|rtt| i64::try_from(rtt.as_nanos()).ok());
-    report(&options, &*reports, &stop, &mut |reported| tell(global, reported))?;
+    let watched = Watched::new(&*reports, global.quiet);
+    let mut n = 0;
+    report(&options, &watched, &stop, &mut |reported| {
+        n = reported.n;
+        tell(global, reported);
+    })?;
+    if !global.quiet {
+        output::tell(&format!("the modem's log has ended; {n} reports were sent"));
+    }
     Ok(Outcome::Done)
+}
+
+/// Says once why there are no reports, where there are none for a while.
+struct Watched<'a> {
+    reports: &'a dyn Reports,
+    /// Since when there are none; `None`: it was said, or is not wanted.
+    since: Mutex<Option<Instant>>,
+}
+
+/// As long as that is nothing to speak of (chosen here: a log is read by then).
+const NONE_YET: Duration = Duration::from_secs(3);
+
+impl<'a> Watched<'a> {
+    fn new(reports: &'a dyn Reports, quiet: bool) -> Self {
+        Self { reports, since: Mutex::new((!quiet).then(Instant::now)) }
+    }
+}
+
+impl Reports for Watched<'_> {
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<airmile_claw::Report> {
+        let report = self.reports.report(rtt_ns, used);
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&report, *since) {
+            (Some(_), Some(_)) => *since = Some(Instant::now()),
+            (None, Some(began)) if began.elapsed() > NONE_YET => {
+                *since = None;
+                if let Some(why) = self.reports.why_none() {
+                    output::tell(&format!("no reports: {why}"));
+                }
+            }
+            _ => {}
+        }
+        report
+    }
+
+    fn has_ended(&self) -> bool {
+        self.reports.has_ended()
+    }
 }
 
 /// A line a report for programs, one a second for people.
@@ -185,10 +231,15 @@ pub(super) fn tell(global: &Global, reported: &Reported) {
             "report {}: window {} bytes, load {:.0} %{}, bottleneck {}; {}{}",
             reported.n,
             reported.w_claw_bytes,
-            reported.load * 100.0,
+            // Not "-0 %".
+            reported.load * 100.0 + 0.0,
             if reported.idle { ", idle" } else { "" },
             reported.bottleneck,
-            reported.status,
+            match reported.status {
+                "no connection" => "no page of this address is open at the server",
+                "not answered yet" => "not answered yet: no server there, or another key",
+                other => other,
+            },
             reported.session.as_ref().filter(|_| reported.n <= 20).map_or_else(
                 String::new,
                 |session| format!("; a page can name the session: ?claw={session}")
@@ -213,6 +264,10 @@ fn fetch(global: &Global, args: &ClawGetArgs) -> Result<Outcome> {
         })?;
         if !global.json {
             output::print(&fetched_line(&fetched))?;
+        }
+        if let Some(reports) = reports.as_ref().filter(|_| fetched.reports == 0 && !global.quiet) {
+            let why = reports.why_none().unwrap_or_default();
+            output::tell(&format!("no reports went out, the window was Cubic's: {why}"));
         }
         all.push(fetched);
     }

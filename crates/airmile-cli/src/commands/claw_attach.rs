@@ -150,7 +150,7 @@ mod on_linux {
         let mut signals = airmile_claw::Signals::new()?;
         let rtt_ns = args.rtt.and_then(|rtt| i64::try_from(rtt.as_nanos()).ok());
         while !reports.has_ended() {
-            if let Some(report) = reports.report(rtt_ns.unwrap_or(USUAL_RTT_NS)) {
+            if let Some(report) = reports.report(rtt_ns.unwrap_or(USUAL_RTT_NS), true) {
                 writer.set(&report)?;
             }
             if signals.wait_for(Duration::from_millis(args.every)) {

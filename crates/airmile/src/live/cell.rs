@@ -82,8 +82,9 @@ impl LiveCell {
 
     /// The report of now, without number and time; `None` until a cell's load is known.
     /// The window is for a least round trip of `rtt_ns`. `away`: nothing comes from the
-    /// modem.
-    pub fn look(&mut self, rtt_ns: i64, away: bool) -> Option<Report> {
+    /// modem. `used`: the server's window is by these reports; of one that is not, what the
+    /// phone leaves unused tells nothing of a bottleneck.
+    pub fn look(&mut self, rtt_ns: i64, away: bool, used: bool) -> Option<Report> {
         let rtt_ns = rtt_ns.max(0);
         let mut reader = self.reader.clone();
         let mut log = self.log.clone();
@@ -109,10 +110,15 @@ impl LiveCell {
         self.last.idle = away || told.is_none_or(|told| told.capacity_bps.is_none());
         if let Some(told) = told {
             let now_ns = now.0 * MS_NS;
+            if !used || told.own_prb <= 0.0 {
+                cell.rest();
+            }
             cell.detect(now_ns, rtt_ns, &told);
             if let Some(rate_bps) = told.capacity_bps {
                 self.last.w_claw_bytes = window_bytes(rate_bps, rtt_ns) as u32;
-                cell.told(now_ns);
+                if used && told.own_prb > 0.0 {
+                    cell.told(now_ns);
+                }
             }
             self.last.load = told.load;
             self.last.bottleneck = cell.bottleneck();
@@ -121,6 +127,18 @@ impl LiveCell {
         }
         self.log.cell.learn(cell);
         (self.last.w_claw_bytes > 0).then_some(self.last)
+    }
+
+    /// Why there is no report, where there is none.
+    #[must_use]
+    pub const fn why_none(&self) -> Option<&'static str> {
+        if self.last.w_claw_bytes > 0 {
+            None
+        } else if self.subscription.is_none() {
+            Some("no serving cell measurements so far (LTE's 0xB193): is it a modem's log?")
+        } else {
+            Some("no downlink grants so far (LTE's 0xB173): nobody knows the cell's rate yet")
+        }
     }
 
     /// Where the bottleneck is.
