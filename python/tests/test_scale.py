@@ -395,6 +395,17 @@ def test_the_command(captures: Path, whole: am.PacketReport, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout)["quality"] == whole.quality
     assert b"studied 8 of 8 buckets" in done.stderr
+    (tmp_path / "file").touch()
+    for files, out, error in [
+        (captures, tmp_path / "file", f"error: {tmp_path}/file"),
+        ("-", tmp_path / "x", "an engine reads files"),
+        (tmp_path / "none", tmp_path / "x", f"error: {tmp_path}/none: No such file"),
+    ]:
+        args = ["packets", files, "--engine", "processes", "--out", out]
+        done = subprocess.run([command, *map(str, args)], capture_output=True, check=False)
+        assert done.returncode in (2, 3)
+        assert error in done.stderr.decode()
+        assert b"Traceback" not in done.stderr
 
 
 def ray_here() -> bool:

@@ -22,8 +22,11 @@ def main(text: str) -> int:
             workers=asked["workers"],
             tell=None if asked["quiet"] else progress,
         )
-    except AirmileError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (AirmileError, OSError) as error:
+        what = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            what = f"{error.filename}: {error.strerror}"
+        print(f"error: {what}", file=sys.stderr)
         return 2 if isinstance(error, AirmileOptionError) else 3
     if asked["json"]:
         print(packets.json())

@@ -75,6 +75,10 @@ class _Ray:
                 options |= {"num_cpus": workers or None, "include_dashboard": False}
             try:
                 ray.init(**options)
+            except ImportError as error:
+                raise AirmileMissingLibraryError(
+                    f"{there or 'ray'}: {error}: pip install 'ray[client]'"
+                ) from error
             except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
                 raise AirmileOptionError(f"engine: {there or 'ray'}: {error}") from error
         self._step = ray.remote(_call).options(max_retries=_RETRIES, num_cpus=1)

@@ -57,6 +57,8 @@ def expand(paths: list[str]) -> list[str]:
     """The captures: of a directory those in it, by name."""
     found: list[str] = []
     for path in paths:
+        if path == "-":
+            raise AirmileOptionError("-: an engine reads files, and no standard input")
         if is_remote(path):
             found += _expand_remote(path)
         # Workers may have begun in other directories.

@@ -80,7 +80,7 @@ pub struct PacketsArgs {
 #[derive(Debug, Clone, Args)]
 pub struct EngineArgs {
     /// Run on `ray` (of this machine, or the cluster of RAY_ADDRESS), `ray://HOST:PORT` or `processes`; captures may be directories and object stores' (s3://...), --out too. Needs Python with airmile[ray]
-    #[arg(long, value_name = "ENGINE", requires = "out", conflicts_with_all = ["interface", "html", "table_format", "from", "to", "threads"])]
+    #[arg(long, value_name = "ENGINE", requires = "out", conflicts_with_all = ["interface", "html", "flow", "table_format", "from", "to", "threads"])]
     pub engine: Option<String>,
     /// Workers of an engine on this machine; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0, requires = "engine", allow_negative_numbers = true, value_parser = whole::<u16>)]

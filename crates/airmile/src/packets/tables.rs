@@ -31,6 +31,11 @@ pub(super) enum TableSink {
 
 impl TableSink {
     pub(super) fn create(dir: &Path, format: TableFormat) -> Result<Self> {
+        let mut folders = PacketRow::tables().into_iter().map(|(name, ..)| dir.join(name));
+        if let Some(path) = folders.find(|path| path.is_dir()) {
+            let what = "it holds a table of a study on an engine: name another directory".into();
+            return Err(Error::Unusable { path, what });
+        }
         Ok(match format {
             TableFormat::Parquet => {
                 Self::Parquet(Box::new(ParquetDir::with_tables(dir, PacketRow::tables())?))

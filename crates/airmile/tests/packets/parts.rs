@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use airmile::packet_study::{Ends, StudyOptions};
+use airmile::packets::packets;
 use airmile::packets::scale::{
     BucketPart, BucketReport, DealReport, DealSource, ScaleOptions, clocks, deal, join, records_of,
     settle, split_capture, study_bucket,
 };
-use airmile::{PacketOptions, PacketReport, Progress, packet_tables};
+use airmile::{PacketOptions, PacketReport, Progress, TableFormat, packet_tables};
 
 /// Rows of each table as text, in order of their text: rows of two parts have none.
 type Rows = BTreeMap<String, Vec<String>>;
@@ -250,6 +251,23 @@ fn parts_have_the_rows_of_the_whole() {
     let one = whole(&files);
     check(&one, &in_parts(dir.path(), &files, 1, 0));
     check(&one, &in_parts(dir.path(), &files, 8, 0));
+}
+
+#[test]
+fn tables_of_one_process_and_of_an_engine_stay_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = captures(dir.path(), &traffic()[..50], 1);
+    let out = dir.path().join("study");
+    fs::create_dir_all(out.join("flows/day=2026-01-01/bucket=00000")).unwrap();
+    let options = PacketOptions {
+        output: Some((out.clone(), TableFormat::Parquet)),
+        ..PacketOptions::default()
+    };
+    let error = packets(&files, &options, &Progress::default()).unwrap_err().to_string();
+    assert!(error.contains("flows: it holds a table of a study on an engine"), "{error}");
+    fs::remove_dir_all(&out).unwrap();
+    packets(&files, &options, &Progress::default()).unwrap();
+    assert!(out.join("flows.parquet").exists());
 }
 
 #[test]
