@@ -551,7 +551,7 @@ fn rows_become_files() {
     ];
     assert_eq!(names, expected);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), files.len(), "no part is left");
-    check_parquet(&files[2], 1, 13, "ratio", "`ours` / `paper`.");
+    check_parquet(&files[2], 1, 16, "ratio", "`ours` / `paper`.");
     check_parquet(
         &files[3],
         3,
@@ -560,8 +560,8 @@ fn rows_become_files() {
         "Place along the bottom axis; null: a value of the paper for any x.",
     );
     let text = std::fs::read_to_string(&files[0]).unwrap();
-    let expected = "experiment,source,what,unit,paper,ours,ratio,n,low,high,note,size,valid\n\
-                    x,y,a thing,ms,4.0,2.0,0.5,6,1.0,3.0,,quick,true\n";
+    let expected = "experiment,source,what,unit,paper,ours,ratio,at_least,at_most,held,n,low,high,\
+                    note,size,valid\nx,y,a thing,ms,4.0,2.0,0.5,,,,6,1.0,3.0,,quick,true\n";
     assert_eq!(text, expected);
 }
 

@@ -237,8 +237,12 @@ fn hostile(work: &Work<'_>) -> Result<Found> {
     // What the cap takes: no client tells anything, and nothing is held.
     let cubic: Vec<f64> = base.iter().map(|l| l.asked_bps() / LIMIT_BPS as f64).collect();
     rows.push(
-        Row::new("Cubic, no client: the same rate over the cap", "times", super::load::worst(&cubic))
-            .note("for comparison: who tells nothing has no cap"),
+        Row::new(
+            "Cubic, no client: the same rate over the cap",
+            "times",
+            super::load::worst(&cubic),
+        )
+        .note("for comparison: who tells nothing has no cap"),
     );
     let figure = Figure::new(
         "lies",
