@@ -133,16 +133,16 @@ mod tests {
             let (token, address) = (Token([token; 16]), at(last));
             peers.hear(&Heard { token, address, moved: false, report: Report::default() }, alone)
         };
-        assert_eq!((hear(1, 1, true), reports()), (2, vec![1, 1, 0, 0, 0]));
-        // Two sessions at one address: whose the connections are is not known.
-        assert_eq!((hear(1, 1, false), reports()), (0, vec![1, 1, 0, 0, 0]));
-        assert_eq!((hear(4, 1, false), reports()), (1, vec![1, 1, 0, 0, 1]));
-        // A session elsewhere is not the client's, whoever has named it.
-        assert_eq!((hear(4, 2, false), reports()), (0, vec![1, 1, 0, 0, 1]));
-        peers.hear_itself(3, &Report::default());
-        assert_eq!(reports(), [1, 1, 0, 1, 1]);
-        peers.remove(0);
         // Alone at its address: also for those that name a session that has ended.
-        assert_eq!((hear(1, 1, true), reports()), (2, vec![1, 2, 0, 1, 2]));
+        assert_eq!((hear(1, 1, true), reports()), (3, vec![1, 1, 0, 0, 1]));
+        // Two sessions at one address: whose the connections are is not known.
+        assert_eq!((hear(1, 1, false), reports()), (0, vec![1, 1, 0, 0, 1]));
+        assert_eq!((hear(4, 1, false), reports()), (1, vec![1, 1, 0, 0, 2]));
+        // A session elsewhere is not the client's, whoever has named it.
+        assert_eq!((hear(4, 2, false), reports()), (0, vec![1, 1, 0, 0, 2]));
+        peers.hear_itself(3, &Report::default());
+        assert_eq!(reports(), [1, 1, 0, 1, 2]);
+        peers.remove(0);
+        assert_eq!((hear(1, 1, true), reports()), (2, vec![1, 2, 0, 1, 3]));
     }
 }
