@@ -589,7 +589,7 @@ fn claw_serves_and_gets() {
         assert_eq!((&fetch["status"], &fetch["bytes"]), (&200.into(), &300_000.into()));
         // A report is 27 bytes (docs/claw-feedback.md).
         let (reports, bytes) = (fetch["reports"].as_u64().unwrap(), &fetch["report_bytes"]);
-        assert!(reports > 0 && bytes == &(27 * reports), "{fetch}");
+        assert!(reports > 0 && *bytes == 27 * reports, "{fetch}");
     }
     let mut ended = (0..6).map(|_| next()).filter(|event| event["event"] == "ended");
     let ended: Vec<Value> = ended.by_ref().collect();
