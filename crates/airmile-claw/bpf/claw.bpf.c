@@ -166,7 +166,6 @@ struct state {
     u32 before_loss;
     u32 recovers;   // from a loss that is not the radio's
     u32 excused;    // the last loss was the radio's
-    u32 unused;
     u32 rtt_us;     // of the last packet
     u32 spent_ns;   // in BPF, for the ACK at hand
     u64 own_rest;   // of ACKs, as parts of W_cubic
