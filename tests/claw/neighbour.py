@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server at a port whose connections are Cubic's, whatever runs on the machine: without end."""
+"""A server of HTTP at a port whose connections are Cubic's, whatever runs on the machine: without end."""
 
 import socket
 import sys
@@ -11,6 +11,8 @@ def send(connection):
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
     block = bytes(65536)
     try:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
             connection.sendall(block)
     except OSError:

@@ -166,9 +166,9 @@ struct state {
     u32 before_loss;
     u32 recovers;   // from a loss that is not the radio's
     u32 excused;    // the last loss was the radio's
-    u32 unused;
     u32 rtt_us;     // of the last packet
     u32 spent_ns;   // in BPF, for the ACK at hand
+    u64 own_rest;   // of ACKs, as parts of W_cubic
     u64 grown_ns;
     u64 reduced_until_ns;
     u64 reduced_to;
@@ -347,7 +347,8 @@ static __always_inline u32 client_window(struct sock *sk, struct state *s, struc
     client = bpf_map_lookup_elem(&clients, &to);
     if (!client || !s->counted_in || t->bottleneck || !is_believed(client, now))
         return 0;
-    window = part_packets(t->w_bytes, most_bytes(c->cap_bytes, c->cap_bytes_per_s, rtt),
+    // The cap is of the least round trip: a queue does not raise it.
+    window = part_packets(t->w_bytes, most_bytes(c->cap_bytes, c->cap_bytes_per_s, min_rtt_ns(tp)),
                           tp->mss_cache, client->busy);
     // Several connections may be several phones', behind a NAT: a part is no reason to be
     // below Cubic.
@@ -411,7 +412,7 @@ void BPF_PROG(claw_cong_avoid, struct sock *sk, u32 ack, u32 acked)
     struct config *c = configured();
     struct state *s = bpf_sk_storage_get(&states, sk, 0, 0);
     u64 began, *n;
-    u32 window, in_use = tp->snd_cwnd;
+    u32 window, own, in_use = tp->snd_cwnd;
 
     if (!s || !c) {
         cubictcp_cong_avoid(sk, ack, acked);
@@ -420,10 +421,12 @@ void BPF_PROG(claw_cong_avoid, struct sock *sk, u32 ack, u32 acked)
     began = c->measures ? bpf_ktime_get_ns() : 0;
     is_busy(sk, s, tp->packets_out > 0);
     // W_cubic grows only while it is not above the window in use: the kernel takes any
-    // window that is full for a limit, and it would run away.
+    // window that is full for a limit, and it would run away. And no faster than with a
+    // window of its own: what a client says is no reason to begin from there.
+    own = own_acked(acked, s->w_cubic, in_use, &s->own_rest);
     tp->snd_cwnd = s->w_cubic;
-    if (s->w_cubic <= in_use || s->waits)
-        cubictcp_cong_avoid(sk, ack, acked);
+    if (own && (s->w_cubic <= in_use || s->waits))
+        cubictcp_cong_avoid(sk, ack, own);
     s->w_cubic = least(tp->snd_cwnd);
     window = client_window(sk, s, c);
     s->in_use = window > 0;
@@ -475,7 +478,7 @@ u32 BPF_PROG(claw_ssthresh, struct sock *sk)
         note_losses(s, t, now);
         s->judged_radio = t->radio_losses;
         s->judged_queue = t->queue_losses;
-        most = most_bytes(c->cap_bytes, c->cap_bytes_per_s, rtt);
+        most = most_bytes(c->cap_bytes, c->cap_bytes_per_s, min_rtt_ns(tp));
         if (client->busy > 1)
             most /= (u32)client->busy;
         if (is_radios(radio, queue, s->grown_ns, now, rtt, (u64)s->rtt_us * 1000, min_rtt_ns(tp),
@@ -485,7 +488,8 @@ u32 BPF_PROG(claw_ssthresh, struct sock *sk)
             return in_use;
         }
         if (s->in_use) {
-            count_loss(client, now, c->distrust_ns);
+            count_loss(client, now, c->distrust_ns,
+                       is_queued((u64)s->rtt_us * 1000, min_rtt_ns(tp)));
             if (!is_believed(client, now))
                 count(7);
         }

@@ -15,6 +15,9 @@
  * one before, after which it is not believed (chosen here: as of round trips). */
 #define MOST_LOSSES 3
 #define LOSSES_NS 10000000000ULL
+/* Where a queue stands, the first is one too many, and for as many times as long: who tells
+ * of free resources does not fill a queue until it runs over (chosen here). */
+#define FULL_QUEUE_TIMES 10
 /* A window is withdrawn for this many times as long at most (chosen here). */
 #define MOST_TIMES 64
 /* Longer round trips are taken for this (chosen here: no product overflows). */
@@ -143,14 +146,32 @@ static inline __attribute__((always_inline)) void withdraw(struct client *c, u64
 
 /* A loss under a client's window that is not the radio's. */
 static inline __attribute__((always_inline)) void count_loss(struct client *c, u64 now_ns,
-                                                             u64 distrust_ns)
+                                                             u64 distrust_ns, int queued)
 {
     u32 before = now_ns - c->lost_ns <= LOSSES_NS ? c->losses : 0;
 
     c->lost_ns = now_ns;
     c->losses = before + 1;
-    if (before + 1 >= MOST_LOSSES)
+    if (queued)
+        withdraw(c, now_ns, distrust_ns * FULL_QUEUE_TIMES);
+    else if (before + 1 >= MOST_LOSSES)
         withdraw(c, now_ns, distrust_ns);
+}
+
+/*
+ * What of `acked` packets a window of `own` would have had acknowledged, of one of `in_use`:
+ * W_cubic grows as it would by itself. `rest` keeps what is under a packet.
+ */
+static inline __attribute__((always_inline)) u32 own_acked(u32 acked, u32 own, u32 in_use,
+                                                           u64 *rest)
+{
+    u64 sum;
+
+    if (own >= in_use)
+        return acked;
+    sum = *rest % in_use + (u64)acked * own;
+    *rest = sum % in_use;
+    return (u32)(sum / in_use);
 }
 
 /*

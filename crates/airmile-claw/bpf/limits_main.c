@@ -22,7 +22,7 @@ int main(void)
     char line[512], what[16];
     struct client client = {0};
     struct round round = {0};
-    u64 n[10];
+    u64 n[10], rest = 0;
 
     while (fgets(line, sizeof(line), stdin)) {
         u64 result = 0;
@@ -35,6 +35,7 @@ int main(void)
         if (!strcmp(what, "new")) {
             memset(&client, 0, sizeof(client));
             memset(&round, 0, sizeof(round));
+            rest = 0;
         } else if (!strcmp(what, "most")) {
             result = most_bytes(n[0], n[1], n[2]);
         } else if (!strcmp(what, "part")) {
@@ -45,8 +46,10 @@ int main(void)
             if (result)
                 withdraw(&client, n[0], DISTRUST_NS);
         } else if (!strcmp(what, "loss")) {
-            count_loss(&client, n[0], DISTRUST_NS);
+            count_loss(&client, n[0], DISTRUST_NS, (int)n[1]);
             result = client.losses;
+        } else if (!strcmp(what, "own")) {
+            result = own_acked((u32)n[0], (u32)n[1], (u32)n[2], &rest);
         } else if (!strcmp(what, "believed")) {
             result = is_believed(&client, n[0]);
         } else if (!strcmp(what, "radios")) {

@@ -159,6 +159,33 @@ fn losses_withdraw_a_window() {
 }
 
 #[test]
+fn a_loss_in_a_queue_withdraws_a_window_for_longer() {
+    check(&[
+        ("new", 0),
+        ("loss 20000000000 1", 0),
+        ("believed 49999999999", 0),
+        ("believed 50000000000", 1),
+        ("loss 50000000000 1", 0),
+        ("believed 109999999999", 0),
+        ("believed 110000000000", 1),
+    ]);
+}
+
+/// Under a client's window of 100 packets Cubic's of 10 has a tenth of the ACKs.
+#[test]
+fn cubic_grows_as_it_would_by_itself() {
+    check(&[
+        ("new", 0),
+        ("own 95 10 100", 9),
+        ("own 5 10 100", 1),
+        ("own 4 10 100", 0),
+        ("own 7 10 10", 7),
+        ("own 7 20 10", 7),
+        ("own 0 10 100", 0),
+    ]);
+}
+
+#[test]
 fn whose_losses_are() {
     // Radio's and queue's count since, when it grew, now, srtt, RTT, least RTT, lost packets,
     // window, the cap.
