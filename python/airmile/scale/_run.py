@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import json
@@ -324,18 +323,12 @@ def _study(
 
 def _forget(storage: Storage, parts: list[Manifest]) -> None:
     """Remove the records; manifests and what a report is made of stay."""
-    if storage.remote:
-        for part in parts:
-            store, path = storage.found(part["kept"]["parquet"])
-            with contextlib.suppress(FileNotFoundError):
-                store.delete_file(path)
-        return
     named = {part["kept"]["syns"] for part in parts} | {part["kept"]["strays"] for part in parts}
-    records = storage.path("_work/records")
-    for file in list(records.iterdir()) if records.is_dir() else []:
-        if f"_work/records/{file.name}" not in named:
-            file.unlink(missing_ok=True)
-    storage.remove("_work/scratch")
+    for name in storage.names("_work/records"):
+        if f"_work/records/{name}" not in named:
+            storage.remove_file(f"_work/records/{name}")
+    if not storage.remote:
+        storage.remove("_work/scratch")
 
 
 def progress(line: str) -> None:

@@ -212,6 +212,14 @@ class Storage:
         selector = fs.FileSelector(path.rstrip("/"), allow_not_found=True)
         return {entry.base_name for entry in store.get_file_info(selector)}
 
+    def remove_file(self, name: str) -> None:
+        """Remove a file that may be gone."""
+        with contextlib.suppress(FileNotFoundError):
+            if not self.remote:
+                return self.path(name).unlink()
+            store, path = self.found(name)
+            store.delete_file(path)
+
     def remove(self, name: str) -> None:
         """Remove a directory and what is in it."""
         if not self.remote:
