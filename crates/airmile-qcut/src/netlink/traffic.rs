@@ -247,7 +247,7 @@ pub(crate) fn set_rate(
 }
 
 /// A short queue has 50 ms, which a page's requests wait for beside an upload; no less
-/// than an initial window (RFC 6928) where a burst is taken apart, and else no less than
+/// than two initial windows (RFC 6928) where a burst is taken apart, and else no less than
 /// two of the largest that may come in one piece, which is dropped whole where it has no
 /// room (chosen here).
 fn below(index: u32, minor: u32, leaf: Leaf, bytes_per_s: u64, flags: u16) -> Message {
@@ -259,7 +259,7 @@ fn below(index: u32, minor: u32, leaf: Leaf, bytes_per_s: u64, flags: u16) -> Me
             .name(KIND, "fq_codel")
             .nested(OPTIONS, |of| of.number(TARGET_US, 5_000).number(QUANTUM, 1_514)),
         Leaf::Bucket { bytes } => message.name(KIND, "tbf").nested(OPTIONS, |of| {
-            of.attribute(BUCKET, &bucket(limit(16_000)))
+            of.attribute(BUCKET, &bucket(limit(33_000)))
                 .attribute(BUCKET_RATE_64, &NO_LIMIT_BYTES_PER_S.to_ne_bytes())
                 .number(BUCKET_BYTES, bytes)
         }),
