@@ -86,7 +86,8 @@ fn no_value_passes_the_cap() {
             (wide, 1 + next() % 2_000_000_000, 500 + next() % 9_000, 1 + next() % 64)
         })
         .collect();
-    let most = cases.iter().map(|(_, rtt, ..)| format!("most {window_bytes} {} {rtt}", rate_bps / 8));
+    let most =
+        cases.iter().map(|(_, rtt, ..)| format!("most {window_bytes} {} {rtt}", rate_bps / 8));
     let Some(most) = run(&most.collect::<Vec<_>>()) else { return };
     let part = |((said, _, mss, busy), most): (&(u64, u64, u64, u64), &u64)| {
         format!("part {said} {most} {mss} {busy}")

@@ -240,10 +240,13 @@ pub(super) fn tell(global: &Global, reported: &Reported) {
                 "not answered yet" => "not answered yet: no server there, or another key",
                 other => other,
             },
-            reported.session.as_ref().filter(|_| reported.n <= 20).map_or_else(
-                String::new,
-                |session| format!("; a page can name the session: ?claw={session}")
-            ),
+            reported
+                .session
+                .as_ref()
+                .filter(|_| reported.n <= 20)
+                .map_or_else(String::new, |session| format!(
+                    "; a page can name the session: ?claw={session}"
+                )),
         ));
     }
 }

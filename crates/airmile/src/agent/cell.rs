@@ -151,7 +151,8 @@ impl PhoneCell {
     pub(crate) fn round_trip(&self, round_trip_ns: i64) -> Option<RoundTrip> {
         let n = (round_trip_ns + STEP_MS * MS_NS - 1) / (STEP_MS * MS_NS);
         let n = usize::try_from(n).unwrap_or(1).clamp(1, STEPS);
-        let newest = |steps: &VecDeque<Step>| steps.back().map(|step| (step.timing_segment, step.tti));
+        let newest =
+            |steps: &VecDeque<Step>| steps.back().map(|step| (step.timing_segment, step.tti));
         let at = self.steps.values().filter_map(newest).max()?;
         let is_now = |steps: &&VecDeque<Step>| {
             newest(steps).is_some_and(|(segment, tti)| {
