@@ -100,8 +100,8 @@ const DISCIPLINES: [(&str, f64, f64); 8] = [
     ("{ kind = \"tsq\", flow_bytes = 262144 }", 0.95, 450_000.0),
     ("{ kind = \"qcut\", limit = { bytes = 5000 } }", 0.5, 12_000.0),
     ("{ kind = \"qcut\", limit = { bytes = 20000 } }", 0.9, 30_000.0),
-    ("{ kind = \"qcut\", limit = { delay_ms = 20 } }", 0.9, 40_000.0),
-    ("{ kind = \"round-trips\", limit = { delay_ms = 20 } }", 0.6, 60_000.0),
+    ("{ kind = \"qcut\", limit = { delay_ms = 20 } }", 0.9, 60_000.0),
+    ("{ kind = \"round-trips\", limit = { delay_ms = 20 } }", 0.6, 100_000.0),
     ("{ kind = \"autorate\", start_bps = 4000000 }", 0.3, 60_000.0),
 ];
 
