@@ -31,7 +31,7 @@ fn site(window: Window, limits: Limits) -> Site {
     let options = ServeOptions {
         dir: dir.path().to_owned(),
         bind: LOCAL,
-        reports: Some(LOCAL),
+        reports: (window == Window::Claw).then_some(LOCAL),
         identity: None,
         names: vec!["localhost".to_owned()],
         shared_key: Some(Key::new([5; 32])),
