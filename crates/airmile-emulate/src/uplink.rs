@@ -75,6 +75,10 @@ pub(crate) struct Uplink {
     trace: Option<Arc<LinkTrace>>,
     fading: Fading,
     adaptation: LinkAdaptation,
+    /// The last TTI, and the last of which the channel is known: it goes on by the clock,
+    /// but is gone through only when somebody asks.
+    now: i64,
+    known: i64,
     harq: Harq<Carried>,
     blocks: Random,
     /// Grants on their way, by TTI of transmission.
@@ -156,6 +160,8 @@ impl Uplink {
             trace: link.ul_trace.clone(),
             fading,
             adaptation,
+            now: first_tti - 1,
+            known: first_tti - 1,
             harq: Harq::new(frame.harq_round_trip_ttis(), MAX_TRANSMISSIONS),
             blocks: owner.random(scenario.seed, Process::UlBlocks),
             grants: VecDeque::new(),
@@ -169,9 +175,17 @@ impl Uplink {
     }
 
     /// The channel of a TTI, whether or not the phone is connected in it.
-    pub(crate) fn observe(&mut self, tti: i64) {
-        self.fading.advance(tti);
-        self.adaptation.observe(tti, self.fading.snr_db());
+    pub(crate) const fn observe(&mut self, tti: i64) {
+        self.now = tti;
+    }
+
+    /// Goes through the channel up to now.
+    fn catch_up(&mut self) {
+        while self.known < self.now {
+            self.known += 1;
+            self.fading.advance(self.known);
+            self.adaptation.observe(self.known, self.fading.snr_db());
+        }
     }
 
     /// Goes through a TTI, which was [observed](Self::observe), up to what the
@@ -194,7 +208,9 @@ impl Uplink {
     /// The deviation of the channel from its mean, in dB.
     #[cfg(test)]
     pub(crate) fn fade_db(&self) -> f64 {
-        self.fading.fade_db()
+        let mut now = self.clone();
+        now.catch_up();
+        now.fading.fade_db()
     }
 
     /// Whether a scheduling request is pending.
@@ -220,10 +236,11 @@ impl Uplink {
     }
 
     /// Bytes that the phone could have sent in a TTI with all that it may be given.
-    pub(crate) fn capacity_bytes(&self, tti: i64) -> u32 {
+    pub(crate) fn capacity_bytes(&mut self, tti: i64) -> u32 {
         if !self.frame.is_uplink(tti) {
             return 0;
         }
+        self.catch_up();
         let most = self.config.max_prb;
         self.mcs(tti).tbs_bytes(transform_size(most, most))
     }
@@ -279,6 +296,7 @@ impl Uplink {
         {
             return 0;
         }
+        self.catch_up();
         let mcs = self.mcs(at);
         // Headers: MAC 3, BSR 2, RLC 2 and some length indicators.
         let wanted = self.believed_bytes + 16;
@@ -313,6 +331,7 @@ impl Uplink {
         };
         let block = self.harq.block(id)?;
         let (n_prb, tbs_bytes, modulation) = (block.n_prb, block.tbs_bytes, block.mcs.modulation);
+        self.catch_up();
         let snr = linear(self.fading.snr_db());
         let blocks = &mut self.blocks;
         let (transmission, gone) = self.harq.transmit(id, tti, snr, |bler| blocks.chance(bler))?;

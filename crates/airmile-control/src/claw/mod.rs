@@ -19,9 +19,9 @@ mod losses;
 mod tests;
 mod trust;
 
-use self::losses::Losses;
+use self::losses::{Losses, Told};
 use self::trust::Trust;
-use crate::{Ack, Congestion, Controller, Cubic};
+use crate::{Ack, Congestion, CongestionKind, Controller, Cubic};
 
 pub use detector::{BottleneckDetector, DetectorOptions};
 
@@ -141,6 +141,8 @@ pub struct Claw {
     mss_bytes: u64,
     heard: Option<Heard>,
     full_since_ns: Option<i64>,
+    /// Since when a cell that was full is said not to be.
+    free_since_ns: Option<i64>,
     /// Cubic as it would be had it grown while the cell's state was unsure.
     unseen: Option<Cubic>,
     /// The client has told something, be it nonsense: the limits hold.
@@ -150,8 +152,13 @@ pub struct Claw {
     /// After a loss that is not the radio's: the window until then, at most.
     reduced: Option<(i64, u64)>,
     losses: Losses,
-    /// When the window was last reduced by a loss of which nobody knew whose it was.
+    /// When the window was last reduced by a loss of which nobody knew whose it was, and
+    /// that may be the radio's.
     unexplained_ns: Option<i64>,
+    /// When it was last reduced because the client told of a queue that ran over.
+    told_of_queue_ns: Option<i64>,
+    /// Of the last ACK that has one.
+    rtt_ns: i64,
     trust: Trust,
     mode: Mode,
     cwnd_bytes: u64,
@@ -169,6 +176,7 @@ impl Claw {
             mss_bytes,
             heard: None,
             full_since_ns: None,
+            free_since_ns: None,
             unseen: None,
             is_told: false,
             srtt_ns: 0,
@@ -176,6 +184,8 @@ impl Claw {
             reduced: None,
             losses: Losses::default(),
             unexplained_ns: None,
+            told_of_queue_ns: None,
+            rtt_ns: 0,
             trust: Trust::new(options.distrust_ns),
             mode: Mode::Cubic,
             cwnd_bytes,
@@ -208,8 +218,10 @@ impl Claw {
         if last.is_some_and(|last| said.sequence <= last) || !(0.0..=1.0).contains(&said.load) {
             return self.settle(now_ns);
         }
-        if self.losses.told(now_ns, said) {
-            self.explain(now_ns);
+        match self.losses.told(now_ns, said) {
+            Told::Radio => self.explain(now_ns),
+            Told::Queue => self.answer_queue(now_ns),
+            Told::Nothing => {}
         }
         let before = self.heard.filter(|_| said.idle);
         let in_force = before.map_or(*said, |heard| Feedback {
@@ -222,9 +234,31 @@ impl Claw {
         self.heard = Some(Heard { said: in_force, at_ns: now_ns, in_force_ns });
         let full = in_force.load >= self.options.full_from_load;
         if !said.idle {
-            self.full_since_ns = full.then(|| self.full_since_ns.unwrap_or(now_ns));
+            self.fill(now_ns, full);
         }
         self.settle(now_ns);
+    }
+
+    /// Takes whether the cell is said to be full. That it is no more is sure after as long
+    /// as that it is: one noisy report does not take Cubic's window away, and until then the
+    /// client's counts where it is the larger one.
+    fn fill(&mut self, now_ns: i64, full: bool) {
+        if full {
+            self.free_since_ns = None;
+            self.full_since_ns.get_or_insert(now_ns);
+        } else if self.full_since_ns.is_some() {
+            let since_ns = *self.free_since_ns.get_or_insert(now_ns);
+            if now_ns - since_ns >= self.sure_ns() {
+                (self.full_since_ns, self.free_since_ns) = (None, None);
+            } else if self.mode != Mode::Full {
+                self.full_since_ns = Some(now_ns);
+            }
+        }
+    }
+
+    /// How long the cell is full, or not, before it is sure.
+    fn sure_ns(&self) -> i64 {
+        i64::from(self.options.full_round_trips) * self.srtt_ns
     }
 
     /// Sets mode and window by what is known now.
@@ -254,10 +288,20 @@ impl Claw {
         self.cwnd_bytes = wanted.min(cap);
     }
 
-    /// The window that the client wants, within the limits.
+    /// The window that the client wants, within the limits and what the path has shown.
     fn w_claw_bytes(&self) -> u64 {
         let told = self.heard.map_or(0, |heard| heard.said.w_claw_bytes);
-        told.min(self.cap_bytes()).max(self.least_bytes())
+        let most = self.cap_bytes().min(self.trust.most_bytes(self.min_rtt_ns));
+        told.min(most).max(self.least_bytes())
+    }
+
+    /// Whether the window in use is the client's.
+    fn is_clients(&self) -> bool {
+        match self.mode {
+            Mode::Cubic => false,
+            Mode::Free | Mode::Waiting => true,
+            Mode::Full => self.w_claw_bytes() >= self.cubic.cwnd_bytes(),
+        }
     }
 
     fn mode_at(&self, now_ns: i64) -> Mode {
@@ -273,10 +317,9 @@ impl Claw {
         if heard.said.bottleneck != Bottleneck::Cellular {
             return Mode::Cubic;
         }
-        let sure_ns = i64::from(self.options.full_round_trips) * self.srtt_ns;
         match self.full_since_ns {
             None => Mode::Free,
-            Some(since_ns) if now_ns - since_ns < sure_ns => Mode::Waiting,
+            Some(since_ns) if now_ns - since_ns < self.sure_ns() => Mode::Waiting,
             Some(_) => Mode::Full,
         }
     }
@@ -325,6 +368,35 @@ impl Claw {
         }
     }
 
+    /// The queue before the radio ran over: the window is reduced at once (4.3.2), once a
+    /// round trip.
+    fn answer_queue(&mut self, now_ns: i64) {
+        let lately = |at_ns: Option<i64>| at_ns.is_some_and(|at_ns| now_ns - at_ns <= self.srtt_ns);
+        if self.reduced.is_some() || lately(self.told_of_queue_ns) {
+            return;
+        }
+        self.told_of_queue_ns = Some(now_ns);
+        self.losses.judge();
+        self.answer(now_ns);
+    }
+
+    /// Cubic's answer to congestion of the window in use.
+    fn answer(&mut self, now_ns: i64) {
+        let event = Congestion {
+            kind: CongestionKind::Loss,
+            flight_size_bytes: self.cwnd_bytes,
+            lost_bytes: self.mss_bytes,
+        };
+        self.cubic.on_congestion(now_ns, &event);
+        self.reduce(now_ns);
+    }
+
+    /// Whether a loss can be the radio's, whatever the client says: no queue stands that
+    /// could have lost it.
+    fn can_be_the_radios(&self) -> bool {
+        !self.min_rtt_ns.is_some_and(|least_ns| Trust::queue_loses(self.rtt_ns, least_ns))
+    }
+
     /// Of a loss that is not the radio's, or of which nobody knows.
     fn reduce(&mut self, now_ns: i64) {
         self.unseen = None;
@@ -349,6 +421,7 @@ impl Controller for Claw {
 
     fn on_ack(&mut self, now_ns: i64, ack: &Ack) {
         if let Some(rtt_ns) = ack.rtt_ns.filter(|rtt_ns| *rtt_ns > 0) {
+            self.rtt_ns = rtt_ns;
             self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
         self.srtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(self.srtt_ns).max(0);
@@ -358,25 +431,31 @@ impl Controller for Claw {
             self.unseen = None;
             self.cubic.on_ack(now_ns, ack);
         }
-        if matches!(self.mode, Mode::Free | Mode::Waiting) {
-            self.trust.watch(now_ns, self.cwnd_bytes, self.min_rtt_ns, ack);
-        } else {
-            self.trust.rest();
+        let window = (self.cwnd_bytes, self.reduced.is_some());
+        if self.is_clients() && self.trust.watch(now_ns, window, self.min_rtt_ns, ack) {
+            // Cubic has grown by that window's ACKs.
+            self.answer(now_ns);
         }
         self.settle(now_ns);
     }
 
     fn on_congestion(&mut self, now_ns: i64, event: &Congestion) {
-        // Who is not believed about the window is not about losses.
-        if event.kind == crate::CongestionKind::Loss
-            && self.losses.are_the_radios(now_ns, self.srtt_ns)
-            && !self.trust.is_withdrawn(now_ns)
-        {
+        let is_loss = event.kind == CongestionKind::Loss;
+        let excusable = is_loss && self.can_be_the_radios();
+        if is_loss && self.losses.are_the_radios(now_ns, self.srtt_ns) && excusable {
             return;
+        }
+        // The client told of it before, and that was answered.
+        let answered = self.told_of_queue_ns.take();
+        if answered.is_some_and(|at_ns| now_ns - at_ns <= self.srtt_ns) {
+            return;
+        }
+        if self.is_clients() {
+            self.trust.on_loss(self.cwnd_bytes, self.min_rtt_ns);
         }
         // Of the window in use, which may be the client's and not Cubic's.
         let flight = event.flight_size_bytes.min(self.cwnd_bytes);
-        self.unexplained_ns = Some(now_ns);
+        self.unexplained_ns = excusable.then_some(now_ns);
         self.cubic.on_congestion(now_ns, &Congestion { flight_size_bytes: flight, ..*event });
         self.reduce(now_ns);
     }

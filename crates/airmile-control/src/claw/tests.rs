@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::CongestionKind;
 
 const MSS: u64 = 1_448;
 const MS: i64 = 1_000_000;
@@ -78,8 +77,13 @@ fn a_cell_that_others_fill() {
     assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Full, 44 * MSS));
     claw.on_feedback(180 * MS, &said(5, 100 * MSS, 1.0));
     assert_eq!(claw.cwnd_bytes(), 100 * MSS);
-    claw.on_feedback(220 * MS, &said(6, 20 * MSS, 0.5));
-    assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Free, 20 * MSS));
+    // That there is room again is sure after as long.
+    for (sequence, at_ms, expected) in
+        [(6, 220, (Mode::Full, 44)), (7, 310, (Mode::Full, 44)), (8, 320, (Mode::Free, 20))]
+    {
+        claw.on_feedback(at_ms * MS, &said(sequence, 20 * MSS, 0.5));
+        assert_eq!((claw.mode(), claw.cwnd_bytes() / MSS), expected, "{at_ms}");
+    }
 }
 
 /// The client's own window fills the cell: Cubic is held for two round trips, and then has
@@ -202,14 +206,79 @@ fn a_radio_loss_is_told_late() {
 #[test]
 fn a_radio_loss_excuses_once() {
     let mut claw = claw();
-    claw.on_feedback(0, &Feedback { radio_losses: 1, ..said(1, 100 * MSS, 0.3) });
+    claw.on_feedback(0, &said(1, 100 * MSS, 0.3));
+    claw.on_feedback(0, &Feedback { radio_losses: 1, ..said(2, 100 * MSS, 0.3) });
     claw.on_congestion(MS, &LOSS);
     assert_eq!(claw.cwnd_bytes(), 100 * MSS);
     claw.on_congestion(60 * MS, &LOSS);
     assert!(claw.cwnd_bytes() < 10 * MSS);
     // After a round trip the client's window is in force again.
-    claw.on_feedback(120 * MS, &said(2, 90 * MSS, 0.3));
+    claw.on_feedback(120 * MS, &Feedback { radio_losses: 1, ..said(3, 90 * MSS, 0.3) });
     assert_eq!(claw.cwnd_bytes(), 90 * MSS);
+}
+
+/// Counters run since the client's program began: a connection's first report tells of no
+/// loss, and hides none.
+#[test]
+fn counters_begin_with_the_first_report() {
+    let check = |later: (u64, u64), expected: u64| {
+        let mut claw = claw();
+        let told = |sequence, (radio_losses, queue_losses)| Feedback {
+            radio_losses,
+            queue_losses,
+            ..said(sequence, 100 * MSS, 0.3)
+        };
+        claw.on_feedback(0, &told(1, (5, 3)));
+        claw.on_feedback(MS, &told(2, later));
+        claw.on_congestion(2 * MS, &LOSS);
+        assert_eq!(claw.cwnd_bytes() / MSS, expected, "{later:?}");
+    };
+    check((5, 3), 7);
+    check((6, 3), 100);
+    check((5, 4), 7);
+}
+
+/// The queue before the radio ran over: at once, before duplicate ACKs, and once.
+#[test]
+fn a_queue_that_ran_over() {
+    let mut claw = claw();
+    claw.on_feedback(0, &said(1, 100 * MSS, 0.3));
+    for (sequence, queue_losses, at_ms) in [(2, 1, 10), (3, 2, 20), (4, 2, 30)] {
+        claw.on_feedback(at_ms * MS, &Feedback { queue_losses, ..said(sequence, 100 * MSS, 0.3) });
+        assert_eq!(claw.cwnd_bytes() / MSS, 7, "{at_ms}");
+    }
+    claw.on_congestion(40 * MS, &LOSS);
+    assert_eq!((claw.cwnd_bytes() / MSS, claw.w_cubic_bytes() / MSS), (7, 7));
+}
+
+/// Where a queue stands, a loss is that queue's: calling it the radio's, before or after
+/// the fact, leaves Cubic no larger than it is without a client.
+#[test]
+fn no_loss_is_excused_in_a_queue() {
+    let (mut claw, mut cubic) = (claw(), Cubic::new(MSS, 10 * MSS, true));
+    cubic.on_ack(0, &ack(MSS));
+    let wireline = Feedback { bottleneck: Bottleneck::Wireline, ..said(0, 0, 0.3) };
+    claw.on_feedback(0, &wireline);
+    let mut radio_losses = 0;
+    let mut lie = |claw: &mut Claw, now_ns: i64| {
+        radio_losses += 1;
+        claw.on_feedback(now_ns, &Feedback { sequence: radio_losses, radio_losses, ..wireline });
+    };
+    for n in 1..40 {
+        let now_ns = 100 * n * MS;
+        let queued = Ack { rtt_ns: Some(3 * RTT_NS), ..ack(5 * MSS) };
+        claw.on_ack(now_ns, &queued);
+        cubic.on_ack(now_ns, &queued);
+        if n % 4 == 0 {
+            let flight = cubic.cwnd_bytes();
+            let event = Congestion { flight_size_bytes: flight, ..LOSS };
+            lie(&mut claw, now_ns);
+            claw.on_congestion(now_ns + MS, &event);
+            cubic.on_congestion(now_ns + MS, &event);
+            lie(&mut claw, now_ns + 10 * MS);
+        }
+        assert_eq!(claw.cwnd_bytes(), cubic.cwnd_bytes(), "{n}");
+    }
 }
 
 /// A client that calls every loss the radio's, or whose first report lets Cubic grow and
@@ -225,6 +294,7 @@ fn the_cap_is_cubics_too() {
         assert_eq!((claw.cwnd_bytes() / MSS, claw.pacing_rate_bps()), (41, None));
         claw.on_feedback(MS, feedback);
         assert_eq!(claw.cwnd_bytes() / MSS, 20, "{feedback:?}");
+        claw.on_feedback(2 * MS, &Feedback { sequence: 2, radio_losses: 1, ..*feedback });
         claw.on_congestion(2 * MS, &LOSS);
         claw.on_feedback(3 * MS, feedback);
         (0..100).for_each(|n| claw.on_ack(at_ms * MS + n, &ack(5 * MSS)));
@@ -232,7 +302,7 @@ fn the_cap_is_cubics_too() {
         assert_eq!(now, (expected, 20), "{feedback:?} {at_ms}");
         assert!(claw.pacing_rate_bps().is_some_and(|bps| bps <= limits.rate_bps));
     };
-    let all = Feedback { radio_losses: 1, ..said(1, u64::MAX, 0.0) };
+    let all = said(1, u64::MAX, 0.0);
     check(&all, 10, Mode::Free);
     // The same report again and again, until it is too old.
     check(&all, 600, Mode::Cubic);
@@ -240,34 +310,73 @@ fn the_cap_is_cubics_too() {
     check(&Feedback { load: f64::NAN, ..all }, 10, Mode::Cubic);
 }
 
-/// A client that asks for 400 segments on a path of 40: three round trips with a queue
-/// take its word from it, and each further time for longer.
-#[test]
-fn a_window_that_is_not_delivered() {
-    let mut claw = claw();
-    let (mut sent, mut sequence) = (0, 0);
-    let mut round_trip = |claw: &mut Claw, now_ns: i64| {
-        sent += 400 * MSS;
-        sequence += 1;
-        claw.on_feedback(now_ns, &said(sequence, 400 * MSS, 0.3));
-        let queued = Ack {
-            rtt_ns: Some(4 * RTT_NS),
-            delivery_rate_bps: Some(40 * MSS * 8 * 20),
-            acked_to: sent - 400 * MSS,
-            sent_to: sent,
+/// A connection whose client asks for 400 segments on a path that delivers fewer.
+struct Short {
+    claw: Claw,
+    sent: u64,
+    sequence: u64,
+    load: f64,
+}
+
+impl Short {
+    fn new(load: f64) -> Self {
+        Self { claw: claw(), sent: 0, sequence: 0, load }
+    }
+
+    /// A round trip that delivers so many segments and takes so many least ones.
+    fn round_trip(&mut self, now_ns: i64, segments: u64, rtts: i64, lost: bool) {
+        self.sent += 400 * MSS;
+        self.sequence += 1;
+        self.claw.on_feedback(now_ns, &said(self.sequence, 400 * MSS, self.load));
+        if lost {
+            self.claw.on_congestion(now_ns, &LOSS);
+        }
+        let ack = Ack {
+            rtt_ns: Some(rtts * RTT_NS),
+            delivery_rate_bps: Some(segments * MSS * 8 * 20),
+            acked_to: self.sent - 400 * MSS,
+            sent_to: self.sent,
             ..ack(MSS)
         };
-        claw.on_ack(now_ns, &queued);
-    };
+        self.claw.on_ack(now_ns, &ack);
+    }
+}
+
+/// Three round trips with a queue take its word from it, and each further time for longer.
+/// What Cubic grew by meanwhile goes with it, and the window is no more than 2.5 times what
+/// the path has shown.
+#[test]
+fn a_window_that_is_not_delivered() {
+    let mut path = Short::new(0.3);
     for n in 0..3 {
-        assert!(!claw.distrusts(n * RTT_NS), "{n}");
-        round_trip(&mut claw, n * RTT_NS);
+        assert!(!path.claw.distrusts(n * RTT_NS), "{n}");
+        path.round_trip(n * RTT_NS, 40, 4, false);
     }
     let now_ns = 2 * RTT_NS;
-    assert!(claw.distrusts(now_ns) && claw.mode() == Mode::Cubic);
-    assert!(claw.distrusts(now_ns + 2_999 * MS) && !claw.distrusts(now_ns + 3_000 * MS));
-    (0..3).for_each(|n| round_trip(&mut claw, 4_000 * MS + n * RTT_NS));
-    assert!(claw.distrusts(9_000 * MS));
+    assert!(path.claw.distrusts(now_ns) && path.claw.mode() == Mode::Cubic);
+    assert!(path.claw.ssthresh_bytes() < u64::MAX, "slow start is over");
+    assert!(path.claw.distrusts(now_ns + 2_999 * MS) && !path.claw.distrusts(now_ns + 3_000 * MS));
+    for n in 0..3 {
+        path.round_trip(4_000 * MS + n * RTT_NS, 30, 4, false);
+        assert!(path.claw.cwnd_bytes() <= 100 * MSS, "{n}");
+    }
+    assert!(path.claw.distrusts(9_000 * MS));
+}
+
+/// The same where the client says that the cell is full, and where what is too much is
+/// dropped, which shows a round trip later, and no queue stands.
+#[test]
+fn full_cells_and_policers_are_no_way_round() {
+    let check = |load: f64, rtts: i64, lost: bool, expected: bool| {
+        let mut path = Short::new(load);
+        (0..8).for_each(|n| path.round_trip(n * RTT_NS, 40, rtts, lost && n % 2 == 1));
+        assert_eq!(path.claw.distrusts(7 * RTT_NS), expected, "{load} {rtts} {lost}");
+    };
+    check(1.0, 4, false, true);
+    check(0.3, 1, true, true);
+    check(1.0, 1, true, true);
+    // What passes slowly without queue or loss tells nothing.
+    check(0.3, 1, false, false);
 }
 
 #[test]

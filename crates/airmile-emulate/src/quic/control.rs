@@ -58,6 +58,7 @@ impl ControllerFactory for Factory {
             flight_bytes: 0,
             recovery_began: None,
             batch: Batch::default(),
+            round: Round::default(),
         })
     }
 }
@@ -81,6 +82,31 @@ struct Adapter {
     /// Losses of what was sent before belong to the same event (RFC 9002, 7.3.2).
     recovery_began: Option<Instant>,
     batch: Batch,
+    round: Round,
+}
+
+/// A round trip's rate of delivery.
+#[derive(Debug, Clone, Copy, Default)]
+struct Round {
+    /// Bytes that end the one at hand.
+    ends_at: u64,
+    /// When it began, and with how many bytes acknowledged.
+    began: (i64, u64),
+    /// Of the one before.
+    rate_bps: Option<u64>,
+}
+
+impl Round {
+    fn on_acks(&mut self, now_ns: i64, acked_bytes: u64, sent_bytes: u64) {
+        if acked_bytes < self.ends_at {
+            return;
+        }
+        let (began_ns, before) = self.began;
+        let bits = u128::from(acked_bytes - before) * 8_000_000_000;
+        let took_ns = u128::from((now_ns - began_ns).max(1).unsigned_abs());
+        self.rate_bps = u64::try_from(bits / took_ns).ok().filter(|_| before > 0);
+        (self.began, self.ends_at) = ((now_ns, acked_bytes), sent_bytes);
+    }
 }
 
 impl Adapter {
@@ -113,6 +139,8 @@ impl Controller for Adapter {
         if batch.acked_bytes == 0 {
             return;
         }
+        let now_ns = clock::ns_of(now);
+        self.round.on_acks(now_ns, self.acked_bytes, self.sent_bytes);
         let ack = Ack {
             acked_bytes: batch.acked_bytes,
             rtt_ns: batch.rtt_ns,
@@ -120,11 +148,11 @@ impl Controller for Adapter {
             flight_size_bytes,
             acked_to: self.acked_bytes,
             sent_to: self.sent_bytes,
-            delivery_rate_bps: None,
+            delivery_rate_bps: self.round.rate_bps,
             window_limited: !app_limited,
             in_recovery: false,
         };
-        self.ours().on_ack(clock::ns_of(now), &ack);
+        self.ours().on_ack(now_ns, &ack);
     }
 
     fn on_congestion_event(
@@ -134,6 +162,8 @@ impl Controller for Adapter {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
+        // What is lost will not be acknowledged: round trips end without it.
+        self.acked_bytes += lost_bytes;
         if self.recovery_began.is_some_and(|began| sent <= began) {
             return;
         }
@@ -168,7 +198,7 @@ impl Controller for Adapter {
         // Of another path: a controller of its own from here on.
         let ours = Arc::new(Mutex::new(self.ours().clone()));
         let Self { initial_bytes, sent_bytes, acked_bytes, flight_bytes, .. } = *self;
-        let (recovery_began, batch) = (self.recovery_began, self.batch);
+        let (recovery_began, batch, round) = (self.recovery_began, self.batch, self.round);
         Box::new(Self {
             ours,
             initial_bytes,
@@ -177,6 +207,7 @@ impl Controller for Adapter {
             flight_bytes,
             recovery_began,
             batch,
+            round,
         })
     }
 

@@ -113,26 +113,25 @@ fn beside_quinns(work: &Work<'_>, scenario: &Scenario, case: &Case) -> Result<Ve
 
 fn more(work: &Work<'_>) -> Result<Found> {
     // With the paper's change against Cubic, where it tells one.
-    let cases: [(&str, Scenario, Option<f64>); 12] = [
-        ("SINR 12 dB", with(|_| {})?, None),
+    let cases: [(&str, Scenario, Option<f64>); 9] = [
+        // The other cases change one thing in it. The paper's -46 is over HTTP/2; it has -36
+        // for an operator and -35 for a device.
+        ("12 dB, whole TTIs, one carrier, HTTP/2", with(|_| {})?, Some(-46.0)),
         ("SINR 5 dB", with(|s| s.link.snr_mean_db = 5.0)?, Some(-44.0)),
         // The slow drive is between tall buildings, the fast one in the open (6.2.2).
         ("10 mph", with(moving(4.5, 8.0))?, None),
         ("20 mph", with(moving(8.9, 11.0))?, None),
         ("50 mph", with(moving(22.4, 17.0))?, None),
-        ("scheduler of whole TTIs", with(|_| {})?, Some(-36.0)),
         (
             "scheduler in frequency",
             with(|s| s.cell.scheduler = SchedulerKind::PfFrequency)?,
             Some(-35.0),
         ),
-        ("device of one carrier", with(|_| {})?, Some(-35.0)),
         (
             "device of two carriers",
             with(|s| s.cell.secondary = Some(SecondaryConfig::default()))?,
             Some(-35.0),
         ),
-        ("HTTP/2", with(|_| {})?, Some(-46.0)),
         (
             "HTTP/1.1",
             with(|s| web(s).into_iter().for_each(|w| w.multiplexed = false))?,

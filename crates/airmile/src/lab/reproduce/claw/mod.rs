@@ -9,6 +9,7 @@ mod image;
 mod load;
 mod neighbours;
 mod pages;
+mod shared_line;
 mod users;
 mod wireline;
 
@@ -124,11 +125,13 @@ fn run_cases(
 
 const BETTER: &str = "bar held: better than Cubic with 95 % confidence";
 const ALIKE: &str = "no worse than Cubic; no difference is shown";
+const FEW: &str = "too few runs to tell";
 const WORSE: &str = "bar missed: worse than Cubic with 95 % confidence";
 
-/// A change against Cubic, with what the bar says of it.
+/// A change against Cubic, with what the bar says of it; of one run nothing.
 fn judged(row: Row) -> Row {
     let note = match (row.low, row.high) {
+        (None, None) => return row.note(FEW),
         (_, Some(high)) if high < 0.0 => BETTER,
         (Some(low), _) if low > 0.0 => WORSE,
         _ => ALIKE,

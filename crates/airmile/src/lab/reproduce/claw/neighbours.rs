@@ -51,7 +51,7 @@ fn two(seed: u64, (measured, neighbour): Pair, scheduler: SchedulerKind) -> Resu
 
 /// A client's lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lie {
+pub(super) enum Lie {
     /// It tells the truth.
     None,
     /// The largest number there is, in an empty cell.
@@ -62,17 +62,23 @@ enum Lie {
     Replay,
     /// Every loss is the radio's.
     Losses,
+    /// The same of a sender that the wireline limits, so that its window is Cubic's.
+    Wireline,
+    /// The largest number there is, in a full cell.
+    Full,
     /// One moment all, the next nothing.
     Swings,
     /// A load that is no number.
     Nonsense,
 }
 
-const LIES: [(Lie, &str); 6] = [
+pub(super) const LIES: [(Lie, &str); 8] = [
     (Lie::Window, "the largest window"),
     (Lie::Rate, "the largest window at every tick"),
     (Lie::Replay, "the first report, again and again"),
     (Lie::Losses, "all losses are the radio's"),
+    (Lie::Wireline, "all losses are the radio's, on a wireline"),
+    (Lie::Full, "the largest window in a full cell"),
     (Lie::Swings, "all or nothing by turns"),
     (Lie::Nonsense, "a load that is no number"),
 ];
@@ -93,7 +99,8 @@ impl RadioReader for Liar {
 
     fn poll(&mut self, now_ns: i64, phone: PhoneView) -> Option<Feedback> {
         let said = self.honest.poll(now_ns, phone);
-        let every_tick = matches!(self.lie, Lie::Rate | Lie::Losses | Lie::Swings);
+        let every_tick =
+            matches!(self.lie, Lie::Rate | Lie::Losses | Lie::Wireline | Lie::Full | Lie::Swings);
         let said = said.or_else(|| self.first.filter(|_| every_tick && phone.busy))?;
         self.reports += 1;
         let first = *self.first.get_or_insert(said);
@@ -110,6 +117,10 @@ impl RadioReader for Liar {
             Lie::Window | Lie::Rate => lie,
             Lie::Replay => Feedback { sequence: 1, ..Feedback { w_claw_bytes: u64::MAX, ..first } },
             Lie::Losses => Feedback { radio_losses: self.reports, ..lie },
+            Lie::Wireline => {
+                Feedback { radio_losses: self.reports, bottleneck: Bottleneck::Wireline, ..lie }
+            }
+            Lie::Full => Feedback { load: 1.0, ..lie },
             Lie::Swings if self.reports.is_multiple_of(2) => {
                 Feedback { w_claw_bytes: 0, load: 1.0, ..lie }
             }
@@ -120,7 +131,7 @@ impl RadioReader for Liar {
 }
 
 /// Loads both pages; the neighbour's client lies.
-fn run_pair(scenario: &Scenario, lie: Lie) -> Result<Loaded> {
+pub(super) fn run_pair(scenario: &Scenario, lie: Lie) -> Result<Loaded> {
     let reader = |setup: &ReaderSetup| -> Box<dyn RadioReader> {
         let honest = RadioAgent::new(setup.clone());
         Box::new(Liar { honest, lie, first: None, reports: 0 })
@@ -132,7 +143,7 @@ const SCHEDULERS: [(SchedulerKind, &str); 2] =
     [(SchedulerKind::WholeTti, "whole TTIs"), (SchedulerKind::RoundRobin, "round robin")];
 
 /// The measured phone's times against a base, in percent.
-fn cost(loads: &[Loaded], base: &[Loaded]) -> Vec<f64> {
+pub(super) fn cost(loads: &[Loaded], base: &[Loaded]) -> Vec<f64> {
     let pairs = loads.iter().zip(base);
     pairs.map(|(one, base)| 100.0 * (one.page_ms / base.page_ms - 1.0)).collect()
 }
@@ -244,6 +255,7 @@ fn hostile(work: &Work<'_>) -> Result<Found> {
         )
         .note("for comparison: who tells nothing has no cap"),
     );
+    rows.extend(super::shared_line::rows(work)?);
     let figure = Figure::new(
         "lies",
         "What a client that lies costs a Cubic neighbour",
