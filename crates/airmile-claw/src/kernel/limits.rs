@@ -1,6 +1,8 @@
 //! What a client can make the kernel's part do: bpf/limits.h, the very file, compiled for
 //! user space.
 
+#![allow(clippy::print_stdout, reason = "a test may")]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
