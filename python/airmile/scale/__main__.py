@@ -28,6 +28,11 @@ def main(text: str) -> int:
             what = f"{error.filename}: {error.strerror}"
         print(f"error: {what}", file=sys.stderr)
         return 2 if isinstance(error, AirmileOptionError) else 3
+    if not asked["quiet"]:
+        for file in json.loads(packets.json())["files"]:
+            for problem in file["problems"]:
+                where = f"{file['path']}: byte {problem['offset']}"
+                print(f"airmile: {where}: {problem['what']}", file=sys.stderr)
     if asked["json"]:
         print(packets.json())
     else:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any, Protocol
 
@@ -49,8 +50,14 @@ class _Processes:
 
     def each(self, calls: Sequence[Call]) -> Iterator[Any]:
         futures = [self._pool.submit(function, *args) for function, args in calls]
-        for future in as_completed(futures):
-            yield future.result()
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise AirmileError(
+                "a worker died: the same call goes on with what is done (a script that makes it "
+                "needs `if __name__ == '__main__':` around it)"
+            ) from error
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)

@@ -2,8 +2,8 @@
 //! takes them up.
 //!
 //! What has to be seen without reading a packet has a column: its number, its time, the
-//! capture's clock. All else is one value of bytes, `headers`, as a column for each field
-//! took a third more time and room:
+//! capture's clock. All else is one value of bytes, `headers`: 75 bytes for a usual TCP
+//! segment, where a column for each field took 112:
 //!
 //! | bytes | what |
 //! |---|---|
