@@ -45,9 +45,20 @@ impl Limit {
             Self::Bytes(bytes) => bytes,
             Self::DelayMs(ms) => {
                 let time_ns = i64::from(ms) * 1_000_000 + GRANT_NS + AGAIN_NS;
-                in_time(time_ns, bytes_per_s, soon_bytes)
-                    .max(2 * u64::from(MTU_BYTES))
-                    .max(largest_block_bytes.saturating_mul(2))
+                with_room(in_time(time_ns, bytes_per_s, soon_bytes), largest_block_bytes)
+            }
+        }
+    }
+
+    /// The same where round trips tell what the modem holds: the time to a grant is part
+    /// of the least of them, so that what waits for it counts as on the way.
+    #[must_use]
+    pub fn bytes_by_round_trips(self, bytes_per_s: u64, largest_block_bytes: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::DelayMs(ms) => {
+                let time_ns = i64::from(ms) * 1_000_000;
+                with_room(in_time(time_ns, bytes_per_s, None), largest_block_bytes)
             }
         }
     }
@@ -66,6 +77,11 @@ impl Limit {
             }
         }
     }
+}
+
+/// Room for two large packets, the grant that comes and the one after it.
+fn with_room(bytes: u64, largest_block_bytes: u64) -> u64 {
+    bytes.max(2 * u64::from(MTU_BYTES)).max(largest_block_bytes.saturating_mul(2))
 }
 
 fn in_time(time_ns: i64, bytes_per_s: u64, soon_bytes: Option<u64>) -> u64 {
@@ -129,6 +145,18 @@ mod tests {
             (Limit::DelayMs(20), 100_000, 2_000, Some(0), 4_000),
         ] {
             assert_eq!(limit.bytes(bytes_per_s, largest, soon), expected, "{limit}");
+        }
+    }
+
+    #[test]
+    fn limits_by_round_trips() {
+        for (limit, bytes_per_s, largest, expected) in [
+            (Limit::Bytes(5_000), 1_000_000, 9_000, 5_000),
+            (Limit::DelayMs(20), 1_000_000, 1_000, 20_000),
+            (Limit::DelayMs(20), 10_000, 100, 3_000),
+            (Limit::DelayMs(20), 100_000, 2_000, 4_000),
+        ] {
+            assert_eq!(limit.bytes_by_round_trips(bytes_per_s, largest), expected, "{limit}");
         }
     }
 

@@ -410,14 +410,15 @@ impl<P> Qcut<P> {
             };
             return self.config.limit.short_bytes(self.bytes_per_s(now_ns), soon_bytes);
         }
-        let (bytes_per_s, soon_bytes) = match self.config.evidence {
+        let (limit, largest_bytes) = (self.config.limit, self.estimator.largest_block_bytes());
+        match self.config.evidence {
             Evidence::Modem if !self.is_silent(now_ns) => {
-                (self.estimator.sought_bytes_per_s(now_ns), self.estimator.soon_bytes())
+                let bytes_per_s = self.estimator.sought_bytes_per_s(now_ns);
+                limit.bytes(bytes_per_s, largest_bytes, self.estimator.soon_bytes())
             }
-            Evidence::Autorate => (self.autorate.bytes_per_s(), None),
-            _ => (self.returns.sought_bytes_per_s(now_ns), None),
-        };
-        self.config.limit.bytes(bytes_per_s, self.estimator.largest_block_bytes(), soon_bytes)
+            Evidence::Autorate => limit.bytes(self.autorate.bytes_per_s(), largest_bytes, None),
+            _ => limit.bytes_by_round_trips(self.returns.sought_bytes_per_s(now_ns), largest_bytes),
+        }
     }
 
     /// When the gate may open by time alone.
