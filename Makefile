@@ -62,7 +62,7 @@ differential: ## our decode of the sample logs against another decoder's, packet
 test-claw: ## CLAW beside nginx through the lab in real time, against Cubic; root, clang, nginx, curl (SKIPPED without)
 	@command -v clang >/dev/null || { echo "SKIPPED: needs clang"; exit 0; }; \
 	[ "$$(id -u)" = 0 ] || { echo "SKIPPED: needs root"; exit 0; }; \
-	$(CARGO) build --release --locked -p airmile-cli --features bpf && $(PYTHON) tests/claw/measure.py $(AIRMILE)
+	$(OPTIMISED) airmile --features airmile-cli/bpf && $(PYTHON) tests/claw/measure.py $(AIRMILE)
 
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py
