@@ -70,7 +70,8 @@ class Live:
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
 
     def end(self):
-        self.process.send_signal(signal.SIGINT)
+        # Not SIGINT, which a shell has its background jobs ignore.
+        self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
         self.listener.join(30)
 
