@@ -112,7 +112,7 @@ pub struct Qcut<P> {
     unheard_ns: Option<i64>,
     /// When a report was used last.
     heard_ns: Option<i64>,
-    /// When something went to the modem last.
+    /// When a packet went to the modem last.
     handed_ns: i64,
     /// Whom the last packet was for: probes are taken to go there, too.
     far: u64,
@@ -204,6 +204,8 @@ impl<P> Qcut<P> {
     /// rate that [`held`](Self::held) tells, says so here.
     pub fn passed(&mut self, now_ns: i64, info: &PacketInfo) {
         let mark = self.hand_over(now_ns, info.bytes);
+        // A probe is no packet of anybody's: it does not keep the gate shut for longer.
+        self.handed_ns = now_ns;
         self.far = info.far;
         if let Some(end) = info.tcp_end {
             self.passive.handed(now_ns, (info.flow, info.far), end, mark);
@@ -310,7 +312,6 @@ impl<P> Qcut<P> {
         if self.unheard_ns.is_none() {
             self.unheard_ns = Some(now_ns);
         }
-        self.handed_ns = now_ns;
         self.estimator.hand_over(now_ns, bytes);
         self.autorate.hand_over(now_ns, bytes);
         self.returns.hand_over(now_ns, bytes)
