@@ -55,7 +55,7 @@ bench: ## decoding, inference and packets beside bare loops and peers, memory
 	$(RELEASE)/airmile-bench $(addprefix --signalcat ,$(wildcard target/bench-venv/bin/scat))
 
 differential: ## our decode of the sample logs against another decoder's, packets against tshark and tcptrace
-	$(CARGO) test --locked --release -p airmile-decode --test reference -- --nocapture
+	$(CARGO) test --locked --release -p airmile-decode --test it -- --nocapture reference::
 	$(OPTIMISED) airmile-accuracy
 	$(RELEASE)/airmile-accuracy --peers
 
@@ -71,7 +71,7 @@ study-traffic: build ## packets on real traffic whose losses are known (SECONDS=
 	$(PYTHON) tests/kernel/study.py $(AIRMILE) $(or $(SECONDS),30)
 
 test-realtime: ## the lab in real time and captures of an interface in network namespaces; root or user namespaces (SKIPPED without)
-	$(CARGO) test --locked -p airmile-cli --test realtime --test interface --test probe -- --ignored --nocapture --test-threads=1
+	$(CARGO) test --locked --workspace --test it -- --ignored --nocapture --test-threads=1
 
 soak-realtime: build ## two hundred runs in real time in a row: nothing may be left (SKIPPED without namespaces)
 	$(PYTHON) tests/realtime/soak.py $(AIRMILE) 200

@@ -159,7 +159,7 @@ pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
 }
 
 /// A text as QCAT lays it out; the values are made up.
-pub const QCAT_TEXT: &str = include_str!("../../crates/airmile-decode/tests/samples/qcat.txt");
+pub const QCAT_TEXT: &str = include_str!("../../crates/airmile-decode/tests/it/samples/qcat.txt");
 
 /// A text as QXDM copies it; the values are made up.
 pub const QXDM_TEXT: &str = "\

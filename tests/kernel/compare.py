@@ -3,7 +3,7 @@
 
 Two network namespaces, a TUN device in each, and between them a link in this
 process: rate, delay, a queue with a limit, and a drop of each n-th packet, as
-`crates/airmile-emulate/tests/support` has it in virtual time. A sender in one
+`crates/airmile-emulate/tests/it/support` has it in virtual time. A sender in one
 namespace fills a connection to a reader in the other for some seconds, with the
 kernel's cubic (without HyStart) and reno; then our TCP does the same in virtual
 time. Throughput and segments sent again must be within 10 % of what the kernel did

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
-#[path = "../tests/hosts/mod.rs"]
+#[path = "../tests/it/hosts/mod.rs"]
 mod hosts;
 
 use std::time::Instant;

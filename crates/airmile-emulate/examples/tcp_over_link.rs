@@ -5,7 +5,7 @@
 //! segments sent again, packets dropped.
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use airmile_control::ControllerKind;

@@ -1,0 +1,180 @@
+//! Server, client and agent over loopback: no root, no network, no clock that is waited for.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use airmile_claw::agent::{AgentOptions, Fixed, report};
+use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
+use airmile_claw::server::{Event, ServeOptions, Server, Used, Window};
+use airmile_claw::{Limits, Report};
+use airmile_control::claw::feedback::{Key, Reporter};
+
+const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const BYTES: usize = 3_000_000;
+
+struct Site {
+    _dir: tempfile::TempDir,
+    server: Server,
+    ended: mpsc::Receiver<Used>,
+}
+
+fn site(window: Window, limits: Limits) -> Site {
+    let dir = tempfile::tempdir().unwrap();
+    let body: Vec<u8> = (0..BYTES).map(|n| (n / 7) as u8).collect();
+    std::fs::write(dir.path().join("image.png"), body).unwrap();
+    std::fs::write(dir.path().join("index.html"), "<img src=image.png>").unwrap();
+    let options = ServeOptions {
+        dir: dir.path().to_owned(),
+        bind: LOCAL,
+        reports: (window == Window::Claw).then_some(LOCAL),
+        identity: None,
+        names: vec!["localhost".to_owned()],
+        shared_key: Some(Key::new([5; 32])),
+        limits,
+        window,
+    };
+    let (tell, ended) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let on_event = Arc::new(move |event: &Event| {
+        if let Event::Ended { used, .. } = event {
+            // The test may be over.
+            let _ = tell.lock().unwrap().send(*used);
+        }
+    });
+    Site { server: Server::start(options, on_event).unwrap(), ended, _dir: dir }
+}
+
+impl Site {
+    fn url(&self, path: &str) -> String {
+        format!("https://127.0.0.1:{}{path}", self.server.address().port())
+    }
+
+    /// Fetches; tells what was fetched and how the window was used.
+    fn fetch(&self, path: &str, said: Option<Report>) -> (Fetched, Used) {
+        let reports = said.map(|said| Arc::new(Fixed(said)) as Arc<_>);
+        let fetched = get(&self.url(path), &Trust::Anyone, reports, &mut |_| Ok(())).unwrap();
+        let used = self.ended.recv_timeout(Duration::from_secs(60));
+        (fetched, used.expect("the connection has ended"))
+    }
+}
+
+fn free(w_claw_bytes: u32) -> Report {
+    Report { w_claw_bytes, load: 0.1, ..Report::default() }
+}
+
+#[test]
+fn files_arrive_whole_with_each_window() {
+    for window in [Window::Claw, Window::Cubic, Window::Bbr, Window::NewReno] {
+        let site = site(window, Limits::default());
+        let (fetched, used) = site.fetch("/image.png", None);
+        assert_eq!((fetched.status, fetched.bytes), (200, BYTES as u64), "{window:?}");
+        // Without a report the window is Cubic's.
+        assert_eq!((used.reports, used.acks_with_client_window), (0, 0), "{window:?}");
+        let (again, used) = site.fetch("/image.png", Some(free(100_000)));
+        assert_eq!(again.sha256, fetched.sha256, "{window:?}");
+        assert!(again.reports > 0);
+        assert_eq!(used.acks_with_client_window > 0, window == Window::Claw, "{window:?}");
+        assert_eq!(site.fetch("/", None).0.bytes, 19);
+        assert_eq!(site.fetch("/none", None).0.status, 404);
+        assert_eq!(site.fetch("/../Cargo.toml", None).0.status, 404);
+    }
+}
+
+#[test]
+fn reports_on_the_connection_stay_under_the_cap() {
+    let limits = Limits { window_bytes: 40_000, rate_bps: 1_000_000_000 };
+    let site = site(Window::Claw, limits);
+    for said in [
+        free(u32::MAX),
+        Report { radio_losses: u32::MAX, queue_losses: 7, ..free(u32::MAX) },
+        Report { time_ms: u32::MAX, ..free(50_000) },
+    ] {
+        let (fetched, used) = site.fetch("/image.png", Some(said));
+        assert_eq!(fetched.bytes, BYTES as u64);
+        assert!(used.acks_with_client_window > 0, "{used:?}");
+        assert!(used.most_client_window_bytes <= 40_000, "{used:?}");
+    }
+}
+
+#[test]
+fn an_agent_reports_for_a_browser_beside_it() {
+    let site = site(Window::Claw, Limits { window_bytes: 50_000, ..Limits::default() });
+    let (key, key_id, to) = ask_for_key(&site.url("/"), &Trust::Anyone).unwrap();
+    site.ended.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(Some(to.port()), site.server.reports().map(|at| at.port()));
+    let stop = AtomicBool::new(false);
+    let mut options = AgentOptions::new(to, key, key_id);
+    options.every = Duration::from_millis(20);
+    std::thread::scope(|scope| {
+        let agent = scope.spawn(|| report(&options, &Fixed(free(600_000)), &stop, &mut |_| {}));
+        // A fetch may be over before a report comes.
+        let mut all = (0..200).map(|_| site.fetch("/image.png", None).1);
+        let heard = all.find(|used| used.acks_with_client_window > 0);
+        stop.store(true, Ordering::Relaxed);
+        agent.join().unwrap().unwrap();
+        let heard = heard.expect("a report that was used");
+        assert!(heard.most_client_window_bytes <= 50_000, "{heard:?}");
+    });
+}
+
+#[test]
+fn what_is_forged_or_repeated_changes_nothing() {
+    let site = site(Window::Claw, Limits::default());
+    let to = site.server.reports().unwrap();
+    let socket = UdpSocket::bind(LOCAL).unwrap();
+    socket.connect(to).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut buffer = [0; 256];
+    // One that has the key says hello, and reports once.
+    let mut reporter = Reporter::new(Key::new([5; 32]), 0, 1);
+    socket.send(&reporter.send(0, &free(1_000_000))).unwrap();
+    let bytes = socket.recv(&mut buffer).unwrap();
+    reporter.take(1, &buffer[..bytes]).unwrap();
+    let good = reporter.send(2, &free(1_000_000));
+    socket.send(&good).unwrap();
+    let bytes = socket.recv(&mut buffer).unwrap();
+    reporter.take(3, &buffer[..bytes]).unwrap();
+    // One that has not, and one that repeats what it heard.
+    let mut stranger = Reporter::new(Key::new([6; 32]), 0, 1);
+    for n in 0..300_usize {
+        let mut forged = good.clone();
+        forged[n % good.len()] ^= 1;
+        for datagram in [&good, &forged, &stranger.send(n as i64, &free(9)), &vec![n as u8; n]] {
+            socket.send(datagram).unwrap();
+        }
+    }
+    let (fetched, used) = site.fetch("/image.png", None);
+    assert_eq!(fetched.bytes, BYTES as u64);
+    // The socket drops what comes too fast: what was read is what counts.
+    let counts = site.server.counts().unwrap();
+    assert_eq!((used.reports, used.acks_with_client_window), (0, 0), "{counts:?}");
+    assert_eq!((counts.taken, counts.hellos), (1, 1));
+    assert!(counts.forged > 0 && counts.replayed > 0 && counts.malformed > 0, "{counts:?}");
+}
+
+#[test]
+fn what_cannot_be_served_says_so() {
+    let wrong = |dir: &Path| {
+        let options = ServeOptions {
+            dir: dir.to_owned(),
+            bind: LOCAL,
+            reports: None,
+            identity: Some((dir.join("cert.pem"), dir.join("key.pem"))),
+            names: Vec::new(),
+            shared_key: None,
+            limits: Limits::default(),
+            window: Window::Claw,
+        };
+        Server::start(options, Arc::new(|_: &Event| {})).unwrap_err().to_string()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    assert!(wrong(&dir.path().join("none")).contains("none: No such file"));
+    assert!(wrong(dir.path()).contains("cert.pem"));
+    std::fs::write(dir.path().join("cert.pem"), "nothing").unwrap();
+    std::fs::write(dir.path().join("key.pem"), "nothing").unwrap();
+    let what = wrong(dir.path());
+    assert!(what.contains("key.pem") || what.contains("certificate"), "{what}");
+}

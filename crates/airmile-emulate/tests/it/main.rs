@@ -1,0 +1,22 @@
+//! One binary for all integration tests of the crate: a module a subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests: helpers too"
+)]
+
+mod hosts;
+mod library;
+mod properties;
+mod quic;
+mod simulation;
+mod standards;
+mod support;
+mod tcp;
+mod uplink_queue;
+mod wire;
+mod workload;

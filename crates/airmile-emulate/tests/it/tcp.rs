@@ -1,0 +1,623 @@
+//! TCP over a link in virtual time.
+
+use crate::support::{LinkConfig, MS, Pair};
+use airmile_control::ControllerKind;
+use airmile_emulate::tcp::{
+    Config, Connection, Event, EventKind, LossDetection, ReceiveConfig, Retransmission, RtoConfig,
+    RttSource, Segment, State,
+};
+use proptest::prelude::*;
+
+const SECOND: i64 = 1_000_000_000;
+const RENO: ControllerKind = ControllerKind::NewReno;
+const CUBIC: ControllerKind = ControllerKind::Cubic { hystart: false };
+const HYSTART: ControllerKind = ControllerKind::Cubic { hystart: true };
+
+fn config(control: ControllerKind) -> Config {
+    Config { control, ..Config::default() }
+}
+
+/// The way back: as long, without a limit.
+fn back(down: LinkConfig) -> LinkConfig {
+    LinkConfig { rate_bps: None, queue_packets: 100_000, loss: 0.0, ..down }
+}
+
+fn pair(config: &Config, down: LinkConfig, seed: u64) -> Pair {
+    Pair::new(config.clone(), config.clone(), down, back(down), seed)
+}
+
+fn events(pair: &mut Pair) -> Vec<Event> {
+    pair.server.as_mut().map(|s| s.take_events()).unwrap_or_default()
+}
+
+/// Ten seconds of sending: Mbit/s of data read, segments sent again, packets
+/// lost by the link.
+fn ten_seconds(config: &Config, down: LinkConfig) -> (f64, u64, u64) {
+    let mut pair = pair(config, down, 1);
+    pair.to_write = u64::MAX / 2;
+    pair.run(10 * SECOND);
+    let stats = pair.server().stats();
+    (pair.read_bytes as f64 * 8.0 / 1e7, stats.retransmissions(), pair.down.dropped)
+}
+
+#[test]
+fn throughput_table() {
+    // A 1,500 byte packet carries 1,448 bytes: of 10 Mbit/s 9.65 are data; less
+    // the handshake and slow start, and with a shallow queue what the halved
+    // window leaves idle.
+    let link = LinkConfig::new;
+    let lossy = LinkConfig { loss: 0.01, ..link(10_000_000, 20, 1000) };
+    #[rustfmt::skip]
+    let table = [
+        (RENO,    link(10_000_000, 20, 50),  9.4, 9.65),
+        (CUBIC,   link(10_000_000, 20, 50),  9.4, 9.65),
+        (HYSTART, link(10_000_000, 20, 50),  9.4, 9.65),
+        (RENO,    link(50_000_000, 10, 100), 46.0, 48.3),
+        (CUBIC,   link(50_000_000, 10, 100), 46.0, 48.3),
+        // A queue of a fifth of the bandwidth-delay product (33 packets).
+        (RENO,    link(10_000_000, 20, 6),   7.0, 9.0),
+        (CUBIC,   link(10_000_000, 20, 6),   7.5, 9.3),
+        // Mathis et al. 1997: MSS / RTT * sqrt(3 / 2) / sqrt(p) = 3.5 Mbit/s
+        // for 40 ms and 1 %, without the delayed ACKs' sqrt(2).
+        (RENO,    lossy,                     2.5, 5.0),
+        (CUBIC,   lossy,                     2.8, 5.5),
+    ];
+    for (control, down, low, high) in table {
+        for loss_detection in [LossDetection::Rack, LossDetection::DupAck] {
+            let config = Config { loss_detection, ..config(control) };
+            let (mbps, again, lost) = ten_seconds(&config, down);
+            let row = format!("{control:?} {loss_detection:?} {down:?}: {mbps:.2} Mbit/s");
+            assert!((low..=high).contains(&mbps), "{row}");
+            // Nothing reorders, so nothing is sent again but what was lost; what
+            // was lost last may still be on its way.
+            assert!(again <= lost + 1 && again + 60 >= lost, "{row}: {again} for {lost}");
+        }
+    }
+}
+
+#[test]
+fn reordering_is_learnt() {
+    // One packet in a hundred comes 8 ms late: behind seven others, so three
+    // duplicate ACKs take each for lost. RACK waits a quarter of a round trip
+    // once it has seen it.
+    let late =
+        LinkConfig { reorder: 0.01, reorder_ns: 8 * MS, ..LinkConfig::new(10_000_000, 20, 200) };
+    let run = |loss_detection| {
+        // A window that the queue holds: nothing is lost.
+        let receive = ReceiveConfig { buffer_bytes: 200_000, max_buffer_bytes: 0 };
+        let config = Config { loss_detection, receive, ..config(HYSTART) };
+        let mut pair = pair(&config, late, 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(10 * SECOND);
+        assert_eq!(pair.down.dropped, 0);
+        (pair.read_bytes as f64 * 8.0 / 1e7, pair.server().stats())
+    };
+    let (rack_mbps, rack) = run(LossDetection::Rack);
+    let (_, dup_ack) = run(LossDetection::DupAck);
+    assert!(rack_mbps > 9.0, "{rack_mbps}");
+    assert!(rack.retransmissions() < 10, "{rack:?}");
+    assert!(dup_ack.retransmissions() > 30, "{dup_ack:?}");
+    // The receiver reports every copy, and the reductions are undone.
+    assert!(dup_ack.spurious_retransmissions > 30 && dup_ack.undone > 20, "{dup_ack:?}");
+}
+
+#[test]
+fn round_trips_are_measured_by_any_source() {
+    // 20 ms each way and a window that leaves no queue: 40 ms to a tick.
+    for (rtt_source, tick_ms) in
+        [(RttSource::SentTimes, 1), (RttSource::Timestamps, 1), (RttSource::Timestamps, 10)]
+    {
+        let config = Config {
+            rtt_source,
+            timestamp_tick_ns: tick_ms * MS,
+            receive: ReceiveConfig { buffer_bytes: 20_000, max_buffer_bytes: 0 },
+            ..config(RENO)
+        };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(5 * SECOND);
+        let srtt_ms = pair.server().snapshot().srtt_ns.unwrap_or(0) as f64 / 1e6;
+        // Delayed ACKs and a segment's own time add a few.
+        assert!((40.0 - tick_ms as f64..56.0 + tick_ms as f64).contains(&srtt_ms), "{srtt_ms}");
+    }
+}
+
+#[test]
+fn lost_segments_come_back_fast() {
+    // Without SACK one loss a round trip (RFC 6582), with SACK all at once.
+    let lost = |config: &Config, nth: &[usize]| {
+        let mut pair = pair(config, LinkConfig::new(100_000_000, 50, 10_000), 1);
+        pair.to_write = 400_000;
+        // The second flight, of twenty, leaves at 250 ms.
+        pair.run(260 * MS);
+        // Drop what is given of the next flight.
+        let mut flight = Vec::new();
+        while let Some(segment) = pair.down.receive(i64::MAX) {
+            flight.push(segment);
+        }
+        for (i, segment) in flight.into_iter().enumerate() {
+            if !nth.contains(&i) {
+                pair.down.send(pair.now_ns, 1500, segment);
+            }
+        }
+        pair.run_until_read(400_000, 10 * SECOND).expect("all arrives");
+        let stats = pair.server().stats();
+        assert_eq!(stats.rtos, 0);
+        (stats.retransmissions(), stats.recoveries, pair.now_ns / MS)
+    };
+    for loss_detection in [LossDetection::DupAck, LossDetection::Rack] {
+        let with_sack = Config { loss_detection, ..config(RENO) };
+        let (again, recoveries, done_ms) = lost(&with_sack, &[3, 7, 8]);
+        assert_eq!((again, recoveries), (3, 1), "{loss_detection:?}");
+        let without = Config { sack: false, ..with_sack };
+        let (again, recoveries, slow_ms) = lost(&without, &[3, 7, 8]);
+        assert_eq!((again, recoveries), (3, 1), "{loss_detection:?}");
+        assert!(slow_ms >= done_ms + 100, "a round trip for each: {done_ms}, {slow_ms}");
+    }
+}
+
+#[test]
+fn a_lost_tail_needs_a_probe_or_a_timeout() {
+    let tail = |config: &Config| {
+        let mut pair = pair(config, LinkConfig::new(100_000_000, 50, 10_000), 1);
+        pair.to_write = 50_000;
+        pair.run(1000 * MS);
+        pair.to_write = 3 * 1448;
+        pair.run(1001 * MS);
+        while pair.down.receive(i64::MAX).is_some() {}
+        let all = 50_000 + 3 * 1448;
+        pair.run_until_read(all, 10 * SECOND).expect("all arrives");
+        let stats = pair.server().stats();
+        (stats.rtos, stats.probe_retransmissions, pair.now_ns / MS - 1000)
+    };
+    let (rtos, probes, probe_ms) = tail(&Config::default());
+    assert_eq!((rtos, probes), (0, 1));
+    let (rtos, probes, rto_ms) = tail(&Config { tail_loss_probe: false, ..Config::default() });
+    assert_eq!((rtos, probes), (1, 0));
+    // The probe goes out after 200 ms (2 * srtt) and its ACK shows at 300 ms that
+    // the two before it are lost; they go one a round trip (RFC 6937), and the
+    // second arrives at 450 ms. The timeout expires after 300 ms (srtt + 200 ms);
+    // one segment, and a round trip and a delayed ACK (40 ms) later two.
+    assert!((450..=465).contains(&probe_ms), "{probe_ms}");
+    assert!((490..=505).contains(&rto_ms), "{rto_ms}");
+}
+
+/// Huang et al. 2013, 5.2: one loss and a deep queue behind it. The copy waits
+/// behind the queue, and the timer, restarted by nothing, expires before the ACK
+/// for it comes.
+#[test]
+fn undesired_slow_start() {
+    let run = |config: Config| {
+        // 2 Mbit/s, 30 ms, a queue of two seconds that is being filled.
+        let down = LinkConfig::new(2_000_000, 30, 330);
+        let mut pair = pair(&config, down, 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(2 * SECOND);
+        // One packet is lost.
+        let lost = pair.down.receive(i64::MAX).expect("a packet is on its way");
+        drop(lost);
+        events(&mut pair);
+        // Meanwhile the link slows down to a quarter.
+        pair.down.config.rate_bps = Some(500_000);
+        pair.run(12 * SECOND);
+        let events = events(&mut pair);
+        events.iter().any(|e| {
+            matches!(e.kind, EventKind::RtoExpired { in_recovery: true, dup_acks, .. } if dup_acks > 3)
+        })
+    };
+    let old = Config {
+        control: CUBIC,
+        receive: ReceiveConfig { buffer_bytes: 4 << 20, max_buffer_bytes: 0 },
+        ..Config::of_2013()
+    };
+    assert!(run(old.clone()), "the timer is not restarted by duplicate ACKs");
+    let new = Config { control: CUBIC, receive: old.receive.clone(), ..Config::default() };
+    assert!(!run(new), "round trips from SACK keep the timer up");
+}
+
+#[test]
+fn restarts_after_idle_if_told_to() {
+    for slow_start_after_idle in [true, false] {
+        let config = Config { slow_start_after_idle, ..config(HYSTART) };
+        let mut pair = pair(&config, LinkConfig::new(100_000_000, 50, 10_000), 1);
+        pair.to_write = 3_000_000;
+        pair.run(20 * SECOND);
+        let before = pair.server().snapshot().cwnd_bytes;
+        events(&mut pair);
+        pair.to_write = 100_000;
+        pair.run(20 * SECOND + MS);
+        let after = pair.server().snapshot().cwnd_bytes;
+        let restarted = events(&mut pair)
+            .into_iter()
+            .any(|e| matches!(e.kind, EventKind::Restarted { cwnd_bytes: 14_480, .. }));
+        assert!(before > 100_000, "{before}");
+        assert_eq!(restarted, slow_start_after_idle);
+        assert_eq!(after == 14_480, slow_start_after_idle, "{after}");
+    }
+}
+
+#[test]
+fn a_slow_reader_shuts_the_window() {
+    let small = Config {
+        receive: ReceiveConfig { buffer_bytes: 65_536, max_buffer_bytes: 0 },
+        ..Config::default()
+    };
+    let down = LinkConfig::new(50_000_000, 20, 1000);
+    let mut pair = Pair::new(Config::default(), small, down, back(down), 1);
+    pair.to_write = u64::MAX / 2;
+    pair.read_rate_bps = Some(2_000_000);
+    pair.run(10 * SECOND);
+    let mbps = pair.read_bytes as f64 * 8.0 / 1e7;
+    assert!((1.9..=2.0).contains(&mbps), "{mbps}");
+    let stats = pair.server().stats();
+    assert!(stats.rwnd_limited_ns > 9 * SECOND, "{stats:?}");
+    assert_eq!(stats.retransmissions(), 0);
+}
+
+#[test]
+fn a_shut_window_is_probed() {
+    let small = Config {
+        receive: ReceiveConfig { buffer_bytes: 20_000, max_buffer_bytes: 0 },
+        ..Config::default()
+    };
+    let down = LinkConfig::new(50_000_000, 20, 1000);
+    let mut pair = Pair::new(Config::default(), small, down, back(down), 1);
+    pair.to_write = 100_000;
+    pair.read_rate_bps = Some(0);
+    pair.run(5 * SECOND);
+    assert_eq!(pair.read_bytes, 0);
+    // The last 1,176 bytes of the window after 240 ms (RFC 9293, 3.8.6.2.1), then
+    // probes after 480, 960 and 1920 ms (3.8.6.1).
+    assert_eq!(pair.server().snapshot().acked_bytes, 20_000);
+    assert_eq!(pair.server().stats().window_probes, 3);
+    pair.read_rate_bps = None;
+    // The update that tells of the open window is lost: the probe finds it.
+    pair.up.config.loss = 1.0;
+    pair.run(5 * SECOND + 10 * MS);
+    pair.up.config.loss = 0.0;
+    assert!(pair.run_until_read(100_000, 60 * SECOND).is_some());
+}
+
+#[test]
+fn the_receive_buffer_grows_with_what_is_read() {
+    // 100 ms and 100 Mbit/s: 1.25 MB in flight; 64 KiB at first.
+    let down = LinkConfig::new(100_000_000, 50, 2000);
+    let run = |max_buffer_bytes| {
+        let receive = ReceiveConfig { buffer_bytes: 65_535, max_buffer_bytes };
+        let config = Config { receive, ..Config::default() };
+        let mut pair = pair(&config, down, 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(10 * SECOND);
+        pair.read_bytes as f64 * 8.0 / 1e7
+    };
+    let fixed = run(0);
+    assert!((4.9..5.3).contains(&fixed), "65,535 bytes a round trip: {fixed}");
+    let tuned = run(6 << 20);
+    assert!(tuned > 85.0, "{tuned}");
+}
+
+#[test]
+fn pacing_spreads_a_window() {
+    // Windows of ten, twenty and more at once overflow a queue of four packets;
+    // paced they do not (the first round trip is the handshake's).
+    let lost = |pacing_percent| {
+        let receive = ReceiveConfig { buffer_bytes: 60_000, max_buffer_bytes: 0 };
+        let config = Config { pacing_percent, receive, ..config(RENO) };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 50, 4), 1);
+        pair.to_write = u64::MAX / 2;
+        pair.run(2 * SECOND);
+        pair.down.dropped
+    };
+    assert_eq!(lost(Some(120)), 0);
+    assert!(lost(None) > 0);
+}
+
+#[test]
+fn nagle_waits_for_a_full_segment() {
+    // 100 bytes each 10 ms over a round trip of 100 ms.
+    let segments = |nagle| {
+        let mut pair =
+            pair(&Config { nagle, ..config(RENO) }, LinkConfig::new(10_000_000, 50, 50), 1);
+        pair.run(200 * MS);
+        for i in 1..=100 {
+            pair.to_write = 100;
+            pair.run((200 + 10 * i) * MS);
+        }
+        pair.run(3 * SECOND);
+        assert_eq!(pair.read_bytes, 10_000);
+        pair.server().stats().data_segments_sent
+    };
+    assert_eq!(segments(false), 100);
+    assert!((8..=12).contains(&segments(true)), "{}", segments(true));
+}
+
+#[test]
+fn limited_transmit_keeps_the_ack_clock_of_small_windows() {
+    // Three segments in flight, the first lost: two duplicate ACKs only, unless
+    // they let two more segments out (RFC 3042).
+    let rtos = |limited_transmit| {
+        let config = Config {
+            limited_transmit,
+            initial_window_segments: 3,
+            loss_detection: LossDetection::DupAck,
+            tail_loss_probe: false,
+            ..config(RENO)
+        };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 50, 50), 1);
+        pair.to_write = 20 * 1448;
+        pair.run(155 * MS);
+        assert!(pair.down.receive(i64::MAX).is_some());
+        pair.run_until_read(20 * 1448, 20 * SECOND).expect("all arrives");
+        pair.server().stats().rtos
+    };
+    assert_eq!(rtos(true), 0);
+    assert_eq!(rtos(false), 1);
+}
+
+#[test]
+fn a_silent_peer_is_probed() {
+    let config = Config { keep_alive_ns: Some(SECOND), ..config(RENO) };
+    let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);
+    pair.to_write = 1000;
+    pair.run(10 * SECOND);
+    assert_eq!(pair.server().state(), State::Established);
+    pair.up.config.loss = 1.0;
+    pair.down.config.loss = 1.0;
+    pair.run(30 * SECOND);
+    assert!(pair.server().is_closed() && pair.client.is_closed());
+}
+
+#[test]
+fn closes_on_both_sides() {
+    let config = Config { time_wait_ns: SECOND, ..Config::default() };
+    let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);
+    pair.to_write = 10_000;
+    pair.finish = true;
+    pair.run(500 * MS);
+    assert_eq!(pair.read_bytes, 10_000);
+    // The server finished first and waits; the client is gone.
+    assert_eq!(pair.server().state(), State::TimeWait);
+    assert_eq!(pair.client.state(), State::Closed);
+    pair.run(3 * SECOND);
+    assert!(pair.server().is_closed() && pair.client.is_closed());
+}
+
+#[test]
+fn gives_up_on_a_dead_peer() {
+    let rto = RtoConfig { max_retries: 3, ..RtoConfig::default() };
+    let config = Config { rto, ..Config::default() };
+    let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);
+    pair.to_write = u64::MAX / 2;
+    pair.run(SECOND);
+    pair.down.config.loss = 1.0;
+    pair.run(60 * SECOND);
+    assert!(events(&mut pair).iter().any(|e| e.kind == EventKind::TimedOut));
+    assert!(pair.server().is_closed());
+}
+
+#[test]
+fn a_delay_spike_is_undone() {
+    // All packets are held for 1.5 s: the timer expires, yet nothing was lost.
+    let mut pair = pair(&config(HYSTART), LinkConfig::new(20_000_000, 20, 1000), 1);
+    pair.to_write = u64::MAX / 2;
+    pair.run(2 * SECOND);
+    let before = pair.server().snapshot();
+    pair.down.hold(2 * SECOND, 1500 * MS);
+    pair.run(4 * SECOND);
+    let stats = pair.server().stats();
+    let events = events(&mut pair);
+    assert!(stats.rtos >= 1 && stats.undone >= 1, "{stats:?}");
+    assert!(
+        events
+            .iter()
+            .any(|e| matches!(e.kind, EventKind::Retransmitted { kind: Retransmission::Rto, .. }))
+    );
+    assert!(pair.server().snapshot().cwnd_bytes >= before.cwnd_bytes);
+    assert!(stats.retransmissions() < 20, "not the whole window: {stats:?}");
+}
+
+#[test]
+fn the_timestamp_clock_ticks_as_told() {
+    for tick_ms in [1, 4, 10] {
+        let config = Config { timestamp_tick_ns: tick_ms * MS, ..Config::default() };
+        let mut pair = pair(&config, LinkConfig::new(10_000_000, 20, 100), 1);
+        pair.to_write = 2_000_000;
+        pair.keep_trace = true;
+        pair.run(SECOND);
+        let vals: Vec<(i64, u32)> = pair
+            .trace
+            .iter()
+            .filter(|(_, down, _)| *down)
+            .filter_map(|(at_ns, _, s)| Some((*at_ns, s.timestamps?.0)))
+            .collect();
+        let (first, last) = (vals[0], vals[vals.len() - 1]);
+        let ticks = i64::from(last.1.wrapping_sub(first.1));
+        assert!((ticks - (last.0 - first.0) / (tick_ms * MS)).abs() <= 1);
+        assert!(vals.windows(2).all(|w| w[1].1.wrapping_sub(w[0].1) < 1000));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_segments() {
+    let run = |seed| {
+        let down = LinkConfig { loss: 0.02, ..LinkConfig::new(10_000_000, 20, 30) };
+        let mut pair = pair(&config(HYSTART), down, seed);
+        pair.to_write = 1_000_000;
+        pair.keep_trace = true;
+        pair.run(5 * SECOND);
+        pair.trace
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7), run(8));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Whatever the network does, all bytes arrive once and in order; literals
+    /// with them.
+    #[test]
+    fn all_bytes_arrive_once(
+        seed in any::<u64>(),
+        loss in 0.0..0.25f64,
+        duplicate in 0.0..0.2f64,
+        reorder in 0.0..0.3f64,
+        queue_packets in 2usize..60,
+        bytes in 1u64..300_000,
+        sack: bool,
+        timestamps: bool,
+        rack: bool,
+        buffer_bytes in 3_000u64..100_000,
+        control in prop::sample::select(vec![RENO, CUBIC, HYSTART]),
+    ) {
+        let loss_detection = if rack { LossDetection::Rack } else { LossDetection::DupAck };
+        let rto = RtoConfig { max_retries: 60, max_ns: 2 * SECOND, ..RtoConfig::default() };
+        let receive = ReceiveConfig { buffer_bytes, max_buffer_bytes: 2 * buffer_bytes };
+        let config = Config {
+            sack, timestamps, loss_detection, control, rto, receive,
+            time_wait_ns: 60 * SECOND,
+            ..Config::default()
+        };
+        let down = LinkConfig {
+            loss, duplicate, reorder, reorder_ns: 30 * MS,
+            ..LinkConfig::new(10_000_000, 20, queue_packets)
+        };
+        let mut pair = Pair::new(config.clone(), config, down, down, seed);
+        pair.to_write = bytes;
+        pair.finish = true;
+        pair.run(600 * SECOND);
+        prop_assert_eq!(pair.read_bytes, bytes);
+        prop_assert!(pair.client.is_read_to_end());
+        prop_assert!(pair.client.is_closed() && pair.server().is_closed());
+        prop_assert_eq!(pair.server().snapshot().acked_bytes, bytes);
+    }
+}
+
+/// Two connections after their handshake at 0 ns, without anything between.
+/// Segments sent at the start are lost so many times.
+fn opened(config: &Config, syns_lost: u32, answers_lost: u32) -> (Connection, Connection, i64) {
+    let (ours, theirs) = (support::address(1, 40_000), support::address(2, 80));
+    let mut client = Connection::connect(0, ours, theirs, config.clone(), 7);
+    let mut server: Option<Connection> = None;
+    let (mut syns_lost, mut answers_lost, mut now_ns) = (syns_lost, answers_lost, 0);
+    loop {
+        client.handle_timeout(now_ns);
+        if let Some(syn) = client.poll_transmit(now_ns) {
+            if syns_lost > 0 {
+                syns_lost -= 1;
+            } else if let Some(server) = &mut server {
+                server.handle_segment(now_ns, &syn);
+            } else {
+                server = Connection::accept(now_ns, theirs, ours, &syn, config.clone(), 8);
+            }
+        }
+        if let Some(server) = &mut server {
+            server.handle_timeout(now_ns);
+            while let Some(answer) = server.poll_transmit(now_ns) {
+                if answers_lost > 0 {
+                    answers_lost -= 1;
+                } else {
+                    client.handle_segment(now_ns, &answer);
+                }
+            }
+        }
+        if client.is_established() {
+            break;
+        }
+        let next = [client.poll_timeout(), server.as_ref().and_then(Connection::poll_timeout)];
+        now_ns = next.into_iter().flatten().min().unwrap();
+    }
+    let mut server = server.unwrap();
+    while let Some(ack) = client.poll_transmit(now_ns) {
+        server.handle_segment(now_ns, &ack);
+    }
+    assert!(server.is_established());
+    (client, server, now_ns)
+}
+
+#[test]
+fn small_segments_are_lost_by_the_number_of_duplicate_acks() {
+    let loss_detection = LossDetection::DupAck;
+    let config = Config { loss_detection, tail_loss_probe: false, ..config(RENO) };
+    let (mut client, mut server, begin_ns) = opened(&config, 0, 0);
+    let mut segments = Vec::new();
+    for n in 0..6 {
+        assert_eq!(server.write(100), 100);
+        segments.push(server.poll_transmit(begin_ns + n * MS).unwrap());
+    }
+    // The first is lost; each of the others has a duplicate ACK.
+    let mut resent = Vec::new();
+    for (n, segment) in (1..).zip(&segments[1..]) {
+        let now_ns = begin_ns + 40 * MS + n * MS;
+        client.handle_segment(now_ns, segment);
+        let ack = client.poll_transmit(now_ns).unwrap();
+        server.handle_segment(now_ns, &ack);
+        server.handle_timeout(now_ns);
+        while let Some(segment) = server.poll_transmit(now_ns) {
+            resent.push((n, segment.payload));
+        }
+    }
+    assert_eq!(resent, [(3, 0..100)]);
+    assert_eq!((server.stats().recoveries, server.stats().rtos), (1, 0));
+}
+
+#[test]
+fn after_a_lost_syn_sending_begins_with_one_segment_and_3_s() {
+    // SYNs lost, their answers lost; segments that the client and the server
+    // send at first, and their timeouts at least.
+    let check = |syns: u32, answers: u32, client: (usize, i64), server: (usize, i64)| {
+        for timestamps in [true, false] {
+            let config = Config { timestamps, ..config(CUBIC) };
+            let (near, far, now_ns) = opened(&config, syns, answers);
+            for (mut end, (segments, rto_ns)) in [(near, client), (far, server)] {
+                let got_ns = end.snapshot().rto_ns;
+                end.write(100_000);
+                let burst = std::iter::from_fn(|| end.poll_transmit(now_ns)).count();
+                let row = format!("{syns} {answers} {timestamps} {burst} {got_ns}");
+                assert_eq!(burst, segments, "{row}");
+                assert!(got_ns == rto_ns, "{row}");
+            }
+        }
+    };
+    // Measured at once: 200 ms above nothing.
+    check(0, 0, (10, 200 * MS), (10, 200 * MS));
+    check(1, 0, (1, 3 * SECOND), (10, 200 * MS));
+    // The client's timer expires, too, when the answer is lost.
+    check(0, 1, (1, 3 * SECOND), (1, 3 * SECOND));
+}
+
+#[test]
+fn only_the_next_number_resets_and_only_the_window_tells_the_time() {
+    let (mut client, mut server, now_ns) = opened(&config(RENO), 0, 0);
+    server.write(100);
+    let data = server.poll_transmit(now_ns).unwrap();
+    // Beyond the window, with a timestamp of a day ahead: answered, not believed.
+    let (val, ecr) = data.timestamps.unwrap();
+    let stray = Segment {
+        seq: data.seq.wrapping_add(1 << 26),
+        timestamps: Some((val.wrapping_add(86_400_000), ecr)),
+        ..data.clone()
+    };
+    // Before the window: an old copy with such a timestamp.
+    let old = Segment { seq: data.seq.wrapping_sub(50), payload: 0..10, ..stray.clone() };
+    for segment in [stray, old] {
+        client.handle_segment(now_ns, &segment);
+        assert!(client.poll_transmit(now_ns).is_some());
+    }
+    client.handle_segment(now_ns, &data);
+    assert_eq!(client.readable_bytes(), 100, "it is not older than the stray one");
+    // A reset within the window, but not at its begin: a challenge ACK.
+    let reset = |ahead: u32| Segment {
+        seq: data.seq.wrapping_add(100 + ahead),
+        flags: airmile_emulate::tcp::Flags { rst: true, ..Default::default() },
+        payload: 0..0,
+        literals: Vec::new(),
+        ..data.clone()
+    };
+    while client.poll_transmit(now_ns).is_some() {}
+    client.handle_segment(now_ns, &reset(1));
+    let challenge = client.poll_transmit(now_ns).unwrap();
+    assert_eq!((client.state(), challenge.ack), (State::Established, data.seq + 100));
+    client.handle_segment(now_ns, &reset(0));
+    assert_eq!(client.state(), State::Closed);
+}

@@ -1,0 +1,53 @@
+//! A log that another program writes.
+
+use std::sync::mpsc::sync_channel;
+
+use crate::common::{append, bursts_of_file, decided, sample, taken, wait_until};
+use airmile::RadioOptions;
+use airmile_live::engine::Engine;
+use airmile_live::source::{Source, SourceState};
+
+#[test]
+fn a_growing_file_gives_the_bursts_of_the_whole_one() {
+    let bytes = sample("sample-download");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.qmdl");
+    let (sender, lines) = sync_channel(1 << 16);
+    let source = Source::Follow(path.clone());
+    let mut engine = Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap();
+    let published = engine.published();
+    // It is not there yet.
+    wait_until(
+        "the file is waited for",
+        || matches!(&published.now().source.state, SourceState::Waiting(why) if why != "starting"),
+    );
+    let mut written = 0;
+    for part in bytes.chunks(bytes.len() / 7 + 1) {
+        append(&path, part);
+        written += part.len() as u64;
+        wait_until("it is read", || taken(&published.now()) == written);
+    }
+    engine.stop();
+    assert_eq!(published.now().source.gaps, 0);
+    assert_eq!(decided(lines.try_iter()), bursts_of_file(&bytes));
+}
+
+#[test]
+fn a_file_that_is_replaced_is_another_part_of_the_log() {
+    let bytes = sample("sample-rate-limited");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.qmdl");
+    append(&path, &bytes[..bytes.len() / 2]);
+    let source = Source::Follow(path.clone());
+    let mut engine = Engine::start(&source, RadioOptions::default(), None).unwrap();
+    let published = engine.published();
+    let half = (bytes.len() / 2) as u64;
+    wait_until("the first half is read", || taken(&published.now()) == half);
+    let next = dir.path().join("next");
+    append(&next, &bytes[bytes.len() / 2..]);
+    std::fs::rename(&next, &path).unwrap();
+    // A terminator goes in between the parts.
+    wait_until("the rest is read", || taken(&published.now()) == bytes.len() as u64 + 1);
+    assert_eq!(published.now().source.gaps, 1);
+    engine.stop();
+}

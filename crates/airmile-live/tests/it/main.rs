@@ -1,0 +1,16 @@
+//! One binary for all integration tests of the crate: a module a subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests: helpers too"
+)]
+
+mod common;
+mod follow;
+mod http;
+mod port;
+mod terminal;

@@ -1,0 +1,187 @@
+//! A modem behind a pseudo-terminal: it speaks LOG_CONFIG, then replays a log.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use crate::common::{bursts_of_file, decided, sample, wait_until};
+use airmile::RadioOptions;
+use airmile::codec::diag::hdlc;
+use airmile::codec::diag::log_config::{CMD_LOG_CONFIG, WANTED};
+use airmile_live::engine::Engine;
+use airmile_live::source::{Source, SourceState};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+/// The modem's end of a pseudo-terminal.
+struct Modem {
+    end: File,
+}
+
+impl Modem {
+    /// Plugs a modem in: the port appears at `path`.
+    fn plug(path: &Path) -> Self {
+        let end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&end).unwrap();
+        unlockpt(&end).unwrap();
+        let name = ptsname(&end, Vec::new()).unwrap();
+        let _ = std::fs::remove_file(path);
+        symlink(name.to_str().unwrap(), path).unwrap();
+        Self { end: end.into() }
+    }
+
+    /// The next packet that the other end sends.
+    fn packet(&mut self) -> Vec<u8> {
+        let mut piece = Vec::new();
+        loop {
+            let mut byte = [0];
+            // The other end may not have been opened yet.
+            match self.end.read(&mut byte) {
+                Ok(1) if byte[0] == hdlc::TERMINATOR => break,
+                Ok(1) => piece.push(byte[0]),
+                Ok(_) | Err(_) => thread::sleep(std::time::Duration::from_millis(5)),
+            }
+        }
+        let mut frame = Vec::new();
+        hdlc::unescape(&piece, &mut frame).unwrap();
+        hdlc::check(&frame).unwrap().to_vec()
+    }
+
+    fn send(&mut self, packet: &[u8]) {
+        let mut frame = Vec::new();
+        hdlc::encode(packet, &mut frame);
+        self.end.write_all(&frame).unwrap();
+    }
+
+    /// Answers until logs are on: gives the codes that were asked for.
+    fn turn_logs_on(&mut self) -> Vec<u16> {
+        loop {
+            let request = self.packet();
+            assert_eq!(request[0], CMD_LOG_CONFIG);
+            let mut answer = request[..8].to_vec();
+            answer.extend([0; 4]);
+            match request[4] {
+                1 => {
+                    let ranges = (0..16_u32).map(|i| if i == 11 { 0x1000_u32 } else { 0 });
+                    ranges.for_each(|items| answer.extend(items.to_le_bytes()));
+                    self.send(&answer);
+                }
+                3 => {
+                    assert_eq!(request[8..16], [11, 0, 0, 0, 0, 0x10, 0, 0]);
+                    answer.extend(&request[8..]);
+                    self.send(&answer);
+                    let mask = &request[16..];
+                    let on = |item: &u16| mask[usize::from(item / 8)] >> (item % 8) & 1 == 1;
+                    return (0..0x1000).filter(on).map(|item| 0xB000 | item).collect();
+                }
+                other => panic!("operation {other}"),
+            }
+        }
+    }
+}
+
+fn start(
+    path: &Path,
+) -> (Engine, std::sync::mpsc::Receiver<std::sync::Arc<airmile_live::snapshot::Event>>) {
+    let (sender, lines) = sync_channel(1 << 16);
+    let source = Source::Port(path.to_owned());
+    (Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap(), lines)
+}
+
+/// A real log where it is, else one of our own.
+fn log() -> Vec<u8> {
+    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    let real = shared.join("data/diag/seoul2021_upload_500KB.mi2log");
+    std::fs::read(&real).unwrap_or_else(|_| {
+        println!("SKIPPED: {} is not there; a log of our own instead", real.display());
+        sample("sample-download")
+    })
+}
+
+#[test]
+fn a_modem_gives_the_bursts_of_the_log_that_it_replays() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ttyUSB0");
+    let (mut engine, lines) = start(&path);
+    let mut modem = Modem::plug(&path);
+    assert_eq!(modem.turn_logs_on(), WANTED);
+    let bytes = log();
+    modem.end.write_all(&bytes).unwrap();
+    let published = engine.published();
+    // Its answers are part of what comes.
+    wait_until("all is read", || published.now().view.intake.bytes > bytes.len() as u64);
+    wait_until("it says so", || {
+        let now = published.now();
+        matches!(&now.source.state, SourceState::Connected(what) if what == "23 logs on")
+    });
+    wait_until("all frames are there", || published.now().view.intake.last_us == last_us(&bytes));
+    engine.stop();
+    assert_eq!(decided(lines.try_iter()), bursts_of_file(&bytes));
+}
+
+fn last_us(bytes: &[u8]) -> Option<i64> {
+    let mut reader = airmile::codec::diag::LogReader::new();
+    reader.push(bytes, &mut |_| {});
+    reader.stats().last_ns.map(|ns| ns.div_euclid(1_000))
+}
+
+#[test]
+fn a_modem_that_comes_back_is_asked_again_and_loses_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ttyUSB0");
+    let bytes = sample("sample-video");
+    let frames: Vec<&[u8]> = bytes.split_inclusive(|b| *b == hdlc::TERMINATOR).collect();
+    let (before, after) = frames.split_at(frames.len() / 2);
+    let (before, after) = (before.concat(), after.concat());
+    let (mut engine, lines) = start(&path);
+    let published = engine.published();
+
+    let mut modem = Modem::plug(&path);
+    modem.turn_logs_on();
+    // It goes away in the middle of a frame.
+    modem.end.write_all(&before[..before.len() - 3]).unwrap();
+    let last = last_us(&before[..before.len() - 3]);
+    wait_until("the first half is read", || published.now().view.intake.last_us == last);
+    drop(modem);
+    wait_until("it is missed", || matches!(&published.now().source.state, SourceState::Waiting(_)));
+
+    let mut modem = Modem::plug(&path);
+    assert_eq!(modem.turn_logs_on(), WANTED);
+    modem.end.write_all(&after).unwrap();
+    wait_until("the rest is read", || published.now().view.intake.last_us == last_us(&after));
+    engine.stop();
+    assert_eq!(published.now().source.gaps, 1);
+    assert_eq!(published.now().view.evidence_counts.holes, 1);
+
+    let found = decided(lines.try_iter());
+    let whole = bursts_of_file(&bytes);
+    // Bursts are judged by what the log teaches: a lost frame changes hardly any.
+    let same = whole.iter().filter(|burst| found.contains(burst)).count();
+    println!("{same} of {} bursts are the same", whole.len());
+    assert!(whole.len() - same <= 3 + whole.len() / 50, "{same} of {}", whole.len());
+}
+
+#[test]
+fn a_modem_that_refuses_is_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ttyUSB0");
+    let (mut engine, _lines) = start(&path);
+    let published = engine.published();
+    wait_until("there is no port", || {
+        let now = published.now();
+        matches!(&now.source.state, SourceState::Waiting(why) if why.contains("No such file"))
+    });
+    let mut modem = Modem::plug(&path);
+    let request = modem.packet();
+    modem.send(&[&[0x18], &request[..]].concat());
+    wait_until("the refusal is told", || {
+        let now = published.now();
+        matches!(&now.source.state, SourceState::Waiting(why) if why.contains("locked"))
+    });
+    engine.stop();
+}

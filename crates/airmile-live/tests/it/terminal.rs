@@ -1,0 +1,52 @@
+//! The view on a terminal, as text.
+
+use crate::common::{append, taken, wait_until};
+use airmile::live::packets::LivePackets;
+use airmile::{RadioOptions, lab};
+use airmile_live::engine::Engine;
+use airmile_live::snapshot::{Passing, SourceStatus};
+use airmile_live::source::{Source, SourceState};
+use airmile_live::terminal::draw;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+#[test]
+fn the_verdict_comes_first_and_nothing_is_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    lab::run_scenario("sample-download", None, &dir.path().join("run")).unwrap();
+    let bytes = std::fs::read(dir.path().join("run/modem.mi2log")).unwrap();
+    append(&path, &bytes);
+    let engine = Engine::start(&Source::Follow(path), RadioOptions::default(), None).unwrap();
+    let published = engine.published();
+    wait_until("the log is read", || taken(&published.now()) == bytes.len() as u64);
+    let mut terminal = Terminal::new(TestBackend::new(100, 36)).unwrap();
+    let now = published.now();
+    terminal.draw(|frame| draw(frame, &now, Some("http://127.0.0.1:8787/"))).unwrap();
+    let text = terminal.backend().to_string();
+    println!("{text}");
+    for words in
+        ["connected", "was the bottleneck", "Transfers, the last first", "radio", "q quits"]
+    {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    let verdict = text.find("was the bottleneck").unwrap();
+    assert!(verdict < text.find("Transfers").unwrap() && verdict < text.find("Bursts").unwrap());
+    // With an interface its flows are between transfers and bursts.
+    let mut now = (*now).clone();
+    let mut packets = LivePackets::new();
+    lab::run_scenario("busy-file", None, &dir.path().join("packets")).unwrap();
+    packets.push(&std::fs::read(dir.path().join("packets/phone.pcapng")).unwrap());
+    let (name, state) = ("wlan0".to_owned(), SourceState::Connected(String::new()));
+    let interface = SourceStatus { name, state, gaps: 0 };
+    now.packets = Some(Passing { interface, dropped: 3, view: packets.look(None) });
+    terminal.draw(|frame| draw(frame, &now, None)).unwrap();
+    let text = terminal.backend().to_string();
+    println!("{text}");
+    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}:\n{text}"));
+    assert!(place("Transfers") < place("wlan0: ") && place("3 packets dropped") < place("Bursts"));
+    assert!(place("server.airmile.test") > place("down now"));
+    // The smallest window is not a reason to fail.
+    let mut terminal = Terminal::new(TestBackend::new(20, 5)).unwrap();
+    terminal.draw(|frame| draw(frame, &now, None)).unwrap();
+}

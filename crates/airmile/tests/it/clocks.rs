@@ -1,0 +1,57 @@
+//! Clocks that were set wrong are found, told, and change no answer.
+
+use std::path::{Path, PathBuf};
+
+use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose, lab};
+
+fn of(files: &[PathBuf]) -> Diagnosis {
+    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
+    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
+}
+
+/// The transfers of a run by a clock that shows `later_us` more, without TTIs.
+fn transfers(run: &Path, later_us: i64) -> PathBuf {
+    let text = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
+    let mut out = String::from("id,start_us,end_us,bytes\n");
+    for line in text.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let us = |n: usize| cells[n].parse::<i64>().unwrap() + later_us;
+        out.push_str(&format!("{},{},{},{}\n", cells[0], us(1), us(2), cells[5]));
+    }
+    let path = run.join(format!("transfers{later_us}.csv"));
+    std::fs::write(&path, out).unwrap();
+    path
+}
+
+#[test]
+fn transfers_of_a_clock_that_is_wrong_are_set_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    lab::run_scenario("busy-video", None, &run).unwrap();
+    let log = run.join("modem.mi2log");
+    let right = of(&[log.clone(), transfers(&run, 0)]);
+    assert!(right.clocks.iter().all(|clock| !clock.corrected), "{:?}", right.clocks);
+    for later_ms in [-900, 700] {
+        let wrong = of(&[log.clone(), transfers(&run, later_ms * 1_000)]);
+        let [clock] = wrong.clocks.as_slice() else { panic!("{:?}", wrong.clocks) };
+        assert!(clock.corrected, "{}", clock.says);
+        let offset_ms = clock.offset_ms.unwrap();
+        assert!((offset_ms - later_ms as f64).abs() < 5.0, "{}", clock.says);
+        assert_eq!(wrong.session.verdict, right.session.verdict);
+        for (one, other) in wrong.transfers.iter().zip(&right.transfers) {
+            let apart_us = one.finding.start_us.unwrap() - other.finding.start_us.unwrap();
+            assert!(apart_us.abs() < 5_000, "{}: {apart_us}", one.id);
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_shows_other_traffic_is_said_to_be_untold() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, other) = (dir.path().join("run"), dir.path().join("other"));
+    lab::run_scenario("busy-video", None, &run).unwrap();
+    lab::run_scenario("web-browsing", None, &other).unwrap();
+    let answer = of(&[run.join("modem.mi2log"), other.join("phone.pcapng")]);
+    let [clock] = answer.clocks.as_slice() else { panic!("{:?}", answer.clocks) };
+    assert_eq!((clock.offset_ms, clock.corrected), (None, false), "{}", clock.says);
+}

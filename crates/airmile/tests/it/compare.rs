@@ -1,0 +1,177 @@
+//! Runs and ports held against each other, on runs of the lab whose truth is known.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use airmile::comparison::Restarts;
+use airmile::{CompareOptions, CompareVerdict, Comparison, GroupBy, Progress, compare, lab};
+
+const SCENARIO: &str = include_str!("../../../airmile-emulate/scenarios/middlebox-ports.toml");
+
+/// A run of the scenario; `change` is put in place of what it says.
+fn run(dir: &Path, name: &str, change: &[(&str, &str)]) -> PathBuf {
+    let text = change.iter().fold(SCENARIO.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    // Its cause may change nothing in what is left.
+    let text = text.split("[[causes]]").next().unwrap();
+    let file = dir.join(format!("{name}.toml"));
+    fs::write(&file, text).unwrap();
+    let out = dir.join(name);
+    lab::run_scenario(&file.display().to_string(), None, &out).unwrap();
+    out
+}
+
+fn of(runs: &[PathBuf], by: GroupBy) -> Comparison {
+    let options = CompareOptions { by, ..CompareOptions::default() };
+    compare(runs, &options, &Progress::default()).unwrap()
+}
+
+/// A directory with some of a run's files.
+fn some(run: &Path, name: &str, files: &[&str]) -> PathBuf {
+    let dir = run.with_file_name(name);
+    fs::create_dir(&dir).unwrap();
+    for file in files {
+        fs::copy(run.join(file), dir.join(file)).unwrap();
+    }
+    dir
+}
+
+#[track_caller]
+fn is_of_the_middlebox(answer: &Comparison) {
+    assert_eq!(answer.verdict, CompareVerdict::MiddleboxRestarts, "{answer:#?}");
+    assert_eq!(
+        (&answer.about[..], &answer.against[..]),
+        (&["port 80".to_owned(), "port 443".to_owned()][..], &["port 7777".to_owned()][..],)
+    );
+    assert!(
+        answer
+            .says
+            .starts_with("A middlebox restarts slow start on ports 80 and 443, not on port 7777")
+    );
+    assert!(answer.by_turns && answer.confidence > 0.95);
+}
+
+/// With everything; without the packets; with the phone's packets alone; and as three
+/// runs of a port each.
+#[test]
+fn the_ports_of_a_middlebox_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = run(dir.path(), "whole", &[]);
+    let answer = of(std::slice::from_ref(&whole), GroupBy::Auto);
+    is_of_the_middlebox(&answer);
+    let truth = true_demand(&whole);
+    for (group, truth) in answer.groups.iter().zip(truth) {
+        assert_eq!(group.finding.transfers, 12);
+        let found = group.finding.link_demand.unwrap();
+        assert!((found.value - truth).abs() < 0.03, "{}: {found:?}, truth {truth}", group.name);
+        assert!(found.low.unwrap() < truth && truth < found.high.unwrap(), "{found:?} {truth}");
+    }
+    assert_eq!(answer.groups[0].causes[0].cause, "slow_start_restart");
+
+    let captures = some(&whole, "captures", &["phone.pcapng", "server.pcapng", "proxy.pcapng"]);
+    let answer = of(&[captures], GroupBy::Auto);
+    // Each port has a server of its own in the lab: without a diagnosis it may be theirs.
+    assert_eq!(answer.verdict, CompareVerdict::Restarts, "{answer:#?}");
+    assert_eq!(answer.about, ["port 80", "port 443"]);
+    assert_eq!(answer.groups[0].finding.link_demand, None);
+    assert_eq!(answer.missing.len(), 1);
+
+    // The same without packets: ports and connections are told by nobody. Link demand
+    // differs, and why is not said.
+    let runs: Vec<PathBuf> = [("a", 80), ("b", 7_777)]
+        .into_iter()
+        .map(|(name, port)| {
+            let ports = [80, 443, 7_777]
+                .map(|from| (format!("port = {from}\nwork"), format!("port = {port}\nwork")));
+            let change: Vec<(&str, &str)> =
+                ports.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+            let run = run(dir.path(), name, &change);
+            some(&run, &format!("{name}-radio"), &["modem.mi2log", "app.jsonl"])
+        })
+        .collect();
+    let answer = of(&runs, GroupBy::Auto);
+    assert_eq!((answer.verdict, answer.grouped_by), (CompareVerdict::CannotTell, "run"));
+    let demand = answer.pairs[0].finding.link_demand.unwrap();
+    assert!(demand.estimate.value > 0.1 && demand.p < 0.05, "{demand:?}");
+}
+
+/// Link demand of each port, in truth.
+fn true_demand(run: &Path) -> [f64; 3] {
+    let text = fs::read_to_string(run.join("transfer_truth.csv")).unwrap();
+    let mut reader = csv_rows(&text);
+    let mut sums = [(0.0, 0.0); 3];
+    for row in reader.by_ref() {
+        let at = ["http-", "https-", "unreserved-"]
+            .iter()
+            .position(|name| row["id"].starts_with(name))
+            .unwrap();
+        sums[at].0 += row["throughput_time_ms"].parse::<f64>().unwrap();
+        sums[at].1 += row["duration_ms"].parse::<f64>().unwrap();
+    }
+    sums.map(|(queued, duration)| queued / duration)
+}
+
+fn csv_rows(text: &str) -> impl Iterator<Item = std::collections::HashMap<String, String>> {
+    let mut lines = text.lines();
+    let header: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    lines.map(move |line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
+}
+
+/// Without the middlebox's restarts the ports are the same; where the server itself
+/// restarts, too, all of them do.
+#[test]
+fn ports_that_are_the_same_are_not_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let quiet = ("true }", "false }");
+    let answer = of(&[run(dir.path(), "quiet", &[quiet])], GroupBy::Auto);
+    let told = [CompareVerdict::NoDifference, CompareVerdict::CannotTell];
+    assert!(told.contains(&answer.verdict), "{}", answer.says);
+    assert!(answer.groups.iter().all(|g| g.finding.restarts_slow_start == Restarts::No));
+
+    let server = ("[server_tcp]\nslow_start_after_idle = false", "");
+    let answer = of(&[run(dir.path(), "server", &[server])], GroupBy::Auto);
+    assert_ne!(answer.verdict, CompareVerdict::MiddleboxRestarts, "{}", answer.says);
+    assert!(answer.groups.iter().all(|g| g.finding.restarts_slow_start == Restarts::Yes));
+}
+
+/// A line of 5 Mbit/s before the base station of one run: its rate is held down, and
+/// not by a restart nor by the radio.
+#[test]
+fn a_rate_that_is_held_down_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let quiet = ("true }", "false }");
+    let line = "[core.down.limit]\nrate_bps = 5_000_000\nqueue_bytes = 200_000\n\n[server_tcp]";
+    let free = run(dir.path(), "free", &[quiet]);
+    let held = run(dir.path(), "held", &[quiet, ("[server_tcp]", line)]);
+    let answer = of(&[free.clone(), held.clone()], GroupBy::Run);
+    assert_eq!(answer.verdict, CompareVerdict::Throttling, "{answer:#?}");
+    assert!(answer.about[0].ends_with("held") && answer.against[0].ends_with("free"));
+    let rate = answer.groups[1].finding.late_rate_bps.unwrap().value;
+    assert!((4.0e6..5.1e6).contains(&rate), "{rate}");
+}
+
+#[test]
+fn too_few_transfers_are_no_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let few = ("count = 12", "count = 2");
+    let answer = of(&[run(dir.path(), "few", &[few])], GroupBy::Auto);
+    assert_eq!(answer.verdict, CompareVerdict::CannotTell);
+    assert!(answer.says.contains("too few transfers"), "{}", answer.says);
+}
+
+#[test]
+fn what_is_no_run_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("notes.txt"), "of the day").unwrap();
+    let refused = |path: &Path, words: &str| {
+        let error = compare(&[path.to_owned()], &CompareOptions::default(), &Progress::default());
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(dir.path(), "holds no run");
+    refused(&dir.path().join("nowhere"), "nowhere");
+    fs::write(dir.path().join("probe.json"), "{\n  \"document\": \"probe\",\n  \"ver").unwrap();
+    refused(dir.path(), "no whole log of `airmile probe`");
+}

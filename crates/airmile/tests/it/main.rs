@@ -1,0 +1,29 @@
+//! One binary for all integration tests of the crate: a module a subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests: helpers too"
+)]
+
+mod application;
+mod blind;
+mod causes;
+mod clocks;
+mod common;
+mod compare;
+mod documents;
+mod lab;
+mod live;
+mod live_packets;
+mod packets;
+mod page;
+mod pieces;
+mod real_logs;
+mod report;
+mod scrub;
+mod study;
+mod wording;

@@ -1,0 +1,107 @@
+//! One engine: whatever pieces the input comes in, the same records and the
+//! same findings come out; and a log's tables give what the log gives.
+
+use std::fs;
+use std::path::PathBuf;
+
+use airmile::codec::diag::{LogReader, Tagged};
+use airmile::{Inputs, Progress, RadioOptions, RadioReport, lab, radio};
+
+fn records(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> Vec<Tagged> {
+    let mut reader = LogReader::new();
+    let mut out = Vec::new();
+    let mut left = bytes;
+    for n in pieces {
+        let (now, later) = left.split_at(n.min(left.len()));
+        reader.push(now, &mut |tagged| out.push(tagged));
+        left = later;
+        if left.is_empty() {
+            break;
+        }
+    }
+    reader.finish(&mut |tagged| out.push(tagged));
+    out
+}
+
+#[test]
+fn any_pieces_give_the_same_records() {
+    let dir = tempfile::tempdir().unwrap();
+    for log in common::logs(dir.path()) {
+        let bytes = fs::read(&log).unwrap();
+        let whole = records(&bytes, std::iter::repeat(bytes.len()));
+        assert!(!whole.is_empty(), "{}", log.display());
+        for step in [1, 7, 4_096] {
+            let pieces = records(&bytes, std::iter::repeat(step));
+            assert!(whole == pieces, "{} in pieces of {step}", log.display());
+        }
+        let uneven = records(&bytes, (1..).map(|i: usize| i * 7_919 % 1_500 + 1));
+        assert!(whole == uneven, "{} in uneven pieces", log.display());
+    }
+}
+
+fn run(files: &[PathBuf], options: &RadioOptions) -> RadioReport {
+    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
+    radio(&inputs, options, &Progress::default()).unwrap()
+}
+
+#[test]
+fn a_log_and_the_tables_made_from_it_say_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    // The samples have all kinds of records; the others are long.
+    for scenario in lab::scenarios().iter().filter(|s| s.name.starts_with("sample-")) {
+        let into = dir.path().join(scenario.name);
+        lab::run_scenario(scenario.name, None, &into).unwrap();
+        let options = RadioOptions::default();
+        let log = run(&[into.join("modem.mi2log")], &options);
+        let tables = run(&[into.join("grants.csv"), into.join("rlc.csv")], &options);
+        let downlink = |report: &RadioReport| -> Vec<(i64, i64)> {
+            let bursts = report.bursts.iter().filter(|b| b.dir.as_str() == "dl");
+            bursts.map(|b| (b.start_tti.0, b.end_tti.0)).collect()
+        };
+        assert_eq!(downlink(&log), downlink(&tables), "{}", scenario.name);
+    }
+}
+
+#[test]
+fn a_compressed_log_and_its_parts_say_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join("run");
+    lab::run_scenario("sample-video", None, &into).unwrap();
+    let log = into.join("modem.mi2log");
+    let bytes = fs::read(&log).unwrap();
+    let packed = into.join("log.zst");
+    fs::write(&packed, zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
+    let options = RadioOptions::default();
+    let whole = run(&[log], &options);
+    assert_eq!(whole.transfers, run(&[packed], &options).transfers);
+    // As a logger rotates: cut between two frames, given in either order.
+    let middle = bytes.len() / 2;
+    let cut = middle + bytes[middle..].iter().position(|b| *b == 0x7e).unwrap() + 1;
+    let parts = [into.join("a.qmdl"), into.join("b.qmdl")];
+    fs::write(&parts[0], &bytes[..cut]).unwrap();
+    fs::write(&parts[1], &bytes[cut..]).unwrap();
+    let rotated = run(&parts, &options);
+    assert!((&rotated.transfers, &rotated.bursts) == (&whole.transfers, &whole.bursts));
+    let swapped = run(&[parts[1].clone(), parts[0].clone()], &options);
+    assert_eq!(swapped.transfers, whole.transfers);
+}
+
+#[test]
+fn the_same_log_twice_is_refused_and_rows_may_come_in_any_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join("run");
+    lab::run_scenario("sample-download", None, &into).unwrap();
+    let log = into.join("modem.mi2log");
+    let inputs = Inputs { files: vec![log.clone(), log], ..Inputs::default() };
+    let error = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
+    assert!(error.to_string().contains("overlap in time"), "{error}");
+
+    let table = fs::read_to_string(into.join("grants.csv")).unwrap();
+    let mut rows: Vec<&str> = table.lines().collect();
+    rows[1..].reverse();
+    let turned = into.join("turned.csv");
+    fs::write(&turned, rows.join("\n")).unwrap();
+    let options = RadioOptions::default();
+    let straight = run(&[into.join("grants.csv")], &options);
+    assert_eq!(run(&[turned], &options).transfers, straight.transfers);
+}

@@ -1,0 +1,445 @@
+//! Copies that can be shared: nothing that names anybody is in them, and they
+//! answer as the originals do.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use airmile::codec::packet::{CaptureReader, Captured, dissect, link};
+use airmile::codec::pseudonym::{KEY_BYTES, Pseudonyms};
+use airmile::model::flow::PacketRow;
+use airmile::model::packet::Address;
+use airmile::packet_study::{PacketStudy, StudyOptions, Tables};
+use airmile::{
+    Input, Inputs, Progress, RadioOptions, ScrubOptions, ScrubReport, diagnose, lab, read_capture,
+    read_inputs, scrub,
+};
+use serde_json::Value;
+
+const KEY: [u8; KEY_BYTES] = [0x5a; KEY_BYTES];
+
+/// A key file of [`KEY`], in a directory of its own.
+fn workplace() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    fs::write(&key, format!("airmile-scrub-key-1 {}\n", "5a".repeat(KEY_BYTES))).unwrap();
+    (dir, key)
+}
+
+fn scrubbed(input: &Path, output: &Path, key: &Path) -> ScrubReport {
+    let options = ScrubOptions { output: output.to_owned(), key: Some(key.to_owned()) };
+    scrub(&[input.to_owned()], &options, &Progress::default()).unwrap()
+}
+
+fn shared(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
+    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    let Ok(entries) = fs::read_dir(shared.join("data").join(folder)) else {
+        println!("SKIPPED: {}/data/{folder} is not there", shared.display());
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| endings.iter().any(|e| path.to_string_lossy().ends_with(e)));
+    files.sort();
+    files
+}
+
+/// A frame of a capture: its link type and its bytes.
+type Frame = (u32, Vec<u8>);
+
+fn contents(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What a torn file still gives is enough.
+    let _ = Input::open(path, &Progress::default()).unwrap().read_to_end(&mut bytes);
+    bytes
+}
+
+fn frames(bytes: &[u8]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    let mut take = |captured: Captured<'_>| {
+        if let Captured::Frame(frame) = captured {
+            frames.push((frame.link, frame.data.to_vec()));
+        }
+    };
+    let mut reader = CaptureReader::new();
+    reader.push(bytes, &mut take);
+    reader.finish(&mut take);
+    frames
+}
+
+/// What could tell who was captured.
+#[derive(Default)]
+struct Identities {
+    addresses: HashSet<IpAddr>,
+    macs: HashSet<[u8; 6]>,
+    /// Eight bytes of text, wherever they stand.
+    words: HashSet<[u8; 8]>,
+}
+
+/// Eight letters, digits or signs, not too few of them different.
+fn is_word(word: &[u8; 8]) -> bool {
+    let different: HashSet<&u8> = word.iter().collect();
+    word.iter().all(u8::is_ascii_graphic) && different.len() >= 4
+}
+
+impl Identities {
+    /// Of frames, of which these are left: their text is what was cut of them.
+    fn of(frames: &[Frame], left: &[Frame]) -> Self {
+        let mut all = Self::default();
+        for (n, (link, data)) in frames.iter().enumerate() {
+            let frame = airmile::codec::packet::Frame {
+                offset: 0,
+                at_ns: 0,
+                interface: 0,
+                link: *link,
+                wire_bytes: data.len() as u32,
+                data,
+            };
+            if let Ok(packet) = dissect(&frame) {
+                all.addresses.extend([packet.src.ip(), packet.dst.ip()]);
+            }
+            if *link == link::ETHERNET && data.len() >= 14 {
+                all.macs.extend(
+                    data[..12].chunks_exact(6).map(|mac| <[u8; 6]>::try_from(mac).unwrap()),
+                );
+            }
+            let cut = data.get(left.get(n).map_or(0, |(_, left)| left.len())..).unwrap_or_default();
+            all.words.extend(cut.array_windows_of_eight().filter(is_word));
+        }
+        // Everybody has these; as bytes they occur in any header.
+        all.addresses.retain(|ip| !ip.is_unspecified() && !ip.is_loopback());
+        all.addresses.remove(&IpAddr::V4(std::net::Ipv4Addr::BROADCAST));
+        all.macs.retain(|mac| *mac != [0; 6] && *mac != [0xff; 6]);
+        all
+    }
+
+    /// Those that are found in bytes: binary in either order, or as text.
+    fn found_in(&self, bytes: &[u8]) -> Vec<String> {
+        let mut found = Vec::new();
+        let text = String::from_utf8_lossy(bytes);
+        // One byte four times is padding as often as an address.
+        let mut octets: HashSet<Vec<u8>> =
+            self.addresses.iter().flat_map(|ip| both_orders(*ip)).collect();
+        octets.retain(|octets| octets.iter().any(|octet| *octet != octets[0]));
+        for length in [4, 16] {
+            found.extend(
+                bytes.windows(length).filter(|w| octets.contains(*w)).map(|w| format!("{w:?}")),
+            );
+        }
+        for ip in &self.addresses {
+            let name = ip.to_string();
+            // `::2` and the like are in any text.
+            found.extend((name.len() >= 7 && text.contains(&name)).then_some(name));
+        }
+        let hex = |mac: &[u8; 6], between: &str| mac.map(|b| format!("{b:02x}")).join(between);
+        for mac in &self.macs {
+            let names = [hex(mac, ":"), hex(mac, "-"), hex(mac, "")];
+            found.extend(names.into_iter().filter(|name| text.to_lowercase().contains(name)));
+        }
+        found.extend(bytes.windows(6).filter(|w| self.macs.contains(*w)).map(|w| format!("{w:?}")));
+        found.extend(
+            bytes
+                .array_windows_of_eight()
+                .filter(|w| self.words.contains(w))
+                .map(|w| format!("text {:?}", String::from_utf8_lossy(&w))),
+        );
+        found
+    }
+}
+
+fn both_orders(ip: IpAddr) -> [Vec<u8>; 2] {
+    let mut bytes = match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let forward = bytes.clone();
+    bytes.reverse();
+    [forward, bytes]
+}
+
+trait Windows {
+    fn array_windows_of_eight(&self) -> impl Iterator<Item = [u8; 8]>;
+}
+
+impl Windows for [u8] {
+    fn array_windows_of_eight(&self) -> impl Iterator<Item = [u8; 8]> {
+        self.windows(8).map(|w| <[u8; 8]>::try_from(w).unwrap())
+    }
+}
+
+/// Rows of a capture's tables, but for what the payload tells; names are given
+/// by `name` to addresses.
+fn rows(path: &Path, mut name: impl FnMut(&str) -> String) -> Vec<Value> {
+    let mut study =
+        PacketStudy::new(StudyOptions { tables: Tables::ALL, ..StudyOptions::default() });
+    let mut rows = Vec::new();
+    read_capture(path, &Progress::default(), &mut |packet| {
+        study.push(packet);
+        rows.extend(std::iter::from_fn(|| study.poll()));
+    })
+    .unwrap();
+    let summary = study.finish_with(&mut |row| rows.push(row));
+    rows.retain(|row| !matches!(row, PacketRow::Http(_) | PacketRow::Dns(_)));
+    let columns = PacketRow::tables();
+    let mut values: Vec<Value> = Vec::new();
+    for row in &rows {
+        let (_, _, columns) = columns.iter().find(|(name, ..)| *name == row.name()).unwrap();
+        let mut cells = Vec::new();
+        row.values(&mut |value| cells.push(value.to_json()));
+        let names = columns.iter().map(|column| column.name.to_owned());
+        values.push(names.zip(cells).collect::<serde_json::Map<_, _>>().into());
+    }
+    for fields in values.iter_mut().filter_map(Value::as_object_mut) {
+        for told_by_payload in ["server_name", "application", "quic_handshake_ns"] {
+            fields.remove(told_by_payload);
+        }
+        for side in ["client", "server"] {
+            if let Some(Value::String(address)) = fields.get_mut(side) {
+                *address = name(address);
+            }
+        }
+    }
+    let mut quality = summary.quality;
+    // Options that run over the header are no longer there.
+    (quality.payload_cut, quality.options_cut) = (0, 0);
+    values.push(serde_json::to_value(quality).unwrap());
+    values
+}
+
+fn pseudonym(names: &mut Pseudonyms, address: &str) -> String {
+    let is = match address.parse().unwrap() {
+        IpAddr::V4(ip) => Address::v4(names.v4(ip.octets())),
+        IpAddr::V6(ip) => Address::v6(names.v6(ip.octets())),
+    };
+    is.to_string()
+}
+
+/// Nothing names anybody, and the study's tables are the same.
+fn check_capture(input: &Path, copy: &Path, key: &Path) -> ScrubReport {
+    let report = scrubbed(input, copy, key);
+    let (before, after) = (contents(input), contents(copy));
+    let found = Identities::of(&frames(&before), &frames(&after)).found_in(&after);
+    assert!(found.is_empty(), "{}: {found:?}", input.display());
+    let mut names = Pseudonyms::new(&KEY);
+    let expected = rows(input, |address| pseudonym(&mut names, address));
+    let is = rows(copy, str::to_owned);
+    assert_eq!(expected.len(), is.len(), "{}", input.display());
+    for (expected, is) in expected.iter().zip(&is) {
+        assert_eq!(expected, is, "{}", input.display());
+    }
+    report
+}
+
+/// An Ethernet capture of a look-up, a TLS client hello and a request.
+fn planted() -> Vec<u8> {
+    let mut out = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    out.extend(65_535_u32.to_le_bytes());
+    out.extend(1_u32.to_le_bytes());
+    let dns =
+        [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 6][..], b"hidden\x07example\0\0\x01\0\x01"].concat();
+    let hello =
+        [&[22, 3, 1, 0, 60][..], b"................server-name.hidden.example........."].concat();
+    let request =
+        b"GET /private HTTP/1.1\r\nHost: hidden.example\r\nCookie: session=c00c1e\r\n\r\n";
+    for (n, (protocol, port, payload)) in
+        [(17, 53, &dns[..]), (6, 443, &hello), (6, 80, &request[..])].into_iter().enumerate()
+    {
+        let mut above = [54_321_u16, port].map(u16::to_be_bytes).concat();
+        if protocol == 6 {
+            above.extend([
+                0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x50, 0x18, 1, 0, 9, 9, 0, 0,
+            ]);
+        } else {
+            above.extend([0, 8 + payload.len() as u8, 9, 9]);
+        }
+        above.extend_from_slice(payload);
+        let mut frame =
+            vec![0x00, 0x1b, 0x21, 0x3c, 0x9d, 0xf8, 0x00, 0x16, 0x3e, 0x5e, 0x6c, 0x7b];
+        frame.extend([8, 0, 0x45, 0, 0, 20 + above.len() as u8, 0, 1, 0, 0, 64, protocol, 7, 7]);
+        frame.extend([10, 77, 143, 29, 198, 51, 100, 231]);
+        frame.extend(above);
+        out.extend(1_700_000_000_u32.to_le_bytes());
+        out.extend((n as u32).to_le_bytes());
+        out.extend([frame.len() as u32, frame.len() as u32].map(u32::to_le_bytes).concat());
+        out.extend(frame);
+    }
+    out
+}
+
+#[test]
+fn nothing_that_was_planted_is_found() {
+    let (dir, key) = workplace();
+    let input = dir.path().join("planted.pcap");
+    fs::write(&input, planted()).unwrap();
+    let identities = Identities::of(&frames(&planted()), &[]);
+    // The search finds what is there.
+    let before = identities.found_in(&planted());
+    for planted in
+        ["[10, 77, 143, 29]", "text \"session=\"", "text \"hidden.e\"", "[0, 22, 62, 94, 108, 123]"]
+    {
+        assert!(before.iter().any(|found| found == planted), "{planted}: {before:?}");
+    }
+    let copy = dir.path().join("copy.pcap");
+    let report = check_capture(&input, &copy, &key);
+    assert_eq!(report.files[0].changes["checksums_over_cut_payload"], 3);
+    for name in ["hidden", "session", "private"] {
+        assert!(!String::from_utf8_lossy(&contents(&copy)).contains(name));
+    }
+}
+
+#[test]
+fn a_run_of_the_lab_answers_as_before() {
+    let (dir, key) = workplace();
+    let run = dir.path().join("run");
+    let left = lab::run_scenario("wireline-limited", None, &run).unwrap();
+    let names = left.files.iter().map(|file| &file.name);
+    let captures: Vec<&String> = names.filter(|name| name.ends_with(".pcapng")).collect();
+    assert!(captures.len() >= 2, "{:?}", left.files);
+    for capture in captures {
+        let report = check_capture(&run.join(capture), &dir.path().join(capture), &key);
+        assert!(!report.damaged());
+    }
+    check_log(&run.join("modem.mi2log"), &dir.path().join("copy.mi2log"), &key);
+}
+
+/// Records but for what a cell is called, and what is not decoded.
+fn records(inputs: &Inputs) -> Vec<Value> {
+    let mut records = Vec::new();
+    read_inputs(inputs, &Progress::default(), &mut |tagged| {
+        let mut fields = tagged.record.to_json();
+        for name in ["pci", "cell_identity", "tac", "mcc", "mnc", "offset", "payload"] {
+            fields.remove(name);
+        }
+        records.push(fields.into());
+    })
+    .unwrap();
+    records
+}
+
+/// The same verdict, with the same evidence, and the same records.
+fn check_log(input: &Path, copy: &Path, key: &Path) -> ScrubReport {
+    let report = scrubbed(input, copy, key);
+    let answers = [input, copy].map(|path| {
+        let inputs = Inputs { files: vec![path.to_owned()], ..Inputs::default() };
+        let answer = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+        let transfers = serde_json::to_value(&answer.transfers).unwrap();
+        ((answer.session.verdict, answer.session.confidence, transfers), records(&inputs))
+    });
+    let [(before, was), (after, is)] = answers;
+    assert_eq!(before, after, "{}", input.display());
+    assert_eq!(was.len(), is.len(), "{}", input.display());
+    for (was, is) in was.iter().zip(&is) {
+        assert_eq!(was, is, "{}", input.display());
+    }
+    report
+}
+
+#[test]
+fn real_captures_keep_their_tables_and_lose_their_names() {
+    let (dir, key) = workplace();
+    for input in shared("pcap", &[".pcap", ".pcap.gz", ".pcapng"]) {
+        let copy = dir.path().join(input.file_name().unwrap());
+        check_capture(&input, &copy, &key);
+    }
+}
+
+#[test]
+fn real_logs_keep_their_verdicts() {
+    let (dir, key) = workplace();
+    for input in shared("diag", &[".mi2log", ".qmdl"]) {
+        let copy = dir.path().join(input.file_name().unwrap());
+        let report = check_log(&input, &copy, &key);
+        assert!(report.files[0].changes["messages"] > 0);
+    }
+}
+
+#[test]
+fn containers_and_compression_stay_and_the_manifest_tells() {
+    let (dir, key) = workplace();
+    let gz = dir.path().join("imei-351234.pcap.gz");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&planted()).unwrap();
+    fs::write(&gz, encoder.finish().unwrap()).unwrap();
+    let zst = dir.path().join("b.pcap.zst");
+    fs::write(&zst, zstd::encode_all(&planted()[..], 1).unwrap()).unwrap();
+    let out = dir.path().join("shared");
+    let options = ScrubOptions { output: out.clone(), key: Some(key.clone()) };
+    let report = scrub(&[gz, zst], &options, &Progress::default()).unwrap();
+    let names: Vec<&str> = report.files.iter().map(|f| f.output.as_str()).collect();
+    assert_eq!(names, ["capture-1.pcap.gz", "capture-2.pcap.zst"], "names tell of phones, too");
+    let copies = names.map_contents(&out);
+    assert_eq!(copies[0], copies[1]);
+    assert_eq!(fs::read(out.join(names[0])).unwrap()[..2], [0x1f, 0x8b]);
+    let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
+    assert!(!manifest.contains("351234") && !manifest.contains(&"5a".repeat(8)), "{manifest}");
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!((&manifest["document"], &manifest["version"]), (&"scrub".into(), &1.into()));
+    assert_eq!(manifest["key_fingerprint"].as_str().unwrap().len(), 16);
+    assert_eq!(manifest["files"][0]["changes"]["frames"], 3);
+    assert_eq!(manifest["files"][0]["input_sha256"].as_str().unwrap().len(), 64);
+}
+
+trait Contents {
+    fn map_contents(&self, dir: &Path) -> Vec<Vec<u8>>;
+}
+
+impl Contents for Vec<&str> {
+    fn map_contents(&self, dir: &Path) -> Vec<Vec<u8>> {
+        self.iter().map(|name| contents(&dir.join(name))).collect()
+    }
+}
+
+#[test]
+fn a_key_is_made_once_and_read_by_its_owner_alone() {
+    let (dir, _) = workplace();
+    let input = dir.path().join("planted.pcap");
+    fs::write(&input, planted()).unwrap();
+    let copy = dir.path().join("copy.pcap");
+    let run = |output: &Path, key: Option<PathBuf>| {
+        let options = ScrubOptions { output: output.to_owned(), key };
+        scrub(std::slice::from_ref(&input), &options, &Progress::default())
+    };
+    let report = run(&copy, None).unwrap();
+    assert!(report.key_made);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&report.key_file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    // The same key gives the same copy; another one another.
+    let [again, other] = ["again.pcap", "other.pcap"].map(|name| dir.path().join(name));
+    assert!(!run(&again, Some(report.key_file.clone())).unwrap().key_made);
+    run(&other, Some(dir.path().join("new.key"))).unwrap();
+    assert_eq!(contents(&copy), contents(&again));
+    assert_ne!(contents(&copy), contents(&other));
+    // Nothing is written over, and nothing is left of a run that failed.
+    let error = run(&copy, Some(report.key_file.clone())).unwrap_err().to_string();
+    assert!(error.contains("is there already"), "{error}");
+    let error = run(&input, Some(report.key_file)).unwrap_err().to_string();
+    assert!(error.contains("is there already"), "{error}");
+    assert_eq!(contents(&input), planted());
+    let text = dir.path().join("text");
+    fs::write(&text, "hello\n").unwrap();
+    let failed = dir.path().join("failed.pcap");
+    let options = ScrubOptions { output: failed.clone(), key: None };
+    let error = scrub(&[text], &options, &Progress::default()).unwrap_err().to_string();
+    assert!(error.contains("can be scrubbed"), "{error}");
+    assert!(!failed.exists() && !dir.path().join("failed.pcap.key").exists());
+}
+
+#[test]
+fn a_torn_capture_is_scrubbed_as_far_as_it_goes() {
+    let (dir, key) = workplace();
+    let input = dir.path().join("torn.pcap");
+    let whole = planted();
+    fs::write(&input, &whole[..whole.len() - 5]).unwrap();
+    let copy = dir.path().join("copy.pcap");
+    let report = scrubbed(&input, &copy, &key);
+    assert!(report.damaged());
+    assert_eq!(report.files[0].changes["frames"], 2);
+    assert!(!String::from_utf8_lossy(&contents(&copy)).contains("session"));
+}
