@@ -4,7 +4,7 @@
 use std::io::{self, IoSliceMut, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -16,6 +16,8 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeSpec, TimeVal};
 use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::thread::StopFlag;
 
 /// Bytes that are kept of a packet (chosen here: the names in a client hello, whose
 /// packets QUIC fills, and the head of a request; payload is not looked at).
@@ -80,7 +82,7 @@ pub struct InterfaceCapture {
     /// looked for next.
     look_at: Option<Instant>,
     end: Option<Instant>,
-    stop: Arc<AtomicBool>,
+    stop: StopFlag,
     dropped: Arc<AtomicU64>,
     frame: Vec<u8>,
     /// Of the file, not yet read.
@@ -94,12 +96,12 @@ impl InterfaceCapture {
     /// # Errors
     /// There is no such interface, or the kernel does not let us.
     pub fn open(name: &str, duration: Option<Duration>) -> Result<Self, InterfaceError> {
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = StopFlag::new();
         let capture = Self::open_until(name, duration, stop.clone())?;
         for signal in [SIGINT, SIGTERM] {
             // The second one ends the process: it may be writing for long.
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())
-                .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.shared())
+                .and_then(|_| signal_hook::flag::register(signal, stop.shared()))
                 .map_err(|source| InterfaceError::System {
                     name: name.to_owned(),
                     what: "signal",
@@ -116,7 +118,7 @@ impl InterfaceCapture {
     pub fn open_until(
         name: &str,
         duration: Option<Duration>,
-        stop: Arc<AtomicBool>,
+        stop: StopFlag,
     ) -> Result<Self, InterfaceError> {
         let failed = |what| {
             move |errno: Errno| match errno {
@@ -170,7 +172,7 @@ impl InterfaceCapture {
     }
 
     fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.end.is_some_and(|end| Instant::now() >= end)
+        self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
     /// Adds what comes of the capture's file to `out`: until so many bytes are there, or

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
+use airmile_host::Attempt;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,7 +16,7 @@ use rustix::thread::{
     set_capabilities,
 };
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::inside::status_of;
 use crate::namespace::Namespace;
 use crate::privilege::refused;
@@ -102,7 +103,7 @@ impl Start {
         }
         command.arg("--").args(self.words);
         command.envs(self.environment).stdin(input).stdout(output).stderr(error);
-        command.spawn().attempt(|| format!("cannot run {}", program.display()))
+        Ok(command.spawn().attempt(|| format!("cannot run {}", program.display()))?)
     }
 }
 

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use airmile_emulate::{Bridge, CapturePoint, Outcome, Scenario, ScenarioError};
+use airmile_host::clock::monotonic_ns;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
-use rustix::time::{Timespec, clock_gettime};
+use rustix::time::Timespec;
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
@@ -62,12 +63,6 @@ pub(crate) struct Left {
     pub(crate) punctuality: Punctuality,
     /// Packets of hosts that were no IPv4.
     pub(crate) not_ipv4: u64,
-}
-
-/// Now, in ns of the monotonic clock.
-pub(crate) fn monotonic_ns() -> i64 {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(rustix::time::ClockId::Monotonic);
-    tv_sec * 1_000_000_000 + tv_nsec
 }
 
 /// Sleeps until a time of the monotonic clock.

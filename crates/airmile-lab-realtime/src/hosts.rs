@@ -15,6 +15,7 @@ use std::time::Duration;
 use airmile::lab::reproduce::{Hosts, Job, Program, Video};
 use airmile::lab::{Lateness, Scenario};
 use airmile::{Error, Result};
+use airmile_host::thread::lock;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -119,7 +120,7 @@ impl Writer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.now)
     }
 }
 
@@ -158,7 +159,7 @@ impl RealHosts {
 
     /// A directory for this process's runs.
     fn place(&self) -> io::Result<PathBuf> {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = lock(&self.place);
         if let Some(place) = place.as_ref() {
             return Ok(place.path().to_owned());
         }

@@ -3,9 +3,10 @@
 use std::sync::mpsc;
 use std::thread;
 
+use airmile_host::Attempt;
 use nix::sched::{CloneFlags, unshare};
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::privilege::refused;
 
 type Job = Box<dyn FnOnce() + Send>;

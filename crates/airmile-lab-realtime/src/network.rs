@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use airmile_control::ControllerKind;
 use airmile_emulate::tcp::LossDetection;
 use airmile_emulate::{CapturePoint, PHONE_ADDRESS, SERVER_ADDRESS};
+use airmile_host::Attempt;
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::IpProtocol;
 use rtnetlink::packet_route::link::LinkAttribute;
@@ -15,7 +16,7 @@ use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RulePortRange};
 use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use crate::error::{Attempt, Result, netlink};
+use crate::error::{Result, netlink};
 
 /// The kernel's settings of TCP (`scenario.server_tcp` and the like).
 pub(crate) type Tcp = airmile_emulate::tcp::Config;
@@ -252,5 +253,5 @@ pub(crate) fn lost_packets() -> Result<u64> {
         });
         Ok::<u64, io::Error>(lost.sum())
     };
-    with_netlink(count)?.attempt(|| "cannot read the devices' counters".to_owned())
+    Ok(with_netlink(count)?.attempt(|| "cannot read the devices' counters".to_owned())?)
 }

@@ -3,10 +3,11 @@
 use std::fs;
 use std::io;
 
+use airmile_host::{Attempt, SystemError};
 use nix::sched::{CloneFlags, unshare};
 use rustix::thread::{CapabilitySet, capabilities};
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 
 const DEVICE: &str = "/dev/net/tun";
 
@@ -38,11 +39,7 @@ fn is_able() -> bool {
 /// The system does not let us; the error tells what helps.
 pub(crate) fn acquire() -> Result<()> {
     let opened = fs::OpenOptions::new().read(true).write(true).open(DEVICE);
-    opened.map_err(|source| Error::Refused {
-        attempt: format!("cannot open {DEVICE}"),
-        source,
-        remedy: NO_DEVICE,
-    })?;
+    opened.refused(|| format!("cannot open {DEVICE}"), NO_DEVICE)?;
     if is_able() {
         return Ok(());
     }
@@ -56,10 +53,11 @@ pub(crate) fn acquire() -> Result<()> {
     // user_namespaces(7): a group map of one's own needs this first.
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{uid} {uid} 1"))?;
-    write("gid_map", format!("{gid} {gid} 1"))
+    Ok(write("gid_map", format!("{gid} {gid} 1"))?)
 }
 
 /// That the system does not let us make namespaces.
 pub(crate) fn refused(attempt: &str, source: io::Error) -> Error {
-    Error::Refused { attempt: attempt.to_owned(), source, remedy: NO_USER_NAMESPACE }
+    let remedy = Some(NO_USER_NAMESPACE);
+    SystemError { attempt: attempt.to_owned(), source, remedy }.into()
 }

@@ -7,9 +7,10 @@ use std::thread::{self, JoinHandle};
 use airmile::lab::RunWriter;
 use airmile_emulate::net::Packet;
 use airmile_emulate::{CapturePoint, DropPoint, SenderState, Sink};
+use airmile_host::Attempt;
 use airmile_model::Record;
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 
 /// Something that goes to a run's files.
 #[derive(Debug)]

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use airmile_emulate::tcp::{Limit, Snapshot};
 use airmile_emulate::{PHONE_ADDRESS, SERVER_ADDRESS, SenderPlace, SenderState};
+use airmile_host::Attempt;
+use airmile_host::clock::monotonic_ns;
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
@@ -21,8 +23,7 @@ use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, Stat
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use netlink_sys::{Socket, SocketAddr};
 
-use crate::engine::monotonic_ns;
-use crate::error::{Attempt, Result};
+use crate::error::Result;
 use crate::namespace::Namespace;
 use crate::recorder::Senders;
 
@@ -79,7 +80,9 @@ pub(crate) fn watch(
     // Where the kernel does not tell, there is nothing to be told.
     let look = move || drop(look());
     let start = || thread::Builder::new().name("senders".to_owned()).spawn(look);
-    namespace.run(start)?.attempt(|| "cannot start the thread that looks at senders".to_owned())
+    Ok(namespace
+        .run(start)?
+        .attempt(|| "cannot start the thread that looks at senders".to_owned())?)
 }
 
 /// Which sender a host's socket is, by its own address.

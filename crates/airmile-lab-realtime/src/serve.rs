@@ -6,12 +6,13 @@ use std::sync::mpsc;
 use std::thread;
 
 use airmile_emulate::SERVER_ADDRESS;
+use airmile_host::Attempt;
 use axum::Router;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tower_http::services::ServeDir;
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::namespace::Namespace;
 
 /// Its first port.
@@ -54,8 +55,9 @@ pub(crate) fn serve(namespace: &Namespace, dir: PathBuf, mut ports: Vec<u16>) ->
         .run(|| thread::Builder::new().name("serve".to_owned()).spawn(work).map(drop))?
         .attempt(|| "cannot start the thread that serves".to_owned())?;
     let bound = is_bound.recv().map_err(|_| Error::Thread("the file server"))?;
-    bound.map_err(|(address, source)| Error::System {
-        attempt: format!("cannot serve at {address}"),
-        source,
-    })
+    let (address, outcome) = match bound {
+        Ok(()) => return Ok(()),
+        Err((address, error)) => (address, Err::<(), _>(error)),
+    };
+    Ok(outcome.attempt(|| format!("cannot serve at {address}"))?)
 }

@@ -14,12 +14,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use airmile::lab::{Clock, LabRun, RealTime, RunWriter, Scenario};
 use airmile_emulate::{Bridge, PHONE_ADDRESS, SERVER_ADDRESS, ScenarioError};
+use airmile_host::Attempt;
+use airmile_host::clock::monotonic_ns;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::command::{self, Running, Start};
-use crate::engine::{Engine, LaneOf, Left, Port, monotonic_ns};
-use crate::error::{Attempt, Error, Result};
+use crate::engine::{Engine, LaneOf, Left, Port};
+use crate::error::{Error, Result};
 use crate::lateness::Punctuality;
 use crate::namespace::Namespace;
 use crate::network::{Host, Tcp, lost_packets};
@@ -217,7 +219,9 @@ fn watch_signals(events: mpsc::Sender<Event>) -> Result<()> {
         }
     };
     let watcher = thread::Builder::new().name("signals".to_owned()).spawn(watch);
-    watcher.map(drop).attempt(|| "cannot start the thread that watches for signals".to_owned())
+    Ok(watcher
+        .map(drop)
+        .attempt(|| "cannot start the thread that watches for signals".to_owned())?)
 }
 
 /// Files of a run that the command may use while it goes on.

@@ -10,11 +10,12 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::mpsc;
 use std::thread;
 
+use airmile_host::Attempt;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::namespace::Namespace;
 
 /// Connections that wait to be taken.
@@ -44,10 +45,8 @@ pub(crate) fn split(namespace: &Namespace, ports: Vec<u16>) -> Result<()> {
     namespace
         .run(|| thread::Builder::new().name("split".to_owned()).spawn(work).map(drop))?
         .attempt(|| "cannot start the thread of the middlebox".to_owned())?;
-    is_bound
-        .recv()
-        .map_err(|_| Error::Thread("the middlebox"))?
-        .attempt(|| "the middlebox cannot listen".to_owned())
+    let bound = is_bound.recv().map_err(|_| Error::Thread("the middlebox"))?;
+    Ok(bound.attempt(|| "the middlebox cannot listen".to_owned())?)
 }
 
 /// A socket that may have another host's address.

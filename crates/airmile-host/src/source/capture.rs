@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use super::feed::{Feed, RETRY, ReaderGone, SourceItem, SourceState};
 use crate::interface::{InterfaceCapture, InterfaceError};
-use crate::source::{Feed, Input, RETRY, SourceState, Stopped};
 
 /// Bytes that are handed over at a time (chosen here: 40 full packets).
 const BATCH_BYTES: usize = 64 * 1024;
@@ -18,7 +18,7 @@ const BATCH_FOR: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// There is no such interface now, or the kernel does not let us.
-pub(crate) fn start(name: &str, feed: Feed) -> Result<(), InterfaceError> {
+pub fn start_capture(name: &str, feed: Feed) -> Result<(), InterfaceError> {
     let first = InterfaceCapture::open_until(name, None, feed.stop())?;
     let thread = thread::Builder::new().name("interface".into());
     let (of, what) = (name.to_owned(), "starting a thread");
@@ -33,7 +33,7 @@ pub(crate) fn start(name: &str, feed: Feed) -> Result<(), InterfaceError> {
     })
 }
 
-fn run(name: &str, first: InterfaceCapture, feed: &Feed) -> Result<(), Stopped> {
+fn run(name: &str, first: InterfaceCapture, feed: &Feed) -> Result<(), ReaderGone> {
     let mut capture = Some(first);
     // The kernel counts anew for each capture.
     let mut dropped = 0;
@@ -49,7 +49,7 @@ fn run(name: &str, first: InterfaceCapture, feed: &Feed) -> Result<(), Stopped> 
         };
         // Once each: it may stay away for hours.
         if why != told {
-            feed.give(Input::Interface(SourceState::Waiting(why.clone())))?;
+            feed.give(SourceItem::Interface(SourceState::Waiting(why.clone())))?;
             told = why;
         }
         feed.pause(RETRY)?;
@@ -62,7 +62,7 @@ fn pass_on(
     feed: &Feed,
     why: &mut String,
     dropped: &mut u64,
-) -> Result<io::Error, Stopped> {
+) -> Result<io::Error, ReaderGone> {
     let dropped_here = capture.dropped();
     let mut told = 0;
     let mut is_up = false;
@@ -72,17 +72,17 @@ fn pass_on(
         if !is_up && read.is_ok() {
             is_up = true;
             why.clear();
-            feed.give(Input::Interface(SourceState::Connected(String::new())))?;
+            feed.give(SourceItem::Interface(SourceState::Connected(String::new())))?;
         }
         if !bytes.is_empty() {
-            feed.give(Input::Packets(bytes))?;
+            feed.give(SourceItem::Packets(bytes))?;
         } else if feed.is_stopped() {
-            return Err(Stopped);
+            return Err(ReaderGone);
         }
         let now = dropped_here.load(Ordering::Relaxed);
         if now != told {
             *dropped += now.saturating_sub(told);
-            feed.give(Input::Dropped(*dropped))?;
+            feed.give(SourceItem::Dropped(*dropped))?;
             told = now;
         }
         if let Err(error) = read {

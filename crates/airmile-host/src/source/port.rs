@@ -8,14 +8,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use airmile::codec::diag::hdlc;
-use airmile::codec::diag::log_config::{ConfigError, LogSetup, Step};
+use airmile_decode::diag::hdlc;
+use airmile_decode::diag::log_config::{ConfigError, LogSetup, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use thiserror::Error;
 
-use crate::source::{CHUNK_BYTES, Feed, Input, RETRY, SourceState, Stopped};
+use super::feed::{CHUNK_BYTES, Feed, RETRY, ReaderGone, SourceItem, SourceState};
 
 /// A modem answers at once; after this long it is asked again (chosen here).
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -44,15 +44,16 @@ enum PortError {
 }
 
 /// Reads the port until nobody listens.
-pub(crate) fn run(path: &Path, feed: &Feed) -> Result<(), Stopped> {
+pub(super) fn run(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
     let mut was_there = false;
     let mut told = String::new();
     loop {
-        let mut session = Session { feed, setup: Some(LogSetup::default()), piece: Vec::new() };
+        let mut session =
+            PortConnection { feed, setup: Some(LogSetup::default()), piece: Vec::new() };
         let ended = match open(path) {
             Ok(port) => {
                 if was_there {
-                    feed.give(Input::Gap)?;
+                    feed.give(SourceItem::Gap)?;
                 }
                 session.run(port, &mut was_there)
             }
@@ -60,7 +61,7 @@ pub(crate) fn run(path: &Path, feed: &Feed) -> Result<(), Stopped> {
         };
         match ended {
             Ok(()) => {}
-            Err(Ended::Stopped) => return Err(Stopped),
+            Err(Ended::Stopped) => return Err(ReaderGone),
             Err(Ended::Port(error)) => {
                 let why = error.to_string();
                 // Once each: it may stay away for hours.
@@ -94,8 +95,8 @@ enum Ended {
     Stopped,
 }
 
-impl From<Stopped> for Ended {
-    fn from(_: Stopped) -> Self {
+impl From<ReaderGone> for Ended {
+    fn from(_: ReaderGone) -> Self {
         Self::Stopped
     }
 }
@@ -107,7 +108,7 @@ impl<E: Into<PortError>> From<E> for Ended {
 }
 
 /// One connection.
-struct Session<'a> {
+struct PortConnection<'a> {
     feed: &'a Feed,
     /// While the logs are not on.
     setup: Option<LogSetup>,
@@ -115,7 +116,7 @@ struct Session<'a> {
     piece: Vec<u8>,
 }
 
-impl Session<'_> {
+impl PortConnection<'_> {
     fn run(&mut self, mut port: File, was_there: &mut bool) -> Result<(), Ended> {
         let mut buffer = vec![0; CHUNK_BYTES];
         let mut attempts = 0;
@@ -146,7 +147,7 @@ impl Session<'_> {
                         *was_there = true;
                         self.feed.state(SourceState::Connected(on))?;
                     }
-                    self.feed.give(Input::Bytes(bytes.to_vec()))?;
+                    self.feed.give(SourceItem::Bytes(bytes.to_vec()))?;
                 }
                 Err(error)
                     if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}

@@ -8,9 +8,9 @@ use std::sync::mpsc::sync_channel;
 
 use crate::common::{append, bursts_of_file, decided, sample, taken, wait_until};
 use airmile::RadioOptions;
+use airmile_host::source::LogSource;
 use airmile_live::engine::Engine;
 use airmile_live::server::Server;
-use airmile_live::source::Source;
 use serde_json::{Value, json};
 
 struct Answer {
@@ -45,7 +45,7 @@ fn engine(path: &Path) -> (Engine, u64) {
     let bytes = sample("sample-download");
     append(path, &bytes);
     let engine =
-        Engine::start(&Source::Follow(path.to_owned()), RadioOptions::default(), None).unwrap();
+        Engine::start(&LogSource::Follow(path.to_owned()), RadioOptions::default(), None).unwrap();
     let published = engine.published();
     wait_until("the log is read", || taken(&published.now()) == bytes.len() as u64);
     (engine, bytes.len() as u64)
@@ -152,7 +152,7 @@ fn events_come_as_they_happen() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let engine =
-        Engine::start(&Source::Follow(path.clone()), RadioOptions::default(), None).unwrap();
+        Engine::start(&LogSource::Follow(path.clone()), RadioOptions::default(), None).unwrap();
     let server = Server::start(loopback(), None, engine.published()).unwrap();
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -177,7 +177,7 @@ fn clients_that_are_stuck_do_not_hold_up_the_engine() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let (sender, lines) = sync_channel(1 << 16);
-    let source = Source::Follow(path.clone());
+    let source = LogSource::Follow(path.clone());
     let mut engine = Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap();
     let server = Server::start(loopback(), None, engine.published()).unwrap();
     let at = server.address();

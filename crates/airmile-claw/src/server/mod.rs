@@ -1,38 +1,33 @@
 //! Files over HTTP/3. The congestion window is CLAW's: reports come in datagrams of a
 //! connection, or over UDP for browsers that send none.
 
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Component, Path, PathBuf};
+mod answer;
+mod files;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use airmile_control::claw::feedback::{Key, Report, SessionCounts, Token};
+use airmile_control::claw::feedback::{Key, Report, SessionCounts};
 use airmile_control::claw::{ClawOptions, Limits};
-use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use airmile_host::Attempt;
+use airmile_host::thread::{AsyncWorker, Stopped};
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use serde::Serialize;
-use tokio::io::AsyncReadExt;
-use tokio::sync::oneshot;
 
 pub use crate::controller::Used;
 use crate::controller::{Factory, Mailbox};
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::keys;
 use crate::listener::Listener;
 use crate::peers::Peers;
 use crate::tls::{self, H3_CLAW, Identity};
+use answer::{answer, session_of};
 
 /// Where a client asks for a key and the port of reports.
 pub const ABOUT: &str = "/.well-known/airmile-claw";
-
-/// Bytes that are read of a file at a time.
-const CHUNK_BYTES: usize = 64 * 1024;
-
-/// The parameter and the cookie that name a session.
-const NAME: &str = "claw";
 
 /// Which window a server uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,8 +106,7 @@ pub struct Server {
     address: SocketAddr,
     spki_sha256: Option<[u8; 32]>,
     listener: Option<Listener>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    worker: AsyncWorker,
 }
 
 struct Site {
@@ -150,31 +144,24 @@ impl Server {
             |at| Listener::start(at, secret.clone(), options.shared_key.clone(), peers.clone());
         let listener = options.reports.map(start).transpose()?;
         let reports_port = listener.as_ref().map(|listener| listener.address().port());
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .attempt(|| "cannot start".to_owned())?;
+        let runtime = AsyncWorker::runtime().attempt(|| "cannot start".to_owned())?;
         let bind = options.bind;
         let endpoint = runtime
             .block_on(async { quinn::Endpoint::server(config(&quic, Arc::default()), bind) })
             .attempt(|| format!("cannot listen at {bind} (QUIC)"))?;
         let address = endpoint.local_addr().attempt(|| "a socket".to_owned())?;
-        let (stop, stopped) = oneshot::channel::<()>();
         let site = Arc::new(Site { dir, peers, secret, reports_port, on_event });
         let controllers = Controllers { limits: options.limits, window: options.window };
-        let serve = move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = accept(&endpoint, &quic, controllers, &site) => {}
-                    _ = stopped => {}
-                }
-                endpoint.close(0_u32.into(), b"");
-            });
+        let serve = move |stopped: Stopped| async move {
+            tokio::select! {
+                () = accept(&endpoint, &quic, controllers, &site) => {}
+                _ = stopped => {}
+            }
+            endpoint.close(0_u32.into(), b"");
         };
-        let thread = thread::Builder::new().name("server".to_owned()).spawn(serve);
-        let thread = Some(thread.attempt(|| "cannot start a thread".to_owned())?);
-        let spki_sha256 = identity.spki_sha256;
-        Ok(Self { address, spki_sha256, listener, stop: Some(stop), thread })
+        let worker = AsyncWorker::start("server", runtime, serve);
+        let worker = worker.attempt(|| "cannot start a thread".to_owned())?;
+        Ok(Self { address, spki_sha256: identity.spki_sha256, listener, worker })
     }
 
     /// Where it listens for QUIC.
@@ -203,20 +190,8 @@ impl Server {
     }
 
     /// Waits until it ends.
-    pub fn wait(mut self) {
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
-            let _ = thread.join();
-        }
+    pub fn wait(self) {
+        self.worker.wait();
     }
 }
 
@@ -312,8 +287,6 @@ fn names_itself(connection: &quinn::Connection) -> bool {
     data.is_some_and(|data| data.protocol.as_deref() == Some(H3_CLAW))
 }
 
-type Stream = h3::server::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
-
 async fn converse(id: u64, connection: &quinn::Connection, site: &Arc<Site>) {
     let quic = h3_quinn::Connection::new(connection.clone());
     let Ok(mut h3) = h3::server::Connection::new(quic).await else { return };
@@ -331,214 +304,5 @@ async fn converse(id: u64, connection: &quinn::Connection, site: &Arc<Site>) {
             let status = status.as_u16();
             (site.on_event)(&Event::Answered { peer, path, status, bytes });
         });
-    }
-}
-
-/// The session that a request names: `?claw=TOKEN`, or the cookie of the same name.
-fn session_of(request: &Request<()>) -> Option<Token> {
-    let of_query = request.uri().query().into_iter().flat_map(|query| query.split('&'));
-    let cookies = request.headers().get_all(http::header::COOKIE).into_iter();
-    let cookies = cookies.filter_map(|cookie| cookie.to_str().ok());
-    let of_cookie = cookies.flat_map(|cookie| cookie.split(';')).map(str::trim);
-    of_query.chain(of_cookie).find_map(|pair| token(pair.strip_prefix(NAME)?.strip_prefix('=')?))
-}
-
-fn token(text: &str) -> Option<Token> {
-    let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let number = is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()?;
-    Some(Token(number.to_be_bytes()))
-}
-
-async fn answer(
-    request: &Request<()>,
-    stream: &mut Stream,
-    site: &Site,
-    from: IpAddr,
-) -> (StatusCode, u64) {
-    let is_head = request.method() == Method::HEAD;
-    if !is_head && request.method() != Method::GET {
-        return refuse(stream, StatusCode::METHOD_NOT_ALLOWED).await;
-    }
-    if request.uri().path() == ABOUT {
-        return match about(site, from) {
-            Some(text) => whole(stream, "application/json", text.into(), is_head).await,
-            None => refuse(stream, StatusCode::NOT_FOUND).await,
-        };
-    }
-    let Some(path) = file_of(&site.dir, request.uri().path()) else {
-        return refuse(stream, StatusCode::NOT_FOUND).await;
-    };
-    let Ok(mut file) = tokio::fs::File::open(&path).await else {
-        return refuse(stream, StatusCode::NOT_FOUND).await;
-    };
-    let length = file.metadata().await.map(|data| data.len()).unwrap_or_default();
-    let mut response = Response::builder()
-        .header(http::header::CONTENT_LENGTH, length)
-        .header(http::header::CONTENT_TYPE, media_type(&path));
-    if let Some(token) = session_of(request) {
-        // Its further connections are the same session's.
-        let number = u128::from_be_bytes(token.0);
-        let cookie = format!("{NAME}={number:032x}; Path=/; Secure; HttpOnly; SameSite=Lax");
-        response = response.header(http::header::SET_COOKIE, cookie);
-    }
-    let Ok(response) = response.body(()) else { return (StatusCode::INTERNAL_SERVER_ERROR, 0) };
-    if stream.send_response(response).await.is_err() {
-        return (StatusCode::OK, 0);
-    }
-    // Of a HEAD nothing but the head is wanted.
-    let wanted = if is_head { 0 } else { length };
-    let mut sent = 0;
-    while sent < wanted {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        let Ok(bytes) = file.read(&mut chunk).await else { break };
-        chunk.truncate(bytes.min(usize::try_from(wanted - sent).unwrap_or(bytes)));
-        let bytes = chunk.len() as u64;
-        if bytes == 0 || stream.send_data(chunk.into()).await.is_err() {
-            break;
-        }
-        sent += bytes;
-    }
-    if sent < wanted {
-        // Cut: the client must not take it for whole.
-        stream.stop_stream(h3::error::Code::H3_INTERNAL_ERROR);
-    } else {
-        let _ = stream.finish().await;
-    }
-    (StatusCode::OK, sent)
-}
-
-/// What a client needs for reports over UDP: a key of its own.
-fn about(site: &Site, from: IpAddr) -> Option<String> {
-    let port = site.reports_port?;
-    // Key 0 is the shared one.
-    let key_id = u64::from_be_bytes(keys::random().ok()?).max(1);
-    let key = keys::to_text(&site.secret.derive(key_id));
-    let text = serde_json::json!({ "version": 1, "port": port, "key_id": key_id.to_string(),
-        "key": key, "address": from.to_canonical().to_string() });
-    Some(text.to_string())
-}
-
-async fn refuse(stream: &mut Stream, status: StatusCode) -> (StatusCode, u64) {
-    if let Ok(response) = Response::builder().status(status).body(()) {
-        let _ = stream.send_response(response).await;
-        let _ = stream.finish().await;
-    }
-    (status, 0)
-}
-
-async fn whole(
-    stream: &mut Stream,
-    media_type: &str,
-    body: Bytes,
-    is_head: bool,
-) -> (StatusCode, u64) {
-    let response = Response::builder()
-        .header(http::header::CONTENT_TYPE, media_type)
-        .header(http::header::CACHE_CONTROL, "no-store")
-        .body(());
-    let bytes = body.len() as u64;
-    if let Ok(response) = response
-        && stream.send_response(response).await.is_ok()
-    {
-        if !is_head {
-            let _ = stream.send_data(body).await;
-        }
-        let _ = stream.finish().await;
-    }
-    (StatusCode::OK, bytes)
-}
-
-/// The file that a path names; nothing that is outside of the directory.
-fn file_of(dir: &Path, path: &str) -> Option<PathBuf> {
-    let relative = PathBuf::from(unescape(path)?.trim_start_matches('/').to_owned());
-    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
-    if !relative.components().all(is_plain) {
-        return None;
-    }
-    let mut file = dir.join(relative).canonicalize().ok()?;
-    if file.is_dir() {
-        file = file.join("index.html").canonicalize().ok()?;
-    }
-    // A link may lead out.
-    (file.starts_with(dir) && file.is_file()).then_some(file)
-}
-
-/// A path without its escapes (RFC 3986, 2.1).
-fn unescape(path: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(path.len());
-    let mut bytes = path.bytes();
-    while let Some(byte) = bytes.next() {
-        let byte = match byte {
-            b'%' => {
-                let mut digit = || char::from(bytes.next()?).to_digit(16);
-                u8::try_from(digit()? << 4 | digit()?).ok()?
-            }
-            other => other,
-        };
-        out.push(byte);
-    }
-    String::from_utf8(out).ok().filter(|path| !path.contains('\0'))
-}
-
-fn media_type(path: &Path) -> &'static str {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("html" | "htm") => "text/html; charset=utf-8",
-        Some("css") => "text/css",
-        Some("js" | "mjs") => "text/javascript",
-        Some("json") => "application/json",
-        Some("svg") => "image/svg+xml",
-        Some("png") => "image/png",
-        Some("jpg" | "jpeg") => "image/jpeg",
-        Some("webp") => "image/webp",
-        Some("txt") => "text/plain; charset=utf-8",
-        _ => "application/octet-stream",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_outside_of_the_directory() {
-        let outer = tempfile::tempdir().unwrap();
-        let dir = outer.path().join("site");
-        std::fs::create_dir_all(dir.join("a b")).unwrap();
-        std::fs::write(outer.path().join("secret"), "x").unwrap();
-        std::fs::write(dir.join("index.html"), "x").unwrap();
-        std::fs::write(dir.join("a b/c.png"), "x").unwrap();
-        std::os::unix::fs::symlink(outer.path().join("secret"), dir.join("link")).unwrap();
-        let dir = dir.canonicalize().unwrap();
-        let check = |path: &str, expected: Option<&str>| {
-            assert_eq!(file_of(&dir, path), expected.map(|name| dir.join(name)), "{path}");
-        };
-        check("/", Some("index.html"));
-        check("/a%20b/c.png", Some("a b/c.png"));
-        for outside in [
-            "/../secret",
-            "/%2e%2e/secret",
-            "/a b/../../secret",
-            "/link",
-            "/a b",
-            "/%",
-            "/%00",
-            "/none",
-        ] {
-            check(outside, None);
-        }
-    }
-
-    #[test]
-    fn requests_name_their_session() {
-        let hex = "000102030405060708090a0b0c0d0e0f";
-        let token = Token(std::array::from_fn(|n| n as u8));
-        let check = |uri: String, cookie: &str, expected: Option<Token>| {
-            let request = Request::get(uri).header("cookie", cookie).body(()).unwrap();
-            assert_eq!(session_of(&request), expected);
-        };
-        check(format!("https://a/b?x=1&claw={hex}"), "", Some(token));
-        check("https://a/b".to_owned(), &format!("x=1; claw={hex}"), Some(token));
-        check(format!("https://a/b?claw={}", &hex[1..]), "", None);
-        check(format!("https://a/b?claw=+{}", &hex[1..]), "claw=", None);
     }
 }
