@@ -99,7 +99,7 @@ fn take(
 ) -> Option<Vec<u8>> {
     let random = keys::random().ok()?;
     let now_ns = now_since_start_ns();
-    let mut sessions = lock(&sessions);
+    let mut sessions = lock(sessions);
     let taken = sessions.take(now_ns, from.ip(), datagram, random);
     let Some(heard) = taken.heard else { return taken.answer };
     let alone = sessions.of_address(now_ns, heard.address).nth(1).is_none();

@@ -238,7 +238,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = lock(&shared.connections);
+        let mut open = lock(&self.shared.connections);
         open.all = open.all.saturating_sub(1);
         if let Some(own) = open.of.get_mut(&self.address) {
             *own = own.saturating_sub(1);

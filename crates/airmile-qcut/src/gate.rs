@@ -72,7 +72,7 @@ fn turn<P: PacketPath>(
         }
         path.flush().attempt(|| "cannot let packets go".to_owned())?;
         if control.is_due(now_ns) {
-            control.publish(&GateSnapshot::of(&qcut), path.failed());
+            control.publish(&GateSnapshot::of(qcut), path.failed());
         }
         if ready.path || ready.tap {
             let rest_ns = (now_ns + TOGETHER_NS - monotonic_ns()).max(0).unsigned_abs();

@@ -130,7 +130,7 @@ impl Told {
             Event::Transfer(transfer) => {
                 self.is_new_transfer(transfer).then(|| transfer_line(transfer))
             }
-            Event::LogSource(source) => Some(source_line(source)),
+            Event::Source(source) => Some(source_line(source)),
             Event::Flow(flow) => Some(flow_line(flow)),
         }
     }

@@ -72,7 +72,7 @@ impl Feed {
     }
 
     /// Reads what comes from now on, and looks at what grows after each pause of `idle`.
-    pub(super) fn from_now(self, idle: Duration) -> Self {
+    pub(super) fn read_new_only(self, idle: Duration) -> Self {
         Self { idle, from_end: true, ..self }
     }
 

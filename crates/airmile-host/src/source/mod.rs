@@ -97,7 +97,7 @@ pub fn read_from_now(
     mut take: impl FnMut(LogPiece) + Send + 'static,
 ) -> std::io::Result<()> {
     let (feed, inputs) = queue(stop);
-    source.start(feed.from_now(idle))?;
+    source.start(feed.read_new_only(idle))?;
     thread::Builder::new().name("reading".into()).spawn(move || {
         inputs.into_iter().filter_map(LogPiece::of).for_each(&mut take);
     })?;
