@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use airmile_infer::tcp::SendRateBar;
 use airmile_model::packet::Address;
+use airmile_wire::tcp::SendRateBar;
 
 use crate::error::{Error, Result};
 

@@ -13,8 +13,8 @@ mod threads;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use airmile_infer::tcp::{Quality, StudyOptions, StudySummary, Tables, Traced};
 use airmile_model::flow::PacketRow;
+use airmile_wire::tcp::{Quality, StudyOptions, StudySummary, Tables, Traced};
 
 use crate::capture::{Captures, ReadCounts, Reading};
 use crate::error::{Error, Result};
