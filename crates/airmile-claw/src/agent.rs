@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use airmile::live::cell::LiveCell;
 use airmile_control::claw::Bottleneck;
 use airmile_control::claw::feedback::{Key, REPORT_EVERY_NS, Report, Reporter, Status};
 use airmile_host::Attempt;
@@ -19,6 +18,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::keys;
+use crate::live_cell::LiveCell;
 
 /// Nothing from the modem for so long: it is away, and the radio taken for idle.
 const AWAY: Duration = Duration::from_millis(500);
