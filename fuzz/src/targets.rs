@@ -602,7 +602,7 @@ pub fn claw_feedback(data: &[u8]) {
     let from = std::net::IpAddr::from([192, 0, 2, 1]);
     let taken = sessions.ingest(0, from, data, [1; 16]);
     // Who guesses 128 bits has earned an answer.
-    assert!(taken.heard.is_none() && taken.answer.is_none());
+    assert!(taken.report.is_none() && taken.answer.is_none());
     let mut reporter = FeedbackReporter::new(key, 0, 1);
     assert!(reporter.ingest(0, data).is_err());
     // Behind what is right, what is wrong changes nothing.
