@@ -12,16 +12,16 @@ fn packet(flow: u64, bytes: u32) -> PacketInfo {
 }
 
 /// A modem that sends so many bytes a ms and reports each 10 ms, 10 ms late.
-struct Modem {
+struct ModemModel {
     per_ms: u64,
     held: u64,
     sent: u64,
-    due: VecDeque<(i64, Report)>,
+    due: VecDeque<(i64, ModemReport)>,
     silent: bool,
     late_ms: i64,
 }
 
-impl Modem {
+impl ModemModel {
     fn new(per_ms: u64) -> Self {
         Self { per_ms, held: 0, sent: 0, due: VecDeque::new(), silent: false, late_ms: 10 }
     }
@@ -36,7 +36,7 @@ impl Modem {
             let due_ns = (ms + 1 + self.late_ms) * MS;
             self.due.push_back((
                 due_ns,
-                Report::Sent {
+                ModemReport::Sent {
                     from_ns,
                     to_ns,
                     low_bytes: room,
@@ -47,7 +47,7 @@ impl Modem {
             if ms % 40 == 39 {
                 let (low_bytes, high_bytes) = (self.held, self.held);
                 // Before anything that comes at that time.
-                let report = Report::Waiting { at_ns: to_ns - 1, low_bytes, high_bytes };
+                let report = ModemReport::Waiting { at_ns: to_ns - 1, low_bytes, high_bytes };
                 self.due.push_back((due_ns, report));
             }
         }
@@ -92,7 +92,7 @@ fn the_modem_holds_the_limit_and_never_runs_empty() {
     for (limit, low, high) in
         [(Limit::DelayMs(20), 30_000, 75_000), (Limit::Bytes(20_000), 12_000, 28_000)]
     {
-        let (mut modem, mut qcut) = (Modem::new(1_000), qcut(limit, Evidence::Modem));
+        let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(limit, Evidence::Modem));
         let held = modem.run(&mut qcut, 0, 3_000);
         let settled = &held[1_000..];
         let (least, most) = (settled.iter().min().unwrap(), settled.iter().max().unwrap());
@@ -103,7 +103,7 @@ fn the_modem_holds_the_limit_and_never_runs_empty() {
 
 #[test]
 fn a_rate_that_drops_tenfold_is_followed() {
-    let (mut modem, mut qcut) = (Modem::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
+    let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
     modem.run(&mut qcut, 0, 2_000);
     modem.per_ms = 100;
     let after = modem.run(&mut qcut, 2_000, 4_000);
@@ -120,7 +120,7 @@ fn a_rate_that_drops_tenfold_is_followed() {
 
 #[test]
 fn a_silent_modem_stops_nothing() {
-    let (mut modem, mut qcut) = (Modem::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
+    let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
     modem.run(&mut qcut, 0, 2_000);
     let before = modem.sent;
     modem.silent = true;
@@ -141,7 +141,8 @@ fn a_silent_modem_stops_nothing() {
 #[test]
 fn a_log_that_comes_late_costs_no_rate() {
     for late_ms in [50, 150, 250] {
-        let (mut modem, mut qcut) = (Modem::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
+        let (mut modem, mut qcut) =
+            (ModemModel::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
         modem.late_ms = late_ms;
         modem.run(&mut qcut, 0, 4_000);
         let before = modem.sent;
@@ -171,14 +172,14 @@ fn a_modem_that_falls_silent_behind_a_shut_gate_is_silent() {
     }
     while qcut.poll(0).is_some() {}
     // It holds what it may, and is not heard again.
-    let full = Report::Waiting { at_ns: 10 * MS, low_bytes: 3_000, high_bytes: 3_004 };
+    let full = ModemReport::Waiting { at_ns: 10 * MS, low_bytes: 3_000, high_bytes: 3_004 };
     qcut.report(20 * MS, full);
     assert!(!qcut.held(119 * MS).silent && qcut.held(120 * MS).silent);
 }
 
 #[test]
 fn less_is_held_while_somebody_waits() {
-    let (mut modem, mut qcut) = (Modem::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
+    let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
     modem.run(&mut qcut, 0, 2_000);
     let mut held = Vec::new();
     for ms in (2_000..3_000).step_by(20) {
@@ -212,7 +213,7 @@ fn the_gate_says_when_to_come_back() {
 
 /// What may happen to a gate.
 #[derive(Debug, Clone)]
-enum Step {
+enum GateInput {
     Push(u64, u32, bool, u8),
     Poll,
     Wait(i64),
@@ -222,17 +223,17 @@ enum Step {
     Probe,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<GateInput>> {
     let step = prop_oneof![
         4 => (0_u64..5, 40_u32..1_501, any::<bool>(), any::<u8>())
-            .prop_map(|(flow, bytes, ack, dscp)| Step::Push(flow, bytes, ack, dscp % 64)),
-        4 => Just(Step::Poll),
-        2 => (0_i64..300).prop_map(Step::Wait),
-        1 => (1_i64..50, 0_u64..50_000).prop_map(|(ms, bytes)| Step::Sent(ms, bytes)),
+            .prop_map(|(flow, bytes, ack, dscp)| GateInput::Push(flow, bytes, ack, dscp % 64)),
+        4 => Just(GateInput::Poll),
+        2 => (0_i64..300).prop_map(GateInput::Wait),
+        1 => (1_i64..50, 0_u64..50_000).prop_map(|(ms, bytes)| GateInput::Sent(ms, bytes)),
         1 => (0_i64..50, any::<u64>(), any::<u64>())
-            .prop_map(|(ms, low, high)| Step::Waiting(ms, low, high)),
-        1 => (0_u64..5, any::<u32>()).prop_map(|(flow, ack)| Step::Answer(flow, ack)),
-        1 => Just(Step::Probe),
+            .prop_map(|(ms, low, high)| GateInput::Waiting(ms, low, high)),
+        1 => (0_u64..5, any::<u32>()).prop_map(|(flow, ack)| GateInput::Answer(flow, ack)),
+        1 => Just(GateInput::Probe),
     ];
     prop::collection::vec(step, 0..300)
 }
@@ -256,23 +257,23 @@ proptest! {
         let mut probe = None;
         for step in steps {
             match step {
-                Step::Push(flow, bytes, pure_ack, dscp) => {
+                GateInput::Push(flow, bytes, pure_ack, dscp) => {
                     let tcp_end = (!pure_ack).then_some(number as u32);
                     let info = PacketInfo { pure_ack, dscp, tcp_end, ..packet(flow, bytes) };
                     qcut.push(now, info, (flow, number));
                     number += 1;
                 }
-                Step::Poll => out.extend(qcut.poll(now)),
-                Step::Wait(ms) => now += ms * MS,
-                Step::Sent(ms, bytes) => qcut.report(now, Report::Sent {
+                GateInput::Poll => out.extend(qcut.poll(now)),
+                GateInput::Wait(ms) => now += ms * MS,
+                GateInput::Sent(ms, bytes) => qcut.report(now, ModemReport::Sent {
                     from_ns: now - ms * MS, to_ns: now, low_bytes: bytes / 2, high_bytes: bytes,
                     largest_bytes: bytes / 10,
                 }),
-                Step::Waiting(ms, low_bytes, high_bytes) => {
-                    qcut.report(now, Report::Waiting { at_ns: now - ms * MS, low_bytes, high_bytes });
+                GateInput::Waiting(ms, low_bytes, high_bytes) => {
+                    qcut.report(now, ModemReport::Waiting { at_ns: now - ms * MS, low_bytes, high_bytes });
                 }
-                Step::Answer(flow, ack) => qcut.acknowledged(now, flow, ack),
-                Step::Probe => match probe.take() {
+                GateInput::Answer(flow, ack) => qcut.acknowledged(now, flow, ack),
+                GateInput::Probe => match probe.take() {
                     Some(id) => qcut.probe_answered(now, id),
                     None => probe = qcut.poll_probe(now),
                 },

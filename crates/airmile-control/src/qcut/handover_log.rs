@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// Bytes handed over so far, by time. Older steps are forgotten once nothing can
 /// ask for them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Handed {
+pub(super) struct HandoverLog {
     /// Time in ns and all bytes up to then; ascending in both.
     steps: VecDeque<(i64, u64)>,
     /// All bytes before the first step.
@@ -14,9 +14,9 @@ pub(super) struct Handed {
 }
 
 /// Steps that are kept at most (chosen here: seconds of 50 Mbit/s).
-const MOST_STEPS: usize = 16_384;
+const MAX_STEPS: usize = 16_384;
 
-impl Handed {
+impl HandoverLog {
     /// Bytes are handed over. Time does not go back: a clock that does is held.
     pub(super) fn push(&mut self, now_ns: i64, bytes: u64) {
         self.total_bytes = self.total_bytes.saturating_add(bytes);
@@ -24,7 +24,7 @@ impl Handed {
             Some(last) if last.0 >= now_ns => last.1 = self.total_bytes,
             _ => self.steps.push_back((now_ns, self.total_bytes)),
         }
-        if self.steps.len() > MOST_STEPS {
+        if self.steps.len() > MAX_STEPS {
             self.pop();
         }
     }
@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn sums_by_time() {
-        let mut handed = Handed::default();
+        let mut handed = HandoverLog::default();
         for (at, bytes) in [(10, 100), (20, 50), (20, 1), (30, 7)] {
             handed.push(at, bytes);
         }
-        let check = |handed: &Handed, from: usize| {
+        let check = |handed: &HandoverLog, from: usize| {
             let expected = [0, 100, 100, 151, 158, 158];
             let got: Vec<u64> = [9, 10, 19, 20, 30, 99].map(|at| handed.until(at)).to_vec();
             assert_eq!(got[from..], expected[from..]);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A client of `airmile claw attach` that lies (docs/claw-feedback.md, written anew from it).
 
-    liar.py ADDRESS PORT KEYFILE SECONDS
+    misreporting_client.py ADDRESS PORT KEYFILE SECONDS
 
 A hundred reports a second, each sent three times: a window of 4 GB, an empty cell, and in
 each report one more packet that the radio has lost. Each tenth says that the cell is full,

@@ -11,12 +11,12 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::handed::Handed;
+use super::handover_log::HandoverLog;
 use super::rate::{RateWindow, bytes_in};
 
 /// Something that the modem's log tells, its times set to the host's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Report {
+pub enum ModemReport {
     /// Blocks for new data were sent in `[from_ns, to_ns)`. They had room for
     /// between so many bytes (headers are known by their least and most only), and
     /// took what waited up to that.
@@ -116,25 +116,25 @@ struct Interval {
 /// The occupancy at a time. `low` has seen hand-overs up to the clock's error
 /// after it, `high` up to the error before, `likely` up to the time itself.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct TimedOccupancy {
     at_ns: i64,
     occupancy: Occupancy,
 }
 
 /// Reports that are later count as so late, in ns (chosen here: what a gate by them
 /// can hold at all).
-const MOST_AGE_NS: i64 = 1_000_000_000;
+const MAX_AGE_NS: i64 = 1_000_000_000;
 
 /// Intervals that are kept at most behind the last report of the buffer.
-const MOST_INTERVALS: usize = 64;
+const MAX_INTERVALS: usize = 64;
 
 /// The estimator.
 #[derive(Debug, Clone)]
 pub struct Estimator {
     config: EstimateConfig,
-    handed: Handed,
+    handed: HandoverLog,
     /// Known state, from which the intervals lead on.
-    anchor: State,
+    anchor: TimedOccupancy,
     /// Behind the anchor, in order, apart.
     intervals: VecDeque<Interval>,
     rate: RateWindow,
@@ -153,8 +153,8 @@ impl Estimator {
         let rate = RateWindow::new(config.start_bytes_per_s, config.rate_window_ns);
         Self {
             config,
-            handed: Handed::default(),
-            anchor: State { at_ns: i64::MIN / 4, occupancy: Occupancy::default() },
+            handed: HandoverLog::default(),
+            anchor: TimedOccupancy { at_ns: i64::MIN / 4, occupancy: Occupancy::default() },
             intervals: VecDeque::new(),
             rate,
             reported_ns: None,
@@ -170,9 +170,9 @@ impl Estimator {
     }
 
     /// A report comes at `now_ns`.
-    pub fn push(&mut self, now_ns: i64, report: Report) {
+    pub fn push(&mut self, now_ns: i64, report: ModemReport) {
         match report {
-            Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes } => {
+            ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes } => {
                 if from_ns >= to_ns
                     || low_bytes > high_bytes
                     || to_ns > now_ns.saturating_add(self.slack_ns())
@@ -188,12 +188,12 @@ impl Estimator {
                 }
                 self.counts.used += 1;
                 // An eighth of each (as RFC 6298 smooths), no more than a second.
-                let age_ns = now_ns.saturating_sub(to_ns).clamp(0, MOST_AGE_NS);
+                let age_ns = now_ns.saturating_sub(to_ns).clamp(0, MAX_AGE_NS);
                 self.age_ns += (age_ns - self.age_ns) / 8;
                 self.rate.sent((from_ns, to_ns), likely(low_bytes, high_bytes), largest_bytes);
                 self.measure();
             }
-            Report::Waiting { at_ns, low_bytes, high_bytes } => {
+            ModemReport::Waiting { at_ns, low_bytes, high_bytes } => {
                 if low_bytes > high_bytes || at_ns > now_ns.saturating_add(self.slack_ns()) {
                     self.counts.bad += 1;
                     return;
@@ -229,7 +229,7 @@ impl Estimator {
     /// What is left at a time if the radio went on at its rate, for as long as the
     /// horizon and what reports are late by behind a known state, or behind the packet
     /// that filled an empty buffer after it.
-    fn likely(&self, known: State, now_ns: i64) -> u64 {
+    fn likely(&self, known: TimedOccupancy, now_ns: i64) -> u64 {
         let rate = self.rate.bytes_per_s();
         let mut left = known.occupancy.likely_bytes;
         let mut at_ns = known.at_ns;
@@ -315,7 +315,13 @@ impl Estimator {
     /// Leads a state on to `to_ns`, in which the radio had room for between so many
     /// bytes, `likely` of them most probably. What came is served at the latest
     /// for `high`, at the earliest for `low`.
-    fn pass(&self, from: State, to_ns: i64, room: (u64, u64), likely: u64) -> State {
+    fn pass(
+        &self,
+        from: TimedOccupancy,
+        to_ns: i64,
+        room: (u64, u64),
+        likely: u64,
+    ) -> TimedOccupancy {
         let came = |shift: fn(&Self, i64) -> i64| {
             let before = self.handed.until(shift(self, from.at_ns));
             self.handed.until(shift(self, to_ns)).saturating_sub(before)
@@ -326,11 +332,11 @@ impl Estimator {
             likely_bytes: likely_bytes.saturating_add(came(|_, at| at)).saturating_sub(likely),
             high_bytes: high_bytes.saturating_sub(room.0).saturating_add(came(Self::early)),
         };
-        State { at_ns: to_ns, occupancy }
+        TimedOccupancy { at_ns: to_ns, occupancy }
     }
 
     /// One interval, with the unknown time before it.
-    fn through(&self, from: State, interval: &Interval) -> State {
+    fn through(&self, from: TimedOccupancy, interval: &Interval) -> TimedOccupancy {
         let mut state = from;
         if interval.from_ns > state.at_ns {
             let gap_ns = interval.from_ns.saturating_sub(state.at_ns);
@@ -347,7 +353,7 @@ impl Estimator {
     }
 
     /// The state at the end of the last interval up to a time.
-    fn walk(&self, until_ns: i64) -> State {
+    fn walk(&self, until_ns: i64) -> TimedOccupancy {
         let intervals = self.intervals.iter().take_while(|interval| interval.to_ns <= until_ns);
         intervals.fold(self.anchor, |state, interval| self.through(state, interval))
     }
@@ -362,7 +368,7 @@ impl Estimator {
             return false;
         }
         self.intervals.insert(at, interval);
-        if self.intervals.len() > MOST_INTERVALS
+        if self.intervals.len() > MAX_INTERVALS
             && let Some(first) = self.intervals.pop_front()
         {
             self.anchor = self.through(self.anchor, &first);
@@ -397,7 +403,7 @@ impl Estimator {
             known.likely_bytes.max(low).min(high)
         };
         let occupancy = Occupancy { low_bytes: low, likely_bytes, high_bytes: high };
-        self.anchor = State { at_ns, occupancy };
+        self.anchor = TimedOccupancy { at_ns, occupancy };
         while self.intervals.front().is_some_and(|interval| interval.to_ns <= at_ns) {
             self.intervals.pop_front();
         }

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::autorate::{Autorate, AutorateConfig};
 use super::class::{PacketInfo, Tier};
-use super::delay::{DelayConfig, Mark, Returns};
-use super::estimate::{EstimateConfig, Estimator, Occupancy, Report, ReportCounts};
+use super::delay::{DelayConfig, HandoverMark, RoundTripEstimator};
+use super::estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
 use super::gate::Limit;
-use super::passive::Passive;
-use super::queue::{Counts, DropReason, FlowQueues, MTU_BYTES, QueueConfig};
-use super::rate::time_of;
+use super::passive::AckMatcher;
+use super::queue::{DropReason, FlowQueues, MTU_BYTES, QueueConfig, QueueCounts};
+use super::rate::transmission_time_ns;
 
 /// What tells how much the modem holds.
 #[derive(
@@ -58,7 +58,7 @@ const AWAITED_NS: i64 = 300_000_000;
 /// Without any evidence the rate is a share of the last one that was known, and
 /// at least this, in bytes per second (chosen here: a large packet each 100 ms).
 const TRICKLE_SHARE: u64 = 4;
-const LEAST_TRICKLE_BYTES_PER_S: u64 = 15_000;
+const MIN_TRICKLE_BYTES_PER_S: u64 = 15_000;
 
 /// Whatever the evidence says, a packet goes after so long, in ns: no report can
 /// shut the gate for good (chosen here).
@@ -66,8 +66,8 @@ const SHUT_NS: i64 = 1_000_000_000;
 
 /// How often the gate looks at a limit that time alone may open, in ns: not more
 /// often than a TTI, not more seldom than a log's batch of transmissions.
-const LEAST_WAIT_NS: i64 = 1_000_000;
-const MOST_WAIT_NS: i64 = 10_000_000;
+const MIN_WAIT_NS: i64 = 1_000_000;
+const MAX_WAIT_NS: i64 = 10_000_000;
 
 /// A probe to be sent: small, and ahead of what waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,11 +77,11 @@ pub struct ProbeId(pub u64);
 const PROBE_BYTES: u32 = 84;
 
 /// Probes that are remembered at most.
-const MOST_PROBES: usize = 64;
+const MAX_PROBES: usize = 64;
 
 /// What the gate holds back and lets go, for whoever watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
+pub struct GateState {
     /// What the modem holds by its reports.
     pub occupancy: Occupancy,
     /// What was handed over, was not answered, and is not on the way: what the
@@ -105,8 +105,8 @@ pub struct Qcut<P> {
     config: QcutConfig,
     queues: FlowQueues<(PacketInfo, P)>,
     estimator: Estimator,
-    returns: Returns,
-    passive: Passive,
+    returns: RoundTripEstimator,
+    passive: AckMatcher,
     autorate: Autorate,
     /// Since when the modem has had something and was not heard, at the latest.
     unheard_ns: Option<i64>,
@@ -118,7 +118,7 @@ pub struct Qcut<P> {
     far: u64,
     /// When a packet came last that somebody waits for.
     awaited_ns: Option<i64>,
-    probes: std::collections::VecDeque<(ProbeId, i64, Mark)>,
+    probes: std::collections::VecDeque<(ProbeId, i64, HandoverMark)>,
     next_probe: u64,
     probed_ns: Option<i64>,
     silences: u64,
@@ -132,8 +132,8 @@ impl<P> Qcut<P> {
         Self {
             queues: FlowQueues::new(config.queue.clone()),
             estimator: Estimator::new(config.estimate.clone()),
-            returns: Returns::new(config.delay.clone()),
-            passive: Passive::default(),
+            returns: RoundTripEstimator::new(config.delay.clone()),
+            passive: AckMatcher::default(),
             autorate: Autorate::new(config.autorate.clone()),
             config,
             unheard_ns: None,
@@ -157,7 +157,7 @@ impl<P> Qcut<P> {
     }
 
     /// The modem reports something.
-    pub fn report(&mut self, now_ns: i64, report: Report) {
+    pub fn report(&mut self, now_ns: i64, report: ModemReport) {
         self.estimator.set_starved(self.is_awaited(now_ns));
         let used = self.estimator.counts().used;
         self.estimator.push(now_ns, report);
@@ -192,7 +192,7 @@ impl<P> Qcut<P> {
         self.answered(now_ns, handed_ns, mark, self.far);
     }
 
-    fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: Mark, far: u64) {
+    fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: HandoverMark, far: u64) {
         self.returns.set_starved(self.is_awaited(now_ns));
         self.returns.answered(now_ns, handed_ns, mark, far);
         if self.config.evidence == Evidence::RoundTrips {
@@ -239,7 +239,7 @@ impl<P> Qcut<P> {
         self.probed_ns = Some(now_ns);
         let mark = self.hand_over(now_ns, PROBE_BYTES);
         self.probes.push_back((probe, now_ns, mark));
-        if self.probes.len() > MOST_PROBES {
+        if self.probes.len() > MAX_PROBES {
             self.probes.pop_front();
         }
         Some(probe)
@@ -272,13 +272,13 @@ impl<P> Qcut<P> {
 
     /// Where packets went.
     #[must_use]
-    pub const fn counts(&self) -> Counts {
+    pub const fn counts(&self) -> QueueCounts {
         self.queues.counts()
     }
 
     /// Where packets of a tier went.
     #[must_use]
-    pub const fn counts_of(&self, tier: Tier) -> Counts {
+    pub const fn counts_of(&self, tier: Tier) -> QueueCounts {
         self.queues.counts_of(tier)
     }
 
@@ -296,8 +296,8 @@ impl<P> Qcut<P> {
 
     /// What the gate goes by now.
     #[must_use]
-    pub fn held(&self, now_ns: i64) -> Held {
-        Held {
+    pub fn held(&self, now_ns: i64) -> GateState {
+        GateState {
             occupancy: self.estimator.occupancy(now_ns),
             unanswered_bytes: self.returns.occupancy_bytes(),
             limit_bytes: self.limit_bytes(now_ns),
@@ -308,7 +308,7 @@ impl<P> Qcut<P> {
         }
     }
 
-    fn hand_over(&mut self, now_ns: i64, bytes: u32) -> Mark {
+    fn hand_over(&mut self, now_ns: i64, bytes: u32) -> HandoverMark {
         if self.unheard_ns.is_none() {
             self.unheard_ns = Some(now_ns);
         }
@@ -380,7 +380,7 @@ impl<P> Qcut<P> {
     /// When the next packet may go without any evidence.
     fn trickle_ns(&self) -> i64 {
         let rate = self.estimator.bytes_per_s().max(self.returns.bytes_per_s()) / TRICKLE_SHARE;
-        let wait_ns = time_of(MTU_BYTES.into(), rate.max(LEAST_TRICKLE_BYTES_PER_S));
+        let wait_ns = transmission_time_ns(MTU_BYTES.into(), rate.max(MIN_TRICKLE_BYTES_PER_S));
         self.handed_ns.saturating_add(wait_ns)
     }
 
@@ -432,11 +432,11 @@ impl<P> Qcut<P> {
             Evidence::Modem if !self.is_silent(now_ns) => {
                 let limit_bytes = self.limit_bytes(now_ns);
                 let excess = self.likely_bytes(now_ns).saturating_sub(limit_bytes) + 1;
-                time_of(excess, self.estimator.bytes_per_s())
+                transmission_time_ns(excess, self.estimator.bytes_per_s())
             }
-            _ => LEAST_WAIT_NS,
+            _ => MIN_WAIT_NS,
         };
-        now_ns.saturating_add(wait_ns.clamp(LEAST_WAIT_NS, MOST_WAIT_NS))
+        now_ns.saturating_add(wait_ns.clamp(MIN_WAIT_NS, MAX_WAIT_NS))
     }
 }
 
