@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use airmile_control::claw::feedback::{
-    Heard, Key, SessionCounts, SessionOptions, Sessions, Status,
+    AuthenticatedReport, FeedbackKey, ReportStatus, SessionCounts, SessionOptions, Sessions,
 };
 use airmile_host::Attempt;
 use airmile_host::clock::now_since_start_ns;
@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub trait ReportSink: Send + Sync {
     /// A report that is of the key and new. `alone`: no other session is at its address,
     /// so that connections from there are its. Gives for how many it was used.
-    fn apply(&self, report: &Heard, alone: bool) -> usize;
+    fn on_report(&self, report: &AuthenticatedReport, alone: bool) -> usize;
 }
 
 /// A socket and its thread; ends with it.
@@ -42,8 +42,8 @@ impl Listener {
     /// The address cannot be had, or the thread not be started.
     pub fn start(
         bind: SocketAddr,
-        secret: Key,
-        shared: Option<Key>,
+        secret: FeedbackKey,
+        shared: Option<FeedbackKey>,
         sink: Arc<dyn ReportSink>,
     ) -> Result<Self> {
         let socket = UdpSocket::bind(bind).attempt(|| format!("cannot listen at {bind} (UDP)"))?;
@@ -100,13 +100,13 @@ fn take(
     let random = keys::random().ok()?;
     let now_ns = now_since_start_ns();
     let mut sessions = lock(sessions);
-    let taken = sessions.take(now_ns, from.ip(), datagram, random);
-    let Some(heard) = taken.heard else { return taken.answer };
-    let alone = sessions.of_address(now_ns, heard.address).nth(1).is_none();
-    let status = match (sink.apply(&heard, alone), heard.moved) {
-        (_, true) => Status::Moved,
-        (0, _) => Status::NoConnection,
-        _ => Status::Used,
+    let taken = sessions.ingest(now_ns, from.ip(), datagram, random);
+    let Some(heard) = taken.report else { return taken.answer };
+    let alone = sessions.sessions_at(now_ns, heard.address).nth(1).is_none();
+    let status = match (sink.on_report(&heard, alone), heard.moved) {
+        (_, true) => ReportStatus::Moved,
+        (0, _) => ReportStatus::NoConnection,
+        _ => ReportStatus::Used,
     };
     sessions.answer(&heard, status)
 }

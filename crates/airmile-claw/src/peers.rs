@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use airmile_control::claw::feedback::{Heard, Report, Token};
+use airmile_control::claw::feedback::{AuthenticatedReport, FeedbackReport, SessionToken};
 use airmile_host::thread::lock;
 
 use crate::controller::Mailbox;
@@ -29,7 +29,7 @@ enum Binding {
     /// The only session at its address.
     Address,
     /// The session that its client has named.
-    Token(Token),
+    SessionToken(SessionToken),
     /// Itself, in datagrams.
     Itself,
 }
@@ -45,7 +45,7 @@ impl Peers {
     }
 
     /// A client names its session.
-    pub(crate) fn bind(&self, id: u64, token: Token) {
+    pub(crate) fn bind(&self, id: u64, token: SessionToken) {
         self.with(|all| {
             if let Some(connection) = all.get_mut(&id).filter(|c| c.binding != Binding::Itself) {
                 connection.binding = Binding::Token(token);
@@ -55,7 +55,7 @@ impl Peers {
 
     /// A report that came on the connection itself. A client's connections share what it
     /// is allowed.
-    pub(crate) fn hear_itself(&self, id: u64, report: &Report) {
+    pub(crate) fn on_own_report(&self, id: u64, report: &FeedbackReport) {
         self.with(|all| {
             let Some(address) = all.get(&id).map(|connection| connection.address) else { return };
             // Others there may be other phones', behind the same NAT.
@@ -72,7 +72,7 @@ impl Peers {
 }
 
 impl ReportSink for Peers {
-    fn apply(&self, heard: &Heard, alone: bool) -> usize {
+    fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize {
         self.with(|all| {
             let is_meant = |connection: &&ReportedConnection| match connection.binding {
                 // A name that is no session's any more is no reason to be without.
@@ -127,12 +127,20 @@ mod tests {
         {
             peers.add(id as u64, at(last), itself, boxes[id].clone());
         }
-        peers.bind(4, Token([4; 16]));
-        peers.bind(3, Token([4; 16]));
+        peers.bind(4, SessionToken([4; 16]));
+        peers.bind(3, SessionToken([4; 16]));
         let reports = || boxes.iter().map(|mailbox| mailbox.used().reports).collect::<Vec<_>>();
         let hear = |token: u8, last: u8, alone: bool| {
-            let (token, address) = (Token([token; 16]), at(last));
-            peers.apply(&Heard { token, address, moved: false, report: Report::default() }, alone)
+            let (token, address) = (SessionToken([token; 16]), at(last));
+            peers.on_report(
+                &AuthenticatedReport {
+                    token,
+                    address,
+                    moved: false,
+                    report: FeedbackReport::default(),
+                },
+                alone,
+            )
         };
         // Alone at its address: also for those that name a session that has ended.
         assert_eq!((hear(1, 1, true), reports()), (3, vec![1, 1, 0, 0, 1]));
@@ -141,7 +149,7 @@ mod tests {
         assert_eq!((hear(4, 1, false), reports()), (1, vec![1, 1, 0, 0, 2]));
         // A session elsewhere is not the client's, whoever has named it.
         assert_eq!((hear(4, 2, false), reports()), (0, vec![1, 1, 0, 0, 2]));
-        peers.hear_itself(3, &Report::default());
+        peers.on_own_report(3, &FeedbackReport::default());
         assert_eq!(reports(), [1, 1, 0, 1, 2]);
         peers.remove(0);
         assert_eq!((hear(1, 1, true), reports()), (2, vec![1, 2, 0, 1, 3]));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airmile_control::qcut::{
-    Evidence, Held, ProbeId, Qcut, QcutConfig, QueueConfig, Report, ReportCounts, Tier,
+    Evidence, GateState, ModemReport, ProbeId, Qcut, QcutConfig, QueueConfig, ReportCounts, Tier,
 };
 use airmile_host::Attempt;
 use airmile_host::clock::{monotonic_ns, process_cpu_ns};
@@ -56,7 +56,7 @@ pub(crate) struct Control {
 /// The state of a gate or a shaper, to be published.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GateSnapshot {
-    pub(crate) held: Held,
+    pub(crate) held: GateState,
     pub(crate) classes: Vec<ClassStatus>,
     pub(crate) reports: ReportCounts,
     pub(crate) silences: u64,
@@ -158,7 +158,7 @@ impl Control {
     }
 
     /// Reports that came.
-    pub(crate) fn reports(&self) -> Vec<Report> {
+    pub(crate) fn reports(&self) -> Vec<ModemReport> {
         self.modem.as_ref().map_or_else(Vec::new, |modem| modem.receive().collect())
     }
 
@@ -241,7 +241,7 @@ impl Control {
     }
 }
 
-fn warnings(held: &Held) -> Vec<String> {
+fn warnings(held: &GateState) -> Vec<String> {
     let mut all = Vec::new();
     if held.silent && !held.blind {
         all.push("the modem's log is silent: round trips tell how much it holds".to_owned());

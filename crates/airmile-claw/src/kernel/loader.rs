@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use airmile_control::claw::ClawOptions;
-use airmile_control::claw::feedback::{Heard, Report};
+use airmile_control::claw::feedback::{AuthenticatedReport, FeedbackReport};
 use airmile_host::Attempt;
 use airmile_host::thread::lock;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use super::maps::{self, ClientState, Config};
+use super::maps::{self, ClientFeedback, Config};
 use super::stats::Stats;
 use super::{AttachOptions, Figures};
 use crate::error::{Connect, Error, Result};
@@ -248,7 +248,7 @@ impl Attached {
 /// Clients by address.
 struct KernelPeers {
     map: MapHandle,
-    told: Mutex<BTreeMap<[u8; 16], ClientState>>,
+    told: Mutex<BTreeMap<[u8; 16], ClientFeedback>>,
     full_from_load: f64,
 }
 
@@ -258,7 +258,7 @@ const KEPT: usize = 16_384;
 const FORGOTTEN_NS: u64 = 20_000_000_000;
 
 impl ReportSink for KernelPeers {
-    fn apply(&self, heard: &Heard, alone: bool) -> usize {
+    fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize {
         // Whose connections they are is not known: the kernel sees addresses alone.
         if !alone {
             return 0;
@@ -300,7 +300,7 @@ impl OptionWriter {
     ///
     /// # Errors
     /// The kernel does not take it.
-    pub fn set(&self, report: &Report) -> Result<()> {
+    pub fn set(&self, report: &FeedbackReport) -> Result<()> {
         let option = report.tcp_option(self.full_from_load);
         let bytes = maps::option(option, monotonic_ns());
         self.map

@@ -20,7 +20,7 @@ const NAME: &str = "claw";
 type Stream = h3::server::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 
 /// The session that a request names: `?claw=TOKEN`, or the cookie of the same name.
-pub(super) fn session_of(request: &Request<()>) -> Option<Token> {
+pub(super) fn session_of(request: &Request<()>) -> Option<SessionToken> {
     let of_query = request.uri().query().into_iter().flat_map(|query| query.split('&'));
     let cookies = request.headers().get_all(http::header::COOKIE).into_iter();
     let cookies = cookies.filter_map(|cookie| cookie.to_str().ok());
@@ -28,10 +28,10 @@ pub(super) fn session_of(request: &Request<()>) -> Option<Token> {
     of_query.chain(of_cookie).find_map(|pair| token(pair.strip_prefix(NAME)?.strip_prefix('=')?))
 }
 
-fn token(text: &str) -> Option<Token> {
+fn token(text: &str) -> Option<SessionToken> {
     let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()?;
-    Some(Token(number.to_be_bytes()))
+    Some(SessionToken(number.to_be_bytes()))
 }
 
 pub(super) async fn answer(
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn requests_name_their_session() {
         let hex = "000102030405060708090a0b0c0d0e0f";
-        let token = Token(std::array::from_fn(|n| n as u8));
-        let check = |uri: String, cookie: &str, expected: Option<Token>| {
+        let token = SessionToken(std::array::from_fn(|n| n as u8));
+        let check = |uri: String, cookie: &str, expected: Option<SessionToken>| {
             let request = Request::get(uri).header("cookie", cookie).body(()).unwrap();
             assert_eq!(session_of(&request), expected);
         };

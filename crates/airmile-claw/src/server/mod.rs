@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use airmile_control::claw::feedback::{Key, Report, SessionCounts};
-use airmile_control::claw::{ClawOptions, Limits};
+use airmile_control::claw::feedback::{FeedbackKey, FeedbackReport, SessionCounts};
+use airmile_control::claw::{ClawOptions, OperatorLimits};
 use airmile_host::Attempt;
 use airmile_host::thread::{AsyncWorker, Stopped};
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
@@ -57,9 +57,9 @@ pub struct ServeOptions {
     /// Names that our own certificate has.
     pub names: Vec<String>,
     /// A key that clients have already.
-    pub shared_key: Option<Key>,
+    pub shared_key: Option<FeedbackKey>,
     /// What reports may set.
-    pub limits: Limits,
+    pub limits: OperatorLimits,
     /// Which window.
     pub window: Window,
 }
@@ -112,7 +112,7 @@ pub struct Server {
 struct Site {
     dir: PathBuf,
     peers: Arc<Peers>,
-    secret: Key,
+    secret: FeedbackKey,
     /// Where reports go.
     reports_port: Option<u16>,
     on_event: OnEvent,
@@ -197,7 +197,7 @@ impl Server {
 
 #[derive(Debug, Clone, Copy)]
 struct Controllers {
-    limits: Limits,
+    limits: OperatorLimits,
     window: Window,
 }
 
@@ -255,8 +255,8 @@ async fn accept(
             site.peers.add(id, address, itself, mailbox.clone());
             let heard = async {
                 while itself && let Ok(datagram) = connection.read_datagram().await {
-                    if let Ok(report) = Report::decode(&datagram) {
-                        site.peers.hear_itself(id, &report);
+                    if let Ok(report) = FeedbackReport::decode(&datagram) {
+                        site.peers.on_own_report(id, &report);
                     }
                 }
                 std::future::pending::<()>().await;
