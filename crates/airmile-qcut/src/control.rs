@@ -17,15 +17,12 @@ use nix::net::if_::if_nametoindex;
 
 use crate::error::{NEEDS_ROOT, Result};
 use crate::firewall::MARK;
-use crate::guard::Guard;
+use crate::guard::{BEAT_EVERY_NS, Guard};
 use crate::modem::Modem;
 use crate::options::{Options, ProbeTo};
 use crate::probe::Prober;
 use crate::serve::Published;
 use crate::status::{ClassStatus, ModemStatus, Status};
-
-/// How often it is told how things are.
-const TOLD_EVERY_NS: i64 = 200_000_000;
 
 /// Behind the last packet there is nothing to be asked about any more, in ns (chosen
 /// here: as long as nobody's answer is waited for).
@@ -198,10 +195,10 @@ impl Control {
         }
     }
 
-    /// Tells how things are.
+    /// Publishes the status, and gives the guard a sign of life.
     pub(crate) fn publish(&mut self, kept: &GateSnapshot, failed_packets: u64) {
         let now_ns = monotonic_ns();
-        self.due_ns = now_ns + TOLD_EVERY_NS;
+        self.due_ns = now_ns + BEAT_EVERY_NS;
         let modem = self.modem.as_ref().map(|modem| ModemStatus {
             source: modem.name().to_owned(),
             state: match modem.state() {
@@ -228,6 +225,7 @@ impl Control {
         };
         status.hold(&kept.held);
         self.published.set(status);
+        self.guard.iter().for_each(Guard::beat);
         // Away, or back as another: what was set up for it is no use.
         let is_there = if_nametoindex(self.base.interface.as_str()) == Ok(self.index);
         if !is_there && !self.is_gone {

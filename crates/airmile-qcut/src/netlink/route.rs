@@ -202,16 +202,16 @@ pub(crate) fn add_rule(
     netlink.request(rule(NEW_RULE, CREATE | EXCLUSIVE, family, priority, mark, table))
 }
 
-/// Takes that rule away; one that is gone already is no error.
+/// Takes that rule away; one that is gone already is no error. Whether it was there.
 pub(crate) fn delete_rule(
     netlink: &mut Netlink,
     (family, priority): (u8, u32),
     mark: u32,
     table: u32,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     match netlink.request(rule(DELETE_RULE, 0, family, priority, mark, table)) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        result => result.map(|()| true),
     }
 }
 
