@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
-use airmile_radio::gauge::BurstsSeen;
+use airmile_radio::meter::BurstsSeen;
 use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
