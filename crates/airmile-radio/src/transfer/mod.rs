@@ -12,7 +12,7 @@ mod meter_tests;
 mod tests;
 
 use airmile_model::{
-    Burst, Direction, Evidence, Grant, Record, Stamp, Transfer, TransferFinding, TtiIndex,
+    Burst, Direction, Evidence, Grant, Record, Stamp, Transfer, TransferFinding, TtiIndex, TtiSpan,
     VerdictThresholds,
 };
 
@@ -241,7 +241,7 @@ impl Timeline {
     /// A TTI's length in ms: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
     #[must_use]
     pub fn tti_ms(&self) -> f64 {
-        1.0 / f64::from(1_u32 << u32::from(self.numerology.min(6)))
+        TtiSpan(1).ms(self.numerology)
     }
 
     /// The TTI at a time of the log's clock; `None` while no anchor is known.
@@ -249,7 +249,7 @@ impl Timeline {
     pub fn tti_at(&self, at: Stamp) -> Option<TtiIndex> {
         let after = self.anchors.partition_point(|anchor| anchor.0 <= at.ns);
         let &(ns, tti) = self.anchors.get(after.saturating_sub(1))?;
-        let tti_ns = 1_000_000_i64 >> self.numerology.min(6);
+        let tti_ns = TtiSpan(1).ns(self.numerology);
         Some(TtiIndex(tti.saturating_add(at.ns.saturating_sub(ns).div_euclid(tti_ns))))
     }
 
@@ -263,8 +263,8 @@ impl Timeline {
     fn us_of(&self, tti: i64) -> Option<i64> {
         let after = self.anchors.partition_point(|anchor| anchor.1 <= tti);
         let &(ns, anchor) = self.anchors.get(after.saturating_sub(1))?;
-        let tti_ns = 1_000_000_i64 >> self.numerology.min(6);
-        Some(ns.saturating_add(tti.saturating_sub(anchor).saturating_mul(tti_ns)).div_euclid(1_000))
+        let since_anchor_ns = TtiSpan(tti.saturating_sub(anchor)).ns(self.numerology);
+        Some(ns.saturating_add(since_anchor_ns).div_euclid(1_000))
     }
 
     /// Where a transfer lies on the axis.
