@@ -220,11 +220,9 @@ pub(super) fn next_step(
     span: &TransferSpan,
 ) -> String {
     match verdict {
-        Verdict::Radio => {
-            "the radio limits it: fewer bytes help (lower bitrate, compression, \
+        Verdict::Radio => "the radio limits it: fewer bytes help (lower bitrate, compression, \
             caching), or another place or hour. Whether others or the signal: log the modem, too"
-                .into()
-        }
+            .into(),
         Verdict::Wireline => "look at the way to the base station: a rate limit or a slow link; \
             repeat with another server, or over Wi-Fi of the same line"
             .into(),
