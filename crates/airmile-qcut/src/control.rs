@@ -22,7 +22,7 @@ use crate::modem::Modem;
 use crate::options::{Options, ProbeTo};
 use crate::probe::Prober;
 use crate::serve::Published;
-use crate::status::{ClassStatus, ModemStatus, Status};
+use crate::status::{ClassStatus, GateStatus, ModemStatus};
 
 /// Behind the last packet there is nothing to be asked about any more, in ns (chosen
 /// here: as long as nobody's answer is waited for).
@@ -42,7 +42,7 @@ pub(crate) struct Control {
     busy_ns: i64,
     probes: u64,
     published: Published,
-    base: Status,
+    base: GateStatus,
     index: u32,
     /// Whether the interface is there no more.
     is_gone: bool,
@@ -99,12 +99,12 @@ impl Control {
         let limit = options.limit;
         let began_ns = monotonic_ns();
         let nanoseconds = |of: Duration| i64::try_from(of.as_nanos()).unwrap_or(i64::MAX);
-        let base = Status {
+        let base = GateStatus {
             interface: options.interface.clone(),
             deploy: options.deploy.name().to_owned(),
             evidence: by.to_owned(),
             limit: limit.to_string(),
-            ..Status::default()
+            ..GateStatus::default()
         };
         Ok(Self {
             config: QcutConfig { limit, evidence, queue, ..QcutConfig::default() },
@@ -127,7 +127,7 @@ impl Control {
     }
 
     /// The guard, to be ended, the last status, and whether the interface has gone.
-    pub(crate) fn end(self) -> (Option<Guard>, Arc<Status>, bool) {
+    pub(crate) fn end(self) -> (Option<Guard>, Arc<GateStatus>, bool) {
         (self.guard, self.published.now(), self.is_gone)
     }
 
@@ -210,7 +210,7 @@ impl Control {
             reports: kept.reports.used,
             unused_reports: kept.reports.late + kept.reports.bad + kept.reports.disagreed,
         });
-        let mut status = Status {
+        let mut status = GateStatus {
             uptime_s: (now_ns - self.began_ns) as f64 / 1e9,
             cpu_s: process_cpu_ns() as f64 / 1e9,
             modem,

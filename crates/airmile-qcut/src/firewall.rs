@@ -7,7 +7,7 @@ use airmile_control::qcut::{ClassConfig, Tier};
 use airmile_host::{Attempt, SystemError};
 
 use crate::error::Result;
-use crate::instance::{CommandInput, StateFile, Step};
+use crate::instance::{CommandInput, StateFile, SystemChange};
 use crate::netlink::traffic::{CLASSES, MAJOR};
 
 /// What has this mark is ours, and passes (chosen here: unlikely to be another's).
@@ -47,9 +47,9 @@ fn table(index: u32) -> String {
 }
 
 /// That nft makes our table again, and takes it back.
-fn nft_step(index: u32, again: Option<CommandInput>) -> Step {
+fn nft_step(index: u32, again: Option<CommandInput>) -> SystemChange {
     let words = ["nft", "delete", "table", "inet", &table(index)];
-    Step::Command { words: words.map(str::to_owned).to_vec(), again }
+    SystemChange::Command { words: words.map(str::to_owned).to_vec(), again }
 }
 
 /// nft with a script, of which it takes all or nothing.
@@ -88,7 +88,7 @@ pub(crate) fn queue(
         };
         let words = |verb| std::iter::once(program.to_owned()).chain(arguments(verb)).collect();
         let again = CommandInput { words: words("-A"), input: String::new() };
-        state.add(Step::Command { words: words("-D"), again: Some(again.clone()) })?;
+        state.add(SystemChange::Command { words: words("-D"), again: Some(again.clone()) })?;
         let done = again.run();
         // A host without IPv6 has no filter for it.
         if program == "iptables" {

@@ -22,7 +22,7 @@ const PLACE: &str = "/run/airmile";
 /// A change of the system, with what takes it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub(crate) enum Step {
+pub(crate) enum SystemChange {
     /// A command that takes it back; another makes it again.
     Command {
         words: Vec<String>,
@@ -71,7 +71,7 @@ impl CommandInput {
     }
 }
 
-impl Step {
+impl SystemChange {
     /// Whether packets wait for the instance by this change, and stop where it hangs.
     const fn holds_packets(&self) -> bool {
         matches!(self, Self::Command { again: Some(_), .. } | Self::Rule { .. })
@@ -149,7 +149,7 @@ pub struct Instance {
     /// Where it tells how it is.
     pub metrics: Option<SocketAddr>,
     /// What it has changed.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<SystemChange>,
 }
 
 /// Instances of this machine's network (of this namespace) that have a file.
@@ -264,7 +264,7 @@ impl StateFile {
     }
 
     /// A change will be made.
-    pub(crate) fn add(&mut self, step: Step) -> Result<()> {
+    pub(crate) fn add(&mut self, step: SystemChange) -> Result<()> {
         self.instance.steps.push(step);
         self.write()
     }
@@ -328,7 +328,7 @@ impl StateFile {
 /// Changes that were taken away while an instance hangs.
 #[derive(Debug, Default)]
 pub(crate) struct Suspended {
-    steps: Vec<Step>,
+    steps: Vec<SystemChange>,
     /// What could not be taken away.
     pub(crate) failed: Vec<String>,
 }
@@ -371,7 +371,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name).display().to_string();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let rule = |name: &str, again: bool| Step::Command {
+        let rule = |name: &str, again: bool| SystemChange::Command {
             words: words(&["rm", &path(name)]),
             again: again.then(|| CommandInput {
                 words: words(&["cp", "/dev/stdin", &path(name)]),
@@ -400,8 +400,8 @@ mod tests {
         assert!(!there("absent"));
         // Old files have no second command.
         let old = r#"{"change":"command","words":["nft"]}"#;
-        let step = Step::Command { words: words(&["nft"]), again: None };
-        assert_eq!(serde_json::from_str::<Step>(old).unwrap(), step);
+        let step = SystemChange::Command { words: words(&["nft"]), again: None };
+        assert_eq!(serde_json::from_str::<SystemChange>(old).unwrap(), step);
     }
 
     #[test]
@@ -410,9 +410,11 @@ mod tests {
         let setting = dir.path().join("rp_filter");
         fs::write(&setting, "2").unwrap();
         let path = dir.path().join("state.json");
-        let step =
-            |path: &Path| Step::Setting { path: path.display().to_string(), value: "1".to_owned() };
-        let never = Step::Command { words: vec!["false".to_owned()], again: None };
+        let step = |path: &Path| SystemChange::Setting {
+            path: path.display().to_string(),
+            value: "1".to_owned(),
+        };
+        let never = SystemChange::Command { words: vec!["false".to_owned()], again: None };
         let instance = Instance {
             interface: "none0".to_owned(),
             deploy: "tun".to_owned(),

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Read, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{ServeLimits, Shared};
+use super::{ServeLimits, ServerShared};
 use crate::content::Content;
 
 /// The longest request head (chosen here: browsers send 1 kB).
@@ -13,7 +13,10 @@ const MAX_HEAD_BYTES: usize = 8_192;
 const PIECE_BYTES: usize = 16_384;
 
 /// Answers a connection's requests, one after the other.
-pub(super) fn answer_all(mut stream: impl Read + Write, shared: &Shared) -> std::io::Result<()> {
+pub(super) fn answer_all(
+    mut stream: impl Read + Write,
+    shared: &ServerShared,
+) -> std::io::Result<()> {
     let mut head = Vec::new();
     for n in 1..=shared.limits.requests {
         let most = shared.limits.request;
@@ -96,7 +99,7 @@ fn answer(
     stream: &mut impl Write,
     asked: Asked,
     last: bool,
-    shared: &Shared,
+    shared: &ServerShared,
 ) -> std::io::Result<bool> {
     let limits = &shared.limits;
     let status = match asked {
@@ -172,7 +175,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
-    use super::super::places::Places;
+    use super::super::places::ClientPlaces;
     use super::*;
 
     #[test]
@@ -197,14 +200,14 @@ mod tests {
 
     #[test]
     fn limits_hold() {
-        let shared = |total_bytes| Shared {
+        let shared = |total_bytes| ServerShared {
             limits: ServeLimits { segment_bytes: 1_000, total_bytes, ..ServeLimits::default() },
             stop: AtomicBool::new(false),
-            places: Places::new(ServeLimits::default(), 1),
+            places: ClientPlaces::new(ServeLimits::default(), 1),
             served_bytes: AtomicU64::new(0),
             restarts: None,
         };
-        let ask = |bytes, shared: &Shared| {
+        let ask = |bytes, shared: &ServerShared| {
             let mut out = Vec::new();
             let goes_on =
                 answer(&mut out, Asked::Segment { bytes, number: 0 }, false, shared).unwrap();

@@ -15,7 +15,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::{Error, Result};
 use answer::answer_all;
-use places::{Place, Places};
+use places::{ClientPlace, ClientPlaces};
 
 /// What a public server must not be made to do. TCP's handshake keeps it from
 /// answering somebody else's address.
@@ -76,33 +76,33 @@ pub struct ServeOptions {
 
 /// A server that runs until it is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct ProbeServer {
     addresses: Vec<SocketAddr>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ServerShared {
     limits: ServeLimits,
     stop: AtomicBool,
-    places: Arc<Places>,
+    places: Arc<ClientPlaces>,
     served_bytes: AtomicU64,
     /// What the kernel does behind pauses: told to clients.
     restarts: Option<bool>,
 }
 
-impl Server {
+impl ProbeServer {
     /// Listens on all ports.
     ///
     /// # Errors
     /// A port is taken or not allowed; no certificate can be made.
     pub fn start(options: &ServeOptions) -> Result<Self> {
         let config = if options.tls.is_empty() { None } else { Some(tls_config()?) };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerShared {
             limits: options.limits,
             stop: AtomicBool::new(false),
-            places: Places::new(options.limits, options.ports.len()),
+            places: ClientPlaces::new(options.limits, options.ports.len()),
             served_bytes: AtomicU64::new(0),
             restarts: restarts_after_idle(),
         });
@@ -148,7 +148,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ProbeServer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for address in &self.addresses {
@@ -190,7 +190,7 @@ fn tls_config() -> Result<Arc<ServerConfig>> {
     Ok(Arc::new(config))
 }
 
-fn accept(listener: &TcpListener, config: Option<&Arc<ServerConfig>>, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, config: Option<&Arc<ServerConfig>>, shared: &Arc<ServerShared>) {
     for stream in listener.incoming() {
         if shared.stop.load(Ordering::Relaxed) {
             return;
@@ -202,7 +202,7 @@ fn accept(listener: &TcpListener, config: Option<&Arc<ServerConfig>>, shared: &A
         };
         let Ok(peer) = stream.peer_addr() else { continue };
         let Ok(port) = stream.local_addr().map(|own| own.port()) else { continue };
-        let Some(place) = Place::take(&shared.places, peer.ip(), port) else { continue };
+        let Some(place) = ClientPlace::take(&shared.places, peer.ip(), port) else { continue };
         let (config, shared) = (config.cloned(), shared.clone());
         // Where no thread can be had the connection is closed, and its place given back.
         let _ = std::thread::Builder::new().spawn(move || {
@@ -216,7 +216,7 @@ fn accept(listener: &TcpListener, config: Option<&Arc<ServerConfig>>, shared: &A
 fn serve(
     mut stream: TcpStream,
     config: Option<Arc<ServerConfig>>,
-    shared: &Shared,
+    shared: &ServerShared,
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let connection = config.map(ServerConnection::new).transpose();
@@ -273,7 +273,7 @@ mod tests {
             tls: vec![0],
             limits: ServeLimits { handshake: Duration::from_millis(300), ..ServeLimits::default() },
         };
-        let server = Server::start(&options).unwrap();
+        let server = ProbeServer::start(&options).unwrap();
         let mut stream = TcpStream::connect(server.addresses()[0]).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         // A hello of 512 bytes, a byte at a time.

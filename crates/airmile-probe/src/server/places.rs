@@ -11,7 +11,7 @@ use super::ServeLimits;
 
 /// Places for connections: of all, of a host, of a port.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ClientPlaces {
     all: usize,
     per_host: usize,
     /// A port's share: who fills one leaves the others.
@@ -26,7 +26,7 @@ struct TakenPlaces {
     by_port: HashMap<u16, usize>,
 }
 
-impl Places {
+impl ClientPlaces {
     pub(super) fn new(limits: ServeLimits, ports: usize) -> Arc<Self> {
         let (all, per_host) = (limits.connections, limits.per_address);
         let per_port = all.div_ceil(ports.max(1));
@@ -36,14 +36,14 @@ impl Places {
 
 /// A connection's place; it is given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct ClientPlace {
+    places: Arc<ClientPlaces>,
     host: IpAddr,
     port: u16,
 }
 
-impl Place {
-    pub(super) fn take(places: &Arc<Places>, address: IpAddr, port: u16) -> Option<Self> {
+impl ClientPlace {
+    pub(super) fn take(places: &Arc<ClientPlaces>, address: IpAddr, port: u16) -> Option<Self> {
         let host = host_prefix(address);
         let mut taken = lock(&places.taken);
         let of_host = taken.by_host.get(&host).copied().unwrap_or(0);
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientPlace {
     fn drop(&mut self) {
         let mut taken = lock(&self.places.taken);
         taken.all = taken.all.saturating_sub(1);
@@ -81,15 +81,15 @@ fn give_back<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
 mod tests {
     use super::*;
 
-    fn places(connections: usize, per_address: usize, ports: usize) -> Arc<Places> {
-        Places::new(ServeLimits { connections, per_address, ..ServeLimits::default() }, ports)
+    fn places(connections: usize, per_address: usize, ports: usize) -> Arc<ClientPlaces> {
+        ClientPlaces::new(ServeLimits { connections, per_address, ..ServeLimits::default() }, ports)
     }
 
     #[test]
     fn a_host_has_so_many_places() {
         let places = places(3, 2, 1);
         let [one, other] = [IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2])];
-        let take = |address| Place::take(&places, address, 80);
+        let take = |address| ClientPlace::take(&places, address, 80);
         let first = take(one).unwrap();
         let _second = take(one).unwrap();
         assert!(take(one).is_none());
@@ -103,17 +103,19 @@ mod tests {
     fn addresses_of_a_64_are_one_host() {
         let places = places(64, 2, 1);
         let address = |last| -> IpAddr { format!("2001:db8:0:1:{last}::1").parse().unwrap() };
-        let all: Vec<_> = (0..8).map(|last| Place::take(&places, address(last), 80)).collect();
+        let all: Vec<_> =
+            (0..8).map(|last| ClientPlace::take(&places, address(last), 80)).collect();
         assert_eq!(all.iter().flatten().count(), 2);
-        assert!(Place::take(&places, "2001:db8:0:2::1".parse().unwrap(), 80).is_some());
+        assert!(ClientPlace::take(&places, "2001:db8:0:2::1".parse().unwrap(), 80).is_some());
     }
 
     #[test]
     fn a_port_has_its_share_of_the_places() {
         let places = places(64, 64, 4);
         let host = |n: u8| IpAddr::from([192, 0, 2, n]);
-        let flood: Vec<_> = (0..64).filter_map(|n| Place::take(&places, host(n), 443)).collect();
+        let flood: Vec<_> =
+            (0..64).filter_map(|n| ClientPlace::take(&places, host(n), 443)).collect();
         assert_eq!(flood.len(), 16);
-        assert!(Place::take(&places, host(99), 80).is_some());
+        assert!(ClientPlace::take(&places, host(99), 80).is_some());
     }
 }
