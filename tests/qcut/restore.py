@@ -20,6 +20,8 @@ from hosts import FAR, FAR6, NEAR, Hosts, until
 DEPLOYS = ["nfqueue", "htb", "tun"]
 # Where the kernel has it (`Hosts.has_cake`).
 CAKE = "cake"
+# Those that packets wait for.
+HUNG_DEPLOYS = ["nfqueue", "tun"]
 # How it ends, and the exit status that tells.
 ENDS = {
     "SIGTERM": (signal.SIGTERM, 0),
@@ -149,7 +151,7 @@ def check_guard_killed(hosts, airmile):
 def check_hung(hosts, airmile):
     """An instance that hangs stops nothing, and is used again when it is back."""
     before = hosts.state()
-    for deploy in ("nfqueue", "tun"):
+    for deploy in HUNG_DEPLOYS:
         instance = Instance(hosts, airmile, "--deploy", deploy)
         running = hosts.state()
         assert running != before, f"{deploy} changes nothing"
