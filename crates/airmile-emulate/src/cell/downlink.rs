@@ -1,5 +1,5 @@
 //! The downlink shared channel of a carrier: users, who is served in a TTI, and
-//! how their blocks fare. User 0 is the measured phone; users with bearers come
+//! how their blocks fare. ScheduledUser 0 is the measured phone; users with bearers come
 //! first, those whose traffic is bytes after them.
 
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use airmile_model::Modulation;
 use airmile_model::tables::McsTable;
 
-use crate::backlog::Backlog;
-use crate::cell::Bearer;
-use crate::frame::Frame;
-use crate::harq::{Block, Harq, Transmission};
-use crate::link::{Fading, LinkAdaptation, Mcs, Subbands, is_cqi_occasion, linear};
+use super::Bearer;
+use crate::mac::Backlog;
+use crate::mac::{Block, Harq, Transmission};
+use crate::mac::{Candidate, PrbAllocation, Scheduler, rbg_prb};
 use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, TIMING_ADVANCE};
+use crate::phy::Frame;
+use crate::phy::{Fading, LinkAdaptation, Mcs, Subbands, is_cqi_occasion, linear};
 use crate::random::{Owner, Process, Random};
 use crate::scenario::{Competing, LinkConfig, LinkTrace, SchedulerKind};
-use crate::scheduler::{Allocation, Candidate, Scheduler, rbg_prb};
 
 /// TTIs between two timing advance commands (chosen here, below the timers of
 /// TS 36.331, TimeAlignmentTimer).
@@ -25,7 +25,7 @@ const TIMING_ADVANCE_PERIOD_TTIS: i64 = 640;
 const OTHERS_SPREAD_DB: f64 = 8.0;
 
 #[derive(Debug, Clone)]
-struct User {
+struct ScheduledUser {
     fading: Fading,
     adaptation: LinkAdaptation,
     subbands: Option<Subbands>,
@@ -38,7 +38,7 @@ struct User {
 
 /// A block sent to a user in a TTI.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct DownlinkBlock {
     pub(crate) user: usize,
     pub(crate) transmission: Transmission,
     pub(crate) n_prb: u16,
@@ -52,7 +52,7 @@ pub(crate) struct Sent {
 
 /// What a carrier is made of.
 #[derive(Debug)]
-pub(crate) struct Setup<'a> {
+pub(crate) struct CarrierSetup<'a> {
     pub(crate) seed: u64,
     pub(crate) frame: Frame,
     pub(crate) first_tti: i64,
@@ -72,7 +72,7 @@ pub(crate) struct Setup<'a> {
 pub(crate) struct Downlink {
     frame: Frame,
     n_prb: u16,
-    users: Vec<User>,
+    users: Vec<ScheduledUser>,
     bearers: usize,
     scheduler: Scheduler,
     /// All resource block groups, where their quality is known.
@@ -83,16 +83,16 @@ pub(crate) struct Downlink {
 }
 
 impl Downlink {
-    pub(crate) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &CarrierSetup) -> Self {
         let first = &setup.links[0].1;
         let mut users = Vec::new();
         for (owner, link) in setup.links {
-            users.push(User::new(setup, owner.on_carrier(setup.carrier), link, 0.0, None));
+            users.push(ScheduledUser::new(setup, owner.on_carrier(setup.carrier), link, 0.0, None));
         }
         for (owner, kind) in owners_of(setup.competing, setup.carrier) {
             let place = owner.random(setup.seed, Process::Place).uniform();
             let spread_db = (place - 0.5) * OTHERS_SPREAD_DB;
-            users.push(User::new(setup, owner, first, spread_db, Some(kind)));
+            users.push(ScheduledUser::new(setup, owner, first, spread_db, Some(kind)));
         }
         let bearers = setup.links.len();
         let groups = match setup.scheduler {
@@ -144,7 +144,7 @@ impl Downlink {
     }
 
     /// Goes through a TTI; gives the blocks sent.
-    pub(crate) fn step(&mut self, tti: i64, bearers: &mut [Bearer]) -> Vec<Sent> {
+    pub(crate) fn step(&mut self, tti: i64, bearers: &mut [Bearer]) -> Vec<DownlinkBlock> {
         let reports = is_cqi_occasion(tti);
         for (n, user) in self.users.iter_mut().enumerate() {
             // By the clock, whoever is served: a channel does not hang on its use.
@@ -191,7 +191,7 @@ impl Downlink {
         out
     }
 
-    fn allocate(&mut self, tti: i64, bearers: &[Bearer]) -> Vec<Allocation> {
+    fn allocate(&mut self, tti: i64, bearers: &[Bearer]) -> Vec<PrbAllocation> {
         let mut candidates = Vec::new();
         for (n, user) in self.users.iter().enumerate() {
             let wanted = match &user.backlog {
@@ -233,9 +233,9 @@ fn owners_of(competing: &[Competing], carrier: u64) -> impl Iterator<Item = (Own
     })
 }
 
-impl User {
+impl ScheduledUser {
     fn new(
-        setup: &Setup,
+        setup: &CarrierSetup,
         owner: Owner,
         link: &LinkConfig,
         spread_db: f64,
@@ -316,12 +316,12 @@ impl User {
     /// hold a block worth sending.
     fn send(
         &mut self,
-        allocation: &Allocation,
+        allocation: &PrbAllocation,
         mcs: Mcs,
         tti: i64,
         bearer: Option<&mut Bearer>,
         control: &[u8],
-    ) -> Option<Sent> {
+    ) -> Option<DownlinkBlock> {
         let id = if allocation.retx {
             self.harq.due(tti)?
         } else {
@@ -338,7 +338,15 @@ impl User {
         }
         let received = gone.filter(|_| transmission.crc_ok).map(|block: Block<_>| block.body);
         let user = allocation.user;
-        Some(Sent { user, transmission, n_prb, tbs_bytes, modulation, departed_bytes, received })
+        Some(DownlinkBlock {
+            user,
+            transmission,
+            n_prb,
+            tbs_bytes,
+            modulation,
+            departed_bytes,
+            received,
+        })
     }
 
     fn start(
@@ -356,7 +364,7 @@ impl User {
         }
         let body = match (&mut self.backlog, bearer) {
             (Some(backlog), _) => {
-                backlog.take(tbs_bytes.into());
+                backlog.remove(tbs_bytes.into());
                 MacPdu::default()
             }
             (None, Some(bearer)) => {

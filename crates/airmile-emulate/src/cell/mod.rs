@@ -2,31 +2,27 @@
 //! out.
 
 mod bearer;
+mod downlink;
 mod records;
-mod rrc;
+mod truth;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::{Direction, Record, TruthRun, TtiIndex};
 
-use crate::downlink::{Downlink, Setup};
-use crate::frame::Frame;
-use crate::harq::Transmission;
 use crate::mac::MacPdu;
-use crate::measure::Meter;
+use crate::mac::Transmission;
+use crate::phy::Frame;
+use crate::phy::Meter;
 use crate::random::Owner;
 use crate::rlc::{Pdu, Sdu};
+use crate::rrc::RrcRun;
 use crate::scenario::{LinkConfig, Scenario, ScenarioError};
-use crate::truth::{
-    Allocated, Allocations, Capacities, Capacity, CellUse, QueueTruth, observe_cell,
-};
+use downlink::{CarrierSetup, Downlink};
+use truth::{Allocations, Capacities, QueueTruth, observe_cell};
 
-pub(crate) use bearer::{Bearer, RlcEnd};
-pub use rrc::{RrcRun, RrcState};
-
-/// Time of TTI index 0 of a run whose scenario says nothing else:
-/// 2026-01-05T09:00:00Z (chosen here).
-pub const EPOCH_NS: i64 = 1_767_603_600_000_000_000;
+pub(crate) use bearer::Bearer;
+pub use truth::{Allocated, Capacity, CellUse, throughput_time_ms};
 
 /// A packet that has crossed the air.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +110,7 @@ impl Cell {
         let others = others.iter().map(|(name, link)| (Owner::named(name), link.clone()));
         let links: Vec<(Owner, LinkConfig)> =
             std::iter::once((Owner::PHONE, scenario.link.clone())).chain(others).collect();
-        let primary = Setup {
+        let primary = CarrierSetup {
             seed: scenario.seed,
             frame,
             first_tti: tti,
@@ -129,7 +125,7 @@ impl Cell {
         if let Some(second) = &scenario.cell.secondary {
             let snr_mean_db = scenario.link.snr_mean_db + second.snr_offset_db;
             let link = LinkConfig { snr_mean_db, dl_trace: None, ..scenario.link.clone() };
-            carriers.push(Downlink::new(&Setup {
+            carriers.push(Downlink::new(&CarrierSetup {
                 carrier: 1,
                 n_prb: second.n_prb,
                 links: &[(Owner::PHONE, link)],
@@ -253,7 +249,7 @@ impl Cell {
         user: usize,
         (name, link): (&str, &LinkConfig),
     ) {
-        let meter = Meter::of(scenario, link, Owner::named(name), self.frame);
+        let meter = Meter::for_phone(scenario, link, Owner::named(name), self.frame);
         self.modems.insert(user, meter);
         let described = self.describe(scenario).into_iter().take(1);
         self.others_records.extend(described.map(|record| (user, record)));
@@ -431,6 +427,3 @@ impl Cell {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,10 +6,11 @@ use airmile_model::{
 };
 
 use super::Cell;
+use super::downlink::DownlinkBlock;
+use crate::mac::UplinkBlock;
 use crate::mac::{DATA_LCID, LONG_BSR, MacPdu};
 use crate::rlc::{Pdu, wire_sn};
 use crate::scenario::Scenario;
-use crate::{downlink, uplink};
 
 /// Logical channel group and priority of the data bearer (chosen here: a usual
 /// LogicalChannelConfig of a default bearer).
@@ -54,7 +55,7 @@ impl Cell {
         out
     }
 
-    pub(super) fn record_downlink(&mut self, carrier: u8, sent: &downlink::Sent) {
+    pub(super) fn record_downlink(&mut self, carrier: u8, sent: &DownlinkBlock) {
         let grant = self.downlink_grant(carrier, sent);
         self.records.push_back(grant.into());
         if let Some(block) = &sent.received {
@@ -64,7 +65,7 @@ impl Cell {
     }
 
     /// What another phone's modem writes of a block on the primary carrier.
-    pub(super) fn record_for(&mut self, user: usize, sent: &downlink::Sent) {
+    pub(super) fn record_for(&mut self, user: usize, sent: &DownlinkBlock) {
         let grant = self.downlink_grant(0, sent);
         self.others_records.push_back((user, grant.into()));
         for pdu in sent.received.iter().flat_map(|block| &block.pdus) {
@@ -73,7 +74,7 @@ impl Cell {
         }
     }
 
-    fn downlink_grant(&self, carrier: u8, sent: &downlink::Sent) -> Grant {
+    fn downlink_grant(&self, carrier: u8, sent: &DownlinkBlock) -> Grant {
         let received = sent.received.as_ref();
         let how = sent.transmission;
         Grant {
@@ -120,7 +121,7 @@ impl Cell {
         })
     }
 
-    pub(super) fn record_uplink(&mut self, sent: &uplink::Sent) {
+    pub(super) fn record_uplink(&mut self, sent: &UplinkBlock) {
         let built = sent.built.as_ref();
         let how = sent.transmission;
         let grant = Grant {

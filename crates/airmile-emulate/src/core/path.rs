@@ -5,11 +5,11 @@ use crate::random::Random;
 use crate::scenario::{PathConfig, RateLimit};
 
 /// Nanoseconds of a millisecond.
-pub(super) const MS_NS: i64 = 1_000_000;
+pub(crate) const MS_NS: i64 = 1_000_000;
 
 /// What became of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Carried {
+pub(crate) enum PathOutcome {
     /// It arrives at a time.
     At(i64),
     /// The queue was full.
@@ -20,7 +20,7 @@ pub(super) enum Carried {
 
 /// A direction of the core network.
 #[derive(Debug, Clone)]
-pub(super) struct Path {
+pub(crate) struct CorePath {
     delay_ns: i64,
     config: PathConfig,
     start_ns: i64,
@@ -31,8 +31,8 @@ pub(super) struct Path {
     jitter: Random,
 }
 
-impl Path {
-    pub(super) fn new(
+impl CorePath {
+    pub(crate) fn new(
         delay_ns: i64,
         config: PathConfig,
         start_ns: i64,
@@ -60,7 +60,7 @@ impl Path {
     }
 
     /// Takes a packet.
-    pub(super) fn carry(&mut self, now_ns: i64, bytes: u32) -> Carried {
+    pub(crate) fn carry(&mut self, now_ns: i64, bytes: u32) -> PathOutcome {
         let mut leaves_ns = now_ns;
         if let Some(&RateLimit { rate_bps, queue_bytes, .. }) = self.limit(now_ns) {
             let ns_of = |bytes: u64| {
@@ -68,13 +68,13 @@ impl Path {
             };
             let begins_ns = self.busy_until_ns.max(now_ns);
             if begins_ns - now_ns > ns_of(queue_bytes) {
-                return Carried::Overflow;
+                return PathOutcome::Overflow;
             }
             leaves_ns = begins_ns + ns_of(bytes.into());
             self.busy_until_ns = leaves_ns;
         }
         if self.config.loss > 0.0 && self.losses.chance(self.config.loss) {
-            return Carried::Lost;
+            return PathOutcome::Lost;
         }
         let jitter_ns = if self.config.jitter_ms > 0.0 {
             (-(1.0 - self.jitter.uniform()).ln() * self.config.jitter_ms * MS_NS as f64) as i64
@@ -83,7 +83,7 @@ impl Path {
         };
         // Packets stay in order.
         self.last_arrival_ns = self.last_arrival_ns.max(leaves_ns + self.delay_ns + jitter_ns);
-        Carried::At(self.last_arrival_ns)
+        PathOutcome::At(self.last_arrival_ns)
     }
 }
 
@@ -100,11 +100,11 @@ mod tests {
         let limit =
             RateLimit { rate_bps: 12_000_000, queue_bytes: 3_000, from_ms: 0, to_ms: Some(100) };
         let config = PathConfig { limit: Some(limit), ..PathConfig::default() };
-        let mut path = Path::new(10 * MS_NS, config, 0, streams());
+        let mut path = CorePath::new(10 * MS_NS, config, 0, streams());
         // 1500 bytes are 1 ms; one in transmission and two wait.
         let got: Vec<_> = (0..5).map(|_| path.carry(0, 1_500)).collect();
-        let at = |ms: i64| Carried::At(ms * MS_NS);
-        assert_eq!(got, [at(11), at(12), at(13), Carried::Overflow, Carried::Overflow]);
+        let at = |ms: i64| PathOutcome::At(ms * MS_NS);
+        assert_eq!(got, [at(11), at(12), at(13), PathOutcome::Overflow, PathOutcome::Overflow]);
         // The limit has gone.
         assert_eq!(path.carry(100 * MS_NS, 1_500), at(110));
     }
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn loses_its_share_and_keeps_the_order() {
         let config = PathConfig { loss: 0.1, jitter_ms: 5.0, limit: None };
-        let mut path = Path::new(0, config, 0, streams());
+        let mut path = CorePath::new(0, config, 0, streams());
         let all: Vec<_> = (0..10_000).map(|n| path.carry(n * MS_NS, 100)).collect();
         let arrivals: Vec<i64> = all
             .iter()
-            .filter_map(|carried| if let Carried::At(ns) = carried { Some(*ns) } else { None })
+            .filter_map(|carried| if let PathOutcome::At(ns) = carried { Some(*ns) } else { None })
             .collect();
         assert!(arrivals.is_sorted());
         assert!((8_900..9_100).contains(&arrivals.len()), "{}", arrivals.len());

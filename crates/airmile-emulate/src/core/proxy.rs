@@ -4,41 +4,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::net::{Host, Packet, Transport};
-use crate::tcp::{Config, Connection, ConnectionEvent, ConnectionId, Endpoint};
+use crate::transport::tcp::{ConnectionEvent, ConnectionId, Endpoint, TcpConfig, TcpConnection};
 
-/// A port whose connections the proxy splits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ProxyPort {
-    /// The server's port.
-    pub port: u16,
-    /// Restart slow start after idle time, towards the client (RFC 2861).
-    pub slow_start_after_idle: bool,
-}
-
-/// What the proxy is set to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ProxyConfig {
-    /// Ports that it takes; all others pass untouched.
-    pub ports: Vec<ProxyPort>,
-    /// Its TCP on both sides, but for the restart, which the port decides on the
-    /// client's side.
-    pub tcp: Config,
-    /// Bytes that it holds of each direction of a connection beyond what the
-    /// receiving side acknowledges no more than it has room for.
-    pub buffer_bytes: u64,
-}
-
-impl Default for ProxyConfig {
-    fn default() -> Self {
-        Self { ports: Vec::new(), tcp: Config::default(), buffer_bytes: 4 << 20 }
-    }
-}
+pub use crate::scenario::{ProxyConfig, ProxyPort};
 
 /// Which side of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,7 +35,7 @@ impl Proxy {
     /// A proxy without connections.
     #[must_use]
     pub fn new(config: ProxyConfig, seed: u64) -> Self {
-        let tcp = Config { send_buffer_bytes: config.buffer_bytes, ..config.tcp.clone() };
+        let tcp = TcpConfig { send_buffer_bytes: config.buffer_bytes, ..config.tcp.clone() };
         // It has no address of its own.
         let nobody = Ipv4Addr::UNSPECIFIED;
         let mut client_side = Endpoint::new(nobody, tcp.clone(), seed);
@@ -77,7 +46,7 @@ impl Proxy {
     }
 
     /// Its connections on a side.
-    pub fn connections(&self, side: Side) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+    pub fn connections(&self, side: Side) -> impl Iterator<Item = (ConnectionId, &TcpConnection)> {
         match side {
             Side::Client => self.client_side.connections(),
             Side::Server => self.server_side.connections(),
@@ -99,8 +68,10 @@ impl Proxy {
         while let Some(id) = self.client_side.accept() {
             let Some(client) = self.client_side.connection(id) else { continue };
             let (server, client) = (client.local(), client.remote());
-            let tcp =
-                Config { send_buffer_bytes: self.config.buffer_bytes, ..self.config.tcp.clone() };
+            let tcp = TcpConfig {
+                send_buffer_bytes: self.config.buffer_bytes,
+                ..self.config.tcp.clone()
+            };
             let other = self.server_side.connect_from(now_ns, client, server, tcp);
             self.pairs.insert(id, other);
         }
@@ -176,7 +147,7 @@ impl Host for Proxy {
         if self.server_side.takes(local, remote) {
             self.server_side.handle_segment(now_ns, local, remote, segment);
         } else if let Some(port) = self.port(local.port()) {
-            let tcp = Config {
+            let tcp = TcpConfig {
                 slow_start_after_idle: port.slow_start_after_idle,
                 send_buffer_bytes: self.config.buffer_bytes,
                 ..self.config.tcp.clone()

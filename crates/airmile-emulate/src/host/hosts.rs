@@ -1,22 +1,19 @@
-//! The phones and servers of a scenario: who runs which application, and what
-//! the applications noted down.
+//! The phones and servers of a scenario: who runs which application.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_control::claw::Feedback;
 use airmile_control::{ControllerKind, RadioNeed};
-use airmile_model::Direction;
 
+use super::radio;
+use super::workload::{AppEvent, EndHost, Server, UnderWay};
+use crate::core::proxy::Proxy;
+use crate::net::PhoneView;
 use crate::net::{Host, Packet};
-use crate::proxy::Proxy;
-use crate::quic::{QuicControl, QuicHost};
-use crate::radio::{self, PhoneView};
 use crate::random::{Owner, Process};
-use crate::run::{AppNote, Timed};
 use crate::scenario::{AppConfig, Carrier, CoreConfig, LinkConfig, Scenario};
-use crate::simulation::User;
-use crate::workload::{AppEvent, AppEventKind, EndHost, Server, UnderWay};
+use crate::transport::quic::{QuicControl, QuicHost};
 
 /// The measured phone's address (RFC 1918); every user has it, on a network of
 /// its own.
@@ -31,12 +28,12 @@ const MS_NS: i64 = 1_000_000;
 
 /// An application with its transport, at either end.
 #[derive(Debug)]
-pub(crate) enum Member {
+pub(crate) enum AppHost {
     Tcp(Box<EndHost>),
     Quic(Box<QuicHost>),
 }
 
-impl Member {
+impl AppHost {
     fn as_host(&self) -> &dyn Host {
         match self {
             Self::Tcp(host) => host.as_ref(),
@@ -92,27 +89,27 @@ impl Member {
 
 /// A host of a scenario.
 #[derive(Debug)]
-pub(crate) enum Party {
+pub(crate) enum ScenarioHost {
     /// A phone: an application for each server.
-    Phone(Vec<Member>),
+    Phone(Vec<AppHost>),
     /// The servers of a phone.
-    Servers(Vec<Member>),
+    Servers(Vec<AppHost>),
     /// The middlebox.
     Proxy(Box<Proxy>),
     /// A host outside of the run.
-    Outside(Outside),
+    Outside(OutsideHost),
 }
 
 /// A host outside of the run: what arrives waits to be taken to it, and what it
 /// sends comes by [`Simulation::send`](crate::Simulation::send).
 #[derive(Debug, Default)]
-pub(crate) struct Outside {
+pub(crate) struct OutsideHost {
     pub(crate) arrived: VecDeque<(i64, Packet)>,
 }
 
-impl Party {
+impl ScenarioHost {
     /// The member that a packet is for.
-    fn member(&mut self, packet: &Packet) -> Option<&mut Member> {
+    fn member(&mut self, packet: &Packet) -> Option<&mut AppHost> {
         let (members, server) = match self {
             Self::Phone(members) => (members, packet.src.ip()),
             Self::Servers(members) => (members, packet.dst.ip()),
@@ -122,14 +119,14 @@ impl Party {
         members.get_mut(index)
     }
 
-    fn members(&self) -> &[Member] {
+    fn members(&self) -> &[AppHost] {
         match self {
             Self::Phone(members) | Self::Servers(members) => members,
             Self::Proxy(_) | Self::Outside(_) => &[],
         }
     }
 
-    fn members_mut(&mut self) -> &mut [Member] {
+    fn members_mut(&mut self) -> &mut [AppHost] {
         match self {
             Self::Phone(members) | Self::Servers(members) => members,
             Self::Proxy(_) | Self::Outside(_) => &mut [],
@@ -139,27 +136,27 @@ impl Party {
     /// Its hosts that speak TCP; the box's connections are its own.
     pub(crate) fn tcp_hosts(&self) -> impl Iterator<Item = &EndHost> {
         self.members().iter().filter_map(|member| match member {
-            Member::Tcp(host) => Some(host.as_ref()),
-            Member::Quic(_) => None,
+            AppHost::Tcp(host) => Some(host.as_ref()),
+            AppHost::Quic(_) => None,
         })
     }
 
     /// The same, to take events from.
     pub(crate) fn tcp_hosts_mut(&mut self) -> impl Iterator<Item = &mut EndHost> {
         self.members_mut().iter_mut().filter_map(|member| match member {
-            Member::Tcp(host) => Some(host.as_mut()),
-            Member::Quic(_) => None,
+            AppHost::Tcp(host) => Some(host.as_mut()),
+            AppHost::Quic(_) => None,
         })
     }
 
     /// Whether all applications have done what they wanted.
     pub(crate) fn is_done(&self) -> bool {
-        self.members().iter().all(Member::is_done)
+        self.members().iter().all(AppHost::is_done)
     }
 
     /// Exchanges that have begun and not ended, by application.
     pub(crate) fn under_way(&self) -> Vec<(usize, UnderWay)> {
-        let of = |(app, member): (usize, &Member)| {
+        let of = |(app, member): (usize, &AppHost)| {
             member.under_way().into_iter().map(move |exchange| (app, exchange))
         };
         self.members().iter().enumerate().flat_map(of).collect()
@@ -175,7 +172,7 @@ impl Party {
     }
 }
 
-impl Host for Party {
+impl Host for ScenarioHost {
     fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
         if let Self::Proxy(proxy) = self {
             proxy.handle_packet(now_ns, packet);
@@ -231,13 +228,36 @@ impl Host for Party {
     }
 }
 
+/// The hosts of a user.
+#[derive(Debug, Clone)]
+pub struct User<H> {
+    /// Its name, on which its random numbers hang, whoever else is there. Of the
+    /// first, the measured phone's, it does not matter.
+    pub name: String,
+    /// The phone's address: packets for it go to the phone, all others to the
+    /// server.
+    pub address: Ipv4Addr,
+    /// The phone.
+    pub phone: H,
+    /// The server.
+    pub server: H,
+    /// A box between core network and base station, to which packets of both
+    /// sides are handed.
+    pub proxy: Option<H>,
+    /// The network behind the base station.
+    pub core: CoreConfig,
+    /// The radio link; the measured phone's is the scenario's.
+    pub link: LinkConfig,
+}
+
 /// The users of a scenario that begins at `start_ns`; the first is measured.
-pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<User<Party>> {
+pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<User<ScenarioHost>> {
     let (name, owner, apps) = (String::new(), Owner::PHONE, &scenario.apps);
     let phone = Role { name, owner, apps, start_ns, control: None };
     let mut users = vec![user(scenario, phone, scenario.core.clone(), scenario.link.clone())];
     if let Some(config) = &scenario.proxy {
-        users[0].proxy = Some(Party::Proxy(Box::new(Proxy::new(config.clone(), scenario.seed))));
+        users[0].proxy =
+            Some(ScenarioHost::Proxy(Box::new(Proxy::new(config.clone(), scenario.seed))));
     }
     let mut numbers: BTreeMap<String, u16> = BTreeMap::new();
     for other in &scenario.others {
@@ -288,7 +308,12 @@ struct Role<'a> {
     control: Option<ControllerKind>,
 }
 
-fn user(scenario: &Scenario, role: Role<'_>, core: CoreConfig, link: LinkConfig) -> User<Party> {
+fn user(
+    scenario: &Scenario,
+    role: Role<'_>,
+    core: CoreConfig,
+    link: LinkConfig,
+) -> User<ScenarioHost> {
     let Role { name, owner, apps, start_ns, control } = role;
     let mut phone = Vec::new();
     let mut servers = Vec::new();
@@ -312,155 +337,18 @@ fn user(scenario: &Scenario, role: Role<'_>, core: CoreConfig, link: LinkConfig)
                     answers,
                     seed.wrapping_add(1),
                 );
-                (Member::Tcp(Box::new(near)), Member::Tcp(Box::new(far)))
+                (AppHost::Tcp(Box::new(near)), AppHost::Tcp(Box::new(far)))
             }
             Carrier::Quic => {
                 let quic = &scenario.quic;
                 let near = QuicHost::client(PHONE, server, quic, client, seed);
                 let far = QuicHost::server(server, quic, answers, seed.wrapping_add(1));
-                (Member::Quic(Box::new(near)), Member::Quic(Box::new(far)))
+                (AppHost::Quic(Box::new(near)), AppHost::Quic(Box::new(far)))
             }
         };
         phone.push(near);
         servers.push(far);
     }
-    let (phone, server) = (Party::Phone(phone), Party::Servers(servers));
+    let (phone, server) = (ScenarioHost::Phone(phone), ScenarioHost::Servers(servers));
     User { name, address: PHONE, phone, server, proxy: None, core, link }
-}
-
-/// A transfer under way.
-#[derive(Debug)]
-struct Begun {
-    app: usize,
-    transfer: u64,
-    start_ns: i64,
-    upload_bytes: u64,
-}
-
-/// The name of an application's transfer.
-fn transfer_id(app: &str, transfer: u64) -> String {
-    format!("{app}-{}", transfer + 1)
-}
-
-/// Turns the applications' events into notes and transfers.
-#[derive(Debug, Default)]
-pub(crate) struct Notebook {
-    begun: Vec<Begun>,
-    pub(crate) notes: Vec<AppNote>,
-    pub(crate) ended: Vec<Timed>,
-    /// Those that failed, or had not ended when the run was cut.
-    pub(crate) unfinished: Vec<Timed>,
-    /// Bitrates of segments, by application.
-    pub(crate) choices: BTreeMap<String, Vec<u64>>,
-}
-
-impl Notebook {
-    /// Takes an event of an application.
-    pub(crate) fn take(&mut self, apps: &[AppConfig], app: usize, event: AppEvent) {
-        let AppEvent { at_ns, kind } = event;
-        let name = apps.get(app).map_or("app", |config| config.name.as_str());
-        let id_of = |transfer: u64| transfer_id(name, transfer);
-        let mut note = AppNote::new(at_ns, name);
-        match kind {
-            AppEventKind::RequestStarted { transfer, path, upload_bytes, .. } => {
-                self.begun.push(Begun { app, transfer, start_ns: at_ns, upload_bytes });
-                note.event = "request";
-                note.id = Some(id_of(transfer));
-                note.what = Some(path);
-                note.bytes = Some(upload_bytes).filter(|&bytes| bytes > 0);
-            }
-            AppEventKind::FirstByte { transfer } => {
-                note.event = "first_byte";
-                note.id = Some(id_of(transfer));
-            }
-            AppEventKind::Ended { transfer, bytes, failed } => {
-                note.event = if failed { "failed" } else { "end" };
-                note.id = Some(id_of(transfer));
-                note.bytes = Some(bytes);
-                self.end(app, transfer, bytes, failed, at_ns, id_of(transfer));
-            }
-            AppEventKind::SegmentChosen { segment, bitrate_bps, buffer_ns, .. } => {
-                self.choose(name, segment, bitrate_bps);
-                note.event = "segment_chosen";
-                note.what = Some(format!("segment {segment}, {} ms in store", buffer_ns / MS_NS));
-                note.value = Some(bitrate_bps as f64);
-            }
-            AppEventKind::PlaybackStarted => note.event = "playback_started",
-            AppEventKind::Stalled => note.event = "stalled",
-            AppEventKind::Resumed { stalled_ns } => {
-                note.event = "resumed";
-                note.value = Some(stalled_ns as f64 / 1e6);
-            }
-            AppEventKind::PlaybackEnded => note.event = "playback_ended",
-            AppEventKind::PageStarted { page } => {
-                note.event = "page_started";
-                note.what = Some(format!("page {page}"));
-            }
-            AppEventKind::PageLoaded { page, bytes, duration_ns } => {
-                note.event = "page_loaded";
-                note.what = Some(format!("page {page}"));
-                note.bytes = Some(bytes);
-                note.value = Some(duration_ns as f64 / 1e6);
-            }
-            AppEventKind::Done => note.event = "done",
-        }
-        self.notes.push(note);
-    }
-
-    /// A segment's bitrate; one that is asked for again has its last.
-    fn choose(&mut self, app: &str, segment: u32, bitrate_bps: u64) {
-        let segments = self.choices.entry(app.to_owned()).or_default();
-        segments.truncate(segment as usize);
-        segments.push(bitrate_bps);
-    }
-
-    fn end(
-        &mut self,
-        app: usize,
-        transfer: u64,
-        bytes: u64,
-        failed: bool,
-        end_ns: i64,
-        id: String,
-    ) {
-        let found = self.begun.iter().position(|b| (b.app, b.transfer) == (app, transfer));
-        let Some(begun) = found.map(|index| self.begun.swap_remove(index)) else { return };
-        let uploads = begun.upload_bytes > bytes;
-        let (dir, bytes) =
-            if uploads { (Direction::Ul, begun.upload_bytes) } else { (Direction::Dl, bytes) };
-        let start_ns = begun.start_ns;
-        let timed = Timed { id, dir, start_ns, end_ns, bytes, unfinished: failed };
-        if failed { self.unfinished.push(timed) } else { self.ended.push(timed) }
-    }
-
-    /// The run is over: what has begun stays unfinished. Of transfers that failed
-    /// those remain that were not asked for again.
-    pub(crate) fn cut(&mut self, apps: &[AppConfig], under_way: &[(usize, UnderWay)], end_ns: i64) {
-        let mut cut = Vec::new();
-        for begun in &self.begun {
-            let is_it = |(app, way): &&(usize, UnderWay)| {
-                (*app, way.transfer) == (begun.app, begun.transfer)
-            };
-            let found = under_way.iter().find(is_it).map(|(_, way)| *way);
-            let way = found.unwrap_or(UnderWay {
-                transfer: begun.transfer,
-                uploads: begun.upload_bytes > 0,
-                bytes: 0,
-            });
-            let dir = if way.uploads { Direction::Ul } else { Direction::Dl };
-            let name = apps.get(begun.app).map_or("app", |config| config.name.as_str());
-            let (id, start_ns) = (transfer_id(name, begun.transfer), begun.start_ns);
-            cut.push(Timed { id, dir, start_ns, end_ns, bytes: way.bytes, unfinished: true });
-        }
-        let again =
-            |failed: &Timed| self.ended.iter().chain(&cut).any(|other| other.id == failed.id);
-        let mut kept: Vec<Timed> = Vec::new();
-        for failed in self.unfinished.drain(..).rev().filter(|failed| !again(failed)) {
-            if !kept.iter().any(|later| later.id == failed.id) {
-                kept.push(failed);
-            }
-        }
-        kept.extend(cut);
-        self.unfinished = kept;
-    }
 }

@@ -12,7 +12,7 @@ use airmile_control::RadioNeed;
 use airmile_control::claw::{Bottleneck, Feedback};
 use airmile_model::Record;
 
-use crate::net::{Packet, Transport};
+use crate::net::{Packet, PhoneView, Transport};
 use crate::random::Random;
 use crate::scenario::RadioReportConfig;
 
@@ -27,15 +27,6 @@ const REPORT_BYTES: usize = 64;
 const TICK_NS: i64 = 5_000_000;
 
 const MS_NS: i64 = 1_000_000;
-
-/// What a program on the phone knows of the phone's own transports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PhoneView {
-    /// The least round trip of its connections to servers.
-    pub min_rtt_ns: Option<i64>,
-    /// It has asked for something that is not there yet.
-    pub busy: bool,
-}
 
 /// What a reader is to do.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,12 +7,12 @@ use crate::scenario::Competing;
 #[derive(Debug, Clone)]
 pub(crate) struct Backlog {
     bytes: u64,
-    source: Source,
+    source: ByteSource,
     random: Random,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum ByteSource {
     /// Never empty.
     Full,
     /// Whole objects, the next one some time after the last one's end.
@@ -51,10 +51,10 @@ impl Backlog {
                 between: between.into(),
                 mean_pause: mean_pause.into(),
             };
-            Source::Objects { sizes, next: Next::At(first_ms) }
+            ByteSource::Objects { sizes, next: Next::At(first_ms) }
         };
         let source = match *competing {
-            Competing::FullBuffer { .. } => Source::Full,
+            Competing::FullBuffer { .. } => ByteSource::Full,
             Competing::Sporadic { mean_file_bytes, mean_pause_ms, .. } => {
                 objects(1, mean_file_bytes, 0, mean_pause_ms)
             }
@@ -68,7 +68,7 @@ impl Backlog {
                 let mut source =
                     objects(per_page, mean_object_bytes, round_trip_ms, mean_reading_ms);
                 // Readers do not begin together.
-                if let Source::Objects { next, .. } = &mut source {
+                if let ByteSource::Objects { next, .. } = &mut source {
                     let wait = dice.uniform() * f64::from(mean_reading_ms);
                     *next = Next::At(first_ms + wait as i64);
                 }
@@ -79,13 +79,13 @@ impl Backlog {
                 // Players start at different times.
                 let next = first_ms + (dice.uniform() * period as f64) as i64;
                 let bytes = u64::from(bitrate_bps) * u64::from(segment_ms) / 8_000;
-                Source::Periodic { bytes: bytes.max(1), period, next }
+                ByteSource::Periodic { bytes: bytes.max(1), period, next }
             }
             Competing::OnOff { rate_bps, mean_on_ms, mean_off_ms, .. } => {
                 let (mean_on, mean_off) = (f64::from(mean_on_ms), f64::from(mean_off_ms));
                 let on = dice.chance(mean_on / (mean_on + mean_off).max(1.0));
                 let rest = exponential(dice, if on { mean_on } else { mean_off });
-                Source::OnOff {
+                ByteSource::OnOff {
                     bytes_per_ms: f64::from(rate_bps) / 8_000.0,
                     credit: 0.0,
                     on,
@@ -100,11 +100,11 @@ impl Backlog {
 
     /// Bytes that wait.
     pub(crate) const fn bytes(&self) -> u64 {
-        if matches!(self.source, Source::Full) { u64::MAX } else { self.bytes }
+        if matches!(self.source, ByteSource::Full) { u64::MAX } else { self.bytes }
     }
 
     /// Takes bytes out.
-    pub(crate) const fn take(&mut self, bytes: u64) {
+    pub(crate) const fn remove(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
@@ -112,8 +112,8 @@ impl Backlog {
     pub(crate) fn arrive(&mut self, ms: i64) {
         let dice = &mut self.random;
         match &mut self.source {
-            Source::Full => {}
-            Source::Objects { sizes, next } => {
+            ByteSource::Full => {}
+            ByteSource::Objects { sizes, next } => {
                 if self.bytes > 0 {
                     return;
                 }
@@ -135,13 +135,13 @@ impl Backlog {
                     Next::At(_) => {}
                 }
             }
-            Source::Periodic { bytes, period, next } => {
+            ByteSource::Periodic { bytes, period, next } => {
                 if *next <= ms {
                     self.bytes += *bytes;
                     *next += *period;
                 }
             }
-            Source::OnOff { bytes_per_ms, credit, on, until, mean_on, mean_off } => {
+            ByteSource::OnOff { bytes_per_ms, credit, on, until, mean_on, mean_off } => {
                 if *until <= ms {
                     *on = !*on;
                     let mean = if *on { *mean_on } else { *mean_off };
@@ -175,7 +175,7 @@ mod tests {
             backlog.arrive(ms);
             let left = backlog.bytes().min(5_000);
             total += left;
-            backlog.take(left);
+            backlog.remove(left);
         }
         total as f64
     }

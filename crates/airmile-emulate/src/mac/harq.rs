@@ -1,19 +1,6 @@
 //! HARQ: stop-and-wait processes (TS 36.321, 5.3.2 and 5.4.2).
 
-use crate::link::Mcs;
-
-/// TTIs from a transmission to its retransmission, or to the process's next
-/// use, and processes: with FDD 4 TTIs to the feedback, 4 to act on it (TS
-/// 36.213, 7.3 and 8.3).
-pub(crate) const FDD_ROUND_TRIP_TTIS: i64 = 8;
-
-/// The same where a TDD pattern of 10 subframes decides (TS 36.213, table 7-1
-/// has up to 15 processes, table 8-1 has 10 TTIs where the pattern repeats so).
-pub(crate) const TDD_ROUND_TRIP_TTIS: i64 = 10;
-
-/// Transmissions of a block before it is given up (chosen here; a usual
-/// maxHARQ-Tx of TS 36.331, MAC-MainConfig).
-pub(crate) const MAX_TRANSMISSIONS: u8 = 4;
+use crate::phy::Mcs;
 
 /// Redundancy versions in the order of use (TS 36.321, 5.4.2.2).
 const RV_ORDER: [u8; 4] = [0, 2, 3, 1];
@@ -141,7 +128,7 @@ mod tests {
     use airmile_model::tables::McsTable;
 
     use super::*;
-    use crate::link::LinkAdaptation;
+    use crate::phy::LinkAdaptation;
 
     #[test]
     fn retransmits_after_8_ttis_in_rv_order_and_gives_up_after_4() {

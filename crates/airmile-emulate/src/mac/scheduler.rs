@@ -21,7 +21,7 @@ pub(crate) struct Candidate<'a> {
 
 /// PRB pairs for a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Allocation {
+pub(crate) struct PrbAllocation {
     pub(crate) user: usize,
     pub(crate) n_prb: u16,
     pub(crate) retx: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Allocation {
     pub(crate) groups: Vec<u16>,
 }
 
-impl Allocation {
+impl PrbAllocation {
     const fn new(user: usize, n_prb: u16, retx: bool) -> Self {
         Self { user, n_prb, retx, groups: Vec::new() }
     }
@@ -71,7 +71,7 @@ impl Scheduler {
     }
 
     /// Shares a TTI among the candidates, in order of user.
-    pub(crate) fn allocate(&mut self, candidates: &[Candidate]) -> Vec<Allocation> {
+    pub(crate) fn allocate(&mut self, candidates: &[Candidate]) -> Vec<PrbAllocation> {
         match self.kind {
             SchedulerKind::RoundRobin => self.round_robin(candidates),
             SchedulerKind::PfFrequency => self.by_group(candidates),
@@ -125,32 +125,32 @@ impl Scheduler {
 
     /// The user whose metric is highest has the TTI; what it does not need
     /// stays empty. Retransmissions go first.
-    fn whole_tti(&mut self, candidates: &[Candidate]) -> Option<Allocation> {
+    fn whole_tti(&mut self, candidates: &[Candidate]) -> Option<PrbAllocation> {
         let rate = |c: &Candidate| c.rate_bytes;
         let waiting = candidates.iter().filter(|c| c.retx_prb.is_some());
         if let Some(Candidate { user, retx_prb: Some(n_prb), .. }) = self.best(waiting, rate) {
-            return Some(Allocation::new(*user, *n_prb, true));
+            return Some(PrbAllocation::new(*user, *n_prb, true));
         }
         let chosen = self.best(candidates.iter().filter(|c| c.need_prb > 0), rate)?;
         self.pass_turn(chosen.user);
-        Some(Allocation::new(chosen.user, chosen.need_prb, false))
+        Some(PrbAllocation::new(chosen.user, chosen.need_prb, false))
     }
 
     /// Retransmissions, and the groups that they leave.
-    fn retransmissions(&self, candidates: &[Candidate]) -> (Vec<Allocation>, Groups) {
+    fn retransmissions(&self, candidates: &[Candidate]) -> (Vec<PrbAllocation>, Groups) {
         let mut free = self.n_prb;
         let mut allocations = Vec::new();
         for c in candidates {
             if let Some(n_prb) = c.retx_prb.filter(|&n_prb| n_prb <= free) {
                 free -= n_prb;
-                allocations.push(Allocation::new(c.user, n_prb, true));
+                allocations.push(PrbAllocation::new(c.user, n_prb, true));
             }
         }
-        (allocations, Groups::of(free, self.n_prb, self.rbg_prb))
+        (allocations, Groups::from_free_prb(free, self.n_prb, self.rbg_prb))
     }
 
     /// Equal shares; what one does not need passes to the next.
-    fn round_robin(&mut self, candidates: &[Candidate]) -> Vec<Allocation> {
+    fn round_robin(&mut self, candidates: &[Candidate]) -> Vec<PrbAllocation> {
         let (mut allocations, mut free) = self.retransmissions(candidates);
         let mut waiting: Vec<_> =
             candidates.iter().filter(|c| c.retx_prb.is_none() && c.need_prb > 0).collect();
@@ -161,10 +161,10 @@ impl Scheduler {
         }
         let mut left = waiting.len() as u16;
         for c in waiting {
-            let n_prb = free.take((free.count() / left).max(1), c.need_prb);
+            let n_prb = free.claim((free.count() / left).max(1), c.need_prb);
             left -= 1;
             if n_prb > 0 {
-                allocations.push(Allocation::new(c.user, n_prb, false));
+                allocations.push(PrbAllocation::new(c.user, n_prb, false));
             }
         }
         allocations
@@ -172,7 +172,7 @@ impl Scheduler {
 
     /// Proportional fair in frequency: each resource block group goes to the
     /// user whose rate on it is highest over its average, until it has enough.
-    fn by_group(&mut self, candidates: &[Candidate]) -> Vec<Allocation> {
+    fn by_group(&mut self, candidates: &[Candidate]) -> Vec<PrbAllocation> {
         let (mut allocations, free) = self.retransmissions(candidates);
         let first_new = allocations.len();
         let mut waiting: Vec<_> =
@@ -191,7 +191,7 @@ impl Scheduler {
                     has.n_prb
                 }
                 None => {
-                    let mut first = Allocation::new(user, prb, false);
+                    let mut first = PrbAllocation::new(user, prb, false);
                     first.groups.push(group);
                     allocations.push(first);
                     prb
@@ -221,7 +221,7 @@ struct Groups {
 }
 
 impl Groups {
-    const fn of(free: u16, n_prb_cell: u16, prb: u16) -> Self {
+    const fn from_free_prb(free: u16, n_prb_cell: u16, prb: u16) -> Self {
         let rest = n_prb_cell % prb;
         // What retransmissions leave tells whether the last group is among it.
         let last_prb = if free % prb == rest { rest } else { 0 };
@@ -234,7 +234,7 @@ impl Groups {
 
     /// Takes up to `groups` groups, no more than hold `need` PRB pairs; gives
     /// their PRB pairs.
-    fn take(&mut self, groups: u16, need: u16) -> u16 {
+    fn claim(&mut self, groups: u16, need: u16) -> u16 {
         let full = groups.min(self.full).min(need.div_ceil(self.prb));
         self.full -= full;
         let mut n_prb = full * self.prb;

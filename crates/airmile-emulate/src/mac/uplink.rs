@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use airmile_model::Modulation;
 use airmile_model::tables::{McsTable, bsr_upper_bound_bytes};
 
-use crate::cell::RlcEnd;
-use crate::frame::Frame;
-use crate::harq::{Harq, MAX_TRANSMISSIONS, Transmission};
-use crate::link::{Fading, LinkAdaptation, Mcs, linear};
-use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR, SHORT_BSR_BYTES};
+use super::{Harq, Transmission};
+use super::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR, SHORT_BSR_BYTES};
+use crate::phy::Frame;
+use crate::phy::{Fading, LinkAdaptation, Mcs, linear};
 use crate::random::{Owner, Process, Random};
-use crate::scenario::{LinkConfig, LinkTrace, Scenario, UplinkConfig};
+use crate::rlc::RlcEnd;
+use crate::scenario::{LinkConfig, LinkTrace, MAX_TRANSMISSIONS, Scenario, UplinkConfig};
 use std::sync::Arc;
 
 /// TTIs from a transmission to when the base station can act on it (chosen here:
@@ -40,7 +40,7 @@ enum Notice {
 
 /// A block sent by the phone in a TTI.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct UplinkBlock {
     pub(crate) transmission: Transmission,
     pub(crate) n_prb: u16,
     pub(crate) tbs_bytes: u32,
@@ -62,7 +62,7 @@ struct Assigned {
 }
 
 #[derive(Debug, Clone)]
-struct Carried {
+struct UplinkPayload {
     pdu: MacPdu,
     bsr: Option<(i64, u8)>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Uplink {
     /// but is gone through only when somebody asks.
     now: i64,
     known: i64,
-    harq: Harq<Carried>,
+    harq: Harq<UplinkPayload>,
     blocks: Random,
     /// Grants on their way, by TTI of transmission.
     grants: VecDeque<(i64, Assigned)>,
@@ -191,7 +191,7 @@ impl Uplink {
     /// Goes through a TTI, which was [observed](Self::observe), up to what the
     /// phone sends; `phone` is its end of the bearer. The base station's
     /// [`grant`](Self::grant) follows.
-    pub(crate) fn step(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<Sent> {
+    pub(crate) fn step(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<UplinkBlock> {
         self.take_notices(tti);
         let granted = self.grants.front().is_some_and(|(at, _)| *at <= tti);
         self.bsr.tick(tti, buffer_bytes(phone, tti) > 0, granted);
@@ -319,7 +319,7 @@ impl Uplink {
         n_prb
     }
 
-    fn transmit(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<Sent> {
+    fn transmit(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<UplinkBlock> {
         let (id, mut sent) = match self.harq.due(tti) {
             Some(id) => (id, None),
             None => {
@@ -354,7 +354,7 @@ impl Uplink {
             None => {}
         }
         let built = sent.take();
-        Some(Sent {
+        Some(UplinkBlock {
             transmission,
             n_prb,
             tbs_bytes,
@@ -375,7 +375,7 @@ impl Uplink {
         Assigned { n_prb, mcs }: Assigned,
         tti: i64,
         phone: &mut RlcEnd,
-    ) -> Carried {
+    ) -> UplinkPayload {
         let tbs_bytes = mcs.tbs_bytes(n_prb);
         let RlcEnd { sender, receiver } = phone;
         let wanted_bytes = sender.wanted_bytes() + u64::from(receiver.status_bytes(tti));
@@ -389,7 +389,7 @@ impl Uplink {
         if bsr.is_some() {
             self.bsr.retx_due = Some(tti + BSR_RETX_TTIS);
         }
-        let carried = Carried { pdu, bsr };
+        let carried = UplinkPayload { pdu, bsr };
         self.harq.load(id, carried.clone(), mcs, n_prb);
         carried
     }

@@ -6,10 +6,16 @@
 //! [`Host::poll_transmit`] until it gives `None`, and comes back at
 //! [`Host::poll_timeout`].
 
+mod contents;
+mod segment;
+mod wire;
+
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use crate::radio::PhoneView;
-use crate::tcp::Segment;
+pub(crate) use contents::Contents;
+pub use contents::{Literal, bytes_of, filler_byte};
+pub use segment::{Flags, SackBlock, Segment};
+pub use wire::WireError;
 
 /// Bytes of an IPv4 header without options (RFC 791).
 pub const IPV4_HEADER_BYTES: u32 = 20;
@@ -56,6 +62,15 @@ impl Packet {
             Transport::Raw(packet) => of(packet),
         }
     }
+}
+
+/// What a program on the phone knows of the phone's own transports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PhoneView {
+    /// The least round trip of its connections to servers.
+    pub min_rtt_ns: Option<i64>,
+    /// It has asked for something that is not there yet.
+    pub busy: bool,
 }
 
 /// An end of the network, or a box within it: everything that sends.

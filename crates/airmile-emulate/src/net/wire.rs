@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::net::{IPV4_HEADER_BYTES, Packet, Transport, UDP_HEADER_BYTES};
-use crate::tcp::{Flags, Literal, SackBlock, Segment};
+use super::{Flags, Literal, SackBlock, Segment};
+use super::{IPV4_HEADER_BYTES, Packet, Transport, UDP_HEADER_BYTES};
 
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;

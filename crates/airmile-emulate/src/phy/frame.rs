@@ -1,7 +1,15 @@
 //! How time is cut into TTIs, and which way each can carry data.
 
-use crate::harq::{FDD_ROUND_TRIP_TTIS, TDD_ROUND_TRIP_TTIS};
 use crate::scenario::{LinkConfig, RlcConfig, Scenario};
+
+/// TTIs from a transmission to its retransmission, or to the process's next
+/// use, and processes: with FDD 4 TTIs to the feedback, 4 to act on it (TS
+/// 36.213, 7.3 and 8.3).
+pub(crate) const FDD_ROUND_TRIP_TTIS: i64 = 8;
+
+/// The same where a TDD pattern of 10 subframes decides (TS 36.213, table 7-1
+/// has up to 15 processes, table 8-1 has 10 TTIs where the pattern repeats so).
+pub(crate) const TDD_ROUND_TRIP_TTIS: i64 = 10;
 
 /// Subframes of a frame (TS 36.211, 4).
 const SUBFRAMES: i64 = 10;

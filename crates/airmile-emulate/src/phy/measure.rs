@@ -3,8 +3,7 @@
 
 use airmile_model::{Measurement, Position};
 
-use crate::frame::Frame;
-use crate::link::{db, linear};
+use super::{Frame, db, linear};
 use crate::random::{Owner, Process, Random};
 use crate::scenario::{LinkConfig, MeasurementConfig, Scenario};
 
@@ -47,7 +46,7 @@ pub(crate) struct Meter {
 
 /// Readings of one antenna.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct AntennaReading {
     rsrp_dbm: f64,
     rsrq_db: f64,
     rssi_dbm: f64,
@@ -57,11 +56,16 @@ struct Reading {
 impl Meter {
     /// Of the measured phone.
     pub(crate) fn new(scenario: &Scenario, frame: Frame) -> Self {
-        Self::of(scenario, &scenario.link, Owner::PHONE, frame)
+        Self::for_phone(scenario, &scenario.link, Owner::PHONE, frame)
     }
 
     /// Of any phone.
-    pub(crate) fn of(scenario: &Scenario, link: &LinkConfig, owner: Owner, frame: Frame) -> Self {
+    pub(crate) fn for_phone(
+        scenario: &Scenario,
+        link: &LinkConfig,
+        owner: Owner,
+        frame: Frame,
+    ) -> Self {
         let cell = &scenario.cell;
         Self {
             n_prb: cell.n_prb.into(),
@@ -125,7 +129,7 @@ impl Meter {
         measurement
     }
 
-    fn read(&mut self, load: f64, fade_db: f64, noise_db: f64) -> Reading {
+    fn read(&mut self, load: f64, fade_db: f64, noise_db: f64) -> AntennaReading {
         let rsrp_dbm = self.rsrp_mean_dbm + fade_db;
         let snr_db = self.antenna_snr_mean_db + fade_db - noise_db;
         // Power of a symbol with reference signals, in RSRP per PRB: 2 reference
@@ -140,7 +144,7 @@ impl Meter {
         // RSRQ = N * RSRP / RSSI (TS 36.214, 5.1.3).
         let rsrq_db = db(self.n_prb) + rsrp_dbm - rssi_dbm;
         let snr_db = snr_db + snr_error_sigma_db * self.random.normal();
-        Reading { rsrp_dbm, rsrq_db, rssi_dbm, snr_db }
+        AntennaReading { rsrp_dbm, rsrq_db, rssi_dbm, snr_db }
     }
 }
 

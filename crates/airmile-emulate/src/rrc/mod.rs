@@ -2,7 +2,7 @@
 
 use airmile_model::{Direction, TtiIndex};
 
-use crate::frame::Frame;
+use crate::phy::Frame;
 use crate::scenario::RrcConfig;
 
 /// RRC state, with the promotion between idle and connected apart.

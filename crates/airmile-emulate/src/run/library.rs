@@ -11,12 +11,12 @@ pub struct NamedScenario {
     pub name: &'static str,
     /// What it shows, in a line.
     pub about: &'static str,
-    source: Source,
+    source: ScenarioSource,
 }
 
 /// Where a named scenario is from.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum ScenarioSource {
     Code(fn() -> Scenario),
     /// A scenario file; a test reads each.
     Toml(&'static str),
@@ -27,8 +27,8 @@ impl NamedScenario {
     #[must_use]
     pub fn scenario(&self) -> Scenario {
         match self.source {
-            Source::Code(build) => build(),
-            Source::Toml(text) => Scenario::from_toml(text).unwrap_or_default(),
+            ScenarioSource::Code(build) => build(),
+            ScenarioSource::Toml(text) => Scenario::from_toml(text).unwrap_or_default(),
         }
     }
 
@@ -36,8 +36,8 @@ impl NamedScenario {
     #[must_use]
     pub const fn file(&self) -> Option<&'static str> {
         match self.source {
-            Source::Code(_) => None,
-            Source::Toml(text) => Some(text),
+            ScenarioSource::Code(_) => None,
+            ScenarioSource::Toml(text) => Some(text),
         }
     }
 }
@@ -58,142 +58,142 @@ const LIBRARY: &[NamedScenario] = &[
     NamedScenario {
         name: "sample-download",
         about: "6 MB from a fast server in a busy cell: the radio is the bottleneck",
-        source: Source::Code(sample_download),
+        source: ScenarioSource::Code(sample_download),
     },
     NamedScenario {
         name: "sample-rate-limited",
         about: "3 MB from a server that sends 2 Mbit/s, far below the cell: not the radio",
-        source: Source::Code(sample_rate_limited),
+        source: ScenarioSource::Code(sample_rate_limited),
     },
     NamedScenario {
         name: "sample-video",
         about: "12 video segments with pauses, each from a restarted window: the queue runs empty",
-        source: Source::Code(sample_video),
+        source: ScenarioSource::Code(sample_video),
     },
     NamedScenario {
         name: "sample-upload",
         about: "2 MB from the phone: the uplink is the bottleneck",
-        source: Source::Code(sample_upload),
+        source: ScenarioSource::Code(sample_upload),
     },
     NamedScenario {
         name: "busy-file",
         about: "a 10 MB file beside three downloads: the radio is the bottleneck",
-        source: Source::Toml(include_str!("../scenarios/busy-file.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/busy-file.toml")),
     },
     NamedScenario {
         name: "busy-video",
         about: "adaptive video beside five downloads: the radio is the bottleneck",
-        source: Source::Toml(include_str!("../scenarios/busy-video.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/busy-video.toml")),
     },
     NamedScenario {
         name: "drx",
         about: "small exchanges with pauses: packets wait for the phone to listen",
-        source: Source::Toml(include_str!("../scenarios/drx.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/drx.toml")),
     },
     NamedScenario {
         name: "driving",
         about: "adaptive video on the move: shadowing comes and goes",
-        source: Source::Toml(include_str!("../scenarios/driving.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/driving.toml")),
     },
     NamedScenario {
         name: "far-server",
         about: "800 kB from a server 200 ms away: the window grows until the file is there",
-        source: Source::Toml(include_str!("../scenarios/far-server.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/far-server.toml")),
     },
     NamedScenario {
         name: "idle",
         about: "three small exchanges, each from RRC idle: promotion and paging, hardly any data",
-        source: Source::Toml(include_str!("../scenarios/idle.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/idle.toml")),
     },
     NamedScenario {
         name: "lossy-line",
         about: "a 5 MB file over a line that loses 1 % of the packets: not the radio",
-        source: Source::Toml(include_str!("../scenarios/lossy-line.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/lossy-line.toml")),
     },
     NamedScenario {
         name: "lossy-radio",
         about: "a 5 MB file over a bearer that does not repeat what HARQ gives up (RLC UM)",
-        source: Source::Toml(include_str!("../scenarios/lossy-radio.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/lossy-radio.toml")),
     },
     NamedScenario {
         name: "middlebox-ports",
         about: "segments over ports 80, 443 and 7777 by turns: a split-TCP box restarts the first two",
-        source: Source::Toml(include_str!("../scenarios/middlebox-ports.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/middlebox-ports.toml")),
     },
     NamedScenario {
         name: "quic-file",
         about: "a 10 MB file over QUIC beside a download over TCP",
-        source: Source::Toml(include_str!("../scenarios/quic-file.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/quic-file.toml")),
     },
     NamedScenario {
         name: "rate-limited-server",
         about: "4 MB from a server that keeps to 2 Mbit/s: not the radio",
-        source: Source::Toml(include_str!("../scenarios/rate-limited-server.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/rate-limited-server.toml")),
     },
     NamedScenario {
         name: "receive-window",
         about: "a 5 MB file into a receive window of 64 kB over 100 ms: not the radio",
-        source: Source::Toml(include_str!("../scenarios/receive-window.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/receive-window.toml")),
     },
     NamedScenario {
         name: "slow-start-restart",
         about: "video with pauses from a server that restarts slow start: the queue runs empty",
-        source: Source::Toml(include_str!("../scenarios/slow-start-restart.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/slow-start-restart.toml")),
     },
     NamedScenario {
         name: "slow-start-restart-proxy",
         about: "the same behind a split-TCP box, of which the radio's side restarts",
-        source: Source::Toml(include_str!("../scenarios/slow-start-restart-proxy.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/slow-start-restart-proxy.toml")),
     },
     NamedScenario {
         name: "tdd",
         about: "a 5 MB file in a TDD cell (configuration 1)",
-        source: Source::Toml(include_str!("../scenarios/tdd.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/tdd.toml")),
     },
     NamedScenario {
         name: "thousand-users",
         about: "a video in a cell of a thousand users",
-        source: Source::Toml(include_str!("../scenarios/thousand-users.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/thousand-users.toml")),
     },
     NamedScenario {
         name: "two-carriers",
         about: "a 20 MB file over two carriers at once",
-        source: Source::Toml(include_str!("../scenarios/two-carriers.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/two-carriers.toml")),
     },
     NamedScenario {
         name: "undesired-slow-start",
         about: "losses while the round trip grows: the timer runs out (Huang et al. 2013, 5)",
-        source: Source::Toml(include_str!("../scenarios/undesired-slow-start.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/undesired-slow-start.toml")),
     },
     NamedScenario {
         name: "undesired-slow-start-far",
         about: "a far server whose timer runs out needlessly: a slow start while the queue is empty",
-        source: Source::Toml(include_str!("../scenarios/undesired-slow-start-far.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/undesired-slow-start-far.toml")),
     },
     NamedScenario {
         name: "upload-beside-download",
         about: "an upload fills the phone's firmware buffer: the download's acknowledgements wait",
-        source: Source::Toml(include_str!("../scenarios/upload-beside-download.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/upload-beside-download.toml")),
     },
     NamedScenario {
         name: "weak-signal",
         about: "a 3 MB file at the edge of the cell: the radio is the bottleneck",
-        source: Source::Toml(include_str!("../scenarios/weak-signal.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/weak-signal.toml")),
     },
     NamedScenario {
         name: "web-browsing",
         about: "three pages in a cell with others: many short bursts",
-        source: Source::Toml(include_str!("../scenarios/web-browsing.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/web-browsing.toml")),
     },
     NamedScenario {
         name: "wireline-behind-proxy",
         about: "a 5 MB file through a 4 Mbit/s line behind a split-TCP box: not the radio",
-        source: Source::Toml(include_str!("../scenarios/wireline-behind-proxy.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/wireline-behind-proxy.toml")),
     },
     NamedScenario {
         name: "wireline-limited",
         about: "a 10 MB file through an 8 Mbit/s line before the base station: not the radio",
-        source: Source::Toml(include_str!("../scenarios/wireline-limited.toml")),
+        source: ScenarioSource::Toml(include_str!("../../scenarios/wireline-limited.toml")),
     },
 ];
 

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-use crate::party::Party;
-use crate::simulation::{Simulation, Sink};
-use crate::tcp::{Connection, ConnectionEvent, Snapshot};
+use crate::host::ScenarioHost;
+use crate::run::{Simulation, Sink};
+use crate::transport::tcp::{ConnectionEvent, Snapshot, TcpConnection};
 
 /// Which of the measured phone's senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -45,7 +45,7 @@ pub(crate) struct Senders {
 
 impl Senders {
     /// Tells what changed since the last look.
-    pub(crate) fn look(&mut self, simulation: &mut Simulation<Party>, sink: &mut impl Sink) {
+    pub(crate) fn look(&mut self, simulation: &mut Simulation<ScenarioHost>, sink: &mut impl Sink) {
         let at_ns = simulation.now_ns();
         for at in [SenderPlace::Phone, SenderPlace::Server, SenderPlace::ProxyToPhone] {
             let host = match at {
@@ -58,16 +58,16 @@ impl Senders {
                 sink.sender_event(place, &event);
             }
             host.senders(at, &mut |place, connection| {
-                self.take(at_ns, place, connection, sink);
+                self.ingest(at_ns, place, connection, sink);
             });
         }
     }
 
-    fn take(
+    fn ingest(
         &mut self,
         at_ns: i64,
         place: SenderPlace,
-        connection: &Connection,
+        connection: &TcpConnection,
         sink: &mut impl Sink,
     ) {
         let (local, remote) = (connection.local(), connection.remote());
@@ -78,11 +78,11 @@ impl Senders {
     }
 }
 
-impl Party {
+impl ScenarioHost {
     /// Shows each TCP connection of a host that is at `at`.
-    fn senders(&self, at: SenderPlace, show: &mut dyn FnMut(SenderPlace, &Connection)) {
+    fn senders(&self, at: SenderPlace, show: &mut dyn FnMut(SenderPlace, &TcpConnection)) {
         if let Self::Proxy(proxy) = self {
-            use crate::proxy::Side::{Client, Server};
+            use crate::core::proxy::Side::{Client, Server};
             proxy.connections(Client).for_each(|(_, c)| show(SenderPlace::ProxyToPhone, c));
             proxy.connections(Server).for_each(|(_, c)| show(SenderPlace::ProxyToServer, c));
         }
@@ -94,8 +94,8 @@ impl Party {
     fn poll_sender_event(&mut self, at: SenderPlace) -> Option<(SenderPlace, ConnectionEvent)> {
         if let Self::Proxy(proxy) = self {
             return proxy.poll_connection_event().map(|(side, event)| match side {
-                crate::proxy::Side::Client => (SenderPlace::ProxyToPhone, event),
-                crate::proxy::Side::Server => (SenderPlace::ProxyToServer, event),
+                crate::core::proxy::Side::Client => (SenderPlace::ProxyToPhone, event),
+                crate::core::proxy::Side::Server => (SenderPlace::ProxyToServer, event),
             });
         }
         self.tcp_hosts_mut().find_map(|host| host.poll_connection_event()).map(|e| (at, e))

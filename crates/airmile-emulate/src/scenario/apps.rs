@@ -4,8 +4,8 @@ use airmile_control::ControllerKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Workload;
 use super::{CoreConfig, LinkConfig};
-use crate::workload::Workload;
 
 /// An application of a phone, with a server of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

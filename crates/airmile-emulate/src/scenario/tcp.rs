@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 const MS: i64 = 1_000_000;
 
 /// What a host's TCP is set to. The default is a Linux host of today, of which
-/// the fields say what differs; [`Config::of_2013`] is one of the time of the
+/// the fields say what differs; [`TcpConfig::of_2013`] is one of the time of the
 /// LTE measurements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct TcpConfig {
     /// Maximum segment size to announce, in bytes without options.
     pub mss_bytes: u16,
     /// Initial window in segments (RFC 6928: 10).
@@ -66,7 +66,7 @@ pub struct Config {
     pub time_wait_ns: i64,
 }
 
-impl Default for Config {
+impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             mss_bytes: 1460,
@@ -96,7 +96,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl TcpConfig {
     /// A Linux server of 2012, as Huang et al. (SIGCOMM 2013) measured them:
     /// no RACK, tail loss probe or round trips from SACK, timestamps of 4 ms
     /// (`HZ=250`).

@@ -9,16 +9,12 @@ use std::collections::VecDeque;
 use airmile_model::{Direction, TtiIndex};
 
 use crate::random::{Owner, Process, Random};
-use crate::scenario::{Traffic, WindowConfig};
+use crate::scenario::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES, Traffic, WindowConfig};
 
-/// Application bytes of a full packet, and header bytes of every packet on the
-/// bearer: IPv4, TCP with time stamps (RFC 7323), PDCP with a 12-bit SN.
-pub(crate) const MSS_BYTES: u64 = 1_448;
+/// Header bytes of every packet on the bearer: IPv4, TCP with time stamps (RFC 7323), PDCP with a 12-bit SN.
 const HEADER_BYTES: u32 = 20 + 32 + 2;
 /// A request's application bytes (chosen here: a short HTTP GET).
 const REQUEST_BYTES: u32 = 300;
-/// Initial window in segments (RFC 6928).
-pub(crate) const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 /// Least variance term of the retransmission time-out in ms (as in Linux; RFC
 /// 6298 has 1 s for the whole).
 const RTO_VARIANCE_MS: f64 = 200.0;
@@ -27,15 +23,15 @@ const SEGMENT_SIZE_SPREAD: f64 = 0.2;
 
 /// A packet on its way between phone and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Packet {
+pub(crate) struct WindowPacket {
     pub(crate) flow: usize,
     /// Bytes as an RLC SDU.
     pub(crate) bytes: u32,
-    kind: Kind,
+    kind: WindowPacketKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WindowPacketKind {
     /// The phone asks for some bytes.
     Request { bytes: u64 },
     /// Application data; `last` of its transfer.
@@ -47,7 +43,7 @@ enum Kind {
 /// When data may be sent.
 #[derive(Debug, Clone)]
 enum Pace {
-    Window(Window),
+    SendWindow(SendWindow),
     /// Bits per TTI, and bits saved up.
     Rate {
         bits_per_tti: f64,
@@ -56,7 +52,7 @@ enum Pace {
 }
 
 #[derive(Debug, Clone)]
-struct Window {
+struct SendWindow {
     config: WindowConfig,
     cwnd: u64,
     in_flight: u64,
@@ -64,7 +60,7 @@ struct Window {
     last_sent: i64,
 }
 
-impl Window {
+impl SendWindow {
     fn new(config: WindowConfig) -> Self {
         let cwnd = INITIAL_WINDOW_SEGMENTS * MSS_BYTES;
         Self { config, cwnd, in_flight: 0, srtt_ms: None, last_sent: i64::MIN }
@@ -98,7 +94,7 @@ struct DataSender {
 }
 
 impl DataSender {
-    fn step(&mut self, flow: usize, now: i64, out: &mut VecDeque<Packet>) {
+    fn step(&mut self, flow: usize, now: i64, out: &mut VecDeque<WindowPacket>) {
         if let Pace::Rate { bits_per_tti, credit_bits } = &mut self.pace {
             *credit_bits = if self.unsent > 0 { *credit_bits + *bits_per_tti } else { 0.0 };
         }
@@ -106,27 +102,27 @@ impl DataSender {
             let payload = self.unsent.min(MSS_BYTES);
             let bytes = payload as u32 + HEADER_BYTES;
             let allowed = match &mut self.pace {
-                Pace::Window(window) => window.allows(payload, now),
+                Pace::SendWindow(window) => window.allows(payload, now),
                 Pace::Rate { credit_bits, .. } => *credit_bits >= f64::from(bytes * 8),
             };
             if !allowed {
                 break;
             }
             match &mut self.pace {
-                Pace::Window(window) => {
+                Pace::SendWindow(window) => {
                     window.in_flight += payload;
                     window.last_sent = now;
                 }
                 Pace::Rate { credit_bits, .. } => *credit_bits -= f64::from(bytes * 8),
             }
             self.unsent -= payload;
-            let kind = Kind::Data { payload, sent: now, last: self.unsent == 0 };
-            out.push_back(Packet { flow, bytes, kind });
+            let kind = WindowPacketKind::Data { payload, sent: now, last: self.unsent == 0 };
+            out.push_back(WindowPacket { flow, bytes, kind });
         }
     }
 
     fn on_ack(&mut self, payload: u64, sent: i64, now: i64) {
-        if let Pace::Window(window) = &mut self.pace {
+        if let Pace::SendWindow(window) = &mut self.pace {
             window.on_ack(payload, (now - sent) as f64);
         }
     }
@@ -134,7 +130,7 @@ impl DataSender {
 
 /// A transfer that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct WindowTransfer {
     pub(crate) id: String,
     pub(crate) dir: Direction,
     pub(crate) start: TtiIndex,
@@ -144,7 +140,7 @@ pub(crate) struct Ended {
 
 /// The player's buffer of a video.
 #[derive(Debug, Clone)]
-struct Player {
+struct SegmentBuffer {
     segment_ms: i64,
     capacity_ms: i64,
     held_ms: i64,
@@ -152,13 +148,13 @@ struct Player {
 
 /// One entry of a scenario's traffic.
 #[derive(Debug, Clone)]
-pub(crate) struct Flow {
+pub(crate) struct WindowFlow {
     index: usize,
     dir: Direction,
     start: i64,
     planned: VecDeque<(String, u64)>,
     current: Option<(String, u64, i64)>,
-    player: Option<Player>,
+    player: Option<SegmentBuffer>,
     sender: DataSender,
     /// Data received and not acknowledged yet: bytes, packets.
     unacknowledged: (u64, u32),
@@ -167,14 +163,14 @@ pub(crate) struct Flow {
     /// Application bytes of the current transfer that its receiver has, as far
     /// as the phone knows.
     received: u64,
-    ended: Vec<Ended>,
-    from_phone: VecDeque<Packet>,
-    from_server: VecDeque<Packet>,
+    ended: Vec<WindowTransfer>,
+    from_phone: VecDeque<WindowPacket>,
+    from_server: VecDeque<WindowPacket>,
 }
 
-impl Flow {
+impl WindowFlow {
     pub(crate) fn new(index: usize, traffic: &Traffic, first_tti: i64, seed: u64) -> Self {
-        let window = |config: &WindowConfig| Pace::Window(Window::new(config.clone()));
+        let window = |config: &WindowConfig| Pace::SendWindow(SendWindow::new(config.clone()));
         let one = |id: &String, bytes: u64| VecDeque::from([(id.clone(), bytes)]);
         let (dir, start_ms, planned, pace) = match traffic {
             Traffic::Download { id, start_ms, bytes, window: config } => {
@@ -204,7 +200,7 @@ impl Flow {
             }
         };
         let player = match *traffic {
-            Traffic::Video { segment_ms, buffer_ms, .. } => Some(Player {
+            Traffic::Video { segment_ms, buffer_ms, .. } => Some(SegmentBuffer {
                 segment_ms: segment_ms.into(),
                 capacity_ms: i64::from(buffer_ms).max(segment_ms.into()),
                 held_ms: 0,
@@ -233,15 +229,15 @@ impl Flow {
         self.planned.is_empty() && self.current.is_none()
     }
 
-    pub(crate) fn into_ended(self) -> Vec<Ended> {
+    pub(crate) fn into_ended(self) -> Vec<WindowTransfer> {
         self.ended
     }
 
     /// The transfer that has begun and not ended before a TTI, with the bytes
     /// that have arrived.
-    pub(crate) fn under_way(&self, end: TtiIndex) -> Option<Ended> {
+    pub(crate) fn under_way(&self, end: TtiIndex) -> Option<WindowTransfer> {
         let (id, _, start) = self.current.clone()?;
-        Some(Ended { id, dir: self.dir, start: TtiIndex(start), end, bytes: self.arrived })
+        Some(WindowTransfer { id, dir: self.dir, start: TtiIndex(start), end, bytes: self.arrived })
     }
 
     /// Goes through a TTI: the application starts what it has planned, and the
@@ -273,33 +269,34 @@ impl Flow {
         match self.dir {
             Direction::Ul => self.sender.unsent = bytes,
             Direction::Dl => {
-                let kind = Kind::Request { bytes };
-                let packet = Packet { flow: self.index, bytes: REQUEST_BYTES + HEADER_BYTES, kind };
+                let kind = WindowPacketKind::Request { bytes };
+                let packet =
+                    WindowPacket { flow: self.index, bytes: REQUEST_BYTES + HEADER_BYTES, kind };
                 self.from_phone.push_back(packet);
             }
         }
     }
 
     /// A packet that the phone sends.
-    pub(crate) fn poll_phone(&mut self) -> Option<Packet> {
+    pub(crate) fn poll_phone(&mut self) -> Option<WindowPacket> {
         self.from_phone.pop_front()
     }
 
     /// A packet that the server sends.
-    pub(crate) fn poll_server(&mut self) -> Option<Packet> {
+    pub(crate) fn poll_server(&mut self) -> Option<WindowPacket> {
         self.from_server.pop_front()
     }
 
     /// A packet reaches the phone or (direction uplink) the server.
-    pub(crate) fn receive(&mut self, dir: Direction, packet: Packet, now: i64) {
+    pub(crate) fn receive(&mut self, dir: Direction, packet: WindowPacket, now: i64) {
         match packet.kind {
-            Kind::Request { bytes } => self.sender.unsent += bytes,
-            Kind::Data { payload, sent, last } => {
+            WindowPacketKind::Request { bytes } => self.sender.unsent += bytes,
+            WindowPacketKind::Data { payload, sent, last } => {
                 self.arrived += payload;
                 self.acknowledge(dir, payload, sent, last);
                 self.count(dir, payload, now);
             }
-            Kind::Ack { payload, sent } => {
+            WindowPacketKind::Ack { payload, sent } => {
                 self.sender.on_ack(payload, sent, now);
                 self.count(dir, payload, now);
             }
@@ -323,8 +320,8 @@ impl Flow {
         let (bytes, packets) = self.unacknowledged;
         self.unacknowledged = (bytes + payload, packets + 1);
         if last || self.unacknowledged.1 >= 2 {
-            let kind = Kind::Ack { payload: self.unacknowledged.0, sent };
-            let ack = Packet { flow: self.index, bytes: HEADER_BYTES, kind };
+            let kind = WindowPacketKind::Ack { payload: self.unacknowledged.0, sent };
+            let ack = WindowPacket { flow: self.index, bytes: HEADER_BYTES, kind };
             match dir {
                 Direction::Dl => self.from_phone.push_back(ack),
                 Direction::Ul => self.from_server.push_back(ack),
@@ -336,7 +333,7 @@ impl Flow {
     fn end(&mut self, now: i64) {
         if let Some((id, bytes, start)) = self.current.take() {
             let (start, end) = (TtiIndex(start), TtiIndex(now + 1));
-            self.ended.push(Ended { id, dir: self.dir, start, end, bytes });
+            self.ended.push(WindowTransfer { id, dir: self.dir, start, end, bytes });
         }
         if let Some(player) = &mut self.player {
             player.held_ms += player.segment_ms;
@@ -358,7 +355,7 @@ mod tests {
 
     /// Bytes that a window sends in each round trip of 50 ms, all acknowledged.
     fn rounds(config: WindowConfig, pause_after: usize, rounds: usize) -> Vec<u64> {
-        let pace = Pace::Window(Window::new(config));
+        let pace = Pace::SendWindow(SendWindow::new(config));
         let mut sender = DataSender { pace, unsent: u64::MAX };
         let (mut now, mut sent) = (0, Vec::new());
         for round in 0..rounds {

@@ -242,7 +242,7 @@ fn describe(packet: &Packet) -> PacketInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::{Flags, Segment};
+    use crate::transport::tcp::{Flags, Segment};
 
     fn segment(port: u16, bytes: u64) -> Packet {
         let flags = Flags { ack: true, ..Flags::default() };

@@ -5,7 +5,7 @@ use super::{AppEvent, AppEventKind, Sockets, StreamId, UnderWay};
 
 /// Where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum ExchangeStep {
     Head,
     Upload { left_bytes: u64 },
     Wait,
@@ -15,16 +15,16 @@ enum Step {
 
 /// One request and its response.
 #[derive(Debug, Clone)]
-pub(crate) struct Exchange {
+pub(crate) struct HttpExchange {
     transfer: u64,
     stream: StreamId,
     request: Request,
-    step: Step,
+    step: ExchangeStep,
     pub(crate) started_ns: i64,
     pub(crate) read_bytes: u64,
 }
 
-impl Exchange {
+impl HttpExchange {
     /// Begins it on a lane.
     pub(crate) fn begin(
         now_ns: i64,
@@ -34,15 +34,22 @@ impl Exchange {
         sockets: &mut dyn Sockets,
     ) -> Self {
         let stream = sockets.open(now_ns, lane);
-        Self { transfer, stream, request, step: Step::Head, started_ns: now_ns, read_bytes: 0 }
+        Self {
+            transfer,
+            stream,
+            request,
+            step: ExchangeStep::Head,
+            started_ns: now_ns,
+            read_bytes: 0,
+        }
     }
 
     /// How far it is, once it has been asked for.
     pub(crate) fn under_way(&self) -> Option<UnderWay> {
         let written_bytes = match self.step {
-            Step::Head | Step::Done { .. } => return None,
-            Step::Upload { left_bytes } => self.request.upload_bytes - left_bytes,
-            Step::Wait | Step::Body { .. } => self.request.upload_bytes,
+            ExchangeStep::Head | ExchangeStep::Done { .. } => return None,
+            ExchangeStep::Upload { left_bytes } => self.request.upload_bytes - left_bytes,
+            ExchangeStep::Wait | ExchangeStep::Body { .. } => self.request.upload_bytes,
         };
         let uploads = self.request.upload_bytes > self.request.bytes;
         let bytes = if uploads { written_bytes } else { self.read_bytes };
@@ -50,11 +57,11 @@ impl Exchange {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self.step, Step::Done { .. })
+        matches!(self.step, ExchangeStep::Done { .. })
     }
 
     pub(crate) fn failed(&self) -> bool {
-        matches!(self.step, Step::Done { failed: true })
+        matches!(self.step, ExchangeStep::Done { failed: true })
     }
 
     /// Writes the request, if it can, and reads nothing: what there is to read is the
@@ -65,7 +72,7 @@ impl Exchange {
         sockets: &mut dyn Sockets,
         log: &mut impl Extend<AppEvent>,
     ) {
-        if self.step != Step::Head
+        if self.step != ExchangeStep::Head
             || !sockets.write_head(now_ns, self.stream, &self.request.head(HOST))
         {
             return;
@@ -75,7 +82,7 @@ impl Exchange {
         let addresses = sockets.addresses(self.stream);
         let kind = AppEventKind::RequestStarted { transfer, path, upload_bytes, addresses };
         log.extend([AppEvent { at_ns: now_ns, kind }]);
-        self.step = Step::Upload { left_bytes: self.request.upload_bytes };
+        self.step = ExchangeStep::Upload { left_bytes: self.request.upload_bytes };
     }
 
     /// Does what can be done, reading no more than `read_bytes` of the body.
@@ -91,49 +98,51 @@ impl Exchange {
         let mut note = |kind| log.extend([AppEvent { at_ns: now_ns, kind }]);
         loop {
             let next = match self.step {
-                Step::Done { .. } => return,
-                Step::Head if sockets.write_head(now_ns, stream, &self.request.head(HOST)) => {
+                ExchangeStep::Done { .. } => return,
+                ExchangeStep::Head
+                    if sockets.write_head(now_ns, stream, &self.request.head(HOST)) =>
+                {
                     note(AppEventKind::RequestStarted {
                         transfer,
                         path: self.request.target(),
                         upload_bytes: self.request.upload_bytes,
                         addresses: sockets.addresses(stream),
                     });
-                    Step::Upload { left_bytes: self.request.upload_bytes }
+                    ExchangeStep::Upload { left_bytes: self.request.upload_bytes }
                 }
-                Step::Upload { left_bytes: 0 } => {
+                ExchangeStep::Upload { left_bytes: 0 } => {
                     sockets.end_exchange(stream);
-                    Step::Wait
+                    ExchangeStep::Wait
                 }
-                Step::Upload { left_bytes } => {
+                ExchangeStep::Upload { left_bytes } => {
                     let written = sockets.write(now_ns, stream, left_bytes);
-                    Step::Upload { left_bytes: left_bytes - written }
+                    ExchangeStep::Upload { left_bytes: left_bytes - written }
                 }
-                Step::Wait => match sockets.read_head(now_ns, stream) {
+                ExchangeStep::Wait => match sockets.read_head(now_ns, stream) {
                     Some(head) => {
                         note(AppEventKind::FirstByte { transfer });
-                        Step::Body { left_bytes: response_bytes(&head).unwrap_or(0) }
+                        ExchangeStep::Body { left_bytes: response_bytes(&head).unwrap_or(0) }
                     }
-                    None => Step::Wait,
+                    None => ExchangeStep::Wait,
                 },
-                Step::Body { left_bytes: 0 } => Step::Done { failed: false },
-                Step::Body { left_bytes } => {
+                ExchangeStep::Body { left_bytes: 0 } => ExchangeStep::Done { failed: false },
+                ExchangeStep::Body { left_bytes } => {
                     let read = sockets.read(now_ns, stream, left_bytes.min(allowed));
                     allowed -= read;
                     self.read_bytes += read;
-                    Step::Body { left_bytes: left_bytes - read }
+                    ExchangeStep::Body { left_bytes: left_bytes - read }
                 }
-                Step::Head => Step::Head,
+                ExchangeStep::Head => ExchangeStep::Head,
             };
             if next == self.step {
                 if !sockets.is_ended(stream) {
                     return;
                 }
-                self.step = Step::Done { failed: true };
+                self.step = ExchangeStep::Done { failed: true };
             } else {
                 self.step = next;
             }
-            if let Step::Done { failed } = self.step {
+            if let ExchangeStep::Done { failed } = self.step {
                 note(AppEventKind::Ended { transfer, bytes: self.read_bytes, failed });
             }
         }

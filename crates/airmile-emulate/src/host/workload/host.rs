@@ -7,7 +7,9 @@ use airmile_control::claw::Feedback;
 
 use super::{AppEvent, Application, Sockets, StreamId, UnderWay};
 use crate::net::{Host, Packet, Transport};
-use crate::tcp::{Config, Connection, ConnectionEvent, ConnectionId, Endpoint, Stats};
+use crate::transport::tcp::{
+    ConnectionEvent, ConnectionId, Endpoint, Stats, TcpConfig, TcpConnection,
+};
 
 /// A host: many TCP connections and an application.
 ///
@@ -34,7 +36,7 @@ impl EndHost {
     pub fn client(
         address: Ipv4Addr,
         server: SocketAddrV4,
-        config: Config,
+        config: TcpConfig,
         application: Box<dyn Application>,
         seed: u64,
     ) -> Self {
@@ -48,7 +50,7 @@ impl EndHost {
     pub fn server(
         address: Ipv4Addr,
         ports: &[u16],
-        config: Config,
+        config: TcpConfig,
         application: Box<dyn Application>,
         seed: u64,
     ) -> Self {
@@ -59,7 +61,7 @@ impl EndHost {
     }
 
     /// Its connections.
-    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &TcpConnection)> {
         self.tcp.endpoint.connections()
     }
 
@@ -142,15 +144,15 @@ impl Host for EndHost {
 }
 
 impl TcpSockets {
-    fn get(&self, stream: StreamId) -> Option<&Connection> {
+    fn get(&self, stream: StreamId) -> Option<&TcpConnection> {
         self.endpoint.connection(ConnectionId(stream.0))
     }
 
     fn readable_bytes(&self, stream: StreamId) -> u64 {
-        self.get(stream).map_or(0, Connection::readable_bytes)
+        self.get(stream).map_or(0, TcpConnection::readable_bytes)
     }
 
-    fn get_mut(&mut self, stream: StreamId) -> Option<&mut Connection> {
+    fn get_mut(&mut self, stream: StreamId) -> Option<&mut TcpConnection> {
         self.endpoint.connection_mut(ConnectionId(stream.0))
     }
 }
@@ -185,7 +187,7 @@ impl Sockets for TcpSockets {
     }
 
     fn write(&mut self, _now_ns: i64, stream: StreamId, bytes: u64) -> u64 {
-        let room = self.get(stream).map_or(0, Connection::writable_bytes);
+        let room = self.get(stream).map_or(0, TcpConnection::writable_bytes);
         let bytes = bytes.min(room);
         if bytes == 0 {
             return 0;

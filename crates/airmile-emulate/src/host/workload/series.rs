@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::exchange::Exchange;
+use super::exchange::HttpExchange;
 use super::http::Request;
 use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
 
@@ -35,19 +35,19 @@ impl Pause {
 
 /// A series of exchanges.
 #[derive(Debug)]
-pub struct Series {
+pub struct ExchangeSeries {
     request: Request,
     left: u32,
     pause: Pause,
     read_rate_bps: Option<u64>,
     next_ns: Option<i64>,
     transfer: u64,
-    current: Option<Exchange>,
+    current: Option<HttpExchange>,
     log: VecDeque<AppEvent>,
     done: bool,
 }
 
-impl Series {
+impl ExchangeSeries {
     pub(crate) fn new(
         start_ns: i64,
         request: Request,
@@ -69,7 +69,7 @@ impl Series {
     }
 
     /// Bytes that a slow reader may read now, and when more.
-    fn readable(&self, now_ns: i64, exchange: &Exchange) -> (u64, Option<i64>) {
+    fn readable(&self, now_ns: i64, exchange: &HttpExchange) -> (u64, Option<i64>) {
         let Some(rate_bps) = self.read_rate_bps else { return (u64::MAX, None) };
         let ticks = (now_ns - exchange.started_ns) / READ_EVERY_NS;
         let due = i128::from(ticks) * i128::from(READ_EVERY_NS) * i128::from(rate_bps);
@@ -93,7 +93,7 @@ impl Series {
     }
 }
 
-impl Application for Series {
+impl Application for ExchangeSeries {
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {
         loop {
             if let Some(mut exchange) = self.current.take() {
@@ -118,7 +118,7 @@ impl Application for Series {
             let transfer = self.transfer;
             self.transfer += 1;
             let request = self.request.clone();
-            self.current = Some(Exchange::begin(now_ns, transfer, 0, request, sockets));
+            self.current = Some(HttpExchange::begin(now_ns, transfer, 0, request, sockets));
         }
     }
 
@@ -135,6 +135,6 @@ impl Application for Series {
     }
 
     fn under_way(&self) -> Vec<UnderWay> {
-        self.current.iter().filter_map(Exchange::under_way).collect()
+        self.current.iter().filter_map(HttpExchange::under_way).collect()
     }
 }

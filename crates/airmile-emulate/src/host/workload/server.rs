@@ -13,7 +13,7 @@ const BLOCK_MS: u64 = 10;
 
 /// One stream's answer.
 #[derive(Debug, Clone)]
-enum Answer {
+enum ResponseState {
     /// Waiting for a head.
     Idle,
     /// Reading the request's body.
@@ -29,7 +29,7 @@ enum Answer {
 /// A server that answers every request on every stream.
 #[derive(Debug, Default)]
 pub struct Server {
-    streams: BTreeMap<StreamId, Answer>,
+    streams: BTreeMap<StreamId, ResponseState>,
     /// When a stream goes on, whatever arrives.
     wake_ns: Option<i64>,
 }
@@ -82,7 +82,7 @@ fn rate_bytes(request: &Request, sending_ns: i64) -> u64 {
     u64::try_from((due / block + 1) * block).unwrap_or(u64::MAX)
 }
 
-impl Answer {
+impl ResponseState {
     /// The next step, and when to go on if nothing arrives before.
     fn advance(
         self,
@@ -149,12 +149,12 @@ impl Answer {
 impl Application for Server {
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {
         while let Some(stream) = sockets.accept() {
-            self.streams.insert(stream, Answer::Idle);
+            self.streams.insert(stream, ResponseState::Idle);
         }
         self.wake_ns = None;
         let mut ended = Vec::new();
         for (&stream, slot) in &mut self.streams {
-            let mut answer = std::mem::replace(slot, Answer::Idle);
+            let mut answer = std::mem::replace(slot, ResponseState::Idle);
             loop {
                 let (next, moved, wake_ns) = answer.advance(now_ns, stream, sockets);
                 answer = next;
@@ -165,7 +165,7 @@ impl Application for Server {
                 }
             }
             let gone = sockets.addresses(stream).is_none();
-            if gone || matches!(answer, Answer::Idle) && sockets.is_ended(stream) {
+            if gone || matches!(answer, ResponseState::Idle) && sockets.is_ended(stream) {
                 ended.push(stream);
             }
             *slot = answer;

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::config::{Abr, VideoConfig};
-use super::exchange::Exchange;
+use super::exchange::HttpExchange;
 use super::http::Request;
 use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
 use crate::random::Random;
+use crate::scenario::{Abr, VideoConfig};
 
 const MS: i64 = 1_000_000;
 
@@ -30,7 +30,7 @@ pub struct Player {
     random: Random,
     next_ns: Option<i64>,
     segment: u32,
-    current: Option<(Exchange, u64)>,
+    current: Option<(HttpExchange, u64)>,
     playback: Playback,
     /// Video in store at `updated_ns`.
     buffer_ns: i64,
@@ -170,7 +170,7 @@ impl Player {
         self.last_bitrate_bps = Some(bitrate_bps);
         let path = format!("/video/{}/{segment}.m4s", bitrate_bps / 1000);
         let request = Request { bytes, ..Request::get(&path) };
-        let exchange = Exchange::begin(now_ns, u64::from(segment), 0, request, sockets);
+        let exchange = HttpExchange::begin(now_ns, u64::from(segment), 0, request, sockets);
         self.current = Some((exchange, bytes));
     }
 

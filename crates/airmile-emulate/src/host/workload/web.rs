@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::config::WebConfig;
-use super::exchange::Exchange;
+use super::exchange::HttpExchange;
 use super::http::Request;
 use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
 use crate::random::Random;
+use crate::scenario::WebConfig;
 
 const MS: i64 = 1_000_000;
 
@@ -34,9 +34,9 @@ pub struct Browser {
     objects: Vec<Object>,
     /// Objects that can be asked for from a time on, in order.
     wanted: VecDeque<(i64, usize)>,
-    lanes: Vec<Option<(usize, Exchange)>>,
+    lanes: Vec<Option<(usize, HttpExchange)>>,
     /// Behind the first lane's, on its connection, in the order of the requests.
-    behind: VecDeque<(usize, Exchange)>,
+    behind: VecDeque<(usize, HttpExchange)>,
     left: usize,
     log: VecDeque<AppEvent>,
     done: bool,
@@ -163,7 +163,7 @@ impl Browser {
         now_ns: i64,
         lane: usize,
         sockets: &mut dyn Sockets,
-    ) -> Option<(usize, Exchange)> {
+    ) -> Option<(usize, HttpExchange)> {
         let due = self.wanted.iter().position(|&(at_ns, _)| at_ns <= now_ns)?;
         let (_, index) = self.wanted.remove(due)?;
         let request = Request {
@@ -175,7 +175,7 @@ impl Browser {
         // any run, in whichever order they are asked for.
         let transfer = u64::from(self.page) * self.objects.len() as u64 + index as u64;
         let lane_number = u32::try_from(lane).unwrap_or(u32::MAX);
-        Some((index, Exchange::begin(now_ns, transfer, lane_number, request, sockets)))
+        Some((index, HttpExchange::begin(now_ns, transfer, lane_number, request, sockets)))
     }
 
     fn end_page(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {

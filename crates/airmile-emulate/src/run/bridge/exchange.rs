@@ -6,9 +6,8 @@ use std::net::SocketAddrV4;
 
 use airmile_model::Direction;
 
+use crate::host::{AppLog, AppNote, TimedTransfer};
 use crate::net::{Packet, Transport};
-use crate::party::Notebook;
-use crate::run::{AppNote, Timed};
 
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
@@ -22,7 +21,7 @@ type Ends = (u8, SocketAddrV4, SocketAddrV4);
 
 /// What is going on over a connection.
 #[derive(Debug, Clone)]
-struct Exchange {
+struct ObservedExchange {
     start_ns: i64,
     first_dl_ns: Option<i64>,
     last_ns: i64,
@@ -32,12 +31,12 @@ struct Exchange {
 
 /// A connection, or what two ends say to each other without one.
 #[derive(Debug, Clone, Default)]
-struct Connection {
-    open: Option<Exchange>,
+struct ObservedConnection {
+    open: Option<ObservedExchange>,
     /// Payload that went up after data had come down: the next request if the data
     /// pause now, as its answer takes a round trip; else a word about the data, as
     /// HTTP/2's WINDOW_UPDATE.
-    asked: Option<Exchange>,
+    asked: Option<ObservedExchange>,
     syn_ns: Option<i64>,
     /// Of the handshake.
     rtt_ns: i64,
@@ -55,19 +54,19 @@ struct Connection {
 /// exchange.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    connections: BTreeMap<Ends, Connection>,
-    ended: Vec<(Ends, Exchange)>,
+    connections: BTreeMap<Ends, ObservedConnection>,
+    ended: Vec<(Ends, ObservedExchange)>,
 }
 
 impl Exchanges {
     /// The phone sends.
     pub(super) fn sent(&mut self, at_ns: i64, packet: &Packet) {
-        let Some(parsed) = Parsed::of(packet) else { return };
+        let Some(parsed) = Parsed::from_packet(packet) else { return };
         let connection =
             self.connections.entry((parsed.protocol, packet.src, packet.dst)).or_default();
         if parsed.syn {
             // Another connection between the same ends, or the same SYN again.
-            let Connection { open, asked, .. } = std::mem::take(connection);
+            let ObservedConnection { open, asked, .. } = std::mem::take(connection);
             let ends = (parsed.protocol, packet.src, packet.dst);
             self.ended.extend(open.into_iter().chain(asked).map(|exchange| (ends, exchange)));
             connection.syn_ns = Some(at_ns);
@@ -82,14 +81,14 @@ impl Exchanges {
         } else {
             &mut connection.open
         };
-        let exchange = exchange.get_or_insert_with(|| Exchange::new(at_ns));
+        let exchange = exchange.get_or_insert_with(|| ObservedExchange::new(at_ns));
         exchange.ul_bytes += bytes;
         exchange.last_ns = at_ns;
     }
 
     /// The phone receives.
     pub(super) fn received(&mut self, at_ns: i64, packet: &Packet) {
-        let Some(parsed) = Parsed::of(packet) else { return };
+        let Some(parsed) = Parsed::from_packet(packet) else { return };
         let ends = (parsed.protocol, packet.dst, packet.src);
         let connection = self.connections.entry(ends).or_default();
         if parsed.syn {
@@ -99,7 +98,7 @@ impl Exchanges {
         if parsed.bytes == 0 {
             // What goes up is over when its last byte is acknowledged; later
             // acknowledgements are of FINs, probes and windows.
-            let Connection { open, asked, .. } = connection;
+            let ObservedConnection { open, asked, .. } = connection;
             let uploads = asked.as_mut().or(open.as_mut()).filter(|open| open.dl_bytes == 0);
             if let Some(exchange) = uploads.filter(|_| acknowledges) {
                 exchange.last_ns = at_ns;
@@ -117,32 +116,33 @@ impl Exchanges {
                 }
             }
         }
-        let exchange = connection.open.get_or_insert_with(|| Exchange::new(at_ns));
+        let exchange = connection.open.get_or_insert_with(|| ObservedExchange::new(at_ns));
         exchange.dl_bytes += parsed.bytes;
         exchange.first_dl_ns.get_or_insert(at_ns);
         exchange.last_ns = at_ns;
     }
 
     /// All exchanges as transfers and notes, in order of their start.
-    pub(super) fn into_notebook(mut self) -> Notebook {
-        for (ends, Connection { open, asked, .. }) in std::mem::take(&mut self.connections) {
+    pub(super) fn into_app_log(mut self) -> AppLog {
+        for (ends, ObservedConnection { open, asked, .. }) in std::mem::take(&mut self.connections)
+        {
             self.ended.extend(open.into_iter().chain(asked).map(|exchange| (ends, exchange)));
         }
         self.ended.sort_by_key(|(ends, exchange)| (exchange.start_ns, *ends));
-        let mut notebook = Notebook::default();
+        let mut app_log = AppLog::default();
         for (n, (ends, exchange)) in self.ended.into_iter().enumerate() {
-            exchange.note_down(ends, n + 1, &mut notebook);
+            exchange.note_down(ends, n + 1, &mut app_log);
         }
-        notebook
+        app_log
     }
 }
 
-impl Exchange {
+impl ObservedExchange {
     const fn new(start_ns: i64) -> Self {
         Self { start_ns, first_dl_ns: None, last_ns: start_ns, ul_bytes: 0, dl_bytes: 0 }
     }
 
-    fn note_down(self, (protocol, near, far): Ends, n: usize, notebook: &mut Notebook) {
+    fn note_down(self, (protocol, near, far): Ends, n: usize, app_log: &mut AppLog) {
         let app = if protocol == PROTOCOL_TCP { "tcp" } else { "udp" };
         let id = format!("{app}-{n}");
         let uploads = self.ul_bytes > self.dl_bytes;
@@ -150,22 +150,22 @@ impl Exchange {
             if uploads { (Direction::Ul, self.ul_bytes) } else { (Direction::Dl, self.dl_bytes) };
         let note =
             |event, at_ns| AppNote { event, id: Some(id.clone()), ..AppNote::new(at_ns, app) };
-        notebook.notes.push(AppNote {
+        app_log.notes.push(AppNote {
             bytes: Some(self.ul_bytes),
             what: Some(format!("{near} to {far}")),
             ..note("request", self.start_ns)
         });
-        notebook.notes.extend(self.first_dl_ns.map(|at_ns| note("first_byte", at_ns)));
-        notebook.notes.push(AppNote { bytes: Some(bytes), ..note("end", self.last_ns) });
+        app_log.notes.extend(self.first_dl_ns.map(|at_ns| note("first_byte", at_ns)));
+        app_log.notes.push(AppNote { bytes: Some(bytes), ..note("end", self.last_ns) });
         if bytes >= LEAST_BYTES {
             // Who watches packets cannot tell what more was to come.
             let (start_ns, end_ns, unfinished) = (self.start_ns, self.last_ns, false);
-            notebook.ended.push(Timed { id, dir, start_ns, end_ns, bytes, unfinished });
+            app_log.ended.push(TimedTransfer { id, dir, start_ns, end_ns, bytes, unfinished });
         }
     }
 }
 
-impl Connection {
+impl ObservedConnection {
     /// Bytes of payload that go up for the first time: what is sent again is none.
     fn new_bytes(&mut self, parsed: &Parsed) -> u64 {
         if parsed.protocol != PROTOCOL_TCP || parsed.bytes == 0 {
@@ -208,7 +208,7 @@ struct Parsed {
 }
 
 impl Parsed {
-    fn of(packet: &Packet) -> Option<Self> {
+    fn from_packet(packet: &Packet) -> Option<Self> {
         const SYN: u8 = 2;
         let Transport::Raw(bytes) = &packet.transport else { return None };
         let header = usize::from(bytes.first()? & 0xf) * 4;

@@ -12,19 +12,19 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_model::TtiIndex;
 
-use crate::frame::Frame;
+use crate::host::{self, OutsideHost, ScenarioHost};
 use crate::net::{IPV4_HEADER_BYTES, Packet, Transport};
-use crate::party::{self, Outside, Party};
+use crate::phy::Frame;
 use crate::run::Outcome;
+use crate::run::{CapturePoint, Node, Simulation, Sink};
 use crate::scenario::{Scenario, ScenarioError};
-use crate::simulation::{CapturePoint, Node, Simulation, Sink};
 use exchange::Exchanges;
 
 /// The measured phone's address.
-pub const PHONE_ADDRESS: Ipv4Addr = party::PHONE;
+pub const PHONE_ADDRESS: Ipv4Addr = host::PHONE;
 
 /// Its server's address.
-pub const SERVER_ADDRESS: Ipv4Addr = party::server_address(0);
+pub const SERVER_ADDRESS: Ipv4Addr = host::server_address(0);
 
 /// Bytes that are no packet of the network that is emulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum NoPacket {
 /// [`finish`](Self::finish) at the end.
 #[derive(Debug)]
 pub struct Bridge {
-    simulation: Simulation<Party>,
+    simulation: Simulation<ScenarioHost>,
     frame: Frame,
     exchanges: Exchanges,
     arrived: VecDeque<(CapturePoint, Vec<u8>)>,
@@ -64,8 +64,8 @@ impl Bridge {
     pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
         scenario.validate()?;
         let frame = Frame::new(scenario);
-        let mut users = party::users(scenario, frame.start_ns(scenario.first_tti.into()));
-        let outside = || Party::Outside(Outside::default());
+        let mut users = host::users(scenario, frame.start_ns(scenario.first_tti.into()));
+        let outside = || ScenarioHost::Outside(OutsideHost::default());
         if let Some(measured) = users.first_mut() {
             measured.phone = outside();
             measured.server = outside();
@@ -120,7 +120,7 @@ impl Bridge {
                 Node::Proxy => self.simulation.proxy(0),
                 Node::Server => self.simulation.server(0),
             };
-            let Some(Party::Outside(host)) = host else { continue };
+            let Some(ScenarioHost::Outside(host)) = host else { continue };
             for (at_ns, packet) in host.arrived.drain(..) {
                 if node == Node::Phone {
                     self.exchanges.received(at_ns, &packet);
@@ -146,7 +146,11 @@ impl Bridge {
     /// Ends the run. Its transfers are the exchanges that were seen at the phone.
     #[must_use]
     pub fn finish(self) -> Outcome {
-        Outcome::of(self.simulation.finish(), self.frame, self.exchanges.into_notebook())
+        Outcome::from_simulation(
+            self.simulation.finish(),
+            self.frame,
+            self.exchanges.into_app_log(),
+        )
     }
 }
 

@@ -4,10 +4,10 @@ use airmile_model::{Direction, Record};
 use proptest::prelude::*;
 
 use super::{Bridge, NoPacket, PHONE_ADDRESS, SERVER_ADDRESS, read};
+use crate::core::proxy::ProxyConfig;
 use crate::net::{Packet, Transport};
-use crate::proxy::ProxyConfig;
+use crate::run::{CapturePoint, Sink};
 use crate::scenario::{CoreConfig, PathConfig, Scenario};
-use crate::simulation::{CapturePoint, Sink};
 
 const MS_NS: i64 = 1_000_000;
 
@@ -21,12 +21,12 @@ fn datagram(down: bool, n: u16, ip_bytes: usize) -> Vec<u8> {
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenPackets {
     packets: Vec<(i64, CapturePoint, Vec<u8>)>,
     rlc_bytes: [u64; 2],
 }
 
-impl Sink for Seen {
+impl Sink for SeenPackets {
     fn record(&mut self, record: Record) {
         if let Record::Rlc(pdu) = record {
             self.rlc_bytes[pdu.dir as usize] += u64::from(pdu.size_bytes);
@@ -46,7 +46,7 @@ fn scenario(proxy: bool) -> Scenario {
 #[test]
 fn carries_bytes_unchanged_both_ways_in_order() {
     let mut bridge = Bridge::new(&scenario(false)).unwrap();
-    let mut seen = Seen::default();
+    let mut seen = SeenPackets::default();
     let mut got: Vec<(CapturePoint, Vec<u8>)> = Vec::new();
     for n in 0..400_u16 {
         if n < 200 {
@@ -134,7 +134,7 @@ fn time_begins_where_the_scenario_says() {
     let start_ns = epoch_ns + i64::from(moved.first_tti) * MS_NS;
     assert_eq!(bridge.now_ns(), start_ns);
     bridge.push(CapturePoint::Phone, datagram(false, 1, 1_488)).unwrap();
-    let mut seen = Seen::default();
+    let mut seen = SeenPackets::default();
     for _ in 0..200 {
         bridge.step(&mut seen);
     }
@@ -167,7 +167,7 @@ fn exchanges(packets: &[(i64, Vec<u8>)]) -> Vec<(Direction, u64, i64, i64)> {
             exchanges.received(ms * MS_NS, &packet);
         }
     }
-    let ended = exchanges.into_notebook().ended.into_iter();
+    let ended = exchanges.into_app_log().ended.into_iter();
     ended.map(|t| (t.dir, t.bytes, t.start_ns / MS_NS, t.end_ns / MS_NS)).collect()
 }
 

@@ -9,25 +9,28 @@
 //! in the order in which it was caused: the same hosts and seed give the same
 //! packets at the same times.
 
-mod path;
+mod air;
+mod event;
 mod report;
+mod sink;
 
 use std::collections::BinaryHeap;
 use std::net::Ipv4Addr;
 
-use airmile_model::{Direction, Record, TtiIndex};
+use airmile_model::{Direction, TtiIndex};
 
 use crate::cell::{Cell, CellTruth};
-use crate::device::{Device, reflect};
+use crate::core::path::{CorePath, MS_NS, PathOutcome};
+use crate::host::User;
+use crate::host::device::{Device, reflect};
+use crate::host::radio::Reporter;
 use crate::net::{Host, Packet};
-use crate::radio::Reporter;
 use crate::random::{Owner, Process};
-use crate::rlc::Sdu;
 use crate::run::Totals;
-use crate::scenario::{CoreConfig, LinkConfig, Scenario, ScenarioError};
-use crate::senders::{SenderPlace, SenderState};
-use crate::tcp::ConnectionEvent;
-use path::{Carried, MS_NS, Path};
+use crate::scenario::{LinkConfig, Scenario, ScenarioError};
+pub use event::Node;
+use event::{Happening, ScheduledEvent};
+pub use sink::{CapturePoint, DropPoint, Sink};
 
 /// An IP packet of the phone's largest size (Ethernet's MTU).
 const LARGEST_PACKET_BYTES: u32 = 1_500;
@@ -35,166 +38,9 @@ const LARGEST_PACKET_BYTES: u32 = 1_500;
 /// Bytes of a PDCP header with a 12-bit SN (TS 36.323, 6.2.3).
 pub(crate) const PDCP_HEADER_BYTES: u32 = 2;
 
-/// Where packets are seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CapturePoint {
-    /// At the phone.
-    Phone,
-    /// At the box, on the side of the base station.
-    ProxyRan,
-    /// At the box, on the side of the server.
-    ProxyCore,
-    /// At the server.
-    Server,
-}
-
-/// Where a packet came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DropPoint {
-    /// The user's queue at the base station was full.
-    BaseStation,
-    /// The phone's own queue was full.
-    Phone,
-    /// The bottleneck of the core network was full.
-    CoreQueue,
-    /// Lost in the core network.
-    CoreLoss,
-}
-
-/// Takes what a run leaves while it runs. Every method may be left out.
-pub trait Sink {
-    /// What the measured phone's modem would log, in time order.
-    fn record(&mut self, record: Record) {
-        let _ = record;
-    }
-
-    /// A packet of the measured phone passes a point.
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
-        let _ = (at_ns, point, packet);
-    }
-
-    /// A packet of a user is dropped.
-    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
-        let _ = (at_ns, user, point, packet);
-    }
-
-    /// A packet of the measured phone goes to the firmware's buffer, where a
-    /// discipline queues above it ([`Scenario::uplink_queue`]).
-    fn handed_over(&mut self, at_ns: i64, packet: &Packet) {
-        let _ = (at_ns, packet);
-    }
-
-    /// What the measured phone's firmware holds, in bytes, at the begin of a TTI.
-    fn firmware(&mut self, at_ns: i64, bytes: u64) {
-        let _ = (at_ns, bytes);
-    }
-
-    /// Whether the two below are wanted.
-    fn wants_senders(&self) -> bool {
-        false
-    }
-
-    /// A TCP sender of the measured phone's traffic, once a ms where it changed.
-    fn sender_state(&mut self, state: &SenderState) {
-        let _ = state;
-    }
-
-    /// Something happened to such a sender, told at the end of its ms.
-    fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
-        let _ = (place, event);
-    }
-
-    /// Whether a run with applications may end before its time; asked once a ms.
-    /// `all_done`: those of every phone, and not of the measured one alone, have done
-    /// what they wanted.
-    fn has_enough(&mut self, all_done: bool) -> bool {
-        let _ = all_done;
-        false
-    }
-}
-
-/// A sink that keeps nothing.
-impl Sink for () {}
-
-/// The hosts of a user.
-#[derive(Debug, Clone)]
-pub struct User<H> {
-    /// Its name, on which its random numbers hang, whoever else is there. Of the
-    /// first, the measured phone's, it does not matter.
-    pub name: String,
-    /// The phone's address: packets for it go to the phone, all others to the
-    /// server.
-    pub address: Ipv4Addr,
-    /// The phone.
-    pub phone: H,
-    /// The server.
-    pub server: H,
-    /// A box between core network and base station, to which packets of both
-    /// sides are handed.
-    pub proxy: Option<H>,
-    /// The network behind the base station.
-    pub core: CoreConfig,
-    /// The radio link; the measured phone's is the scenario's.
-    pub link: LinkConfig,
-}
-
-/// Which of a user's hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Node {
-    /// The phone.
-    Phone,
-    /// The box.
-    Proxy,
-    /// The server.
-    Server,
-}
-
-/// What is to happen.
-#[derive(Debug, Clone)]
-enum What {
-    /// A packet reaches a host.
-    Arrival(Node, Packet),
-    /// A packet leaves a host.
-    Departure(Node, Packet),
-    /// A packet reaches the base station.
-    AtBaseStation(Packet),
-    /// A host asked to be called.
-    Timer(Node),
-}
-
-#[derive(Debug, Clone)]
-struct Event {
-    at_ns: i64,
-    /// Counts up: what was caused first happens first.
-    number: u64,
-    user: usize,
-    what: What,
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Event {}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Event {
-    /// The greatest is the next to happen.
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
-    }
-}
-
 /// A user's hosts with the paths between them.
 #[derive(Debug)]
-struct Place<H> {
+struct UserHosts<H> {
     name: String,
     link: LinkConfig,
     address: Ipv4Addr,
@@ -202,8 +48,8 @@ struct Place<H> {
     server: H,
     proxy: Option<H>,
     /// Server to box or base station, and back.
-    down: Path,
-    up: Path,
+    down: CorePath,
+    up: CorePath,
     /// Between box and base station, each way.
     inner_ns: i64,
     /// When each host's timer event is due, by [`Node`].
@@ -220,10 +66,10 @@ pub struct Simulation<H> {
     cell: Cell,
     first_tti: TtiIndex,
     start_ns: i64,
-    users: Vec<Place<H>>,
+    users: Vec<UserHosts<H>>,
     /// What queues the measured phone's packets.
     device: Option<Device>,
-    events: BinaryHeap<Event>,
+    events: BinaryHeap<ScheduledEvent>,
     caused: u64,
     /// Packets in the air, by SDU identity, and identities that are free.
     in_air: Vec<Option<Packet>>,
@@ -273,9 +119,9 @@ impl<H: Host> Simulation<H> {
             let random = |process| owner.random(scenario.seed, process);
             let down_random = (random(Process::DownLoss), random(Process::DownJitter));
             let up_random = (random(Process::UpLoss), random(Process::UpJitter));
-            let down = Path::new(outer_ns / 2, core.down, start_ns, down_random);
-            let up = Path::new(outer_ns - outer_ns / 2, core.up, start_ns, up_random);
-            Place {
+            let down = CorePath::new(outer_ns / 2, core.down, start_ns, down_random);
+            let up = CorePath::new(outer_ns - outer_ns / 2, core.up, start_ns, up_random);
+            UserHosts {
                 name: user.name,
                 link: user.link,
                 address: user.address,
@@ -355,7 +201,7 @@ impl<H: Host> Simulation<H> {
     /// hosts outside of the run do.
     pub fn send(&mut self, user: usize, node: Node, packet: Packet) {
         if user < self.users.len() {
-            self.cause(self.cell.now_ns(), user, What::Departure(node, packet));
+            self.cause(self.cell.now_ns(), user, Happening::Departure(node, packet));
         }
     }
 
@@ -394,10 +240,10 @@ impl<H: Host> Simulation<H> {
             self.users[user].bytes[delivery.dir as usize].1 += u64::from(delivery.sdu.bytes);
             let Some(packet) = self.land(delivery.sdu.id) else { continue };
             match delivery.dir {
-                Direction::Dl => self.cause(end_ns, user, What::Arrival(Node::Phone, packet)),
+                Direction::Dl => self.cause(end_ns, user, Happening::Arrival(Node::Phone, packet)),
                 Direction::Ul if self.users[user].proxy.is_some() => {
                     let at_ns = end_ns + self.users[user].inner_ns;
-                    self.cause(at_ns, user, What::Arrival(Node::Proxy, packet));
+                    self.cause(at_ns, user, Happening::Arrival(Node::Proxy, packet));
                 }
                 Direction::Ul => self.send_core(end_ns, user, Direction::Ul, packet, sink),
             }
@@ -407,9 +253,9 @@ impl<H: Host> Simulation<H> {
     /// Ends the run.
     #[must_use]
     pub fn finish(self) -> Ended<H> {
-        let totals = |(user, place): (usize, &Place<H>)| {
+        let totals = |(user, place): (usize, &UserHosts<H>)| {
             [Direction::Dl, Direction::Ul]
-                .map(|dir| Totals::of(&self.cell, user, dir, place.bytes[dir as usize]))
+                .map(|dir| Totals::from_cell(&self.cell, user, dir, place.bytes[dir as usize]))
         };
         Ended {
             first_tti: self.first_tti,
@@ -420,26 +266,26 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    fn cause(&mut self, at_ns: i64, user: usize, what: What) {
+    fn cause(&mut self, at_ns: i64, user: usize, what: Happening) {
         self.caused += 1;
-        self.events.push(Event { at_ns, number: self.caused, user, what });
+        self.events.push(ScheduledEvent { at_ns, number: self.caused, user, what });
     }
 
-    fn happen(&mut self, event: Event, sink: &mut impl Sink) {
-        let Event { at_ns, user, what, .. } = event;
+    fn happen(&mut self, event: ScheduledEvent, sink: &mut impl Sink) {
+        let ScheduledEvent { at_ns, user, what, .. } = event;
         match what {
-            What::Departure(node, packet) => self.depart(at_ns, user, node, packet, sink),
-            What::AtBaseStation(packet) => {
+            Happening::Departure(node, packet) => self.depart(at_ns, user, node, packet, sink),
+            Happening::AtBaseStation(packet) => {
                 self.send_air(at_ns, user, Direction::Dl, packet, sink);
             }
-            What::Arrival(Node::Server | Node::Proxy, packet)
+            Happening::Arrival(Node::Server | Node::Proxy, packet)
                 if user == 0 && self.device.is_some() && reflect(&packet).is_some() =>
             {
                 if let Some(answer) = reflect(&packet) {
                     self.send_core(at_ns, user, Direction::Dl, answer, sink);
                 }
             }
-            What::Arrival(node, packet) => {
+            Happening::Arrival(node, packet) => {
                 if (user, node) == (0, Node::Phone)
                     && let Some(device) = &mut self.device
                     && device.arrived(at_ns, &packet)
@@ -453,7 +299,7 @@ impl<H: Host> Simulation<H> {
                 }
                 self.drain(at_ns, user, node, sink);
             }
-            What::Timer(node) => {
+            Happening::Timer(node) => {
                 self.users[user].timers[node as usize] = None;
                 if let Some(host) = self.host(user, node)
                     && host.poll_timeout().is_some_and(|due| due <= at_ns)
@@ -465,7 +311,7 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    const fn host_of(place: &mut Place<H>, node: Node) -> Option<&mut H> {
+    const fn host_of(place: &mut UserHosts<H>, node: Node) -> Option<&mut H> {
         match node {
             Node::Phone => Some(&mut place.phone),
             Node::Server => Some(&mut place.server),
@@ -513,7 +359,7 @@ impl<H: Host> Simulation<H> {
             Node::Proxy if down => {
                 self.capture(now_ns, user, CapturePoint::ProxyRan, &packet, sink);
                 let at_ns = now_ns + self.users[user].inner_ns;
-                self.cause(at_ns, user, What::AtBaseStation(packet));
+                self.cause(at_ns, user, Happening::AtBaseStation(packet));
             }
             Node::Proxy => {
                 debug_assert!(self.users[user].proxy.is_some(), "only a box sends as one");
@@ -529,7 +375,7 @@ impl<H: Host> Simulation<H> {
         // An event that comes too early finds nothing due, and sets the next.
         if self.users[user].timers[node as usize].is_none_or(|set| set > due) {
             self.users[user].timers[node as usize] = Some(due);
-            self.cause(due, user, What::Timer(node));
+            self.cause(due, user, Happening::Timer(node));
         }
     }
 
@@ -546,68 +392,18 @@ impl<H: Host> Simulation<H> {
         let path = if dir == Direction::Dl { &mut place.down } else { &mut place.up };
         let carried = path.carry(now_ns, packet.ip_bytes());
         let what = match (dir, place.proxy.is_some()) {
-            (Direction::Ul, _) => What::Arrival(Node::Server, packet),
-            (Direction::Dl, true) => What::Arrival(Node::Proxy, packet),
-            (Direction::Dl, false) => What::AtBaseStation(packet),
+            (Direction::Ul, _) => Happening::Arrival(Node::Server, packet),
+            (Direction::Dl, true) => Happening::Arrival(Node::Proxy, packet),
+            (Direction::Dl, false) => Happening::AtBaseStation(packet),
         };
         let point = match carried {
-            Carried::At(at_ns) => return self.cause(at_ns, user, what),
-            Carried::Overflow => DropPoint::CoreQueue,
-            Carried::Lost => DropPoint::CoreLoss,
+            PathOutcome::At(at_ns) => return self.cause(at_ns, user, what),
+            PathOutcome::Overflow => DropPoint::CoreQueue,
+            PathOutcome::Lost => DropPoint::CoreLoss,
         };
-        if let What::Arrival(_, packet) | What::AtBaseStation(packet) = what {
+        if let Happening::Arrival(_, packet) | Happening::AtBaseStation(packet) = what {
             sink.dropped(now_ns, user, point, &packet);
         }
-    }
-
-    /// What the measured phone's queueing lets go, for as long as the firmware has
-    /// room.
-    fn release(&mut self, now_ns: i64, sink: &mut impl Sink) {
-        while self.cell.takes_up(0, LARGEST_PACKET_BYTES + PDCP_HEADER_BYTES)
-            && let Some(packet) = self.device.as_mut().and_then(|device| device.poll(now_ns))
-        {
-            sink.handed_over(now_ns, &packet);
-            self.send_air(now_ns, 0, Direction::Ul, packet, sink);
-        }
-        while let Some(packet) = self.device.as_mut().and_then(|d| d.poll_dropped(now_ns)) {
-            sink.dropped(now_ns, 0, DropPoint::Phone, &packet);
-        }
-    }
-
-    /// Into the queue before the air.
-    fn send_air(
-        &mut self,
-        now_ns: i64,
-        user: usize,
-        dir: Direction,
-        packet: Packet,
-        sink: &mut impl Sink,
-    ) {
-        let bytes = packet.ip_bytes() + PDCP_HEADER_BYTES;
-        self.users[user].bytes[dir as usize].0 += u64::from(bytes);
-        let id = self.free.pop().unwrap_or(self.in_air.len() as u64);
-        if self.cell.push(user, dir, Sdu { id, bytes }) {
-            let at = id as usize;
-            if at == self.in_air.len() {
-                self.in_air.push(Some(packet));
-            } else {
-                self.in_air[at] = Some(packet);
-            }
-        } else {
-            if id < self.in_air.len() as u64 {
-                self.free.push(id);
-            }
-            let point =
-                if dir == Direction::Dl { DropPoint::BaseStation } else { DropPoint::Phone };
-            sink.dropped(now_ns, user, point, &packet);
-        }
-    }
-
-    /// A packet that has crossed the air.
-    fn land(&mut self, id: u64) -> Option<Packet> {
-        let packet = self.in_air.get_mut(id as usize)?.take()?;
-        self.free.push(id);
-        Some(packet)
     }
 
     fn point_of_arrival(&self, user: usize, node: Node, packet: &Packet) -> CapturePoint {

@@ -1,8 +1,8 @@
 //! Phones that tell servers of their radio.
 
-use super::{Node, Place, Simulation, Sink};
+use super::{Node, Simulation, Sink, UserHosts};
+use crate::host::radio::{RadioReader, Reporter};
 use crate::net::{Host, Packet};
-use crate::radio::{RadioReader, Reporter};
 use crate::random::{Owner, Process};
 use crate::scenario::Scenario;
 
@@ -23,7 +23,7 @@ impl<H: Host> Simulation<H> {
     /// What phones tell of their radio now.
     pub(super) fn report(&mut self, now_ns: i64, sink: &mut impl Sink) {
         for user in 0..self.users.len() {
-            let Place { reporter, phone, address, .. } = &mut self.users[user];
+            let UserHosts { reporter, phone, address, .. } = &mut self.users[user];
             let Some(reporter) = reporter.as_mut().filter(|r| r.is_due(now_ns)) else { continue };
             let Some(said) = reporter.ask(now_ns, phone.phone_view()) else { continue };
             let servers = phone.servers().into_iter();

@@ -58,7 +58,7 @@ impl ControllerFactory for Factory {
             flight_bytes: 0,
             recovery_began: None,
             batch: Batch::default(),
-            round: Round::default(),
+            round: RoundTrip::default(),
         })
     }
 }
@@ -82,12 +82,12 @@ struct Adapter {
     /// Losses of what was sent before belong to the same event (RFC 9002, 7.3.2).
     recovery_began: Option<Instant>,
     batch: Batch,
-    round: Round,
+    round: RoundTrip,
 }
 
 /// A round trip's rate of delivery.
 #[derive(Debug, Clone, Copy, Default)]
-struct Round {
+struct RoundTrip {
     /// Bytes that end the one at hand.
     ends_at: u64,
     /// When it began, and with how many bytes acknowledged.
@@ -96,7 +96,7 @@ struct Round {
     rate_bps: Option<u64>,
 }
 
-impl Round {
+impl RoundTrip {
     fn on_acks(&mut self, now_ns: i64, acked_bytes: u64, sent_bytes: u64) {
         if acked_bytes < self.ends_at {
             return;

@@ -120,7 +120,7 @@ fn keys() -> Keys {
 
 /// Where a side is in the handshake of RFC 9001, 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum HandshakeStep {
     /// Client: the ClientHello is to be written.
     ClientHello,
     /// The peer's next message is awaited.
@@ -141,7 +141,7 @@ struct NullSession {
     side: Side,
     own: Vec<u8>,
     peer: Option<TransportParameters>,
-    step: Step,
+    step: HandshakeStep,
     inbox: Vec<u8>,
 }
 
@@ -149,7 +149,8 @@ impl NullSession {
     fn new(side: Side, params: &TransportParameters) -> Self {
         let mut own = Vec::new();
         params.write(&mut own);
-        let step = if side.is_client() { Step::ClientHello } else { Step::AwaitHello };
+        let step =
+            if side.is_client() { HandshakeStep::ClientHello } else { HandshakeStep::AwaitHello };
         Self { side, own, peer: None, step, inbox: Vec::new() }
     }
 
@@ -202,7 +203,7 @@ impl Session for NullSession {
     }
 
     fn is_handshaking(&self) -> bool {
-        self.step != Step::Done
+        self.step != HandshakeStep::Done
     }
 
     fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
@@ -211,19 +212,19 @@ impl Session for NullSession {
         let mut fresh = false;
         while let Some(content) = self.take_message() {
             match self.step {
-                Step::AwaitHello => {
+                HandshakeStep::AwaitHello => {
                     if !client {
                         self.take_params(&content)?;
                         fresh = true;
                     }
-                    self.step = Step::HandshakeKeys;
+                    self.step = HandshakeStep::HandshakeKeys;
                 }
-                Step::AwaitFlight if client => {
+                HandshakeStep::AwaitFlight if client => {
                     self.take_params(&content)?;
                     fresh = true;
-                    self.step = Step::Finished;
+                    self.step = HandshakeStep::Finished;
                 }
-                Step::AwaitFlight => self.step = Step::Done,
+                HandshakeStep::AwaitFlight => self.step = HandshakeStep::Done,
                 // A message out of turn.
                 _ => return Err(TransportErrorCode::PROTOCOL_VIOLATION.into()),
             }
@@ -238,31 +239,31 @@ impl Session for NullSession {
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
         let client = self.side.is_client();
         match self.step {
-            Step::ClientHello => {
+            HandshakeStep::ClientHello => {
                 Self::message(CLIENT_HELLO_BYTES, &self.own, buf);
-                self.step = Step::AwaitHello;
+                self.step = HandshakeStep::AwaitHello;
                 None
             }
-            Step::HandshakeKeys => {
+            HandshakeStep::HandshakeKeys => {
                 if client {
-                    self.step = Step::AwaitFlight;
+                    self.step = HandshakeStep::AwaitFlight;
                 } else {
                     Self::message(SERVER_HELLO_BYTES, &[], buf);
-                    self.step = Step::ServerFlight;
+                    self.step = HandshakeStep::ServerFlight;
                 }
                 Some(keys())
             }
-            Step::ServerFlight => {
+            HandshakeStep::ServerFlight => {
                 Self::message(SERVER_FLIGHT_BYTES, &self.own, buf);
-                self.step = Step::AwaitFlight;
+                self.step = HandshakeStep::AwaitFlight;
                 Some(keys())
             }
-            Step::Finished => {
+            HandshakeStep::Finished => {
                 Self::message(FINISHED_BYTES, &[], buf);
-                self.step = Step::Done;
+                self.step = HandshakeStep::Done;
                 Some(keys())
             }
-            Step::AwaitHello | Step::AwaitFlight | Step::Done => None,
+            HandshakeStep::AwaitHello | HandshakeStep::AwaitFlight | HandshakeStep::Done => None,
         }
     }
 

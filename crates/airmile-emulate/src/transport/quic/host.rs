@@ -20,7 +20,7 @@ use super::sockets::QuicSockets;
 use super::{QuicConfig, clock};
 use crate::net::{Host, Packet, Transport};
 use crate::random::Random;
-use crate::workload::{AppEvent, Application, UnderWay};
+use crate::transport::socket::{AppEvent, Application, UnderWay};
 
 /// Bytes of connection IDs, as quinn's own.
 const CID_BYTES: usize = 8;

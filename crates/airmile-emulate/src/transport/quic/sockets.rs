@@ -9,7 +9,7 @@ use quinn_proto::{
 };
 
 use super::clock;
-use crate::workload::{Sockets, StreamId};
+use crate::transport::socket::{Sockets, StreamId};
 
 /// What bodies are made of.
 static FILLER: [u8; 1 << 16] = [b'x'; 1 << 16];
@@ -19,7 +19,7 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// One stream.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct QuicStream {
     connection: ConnectionHandle,
     /// Absent until the handshake lets it open.
     id: Option<QuinnStreamId>,
@@ -36,7 +36,7 @@ pub(super) struct QuicSockets {
     pub(super) server: Option<SocketAddrV4>,
     client_config: Option<ClientConfig>,
     current: Option<ConnectionHandle>,
-    streams: BTreeMap<StreamId, Stream>,
+    streams: BTreeMap<StreamId, QuicStream>,
     next_stream: u64,
 }
 
@@ -83,7 +83,7 @@ impl QuicSockets {
         let stream = StreamId(self.next_stream);
         self.next_stream += 1;
         let unread = VecDeque::new();
-        self.streams.insert(stream, Stream { connection, id, unread, ended: false });
+        self.streams.insert(stream, QuicStream { connection, id, unread, ended: false });
         stream
     }
 

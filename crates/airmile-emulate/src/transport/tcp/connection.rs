@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use airmile_control::claw::Feedback;
 
-use super::config::Config;
 use super::receiver::Receiver;
 use super::recovery::Incoming;
-use super::segment::{Flags, SackBlock, Segment};
 use super::sender::{Outgoing, Sender};
 use super::stats::{EventKind, Limit, Snapshot, Stats};
+use crate::net::{Flags, SackBlock, Segment};
+use crate::scenario::TcpConfig;
 
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
@@ -22,7 +22,7 @@ const MAX_KEEP_ALIVES: u32 = 9;
 /// Where a connection is in its life (RFC 9293, 3.3.2). Listening is the
 /// business of [`Endpoint`](super::Endpoint).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum TcpState {
     /// SYN sent.
     SynSent,
     /// SYN received and answered.
@@ -45,7 +45,7 @@ pub enum State {
     Closed,
 }
 
-impl State {
+impl TcpState {
     /// The handshake is not done.
     #[must_use]
     pub fn is_opening(self) -> bool {
@@ -64,11 +64,11 @@ impl State {
 /// Bytes are counted, not stored, but for literals
 /// ([`Literal`](super::Literal)).
 #[derive(Debug, Clone)]
-pub struct Connection {
-    config: Config,
+pub struct TcpConnection {
+    config: TcpConfig,
     local: SocketAddrV4,
     remote: SocketAddrV4,
-    pub(super) state: State,
+    pub(super) state: TcpState,
     /// Initial sequence numbers, ours and the peer's.
     iss: u32,
     irs: u32,
@@ -90,7 +90,7 @@ pub struct Connection {
     peer_finish_told: bool,
 }
 
-impl Connection {
+impl TcpConnection {
     /// Opens a connection: the first segment to send is the SYN. `random`
     /// decides the initial sequence number and the timestamps' offset.
     #[must_use]
@@ -98,10 +98,10 @@ impl Connection {
         now_ns: i64,
         local: SocketAddrV4,
         remote: SocketAddrV4,
-        config: Config,
+        config: TcpConfig,
         random: u64,
     ) -> Self {
-        Self::new(now_ns, local, remote, config, random, State::SynSent)
+        Self::new(now_ns, local, remote, config, random, TcpState::SynSent)
     }
 
     /// Answers a SYN: `None` if the segment is none.
@@ -111,13 +111,14 @@ impl Connection {
         local: SocketAddrV4,
         remote: SocketAddrV4,
         syn: &Segment,
-        config: Config,
+        config: TcpConfig,
         random: u64,
     ) -> Option<Self> {
         if !syn.flags.syn || syn.flags.ack || syn.flags.rst {
             return None;
         }
-        let mut connection = Self::new(now_ns, local, remote, config, random, State::SynReceived);
+        let mut connection =
+            Self::new(now_ns, local, remote, config, random, TcpState::SynReceived);
         connection.sender.stats.segments_received += 1;
         connection.take_options(syn);
         Some(connection)
@@ -127,9 +128,9 @@ impl Connection {
         now_ns: i64,
         local: SocketAddrV4,
         remote: SocketAddrV4,
-        config: Config,
+        config: TcpConfig,
         random: u64,
-        state: State,
+        state: TcpState,
     ) -> Self {
         let largest = config.receive.max_buffer_bytes.max(config.receive.buffer_bytes);
         // RFC 7323, 2.3: the least scale that can tell the largest window.
@@ -197,20 +198,20 @@ impl Connection {
 
     /// Where it is in its life.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> TcpState {
         self.state
     }
 
     /// The application can write: the handshake is done, nothing is closed here.
     #[must_use]
     pub fn is_established(&self) -> bool {
-        matches!(self.state, State::Established | State::CloseWait)
+        matches!(self.state, TcpState::Established | TcpState::CloseWait)
     }
 
     /// Nothing more will come of it.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.state == State::Closed && !self.reset_due
+        self.state == TcpState::Closed && !self.reset_due
     }
 
     /// Counts since the start.
@@ -263,8 +264,8 @@ impl Connection {
         self.keep_alives = 0;
         self.arm_keep_alive(now_ns);
         match self.state {
-            State::Closed => {}
-            State::SynSent => self.handle_syn_answer(now_ns, segment),
+            TcpState::Closed => {}
+            TcpState::SynSent => self.handle_syn_answer(now_ns, segment),
             _ => self.handle_in_order_of_rfc(now_ns, segment),
         }
     }
@@ -284,7 +285,7 @@ impl Connection {
         }
         self.take_options(segment);
         self.take_ack(now_ns, segment, 0, 1);
-        self.state = State::Established;
+        self.state = TcpState::Established;
         self.receiver.acks.now = true;
         self.sender.on_established();
         self.sender.event(now_ns, EventKind::Established);
@@ -334,8 +335,8 @@ impl Connection {
             return;
         }
         self.take_ack(now_ns, segment, start, ack);
-        if self.state == State::SynReceived && self.sender.una > 0 {
-            self.state = State::Established;
+        if self.state == TcpState::SynReceived && self.sender.una > 0 {
+            self.state = TcpState::Established;
             self.sender.on_established();
             self.sender.event(now_ns, EventKind::Established);
         }
@@ -415,40 +416,40 @@ impl Connection {
         }
         let fin_sent = self.sender.fin().is_some_and(|fin| self.sender.next > fin);
         let fin_acked = self.sender.fin_acked();
-        let by_peer_first = matches!(self.state, State::CloseWait | State::LastAck);
+        let by_peer_first = matches!(self.state, TcpState::CloseWait | TcpState::LastAck);
         let next = match self.state {
-            State::SynSent | State::SynReceived | State::Closed => return,
-            State::TimeWait => {
+            TcpState::SynSent | TcpState::SynReceived | TcpState::Closed => return,
+            TcpState::TimeWait => {
                 // A FIN again: RFC 9293, 3.10.7.4, eighth.
                 if self.receiver.acks.now {
                     self.close_at_ns = Some(now_ns + self.config.time_wait_ns);
                 }
                 return;
             }
-            _ if by_peer_first && fin_acked => State::Closed,
-            _ if by_peer_first && fin_sent => State::LastAck,
+            _ if by_peer_first && fin_acked => TcpState::Closed,
+            _ if by_peer_first && fin_sent => TcpState::LastAck,
             _ => match (fin_sent, fin_acked, peer_finished) {
-                (_, true, true) => State::TimeWait,
-                (_, true, false) => State::FinWait2,
-                (true, false, true) => State::Closing,
-                (true, false, false) => State::FinWait1,
-                (false, false, true) => State::CloseWait,
-                (false, false, false) => State::Established,
+                (_, true, true) => TcpState::TimeWait,
+                (_, true, false) => TcpState::FinWait2,
+                (true, false, true) => TcpState::Closing,
+                (true, false, false) => TcpState::FinWait1,
+                (false, false, true) => TcpState::CloseWait,
+                (false, false, false) => TcpState::Established,
             },
         };
-        if next == State::TimeWait {
+        if next == TcpState::TimeWait {
             self.close_at_ns = Some(now_ns + self.config.time_wait_ns);
             self.sender.event(now_ns, EventKind::Closed);
         }
         self.state = next;
-        if next == State::Closed {
+        if next == TcpState::Closed {
             self.sender.event(now_ns, EventKind::Closed);
             self.close(now_ns);
         }
     }
 
     pub(super) fn close(&mut self, now_ns: i64) {
-        self.state = State::Closed;
+        self.state = TcpState::Closed;
         self.sender.set_limit(now_ns, Limit::Idle);
         self.close_at_ns = None;
         self.keep_alive_at_ns = None;
@@ -461,7 +462,7 @@ impl Connection {
     /// The time that [`poll_timeout`](Self::poll_timeout) gave has come; any
     /// other time is fine, too.
     pub fn handle_timeout(&mut self, now_ns: i64) {
-        if self.state == State::Closed {
+        if self.state == TcpState::Closed {
             return;
         }
         if self.close_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
@@ -483,7 +484,7 @@ impl Connection {
     /// When to call [`handle_timeout`](Self::handle_timeout), at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<i64> {
-        if self.state == State::Closed {
+        if self.state == TcpState::Closed {
             return None;
         }
         let ack_ns = self.receiver.acks.at_ns;
@@ -501,10 +502,10 @@ impl Connection {
             reset.flags.rst = true;
             return Some(self.count(reset));
         }
-        if self.state == State::Closed {
+        if self.state == TcpState::Closed {
             return None;
         }
-        if self.state != State::TimeWait
+        if self.state != TcpState::TimeWait
             && let Some(Outgoing { range, .. }) = self.sender.poll(now_ns)
         {
             let segment = self.segment(now_ns, range);

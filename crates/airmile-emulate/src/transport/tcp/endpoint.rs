@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_control::claw::Feedback;
 
-use super::config::Config;
-use super::connection::Connection;
-use super::segment::{Flags, Segment};
-use super::stats::Event;
+use super::connection::TcpConnection;
+use super::stats::TcpEvent;
+use crate::net::{Flags, Segment};
 use crate::net::{Packet, Transport};
 use crate::random::Random;
+use crate::scenario::TcpConfig;
 
 /// First port of those given to connections that are opened (RFC 6335, 6).
 const FIRST_PORT: u16 = 49_152;
@@ -32,7 +32,7 @@ pub struct ConnectionEvent {
     /// The peer's address.
     pub remote: SocketAddrV4,
     /// What and when.
-    pub event: Event,
+    pub event: TcpEvent,
 }
 
 /// All TCP connections of a host.
@@ -42,12 +42,12 @@ pub struct ConnectionEvent {
 #[derive(Debug)]
 pub struct Endpoint {
     address: Ipv4Addr,
-    config: Config,
+    config: TcpConfig,
     random: Random,
     ip_id: u16,
     next_port: u16,
     next_id: u64,
-    connections: BTreeMap<ConnectionId, Connection>,
+    connections: BTreeMap<ConnectionId, TcpConnection>,
     by_addresses: BTreeMap<(SocketAddrV4, SocketAddrV4), ConnectionId>,
     listening: BTreeSet<u16>,
     listens_to_all: bool,
@@ -65,7 +65,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// An endpoint without connections. The seed decides sequence numbers.
     #[must_use]
-    pub fn new(address: Ipv4Addr, config: Config, seed: u64) -> Self {
+    pub fn new(address: Ipv4Addr, config: TcpConfig, seed: u64) -> Self {
         Self {
             address,
             config,
@@ -115,13 +115,13 @@ impl Endpoint {
         now_ns: i64,
         local: SocketAddrV4,
         remote: SocketAddrV4,
-        config: Config,
+        config: TcpConfig,
     ) -> ConnectionId {
         let random = self.random.bits();
-        self.add(Connection::connect(now_ns, local, remote, config, random))
+        self.add(TcpConnection::connect(now_ns, local, remote, config, random))
     }
 
-    fn add(&mut self, connection: Connection) -> ConnectionId {
+    fn add(&mut self, connection: TcpConnection) -> ConnectionId {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;
         self.by_addresses.insert((connection.local(), connection.remote()), id);
@@ -137,12 +137,12 @@ impl Endpoint {
 
     /// A connection.
     #[must_use]
-    pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+    pub fn connection(&self, id: ConnectionId) -> Option<&TcpConnection> {
         self.connections.get(&id)
     }
 
     /// A connection, to read from or write to; what it then has to send is sent.
-    pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+    pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut TcpConnection> {
         let connection = self.connections.get_mut(&id)?;
         self.ready.insert(id);
         Some(connection)
@@ -163,7 +163,7 @@ impl Endpoint {
     }
 
     /// All connections, in order of opening.
-    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &TcpConnection)> {
         self.connections.iter().map(|(&id, connection)| (id, connection))
     }
 
@@ -201,7 +201,7 @@ impl Endpoint {
         local: SocketAddrV4,
         remote: SocketAddrV4,
         segment: &Segment,
-        config: Option<&Config>,
+        config: Option<&TcpConfig>,
     ) {
         let known = self.by_addresses.get(&(local, remote)).copied();
         if let Some(id) = known
@@ -215,7 +215,7 @@ impl Endpoint {
         if self.listens_on(local) {
             let random = self.random.bits();
             let config = config.unwrap_or(&self.config).clone();
-            let accepted = Connection::accept(now_ns, local, remote, segment, config, random);
+            let accepted = TcpConnection::accept(now_ns, local, remote, segment, config, random);
             if let Some(connection) = accepted {
                 let id = self.add(connection);
                 self.accepted.push_back(id);

@@ -7,24 +7,23 @@
 //! Left out: both sides opening at once, urgent data, ECN, fast open, path MTU
 //! discovery.
 
-mod config;
 mod connection;
-mod contents;
 mod endpoint;
 mod ranges;
 mod receiver;
 mod recovery;
 mod rtt;
 mod scoreboard;
-mod segment;
 mod sender;
 mod stats;
 mod stream;
 mod timers;
 
-pub use config::{AckConfig, Config, LossDetection, ReceiveConfig, RtoConfig, RttSource};
-pub use connection::{Connection, State};
-pub use contents::{Literal, bytes_of, filler_byte};
+pub use connection::{TcpConnection, TcpState};
 pub use endpoint::{ConnectionEvent, ConnectionId, Endpoint};
-pub use segment::{Flags, SackBlock, Segment};
-pub use stats::{Event, EventKind, Limit, Retransmission, Snapshot, Stats};
+pub use stats::{EventKind, Limit, Retransmission, Snapshot, Stats, TcpEvent};
+
+pub use crate::net::{Flags, Literal, SackBlock, Segment, bytes_of, filler_byte};
+pub use crate::scenario::{
+    AckConfig, LossDetection, ReceiveConfig, RtoConfig, RttSource, TcpConfig,
+};

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::config::Config;
-use super::contents::{Contents, Literal};
 use super::ranges::RangeSet;
+use crate::net::{Contents, Literal};
+use crate::scenario::TcpConfig;
 
 /// Arrivals that SACK blocks are made of: RFC 2018, 4 wants each block repeated
 /// in three ACKs at least; chosen here with room.
@@ -55,7 +55,7 @@ struct Tuning {
 }
 
 impl Receiver {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &TcpConfig) -> Self {
         let receive = &config.receive;
         let tuning = (receive.max_buffer_bytes > receive.buffer_bytes).then(|| Tuning {
             max_bytes: receive.max_buffer_bytes,
@@ -322,7 +322,7 @@ mod tests {
     /// RFC 2018, 4's example: eight segments of 500 bytes from 5000; blocks on
     /// each ACK.
     fn blocks(received: &[u64]) -> Vec<Range<u64>> {
-        let mut receiver = Receiver::new(&Config::default());
+        let mut receiver = Receiver::new(&TcpConfig::default());
         receiver.next = 5000;
         receiver.edge = 60_000;
         let mut last = Vec::new();
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn window_opens_by_segments_only() {
-        let mut config = Config::default();
+        let mut config = TcpConfig::default();
         config.receive.buffer_bytes = 4000;
         config.receive.max_buffer_bytes = 0;
         let mut receiver = Receiver::new(&config);

@@ -6,14 +6,14 @@ use std::ops::Range;
 use airmile_control::claw::Feedback;
 use airmile_control::{Ack, Congestion, CongestionKind};
 
-use super::config::{LossDetection, RttSource};
 use super::scoreboard::{Acked, DUP_THRESH};
 use super::sender::Sender;
 use super::stats::EventKind;
+use crate::scenario::{LossDetection, RttSource};
 
 /// Whether the sender repairs a loss, and which way.
 #[derive(Debug, Clone)]
-pub(super) enum Phase {
+pub(super) enum RecoveryPhase {
     /// It does not.
     Open,
     /// Fast recovery, until all that was in flight at its begin has arrived.
@@ -140,7 +140,7 @@ impl Sender {
                 sent_to: self.next,
                 delivery_rate_bps,
                 window_limited: self.window_limited(),
-                in_recovery: !advanced || matches!(self.phase, Phase::Recovery(_)),
+                in_recovery: !advanced || matches!(self.phase, RecoveryPhase::Recovery(_)),
             };
             self.control.on_ack(now_ns, &ack);
         }
@@ -227,7 +227,7 @@ impl Sender {
             // RFC 6582: one of the acknowledged was the one sent again.
             let counted = delivered_bytes.saturating_sub(self.mss_bytes);
             self.reno_sacked_bytes = match self.phase {
-                Phase::Recovery(_) => self.reno_sacked_bytes.saturating_sub(counted),
+                RecoveryPhase::Recovery(_) => self.reno_sacked_bytes.saturating_sub(counted),
                 _ => 0,
             };
         }
@@ -240,10 +240,11 @@ impl Sender {
             return 0;
         }
         if !self.sack {
-            let third = self.dup_acks == DUP_THRESH as u32 && matches!(self.phase, Phase::Open);
+            let third =
+                self.dup_acks == DUP_THRESH as u32 && matches!(self.phase, RecoveryPhase::Open);
             // RFC 6582, 3.2: a partial acknowledgement shows the next loss.
-            let partial = advanced && matches!(self.phase, Phase::Recovery(_));
-            let done = matches!(&self.phase, Phase::Recovery(r) if self.una >= r.recover);
+            let partial = advanced && matches!(self.phase, RecoveryPhase::Recovery(_));
+            let done = matches!(&self.phase, RecoveryPhase::Recovery(r) if self.una >= r.recover);
             return if third || partial && !done { self.board.lose_first() } else { 0 };
         }
         if self.uses_rack() {
@@ -252,7 +253,8 @@ impl Sender {
         let lost_bytes = self.board.find_lost_by_sack(self.mss_bytes);
         // RFC 6675, 5 (2): IsLost counts full segments; small ones are known to
         // be lost by the number of duplicate ACKs alone.
-        let by_number = self.dup_acks >= DUP_THRESH as u32 && matches!(self.phase, Phase::Open);
+        let by_number =
+            self.dup_acks >= DUP_THRESH as u32 && matches!(self.phase, RecoveryPhase::Open);
         if by_number && self.board.lost_bytes() == 0 {
             return self.board.lose_first();
         }
@@ -294,7 +296,7 @@ impl Sender {
         self.board.forgive();
         self.control.on_spurious(now_ns);
         self.undo = None;
-        self.phase = Phase::Open;
+        self.phase = RecoveryPhase::Open;
         self.reno_sacked_bytes = 0;
         self.stats.undone += 1;
         self.event(now_ns, EventKind::Spurious);
@@ -307,7 +309,7 @@ impl Sender {
             return;
         };
         self.probe = None;
-        if again && !d_sack && self.una >= end && matches!(self.phase, Phase::Open) {
+        if again && !d_sack && self.una >= end && matches!(self.phase, RecoveryPhase::Open) {
             let flight_size_bytes = self.flight_size_bytes().max(self.control.cwnd_bytes());
             let lost_bytes = self.mss_bytes;
             let kind = CongestionKind::Loss;
@@ -321,12 +323,12 @@ impl Sender {
             self.undo(now_ns);
         }
         match &self.phase {
-            Phase::Open if self.board.waiting_bytes() > 0 => {
+            RecoveryPhase::Open if self.board.waiting_bytes() > 0 => {
                 self.begin_recovery(now_ns, acked.delivered_bytes)
             }
-            Phase::Open => {}
-            Phase::Recovery(recovery) if self.una >= recovery.recover => {
-                self.phase = Phase::Open;
+            RecoveryPhase::Open => {}
+            RecoveryPhase::Recovery(recovery) if self.una >= recovery.recover => {
+                self.phase = RecoveryPhase::Open;
                 self.reno_sacked_bytes = 0;
                 self.event(now_ns, EventKind::RecoveryEnded);
                 // What was sent since and is lost is congestion of its own.
@@ -334,12 +336,12 @@ impl Sender {
                     self.begin_recovery(now_ns, acked.delivered_bytes);
                 }
             }
-            Phase::Recovery(_) => {
+            RecoveryPhase::Recovery(_) => {
                 self.reduce(acked.delivered_bytes, advanced && newly_lost == 0);
             }
-            Phase::Loss { recover } => {
+            RecoveryPhase::Loss { recover } => {
                 if self.una >= *recover {
-                    self.phase = Phase::Open;
+                    self.phase = RecoveryPhase::Open;
                     self.event(now_ns, EventKind::RecoveryEnded);
                 }
             }
@@ -363,7 +365,7 @@ impl Sender {
         self.undo = Some(Undo::default());
         self.probe = None;
         self.timers.probe_ns = None;
-        self.phase = Phase::Recovery(Recovery {
+        self.phase = RecoveryPhase::Recovery(Recovery {
             recover: self.next,
             ssthresh_bytes,
             flight_bytes: flight_size_bytes.max(1),
@@ -379,7 +381,7 @@ impl Sender {
 
     fn judge_recovery(&mut self) {
         let (control_bytes, least_bytes) = (self.control.cwnd_bytes(), 2 * self.mss_bytes);
-        if let Phase::Recovery(recovery) = &mut self.phase {
+        if let RecoveryPhase::Recovery(recovery) = &mut self.phase {
             recovery.judge(control_bytes, least_bytes);
         }
     }
@@ -394,7 +396,7 @@ impl Sender {
     fn reduce(&mut self, delivered_bytes: u64, safe: bool) {
         let (pipe, mss_bytes) = (self.pipe_bytes(), self.mss_bytes);
         let proportional = self.config.proportional_reduction;
-        let Phase::Recovery(recovery) = &mut self.phase else { return };
+        let RecoveryPhase::Recovery(recovery) = &mut self.phase else { return };
         recovery.delivered_bytes += delivered_bytes;
         if !proportional {
             recovery.cwnd_bytes = recovery.ssthresh_bytes;
@@ -422,8 +424,8 @@ impl Sender {
     /// The retransmission timer has expired: RFC 6298 (5.4) to (5.6), RFC 5681,
     /// 3.1. False: the connection is given up.
     pub(super) fn on_rto(&mut self, now_ns: i64) -> bool {
-        let again = matches!(self.phase, Phase::Loss { .. }) && self.rtt.backoff > 0;
-        let in_recovery = matches!(self.phase, Phase::Recovery(_));
+        let again = matches!(self.phase, RecoveryPhase::Loss { .. }) && self.rtt.backoff > 0;
+        let in_recovery = matches!(self.phase, RecoveryPhase::Recovery(_));
         let kind = EventKind::RtoExpired {
             rto_ns: self.rtt.rto_ns(),
             srtt_ns: self.rtt.srtt_ns,
@@ -449,7 +451,7 @@ impl Sender {
         self.probe = None;
         self.timers.probe_ns = None;
         self.timers.reorder_ns = None;
-        self.phase = Phase::Loss { recover: self.next };
+        self.phase = RecoveryPhase::Loss { recover: self.next };
         self.timers.rto_ns = Some(now_ns + self.rtt.rto_ns());
         true
     }
@@ -489,7 +491,7 @@ impl Sender {
         self.timers.probe_ns = None;
         let wanted = self.config.tail_loss_probe
             && self.sack
-            && matches!(self.phase, Phase::Open)
+            && matches!(self.phase, RecoveryPhase::Open)
             && self.probe.is_none()
             && self.board.sacked_bytes() == 0
             && !self.board.is_empty()

@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout (RFC 6298).
 
-use super::config::RtoConfig;
+use crate::scenario::RtoConfig;
 
 /// The timeout after a SYN was lost (RFC 6298, 5.7).
 const FALLBACK_NS: i64 = 3_000_000_000;

@@ -11,21 +11,21 @@ pub(crate) const DUP_THRESH: usize = 3;
 
 /// A segment that was sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent {
+pub(crate) struct SentSegment {
     pub(crate) range: Range<u64>,
     /// When it was sent last.
     pub(crate) sent_ns: i64,
     pub(crate) transmissions: u32,
     sacked: bool,
     lost: bool,
-    /// Sent again, and that copy is in the pipe.
+    /// SentSegment again, and that copy is in the pipe.
     resent: bool,
     /// Bytes delivered on the connection when it was sent, and when that was.
     delivered_bytes: u64,
     delivered_ns: i64,
 }
 
-impl Sent {
+impl SentSegment {
     fn bytes(&self) -> u64 {
         self.range.end - self.range.start
     }
@@ -77,7 +77,7 @@ struct Latest {
 /// The segments in flight, in order of position.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scoreboard {
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentSegment>,
     sacked: RangeSet,
     pipe_bytes: u64,
     sacked_bytes: u64,
@@ -133,7 +133,7 @@ impl Scoreboard {
         self.sacked.ranges().last().map(|r| r.end)
     }
 
-    fn change(&mut self, index: usize, change: impl FnOnce(&mut Sent)) {
+    fn change(&mut self, index: usize, change: impl FnOnce(&mut SentSegment)) {
         let Some(sent) = self.sent.get_mut(index) else { return };
         let bytes = sent.bytes();
         self.pipe_bytes -= sent.in_pipe();
@@ -160,7 +160,7 @@ impl Scoreboard {
         if rack {
             self.order.push_back((now_ns, range.end, 1));
         }
-        let sent = Sent {
+        let sent = SentSegment {
             range,
             sent_ns: now_ns,
             transmissions: 1,
@@ -369,7 +369,7 @@ impl Scoreboard {
 
     /// The first segment is taken for lost (RFC 6582, without SACK).
     pub(crate) fn lose_first(&mut self) -> u64 {
-        let bytes = self.sent.front().filter(|s| !s.lost).map_or(0, Sent::bytes);
+        let bytes = self.sent.front().filter(|s| !s.lost).map_or(0, SentSegment::bytes);
         self.change(0, |sent| {
             sent.lost = true;
             sent.resent = false;
@@ -423,7 +423,7 @@ impl Scoreboard {
                 }
                 let lost = self.sent.get(index).is_some_and(|s| !s.lost || s.resent);
                 if lost {
-                    lost_bytes += self.sent.get(index).map_or(0, Sent::bytes);
+                    lost_bytes += self.sent.get(index).map_or(0, SentSegment::bytes);
                     self.change(index, |sent| {
                         sent.lost = true;
                         sent.resent = false;
@@ -443,12 +443,12 @@ impl Scoreboard {
 
     #[cfg(test)]
     pub(crate) fn check(&self) {
-        assert_eq!(self.pipe_bytes, self.sent.iter().map(Sent::in_pipe).sum::<u64>());
-        let waiting = self.sent.iter().filter(|s| s.waits_to_be_resent()).map(Sent::bytes);
+        assert_eq!(self.pipe_bytes, self.sent.iter().map(SentSegment::in_pipe).sum::<u64>());
+        let waiting = self.sent.iter().filter(|s| s.waits_to_be_resent()).map(SentSegment::bytes);
         assert_eq!(self.waiting_bytes, waiting.sum::<u64>());
-        let lost = self.sent.iter().filter(|s| s.is_lost()).map(Sent::bytes);
+        let lost = self.sent.iter().filter(|s| s.is_lost()).map(SentSegment::bytes);
         assert_eq!(self.lost_bytes, lost.sum::<u64>());
-        let sacked = || self.sent.iter().filter(|s| s.sacked).map(Sent::bytes);
+        let sacked = || self.sent.iter().filter(|s| s.sacked).map(SentSegment::bytes);
         assert_eq!(self.sacked_bytes, sacked().sum::<u64>());
         assert_eq!(self.sacked_segments, sacked().count());
     }

@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use airmile_control::Controller;
 
-use super::config::Config;
-use super::contents::{Contents, Literal};
-use super::recovery::{Phase, Undo};
+use super::recovery::{RecoveryPhase, Undo};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
-use super::stats::{Event, EventKind, Limit, Retransmission, Stats};
+use super::stats::{EventKind, Limit, Retransmission, Stats, TcpEvent};
+use crate::net::{Contents, Literal};
+use crate::scenario::TcpConfig;
 
 /// Positions count as sequence numbers do: the SYN is 0, the first byte 1, the
 /// FIN comes after the last byte.
 #[derive(Debug, Clone)]
 pub(crate) struct Sender {
-    pub(super) config: Config,
+    pub(super) config: TcpConfig,
     /// SND.UNA and SND.NXT.
     pub(crate) una: u64,
     pub(crate) next: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Sender {
     pub(crate) rwnd_bytes: u64,
     pub(super) max_rwnd_bytes: u64,
     pub(super) window_told_by: (u64, u64),
-    pub(super) phase: Phase,
+    pub(super) phase: RecoveryPhase,
     pub(super) undo: Option<Undo>,
     pub(super) dup_acks: u32,
     /// The timer has expired for the SYN.
@@ -58,7 +58,7 @@ pub(crate) struct Sender {
     limit: Limit,
     limit_since_ns: i64,
     pub(crate) stats: Stats,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<TcpEvent>,
 }
 
 /// When to do something, if nothing comes before.
@@ -90,7 +90,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Sender {
-    pub(crate) fn new(config: Config, now_ns: i64) -> Self {
+    pub(crate) fn new(config: TcpConfig, now_ns: i64) -> Self {
         let mss_bytes = u64::from(config.mss_bytes.max(1));
         let initial_bytes = u64::from(config.initial_window_segments.max(1)) * mss_bytes;
         Self {
@@ -107,7 +107,7 @@ impl Sender {
             rwnd_bytes: 0,
             max_rwnd_bytes: 0,
             window_told_by: (0, 0),
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
             undo: None,
             dup_acks: 0,
             syn_lost: false,
@@ -130,7 +130,7 @@ impl Sender {
     }
 
     pub(crate) fn event(&mut self, at_ns: i64, kind: EventKind) {
-        self.events.push(Event { at_ns, kind });
+        self.events.push(TcpEvent { at_ns, kind });
     }
 
     /// The options that both sides agreed on leave this much for payload.
@@ -152,13 +152,13 @@ impl Sender {
     /// What may be in the pipe.
     pub(crate) fn cwnd_bytes(&self) -> u64 {
         match &self.phase {
-            Phase::Recovery(recovery) => recovery.window_bytes(self.control.cwnd_bytes()),
-            Phase::Open | Phase::Loss { .. } => self.control.cwnd_bytes(),
+            RecoveryPhase::Recovery(recovery) => recovery.window_bytes(self.control.cwnd_bytes()),
+            RecoveryPhase::Open | RecoveryPhase::Loss { .. } => self.control.cwnd_bytes(),
         }
     }
 
     pub(crate) fn in_recovery(&self) -> bool {
-        !matches!(self.phase, Phase::Open)
+        !matches!(self.phase, RecoveryPhase::Open)
     }
 
     /// Position after the last that can be sent, FIN included.
@@ -242,7 +242,7 @@ impl Sender {
                 return Err(Limit::Pacing);
             }
             let kind = match self.phase {
-                Phase::Loss { .. } => Retransmission::Rto,
+                RecoveryPhase::Loss { .. } => Retransmission::Rto,
                 _ => Retransmission::Fast,
             };
             return Ok(Outgoing { range, again: Some(kind) });
@@ -345,7 +345,7 @@ impl Sender {
                 self.count_again(now_ns, kind, range.clone());
             }
         }
-        if let Phase::Recovery(recovery) = &mut self.phase {
+        if let RecoveryPhase::Recovery(recovery) = &mut self.phase {
             recovery.out_bytes += bytes;
         }
         self.last_sent_ns = Some(now_ns);

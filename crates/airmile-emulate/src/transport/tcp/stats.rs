@@ -17,7 +17,7 @@ pub enum Retransmission {
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Event {
+pub struct TcpEvent {
     /// When.
     #[serde(rename = "time_ns")]
     pub at_ns: i64,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::connection::{Connection, State};
-use super::contents::Literal;
-use super::stats::Event;
+use super::connection::{TcpConnection, TcpState};
+use super::stats::TcpEvent;
+use crate::net::Literal;
 
-impl Connection {
+impl TcpConnection {
     /// What happened since this was last called.
-    pub fn take_events(&mut self) -> Vec<Event> {
+    pub fn take_events(&mut self) -> Vec<TcpEvent> {
         std::mem::take(&mut self.sender.events)
     }
 
@@ -88,7 +88,7 @@ impl Connection {
 
     /// Drops the connection with a RST.
     pub fn abort(&mut self, now_ns: i64) {
-        self.reset_due = !matches!(self.state, State::Closed | State::SynSent);
+        self.reset_due = !matches!(self.state, TcpState::Closed | TcpState::SynSent);
         self.close(now_ns);
     }
 }
