@@ -14,7 +14,7 @@
 //! without I/O ([`tcp`], [`quic`]), a split-TCP [`proxy`], the applications of
 //! [`workload`]. [`run`] and [`run_into`] do that for a [`Scenario`], which is
 //! data (a TOML file, [`Scenario::from_toml`]); what happens on the way goes to
-//! a [`Sink`].
+//! a [`RunSink`].
 //!
 //! What is in: phones with bearers of their own, and users whose traffic is
 //! bytes, a thousand if need be; one user per TTI (proportional fair, max C/I,
@@ -48,23 +48,25 @@ mod rrc;
 mod run;
 mod scenario;
 mod transport;
+mod user;
 
 pub use self::core::proxy;
 pub use cell::{Allocated, Capacity, Cell, CellTruth, CellUse, Delivery, throughput_time_ms};
-pub use host::{AppNote, RadioReader, ReaderSetup, Readers, User, workload};
+pub use host::{AppNote, RadioReader, ReaderSetup, Readers, SimulatedUser, workload};
 pub use net::{PhoneView, WireError};
 pub use rlc::Sdu;
 pub use rrc::{RrcRun, RrcState};
 pub use run::{
-    Bridge, CapturePoint, DropPoint, EmulatedTransfer, Ended, NamedScenario, NoPacket, Node,
-    Outcome, PHONE_ADDRESS, SERVER_ADDRESS, SenderPlace, SenderState, Simulation, Sink, Totals,
-    Trace, library, named, run, run_into, run_with,
+    Bridge, ByteTotals, CapturePoint, DropPoint, EmulatedTransfer, NamedScenario, NoPacket, Node,
+    PHONE_ADDRESS, RunOutcome, RunSink, RunTrace, SERVER_ADDRESS, SenderPlace, SenderState,
+    Simulation, SimulationEnd, library, named, run, run_into, run_with,
 };
 pub use scenario::{
-    AppConfig, Carrier, Cause, CellConfig, Competing, CoreConfig, Discipline, DrxConfig, EPOCH_NS,
+    AppConfig, Cause, CellConfig, Competing, CoreConfig, Discipline, DrxConfig, EPOCH_NS,
     LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, ModemLogConfig, OtherConfig,
     PathConfig, RadioReportConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,
-    SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig, UplinkQueueConfig,
-    WindowConfig,
+    SchedulerKind, SecondaryConfig, TraceFiles, Traffic, TransportKind, UplinkConfig,
+    UplinkQueueConfig, WindowConfig,
 };
 pub use transport::{quic, tcp};
+pub use user::UserId;

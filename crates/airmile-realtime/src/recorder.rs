@@ -5,8 +5,8 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use airmile::lab::RunWriter;
-use airmile_emulate::net::Packet;
-use airmile_emulate::{CapturePoint, DropPoint, SenderState, Sink};
+use airmile_emulate::net::IpPacket;
+use airmile_emulate::{CapturePoint, DropPoint, RunSink, SenderState, UserId};
 use airmile_model::Record;
 
 use crate::error::{Attempt, Error, Result};
@@ -15,8 +15,8 @@ use crate::error::{Attempt, Error, Result};
 #[derive(Debug)]
 enum Event {
     Record(Record),
-    Packet(i64, CapturePoint, Packet),
-    Dropped(i64, usize, DropPoint, Packet),
+    IpPacket(i64, CapturePoint, IpPacket),
+    Dropped(i64, UserId, DropPoint, IpPacket),
     Sender(SenderState),
     /// All up to this time in ns since the Unix epoch was given.
     Tick(i64),
@@ -43,7 +43,7 @@ impl Feed {
             for event in batches.into_iter().flatten() {
                 match event {
                     Event::Record(record) => writer.record(record),
-                    Event::Packet(at_ns, point, packet) => writer.packet(at_ns, point, &packet),
+                    Event::IpPacket(at_ns, point, packet) => writer.packet(at_ns, point, &packet),
                     Event::Dropped(at_ns, user, point, packet) => {
                         writer.dropped(at_ns, user, point, &packet);
                     }
@@ -99,16 +99,16 @@ impl Senders {
     }
 }
 
-impl Sink for Feed {
+impl RunSink for Feed {
     fn record(&mut self, record: Record) {
         self.push(|| Event::Record(record));
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
-        self.push(|| Event::Packet(at_ns, point, packet.clone()));
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
+        self.push(|| Event::IpPacket(at_ns, point, packet.clone()));
     }
 
-    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+    fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {
         self.push(|| Event::Dropped(at_ns, user, point, packet.clone()));
     }
 }

@@ -16,6 +16,7 @@ use crate::phy::Frame;
 use crate::phy::{Fading, LinkAdaptation, Mcs, Subbands, is_cqi_occasion, linear};
 use crate::random::{Owner, Process, Random};
 use crate::scenario::{Competing, LinkConfig, LinkTrace, SchedulerKind};
+use crate::user::UserId;
 
 /// TTIs between two timing advance commands (chosen here, below the timers of
 /// TS 36.331, TimeAlignmentTimer).
@@ -114,8 +115,8 @@ impl Downlink {
     }
 
     /// The deviation of a user's channel from its mean, in dB.
-    pub(crate) fn fade_db(&self, user: usize) -> f64 {
-        self.users[user].fading.fade_db()
+    pub(crate) fn fade_db(&self, user: UserId) -> f64 {
+        self.users[user.index()].fading.fade_db()
     }
 
     pub(crate) const fn n_prb(&self) -> u16 {
@@ -167,7 +168,8 @@ impl Downlink {
             return Vec::new();
         }
         // Before the TTI's own outcome teaches link adaptation.
-        let phone_mcs = self.users[0].mcs(&self.groups, self.frame, tti, self.n_prb);
+        let phone_mcs =
+            self.users[UserId::MEASURED.index()].mcs(&self.groups, self.frame, tti, self.n_prb);
         self.capacity_bytes = phone_mcs.tbs_bytes(self.n_prb);
         let allocations = self.allocate(tti, bearers);
         let mut out = Vec::with_capacity(allocations.len());

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
-use crate::net::{Host, Packet, Transport};
+use crate::net::{Host, IpPacket, Transport};
 use crate::transport::tcp::{ConnectionEvent, ConnectionId, Endpoint, TcpConfig, TcpConnection};
 
 pub use crate::scenario::{ProxyConfig, ProxyPort};
@@ -28,7 +28,7 @@ pub struct Proxy {
     server_side: Endpoint,
     /// The server's side of each client's connection.
     pairs: BTreeMap<ConnectionId, ConnectionId>,
-    passing: VecDeque<Packet>,
+    passing: VecDeque<IpPacket>,
 }
 
 impl Proxy {
@@ -138,7 +138,7 @@ fn relay(
 }
 
 impl Host for Proxy {
-    fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
+    fn handle_packet(&mut self, now_ns: i64, packet: IpPacket) {
         let Transport::Tcp(segment) = &packet.transport else {
             self.passing.push_back(packet);
             return;
@@ -168,7 +168,7 @@ impl Host for Proxy {
         }
     }
 
-    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket> {
         self.passing
             .pop_front()
             .or_else(|| self.client_side.poll_transmit(now_ns))

@@ -7,12 +7,12 @@ use airmile_control::claw::Feedback;
 use airmile_control::{ControllerKind, RadioNeed};
 
 use super::radio;
-use super::workload::{AppEvent, EndHost, Server, UnderWay};
+use super::workload::{AppEvent, EndHost, UnderWay, WorkloadServer};
 use crate::core::proxy::Proxy;
 use crate::net::PhoneView;
-use crate::net::{Host, Packet};
+use crate::net::{Host, IpPacket};
 use crate::random::{Owner, Process};
-use crate::scenario::{AppConfig, Carrier, CoreConfig, LinkConfig, Scenario};
+use crate::scenario::{AppConfig, CoreConfig, LinkConfig, Scenario, TransportKind};
 use crate::transport::quic::{QuicControl, QuicHost};
 
 /// The measured phone's address (RFC 1918); every user has it, on a network of
@@ -104,12 +104,12 @@ pub(crate) enum ScenarioHost {
 /// sends comes by [`Simulation::send`](crate::Simulation::send).
 #[derive(Debug, Default)]
 pub(crate) struct OutsideHost {
-    pub(crate) arrived: VecDeque<(i64, Packet)>,
+    pub(crate) arrived: VecDeque<(i64, IpPacket)>,
 }
 
 impl ScenarioHost {
     /// The member that a packet is for.
-    fn member(&mut self, packet: &Packet) -> Option<&mut AppHost> {
+    fn member(&mut self, packet: &IpPacket) -> Option<&mut AppHost> {
         let (members, server) = match self {
             Self::Phone(members) => (members, packet.src.ip()),
             Self::Servers(members) => (members, packet.dst.ip()),
@@ -173,7 +173,7 @@ impl ScenarioHost {
 }
 
 impl Host for ScenarioHost {
-    fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
+    fn handle_packet(&mut self, now_ns: i64, packet: IpPacket) {
         if let Self::Proxy(proxy) = self {
             proxy.handle_packet(now_ns, packet);
         } else if let Self::Outside(outside) = self {
@@ -198,7 +198,7 @@ impl Host for ScenarioHost {
         }
     }
 
-    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket> {
         match self {
             Self::Proxy(proxy) => proxy.poll_transmit(now_ns),
             _ => self
@@ -230,7 +230,7 @@ impl Host for ScenarioHost {
 
 /// The hosts of a user.
 #[derive(Debug, Clone)]
-pub struct User<H> {
+pub struct SimulatedUser<H> {
     /// Its name, on which its random numbers hang, whoever else is there. Of the
     /// first, the measured phone's, it does not matter.
     pub name: String,
@@ -251,7 +251,7 @@ pub struct User<H> {
 }
 
 /// The users of a scenario that begins at `start_ns`; the first is measured.
-pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<User<ScenarioHost>> {
+pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<SimulatedUser<ScenarioHost>> {
     let (name, owner, apps) = (String::new(), Owner::PHONE, &scenario.apps);
     let phone = Role { name, owner, apps, start_ns, control: None };
     let mut users = vec![user(scenario, phone, scenario.core.clone(), scenario.link.clone())];
@@ -286,9 +286,9 @@ pub(crate) fn radio_needs(scenario: &Scenario) -> Vec<Option<RadioNeed>> {
     let of = |apps: &[AppConfig], control: Option<ControllerKind>| {
         let tcp = control.unwrap_or(scenario.server_tcp.control);
         apps.iter().find_map(|app| match (app.transport, scenario.quic.control) {
-            (Carrier::Tcp, _) => tcp.radio_need(),
-            (Carrier::Quic, QuicControl::Ours(kind)) => kind.radio_need(),
-            (Carrier::Quic, _) => None,
+            (TransportKind::Tcp, _) => tcp.radio_need(),
+            (TransportKind::Quic, QuicControl::Ours(kind)) => kind.radio_need(),
+            (TransportKind::Quic, _) => None,
         })
     };
     let others = scenario.others.iter().flat_map(|other| {
@@ -313,7 +313,7 @@ fn user(
     role: Role<'_>,
     core: CoreConfig,
     link: LinkConfig,
-) -> User<ScenarioHost> {
+) -> SimulatedUser<ScenarioHost> {
     let Role { name, owner, apps, start_ns, control } = role;
     let mut phone = Vec::new();
     let mut servers = Vec::new();
@@ -323,9 +323,9 @@ fn user(
         let address = server_address(app);
         let client = config.workload.client(start_ns + i64::from(config.start_ms) * MS_NS, seed);
         let server = SocketAddrV4::new(address, config.port);
-        let answers = Box::new(Server::new());
+        let answers = Box::new(WorkloadServer::new());
         let (near, far) = match config.transport {
-            Carrier::Tcp => {
+            TransportKind::Tcp => {
                 let (phone_tcp, mut server_tcp) =
                     (scenario.phone_tcp.clone(), scenario.server_tcp.clone());
                 server_tcp.control = control.unwrap_or(server_tcp.control);
@@ -339,7 +339,7 @@ fn user(
                 );
                 (AppHost::Tcp(Box::new(near)), AppHost::Tcp(Box::new(far)))
             }
-            Carrier::Quic => {
+            TransportKind::Quic => {
                 let quic = &scenario.quic;
                 let near = QuicHost::client(PHONE, server, quic, client, seed);
                 let far = QuicHost::server(server, quic, answers, seed.wrapping_add(1));
@@ -350,5 +350,5 @@ fn user(
         servers.push(far);
     }
     let (phone, server) = (ScenarioHost::Phone(phone), ScenarioHost::Servers(servers));
-    User { name, address: PHONE, phone, server, proxy: None, core, link }
+    SimulatedUser { name, address: PHONE, phone, server, proxy: None, core, link }
 }

@@ -9,6 +9,6 @@ pub mod workload;
 
 pub use app_log::AppNote;
 pub(crate) use app_log::{AppLog, TimedTransfer};
-pub use hosts::User;
+pub use hosts::SimulatedUser;
 pub(crate) use hosts::{OutsideHost, PHONE, ScenarioHost, radio_needs, server_address, users};
 pub use radio::{RadioReader, ReaderSetup, Readers};

@@ -12,9 +12,10 @@ use airmile_control::RadioNeed;
 use airmile_control::claw::{Bottleneck, Feedback};
 use airmile_model::Record;
 
-use crate::net::{Packet, PhoneView, Transport};
+use crate::net::{IpPacket, PhoneView, Transport};
 use crate::random::Random;
 use crate::scenario::RadioReportConfig;
+use crate::user::UserId;
 
 /// The port that reports come from and go to (chosen here: a dynamic one, RFC 6335, 6).
 pub(crate) const REPORT_PORT: u16 = 61_017;
@@ -31,8 +32,8 @@ const MS_NS: i64 = 1_000_000;
 /// What a reader is to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReaderSetup {
-    /// Whose phone: 0 is the measured one.
-    pub user: usize,
+    /// Whose phone.
+    pub user: UserId,
     /// What the user's server asks for.
     pub need: RadioNeed,
     /// The scenario's settings.
@@ -97,9 +98,14 @@ impl Reporter {
     }
 
     /// A report as a packet to a server.
-    pub(crate) fn packet(&mut self, phone: Ipv4Addr, server: Ipv4Addr, said: &Feedback) -> Packet {
+    pub(crate) fn packet(
+        &mut self,
+        phone: Ipv4Addr,
+        server: Ipv4Addr,
+        said: &Feedback,
+    ) -> IpPacket {
         self.reports = self.reports.wrapping_add(1);
-        Packet {
+        IpPacket {
             src: SocketAddrV4::new(phone, REPORT_PORT),
             dst: SocketAddrV4::new(server, REPORT_PORT),
             ip_id: self.reports,
@@ -131,7 +137,7 @@ fn emit(said: &Feedback) -> Vec<u8> {
 }
 
 /// What a packet reports, if it is a report.
-pub(crate) fn parse(packet: &Packet) -> Option<Feedback> {
+pub(crate) fn parse(packet: &IpPacket) -> Option<Feedback> {
     let Transport::Udp(bytes) = &packet.transport else { return None };
     if packet.dst.port() != REPORT_PORT || bytes.len() != REPORT_BYTES {
         return None;
@@ -198,7 +204,7 @@ mod tests {
         let packet = reporter.packet(phone, server, &said(7));
         assert_eq!((parse(&packet), packet.ip_bytes()), (Some(said(7)), 92));
         for transport in [Transport::Udp(vec![0; 63]), Transport::Udp(vec![9; 64])] {
-            assert_eq!(parse(&Packet { transport, ..packet.clone() }), None);
+            assert_eq!(parse(&IpPacket { transport, ..packet.clone() }), None);
         }
     }
 

@@ -128,7 +128,8 @@ mod tests {
     use airmile_model::tables::McsTable;
 
     use super::*;
-    use crate::phy::LinkAdaptation;
+    use crate::phy::{FDD_ROUND_TRIP_TTIS, LinkAdaptation};
+    use crate::scenario::MAX_TRANSMISSIONS;
 
     #[test]
     fn retransmits_after_8_ttis_in_rv_order_and_gives_up_after_4() {

@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 pub(crate) use contents::Contents;
 pub use contents::{Literal, bytes_of, filler_byte};
-pub use segment::{Flags, SackBlock, Segment};
+pub use segment::{Flags, SackBlock, TcpSegment};
 pub use wire::WireError;
 
 /// Bytes of an IPv4 header without options (RFC 791).
@@ -25,7 +25,7 @@ pub const UDP_HEADER_BYTES: u32 = 8;
 
 /// An IPv4 packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packet {
+pub struct IpPacket {
     /// Sender.
     pub src: SocketAddrV4,
     /// Receiver.
@@ -41,7 +41,7 @@ pub struct Packet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// A TCP segment.
-    Tcp(Segment),
+    Tcp(TcpSegment),
     /// A UDP datagram's payload.
     Udp(Vec<u8>),
     /// A whole IP packet of any protocol, header included, as a host outside
@@ -49,7 +49,7 @@ pub enum Transport {
     Raw(Vec<u8>),
 }
 
-impl Packet {
+impl IpPacket {
     /// Total length of the IP packet in bytes.
     #[must_use]
     pub fn ip_bytes(&self) -> u32 {
@@ -76,13 +76,13 @@ pub struct PhoneView {
 /// An end of the network, or a box within it: everything that sends.
 pub trait Host {
     /// A packet has arrived.
-    fn handle_packet(&mut self, now_ns: i64, packet: Packet);
+    fn handle_packet(&mut self, now_ns: i64, packet: IpPacket);
 
     /// The time asked for by [`poll_timeout`](Self::poll_timeout) has come.
     fn handle_timeout(&mut self, now_ns: i64);
 
     /// A packet to send now.
-    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet>;
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket>;
 
     /// When to call [`handle_timeout`](Self::handle_timeout), at the latest.
     fn poll_timeout(&self) -> Option<i64>;

@@ -34,7 +34,7 @@ pub struct SackBlock {
 
 /// A segment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Segment {
+pub struct TcpSegment {
     /// Sequence number of the first byte.
     pub seq: u32,
     /// Acknowledgement number; means something where `flags.ack` is set.
@@ -59,7 +59,7 @@ pub struct Segment {
     pub literals: Vec<Literal>,
 }
 
-impl Segment {
+impl TcpSegment {
     /// Bytes of payload.
     #[must_use]
     pub fn payload_bytes(&self) -> u32 {

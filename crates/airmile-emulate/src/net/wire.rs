@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Flags, Literal, SackBlock, Segment};
-use super::{IPV4_HEADER_BYTES, Packet, Transport, UDP_HEADER_BYTES};
+use super::{Flags, Literal, SackBlock, TcpSegment};
+use super::{IPV4_HEADER_BYTES, IpPacket, Transport, UDP_HEADER_BYTES};
 
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
@@ -50,7 +50,7 @@ pub enum WireError {
     },
 }
 
-impl Packet {
+impl IpPacket {
     /// The packet as bytes, from the IPv4 header on. Bytes that are only
     /// counted become [`filler`](crate::tcp::filler_byte).
     #[must_use]
@@ -192,7 +192,7 @@ fn pseudo_header(src: &SocketAddrV4, dst: &SocketAddrV4, protocol: u8, length: u
     halves(src.ip()) + halves(dst.ip()) + u32::from(protocol) + length as u32
 }
 
-fn emit_tcp(segment: &Segment, bytes: &mut Vec<u8>) {
+fn emit_tcp(segment: &TcpSegment, bytes: &mut Vec<u8>) {
     bytes.extend(segment.seq.to_be_bytes());
     bytes.extend(segment.ack.to_be_bytes());
     let flags = &segment.flags;
@@ -230,7 +230,7 @@ fn emit_tcp(segment: &Segment, bytes: &mut Vec<u8>) {
     bytes.extend(segment.payload_content());
 }
 
-fn parse_tcp(at: &Reader<'_>, start: usize) -> Result<Segment, WireError> {
+fn parse_tcp(at: &Reader<'_>, start: usize) -> Result<TcpSegment, WireError> {
     let words = at.u8(start + 12, "TCP data offset")? >> 4;
     let data = start + usize::from(words) * 4;
     if words < 5 {
@@ -241,13 +241,13 @@ fn parse_tcp(at: &Reader<'_>, start: usize) -> Result<Segment, WireError> {
     let bits = at.u8(start + 13, "TCP flags")?;
     let set = |bit: u8| bits & (1 << bit) != 0;
     let payload = at.slice(data, at.bytes.len() - data, "TCP payload")?;
-    let mut segment = Segment {
+    let mut segment = TcpSegment {
         seq: at.u32(start + 4, "TCP sequence number")?,
         ack: at.u32(start + 8, "TCP acknowledgement number")?,
         flags: Flags { fin: set(0), syn: set(1), rst: set(2), psh: set(3), ack: set(4) },
         window: at.u16(start + 14, "TCP window")?,
         payload: 0..payload.len() as u64,
-        ..Segment::default()
+        ..TcpSegment::default()
     };
     if !payload.is_empty() {
         segment.literals.push(Literal { offset: 0, bytes: Arc::from(payload) });
@@ -259,7 +259,7 @@ fn parse_tcp(at: &Reader<'_>, start: usize) -> Result<Segment, WireError> {
 fn parse_options(
     at: &Reader<'_>,
     mut offset: usize,
-    segment: &mut Segment,
+    segment: &mut TcpSegment,
 ) -> Result<(), WireError> {
     while offset < at.bytes.len() {
         let kind = at.u8(offset, "TCP option kind")?;

@@ -1,22 +1,24 @@
 //! Runs whose applications use transports.
 
 use super::senders::Senders;
-use super::{Outcome, Simulation, Sink};
+use super::{RunOutcome, RunSink, Simulation};
 use crate::host::{self, AppLog, AppNote, ReaderSetup, Readers, ScenarioHost};
 use crate::phy::Frame;
 use crate::scenario::{AppConfig, Scenario, ScenarioError};
+use crate::user::UserId;
 
 /// Runs the applications of a scenario over their transports.
 pub(super) fn run(
     scenario: &Scenario,
-    sink: &mut impl Sink,
+    sink: &mut impl RunSink,
     readers: Option<&Readers<'_>>,
-) -> Result<Outcome, ScenarioError> {
+) -> Result<RunOutcome, ScenarioError> {
     scenario.validate()?;
     let frame = Frame::new(scenario);
     let start_ns = frame.start_ns(scenario.first_tti.into());
     let mut simulation = Simulation::new(scenario, host::users(scenario, start_ns))?;
-    for (user, need) in host::radio_needs(scenario).into_iter().enumerate() {
+    for (n, need) in host::radio_needs(scenario).into_iter().enumerate() {
+        let user = UserId(n);
         let Some(need) = need else { continue };
         let Some(readers) = readers else {
             return Err(ScenarioError::OutOfRange {
@@ -40,14 +42,14 @@ pub(super) fn run(
         if let Some(senders) = &mut senders {
             senders.look(&mut simulation, sink);
         }
-        let Some(phone) = simulation.phone(0) else { break };
+        let Some(phone) = simulation.phone(UserId::MEASURED) else { break };
         for (app, event) in phone.events() {
             app_log.ingest(&scenario.apps, app, event);
         }
         let done = !scenario.apps.is_empty() && phone.is_done();
         idle = if done { idle + 1 } else { 0 };
         // Who is done stays so.
-        while simulation.phone(done_users).is_some_and(|phone| phone.is_done()) {
+        while simulation.phone(UserId(done_users)).is_some_and(|phone| phone.is_done()) {
             done_users += 1;
         }
         let all_done = done_users == simulation.cell().users();
@@ -56,10 +58,11 @@ pub(super) fn run(
         }
     }
     let end_ns = simulation.now_ns();
-    let under_way = simulation.phone(0).map(|phone| phone.under_way()).unwrap_or_default();
+    let under_way =
+        simulation.phone(UserId::MEASURED).map(|phone| phone.under_way()).unwrap_or_default();
     app_log.cut(&scenario.apps, &under_way, end_ns);
     let others = other_notes(scenario, &mut simulation);
-    let mut outcome = Outcome::from_simulation(simulation.finish(), frame, app_log);
+    let mut outcome = RunOutcome::from_simulation(simulation.finish(), frame, app_log);
     outcome.others = others;
     Ok(outcome)
 }
@@ -73,7 +76,9 @@ fn other_notes(
     let apps = each.flat_map(|other| std::iter::repeat_n(&other.apps, other.count.into()));
     let of = |(n, apps): (usize, &Vec<AppConfig>)| {
         let mut app_log = AppLog::default();
-        for (app, event) in simulation.phone(n + 1).map(ScenarioHost::events).unwrap_or_default() {
+        for (app, event) in
+            simulation.phone(UserId(n + 1)).map(ScenarioHost::events).unwrap_or_default()
+        {
             app_log.ingest(apps, app, event);
         }
         app_log.notes

@@ -16,13 +16,13 @@ use crate::scenario::{Scenario, ScenarioError};
 
 pub use bridge::{Bridge, NoPacket, PHONE_ADDRESS, SERVER_ADDRESS};
 pub use library::{NamedScenario, library, named};
-pub use outcome::{EmulatedTransfer, Outcome, Totals};
+pub use outcome::{ByteTotals, EmulatedTransfer, RunOutcome};
 pub use senders::{SenderPlace, SenderState};
-pub use simulation::{CapturePoint, DropPoint, Ended, Node, Simulation, Sink};
+pub use simulation::{CapturePoint, DropPoint, Node, RunSink, Simulation, SimulationEnd};
 
 /// What a run leaves.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trace {
+pub struct RunTrace {
     /// First TTI.
     pub first_tti: TtiIndex,
     /// TTIs.
@@ -38,17 +38,17 @@ pub struct Trace {
     /// Transfers that ended, by start.
     pub transfers: Vec<EmulatedTransfer>,
     /// Bytes by where they are at the end.
-    pub totals: [Totals; 2],
+    pub totals: [ByteTotals; 2],
 }
 
 /// Runs a scenario and keeps all of it.
 ///
 /// # Errors
 /// A scenario that cannot be run.
-pub fn run(scenario: &Scenario) -> Result<Trace, ScenarioError> {
+pub fn run(scenario: &Scenario) -> Result<RunTrace, ScenarioError> {
     let mut records = Vec::new();
     let outcome = run_into(scenario, &mut Keep(&mut records))?;
-    Ok(Trace {
+    Ok(RunTrace {
         first_tti: outcome.first_tti,
         n_tti: outcome.n_tti,
         records,
@@ -63,7 +63,7 @@ pub fn run(scenario: &Scenario) -> Result<Trace, ScenarioError> {
 /// Keeps the records.
 struct Keep<'a>(&'a mut Vec<Record>);
 
-impl Sink for Keep<'_> {
+impl RunSink for Keep<'_> {
     fn record(&mut self, record: Record) {
         self.0.push(record);
     }
@@ -73,7 +73,7 @@ impl Sink for Keep<'_> {
 ///
 /// # Errors
 /// A scenario that cannot be run.
-pub fn run_into(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+pub fn run_into(scenario: &Scenario, sink: &mut impl RunSink) -> Result<RunOutcome, ScenarioError> {
     run_with(scenario, sink, None)
 }
 
@@ -84,9 +84,9 @@ pub fn run_into(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, Sc
 /// A scenario that cannot be run; congestion control that asks for a reader, and none.
 pub fn run_with(
     scenario: &Scenario,
-    sink: &mut impl Sink,
+    sink: &mut impl RunSink,
     readers: Option<&Readers<'_>>,
-) -> Result<Outcome, ScenarioError> {
+) -> Result<RunOutcome, ScenarioError> {
     if scenario.traffic.is_empty() {
         return apps::run(scenario, sink, readers);
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use airmile_model::{Direction, Stamp, Transfer, TransferTruth, TtiIndex};
 
-use super::Ended;
+use super::SimulationEnd;
 use crate::cell::{Cell, CellTruth, throughput_time_ms};
 use crate::host::{AppLog, AppNote, TimedTransfer};
 use crate::phy::Frame;
+use crate::user::UserId;
 
 /// A transfer with its truth.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +31,7 @@ impl EmulatedTransfer {
 
 /// Bytes of SDUs of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Totals {
+pub struct ByteTotals {
     /// Which way.
     pub dir: Direction,
     /// Came to the queue.
@@ -45,11 +46,11 @@ pub struct Totals {
     pub dropped_bytes: u64,
 }
 
-impl Totals {
+impl ByteTotals {
     /// Of a user of a cell, with the bytes that came to the queue and left it.
     pub(super) fn from_cell(
         cell: &Cell,
-        user: usize,
+        user: UserId,
         dir: Direction,
         (arrived_bytes, delivered_bytes): (u64, u64),
     ) -> Self {
@@ -59,9 +60,9 @@ impl Totals {
     }
 }
 
-/// What a run leaves beside what went to its [`Sink`].
+/// What a run leaves beside what went to its [`RunSink`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// First TTI.
     pub first_tti: TtiIndex,
     /// TTIs.
@@ -78,7 +79,7 @@ pub struct Outcome {
     /// an upload, what the application had handed over.
     pub unfinished: Vec<EmulatedTransfer>,
     /// Bytes of each user, downlink and uplink, by where they are at the end.
-    pub totals: Vec<[Totals; 2]>,
+    pub totals: Vec<[ByteTotals; 2]>,
     /// What the applications noted down, in time order.
     pub notes: Vec<AppNote>,
     /// The same of the other phones, in their order in the scenario.
@@ -88,9 +89,13 @@ pub struct Outcome {
     pub choices: BTreeMap<String, Vec<u64>>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Of a run that has ended, with what its applications noted down.
-    pub(super) fn from_simulation<H>(ended: Ended<H>, frame: Frame, mut app_log: AppLog) -> Self {
+    pub(super) fn from_simulation<H>(
+        ended: SimulationEnd<H>,
+        frame: Frame,
+        mut app_log: AppLog,
+    ) -> Self {
         let transfers = with_truth(app_log.ended, &ended.truth, frame);
         let unfinished = with_truth(app_log.unfinished, &ended.truth, frame);
         app_log.notes.sort_by_key(|note| note.at_ns);

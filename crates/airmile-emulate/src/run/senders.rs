@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
 use crate::host::ScenarioHost;
-use crate::run::{Simulation, Sink};
+use crate::run::{RunSink, Simulation};
 use crate::transport::tcp::{ConnectionEvent, Snapshot, TcpConnection};
+use crate::user::UserId;
 
 /// Which of the measured phone's senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -45,13 +46,17 @@ pub(crate) struct Senders {
 
 impl Senders {
     /// Tells what changed since the last look.
-    pub(crate) fn look(&mut self, simulation: &mut Simulation<ScenarioHost>, sink: &mut impl Sink) {
+    pub(crate) fn look(
+        &mut self,
+        simulation: &mut Simulation<ScenarioHost>,
+        sink: &mut impl RunSink,
+    ) {
         let at_ns = simulation.now_ns();
         for at in [SenderPlace::Phone, SenderPlace::Server, SenderPlace::ProxyToPhone] {
             let host = match at {
-                SenderPlace::Phone => simulation.phone(0),
-                SenderPlace::Server => simulation.server(0),
-                _ => simulation.proxy(0),
+                SenderPlace::Phone => simulation.phone(UserId::MEASURED),
+                SenderPlace::Server => simulation.server(UserId::MEASURED),
+                _ => simulation.proxy(UserId::MEASURED),
             };
             let Some(host) = host else { continue };
             while let Some((place, event)) = host.poll_sender_event(at) {
@@ -68,7 +73,7 @@ impl Senders {
         at_ns: i64,
         place: SenderPlace,
         connection: &TcpConnection,
-        sink: &mut impl Sink,
+        sink: &mut impl RunSink,
     ) {
         let (local, remote) = (connection.local(), connection.remote());
         let snapshot = connection.snapshot();

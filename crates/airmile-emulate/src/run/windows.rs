@@ -7,7 +7,7 @@ use airmile_model::{Direction, TtiIndex};
 
 use super::outcome::with_truth;
 use super::simulation::PDCP_HEADER_BYTES;
-use super::{DropPoint, EmulatedTransfer, Outcome, Sink, Totals};
+use super::{ByteTotals, DropPoint, EmulatedTransfer, RunOutcome, RunSink};
 use crate::cell::Cell;
 use crate::host::{self, AppNote, TimedTransfer};
 use crate::net;
@@ -15,9 +15,13 @@ use crate::phy::Frame;
 use crate::rlc::Sdu;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::transport::window::{WindowFlow, WindowPacket, WindowTransfer};
+use crate::user::UserId;
 
 /// Runs the window senders of a scenario.
-pub(super) fn run(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, ScenarioError> {
+pub(super) fn run(
+    scenario: &Scenario,
+    sink: &mut impl RunSink,
+) -> Result<RunOutcome, ScenarioError> {
     let mut run = WindowRun::new(scenario)?;
     let mut idle_ms = 0;
     for _ in 0..scenario.duration_ms {
@@ -80,7 +84,7 @@ impl WindowRun {
         })
     }
 
-    fn step(&mut self, sink: &mut impl Sink) {
+    fn step(&mut self, sink: &mut impl RunSink) {
         let now = self.cell.tti().0;
         while let Some(packet) = self.to_server.pop(now) {
             self.flows[packet.flow].receive(Direction::Ul, packet, now);
@@ -113,26 +117,32 @@ impl WindowRun {
 
     /// Puts a packet into the queue before the air. One that finds no room is
     /// told and gone: its sender has no loss recovery, its transfer no end.
-    fn transmit(&mut self, dir: Direction, packet: WindowPacket, sink: &mut impl Sink) {
+    fn transmit(&mut self, dir: Direction, packet: WindowPacket, sink: &mut impl RunSink) {
         let sdu = Sdu { id: self.next_id, bytes: packet.bytes };
         self.next_id += 1;
         self.bytes[dir as usize].0 += u64::from(sdu.bytes);
-        if self.cell.push(0, dir, sdu) {
+        if self.cell.push(UserId::MEASURED, dir, sdu) {
             self.on_air.insert(sdu.id, packet);
         } else {
             let point = match dir {
                 Direction::Dl => DropPoint::BaseStation,
                 Direction::Ul => DropPoint::Phone,
             };
-            sink.dropped(self.cell.now_ns(), 0, point, &stand_in(dir, &packet, sdu.id));
+            sink.dropped(
+                self.cell.now_ns(),
+                UserId::MEASURED,
+                point,
+                &stand_in(dir, &packet, sdu.id),
+            );
         }
     }
 
-    fn finish(self) -> Outcome {
+    fn finish(self) -> RunOutcome {
         let end = self.cell.tti();
         let frame = self.frame;
-        let totals = [Direction::Dl, Direction::Ul]
-            .map(|dir| Totals::from_cell(&self.cell, 0, dir, self.bytes[dir as usize]));
+        let totals = [Direction::Dl, Direction::Ul].map(|dir| {
+            ByteTotals::from_cell(&self.cell, UserId::MEASURED, dir, self.bytes[dir as usize])
+        });
         let truth = self.cell.into_truth();
         let ns = |tti: TtiIndex| frame.start_ns(tti.0);
         let timed = |unfinished: bool| {
@@ -145,7 +155,7 @@ impl WindowRun {
         let unfinished = with_truth(under_way.map(timed(true)).collect(), &truth, frame);
         let ended = self.flows.into_iter().flat_map(WindowFlow::into_ended);
         let transfers = with_truth(ended.map(timed(false)).collect(), &truth, frame);
-        Outcome {
+        RunOutcome {
             first_tti: self.first_tti,
             n_tti: end.since(self.first_tti) as u32,
             epoch_ns: frame.epoch_ns(),
@@ -163,7 +173,7 @@ impl WindowRun {
 
 /// A packet without a transport, as the IP packet of its size that a sink is
 /// shown: flow `n` of the scenario has port `443 + n` at the server.
-fn stand_in(dir: Direction, packet: &WindowPacket, number: u64) -> net::Packet {
+fn stand_in(dir: Direction, packet: &WindowPacket, number: u64) -> net::IpPacket {
     let server_port = u16::try_from(packet.flow).unwrap_or(0).wrapping_add(443);
     let phone = SocketAddrV4::new(host::PHONE, 40_000);
     let server = SocketAddrV4::new(host::server_address(packet.flow), server_port);
@@ -172,7 +182,7 @@ fn stand_in(dir: Direction, packet: &WindowPacket, number: u64) -> net::Packet {
     let payload = vec![0; packet.bytes.saturating_sub(headers) as usize];
     // Sixteen bits, as the field has.
     let ip_id = (number % 0x1_0000) as u16;
-    net::Packet { src, dst, ip_id, transport: net::Transport::Udp(payload) }
+    net::IpPacket { src, dst, ip_id, transport: net::Transport::Udp(payload) }
 }
 
 /// Requests and ends of transfers, as an application's log.

@@ -19,7 +19,7 @@ mod workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::apps::{AppConfig, Carrier, OtherConfig};
+pub use self::apps::{AppConfig, OtherConfig, TransportKind};
 pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, UplinkConfig};
 pub use self::core::{CoreConfig, PathConfig, RateLimit};
 pub use self::file::Cause;

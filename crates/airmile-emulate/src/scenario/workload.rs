@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which application a client runs; the server is always the same
-/// ([`Server`](crate::workload::Server)).
+/// ([`WorkloadServer`](crate::workload::WorkloadServer)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {

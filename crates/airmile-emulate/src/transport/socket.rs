@@ -47,7 +47,7 @@ pub trait Sockets {
 }
 
 /// A client's or a server's application.
-pub trait Application: std::fmt::Debug {
+pub trait SocketApplication: std::fmt::Debug {
     /// Does what can be done now.
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets);
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 pub use airmile_emulate::Scenario;
 use airmile_emulate::{
-    EmulatedTransfer, LinkTrace, Outcome, RadioReader, ReaderSetup, ScenarioError, Sink, library,
-    named, run_with,
+    EmulatedTransfer, LinkTrace, RadioReader, ReaderSetup, RunOutcome, RunSink, ScenarioError,
+    library, named, run_with,
 };
 use airmile_model::Direction;
 use schemars::JsonSchema;
@@ -205,8 +205,8 @@ pub fn leave(scenario: &Scenario, dir: &Path, force: bool) -> Result<LabRun> {
 /// Runs a scenario, with a [`RadioAgent`] on each phone whose server asks for one.
 pub(crate) fn run(
     scenario: &Scenario,
-    sink: &mut impl Sink,
-) -> std::result::Result<Outcome, ScenarioError> {
+    sink: &mut impl RunSink,
+) -> std::result::Result<RunOutcome, ScenarioError> {
     run_with(scenario, sink, Some(&reader))
 }
 
@@ -221,12 +221,12 @@ fn name_of(scenario: &Scenario) -> &str {
 }
 
 /// Transfers that ended, then those that had not.
-fn all_transfers(outcome: &Outcome) -> impl Iterator<Item = &EmulatedTransfer> {
+fn all_transfers(outcome: &RunOutcome) -> impl Iterator<Item = &EmulatedTransfer> {
     outcome.transfers.iter().chain(&outcome.unfinished)
 }
 
 /// Each transfer with and without a cause.
-fn compare(label: &str, with: &Outcome, without: &Outcome) -> Vec<Counterfactual> {
+fn compare(label: &str, with: &RunOutcome, without: &RunOutcome) -> Vec<Counterfactual> {
     let duration = |t: &EmulatedTransfer| t.truth.duration_ms.filter(|_| !t.transfer.unfinished);
     let others: HashMap<&str, &EmulatedTransfer> =
         all_transfers(without).map(|t| (t.transfer.id.as_str(), t)).collect();

@@ -11,7 +11,7 @@ use airmile_control::qcut::{
 };
 use airmile_model::Record;
 
-use crate::net::{IPV4_HEADER_BYTES, Packet, Transport, UDP_HEADER_BYTES};
+use crate::net::{IPV4_HEADER_BYTES, IpPacket, Transport, UDP_HEADER_BYTES};
 use crate::scenario::{Discipline, UplinkQueueConfig};
 use modem_log::ModemLog;
 
@@ -27,7 +27,7 @@ const ECHO: u16 = 7;
 #[derive(Debug, Clone)]
 pub(crate) struct Device {
     address: Ipv4Addr,
-    qcut: Qcut<Packet>,
+    qcut: Qcut<IpPacket>,
     sockets: Option<Sockets>,
     log: ModemLog,
 }
@@ -43,7 +43,7 @@ struct Sockets {
 struct Socket {
     /// Bytes in the queue.
     queued_bytes: u64,
-    waiting: VecDeque<(PacketInfo, Packet)>,
+    waiting: VecDeque<(PacketInfo, IpPacket)>,
 }
 
 impl Device {
@@ -61,7 +61,7 @@ impl Device {
     }
 
     /// A packet that a host of the phone sends.
-    pub(crate) fn push(&mut self, now_ns: i64, packet: Packet) {
+    pub(crate) fn push(&mut self, now_ns: i64, packet: IpPacket) {
         let info = describe(&packet);
         if let Some(Sockets { flow_bytes, flows }) = &mut self.sockets {
             let socket = flows.entry(info.flow).or_default();
@@ -76,7 +76,7 @@ impl Device {
 
     /// The next packet for the firmware, if there is one that may go; asked only
     /// while the firmware has room.
-    pub(crate) fn poll(&mut self, now_ns: i64) -> Option<Packet> {
+    pub(crate) fn poll(&mut self, now_ns: i64) -> Option<IpPacket> {
         if let Some(probe) = self.qcut.poll_probe(now_ns) {
             return Some(self.probe(probe));
         }
@@ -86,7 +86,7 @@ impl Device {
     }
 
     /// A packet that was dropped.
-    pub(crate) fn poll_dropped(&mut self, now_ns: i64) -> Option<Packet> {
+    pub(crate) fn poll_dropped(&mut self, now_ns: i64) -> Option<IpPacket> {
         let (_, packet) = self.qcut.poll_dropped()?;
         self.left_queue(now_ns, &packet);
         Some(packet)
@@ -106,7 +106,7 @@ impl Device {
 
     /// A packet comes down to the phone. True: it answers a probe, and is for no
     /// host.
-    pub(crate) fn arrived(&mut self, now_ns: i64, packet: &Packet) -> bool {
+    pub(crate) fn arrived(&mut self, now_ns: i64, packet: &IpPacket) -> bool {
         match &packet.transport {
             Transport::Udp(payload) if *packet.src.ip() == REFLECTOR => {
                 if let Some(number) = payload.first_chunk() {
@@ -126,11 +126,11 @@ impl Device {
         false
     }
 
-    fn probe(&self, ProbeId(number): ProbeId) -> Packet {
+    fn probe(&self, ProbeId(number): ProbeId) -> IpPacket {
         let headers = IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
         let mut payload = number.to_be_bytes().to_vec();
-        payload.resize((Qcut::<Packet>::PROBE_BYTES - headers) as usize, 0);
-        Packet {
+        payload.resize((Qcut::<IpPacket>::PROBE_BYTES - headers) as usize, 0);
+        IpPacket {
             src: SocketAddrV4::new(self.address, ECHO),
             dst: SocketAddrV4::new(REFLECTOR, ECHO),
             // Sixteen bits, as the field has.
@@ -140,7 +140,7 @@ impl Device {
     }
 
     /// A packet is in the queue no more: its socket may put in the next.
-    fn left_queue(&mut self, now_ns: i64, packet: &Packet) {
+    fn left_queue(&mut self, now_ns: i64, packet: &IpPacket) {
         let Some(Sockets { flow_bytes, flows }) = &mut self.sockets else { return };
         let info = describe(packet);
         let Some(socket) = flows.get_mut(&info.flow) else { return };
@@ -158,9 +158,9 @@ impl Device {
 }
 
 /// The answer to a probe; `None`: the packet is none.
-pub(crate) fn reflect(packet: &Packet) -> Option<Packet> {
+pub(crate) fn reflect(packet: &IpPacket) -> Option<IpPacket> {
     let is_probe = *packet.dst.ip() == REFLECTOR && packet.dst.port() == ECHO;
-    is_probe.then(|| Packet { src: packet.dst, dst: packet.src, ..packet.clone() })
+    is_probe.then(|| IpPacket { src: packet.dst, dst: packet.src, ..packet.clone() })
 }
 
 /// The parameters of a discipline.
@@ -209,7 +209,7 @@ fn flow_key(near: SocketAddrV4, far: SocketAddrV4, protocol: u8) -> u64 {
 }
 
 /// What a queue sees of a packet.
-fn describe(packet: &Packet) -> PacketInfo {
+fn describe(packet: &IpPacket) -> PacketInfo {
     let info = |protocol| PacketInfo {
         flow: flow_key(packet.src, packet.dst, protocol),
         far: u32::from(*packet.dst.ip()).into(),
@@ -242,12 +242,12 @@ fn describe(packet: &Packet) -> PacketInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::tcp::{Flags, Segment};
+    use crate::transport::tcp::{Flags, TcpSegment};
 
-    fn segment(port: u16, bytes: u64) -> Packet {
+    fn segment(port: u16, bytes: u64) -> IpPacket {
         let flags = Flags { ack: true, ..Flags::default() };
-        let segment = Segment { seq: 1_000, flags, payload: 0..bytes, ..Segment::default() };
-        Packet {
+        let segment = TcpSegment { seq: 1_000, flags, payload: 0..bytes, ..TcpSegment::default() };
+        IpPacket {
             src: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), port),
             dst: SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 1), 443),
             ip_id: 0,
@@ -257,18 +257,18 @@ mod tests {
 
     #[test]
     fn packets_are_described() {
-        let of = |packet: &Packet| {
+        let of = |packet: &IpPacket| {
             let info = describe(packet);
             (info.bytes, info.protocol, info.pure_ack, info.tcp_end)
         };
         assert_eq!(of(&segment(40_000, 100)), (140, 6, false, Some(1_100)));
         assert_eq!(of(&segment(40_000, 0)), (40, 6, true, None));
-        let udp = Packet { transport: Transport::Udp(vec![0; 72]), ..segment(40_000, 0) };
+        let udp = IpPacket { transport: Transport::Udp(vec![0; 72]), ..segment(40_000, 0) };
         assert_eq!(of(&udp), (100, 17, false, None));
         assert_ne!(describe(&udp).flow, describe(&segment(40_000, 0)).flow);
         let mut raw = vec![0; 60];
         (raw[1], raw[9]) = (46 << 2, 17);
-        let raw = Packet { transport: Transport::Raw(raw), ..segment(40_000, 0) };
+        let raw = IpPacket { transport: Transport::Raw(raw), ..segment(40_000, 0) };
         assert_eq!((describe(&raw).dscp, of(&raw)), (46, (60, 17, false, None)));
     }
 

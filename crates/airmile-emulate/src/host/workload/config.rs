@@ -2,15 +2,15 @@
 
 use super::http::Request;
 use super::series::{ExchangeSeries, Pause};
-use super::{Application, Browser, Player};
+use super::{Browser, SocketApplication, VideoPlayer};
 use crate::scenario::Workload;
 
 impl Workload {
     /// The client's side, which begins at `start_ns`. The seed decides sizes of
     /// web objects and video segments.
     #[must_use]
-    pub fn client(&self, start_ns: i64, seed: u64) -> Box<dyn Application> {
-        let series = |request, count, pause, read_rate_bps| -> Box<dyn Application> {
+    pub fn client(&self, start_ns: i64, seed: u64) -> Box<dyn SocketApplication> {
+        let series = |request, count, pause, read_rate_bps| -> Box<dyn SocketApplication> {
             Box::new(ExchangeSeries::new(start_ns, request, count, pause, read_rate_bps))
         };
         match *self {
@@ -18,7 +18,7 @@ impl Workload {
                 let request = Request { bytes, ..Request::get("/file") };
                 series(request, count, Pause::after_ms(gap_ms), None)
             }
-            Self::Video(ref config) => Box::new(Player::new(start_ns, config.clone(), seed)),
+            Self::Video(ref config) => Box::new(VideoPlayer::new(start_ns, config.clone(), seed)),
             Self::Web(ref config) => Box::new(Browser::new(start_ns, config.clone(), seed)),
             Self::Paced { bytes, rate_bps, block_bytes } => {
                 let rate_bps = Some(rate_bps);

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_control::claw::Feedback;
 
-use super::{AppEvent, Application, Sockets, StreamId, UnderWay};
-use crate::net::{Host, Packet, Transport};
+use super::{AppEvent, SocketApplication, Sockets, StreamId, UnderWay};
+use crate::net::{Host, IpPacket, Transport};
 use crate::transport::tcp::{
     ConnectionEvent, ConnectionId, Endpoint, Stats, TcpConfig, TcpConnection,
 };
@@ -18,7 +18,7 @@ use crate::transport::tcp::{
 #[derive(Debug)]
 pub struct EndHost {
     tcp: TcpSockets,
-    application: Box<dyn Application>,
+    application: Box<dyn SocketApplication>,
     log: VecDeque<AppEvent>,
 }
 
@@ -37,7 +37,7 @@ impl EndHost {
         address: Ipv4Addr,
         server: SocketAddrV4,
         config: TcpConfig,
-        application: Box<dyn Application>,
+        application: Box<dyn SocketApplication>,
         seed: u64,
     ) -> Self {
         let endpoint = Endpoint::new(address, config, seed);
@@ -51,7 +51,7 @@ impl EndHost {
         address: Ipv4Addr,
         ports: &[u16],
         config: TcpConfig,
-        application: Box<dyn Application>,
+        application: Box<dyn SocketApplication>,
         seed: u64,
     ) -> Self {
         let mut endpoint = Endpoint::new(address, config, seed);
@@ -117,7 +117,7 @@ impl EndHost {
 }
 
 impl Host for EndHost {
-    fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
+    fn handle_packet(&mut self, now_ns: i64, packet: IpPacket) {
         if let Transport::Tcp(segment) = &packet.transport {
             self.tcp.endpoint.handle_segment(now_ns, packet.dst, packet.src, segment);
             self.advance(now_ns);
@@ -131,7 +131,7 @@ impl Host for EndHost {
         }
     }
 
-    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket> {
         self.tcp.endpoint.poll_transmit(now_ns)
     }
 

@@ -1,9 +1,9 @@
 //! Applications: what clients ask for and servers answer, over TCP or QUIC.
 //!
-//! An [`Application`] is a state machine over [`Sockets`], which both transports
-//! give. Whoever drives it calls [`Application::advance`] when something has
+//! An [`SocketApplication`] is a state machine over [`Sockets`], which both transports
+//! give. Whoever drives it calls [`SocketApplication::advance`] when something has
 //! arrived or its time has come, and takes the log from
-//! [`Application::poll_event`].
+//! [`SocketApplication::poll_event`].
 //!
 //! Requests and responses are HTTP/1.1: their heads are real bytes, so that a
 //! capture shows them, and the server learns from the head alone what is wanted
@@ -20,11 +20,11 @@ mod web;
 
 pub use host::{EndHost, TcpSockets};
 pub use series::ExchangeSeries;
-pub use server::Server;
-pub use video::Player;
+pub use server::WorkloadServer;
+pub use video::VideoPlayer;
 pub use web::Browser;
 
 pub use crate::scenario::{Abr, VideoConfig, WebConfig, Workload};
 pub use crate::transport::socket::{
-    AppEvent, AppEventKind, Application, Sockets, StreamId, UnderWay,
+    AppEvent, AppEventKind, SocketApplication, Sockets, StreamId, UnderWay,
 };

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::exchange::HttpExchange;
 use super::http::Request;
-use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
+use super::{AppEvent, AppEventKind, SocketApplication, Sockets, UnderWay};
 
 const MS: i64 = 1_000_000;
 
@@ -93,7 +93,7 @@ impl ExchangeSeries {
     }
 }
 
-impl Application for ExchangeSeries {
+impl SocketApplication for ExchangeSeries {
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {
         loop {
             if let Some(mut exchange) = self.current.take() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::http::{Request, response_head};
-use super::{AppEvent, Application, Sockets, StreamId};
+use super::{AppEvent, SocketApplication, Sockets, StreamId};
 
 const MS: i64 = 1_000_000;
 
@@ -28,13 +28,13 @@ enum ResponseState {
 
 /// A server that answers every request on every stream.
 #[derive(Debug, Default)]
-pub struct Server {
+pub struct WorkloadServer {
     streams: BTreeMap<StreamId, ResponseState>,
     /// When a stream goes on, whatever arrives.
     wake_ns: Option<i64>,
 }
 
-impl Server {
+impl WorkloadServer {
     /// A server without streams.
     #[must_use]
     pub fn new() -> Self {
@@ -146,7 +146,7 @@ impl ResponseState {
     }
 }
 
-impl Application for Server {
+impl SocketApplication for WorkloadServer {
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {
         while let Some(stream) = sockets.accept() {
             self.streams.insert(stream, ResponseState::Idle);

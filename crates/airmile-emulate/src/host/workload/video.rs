@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::exchange::HttpExchange;
 use super::http::Request;
-use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
+use super::{AppEvent, AppEventKind, SocketApplication, Sockets, UnderWay};
 use crate::random::Random;
 use crate::scenario::{Abr, VideoConfig};
 
@@ -25,7 +25,7 @@ enum Playback {
 
 /// The player's side of adaptive video.
 #[derive(Debug)]
-pub struct Player {
+pub struct VideoPlayer {
     config: VideoConfig,
     random: Random,
     next_ns: Option<i64>,
@@ -44,7 +44,7 @@ pub struct Player {
     done: bool,
 }
 
-impl Player {
+impl VideoPlayer {
     /// A player that begins at `start_ns`.
     #[must_use]
     pub fn new(start_ns: i64, config: VideoConfig, seed: u64) -> Self {
@@ -197,7 +197,7 @@ impl Player {
     }
 }
 
-impl Application for Player {
+impl SocketApplication for VideoPlayer {
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {
         if self.done || self.next_ns.is_some_and(|at_ns| at_ns > now_ns) && self.current.is_none() {
             return;

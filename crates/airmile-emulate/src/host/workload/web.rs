@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::exchange::HttpExchange;
 use super::http::Request;
-use super::{AppEvent, AppEventKind, Application, Sockets, UnderWay};
+use super::{AppEvent, AppEventKind, SocketApplication, Sockets, UnderWay};
 use crate::random::Random;
 use crate::scenario::WebConfig;
 
@@ -195,7 +195,7 @@ impl Browser {
     }
 }
 
-impl Application for Browser {
+impl SocketApplication for Browser {
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets) {
         if self.page_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.begin_page(now_ns);

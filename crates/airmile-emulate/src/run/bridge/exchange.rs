@@ -7,7 +7,7 @@ use std::net::SocketAddrV4;
 use airmile_model::Direction;
 
 use crate::host::{AppLog, AppNote, TimedTransfer};
-use crate::net::{Packet, Transport};
+use crate::net::{IpPacket, Transport};
 
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
@@ -60,7 +60,7 @@ pub(super) struct Exchanges {
 
 impl Exchanges {
     /// The phone sends.
-    pub(super) fn sent(&mut self, at_ns: i64, packet: &Packet) {
+    pub(super) fn sent(&mut self, at_ns: i64, packet: &IpPacket) {
         let Some(parsed) = Parsed::from_packet(packet) else { return };
         let connection =
             self.connections.entry((parsed.protocol, packet.src, packet.dst)).or_default();
@@ -87,7 +87,7 @@ impl Exchanges {
     }
 
     /// The phone receives.
-    pub(super) fn received(&mut self, at_ns: i64, packet: &Packet) {
+    pub(super) fn received(&mut self, at_ns: i64, packet: &IpPacket) {
         let Some(parsed) = Parsed::from_packet(packet) else { return };
         let ends = (parsed.protocol, packet.dst, packet.src);
         let connection = self.connections.entry(ends).or_default();
@@ -208,7 +208,7 @@ struct Parsed {
 }
 
 impl Parsed {
-    fn from_packet(packet: &Packet) -> Option<Self> {
+    fn from_packet(packet: &IpPacket) -> Option<Self> {
         const SYN: u8 = 2;
         let Transport::Raw(bytes) = &packet.transport else { return None };
         let header = usize::from(bytes.first()? & 0xf) * 4;

@@ -13,11 +13,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use airmile_model::TtiIndex;
 
 use crate::host::{self, OutsideHost, ScenarioHost};
-use crate::net::{IPV4_HEADER_BYTES, Packet, Transport};
+use crate::net::{IPV4_HEADER_BYTES, IpPacket, Transport};
 use crate::phy::Frame;
-use crate::run::Outcome;
-use crate::run::{CapturePoint, Node, Simulation, Sink};
+use crate::run::RunOutcome;
+use crate::run::{CapturePoint, Node, RunSink, Simulation};
 use crate::scenario::{Scenario, ScenarioError};
+use crate::user::UserId;
 use exchange::Exchanges;
 
 /// The measured phone's address.
@@ -107,18 +108,18 @@ impl Bridge {
             CapturePoint::ProxyRan | CapturePoint::ProxyCore => Node::Proxy,
             CapturePoint::Server => Node::Server,
         };
-        self.simulation.send(0, node, packet);
+        self.simulation.send(UserId::MEASURED, node, packet);
         Ok(())
     }
 
     /// All that happens up to the start of the next TTI, and that TTI.
-    pub fn step(&mut self, sink: &mut impl Sink) {
+    pub fn step(&mut self, sink: &mut impl RunSink) {
         self.simulation.step(sink);
         for node in [Node::Phone, Node::Proxy, Node::Server] {
             let host = match node {
-                Node::Phone => self.simulation.phone(0),
-                Node::Proxy => self.simulation.proxy(0),
-                Node::Server => self.simulation.server(0),
+                Node::Phone => self.simulation.phone(UserId::MEASURED),
+                Node::Proxy => self.simulation.proxy(UserId::MEASURED),
+                Node::Server => self.simulation.server(UserId::MEASURED),
             };
             let Some(ScenarioHost::Outside(host)) = host else { continue };
             for (at_ns, packet) in host.arrived.drain(..) {
@@ -145,8 +146,8 @@ impl Bridge {
 
     /// Ends the run. Its transfers are the exchanges that were seen at the phone.
     #[must_use]
-    pub fn finish(self) -> Outcome {
-        Outcome::from_simulation(
+    pub fn finish(self) -> RunOutcome {
+        RunOutcome::from_simulation(
             self.simulation.finish(),
             self.frame,
             self.exchanges.into_app_log(),
@@ -155,7 +156,7 @@ impl Bridge {
 }
 
 /// A packet by its addresses, and its ports where it has them.
-fn read(bytes: Vec<u8>) -> Result<Packet, NoPacket> {
+fn read(bytes: Vec<u8>) -> Result<IpPacket, NoPacket> {
     let version = bytes.first().map_or(0, |first| first >> 4);
     if version != 4 {
         return Err(NoPacket::Version(version));
@@ -176,7 +177,7 @@ fn read(bytes: Vec<u8>) -> Result<Packet, NoPacket> {
     let port = |at: usize| if has_ports { word(header + at) } else { 0 };
     let src = SocketAddrV4::new(address(12), port(0));
     let dst = SocketAddrV4::new(address(16), port(2));
-    Ok(Packet { src, dst, ip_id: word(4), transport: Transport::Raw(bytes) })
+    Ok(IpPacket { src, dst, ip_id: word(4), transport: Transport::Raw(bytes) })
 }
 
 #[cfg(test)]

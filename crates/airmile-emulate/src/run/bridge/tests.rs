@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::{Bridge, NoPacket, PHONE_ADDRESS, SERVER_ADDRESS, read};
 use crate::core::proxy::ProxyConfig;
-use crate::net::{Packet, Transport};
-use crate::run::{CapturePoint, Sink};
+use crate::net::{IpPacket, Transport};
+use crate::run::{CapturePoint, RunSink};
 use crate::scenario::{CoreConfig, PathConfig, Scenario};
 
 const MS_NS: i64 = 1_000_000;
@@ -17,7 +17,7 @@ fn datagram(down: bool, n: u16, ip_bytes: usize) -> Vec<u8> {
     let server = SocketAddrV4::new(SERVER_ADDRESS, 443);
     let (src, dst) = if down { (server, phone) } else { (phone, server) };
     let payload = (0..ip_bytes - 28).map(|at| (at as u16).wrapping_mul(31).wrapping_add(n) as u8);
-    Packet { src, dst, ip_id: n, transport: Transport::Udp(payload.collect()) }.emit()
+    IpPacket { src, dst, ip_id: n, transport: Transport::Udp(payload.collect()) }.emit()
 }
 
 #[derive(Default)]
@@ -26,14 +26,14 @@ struct SeenPackets {
     rlc_bytes: [u64; 2],
 }
 
-impl Sink for SeenPackets {
+impl RunSink for SeenPackets {
     fn record(&mut self, record: Record) {
         if let Record::Rlc(pdu) = record {
             self.rlc_bytes[pdu.dir as usize] += u64::from(pdu.size_bytes);
         }
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         self.packets.push((at_ns, point, packet.emit()));
     }
 }

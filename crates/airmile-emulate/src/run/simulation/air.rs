@@ -2,22 +2,23 @@
 
 use airmile_model::Direction;
 
-use super::{DropPoint, LARGEST_PACKET_BYTES, PDCP_HEADER_BYTES, Simulation, Sink};
-use crate::net::{Host, Packet};
+use super::{DropPoint, LARGEST_PACKET_BYTES, PDCP_HEADER_BYTES, RunSink, Simulation};
+use crate::net::{Host, IpPacket};
 use crate::rlc::Sdu;
+use crate::user::UserId;
 
 impl<H: Host> Simulation<H> {
     /// What the measured phone's queueing lets go, for as long as the firmware has
     /// room.
-    pub(super) fn release(&mut self, now_ns: i64, sink: &mut impl Sink) {
-        while self.cell.takes_up(0, LARGEST_PACKET_BYTES + PDCP_HEADER_BYTES)
+    pub(super) fn release(&mut self, now_ns: i64, sink: &mut impl RunSink) {
+        while self.cell.takes_up(UserId::MEASURED, LARGEST_PACKET_BYTES + PDCP_HEADER_BYTES)
             && let Some(packet) = self.device.as_mut().and_then(|device| device.poll(now_ns))
         {
             sink.handed_over(now_ns, &packet);
-            self.send_air(now_ns, 0, Direction::Ul, packet, sink);
+            self.send_air(now_ns, UserId::MEASURED, Direction::Ul, packet, sink);
         }
         while let Some(packet) = self.device.as_mut().and_then(|d| d.poll_dropped(now_ns)) {
-            sink.dropped(now_ns, 0, DropPoint::Phone, &packet);
+            sink.dropped(now_ns, UserId::MEASURED, DropPoint::Phone, &packet);
         }
     }
 
@@ -25,13 +26,13 @@ impl<H: Host> Simulation<H> {
     pub(super) fn send_air(
         &mut self,
         now_ns: i64,
-        user: usize,
+        user: UserId,
         dir: Direction,
-        packet: Packet,
-        sink: &mut impl Sink,
+        packet: IpPacket,
+        sink: &mut impl RunSink,
     ) {
         let bytes = packet.ip_bytes() + PDCP_HEADER_BYTES;
-        self.users[user].bytes[dir as usize].0 += u64::from(bytes);
+        self.users[user.index()].bytes[dir as usize].0 += u64::from(bytes);
         let id = self.free.pop().unwrap_or(self.in_air.len() as u64);
         if self.cell.push(user, dir, Sdu { id, bytes }) {
             let at = id as usize;
@@ -51,7 +52,7 @@ impl<H: Host> Simulation<H> {
     }
 
     /// A packet that has crossed the air.
-    pub(super) fn land(&mut self, id: u64) -> Option<Packet> {
+    pub(super) fn land(&mut self, id: u64) -> Option<IpPacket> {
         let packet = self.in_air.get_mut(id as usize)?.take()?;
         self.free.push(id);
         Some(packet)

@@ -1,6 +1,7 @@
 //! What is to happen in a run, in order of time.
 
-use crate::net::Packet;
+use crate::net::IpPacket;
+use crate::user::UserId;
 
 /// Which of a user's hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,11 +18,11 @@ pub enum Node {
 #[derive(Debug, Clone)]
 pub(super) enum Happening {
     /// A packet reaches a host.
-    Arrival(Node, Packet),
+    Arrival(Node, IpPacket),
     /// A packet leaves a host.
-    Departure(Node, Packet),
+    Departure(Node, IpPacket),
     /// A packet reaches the base station.
-    AtBaseStation(Packet),
+    AtBaseStation(IpPacket),
     /// A host asked to be called.
     Timer(Node),
 }
@@ -31,7 +32,7 @@ pub(super) struct ScheduledEvent {
     pub(super) at_ns: i64,
     /// Counts up: what was caused first happens first.
     pub(super) number: u64,
-    pub(super) user: usize,
+    pub(super) user: UserId,
     pub(super) what: Happening,
 }
 

@@ -21,16 +21,17 @@ use airmile_model::{Direction, TtiIndex};
 
 use crate::cell::{Cell, CellTruth};
 use crate::core::path::{CorePath, MS_NS, PathOutcome};
-use crate::host::User;
+use crate::host::SimulatedUser;
 use crate::host::device::{Device, reflect};
 use crate::host::radio::Reporter;
-use crate::net::{Host, Packet};
+use crate::net::{Host, IpPacket};
 use crate::random::{Owner, Process};
-use crate::run::Totals;
+use crate::run::ByteTotals;
 use crate::scenario::{LinkConfig, Scenario, ScenarioError};
+use crate::user::UserId;
 pub use event::Node;
 use event::{Happening, ScheduledEvent};
-pub use sink::{CapturePoint, DropPoint, Sink};
+pub use sink::{CapturePoint, DropPoint, RunSink};
 
 /// An IP packet of the phone's largest size (Ethernet's MTU).
 const LARGEST_PACKET_BYTES: u32 = 1_500;
@@ -72,13 +73,13 @@ pub struct Simulation<H> {
     events: BinaryHeap<ScheduledEvent>,
     caused: u64,
     /// Packets in the air, by SDU identity, and identities that are free.
-    in_air: Vec<Option<Packet>>,
+    in_air: Vec<Option<IpPacket>>,
     free: Vec<u64>,
 }
 
-/// What a run leaves beside what went to its [`Sink`].
+/// What a run leaves beside what went to its [`RunSink`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ended<H> {
+pub struct SimulationEnd<H> {
     /// First TTI.
     pub first_tti: TtiIndex,
     /// TTIs.
@@ -86,7 +87,7 @@ pub struct Ended<H> {
     /// What only the base station knows.
     pub truth: CellTruth,
     /// Bytes of each user, downlink and uplink, by where they are.
-    pub totals: Vec<[Totals; 2]>,
+    pub totals: Vec<[ByteTotals; 2]>,
     /// Phone, server and box of each user.
     pub hosts: Vec<(H, H, Option<H>)>,
 }
@@ -96,7 +97,7 @@ impl<H: Host> Simulation<H> {
     ///
     /// # Errors
     /// A scenario that cannot be run, or no user.
-    pub fn new(scenario: &Scenario, users: Vec<User<H>>) -> Result<Self, ScenarioError> {
+    pub fn new(scenario: &Scenario, users: Vec<SimulatedUser<H>>) -> Result<Self, ScenarioError> {
         if users.is_empty() {
             return Err(ScenarioError::OutOfRange {
                 field: "users".to_owned(),
@@ -110,7 +111,7 @@ impl<H: Host> Simulation<H> {
             .chain(others.iter().map(|(name, _)| Owner::named(name)))
             .collect();
         let start_ns = cell.now_ns();
-        let place = |(n, user): (usize, User<H>)| {
+        let place = |(n, user): (usize, SimulatedUser<H>)| {
             let core = user.core;
             let inner_ms =
                 if user.proxy.is_some() { core.proxy_rtt_ms.min(core.rtt_ms) } else { 0 };
@@ -136,7 +137,7 @@ impl<H: Host> Simulation<H> {
                 reporter: None,
             }
         };
-        let address = users[0].address;
+        let address = users[UserId::MEASURED.index()].address;
         let queue = scenario.uplink_queue.as_ref();
         let device = queue.map(|config| Device::new(config, address, start_ns));
         let mut run = Self {
@@ -150,7 +151,7 @@ impl<H: Host> Simulation<H> {
             in_air: Vec::new(),
             free: Vec::new(),
         };
-        for user in 0..run.users.len() {
+        for user in (0..run.users.len()).map(UserId) {
             for node in [Node::Phone, Node::Proxy, Node::Server] {
                 run.set_timer(start_ns, user, node);
             }
@@ -183,30 +184,30 @@ impl<H: Host> Simulation<H> {
     }
 
     /// A user's phone.
-    pub fn phone(&mut self, user: usize) -> Option<&mut H> {
-        self.users.get_mut(user).map(|place| &mut place.phone)
+    pub fn phone(&mut self, user: UserId) -> Option<&mut H> {
+        self.users.get_mut(user.index()).map(|place| &mut place.phone)
     }
 
     /// A user's server.
-    pub fn server(&mut self, user: usize) -> Option<&mut H> {
-        self.users.get_mut(user).map(|place| &mut place.server)
+    pub fn server(&mut self, user: UserId) -> Option<&mut H> {
+        self.users.get_mut(user.index()).map(|place| &mut place.server)
     }
 
     /// A user's box, where there is one.
-    pub fn proxy(&mut self, user: usize) -> Option<&mut H> {
-        self.users.get_mut(user).and_then(|place| place.proxy.as_mut())
+    pub fn proxy(&mut self, user: UserId) -> Option<&mut H> {
+        self.users.get_mut(user.index()).and_then(|place| place.proxy.as_mut())
     }
 
     /// A packet that a host sends unasked at the start of the next TTI, as
     /// hosts outside of the run do.
-    pub fn send(&mut self, user: usize, node: Node, packet: Packet) {
-        if user < self.users.len() {
+    pub fn send(&mut self, user: UserId, node: Node, packet: IpPacket) {
+        if user.index() < self.users.len() {
             self.cause(self.cell.now_ns(), user, Happening::Departure(node, packet));
         }
     }
 
     /// All that happens up to the start of the next TTI, and that TTI.
-    pub fn step(&mut self, sink: &mut impl Sink) {
+    pub fn step(&mut self, sink: &mut impl RunSink) {
         let now_ns = self.cell.now_ns();
         while self.events.peek().is_some_and(|event| event.at_ns <= now_ns) {
             if let Some(event) = self.events.pop() {
@@ -218,31 +219,32 @@ impl<H: Host> Simulation<H> {
             self.release(now_ns, sink);
         }
         self.report(now_ns, sink);
-        sink.firmware(now_ns, self.cell.queue_bytes(0, Direction::Ul));
+        sink.firmware(now_ns, self.cell.queue_bytes(UserId::MEASURED, Direction::Ul));
         self.cell.step();
         let end_ns = self.cell.now_ns();
         while let Some(record) = self.cell.poll_record() {
             if let Some(device) = &mut self.device {
                 device.record(&record);
             }
-            if let Some(reporter) = &mut self.users[0].reporter {
+            if let Some(reporter) = &mut self.users[UserId::MEASURED.index()].reporter {
                 reporter.record(end_ns, record.clone());
             }
             sink.record(record);
         }
         while let Some((user, record)) = self.cell.poll_others_record() {
-            if let Some(reporter) = &mut self.users[user].reporter {
+            if let Some(reporter) = &mut self.users[user.index()].reporter {
                 reporter.record(end_ns, record);
             }
         }
         while let Some(delivery) = self.cell.poll_delivery() {
             let user = delivery.user;
-            self.users[user].bytes[delivery.dir as usize].1 += u64::from(delivery.sdu.bytes);
+            self.users[user.index()].bytes[delivery.dir as usize].1 +=
+                u64::from(delivery.sdu.bytes);
             let Some(packet) = self.land(delivery.sdu.id) else { continue };
             match delivery.dir {
                 Direction::Dl => self.cause(end_ns, user, Happening::Arrival(Node::Phone, packet)),
-                Direction::Ul if self.users[user].proxy.is_some() => {
-                    let at_ns = end_ns + self.users[user].inner_ns;
+                Direction::Ul if self.users[user.index()].proxy.is_some() => {
+                    let at_ns = end_ns + self.users[user.index()].inner_ns;
                     self.cause(at_ns, user, Happening::Arrival(Node::Proxy, packet));
                 }
                 Direction::Ul => self.send_core(end_ns, user, Direction::Ul, packet, sink),
@@ -252,12 +254,13 @@ impl<H: Host> Simulation<H> {
 
     /// Ends the run.
     #[must_use]
-    pub fn finish(self) -> Ended<H> {
+    pub fn finish(self) -> SimulationEnd<H> {
         let totals = |(user, place): (usize, &UserHosts<H>)| {
-            [Direction::Dl, Direction::Ul]
-                .map(|dir| Totals::from_cell(&self.cell, user, dir, place.bytes[dir as usize]))
+            [Direction::Dl, Direction::Ul].map(|dir| {
+                ByteTotals::from_cell(&self.cell, UserId(user), dir, place.bytes[dir as usize])
+            })
         };
-        Ended {
+        SimulationEnd {
             first_tti: self.first_tti,
             n_tti: self.cell.tti().since(self.first_tti) as u32,
             totals: self.users.iter().enumerate().map(totals).collect(),
@@ -266,12 +269,12 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    fn cause(&mut self, at_ns: i64, user: usize, what: Happening) {
+    fn cause(&mut self, at_ns: i64, user: UserId, what: Happening) {
         self.caused += 1;
         self.events.push(ScheduledEvent { at_ns, number: self.caused, user, what });
     }
 
-    fn happen(&mut self, event: ScheduledEvent, sink: &mut impl Sink) {
+    fn happen(&mut self, event: ScheduledEvent, sink: &mut impl RunSink) {
         let ScheduledEvent { at_ns, user, what, .. } = event;
         match what {
             Happening::Departure(node, packet) => self.depart(at_ns, user, node, packet, sink),
@@ -279,14 +282,14 @@ impl<H: Host> Simulation<H> {
                 self.send_air(at_ns, user, Direction::Dl, packet, sink);
             }
             Happening::Arrival(Node::Server | Node::Proxy, packet)
-                if user == 0 && self.device.is_some() && reflect(&packet).is_some() =>
+                if user.is_measured() && self.device.is_some() && reflect(&packet).is_some() =>
             {
                 if let Some(answer) = reflect(&packet) {
                     self.send_core(at_ns, user, Direction::Dl, answer, sink);
                 }
             }
             Happening::Arrival(node, packet) => {
-                if (user, node) == (0, Node::Phone)
+                if (user, node) == (UserId::MEASURED, Node::Phone)
                     && let Some(device) = &mut self.device
                     && device.arrived(at_ns, &packet)
                 {
@@ -300,7 +303,7 @@ impl<H: Host> Simulation<H> {
                 self.drain(at_ns, user, node, sink);
             }
             Happening::Timer(node) => {
-                self.users[user].timers[node as usize] = None;
+                self.users[user.index()].timers[node as usize] = None;
                 if let Some(host) = self.host(user, node)
                     && host.poll_timeout().is_some_and(|due| due <= at_ns)
                 {
@@ -319,12 +322,12 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    fn host(&mut self, user: usize, node: Node) -> Option<&mut H> {
-        Self::host_of(&mut self.users[user], node)
+    fn host(&mut self, user: UserId, node: Node) -> Option<&mut H> {
+        Self::host_of(&mut self.users[user.index()], node)
     }
 
     /// Takes what a host sends, and its next timer.
-    fn drain(&mut self, now_ns: i64, user: usize, node: Node, sink: &mut impl Sink) {
+    fn drain(&mut self, now_ns: i64, user: UserId, node: Node, sink: &mut impl RunSink) {
         while let Some(packet) = self.host(user, node).and_then(|h| h.poll_transmit(now_ns)) {
             self.depart(now_ns, user, node, packet, sink);
         }
@@ -335,17 +338,17 @@ impl<H: Host> Simulation<H> {
     fn depart(
         &mut self,
         now_ns: i64,
-        user: usize,
+        user: UserId,
         node: Node,
-        packet: Packet,
-        sink: &mut impl Sink,
+        packet: IpPacket,
+        sink: &mut impl RunSink,
     ) {
-        let down = *packet.dst.ip() == self.users[user].address;
+        let down = *packet.dst.ip() == self.users[user.index()].address;
         match node {
             Node::Phone => {
                 self.capture(now_ns, user, CapturePoint::Phone, &packet, sink);
                 match &mut self.device {
-                    Some(device) if user == 0 => {
+                    Some(device) if user.is_measured() => {
                         device.push(now_ns, packet);
                         self.release(now_ns, sink);
                     }
@@ -358,23 +361,23 @@ impl<H: Host> Simulation<H> {
             }
             Node::Proxy if down => {
                 self.capture(now_ns, user, CapturePoint::ProxyRan, &packet, sink);
-                let at_ns = now_ns + self.users[user].inner_ns;
+                let at_ns = now_ns + self.users[user.index()].inner_ns;
                 self.cause(at_ns, user, Happening::AtBaseStation(packet));
             }
             Node::Proxy => {
-                debug_assert!(self.users[user].proxy.is_some(), "only a box sends as one");
+                debug_assert!(self.users[user.index()].proxy.is_some(), "only a box sends as one");
                 self.capture(now_ns, user, CapturePoint::ProxyCore, &packet, sink);
                 self.send_core(now_ns, user, Direction::Ul, packet, sink);
             }
         }
     }
 
-    fn set_timer(&mut self, now_ns: i64, user: usize, node: Node) {
+    fn set_timer(&mut self, now_ns: i64, user: UserId, node: Node) {
         let Some(due) = self.host(user, node).and_then(|host| host.poll_timeout()) else { return };
         let due = due.max(now_ns);
         // An event that comes too early finds nothing due, and sets the next.
-        if self.users[user].timers[node as usize].is_none_or(|set| set > due) {
-            self.users[user].timers[node as usize] = Some(due);
+        if self.users[user.index()].timers[node as usize].is_none_or(|set| set > due) {
+            self.users[user.index()].timers[node as usize] = Some(due);
             self.cause(due, user, Happening::Timer(node));
         }
     }
@@ -383,12 +386,12 @@ impl<H: Host> Simulation<H> {
     fn send_core(
         &mut self,
         now_ns: i64,
-        user: usize,
+        user: UserId,
         dir: Direction,
-        packet: Packet,
-        sink: &mut impl Sink,
+        packet: IpPacket,
+        sink: &mut impl RunSink,
     ) {
-        let place = &mut self.users[user];
+        let place = &mut self.users[user.index()];
         let path = if dir == Direction::Dl { &mut place.down } else { &mut place.up };
         let carried = path.carry(now_ns, packet.ip_bytes());
         let what = match (dir, place.proxy.is_some()) {
@@ -406,11 +409,13 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    fn point_of_arrival(&self, user: usize, node: Node, packet: &Packet) -> CapturePoint {
+    fn point_of_arrival(&self, user: UserId, node: Node, packet: &IpPacket) -> CapturePoint {
         match node {
             Node::Phone => CapturePoint::Phone,
             Node::Server => CapturePoint::Server,
-            Node::Proxy if *packet.dst.ip() == self.users[user].address => CapturePoint::ProxyCore,
+            Node::Proxy if *packet.dst.ip() == self.users[user.index()].address => {
+                CapturePoint::ProxyCore
+            }
             Node::Proxy => CapturePoint::ProxyRan,
         }
     }
@@ -419,12 +424,12 @@ impl<H: Host> Simulation<H> {
     fn capture(
         &self,
         at_ns: i64,
-        user: usize,
+        user: UserId,
         point: CapturePoint,
-        packet: &Packet,
-        sink: &mut impl Sink,
+        packet: &IpPacket,
+        sink: &mut impl RunSink,
     ) {
-        if user == 0 {
+        if user.is_measured() {
             sink.packet(at_ns, point, packet);
         }
     }

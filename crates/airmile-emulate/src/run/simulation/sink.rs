@@ -2,9 +2,10 @@
 
 use airmile_model::Record;
 
-use crate::net::Packet;
+use crate::net::IpPacket;
 use crate::run::{SenderPlace, SenderState};
 use crate::transport::tcp::ConnectionEvent;
+use crate::user::UserId;
 
 /// Where packets are seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,25 +34,25 @@ pub enum DropPoint {
 }
 
 /// Takes what a run leaves while it runs. Every method may be left out.
-pub trait Sink {
+pub trait RunSink {
     /// What the measured phone's modem would log, in time order.
     fn record(&mut self, record: Record) {
         let _ = record;
     }
 
     /// A packet of the measured phone passes a point.
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         let _ = (at_ns, point, packet);
     }
 
     /// A packet of a user is dropped.
-    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+    fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {
         let _ = (at_ns, user, point, packet);
     }
 
     /// A packet of the measured phone goes to the firmware's buffer, where a
     /// discipline queues above it ([`Scenario::uplink_queue`]).
-    fn handed_over(&mut self, at_ns: i64, packet: &Packet) {
+    fn handed_over(&mut self, at_ns: i64, packet: &IpPacket) {
         let _ = (at_ns, packet);
     }
 
@@ -85,4 +86,4 @@ pub trait Sink {
 }
 
 /// A sink that keeps nothing.
-impl Sink for () {}
+impl RunSink for () {}

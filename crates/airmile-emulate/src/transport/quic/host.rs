@@ -18,9 +18,9 @@ use super::control::Made;
 use super::crypto::{NullCrypto, NullKey};
 use super::sockets::QuicSockets;
 use super::{QuicConfig, clock};
-use crate::net::{Host, Packet, Transport};
+use crate::net::{Host, IpPacket, Transport};
 use crate::random::Random;
-use crate::transport::socket::{AppEvent, Application, UnderWay};
+use crate::transport::socket::{AppEvent, SocketApplication, UnderWay};
 
 /// Bytes of connection IDs, as quinn's own.
 const CID_BYTES: usize = 8;
@@ -71,8 +71,8 @@ pub struct QuicSnapshot {
 /// A host: a QUIC endpoint and an application.
 pub struct QuicHost {
     sockets: QuicSockets,
-    application: Box<dyn Application>,
-    outbox: VecDeque<Packet>,
+    application: Box<dyn SocketApplication>,
+    outbox: VecDeque<IpPacket>,
     ip_id: u16,
     timeout_ns: Option<i64>,
     log: VecDeque<AppEvent>,
@@ -96,7 +96,7 @@ impl QuicHost {
         address: Ipv4Addr,
         server: SocketAddrV4,
         config: &QuicConfig,
-        application: Box<dyn Application>,
+        application: Box<dyn SocketApplication>,
         seed: u64,
     ) -> Self {
         let mut client = ClientConfig::new(Arc::new(NullCrypto));
@@ -117,7 +117,7 @@ impl QuicHost {
     pub fn server(
         local: SocketAddrV4,
         config: &QuicConfig,
-        application: Box<dyn Application>,
+        application: Box<dyn SocketApplication>,
         seed: u64,
     ) -> Self {
         let mut server = ServerConfig::new(Arc::new(NullCrypto), Arc::new(NullKey));
@@ -129,7 +129,7 @@ impl QuicHost {
         host
     }
 
-    fn new(sockets: QuicSockets, application: Box<dyn Application>) -> Self {
+    fn new(sockets: QuicSockets, application: Box<dyn SocketApplication>) -> Self {
         let timeout_ns = application.poll_timeout();
         Self {
             sockets,
@@ -193,12 +193,12 @@ impl QuicHost {
         self.application.under_way()
     }
 
-    fn packet(&mut self, destination: SocketAddr, payload: Vec<u8>) -> Option<Packet> {
+    fn packet(&mut self, destination: SocketAddr, payload: Vec<u8>) -> Option<IpPacket> {
         // All addresses were made from IPv4.
         let SocketAddr::V4(dst) = destination else { return None };
         self.ip_id = self.ip_id.wrapping_add(1);
         let src = self.sockets.local;
-        Some(Packet { src, dst, ip_id: self.ip_id, transport: Transport::Udp(payload) })
+        Some(IpPacket { src, dst, ip_id: self.ip_id, transport: Transport::Udp(payload) })
     }
 
     /// Takes connections' messages to the endpoint and back, then lets the
@@ -271,7 +271,7 @@ fn endpoint(local: SocketAddrV4, server: Option<Arc<ServerConfig>>, seed: u64) -
 }
 
 impl Host for QuicHost {
-    fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
+    fn handle_packet(&mut self, now_ns: i64, packet: IpPacket) {
         if let Transport::Udp(payload) = &packet.transport
             && packet.dst == self.sockets.local
         {
@@ -290,7 +290,7 @@ impl Host for QuicHost {
         self.advance(now_ns);
     }
 
-    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket> {
         if let Some(packet) = self.outbox.pop_front() {
             return Some(packet);
         }

@@ -9,7 +9,7 @@ use super::receiver::Receiver;
 use super::recovery::Incoming;
 use super::sender::{Outgoing, Sender};
 use super::stats::{EventKind, Limit, Snapshot, Stats};
-use crate::net::{Flags, SackBlock, Segment};
+use crate::net::{Flags, SackBlock, TcpSegment};
 use crate::scenario::TcpConfig;
 
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
@@ -110,7 +110,7 @@ impl TcpConnection {
         now_ns: i64,
         local: SocketAddrV4,
         remote: SocketAddrV4,
-        syn: &Segment,
+        syn: &TcpSegment,
         config: TcpConfig,
         random: u64,
     ) -> Option<Self> {
@@ -163,7 +163,7 @@ impl TcpConnection {
     }
 
     /// What a SYN, or its answer, says (RFC 9293, 3.7.1; RFC 7323, 1.3).
-    fn take_options(&mut self, syn: &Segment) {
+    fn take_options(&mut self, syn: &TcpSegment) {
         self.irs = syn.seq;
         self.receiver.next = 1;
         self.timestamps = self.config.timestamps && syn.timestamps.is_some();
@@ -259,7 +259,7 @@ impl TcpConnection {
     }
 
     /// A segment of this connection has arrived.
-    pub fn handle_segment(&mut self, now_ns: i64, segment: &Segment) {
+    pub fn handle_segment(&mut self, now_ns: i64, segment: &TcpSegment) {
         self.sender.stats.segments_received += 1;
         self.keep_alives = 0;
         self.arm_keep_alive(now_ns);
@@ -271,7 +271,7 @@ impl TcpConnection {
     }
 
     /// RFC 9293, 3.10.7.3; both sides opening at once is left out.
-    fn handle_syn_answer(&mut self, now_ns: i64, segment: &Segment) {
+    fn handle_syn_answer(&mut self, now_ns: i64, segment: &TcpSegment) {
         let acks_syn = segment.flags.ack && segment.ack == self.iss.wrapping_add(1);
         if segment.flags.rst {
             if acks_syn {
@@ -292,7 +292,7 @@ impl TcpConnection {
     }
 
     /// RFC 9293, 3.10.7.4, in its order.
-    fn handle_in_order_of_rfc(&mut self, now_ns: i64, segment: &Segment) {
+    fn handle_in_order_of_rfc(&mut self, now_ns: i64, segment: &TcpSegment) {
         let fin = u64::from(segment.flags.fin);
         let length = u64::from(segment.payload_bytes()) + u64::from(segment.flags.syn) + fin;
         let Some(start) = position(segment.seq, self.irs, self.receiver.next) else {
@@ -350,7 +350,7 @@ impl TcpConnection {
     }
 
     /// RFC 7323, 5 (PAWS).
-    fn is_older(&self, segment: &Segment) -> bool {
+    fn is_older(&self, segment: &TcpSegment) -> bool {
         let Some((ts_val, _)) = segment.timestamps.filter(|_| self.timestamps) else {
             return false;
         };
@@ -358,7 +358,7 @@ impl TcpConnection {
     }
 
     /// RFC 7323, 4.3.
-    fn note_timestamp(&mut self, segment: &Segment, start: u64) {
+    fn note_timestamp(&mut self, segment: &TcpSegment, start: u64) {
         if let Some((ts_val, _)) = segment.timestamps.filter(|_| self.timestamps)
             && start <= self.last_ack_sent
         {
@@ -366,7 +366,7 @@ impl TcpConnection {
         }
     }
 
-    fn take_ack(&mut self, now_ns: i64, segment: &Segment, seq: u64, ack: u64) {
+    fn take_ack(&mut self, now_ns: i64, segment: &TcpSegment, seq: u64, ack: u64) {
         let scale = if segment.flags.syn { 0 } else { self.peer_scale };
         let echo_tick_ns = self.echo_tick_ns(now_ns, segment);
         if segment.payload_bytes() > 0
@@ -391,7 +391,7 @@ impl TcpConnection {
     }
 
     /// When the tick began that the segment echoes.
-    fn echo_tick_ns(&self, now_ns: i64, segment: &Segment) -> Option<i64> {
+    fn echo_tick_ns(&self, now_ns: i64, segment: &TcpSegment) -> Option<i64> {
         let (_, ts_ecr) = segment.timestamps.filter(|_| self.timestamps)?;
         let ticks = self.ts_val(now_ns).wrapping_sub(ts_ecr);
         let tick_ns = self.tick_ns();
@@ -495,7 +495,7 @@ impl TcpConnection {
     }
 
     /// A segment to send now.
-    pub fn poll_transmit(&mut self, now_ns: i64) -> Option<Segment> {
+    pub fn poll_transmit(&mut self, now_ns: i64) -> Option<TcpSegment> {
         if std::mem::take(&mut self.reset_due) {
             let next = self.sender.next;
             let mut reset = self.segment(now_ns, next..next);
@@ -528,7 +528,7 @@ impl TcpConnection {
         None
     }
 
-    fn count(&mut self, segment: Segment) -> Segment {
+    fn count(&mut self, segment: TcpSegment) -> TcpSegment {
         let stats = &mut self.sender.stats;
         stats.segments_sent += 1;
         stats.data_segments_sent += u64::from(segment.payload_bytes() > 0);
@@ -537,7 +537,7 @@ impl TcpConnection {
     }
 
     /// The segment for a range of positions, with an ACK for what has arrived.
-    fn segment(&mut self, now_ns: i64, range: Range<u64>) -> Segment {
+    fn segment(&mut self, now_ns: i64, range: Range<u64>) -> TcpSegment {
         let syn = range.start == 0 && range.end > 0;
         let fin = self.sender.fin().is_some_and(|fin| range.contains(&fin));
         let ack = self.receiver.next > 0;
@@ -557,7 +557,7 @@ impl TcpConnection {
             .collect();
         self.last_ack_sent = self.receiver.next;
         self.receiver.acks.on_sent();
-        Segment {
+        TcpSegment {
             seq: self.iss.wrapping_add(range.start as u32),
             ack: if ack { sequence(self.receiver.next) } else { 0 },
             flags: Flags {

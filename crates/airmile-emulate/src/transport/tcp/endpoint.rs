@@ -7,8 +7,8 @@ use airmile_control::claw::Feedback;
 
 use super::connection::TcpConnection;
 use super::stats::TcpEvent;
-use crate::net::{Flags, Segment};
-use crate::net::{Packet, Transport};
+use crate::net::{Flags, TcpSegment};
+use crate::net::{IpPacket, Transport};
 use crate::random::Random;
 use crate::scenario::TcpConfig;
 
@@ -57,7 +57,7 @@ pub struct Endpoint {
     /// When each is to be woken, and the same in order of time.
     timeouts: BTreeMap<ConnectionId, i64>,
     wakes: BTreeSet<(i64, ConnectionId)>,
-    replies: VecDeque<Packet>,
+    replies: VecDeque<IpPacket>,
     events: VecDeque<ConnectionEvent>,
     finished: Vec<(ConnectionId, super::Stats)>,
 }
@@ -189,7 +189,7 @@ impl Endpoint {
         now_ns: i64,
         local: SocketAddrV4,
         remote: SocketAddrV4,
-        segment: &Segment,
+        segment: &TcpSegment,
     ) {
         self.handle_segment_with(now_ns, local, remote, segment, None);
     }
@@ -200,7 +200,7 @@ impl Endpoint {
         now_ns: i64,
         local: SocketAddrV4,
         remote: SocketAddrV4,
-        segment: &Segment,
+        segment: &TcpSegment,
         config: Option<&TcpConfig>,
     ) {
         let known = self.by_addresses.get(&(local, remote)).copied();
@@ -227,18 +227,18 @@ impl Endpoint {
     }
 
     /// RFC 9293, 3.10.7.1: a RST for what no connection takes.
-    fn refuse(&mut self, local: SocketAddrV4, remote: SocketAddrV4, segment: &Segment) {
+    fn refuse(&mut self, local: SocketAddrV4, remote: SocketAddrV4, segment: &TcpSegment) {
         if segment.flags.rst {
             return;
         }
         let length =
             segment.payload_bytes() + u32::from(segment.flags.syn) + u32::from(segment.flags.fin);
         let acked = segment.flags.ack;
-        let reset = Segment {
+        let reset = TcpSegment {
             seq: if acked { segment.ack } else { 0 },
             ack: segment.seq.wrapping_add(length),
             flags: Flags { rst: true, ack: !acked, ..Flags::default() },
-            ..Segment::default()
+            ..TcpSegment::default()
         };
         let packet = self.packet(local, remote, reset);
         self.replies.push_back(packet);
@@ -263,7 +263,7 @@ impl Endpoint {
     }
 
     /// A packet to send now.
-    pub fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
+    pub fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket> {
         if let Some(packet) = self.replies.pop_front() {
             return Some(packet);
         }
@@ -312,9 +312,9 @@ impl Endpoint {
         }
     }
 
-    fn packet(&mut self, src: SocketAddrV4, dst: SocketAddrV4, segment: Segment) -> Packet {
+    fn packet(&mut self, src: SocketAddrV4, dst: SocketAddrV4, segment: TcpSegment) -> IpPacket {
         self.ip_id = self.ip_id.wrapping_add(1);
-        Packet { src, dst, ip_id: self.ip_id, transport: Transport::Tcp(segment) }
+        IpPacket { src, dst, ip_id: self.ip_id, transport: Transport::Tcp(segment) }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout).

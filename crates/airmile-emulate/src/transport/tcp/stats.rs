@@ -95,7 +95,7 @@ pub enum Limit {
     #[default]
     Idle,
     /// The application: all written is sent.
-    Application,
+    SocketApplication,
     /// The congestion window.
     CongestionWindow,
     /// The peer's receive window.
