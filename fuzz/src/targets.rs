@@ -15,10 +15,10 @@ use airmile_decode::pseudonym::{KEY_BYTES, Pseudonyms};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
 use airmile_emulate::{WireError, net};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader, Transport};
 use airmile_model::{Direction, Record, Severity};
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 
 /// A target.
 pub type Target = fn(&[u8]);
@@ -429,12 +429,12 @@ pub fn packet(data: &[u8]) {
 /// mended, without which little is reached; what was read is written again.
 pub fn emulated_packet(data: &[u8]) {
     for bytes in [data.to_vec(), mended(data)] {
-        match net::Packet::parse(&bytes) {
+        match net::IpPacket::parse(&bytes) {
             Ok(packet) => {
                 let written = packet.emit();
                 assert_eq!(packet.ip_bytes() as usize, written.len());
                 assert!(written.len() <= bytes.len());
-                assert_eq!(net::Packet::parse(&written).as_ref(), Ok(&packet));
+                assert_eq!(net::IpPacket::parse(&written).as_ref(), Ok(&packet));
             }
             Err(WireError::Short { wanted, present, .. }) => assert!(present < wanted),
             Err(WireError::Value { offset, .. } | WireError::Checksum { offset, .. }) => {

@@ -15,7 +15,7 @@ use crate::error::{Attempt, Error, Result};
 #[derive(Debug)]
 enum Event {
     Record(Record),
-    IpPacket(i64, CapturePoint, IpPacket),
+    Packet(i64, CapturePoint, IpPacket),
     Dropped(i64, UserId, DropPoint, IpPacket),
     Sender(SenderState),
     /// All up to this time in ns since the Unix epoch was given.
@@ -43,7 +43,7 @@ impl Feed {
             for event in batches.into_iter().flatten() {
                 match event {
                     Event::Record(record) => writer.record(record),
-                    Event::IpPacket(at_ns, point, packet) => writer.packet(at_ns, point, &packet),
+                    Event::Packet(at_ns, point, packet) => writer.packet(at_ns, point, &packet),
                     Event::Dropped(at_ns, user, point, packet) => {
                         writer.dropped(at_ns, user, point, &packet);
                     }
@@ -105,7 +105,7 @@ impl RunSink for Feed {
     }
 
     fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
-        self.push(|| Event::IpPacket(at_ns, point, packet.clone()));
+        self.push(|| Event::Packet(at_ns, point, packet.clone()));
     }
 
     fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {

@@ -43,7 +43,7 @@ enum WindowPacketKind {
 /// When data may be sent.
 #[derive(Debug, Clone)]
 enum Pace {
-    SendWindow(SendWindow),
+    Window(SendWindow),
     /// Bits per TTI, and bits saved up.
     Rate {
         bits_per_tti: f64,
@@ -102,14 +102,14 @@ impl DataSender {
             let payload = self.unsent.min(MSS_BYTES);
             let bytes = payload as u32 + HEADER_BYTES;
             let allowed = match &mut self.pace {
-                Pace::SendWindow(window) => window.allows(payload, now),
+                Pace::Window(window) => window.allows(payload, now),
                 Pace::Rate { credit_bits, .. } => *credit_bits >= f64::from(bytes * 8),
             };
             if !allowed {
                 break;
             }
             match &mut self.pace {
-                Pace::SendWindow(window) => {
+                Pace::Window(window) => {
                     window.in_flight += payload;
                     window.last_sent = now;
                 }
@@ -122,7 +122,7 @@ impl DataSender {
     }
 
     fn on_ack(&mut self, payload: u64, sent: i64, now: i64) {
-        if let Pace::SendWindow(window) = &mut self.pace {
+        if let Pace::Window(window) = &mut self.pace {
             window.on_ack(payload, (now - sent) as f64);
         }
     }
@@ -170,7 +170,7 @@ pub(crate) struct WindowFlow {
 
 impl WindowFlow {
     pub(crate) fn new(index: usize, traffic: &Traffic, first_tti: i64, seed: u64) -> Self {
-        let window = |config: &WindowConfig| Pace::SendWindow(SendWindow::new(config.clone()));
+        let window = |config: &WindowConfig| Pace::Window(SendWindow::new(config.clone()));
         let one = |id: &String, bytes: u64| VecDeque::from([(id.clone(), bytes)]);
         let (dir, start_ms, planned, pace) = match traffic {
             Traffic::Download { id, start_ms, bytes, window: config } => {
@@ -355,7 +355,7 @@ mod tests {
 
     /// Bytes that a window sends in each round trip of 50 ms, all acknowledged.
     fn rounds(config: WindowConfig, pause_after: usize, rounds: usize) -> Vec<u64> {
-        let pace = Pace::SendWindow(SendWindow::new(config));
+        let pace = Pace::Window(SendWindow::new(config));
         let mut sender = DataSender { pace, unsent: u64::MAX };
         let (mut now, mut sent) = (0, Vec::new());
         for round in 0..rounds {

@@ -204,7 +204,7 @@ impl Sender {
         let held_ns = now_ns - self.limit_since_ns;
         match self.limit {
             Limit::Idle => {}
-            Limit::SocketApplication => self.stats.application_limited_ns += held_ns,
+            Limit::Application => self.stats.application_limited_ns += held_ns,
             Limit::CongestionWindow => self.stats.cwnd_limited_ns += held_ns,
             Limit::ReceiveWindow => self.stats.rwnd_limited_ns += held_ns,
             Limit::Pacing => self.stats.pacing_limited_ns += held_ns,
@@ -248,11 +248,11 @@ impl Sender {
             return Ok(Outgoing { range, again: Some(kind) });
         }
         if std::mem::take(&mut self.probe_due) {
-            return self.choose_probe().ok_or(Limit::SocketApplication);
+            return self.choose_probe().ok_or(Limit::Application);
         }
         if self.next >= self.end() || self.una == 0 {
             let idle = self.board.is_empty();
-            return Err(if idle { Limit::Idle } else { Limit::SocketApplication });
+            return Err(if idle { Limit::Idle } else { Limit::Application });
         }
         self.restart_after_idle(now_ns);
         let range = self.new_data()?;
@@ -294,7 +294,7 @@ impl Sender {
             }
         }
         if to < full && self.config.nagle && !self.board.is_empty() && !self.finished {
-            return Err(Limit::SocketApplication);
+            return Err(Limit::Application);
         }
         Ok(self.next..to)
     }
@@ -408,7 +408,7 @@ impl Sender {
         }
         let since_ns = *self.usage.unused_since_ns.get_or_insert(now_ns);
         let long = now_ns - since_ns >= self.rtt.rto_ns() && self.rtt.srtt_ns.is_some();
-        if long && self.config.slow_start_after_idle && limit == Limit::SocketApplication {
+        if long && self.config.slow_start_after_idle && limit == Limit::Application {
             self.usage.unused_since_ns = Some(now_ns);
             let used_bytes = self.usage.max_flight_bytes;
             self.control.on_unused(now_ns, used_bytes);

@@ -95,7 +95,7 @@ pub enum Limit {
     #[default]
     Idle,
     /// The application: all written is sent.
-    SocketApplication,
+    Application,
     /// The congestion window.
     CongestionWindow,
     /// The peer's receive window.

@@ -7,9 +7,9 @@ use std::path::Path;
 use airmile_decode::packet::{Frame, dissect};
 use airmile_emulate::net::{IpPacket, Transport};
 use airmile_emulate::{CapturePoint, PHONE_ADDRESS, RunSink, Scenario, run_into};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet;
+use airmile_wire::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
 
 use super::runs::{cannot, downlink};
 use crate::error::{Error, Result};
@@ -130,7 +130,7 @@ impl Monitor {
     }
 
     /// A packet of a capture at the gateway's side of the radio network.
-    fn at_gateway(&mut self, packet: &packet::IpPacket<'_>) {
+    fn at_gateway(&mut self, packet: &packet::Packet<'_>) {
         if let packet::Transport::Tcp(tcp) = &packet.transport {
             let at_ns = packet.at_ns;
             if packet.dst == IpAddr::V4(PHONE_ADDRESS).into() {
@@ -151,7 +151,7 @@ impl Monitor {
     }
 
     /// A packet of the phone's capture.
-    fn at_phone(&mut self, packet: &packet::IpPacket<'_>) {
+    fn at_phone(&mut self, packet: &packet::Packet<'_>) {
         let packet::Transport::Tcp(tcp) = &packet.transport else { return };
         let at_ns = packet.at_ns;
         if packet.dst != IpAddr::V4(PHONE_ADDRESS).into() {
