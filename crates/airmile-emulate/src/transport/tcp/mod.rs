@@ -18,6 +18,7 @@ mod sender;
 mod stats;
 mod stream;
 mod timers;
+mod undo;
 
 pub use connection::{TcpConnection, TcpState};
 pub use endpoint::{ConnectionEvent, ConnectionId, Endpoint};

@@ -9,6 +9,7 @@ use airmile_control::{Ack, Congestion, CongestionKind};
 use super::scoreboard::{Acked, DUP_THRESH};
 use super::sender::Sender;
 use super::stats::EventKind;
+use super::undo::Undo;
 use crate::scenario::{LossDetection, RttSource};
 
 /// Whether the sender repairs a loss, and which way.
@@ -60,16 +61,6 @@ impl Recovery {
     }
 }
 
-/// What is needed to see that a reduction was for nothing (RFC 4015).
-#[derive(Debug, Clone, Default)]
-pub(super) struct Undo {
-    /// When something was sent again first.
-    pub(super) first_ns: Option<i64>,
-    /// Copies sent, less those that the peer reported as duplicates.
-    pub(super) copies: i64,
-    reported: bool,
-}
-
 /// An acknowledgement, with positions for sequence numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Incoming {
@@ -98,9 +89,9 @@ impl Sender {
         }
         let flight_before = self.flight_size_bytes();
         let old_window = self.rwnd_bytes;
-        self.take_window(now_ns, incoming);
+        self.apply_window(now_ns, incoming);
         let advanced = incoming.ack > self.una;
-        let d_sack = self.take_d_sack(incoming);
+        let d_sack = self.apply_d_sack(incoming);
 
         let min_rtt_ns = self.rtt.min_rtt_ns;
         let mut acked = Acked::default();
@@ -148,7 +139,7 @@ impl Sender {
     }
 
     /// RFC 9293, 3.10.7.4: SND.WND from the latest segment.
-    fn take_window(&mut self, now_ns: i64, incoming: &Incoming) {
+    fn apply_window(&mut self, now_ns: i64, incoming: &Incoming) {
         let by = (incoming.seq, incoming.ack);
         if by < self.window_told_by || incoming.ack < self.una {
             return;
@@ -165,24 +156,6 @@ impl Sender {
             self.timers.persist_ns = None;
             self.timers.persist_backoff = 0;
         }
-    }
-
-    /// RFC 2883, 4: a first block that is acknowledged already or lies in the
-    /// second reports a duplicate.
-    fn take_d_sack(&mut self, incoming: &Incoming) -> bool {
-        let Some(first) = incoming.sack.first() else { return false };
-        let within = |b: &Range<u64>| b.start <= first.start && first.end <= b.end;
-        if first.end > incoming.ack && !incoming.sack.get(1).is_some_and(within) {
-            return false;
-        }
-        self.stats.spurious_retransmissions += 1;
-        if let Some(undo) = &mut self.undo {
-            undo.copies -= 1;
-            undo.reported = true;
-        }
-        // RFC 8985, 6.2 step 4: more patience.
-        self.reorder_steps = (self.reorder_steps + 1).min(16);
-        true
     }
 
     /// The round trip of the last of what was acknowledged, for the controller.
@@ -273,33 +246,6 @@ impl Sender {
         let (lost_bytes, again_ns) = self.board.find_lost_by_time(now_ns, window_ns);
         self.timers.reorder_ns = again_ns;
         lost_bytes
-    }
-
-    /// RFC 3522: the echo of a segment sent before anything was sent again shows
-    /// that the first copy had arrived.
-    fn undo_by_echo(&mut self, now_ns: i64, incoming: &Incoming) -> bool {
-        if !self.config.undo_spurious || !self.in_recovery() {
-            return false;
-        }
-        let first_ns = self.undo.as_ref().and_then(|u| u.first_ns);
-        let tick_ns = self.config.timestamp_tick_ns;
-        match (first_ns, incoming.echo_tick_ns) {
-            (Some(first_ns), Some(began_ns)) if began_ns + tick_ns <= first_ns => {
-                self.undo(now_ns);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn undo(&mut self, now_ns: i64) {
-        self.board.forgive();
-        self.control.on_spurious(now_ns);
-        self.undo = None;
-        self.phase = RecoveryPhase::Open;
-        self.reno_sacked_bytes = 0;
-        self.stats.undone += 1;
-        self.event(now_ns, EventKind::Spurious);
     }
 
     /// RFC 8985, 7.4: a probe that sent a segment again and was not reported as

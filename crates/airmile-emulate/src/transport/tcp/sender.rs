@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use airmile_control::Controller;
 
-use super::recovery::{RecoveryPhase, Undo};
+use super::recovery::RecoveryPhase;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::stats::{EventKind, Limit, Retransmission, Stats, TcpEvent};
+use super::undo::Undo;
 use crate::net::{Contents, Literal};
 use crate::scenario::TcpConfig;
 

@@ -1,16 +1,17 @@
 //! One end of a TCP connection, without I/O.
 
+mod output;
+
 use std::net::SocketAddrV4;
-use std::ops::Range;
 
 use airmile_control::claw::Feedback;
 
-use super::receiver::Receiver;
-use super::recovery::Incoming;
-use super::sender::{Outgoing, Sender};
-use super::stats::{EventKind, Limit, Snapshot, Stats};
-use crate::net::{Flags, SackBlock, TcpSegment};
+use crate::net::{SackBlock, TcpSegment};
 use crate::scenario::TcpConfig;
+use crate::transport::tcp::receiver::Receiver;
+use crate::transport::tcp::recovery::Incoming;
+use crate::transport::tcp::sender::Sender;
+use crate::transport::tcp::stats::{EventKind, Limit, Snapshot, Stats};
 
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
@@ -120,7 +121,7 @@ impl TcpConnection {
         let mut connection =
             Self::new(now_ns, local, remote, config, random, TcpState::SynReceived);
         connection.sender.stats.segments_received += 1;
-        connection.take_options(syn);
+        connection.apply_options(syn);
         Some(connection)
     }
 
@@ -163,7 +164,7 @@ impl TcpConnection {
     }
 
     /// What a SYN, or its answer, says (RFC 9293, 3.7.1; RFC 7323, 1.3).
-    fn take_options(&mut self, syn: &TcpSegment) {
+    fn apply_options(&mut self, syn: &TcpSegment) {
         self.irs = syn.seq;
         self.receiver.next = 1;
         self.timestamps = self.config.timestamps && syn.timestamps.is_some();
@@ -283,8 +284,8 @@ impl TcpConnection {
         if !segment.flags.syn || !acks_syn {
             return;
         }
-        self.take_options(segment);
-        self.take_ack(now_ns, segment, 0, 1);
+        self.apply_options(segment);
+        self.apply_ack(now_ns, segment, 0, 1);
         self.state = TcpState::Established;
         self.receiver.acks.now = true;
         self.sender.on_established();
@@ -334,7 +335,7 @@ impl TcpConnection {
             self.receiver.acks.now = true;
             return;
         }
-        self.take_ack(now_ns, segment, start, ack);
+        self.apply_ack(now_ns, segment, start, ack);
         if self.state == TcpState::SynReceived && self.sender.una > 0 {
             self.state = TcpState::Established;
             self.sender.on_established();
@@ -366,7 +367,7 @@ impl TcpConnection {
         }
     }
 
-    fn take_ack(&mut self, now_ns: i64, segment: &TcpSegment, seq: u64, ack: u64) {
+    fn apply_ack(&mut self, now_ns: i64, segment: &TcpSegment, seq: u64, ack: u64) {
         let scale = if segment.flags.syn { 0 } else { self.peer_scale };
         let echo_tick_ns = self.echo_tick_ns(now_ns, segment);
         if segment.payload_bytes() > 0
@@ -492,90 +493,6 @@ impl TcpConnection {
             .into_iter()
             .flatten()
             .min()
-    }
-
-    /// A segment to send now.
-    pub fn poll_transmit(&mut self, now_ns: i64) -> Option<TcpSegment> {
-        if std::mem::take(&mut self.reset_due) {
-            let next = self.sender.next;
-            let mut reset = self.segment(now_ns, next..next);
-            reset.flags.rst = true;
-            return Some(self.count(reset));
-        }
-        if self.state == TcpState::Closed {
-            return None;
-        }
-        if self.state != TcpState::TimeWait
-            && let Some(Outgoing { range, .. }) = self.sender.poll(now_ns)
-        {
-            let segment = self.segment(now_ns, range);
-            if segment.flags.fin {
-                self.step_state(now_ns);
-            }
-            return Some(self.count(segment));
-        }
-        if std::mem::take(&mut self.sender.window_probe_due) && self.sender.una > 0 {
-            // As Linux: a segment just below the window, which asks for an ACK.
-            let mut probe = self.segment(now_ns, self.sender.una..self.sender.una);
-            probe.seq = probe.seq.wrapping_sub(1);
-            return Some(self.count(probe));
-        }
-        if self.receiver.acks.due(now_ns) && self.receiver.next > 0 && self.sender.una > 0 {
-            let next = self.sender.next;
-            let ack = self.segment(now_ns, next..next);
-            return Some(self.count(ack));
-        }
-        None
-    }
-
-    fn count(&mut self, segment: TcpSegment) -> TcpSegment {
-        let stats = &mut self.sender.stats;
-        stats.segments_sent += 1;
-        stats.data_segments_sent += u64::from(segment.payload_bytes() > 0);
-        stats.bytes_sent += u64::from(segment.payload_bytes());
-        segment
-    }
-
-    /// The segment for a range of positions, with an ACK for what has arrived.
-    fn segment(&mut self, now_ns: i64, range: Range<u64>) -> TcpSegment {
-        let syn = range.start == 0 && range.end > 0;
-        let fin = self.sender.fin().is_some_and(|fin| range.contains(&fin));
-        let ack = self.receiver.next > 0;
-        let first = range.start.max(1) - 1;
-        let payload = first..(range.end.max(1) - 1 - u64::from(fin)).max(first);
-        let scale = if syn { 0 } else { self.own_scale };
-        let window = self.receiver.take_window(scale, self.sender.mss_bytes);
-        // 40 bytes of options: room for three blocks beside timestamps.
-        let max_blocks = if self.timestamps { 3 } else { 4 };
-        let use_sack = self.sender.sack && !syn;
-        let blocks =
-            if use_sack { self.receiver.take_sack(max_blocks, self.config.d_sack) } else { vec![] };
-        let sequence = |p: u64| self.irs.wrapping_add(p as u32);
-        let sack = blocks
-            .iter()
-            .map(|b| SackBlock { start_seq: sequence(b.start), end_seq: sequence(b.end) })
-            .collect();
-        self.last_ack_sent = self.receiver.next;
-        self.receiver.acks.on_sent();
-        TcpSegment {
-            seq: self.iss.wrapping_add(range.start as u32),
-            ack: if ack { sequence(self.receiver.next) } else { 0 },
-            flags: Flags {
-                syn,
-                ack,
-                fin,
-                rst: false,
-                psh: !payload.is_empty() && payload.end == self.sender.written_bytes,
-            },
-            window,
-            mss_bytes: syn.then_some(self.config.mss_bytes),
-            window_scale: (syn && self.scaling).then_some(self.own_scale),
-            sack_permitted: syn && if ack { self.sender.sack } else { self.config.sack },
-            timestamps: self.timestamps.then(|| (self.ts_val(now_ns), self.ts_recent)),
-            sack,
-            literals: self.sender.literals(&payload),
-            payload,
-        }
     }
 }
 
