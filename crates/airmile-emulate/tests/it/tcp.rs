@@ -4,7 +4,7 @@ use crate::support::{LinkConfig, MS, Pair};
 use airmile_control::ControllerKind;
 use airmile_emulate::tcp::{
     EventKind, LossDetection, ReceiveConfig, Retransmission, RtoConfig, RttSource, TcpConfig,
-    TcpConnection, TcpEvent, TcpSegment, TcpState,
+    TcpEvent, TcpState,
 };
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! TCP segment by segment.
 
-use airmile_emulate::tcp::{Flags, LossDetection, TcpConfig, TcpConnection, TcpSegment, TcpState};
+use airmile_emulate::tcp::{LossDetection, TcpConfig, TcpConnection, TcpSegment, TcpState};
 
 use crate::support::MS;
 use crate::tcp::{CUBIC, RENO, SECOND, config};
