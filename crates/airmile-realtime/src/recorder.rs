@@ -4,9 +4,9 @@
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use airmile::lab::RunWriter;
 use airmile_emulate::net::IpPacket;
 use airmile_emulate::{CapturePoint, DropPoint, RunSink, SenderState, UserId};
+use airmile_lab::RunWriter;
 use airmile_model::Record;
 
 use crate::error::{Attempt, Error, Result};
