@@ -15,7 +15,7 @@
 use airmile_model::{Direction, Problem, RntiType};
 
 use super::frame::{self, LogPacket};
-use super::msg::{LoggedPdu, MacHeader, Message, RlcHeader};
+use super::msg::{LoggedPdu, MacHeader, MacItem, Message, RlcHeader};
 use super::reader::WITH_SUBPACKETS;
 use super::stream::{Container, Deframer, Event};
 use crate::pseudonym::{Changes, Identity, Pseudonyms};
@@ -135,6 +135,11 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
                 blanking.mac_header(Direction::Dl, block.rnti_type, &mut block.header);
             }
         }
+        Message::MacDlReport(m) => {
+            for block in &mut m.blocks {
+                blanking.mac_items(block.rnti_type, &mut block.items);
+            }
+        }
         Message::MacUl(m) => {
             for block in m.subpackets.iter_mut().flat_map(|s| &mut s.blocks) {
                 blanking.mac_header(Direction::Ul, block.rnti_type, &mut block.header);
@@ -198,6 +203,9 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
     }
 }
 
+/// The LCID of the Timing Advance Command (TS 36.321, table 6.2.1-1).
+const TIMING_ADVANCE_LCID: u8 = 29;
+
 struct Blanking<'a> {
     names: &'a Pseudonyms,
     changes: &'a mut Changes,
@@ -238,6 +246,26 @@ impl Blanking<'_> {
         } else if header.iter().any(|&byte| byte != 0) {
             header.fill(0);
             self.changes.add("mac_headers_of_others", 1);
+        }
+    }
+
+    /// Control elements with an identity become zeros, as do those to others
+    /// and what no source explains of the PDCP PDUs.
+    fn mac_items(&mut self, kind: RntiType, items: &mut [MacItem]) {
+        let to_user = kind.is_user() || kind == RntiType::TempC;
+        for item in items {
+            match item {
+                MacItem::ControlElement { lcid, payload, .. } => {
+                    if (!to_user || *lcid != TIMING_ADVANCE_LCID) && *payload != [0; 9] {
+                        *payload = [0; 9];
+                        self.changes.add("mac_identities", 1);
+                    }
+                }
+                MacItem::Sdu { pdcp_groups, .. } => {
+                    // Bit 0 says whether another word follows.
+                    pdcp_groups.iter_mut().flatten().for_each(|word| *word &= 1);
+                }
+            }
         }
     }
 
