@@ -30,7 +30,9 @@ pub fn kinds() -> Vec<Kind> {
         }));
     };
     add(0xB063, Some(7), msg::MacDl::VERSIONS);
+    add(0xB063, None, msg::MacDlReport::VERSIONS);
     add(0xB064, Some(8), msg::MacUl::VERSIONS);
+    add(0xB064, Some(8), msg::MacUl::CHECKED_VERSIONS);
     add(0xB066, Some(10), msg::UlBufferStatus::VERSIONS);
     add(0xB067, Some(11), msg::UlTxStatistics::VERSIONS);
     add(0xB082, Some(65), msg::RlcDl::VERSIONS);
@@ -50,6 +52,7 @@ pub fn kinds() -> Vec<Kind> {
     add(0xB179, None, msg::IntraFreqMeas::VERSIONS);
     add(0xB18A, None, msg::RlmReport::VERSIONS);
     add(0xB193, Some(25), msg::ServCellMeas::VERSIONS);
+    add(0xB193, Some(25), msg::ServCellMeas::CHECKED_VERSIONS);
     add(0xB195, Some(31), msg::NeighbourMeas::VERSIONS);
     add(0xB888, None, msg::NrPdschStats::VERSIONS);
     out

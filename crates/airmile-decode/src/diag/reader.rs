@@ -29,6 +29,8 @@ pub struct MessageKey {
     pub code: u16,
     /// The payload's first byte.
     pub version: Option<u8>,
+    /// Major version, of NR messages: the payload's third and fourth byte.
+    pub major: Option<u16>,
     /// Version of the first subpacket, of messages that have subpackets.
     pub sub: Option<u8>,
 }
@@ -156,13 +158,22 @@ impl LogReader {
     #[must_use]
     pub fn stats(&self) -> LogStats {
         let counts = self.deframer.counts();
-        LogStats {
+        let mut stats = LogStats {
             bytes: counts.bytes,
             frames: counts.good_frames + counts.bad_frames,
             bad_frames: counts.bad_frames,
             late_records: self.assemblers.values().map(Assembler::late_records).sum(),
             ..self.stats.clone()
+        };
+        let untimed: u64 = self.assemblers.values().map(Assembler::untimed_records).sum();
+        if untimed > 0 {
+            stats.problem(Problem {
+                offset: counts.bytes,
+                severity: Severity::Warning,
+                what: format!("{untimed} records state no valid time and were left out"),
+            });
         }
+        stats
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(Tagged)) {
@@ -184,7 +195,12 @@ impl LogReader {
             let subscription = packet.subscription.max(FIRST_SUBSCRIPTION);
             let assembler = assemblers.entry(subscription).or_default();
             let version = packet.payload.first().copied();
-            let key = MessageKey { code: packet.code, version, sub: sub_version(&packet) };
+            let key = MessageKey {
+                code: packet.code,
+                version,
+                major: major_version(&packet),
+                sub: sub_version(&packet),
+            };
             let jumps = assembler.clock_jumps();
             let count = stats.messages.entry(key).or_default();
             count.count += 1;
@@ -235,9 +251,25 @@ pub(super) const WITH_SUBPACKETS: [u16; 10] =
 /// Version of a message's first subpacket: of the messages that have them, it
 /// tells the layout.
 fn sub_version(packet: &LogPacket<'_>) -> Option<u8> {
-    // u8 version, u8 subpackets, 2 bytes; u8 id, u8 version.
-    let at = packet.payload.get(5).copied();
-    at.filter(|_| WITH_SUBPACKETS.contains(&packet.code))
+    // u8 version, u8 subpackets, 2 bytes; u8 id, u8 version. Later message
+    // versions have none.
+    match packet.payload {
+        &[1, _, _, _, _, sub, ..] if WITH_SUBPACKETS.contains(&packet.code) => Some(sub),
+        _ => None,
+    }
+}
+
+/// Major version of an NR message: u16 minor, u16 major.
+fn major_version(packet: &LogPacket<'_>) -> Option<u16> {
+    match packet.payload {
+        &[_, _, low, high, ..] if is_nr(packet.code) => Some(u16::from_le_bytes([low, high])),
+        _ => None,
+    }
+}
+
+/// Whether a log code is of NR.
+pub(super) const fn is_nr(code: u16) -> bool {
+    matches!(code >> 8, 0xB8 | 0xB9)
 }
 
 /// The payload, but for PDCP messages (0xB0A0 to 0xB0BF): they hold cipher

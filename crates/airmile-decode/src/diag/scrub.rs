@@ -16,7 +16,7 @@ use airmile_model::{Direction, Problem, RntiType};
 
 use super::frame::{self, LogPacket};
 use super::msg::{LoggedPdu, MacHeader, MacItem, Message, RlcHeader};
-use super::reader::WITH_SUBPACKETS;
+use super::reader::{WITH_SUBPACKETS, is_nr};
 use super::stream::{Container, Deframer, Event};
 use crate::pseudonym::{Changes, Identity, Pseudonyms};
 
@@ -119,10 +119,13 @@ fn scrubbed(log: &LogPacket<'_>, names: &Pseudonyms, changes: &mut Changes) -> V
 /// which is left empty.
 fn versions_of(log: &LogPacket<'_>) -> Vec<u8> {
     match log.payload {
-        &[version, _, _, _, id, sub_version, ..] if WITH_SUBPACKETS.contains(&log.code) => {
+        &[version @ 1, _, _, _, id, sub_version, ..] if WITH_SUBPACKETS.contains(&log.code) => {
             vec![version, 1, 0, 0, id, sub_version, 4, 0]
         }
-        payload => payload.iter().copied().take(1).collect(),
+        payload => {
+            let version_bytes = if is_nr(log.code) { 4 } else { 1 };
+            payload.iter().copied().take(version_bytes).collect()
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use airmile_decode::diag::Message;
 use airmile_decode::diag::msg::*;
+use airmile_model::{RntiType, Tti};
 use proptest::prelude::*;
 
 /// How a payload of a message begins.
@@ -34,6 +35,7 @@ fn kinds() -> Vec<Kind> {
     };
     [
         framed(0xB063, 7, MacDl::VERSIONS, 0),
+        plain(0xB063, MacDlReport::VERSIONS, (4, 0)),
         framed(0xB064, 8, MacUl::VERSIONS, 0),
         framed(0xB066, 10, UlBufferStatus::VERSIONS, 0),
         framed(0xB067, 11, UlTxStatistics::VERSIONS, 0),
@@ -67,6 +69,9 @@ fn payload(kind: Kind, mut bytes: Vec<u8>, count: u8) -> Vec<u8> {
     let (at, shift) = kind.count_at;
     bytes[at] = count << shift;
     if matches!(kind.code, 0xB082 | 0xB092 | 0xB0A3 | 0xB0B3) {
+        bytes[at + 1] = 0;
+    }
+    if kind.code == 0xB063 && kind.subpacket.is_none() {
         bytes[at + 1] = 0;
     }
     if kind.code == 0xB888 {
@@ -167,6 +172,37 @@ proptest! {
             if let Ok(Some(parsed)) = Message::parse(code, &bytes) {
                 let _ = parsed.message.emit();
             }
+        }
+    }
+}
+
+/// Versions that are read where their blocks end with the subpacket.
+#[test]
+fn uplink_blocks_of_later_versions_must_close() {
+    let block = MacUlBlock {
+        sub_id: Some(0),
+        cell: Some(0),
+        harq_id: 3,
+        rnti_type: RntiType::C,
+        tti: Tti::new(500, 2),
+        grant_bytes: 193,
+        rlc_pdus: 1,
+        padding_bytes: 186,
+        bsr_event: 2,
+        bsr_trigger: 3,
+        header: vec![0x3d, 0x23, 0x02, 0x1f, 0x80],
+    };
+    for &version in MacUl::CHECKED_VERSIONS {
+        let sub = MacUlSubpacket { version, blocks: vec![block.clone(), block.clone()] };
+        let message = MacUl { version: 1, subpackets: vec![sub] };
+        let payload = message.emit();
+        let parsed = Message::parse(0xB064, &payload).unwrap().unwrap();
+        assert_eq!((parsed.message, parsed.problem), (message.into(), None), "v{version}");
+        // One block fewer than there are bytes for, and one more.
+        for count in [1, 3] {
+            let mut wrong = payload.clone();
+            wrong[8] = count;
+            assert_eq!(Message::parse(0xB064, &wrong), Ok(None), "v{version}, {count} blocks");
         }
     }
 }

@@ -17,6 +17,7 @@ use super::radio::{
     Answer, Missing, ROUGH_CONFIDENCE, RadioOptions, RadioReport, Seen, radio_with,
 };
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
+use super::unread;
 use super::watch::Others;
 use crate::error::Result;
 use crate::input::Progress;
@@ -631,6 +632,7 @@ fn next_step(
             _ if finding.overlapped => "repeat it with no other transfer at the same time: queues \
                 are per user, not per application"
                 .into(),
+            Some(missing) if unread::is_version(missing) => missing.how_to_capture.clone(),
             Some(missing) => format!("capture {}: {}", missing.what, missing.how_to_capture),
             None => "log again, with the whole transfer inside the log".into(),
         },

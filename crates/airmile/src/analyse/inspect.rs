@@ -9,6 +9,7 @@ use super::application;
 use super::blind::{self, Look};
 use super::radio::{Missing, MissingKind, missing};
 use super::tracks::EvidenceCounts;
+use super::unread;
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress, comes_once};
 use crate::limits::{LimitFilter, Limits};
@@ -87,6 +88,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     } else {
         missing(&counts, EvidenceChoice::Auto, transfers_given)
     };
+    unread::advise(&mut missing, files.iter().flat_map(|f| &f.messages));
     let mut can_answer = answers(&counts);
     for one in &applications {
         can_answer.extend(application::answers(one));

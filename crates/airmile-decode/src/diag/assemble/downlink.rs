@@ -90,12 +90,7 @@ impl DlParts {
         });
     }
 
-    pub(super) fn add_stat(
-        &mut self,
-        n_prb: u8,
-        block: &PdschStatBlock,
-        size_crc: BlockSizeCrc,
-    ) {
+    pub(super) fn add_stat(&mut self, n_prb: u8, block: &PdschStatBlock, size_crc: BlockSizeCrc) {
         self.stat[usize::from(block.tb & 1)] = Some(Stat {
             n_prb: n_prb.into(),
             harq_id: block.harq_id,

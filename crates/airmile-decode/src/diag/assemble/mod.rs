@@ -66,6 +66,7 @@ pub struct Assembler {
     last_written_ns: Option<i64>,
     damaged: bool,
     late: u64,
+    untimed: u64,
     out: VecDeque<Record>,
 }
 
@@ -162,6 +163,12 @@ impl Assembler {
         self.late
     }
 
+    /// Records left out because their message states no time that can be one.
+    #[must_use]
+    pub const fn untimed_records(&self) -> u64 {
+        self.untimed
+    }
+
     fn note_holes(&mut self, at: Stamp) {
         let last = self.last_written_ns.replace(at.ns);
         let damaged = std::mem::take(&mut self.damaged);
@@ -185,6 +192,7 @@ impl Assembler {
     }
 
     fn batched(&mut self, at: Stamp, tti: Option<Tti>, cell: u8) -> Option<Position> {
+        self.untimed += u64::from(tti.is_none());
         let position = self.timing.place_batched(at.ns, tti?);
         Some(Position { cell, ..position })
     }
@@ -194,7 +202,10 @@ impl Assembler {
     }
 
     fn pdsch_packet(&mut self, at: Stamp, m: &PdschPacket) {
-        let Some(tti) = m.tti else { return };
+        let Some(tti) = m.tti else {
+            self.untimed += 1;
+            return;
+        };
         let primary = (m.carrier == 0).then_some(CellId { pci: m.pci, earfcn: None });
         let position = Position { cell: m.carrier, ..self.prompt(at, tti, primary) };
         let highest = (u128::BITS - (m.prb_slot0 | m.prb_slot1).leading_zeros()) as u16;

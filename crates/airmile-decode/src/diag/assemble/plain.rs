@@ -14,7 +14,10 @@ use crate::diag::msg::{
 
 impl Assembler {
     pub(super) fn pdcch(&mut self, at: Stamp, m: &PdcchDecoding) {
-        let Some(tti) = m.tti else { return };
+        let Some(tti) = m.tti else {
+            self.untimed += 1;
+            return;
+        };
         let position = Position { cell: m.carrier, ..self.prompt(at, tti, None) };
         let n_prb_cell = m.n_prb_cell();
         if let Some(n_prb) = n_prb_cell {

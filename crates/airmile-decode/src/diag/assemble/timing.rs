@@ -117,7 +117,12 @@ impl Timing {
     /// Places a record of a message that is written within a few ms of the air
     /// and states a frame without the subframe: the subframe is the one of
     /// that frame that is nearest to the time of writing.
-    pub(super) fn place_in_frame(&mut self, at_ns: i64, sfn: u16, cell: Option<CellId>) -> Position {
+    pub(super) fn place_in_frame(
+        &mut self,
+        at_ns: i64,
+        sfn: u16,
+        cell: Option<CellId>,
+    ) -> Position {
         let Some(middle) = Tti::new(sfn, 5) else { return self.at(at_ns) };
         let Some(segment) = &mut self.current else {
             return self.begin_anew(at_ns, middle, false, cell);

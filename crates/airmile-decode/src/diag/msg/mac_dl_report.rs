@@ -315,7 +315,8 @@ impl MacItem {
             }
         };
         // A group without words cannot be stored: nothing ends it.
-        let groups: Vec<_> = pdcp_groups.iter().filter(|words| !words.is_empty()).take(255).collect();
+        let groups: Vec<_> =
+            pdcp_groups.iter().filter(|words| !words.is_empty()).take(255).collect();
         let indicators = &length_indicators[..length_indicators.len().min(usize::from(u16::MAX))];
         writer
             .set(start, SN, rlc.sn)

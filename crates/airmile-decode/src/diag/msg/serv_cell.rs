@@ -91,7 +91,7 @@ const LTE_BANDWIDTHS_PRB: [u16; 6] = [6, 15, 25, 50, 75, 100];
 /// Physical cell identities go to 503 (TS 36.211, 6.11).
 const MAX_PCI: u16 = 503;
 /// Chosen here: the identity holds within 0.6 dB in public logs of v36.
-const IDENTITY_TOLERANCE_DB: f32 = 1.0;
+const IDENTITY_TOLERANCE_DB: f32 = 0.75;
 
 /// Positions from the byte behind the subpacket's head.
 struct Layout {
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(cell.snr_rx0_db, Some(5.0));
     }
 
-    /// v48 and v59: -90 dBm, -12 dB and -61 dBm fit 50 PRBs; another RSSI fits nothing.
+    /// v48 and v59: -90 dBm, -12 dB and -61 dBm fit 50 PRBs; an RSSI of -62.5 dBm fits nothing.
     #[test]
     fn a_layout_without_a_sample_is_taken_where_it_adds_up() {
         for (version, len, shift) in [(48, 152, 0), (50, 152, 0), (59, 156, 4), (66, 156, 4)] {
@@ -521,7 +521,7 @@ mod tests {
             let meas = ServCellMeas { version: 1, subpackets: vec![cell] };
             assert_eq!(ServCellMeas::parse(&meas.emit()).unwrap().unwrap().0, meas);
             let mut other = meas;
-            other.subpackets[0].rssi_rx0_dbm = Some(-58.0);
+            other.subpackets[0].rssi_rx0_dbm = Some(-62.5);
             assert_eq!(ServCellMeas::parse(&other.emit()), Ok(None), "v{version}");
         }
     }
