@@ -54,6 +54,7 @@ pub fn kinds() -> Vec<Kind> {
     add(0xB193, Some(25), msg::ServCellMeas::VERSIONS);
     add(0xB193, Some(25), msg::ServCellMeas::CHECKED_VERSIONS);
     add(0xB195, Some(31), msg::NeighbourMeas::VERSIONS);
+    add(0xB887, None, &[5]);
     add(0xB888, None, msg::NrPdschStats::VERSIONS);
     out
 }

@@ -7,7 +7,7 @@ use airmile_model::{Problem, Record, Severity, UnknownMessage};
 use super::assemble::Assembler;
 use super::frame::LogPacket;
 use super::hdlc::TERMINATOR;
-use super::msg::Message;
+use super::msg::{Message, SizeCheck};
 use super::stream::{Container, Deframer, Event};
 
 /// Problems that are kept in words; more are counted.
@@ -57,6 +57,9 @@ pub struct LogStats {
     pub first_ns: Option<i64>,
     /// Last time of writing.
     pub last_ns: Option<i64>,
+    /// How the sizes of NR blocks agree with the standard, by message and
+    /// version. Where they do not, the version is not read.
+    pub size_checks: BTreeMap<MessageKey, SizeCheck>,
     /// Messages by code and versions.
     pub messages: BTreeMap<MessageKey, MessageCount>,
     /// What was wrong, the first ones in words.
@@ -202,10 +205,15 @@ impl LogReader {
                 sub: sub_version(&packet),
             };
             let jumps = assembler.clock_jumps();
+            let parsed = Message::parse(packet.code, packet.payload);
+            let believed = match &parsed {
+                Ok(Some(parsed)) => stats.believes(key, &parsed.message),
+                _ => false,
+            };
             let count = stats.messages.entry(key).or_default();
             count.count += 1;
-            match Message::parse(packet.code, packet.payload) {
-                Ok(Some(parsed)) => {
+            match parsed {
+                Ok(Some(parsed)) if believed => {
                     count.decoded += 1;
                     assembler.push(packet.at, &parsed.message);
                     if let Some(error) = parsed.problem {
@@ -279,6 +287,15 @@ fn shareable<'a>(packet: &LogPacket<'a>) -> &'a [u8] {
 }
 
 impl LogStats {
+    /// Whether the layout of a message can be believed. Of a kind whose blocks
+    /// can be put to the test, all that the log held so far counts.
+    fn believes(&mut self, key: MessageKey, message: &Message) -> bool {
+        let Some(check) = message.size_check() else { return true };
+        let all = self.size_checks.entry(key).or_default();
+        *all = all.plus(check);
+        all.holds()
+    }
+
     fn message_problem(&mut self, offset: u64, error: &super::msg::MessageError) {
         let what = error.to_string();
         self.problem(Problem { offset, severity: Severity::Warning, what });

@@ -194,6 +194,11 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
                 blanking.pci(&mut cell.pci);
             }
         }
+        Message::NrPdschStatus(m) => {
+            for block in m.records.iter_mut().flat_map(|r| &mut r.blocks) {
+                blanking.pci(&mut block.pci);
+            }
+        }
         // Counters, allocations and control information name nobody.
         Message::UlBufferStatus(_)
         | Message::UlTxStatistics(_)

@@ -58,6 +58,7 @@ fn kinds() -> Vec<Kind> {
         plain(0xB18A, RlmReport::VERSIONS, (3, 0)),
         framed(0xB193, 25, ServCellMeas::VERSIONS, 4),
         framed(0xB195, 31, NeighbourMeas::VERSIONS, 4),
+        plain(0xB887, &[5], (15, 0)),
         plain(0xB888, NrPdschStats::VERSIONS, (15, 0)),
     ]
     .concat()
@@ -74,7 +75,7 @@ fn payload(kind: Kind, mut bytes: Vec<u8>, count: u8) -> Vec<u8> {
     if kind.code == 0xB063 && kind.subpacket.is_none() {
         bytes[at + 1] = 0;
     }
-    if kind.code == 0xB888 {
+    if matches!(kind.code, 0xB887 | 0xB888) {
         // The major version.
         bytes[1..4].copy_from_slice(&[0, 2, 0]);
     }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use airmile_decode::diag::msg::{MacDlReport, MacItem, PdschStat};
-use airmile_decode::diag::{LogReader, Message, MessageKey, Tagged};
+use airmile_decode::diag::msg::{MacDlReport, MacItem, PdschStat, SizeCheck};
+use airmile_decode::diag::{Deframer, Event, LogReader, Message, MessageKey, Tagged};
 use airmile_model::tables::tbs_bits;
-use airmile_model::{GrantSources, Record, RlcMode};
+use airmile_model::{Grant, GrantSources, Record, RlcMode, RntiType};
 
 /// A file of the samples; `None`, with a line past the test harness, where there is none.
 #[allow(clippy::disallowed_methods, reason = "tests read their samples")]
@@ -73,7 +73,9 @@ fn every_block_of_0xb063_v50_closes() {
     for (code, payload) in payloads(&text) {
         let parsed = Message::parse(code, &payload).unwrap().unwrap();
         assert_eq!(parsed.problem, None);
-        assert_eq!(parsed.message.emit(), payload, "all bytes are explained");
+        let emitted = parsed.message.emit();
+        assert_eq!(emitted.len(), payload.len(), "all bytes are explained");
+        assert_eq!(Message::parse(code, &emitted).unwrap().unwrap().message, parsed.message);
         let Message::MacDlReport(MacDlReport { version: 50, blocks: found, .. }) = parsed.message
         else {
             panic!("not a report of version 50");
@@ -138,6 +140,76 @@ fn sizes_of_0xb173_v48_are_without_the_crc() {
     assert!(sizes.iter().all(|&bytes| is_lte_size(bytes)), "{sizes:?}");
     sizes.sort_unstable();
     assert_eq!(sizes, [7, 11, 11, 11, 11, 11, 11, 11, 549, 749]);
+}
+
+/// Six blocks on n78, of which one is a retransmission.
+#[test]
+fn blocks_of_0xb887_v2_5_have_sizes_of_the_standard() {
+    let Some(bytes) = sample("nr_b887_v2_5.qmdl") else { return };
+    let mut reader = LogReader::new();
+    let mut grants = Vec::new();
+    let mut sink = |tagged: Tagged| match tagged.record {
+        Record::Grant(grant) => grants.push(grant),
+        Record::CellInfo(info) => {
+            assert_eq!((info.pci, info.earfcn), (Some(502), Some(634_080)));
+        }
+        other => panic!("{other:?}"),
+    };
+    reader.push(&bytes, &mut sink);
+    reader.finish(&mut sink);
+    let stats = reader.stats();
+    assert_eq!(stats.problems, []);
+    let key = MessageKey { major: Some(2), ..key(0xB887, 5) };
+    assert_eq!((stats.messages[&key].count, stats.messages[&key].decoded), (2, 2));
+    assert_eq!(stats.size_checks[&key], SizeCheck { checked: 5, passed: 5 });
+    let of =
+        |g: &Grant| (g.tbs_bytes.unwrap(), g.mcs.unwrap(), g.n_prb.unwrap(), g.layers.unwrap());
+    assert_eq!(
+        grants.iter().map(of).collect::<Vec<_>>(),
+        [
+            (12_297, 13, 273, 3),
+            (40_986, 16, 196, 3),
+            (57_362, 15, 273, 3),
+            (56_373, 16, 272, 3),
+            (53_292, 30, 224, 3),
+            (111, 12, 1, 2),
+        ]
+    );
+    assert!(grants.iter().all(|g| g.position.numerology == 1 && g.rnti == RntiType::C));
+    let retx: Vec<_> = grants.iter().map(|g| g.retx == Some(true)).collect();
+    assert_eq!(retx, [false, false, false, false, true, false]);
+    assert_eq!(grants[2].crc_ok, Some(false));
+}
+
+/// A flipped bit of any block's size: the version is no longer believed.
+#[test]
+fn a_flipped_size_of_0xb887_fails_the_check() {
+    let Some(bytes) = sample("nr_b887_v2_5.qmdl") else { return };
+    let mut deframer = Deframer::new();
+    deframer.push(&bytes);
+    deframer.finish();
+    let mut flips = 0;
+    while let Some(event) = deframer.poll() {
+        let Event::Log(log) = event else { continue };
+        let entries = log.payload[15];
+        for entry in 0..usize::from(entries) {
+            // A record's head of 8 bytes, and its entry of 20.
+            let third_word = 16 + 28 * entry + 8 + 8;
+            if log.payload[third_word + 8] & 2 == 0 {
+                continue; // No new transmission: its size proves nothing.
+            }
+            for bit in 5..23 {
+                let mut payload = log.payload.to_vec();
+                payload[third_word + bit / 8] ^= 1 << (bit % 8);
+                let message = Message::parse(0xB887, &payload).unwrap().unwrap().message;
+                let check = message.size_check().unwrap();
+                assert!(check.passed < check.checked, "entry {entry}, bit {bit}");
+                assert!(!check.holds(), "entry {entry}, bit {bit}: {check:?}");
+                flips += 1;
+            }
+        }
+    }
+    assert_eq!(flips, 5 * 18);
 }
 
 #[test]

@@ -11,6 +11,8 @@
 mod cells;
 mod downlink;
 mod mac;
+mod nr;
+pub(crate) mod nr_order;
 mod orphans;
 mod plain;
 mod signalling;
@@ -27,6 +29,7 @@ use airmile_model::{CellInfo, Hole, PdschDecode, Position, Record, RntiType, Sta
 use self::cells::bandwidth;
 use self::downlink::{DlParts, HarqMemory};
 use self::mac::{LOGGED_NEAR_TTIS, LoggedTtis};
+use self::nr_order::NrOrder;
 use self::orphans::{OrphanRun, is_assignment};
 use self::timing::{CellId, Timing};
 use self::uplink::UlParts;
@@ -61,6 +64,10 @@ pub struct Assembler {
     highest_prb: BTreeMap<(u32, u8), u16>,
     told_bandwidth: BTreeMap<(u32, u8), (u16, &'static str)>,
     orphans: OrphanRun,
+    /// Slots of NR, which have a timing of their own.
+    nr: NrOrder,
+    /// NR-ARFCNs of the carriers, in order of appearance.
+    nr_arfcns: Vec<u32>,
     clock_jumps: u64,
     released: Option<(u32, TtiIndex)>,
     last_written_ns: Option<i64>,
@@ -124,6 +131,7 @@ impl Assembler {
             Message::PdcpUl(m) => self.pdcp(at, m),
             Message::RlcDlStats(m) => self.rlc_counters(at, m),
             Message::RlcUlStats(m) => self.rlc_counters(at, m),
+            Message::NrPdschStatus(m) => self.nr_pdsch_status(at, m),
             Message::NrPdschStats(m) => self.nr_counters(at, m),
         }
         self.release(at.ns);
@@ -148,6 +156,8 @@ impl Assembler {
     /// Gives all that still waits.
     pub fn finish(&mut self) {
         self.release_through((u32::MAX, TtiIndex(i64::MAX)));
+        let Self { nr, out, .. } = self;
+        nr.release(None, &mut |record| out.push_back(record));
     }
 
     /// How often the log's clock jumped back: several logs in one, or the same
@@ -292,6 +302,8 @@ impl Assembler {
         if let Some((segment, tti)) = self.timing.now(now_ns) {
             self.release_through((segment, tti.plus(-HORIZON_TTIS)));
         }
+        let Self { nr, out, .. } = self;
+        nr.release(Some(now_ns), &mut |record| out.push_back(record));
     }
 
     /// Gives all that is before `until`, TTI by TTI: grants first.

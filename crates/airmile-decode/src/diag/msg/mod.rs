@@ -17,6 +17,7 @@ pub mod mac_block;
 pub mod mac_dl_report;
 pub mod mac_header;
 pub mod neighbours;
+pub mod nr_pdsch_status;
 pub mod nr_stats;
 pub mod pdcch;
 pub mod pdcp;
@@ -43,6 +44,7 @@ pub use mac_header::{BsrElement, MacContent, MacHeader, MacSubheader};
 pub use neighbours::{
     IntraFreqMeas, IntraFreqNeighbour, NeighbourCell, NeighbourMeas, NeighbourMeasSubpacket,
 };
+pub use nr_pdsch_status::{NrPdschBlock, NrPdschRecord, NrPdschStatus, NrSlot, SizeCheck};
 pub use nr_stats::{NrCarrierCounters, NrPdschStats};
 pub use pdcch::{DCI_FORMATS, PdcchCandidate, PdcchDecoding};
 pub use pdcp::{PdcpCipher, PdcpCipherSubpacket, PdcpPdu};
@@ -61,6 +63,18 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::bits::Short;
+
+impl Message {
+    /// Puts the layout of an NR message to the test; `None` for messages whose
+    /// blocks state nothing that could be checked.
+    #[must_use]
+    pub fn size_check(&self) -> Option<SizeCheck> {
+        match self {
+            Self::NrPdschStatus(m) => Some(m.size_check()),
+            _ => None,
+        }
+    }
+}
 
 /// What was wrong with a message's bytes, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -210,6 +224,8 @@ messages! {
     ServCellMeas(ServCellMeas) = 0xB193,
     /// 0xB195, LTE_PHY_Connected_Mode_Neighbor_Measurement.
     NeighbourMeas(NeighbourMeas) = 0xB195,
+    /// 0xB887, NR5G MAC PDSCH Status.
+    NrPdschStatus(NrPdschStatus) = 0xB887,
     /// 0xB888, NR5G MAC PDSCH Stats.
     NrPdschStats(NrPdschStats) = 0xB888;
 
