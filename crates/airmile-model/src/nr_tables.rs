@@ -1,4 +1,5 @@
-//! Transport block sizes of NR (TS 38.214 v16, 5.1.3).
+//! Tables of NR: transport block sizes (TS 38.214 v16, 5.1.3) and buffer sizes
+//! (TS 38.321 v16, 6.1.3.1).
 
 use crate::radio::Modulation;
 
@@ -158,6 +159,46 @@ pub fn nr_size_is_possible(
 /// PRBs of the widest carrier (TS 38.101-1, table 5.3.2-1; 275 in TS 38.211, 4.4.2).
 const MAX_PRB: u16 = 275;
 
+/// TS 38.321, table 6.1.3.1-1, in bytes; index 31 is more than the last.
+const SHORT_BUFFER_SIZES: [u32; 31] = [
+    0, 10, 14, 20, 28, 38, 53, 74, 102, 142, 198, 276, 384, 535, 745, 1038, 1446, 2014, 2806, 3909,
+    5446, 7587, 10_570, 14_726, 20_516, 28_581, 39_818, 55_474, 77_284, 107_669, 150_000,
+];
+
+/// TS 38.321, table 6.1.3.1-2, in bytes; index 254 is more than the last.
+const LONG_BUFFER_SIZES: [u32; 254] = [
+    0, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 23, 25, 26, 28, 30, 32, 34, 36, 38, 40, 43,
+    46, 49, 52, 55, 59, 62, 66, 71, 75, 80, 85, 91, 97, 103, 110, 117, 124, 132, 141, 150, 160,
+    170, 181, 193, 205, 218, 233, 248, 264, 281, 299, 318, 339, 361, 384, 409, 436, 464, 494, 526,
+    560, 597, 635, 677, 720, 767, 817, 870, 926, 987, 1051, 1119, 1191, 1269, 1351, 1439, 1532,
+    1631, 1737, 1850, 1970, 2098, 2234, 2379, 2533, 2698, 2873, 3059, 3258, 3469, 3694, 3934, 4189,
+    4461, 4751, 5059, 5387, 5737, 6109, 6506, 6928, 7378, 7857, 8367, 8910, 9488, 10_104, 10_760,
+    11_458, 12_202, 12_994, 13_838, 14_736, 15_692, 16_711, 17_795, 18_951, 20_181, 21_491, 22_885,
+    24_371, 25_953, 27_638, 29_431, 31_342, 33_376, 35_543, 37_850, 40_307, 42_923, 45_709, 48_676,
+    51_836, 55_200, 58_784, 62_599, 66_663, 70_990, 75_598, 80_505, 85_730, 91_295, 97_221,
+    103_532, 110_252, 117_409, 125_030, 133_146, 141_789, 150_992, 160_793, 171_231, 182_345,
+    194_182, 206_786, 220_209, 234_503, 249_725, 265_935, 283_197, 301_579, 321_155, 342_002,
+    364_202, 387_842, 413_018, 439_827, 468_377, 498_780, 531_156, 565_634, 602_350, 641_449,
+    683_087, 727_427, 774_645, 824_928, 878_475, 935_498, 996_222, 1_060_888, 1_129_752, 1_203_085,
+    1_281_179, 1_364_342, 1_452_903, 1_547_213, 1_647_644, 1_754_595, 1_868_488, 1_989_774,
+    2_118_933, 2_256_475, 2_402_946, 2_558_924, 2_725_027, 2_901_912, 3_090_279, 3_290_873,
+    3_504_487, 3_731_968, 3_974_215, 4_232_186, 4_506_902, 4_799_451, 5_110_989, 5_442_750,
+    5_796_046, 6_172_275, 6_572_925, 6_999_582, 7_453_933, 7_937_777, 8_453_028, 9_001_725,
+    9_586_039, 10_208_280, 10_870_913, 11_576_557, 12_328_006, 13_128_233, 13_980_403, 14_887_889,
+    15_854_280, 16_883_401, 17_979_324, 19_146_385, 20_389_201, 21_712_690, 23_122_088, 24_622_972,
+    26_221_280, 27_923_336, 29_735_875, 31_666_069, 33_721_553, 35_910_462, 38_241_455, 40_723_756,
+    43_367_187, 46_182_206, 49_179_951, 52_372_284, 55_771_835, 59_392_055, 63_247_269, 67_352_729,
+    71_724_679, 76_380_419, 81_338_368,
+];
+
+/// Largest buffer in bytes that an index of a BSR stands for, by the table of 5
+/// bits or (`long`) of 8; `None` for the index above all and a reserved one.
+#[must_use]
+pub fn nr_bsr_upper_bound_bytes(index: u8, long: bool) -> Option<u32> {
+    let table = if long { &LONG_BUFFER_SIZES[..] } else { &SHORT_BUFFER_SIZES[..] };
+    table.get(usize::from(index)).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,5 +283,21 @@ mod tests {
         // MCS 16 is 16QAM in the table up to 64QAM, and 64QAM in that up to 256QAM.
         assert!(!nr_size_is_possible(40_986, 16, Modulation::Qpsk, 3, 196));
         assert!(!nr_size_is_possible(40_986, 16, Modulation::Qam64, 3, 0));
+    }
+
+    #[test]
+    fn buffer_sizes_grow_by_a_constant_factor() {
+        assert_eq!(nr_bsr_upper_bound_bytes(0, false), Some(0));
+        assert_eq!(nr_bsr_upper_bound_bytes(30, false), Some(150_000));
+        assert_eq!(nr_bsr_upper_bound_bytes(31, false), None);
+        assert_eq!(nr_bsr_upper_bound_bytes(253, true), Some(81_338_368));
+        assert_eq!(nr_bsr_upper_bound_bytes(254, true), None);
+        assert!(SHORT_BUFFER_SIZES.is_sorted() && LONG_BUFFER_SIZES.is_sorted());
+        // Once whole bytes are fine enough, both are geometric.
+        let growth = |pair: &[u32]| f64::from(pair[1]) / f64::from(pair[0]);
+        let short: Vec<_> = SHORT_BUFFER_SIZES[6..].windows(2).map(growth).collect();
+        assert!(short.iter().all(|g| (1.37..1.40).contains(g)), "{short:?}");
+        let long: Vec<_> = LONG_BUFFER_SIZES[120..].windows(2).map(growth).collect();
+        assert!(long.iter().all(|g| (1.0648..1.0651).contains(g)), "{long:?}");
     }
 }

@@ -15,7 +15,7 @@
 use airmile_model::{Direction, Problem, RntiType};
 
 use super::frame::{self, LogPacket};
-use super::msg::{LoggedPdu, MacHeader, MacItem, Message, RlcHeader};
+use super::msg::{LoggedPdu, MacHeader, MacItem, Message, NrUlBlock, RlcHeader};
 use super::reader::{WITH_SUBPACKETS, is_nr};
 use super::stream::{Container, Deframer, Event};
 use crate::pseudonym::{Changes, Identity, Pseudonyms};
@@ -199,6 +199,30 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
                 blanking.pci(&mut block.pci);
             }
         }
+        Message::NrMeas(m) => {
+            for layer in &mut m.layers {
+                if layer.serving_pci != u16::MAX {
+                    blanking.pci(&mut layer.serving_pci);
+                }
+                layer.cells.iter_mut().for_each(|cell| blanking.pci(&mut cell.pci));
+            }
+        }
+        Message::NrRrcOta(m) => {
+            blanking.pci(&mut m.pci);
+            blanking.signalling(None, &mut m.message);
+        }
+        Message::NrServCell(m) => {
+            blanking.pci(&mut m.pci);
+            blanking.number(Identity::Cell, &mut m.cell_identity, "cell_identities");
+            blanking.number(Identity::TrackingArea, &mut m.tac, "tracking_areas");
+            (m.mcc, m.mnc_digits, m.mnc) = TEST_NETWORK;
+            blanking.changes.add("networks", 1);
+        }
+        Message::NrUlTb(m) => {
+            for block in m.ttis.iter_mut().flat_map(|tti| &mut tti.blocks) {
+                blanking.nr_control(block);
+            }
+        }
         // Counters, allocations and control information name nobody.
         Message::UlBufferStatus(_)
         | Message::UlTxStatistics(_)
@@ -207,6 +231,7 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
         | Message::PdcchDecoding(_)
         | Message::PdschStat(_)
         | Message::RlmReport(_)
+        | Message::NrUlTbStats(_)
         | Message::NrPdschStats(_) => {}
     }
 }
@@ -274,6 +299,19 @@ impl Blanking<'_> {
                     pdcp_groups.iter_mut().flatten().for_each(|word| *word &= 1);
                 }
             }
+        }
+    }
+
+    /// Control elements stay as far as they are buffer status reports alone: a
+    /// C-RNTI may be among the others (TS 38.321, 6.1.3.2).
+    fn nr_control(&mut self, block: &mut NrUlBlock) {
+        let reports_len = block.reports_len();
+        let is_report = matches!(block.control.first().map(|head| head & 63), Some(59..=62));
+        if !is_report && block.control.iter().any(|&byte| byte != 0) {
+            block.control.fill(0);
+            self.changes.add("mac_identities", 1);
+        } else if let Some(rest) = block.control.get_mut(reports_len..) {
+            rest.fill(0);
         }
     }
 

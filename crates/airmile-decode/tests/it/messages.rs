@@ -13,6 +13,8 @@ use proptest::prelude::*;
 struct Kind {
     code: u16,
     version: u8,
+    /// Major version, of NR messages.
+    major: Option<u8>,
     /// Subpacket id and version.
     subpacket: Option<(u8, u8)>,
     /// The byte that the number of records begins in, and the bit there.
@@ -21,15 +23,26 @@ struct Kind {
 
 fn kinds() -> Vec<Kind> {
     let plain = |code, versions: &[u8], count_at| {
-        let kind = |&version: &u8| Kind { code, version, subpacket: None, count_at };
+        let kind = |&version: &u8| Kind { code, version, major: None, subpacket: None, count_at };
         versions.iter().map(kind).collect::<Vec<_>>()
     };
     let framed = |code, id, versions: &[u8], count_at: usize| {
         let kind = |&version: &u8| Kind {
             code,
             version: 1,
+            major: None,
             subpacket: Some((id, version)),
             count_at: (8 + count_at, 0),
+        };
+        versions.iter().map(kind).collect::<Vec<_>>()
+    };
+    let nr = |code, versions: &[(u16, u16)], count_at: usize| {
+        let kind = |&(major, minor): &(u16, u16)| Kind {
+            code,
+            version: minor as u8,
+            major: Some(major as u8),
+            subpacket: None,
+            count_at: (count_at, 0),
         };
         versions.iter().map(kind).collect::<Vec<_>>()
     };
@@ -58,8 +71,13 @@ fn kinds() -> Vec<Kind> {
         plain(0xB18A, RlmReport::VERSIONS, (3, 0)),
         framed(0xB193, 25, ServCellMeas::VERSIONS, 4),
         framed(0xB195, 31, NeighbourMeas::VERSIONS, 4),
-        plain(0xB887, &[5], (15, 0)),
-        plain(0xB888, NrPdschStats::VERSIONS, (15, 0)),
+        nr(0xB821, &[(0, 8), (0, 12), (0, 17), (0, 19), (0, 28)], 3),
+        nr(0xB823, NrServCell::VERSIONS, 3),
+        nr(0xB881, NrUlTbStats::VERSIONS, 7),
+        nr(0xB888, &[(3, 0), (3, 1)], 7),
+        nr(0xB888, &[(2, 2)], 15),
+        nr(0xB97F, &[(2, 7)], 4),
+        nr(0xB97F, &[(2, 9), (2, 10), (3, 0)], 8),
     ]
     .concat()
 }
@@ -75,9 +93,8 @@ fn payload(kind: Kind, mut bytes: Vec<u8>, count: u8) -> Vec<u8> {
     if kind.code == 0xB063 && kind.subpacket.is_none() {
         bytes[at + 1] = 0;
     }
-    if matches!(kind.code, 0xB887 | 0xB888) {
-        // The major version.
-        bytes[1..4].copy_from_slice(&[0, 2, 0]);
+    if let Some(major) = kind.major {
+        bytes[1..4].copy_from_slice(&[0, major, 0]);
     }
     bytes[0] = kind.version;
     if let Some((id, version)) = kind.subpacket {
@@ -99,6 +116,9 @@ fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
 #[test]
 fn every_code_has_a_kind() {
     let mut codes: Vec<_> = kinds().iter().map(|kind| kind.code).collect();
+    // These are read where they add up alone, and have tests of their own.
+    codes.extend([NrUlTb::CODE, NrPdschStatus::CODE]);
+    codes.sort_unstable();
     codes.dedup();
     assert_eq!(codes, Message::CODES);
 }

@@ -133,6 +133,11 @@ impl Assembler {
             Message::RlcUlStats(m) => self.rlc_counters(at, m),
             Message::NrPdschStatus(m) => self.nr_pdsch_status(at, m),
             Message::NrPdschStats(m) => self.nr_counters(at, m),
+            Message::NrUlTb(m) => self.nr_ul_tb(at, m),
+            Message::NrUlTbStats(m) => self.nr_ul_counters(at, m),
+            Message::NrMeas(m) => self.nr_measurements(at, m),
+            Message::NrServCell(m) => self.nr_cell(at, m),
+            Message::NrRrcOta(m) => self.nr_rrc_message(at, m),
         }
         self.release(at.ns);
     }

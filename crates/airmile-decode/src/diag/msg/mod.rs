@@ -17,8 +17,11 @@ pub mod mac_block;
 pub mod mac_dl_report;
 pub mod mac_header;
 pub mod neighbours;
+pub mod nr_meas;
 pub mod nr_pdsch_status;
+pub mod nr_rrc;
 pub mod nr_stats;
+pub mod nr_ul_tb;
 pub mod pdcch;
 pub mod pdcp;
 pub mod pdsch_decoding;
@@ -44,8 +47,11 @@ pub use mac_header::{BsrElement, MacContent, MacHeader, MacSubheader};
 pub use neighbours::{
     IntraFreqMeas, IntraFreqNeighbour, NeighbourCell, NeighbourMeas, NeighbourMeasSubpacket,
 };
+pub use nr_meas::{NrMeas, NrMeasBeam, NrMeasCell, NrMeasLayer};
 pub use nr_pdsch_status::{NrPdschBlock, NrPdschRecord, NrPdschStatus, NrSlot, SizeCheck};
-pub use nr_stats::{NrCarrierCounters, NrPdschStats};
+pub use nr_rrc::{NrRrcOta, NrServCell};
+pub use nr_stats::{NrCarrierCounters, NrPdschStats, NrUlCounters, NrUlTbStats};
+pub use nr_ul_tb::{NrBsr, NrUlBlock, NrUlTb, NrUlTti};
 pub use pdcch::{DCI_FORMATS, PdcchCandidate, PdcchDecoding};
 pub use pdcp::{PdcpCipher, PdcpCipherSubpacket, PdcpPdu};
 pub use pdsch_decoding::{CodeBlock, DecodedStream, PdschDecoding, PdschDecodingRecord};
@@ -224,10 +230,20 @@ messages! {
     ServCellMeas(ServCellMeas) = 0xB193,
     /// 0xB195, LTE_PHY_Connected_Mode_Neighbor_Measurement.
     NeighbourMeas(NeighbourMeas) = 0xB195,
+    /// 0xB821, NR RRC OTA packet.
+    NrRrcOta(NrRrcOta) = 0xB821,
+    /// 0xB823, NR RRC serving cell information.
+    NrServCell(NrServCell) = 0xB823,
+    /// 0xB872, NR5G L2 UL TB.
+    NrUlTb(NrUlTb) = 0xB872,
+    /// 0xB881, NR5G MAC UL TB Stats.
+    NrUlTbStats(NrUlTbStats) = 0xB881,
     /// 0xB887, NR5G MAC PDSCH Status.
     NrPdschStatus(NrPdschStatus) = 0xB887,
     /// 0xB888, NR5G MAC PDSCH Stats.
-    NrPdschStats(NrPdschStats) = 0xB888;
+    NrPdschStats(NrPdschStats) = 0xB888,
+    /// 0xB97F, NR5G ML1 Searcher Measurement Database Update.
+    NrMeas(NrMeas) = 0xB97F;
 
     // Later versions that have a type of their own.
 

@@ -217,16 +217,23 @@ impl NrPdschStatus {
         let (entry_len, closes) = entry_len(payload.get(head_len..).unwrap_or_default(), count);
         let mut problem = None;
         let records =
-            cursor.list(count.into(), &mut problem, |cursor, _| record(cursor, entry_len));
+            cursor.list(count.into(), &mut problem, |c, problem| record(c, entry_len, problem));
         if !closes {
             let at = cursor.at();
             let why = if problem.is_some() { BEYOND } else { "do not end with the payload" };
             problem.get_or_insert(Short { field: "records", at, why });
         }
-        let status = Self { major, minor, entry_bytes: entry_len as u8, records };
+        let mut status = Self { major, minor, entry_bytes: entry_len as u8, records };
         // Two lengths that fit alike leave it open what was meant.
         let stable = self::entry_len(&status.emit()[head_len..], status.records.len() as u8);
-        Ok((stable == (entry_len, true)).then_some((status, problem)))
+        if stable != (entry_len, true) {
+            if problem.is_none() {
+                return Ok(None);
+            }
+            status.records.clear();
+            status.entry_bytes = *ENTRY_LENS.start() as u8;
+        }
+        Ok(Some((status, problem)))
     }
 
     /// The payload of this message.
@@ -324,13 +331,17 @@ fn fit(body: &[u8], count: u8, entry_len: usize) -> Fit {
     fit
 }
 
-fn record(cursor: &mut Cursor<'_>, entry_len: usize) -> Result<NrPdschRecord, Short> {
+/// A record; where it breaks off, the blocks before that.
+fn record(
+    cursor: &mut Cursor<'_>,
+    entry_len: usize,
+    problem: &mut Option<Short>,
+) -> Result<NrPdschRecord, Short> {
     let head = cursor.take(RECORD_LEN, "record head")?;
     let count = usize::from(head.u8(BLOCKS));
-    let mut blocks = Vec::with_capacity(count.min(cursor.left() / entry_len));
-    for _ in 0..count {
-        blocks.push(NrPdschBlock::parse(cursor.take(entry_len, "transport block")?));
-    }
+    let blocks = cursor.list(count, problem, |cursor, _| {
+        Ok(NrPdschBlock::parse(cursor.take(entry_len, "transport block")?))
+    });
     Ok(NrPdschRecord { time: NrSlot::read(head), blocks })
 }
 
