@@ -17,10 +17,11 @@ use super::application::limit;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::unread;
 use super::watch::{Others, Watched, direction};
-use crate::error::{Error, Result};
-use crate::input::Progress;
-use crate::limits::{LimitFilter, Limits};
-use crate::session::{Application, FileReport, Inputs, Loaded, Session};
+use crate::session::{Application, Inputs, Loaded, Session};
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_io::limits::{LimitFilter, Limits};
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -227,7 +228,7 @@ pub(crate) struct Seen {
 
 /// As [`radio`]; without its lists where they are not kept. `tap` sees every
 /// record, too.
-pub(super) fn radio_with(
+pub(crate) fn radio_with(
     session: Session,
     options: &RadioOptions,
     keep: Keep,

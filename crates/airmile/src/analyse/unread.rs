@@ -3,7 +3,7 @@
 use airmile_decode::diag::Message;
 
 use super::radio::{Missing, MissingKind};
-use crate::session::MessageRow;
+use airmile_io::MessageRow;
 
 /// How every advice on a version ends.
 const SEND: &str = "is not read yet: send us a log";

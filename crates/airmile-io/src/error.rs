@@ -1,0 +1,122 @@
+//! Why a command could not do its work, in words that say what to do next.
+
+use std::path::PathBuf;
+
+/// How like a name must be to one that is known: strsim's Jaro-Winkler, 0 to 1
+/// (chosen here: a letter too few, too many or swapped is within, other words are not).
+const ALIKE: f64 = 0.87;
+
+/// The known name that was probably meant, in words for an error.
+#[must_use]
+pub fn did_you_mean(name: &str, known: &[&str]) -> String {
+    let alike = known.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
+    let nearest = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, _)| *alike >= ALIKE);
+    nearest.map_or_else(String::new, |(_, known)| format!(" (did you mean `{known}`?)"))
+}
+
+/// What the facade can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be opened or read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file or directory could not be written.
+    #[error("{}: cannot write: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// What the file is was recognised, but it cannot be used here.
+    #[error("{}: {what}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What it is and what to do.
+        what: String,
+    },
+    /// A table lacks a column.
+    #[error("{}: {source}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What the table lacks.
+        source: airmile_decode::table::TableError,
+    },
+    /// None of the inputs hold what the command needs.
+    #[error("{0}")]
+    NothingToAnalyse(String),
+    /// No scenario has this name, and there is no such file.
+    #[error("{}: no scenario has this name, and there is no such file{}; there are {}", name, did_you_mean(name, known), known.join(", "))]
+    NoScenario {
+        /// The name that was given.
+        name: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
+    },
+    /// An option's value makes no sense.
+    #[error("{0}")]
+    Option(String),
+    /// Parquet or Arrow refused.
+    #[error("{}: {what}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What they say.
+        what: String,
+    },
+    /// Arrow refused a table.
+    #[error("table {table}: {what}")]
+    Arrow {
+        /// The table.
+        table: &'static str,
+        /// What it says.
+        what: String,
+    },
+}
+
+impl Error {
+    /// A reading error of a file.
+    #[must_use]
+    pub fn read(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Read { path: path.into(), source }
+    }
+
+    /// A writing error of a file.
+    #[must_use]
+    pub fn write(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Write { path: path.into(), source }
+    }
+}
+
+/// Results of the facade.
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_and_another_word_is_not() {
+        let known = ["busy-video", "busy-file", "idle", "driving"];
+        let check = |name: &str, expected: &str| {
+            let told = did_you_mean(name, &known);
+            let meant = told.strip_prefix(" (did you mean `").unwrap_or_default();
+            assert_eq!(meant.trim_end_matches("`?)"), expected, "{name}");
+        };
+        check("busy-vidoe", "busy-video");
+        check("busyvideo", "busy-video");
+        check("busy_file", "busy-file");
+        check("iddle", "idle");
+        check("Driving", "driving");
+        check("upload", "");
+        check("x.toml", "");
+        check("", "");
+    }
+}

@@ -1,0 +1,199 @@
+//! What a file is, by its content and never by its name.
+
+use airmile_decode::application::ApplicationFormat;
+use airmile_decode::diag::{Container, LogReader};
+use airmile_decode::sniffer::SnifferKind;
+use airmile_decode::table::TableKind;
+use airmile_decode::text::TextReader;
+
+/// What an input turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A Qualcomm DIAG log.
+    ModemLog(Container),
+    /// A text export of QXDM or QCAT.
+    LogText,
+    /// A passive sniffer's table.
+    Sniffer(SnifferKind),
+    /// One of the documented tables.
+    Table(TableKind),
+    /// What an application noted down: HAR, NetLog, qlog, player's log, iperf3.
+    Application(ApplicationFormat),
+    /// Nothing at all.
+    Empty,
+    /// Something that is known and not read by this version.
+    Foreign(Foreign),
+    /// Nothing that is known.
+    Unknown,
+}
+
+/// Known formats that are not read, each with what to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    /// QXDM's compound file.
+    Isf,
+    /// libpcap capture.
+    Pcap,
+    /// pcapng capture.
+    PcapNg,
+    /// A Parquet file.
+    Parquet,
+    /// JSON of some kind.
+    Json,
+}
+
+impl Foreign {
+    /// What it is and what to do.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Isf => {
+                "a QXDM .isf (compound file), whose layout is not public: open it in QXDM or QCAT \
+                 and export it as .dlf or as parsed text"
+            }
+            Self::Pcap | Self::PcapNg => {
+                "a packet capture: `airmile packets` and `airmile diagnose` read it; about the radio \
+                 link ask the modem log of the same time (.mi2log, .qmdl, .dlf)"
+            }
+            Self::Parquet => "a Parquet file: give the log that it was made from",
+            Self::Json => {
+                "JSON of no kind that is read: give a modem log, a grant table or a transfers CSV \
+                 (docs/records.md), or an application's log (docs/application-logs.md)"
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// Tells what an input is from its first bytes.
+    #[must_use]
+    pub fn of(head: &[u8]) -> Self {
+        if head.is_empty() {
+            return Self::Empty;
+        }
+        if let Some(foreign) = by_magic(head) {
+            return Self::Foreign(foreign);
+        }
+        if let Some(table) = header_line(head).and_then(TableKind::recognise) {
+            return Self::Table(table);
+        }
+        if let Some(sniffer) = SnifferKind::recognise(head) {
+            return Self::Sniffer(sniffer);
+        }
+        if TextReader::recognise(head) {
+            return Self::LogText;
+        }
+        if let Some(format) = ApplicationFormat::recognise(head) {
+            return Self::Application(format);
+        }
+        if let Some(container) = LogReader::recognise(head) {
+            return Self::ModemLog(container);
+        }
+        match text_kind(head) {
+            Some(foreign) => Self::Foreign(foreign),
+            None => Self::Unknown,
+        }
+    }
+
+    /// Whether it holds transfers, by the application's account.
+    #[must_use]
+    pub const fn holds_transfers(self) -> bool {
+        matches!(self, Self::Table(TableKind::Transfers) | Self::Application(_))
+    }
+
+    /// Whether it is a packet capture.
+    #[must_use]
+    pub const fn is_capture(self) -> bool {
+        matches!(self, Self::Foreign(Foreign::Pcap | Foreign::PcapNg))
+    }
+
+    /// The name used in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ModemLog(Container::Hdlc) => "modem_log_hdlc",
+            Self::ModemLog(Container::Qmdl2) => "modem_log_qmdl2",
+            Self::ModemLog(Container::Dlf) => "modem_log_dlf",
+            Self::ModemLog(Container::Hdf) => "modem_log_hdf",
+            Self::LogText => "modem_log_text",
+            Self::Sniffer(SnifferKind::Falcon) => "sniffer_falcon",
+            Self::Sniffer(SnifferKind::NgScope) => "sniffer_ng_scope",
+            Self::Sniffer(SnifferKind::NrScope) => "sniffer_nr_scope",
+            Self::Sniffer(SnifferKind::SrsRanLog) => "gnb_log_srsran",
+            Self::Sniffer(SnifferKind::SrsRanConsole) => "gnb_console_srsran",
+            Self::Table(TableKind::Grants) => "grant_table",
+            Self::Table(TableKind::Rlc) => "rlc_table",
+            Self::Table(TableKind::Transfers) => "transfers",
+            Self::Table(TableKind::Truth) => "truth",
+            Self::Table(TableKind::TransferTruth) => "transfer_truth",
+            Self::Application(format) => format.name(),
+            Self::Empty => "empty",
+            Self::Foreign(Foreign::Isf) => "isf",
+            Self::Foreign(Foreign::Pcap) => "pcap",
+            Self::Foreign(Foreign::PcapNg) => "pcapng",
+            Self::Foreign(Foreign::Parquet) => "parquet",
+            Self::Foreign(Foreign::Json) => "json",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+fn by_magic(head: &[u8]) -> Option<Foreign> {
+    match head {
+        [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1, ..] => Some(Foreign::Isf),
+        [0x0a, 0x0d, 0x0d, 0x0a, ..] => Some(Foreign::PcapNg),
+        [0xd4, 0xc3, 0xb2, 0xa1, ..]
+        | [0xa1, 0xb2, 0xc3, 0xd4, ..]
+        | [0x4d, 0x3c, 0xb2, 0xa1, ..]
+        | [0xa1, 0xb2, 0x3c, 0x4d, ..] => Some(Foreign::Pcap),
+        [b'P', b'A', b'R', b'1', ..] => Some(Foreign::Parquet),
+        _ => None,
+    }
+}
+
+fn header_line(head: &[u8]) -> Option<&str> {
+    let end = head.iter().position(|&b| b == b'\n').unwrap_or(head.len());
+    std::str::from_utf8(head.get(..end)?).ok().map(|line| line.trim_end_matches('\r'))
+}
+
+fn text_kind(head: &[u8]) -> Option<Foreign> {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        // The head may end inside a character.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(head.get(..error.valid_up_to())?).ok()?
+        }
+        Err(_) => return None,
+    };
+    let trimmed = text.trim_start();
+    if trimmed.starts_with('{') || trimmed.starts_with('[') {
+        return Some(Foreign::Json);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_by_their_header() {
+        let kind = Kind::of(b"dir,tti,n_prb\ndl,1,2\n");
+        assert_eq!(kind, Kind::Table(TableKind::Grants));
+        assert_eq!(Kind::of(b"id,start_us,end_us\r\n"), Kind::Table(TableKind::Transfers));
+    }
+
+    #[test]
+    fn foreign_formats_get_advice() {
+        assert_eq!(Kind::of(b"\xd4\xc3\xb2\xa1\x02\0\x04\0"), Kind::Foreign(Foreign::Pcap));
+        assert_eq!(Kind::of(b"{\"log\": 1}"), Kind::Foreign(Foreign::Json));
+        let text = b"12:01:02.123456\t[0xB887]\tNR5G MAC PDSCH Status\nx\n";
+        assert_eq!(Kind::of(text), Kind::LogText);
+        assert_eq!(Kind::of(b""), Kind::Empty);
+        assert_eq!(Kind::of(b"hello\n"), Kind::Unknown);
+        assert!(Foreign::Isf.advice().contains(".dlf"));
+        for capture in [Foreign::Pcap, Foreign::PcapNg] {
+            assert!(capture.advice().contains("`airmile packets`"));
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! One engine for every command: opens inputs, recognises them, and gives
+//! their records in order to a sink, with a report of each file.
+
+pub(crate) mod application;
+mod directory;
+mod foreign;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use airmile_decode::application::ApplicationFormat;
+use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
+use airmile_decode::table::{
+    GrantReader, RlcReader, TableError, TableKind, TtiTimes, read_transfers,
+};
+use airmile_model::{Clock, Grant, Problem, Record, Severity, Transfer};
+use airmile_wire::clocks::ClockLine;
+
+pub use application::Application;
+pub use directory::captures;
+pub(crate) use directory::{captures_in, holds_logs};
+
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress};
+use airmile_io::recognise::Kind;
+use airmile_io::{FileReport, MessageRow};
+
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// The parts of a rotated log may overlap by this much.
+const OVERLAP_US: i64 = 1_000_000;
+
+/// What is to be read.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    /// Logs and tables, in any order; `-` is standard input. Of a directory,
+    /// the files in it that go together.
+    pub files: Vec<PathBuf>,
+    /// Transfers as the application saw them; may also be among the files.
+    pub transfers: Option<PathBuf>,
+    /// Whose grants to take from a sniffer's table; the RNTI with the most
+    /// bytes where it is not given.
+    pub rnti: Option<u16>,
+    /// Whether URLs of applications' logs are told with their query, which may hold
+    /// tokens.
+    pub whole_urls: bool,
+    /// What is added to the times of applications' logs, in nanoseconds, to have them
+    /// on the modem's clock.
+    pub application_offset_ns: i64,
+}
+
+/// All that was read, but for the records themselves.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// A report of each file, in the order given.
+    pub files: Vec<FileReport>,
+    /// Transfers that were among the inputs.
+    pub transfers: Vec<Transfer>,
+    /// Applications' logs that were among the inputs.
+    pub applications: Vec<Application>,
+}
+
+impl Loaded {
+    /// Whether any input was damaged (exit status 4).
+    #[must_use]
+    pub fn damaged(&self) -> bool {
+        self.files.iter().any(|f| f.damaged)
+    }
+}
+
+/// Reads all inputs; their records go to `sink` in TTI order: modem logs one
+/// after the other by their time, tables side by side.
+///
+/// # Errors
+/// A file cannot be read, is of no use here, or the inputs do not go together.
+pub fn read_inputs(
+    inputs: &Inputs,
+    progress: &Progress,
+    sink: &mut dyn FnMut(Tagged),
+) -> Result<Loaded> {
+    Session::open(inputs, progress)?.read(sink)
+}
+
+/// Inputs that are open; the transfers among them are known.
+pub(crate) struct Session {
+    opened: Vec<Opened>,
+    rnti: Option<u16>,
+    whole_urls: bool,
+    reports: BTreeMap<usize, FileReport>,
+    transfers: Vec<Transfer>,
+    applications: Vec<Application>,
+    /// Packets stand in for the radio's records.
+    packets_alone: bool,
+}
+
+impl Session {
+    /// Opens all inputs, and reads transfers.
+    pub(crate) fn open(inputs: &Inputs, progress: &Progress) -> Result<Self> {
+        let mut opened = Vec::new();
+        let files = directory::expand(&inputs.files)?;
+        for (order, path) in files.iter().chain(&inputs.transfers).enumerate() {
+            let input = Input::open(path, progress)?;
+            let kind = Kind::of(input.head());
+            refuse_useless(path, kind)?;
+            opened.push(Opened { order, input, kind });
+        }
+        if let Some(path) = &inputs.transfers
+            && !opened.last().is_some_and(|o| o.kind.holds_transfers())
+        {
+            return Err(Error::Unusable {
+                path: path.clone(),
+                what: "holds no transfers: expected a CSV with the columns \
+                       id,start_us,end_us,bytes or id,start_tti,end_tti,bytes, or an application's \
+                       log (docs/application-logs.md)"
+                    .into(),
+            });
+        }
+        let mut session = Self {
+            opened: Vec::new(),
+            rnti: inputs.rnti,
+            whole_urls: inputs.whole_urls,
+            reports: BTreeMap::new(),
+            transfers: Vec::new(),
+            applications: Vec::new(),
+            packets_alone: false,
+        };
+        for item in opened {
+            match item.kind {
+                Kind::Table(TableKind::Transfers) => session.read_transfers(item)?,
+                Kind::Application(format) => session.read_application(item, format, inputs),
+                _ => session.opened.push(item),
+            }
+        }
+        session.choose_transfers(inputs.transfers.is_some());
+        Ok(session)
+    }
+
+    fn read_transfers(&mut self, item: Opened) -> Result<()> {
+        let mut report = FileReport::new(&item.input, item.kind);
+        let path = item.input.path().to_owned();
+        let bytes = item.input.decompressed();
+        let content = read_transfers(item.input, Clock::Modem)
+            .map_err(|source| Error::Table { path, source })?;
+        report.bytes = bytes.bytes();
+        report.items = (content.rows.len() + content.problems.len()) as u64;
+        report.bad_items = content.problems.len() as u64;
+        content.problems.into_iter().for_each(|p| report.problem(p));
+        self.transfers.extend(content.rows);
+        self.reports.insert(item.order, report);
+        Ok(())
+    }
+
+    /// Sets the times of transfers, and of the application that gave them, to the clock
+    /// that the line is over.
+    pub(crate) fn set_clock(&mut self, line: &ClockLine) {
+        for (start, end) in self.transfers.iter_mut().filter_map(|t| t.time.as_mut()) {
+            start.ns = line.to_reference(start.ns);
+            end.ns = line.to_reference(end.ns);
+        }
+        for application in self.applications.iter_mut().filter(|one| one.gave_transfers) {
+            application.log.retime(|ns| line.to_reference(ns));
+        }
+    }
+
+    /// Applications' logs.
+    pub(crate) fn applications(&self) -> &[Application] {
+        &self.applications
+    }
+
+    /// Sets the times of one application's log to the clock that the line is over.
+    pub(crate) fn retime_application(&mut self, at: usize, line: &ClockLine) {
+        if let Some(application) = self.applications.get_mut(at) {
+            application.log.retime(|ns| line.to_reference(ns));
+        }
+    }
+
+    fn read_application(&mut self, item: Opened, format: ApplicationFormat, inputs: &Inputs) {
+        let mut report = FileReport::new(&item.input, item.kind);
+        let mut application = Application::read(item.input, format, &mut report);
+        application.log.retime(|ns| ns.saturating_add(inputs.application_offset_ns));
+        self.applications.push(application);
+        self.reports.insert(item.order, report);
+    }
+
+    /// Transfers of a table are what is asked about; else those of one application:
+    /// the first, or the last where that was named for its transfers.
+    fn choose_transfers(&mut self, named: bool) {
+        let given = !self.transfers.is_empty();
+        let mut placed = self.applications.iter_mut().filter(|one| one.has_placed_transfers());
+        let chosen = if named { placed.next_back() } else { placed.next() };
+        if let Some(application) = chosen.filter(|_| !given) {
+            self.transfers = application.log.transfers_on(Clock::Modem);
+            application.gave_transfers = true;
+        }
+    }
+
+    /// Whether names are shown with their query.
+    pub(crate) const fn whole_urls(&self) -> bool {
+        self.whole_urls
+    }
+
+    /// Whether there is something of the radio.
+    pub(crate) const fn has_radio(&self) -> bool {
+        !self.opened.is_empty()
+    }
+
+    /// The same, to be answered from packets.
+    pub(crate) fn without_radio(self) -> Self {
+        Self { packets_alone: true, ..self }
+    }
+
+    /// Whether there are applications' logs or packets, and nothing of the radio.
+    pub(crate) const fn is_without_radio(&self) -> bool {
+        self.opened.is_empty() && (self.packets_alone || !self.applications.is_empty())
+    }
+
+    /// Transfers that were among the inputs.
+    pub(crate) fn transfers(&self) -> &[Transfer] {
+        &self.transfers
+    }
+
+    /// Reads the records.
+    pub(crate) fn read(self, sink: &mut dyn FnMut(Tagged)) -> Result<Loaded> {
+        let Self { opened, rnti, mut reports, transfers, applications, .. } = self;
+        read_opened(opened, rnti, &mut reports, sink)?;
+        Ok(Loaded { files: reports.into_values().collect(), transfers, applications })
+    }
+}
+
+struct Opened {
+    order: usize,
+    input: Input,
+    kind: Kind,
+}
+
+fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
+    let what = match kind {
+        Kind::Foreign(foreign) => format!("is {}", foreign.advice()),
+        Kind::Empty => "is empty".to_owned(),
+        Kind::Unknown => "is of no known kind: expected a modem log (.mi2log, .qmdl, .qmdl2, \
+                          .dlf, .hdf), a text export of one, one of the tables of docs/records.md, or an \
+                          application's log (docs/application-logs.md)"
+            .to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Error::Unusable { path: path.to_owned(), what })
+}
+
+fn read_opened(
+    opened: Vec<Opened>,
+    rnti: Option<u16>,
+    reports: &mut BTreeMap<usize, FileReport>,
+    sink: &mut dyn FnMut(Tagged),
+) -> Result<()> {
+    let mut logs = Vec::new();
+    let mut texts = Vec::new();
+    let mut sniffed = Vec::new();
+    let mut grants = Vec::new();
+    let mut rlc = Vec::new();
+    for item in opened {
+        match item.kind {
+            Kind::ModemLog(_) => logs.push(item),
+            Kind::LogText => texts.push(item),
+            Kind::Sniffer(kind) => sniffed.push((item, kind)),
+            Kind::Table(TableKind::Grants) => grants.push(item),
+            Kind::Table(TableKind::Rlc) => rlc.push(item),
+            // Truth is for those who know the answer: no estimator reads it.
+            _ => {
+                reports.insert(item.order, FileReport::new(&item.input, item.kind));
+            }
+        }
+    }
+    let has_tables = !grants.is_empty() || !rlc.is_empty();
+    let kinds = [has_tables, !logs.is_empty(), !texts.is_empty(), !sniffed.is_empty()];
+    if kinds.into_iter().filter(|there| *there).count() > 1 || sniffed.len() > 1 {
+        return Err(Error::Option(
+            "modem logs, text exports, grant tables and sniffers' tables do not share a TTI \
+             counter: analyse them one at a time"
+                .into(),
+        ));
+    }
+    for (order, report) in read_logs(logs, sink)? {
+        reports.insert(order, report);
+    }
+    for (order, report) in foreign::read_texts(texts, sink) {
+        reports.insert(order, report);
+    }
+    for (item, kind) in sniffed {
+        let (order, report) = foreign::read_sniffer(item, kind, rnti, sink);
+        reports.insert(order, report);
+    }
+    for (order, report) in read_tables(grants, rlc, sink)? {
+        reports.insert(order, report);
+    }
+    Ok(())
+}
+
+/// Logs in the order of their first packets; the parts of a rotated log are
+/// read as one stream each, TTIs going on by the clock.
+fn read_logs(
+    mut logs: Vec<Opened>,
+    sink: &mut dyn FnMut(Tagged),
+) -> Result<Vec<(usize, FileReport)>> {
+    logs.sort_by_cached_key(|log| LogReader::first_stamp_ns(log.input.head()));
+    let mut reader: Option<LogReader> = None;
+    let mut out: Vec<(usize, FileReport)> = Vec::new();
+    let n_logs = logs.len();
+    for (number, Opened { order, mut input, kind }) in logs.into_iter().enumerate() {
+        let mut report = FileReport::new(&input, kind);
+        let first_us = LogReader::first_stamp_ns(input.head()).map(|ns| ns.div_euclid(1_000));
+        if let (Some((_, before)), Some(first_us)) = (out.last(), first_us)
+            && before.end_us.is_some_and(|end| first_us < end - OVERLAP_US)
+        {
+            return Err(Error::Option(format!(
+                "{} and {} overlap in time: they are logs of two phones, or the same log twice; \
+                 analyse them one at a time",
+                before.path, report.path
+            )));
+        }
+        let mut current = reader.take().map_or_else(LogReader::new, LogReader::next_file);
+        let mut forward = |tagged: Tagged| {
+            report.count(&tagged);
+            sink(tagged);
+        };
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let failed = loop {
+            match input.read(&mut buffer) {
+                Ok(0) => break None,
+                Ok(n) => current.push(buffer.get(..n).unwrap_or_default(), &mut forward),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => break Some(error),
+            }
+        };
+        if number + 1 == n_logs {
+            current.finish(&mut forward);
+        } else {
+            current.end_file(&mut forward);
+        }
+        fill_log_report(&mut report, &current);
+        if let Some(error) = failed {
+            report.problem(Problem {
+                offset: report.bytes,
+                severity: Severity::Damage,
+                what: format!("reading stopped here: {error}"),
+            });
+        }
+        out.push((order, report));
+        reader = Some(current);
+    }
+    Ok(out)
+}
+
+fn fill_log_report(report: &mut FileReport, reader: &LogReader) {
+    let stats = reader.stats();
+    report.bytes = stats.bytes;
+    report.start_us = stats.first_ns.map(|ns| ns.div_euclid(1_000));
+    report.end_us = stats.last_ns.map(|ns| ns.div_euclid(1_000));
+    report.items = stats.frames;
+    report.bad_items = stats.bad_frames;
+    report.messages = stats.messages.iter().map(|(key, count)| message_row(*key, *count)).collect();
+    stats.problems.iter().cloned().for_each(|p| report.problem(p));
+    report.late_records = stats.late_records;
+    report.more_problems += stats.more_problems;
+    report.damaged |= stats.damaged;
+}
+
+fn message_row(key: MessageKey, count: MessageCount) -> MessageRow {
+    MessageRow {
+        code: format!("0x{:04X}", key.code),
+        name: airmile_decode::diag::names::name(key.code).unwrap_or("unknown").to_owned(),
+        version: key.version,
+        major: key.major,
+        subpacket_version: key.sub,
+        count: count.count,
+        decoded: count.decoded,
+    }
+}
+
+/// A table's records, with its report.
+struct TableRows {
+    order: usize,
+    report: FileReport,
+    records: Vec<Record>,
+}
+
+impl TableRows {
+    /// Reads a whole table. Rows may come in any order and are sorted later, so
+    /// a table has to fit into memory, which logs need not.
+    fn read(
+        opened: Opened,
+        rows: impl FnOnce(Input) -> std::result::Result<TableRecords, TableError>,
+    ) -> Result<Self> {
+        let Opened { order, input, kind } = opened;
+        let mut report = FileReport::new(&input, kind);
+        let path = input.path().to_owned();
+        let bytes = input.decompressed();
+        let rows = rows(input).map_err(|source| Error::Table { path, source })?;
+        let mut records = Vec::new();
+        for row in rows {
+            report.items += 1;
+            match row {
+                Ok(record) => {
+                    if let Some(at) = record.at() {
+                        let us = at.micros();
+                        report.start_us = Some(report.start_us.map_or(us, |s| s.min(us)));
+                        report.end_us = report.end_us.max(Some(us));
+                    }
+                    records.push(record);
+                }
+                Err(error) => {
+                    report.bad_items += 1;
+                    report.problem(error.to_problem());
+                    if error.is_fatal() {
+                        break;
+                    }
+                }
+            }
+        }
+        report.bytes = bytes.bytes();
+        Ok(Self { order, report, records })
+    }
+}
+
+type TableRecords = Box<dyn Iterator<Item = std::result::Result<Record, TableError>>>;
+
+fn table_key(record: &Record) -> (u32, i64) {
+    match record {
+        Record::Grant(g) => (g.position.timing_segment, g.position.tti.0),
+        Record::Rlc(p) => (p.position.timing_segment, p.position.tti.0),
+        _ => (0, 0),
+    }
+}
+
+/// Grants before PDUs of the same TTI, tables merged by TTI.
+fn read_tables(
+    grants: Vec<Opened>,
+    rlc: Vec<Opened>,
+    sink: &mut dyn FnMut(Tagged),
+) -> Result<Vec<(usize, FileReport)>> {
+    let mut tables = Vec::new();
+    let mut times = None;
+    for opened in grants {
+        let table = TableRows::read(opened, |input| {
+            let rows = GrantReader::new(input, Clock::Modem)?;
+            Ok(Box::new(rows.map(|row| row.map(Record::from))))
+        })?;
+        let earliest = table.records.iter().min_by_key(|record| table_key(record));
+        if let Some(Record::Grant(Grant { at: Some(at), position, .. })) = earliest {
+            times = times.or(Some(TtiTimes { tti: position.tti, time_us: at.micros() }));
+        }
+        tables.push(table);
+    }
+    for opened in rlc {
+        tables.push(TableRows::read(opened, |input| {
+            let rows = RlcReader::new(input, Clock::Modem, times)?;
+            Ok(Box::new(rows.map(|row| row.map(Record::from))))
+        })?);
+    }
+    let mut merged = Vec::new();
+    let mut reports = Vec::new();
+    for mut table in tables {
+        for record in table.records {
+            let tagged = Tagged { subscription: 0, record };
+            table.report.count(&tagged);
+            merged.push(tagged);
+        }
+        reports.push((table.order, table.report));
+    }
+    merged.sort_by_key(|tagged| table_key(&tagged.record));
+    for tagged in merged {
+        sink(tagged);
+    }
+    Ok(reports)
+}
