@@ -4,7 +4,7 @@ use airmile::comparison::{Difference, Estimate, Restarts};
 use airmile::{ComparedGroup, ComparedPair, Comparison, Inputs, compare};
 use anyhow::Result;
 
-use crate::Outcome;
+use crate::ComparisonOutcome;
 use crate::args::{CompareArgs, Global};
 use crate::output::{self, mbps, or_dash, table};
 use crate::progress::Shown;
@@ -12,7 +12,7 @@ use crate::progress::Shown;
 /// Causes of a group that are told.
 const TOLD_CAUSES: usize = 2;
 
-pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
+pub fn run(global: &Global, args: &CompareArgs) -> Result<ComparisonOutcome> {
     let inputs = Inputs { files: args.runs.clone(), ..Inputs::default() };
     let shown = Shown::start(global, &inputs);
     let answer = compare(&args.runs, &args.options(), &shown.progress)?;
@@ -23,7 +23,7 @@ pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
         output::print(&text(&answer, global.verbose > 0))?;
         output::problems(global, &answer.files);
     }
-    Ok(Outcome::of(answer.damaged()))
+    Ok(ComparisonOutcome::of(answer.damaged()))
 }
 
 /// The answer as the command prints it.

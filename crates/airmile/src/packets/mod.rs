@@ -24,7 +24,7 @@ use crate::session::FileReport;
 use crate::table::ArrowTable;
 
 pub use compare::{Compared, Table1Row};
-pub use given::{client_network, send_rate_bar};
+pub use given::{client_network, send_rate_threshold};
 pub use largest::FlowEntry;
 pub use report::PacketReport;
 pub use study::{

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use airmile_model::packet::TcpFlags;
 
-use super::window::{Phase, WindowRounds};
+use super::window::{WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
 
 /// ACKs on their way to the sender that are remembered (chosen here).
@@ -33,11 +33,11 @@ pub enum Reason {
     /// A request and the first byte of its answer, one round trip.
     Request,
     /// The server, for longer than the round trip of the request.
-    Thinking,
+    ServerThinkTime,
     /// The client asked for nothing.
-    Unasked,
+    NoRequest,
     /// The server had nothing to send, in the middle of an answer.
-    NothingToSend,
+    AppLimited,
     /// ACKs, in the connection's first slow start.
     FirstSlowStart,
     /// ACKs, in a slow start after idle time.
@@ -54,14 +54,14 @@ pub enum Reason {
     Queue,
     /// Something that cannot be told: the capture began in the middle of the
     /// connection, and shows no round trip.
-    Untold,
+    Unknown,
     /// The end of the transfer, after its last byte.
     AfterLast,
 }
 
 /// A span in which a sender waited, up to one of its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct WaitSpan {
     /// Start in nanoseconds on the capture's clock.
     pub from_ns: i64,
     /// End in nanoseconds on the capture's clock.
@@ -72,7 +72,7 @@ pub struct Held {
 
 /// An acknowledgement or a request on its way to the sender.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct PendingAck {
     at_ns: i64,
     edge: i64,
     ts_val: Option<u32>,
@@ -81,7 +81,7 @@ struct Heard {
 
 /// Follows the server's side of one connection.
 #[derive(Debug, Default)]
-pub struct SenderStory {
+pub struct SenderModel {
     latest_ns: Option<i64>,
     begun_ns: Option<i64>,
     syn_ns: Option<i64>,
@@ -90,8 +90,8 @@ pub struct SenderStory {
     base_up_ns: Option<i64>,
     base_down_ns: Option<i64>,
     last_down_ns: i64,
-    on_their_way: VecDeque<Heard>,
-    last_heard: Option<Heard>,
+    on_their_way: VecDeque<PendingAck>,
+    last_ack: Option<PendingAck>,
     /// `(end offset, time)` of segments that nobody has acknowledged.
     sent: VecDeque<(i64, i64)>,
     next: i64,
@@ -131,7 +131,7 @@ const TLS_HANDSHAKE: u8 = 22;
 /// Change-cipher-spec and application data: what a client's handshake ends with.
 const TLS_BEHIND: [u8; 2] = [20, 23];
 
-impl SenderStory {
+impl SenderModel {
     /// A connection without packets yet.
     #[must_use]
     pub fn new() -> Self {
@@ -158,16 +158,16 @@ impl SenderStory {
 
     /// Takes the next packet; what its sender waited for goes to `out`, in order
     /// and up to the packet.
-    pub fn push(&mut self, packet: &TracedPacket, out: &mut Vec<Held>) {
+    pub fn push(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
         // A clock that was set back stands still until its own time comes.
         let at_ns = self.latest_ns.map_or(packet.at_ns, |latest| latest.max(packet.at_ns));
         self.latest_ns = Some(at_ns);
         let packet = TracedPacket { at_ns, ..*packet };
         self.begun_ns.get_or_insert(packet.at_ns);
         if packet.dir == "ul" {
-            self.of_client(&packet);
+            self.push_client(&packet);
         } else {
-            self.of_server(&packet, out);
+            self.push_server(&packet, out);
         }
     }
 
@@ -179,7 +179,7 @@ impl SenderStory {
 
     /// Tells the payload of the next packet from the client: while its last record is
     /// of a TLS handshake, what the server sends is, too.
-    pub fn client_says(&mut self, payload: &[u8]) {
+    pub fn client_payload(&mut self, payload: &[u8]) {
         match payload {
             [TLS_HANDSHAKE, 3, ..] => self.in_tls_handshake = true,
             [kind, 3, ..] if TLS_BEHIND.contains(kind) => self.in_tls_handshake = false,
@@ -187,7 +187,7 @@ impl SenderStory {
         }
     }
 
-    fn of_client(&mut self, packet: &TracedPacket) {
+    fn push_client(&mut self, packet: &TracedPacket) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
             // Of a SYN that is sent again it is not known which was answered.
@@ -223,7 +223,7 @@ impl SenderStory {
         if self.on_their_way.len() >= MAX_HEARD {
             self.on_their_way.pop_front();
         }
-        self.on_their_way.push_back(Heard {
+        self.on_their_way.push_back(PendingAck {
             at_ns: now,
             edge: ack.offset_bytes,
             ts_val: packet.timestamps.map(|(value, _)| value),
@@ -236,7 +236,7 @@ impl SenderStory {
         self.last_down_ns = rtt_ns;
     }
 
-    fn of_server(&mut self, packet: &TracedPacket, out: &mut Vec<Held>) {
+    fn push_server(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
             if let Some(syn) = self.syn_ns.take() {
@@ -250,24 +250,24 @@ impl SenderStory {
         if packet.payload_bytes == 0 {
             return;
         }
-        self.hear(packet);
+        self.apply_acks(packet);
         let mends = self.rounds.mends();
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
         match packet.event {
             None | Some("ahead") => self.new_data(packet, end, out),
             Some("retx_timeout") => {
                 self.rounds.timeout(self.dup_acks >= MANY_DUP_ACKS);
-                self.again(now, mends, out);
+                self.retransmission(now, mends, out);
                 self.dup_acks = 0;
             }
             // What had arrived is sent again in the middle of a recovery: by the timer.
             Some("retx_spurious") if self.rounds.recovering() && self.dup_acks >= MANY_DUP_ACKS => {
                 self.rounds.timeout(true);
-                self.again(now, mends, out);
+                self.retransmission(now, mends, out);
             }
             Some("retx_fast" | "retx_other" | "retx_probe" | "retx_spurious") => {
                 self.rounds.recovers(self.next);
-                self.again(now, mends, out);
+                self.retransmission(now, mends, out);
             }
             // Overtaken on the way: it waited for nothing.
             Some(_) => {}
@@ -275,7 +275,7 @@ impl SenderStory {
     }
 
     /// Takes what the sender had heard when it sent this packet.
-    fn hear(&mut self, packet: &TracedPacket) {
+    fn apply_acks(&mut self, packet: &TracedPacket) {
         let echo = packet.timestamps.map(|(_, echo)| echo);
         let upstream = self.base_up_ns.unwrap_or(0);
         while let Some(heard) = self.on_their_way.front() {
@@ -286,11 +286,11 @@ impl SenderStory {
             if !known {
                 break;
             }
-            let edge = self.last_heard.map_or(heard.edge, |last| last.edge.max(heard.edge));
-            self.last_heard = Some(Heard { edge, ..*heard });
+            let edge = self.last_ack.map_or(heard.edge, |last| last.edge.max(heard.edge));
+            self.last_ack = Some(PendingAck { edge, ..*heard });
             self.on_their_way.pop_front();
         }
-        if let (Some(heard), Some(_)) = (self.last_heard, echo) {
+        if let (Some(heard), Some(_)) = (self.last_ack, echo) {
             let rtt = packet.at_ns - heard.at_ns;
             if rtt > 0 && self.base_up_ns.is_none_or(|base| rtt < base) {
                 self.base_up_ns = Some(rtt);
@@ -298,12 +298,12 @@ impl SenderStory {
         }
     }
 
-    fn new_data(&mut self, packet: &TracedPacket, end: i64, out: &mut Vec<Held>) {
+    fn new_data(&mut self, packet: &TracedPacket, end: i64, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
         let bytes = i64::from(packet.payload_bytes);
         // Super-segments of an offload are many segments.
         self.mss = self.mss.max(bytes.min(1_460));
-        let heard = self.last_heard;
+        let heard = self.last_ack;
         let edge = heard.map_or(packet.offset_bytes, |h| h.edge);
         let up = self.base_up_ns.unwrap_or(0);
         let all_acked = edge >= packet.offset_bytes;
@@ -313,8 +313,8 @@ impl SenderStory {
         let full = asked.is_none() && !idle;
         let was = self.rounds.phase;
         self.rounds.heard(edge, end, full);
-        if matches!(self.rounds.phase, Phase::Restart { .. })
-            && !matches!(was, Phase::Restart { .. })
+        if matches!(self.rounds.phase, WindowPhase::Restart { .. })
+            && !matches!(was, WindowPhase::Restart { .. })
         {
             self.restarts_ns.push(now);
         }
@@ -326,13 +326,13 @@ impl SenderStory {
             self.rounds.resumes();
         }
         match (self.last_data_ns, asked) {
-            (Some(last), _) if self.base_up_ns.is_none() => hold(out, last, now, Reason::Untold),
+            (Some(last), _) if self.base_up_ns.is_none() => wait(out, last, now, Reason::Unknown),
             (None, asked) => self.first_answer(now, asked, out),
             (Some(last), Some(asked)) => self.answer(last, now, asked, out),
             (Some(last), None) if idle => {
                 let released = released_ns.clamp(last, now);
-                hold(out, last, released, reason);
-                hold(out, released, now, Reason::NothingToSend);
+                wait(out, last, released, reason);
+                wait(out, released, now, Reason::AppLimited);
             }
             (Some(last), None) => self.clocked(last, now, reason, out),
         }
@@ -344,53 +344,53 @@ impl SenderStory {
     }
 
     /// Released by an ACK, or by the sender's pace.
-    fn clocked(&self, last: i64, now: i64, reason: Reason, out: &mut Vec<Held>) {
+    fn clocked(&self, last: i64, now: i64, reason: Reason, out: &mut Vec<WaitSpan>) {
         let queued = self.queued_ns(now, reason).min(now - last);
-        hold(out, last, now - queued, reason);
-        hold(out, now - queued, now, Reason::Queue);
+        wait(out, last, now - queued, reason);
+        wait(out, now - queued, now, Reason::Queue);
     }
 
     /// The first data of the connection.
-    fn first_answer(&self, now: i64, asked: Option<(i64, i64)>, out: &mut Vec<Held>) {
+    fn first_answer(&self, now: i64, asked: Option<(i64, i64)>, out: &mut Vec<WaitSpan>) {
         let begun = self.begun_ns.unwrap_or(now);
         if self.in_tls_handshake {
-            hold(out, begun, now, Reason::Handshake);
+            wait(out, begun, now, Reason::Handshake);
             return;
         }
         let asked = asked.map_or(begun, |(_, last)| last);
-        hold(out, begun, asked, Reason::Handshake);
+        wait(out, begun, asked, Reason::Handshake);
         self.respond(asked, now, out);
     }
 
     /// The first data of a later answer.
-    fn answer(&self, last: i64, now: i64, (first, end): (i64, i64), out: &mut Vec<Held>) {
+    fn answer(&self, last: i64, now: i64, (first, end): (i64, i64), out: &mut Vec<WaitSpan>) {
         let first = first.max(last);
         if self.in_tls_handshake {
-            hold(out, last, now, Reason::Handshake);
+            wait(out, last, now, Reason::Handshake);
             return;
         }
-        let unasked = if self.after_tls { Reason::Handshake } else { Reason::Unasked };
-        hold(out, last, first, unasked);
-        hold(out, first, end.max(first), Reason::Request);
+        let unasked = if self.after_tls { Reason::Handshake } else { Reason::NoRequest };
+        wait(out, last, first, unasked);
+        wait(out, first, end.max(first), Reason::Request);
         self.respond(end.max(first), now, out);
     }
 
     /// From a request to its answer: a round trip, and the server's time.
-    fn respond(&self, asked: i64, now: i64, out: &mut Vec<Held>) {
+    fn respond(&self, asked: i64, now: i64, out: &mut Vec<WaitSpan>) {
         let up = self.base_up_ns.unwrap_or(0);
         let due = if now - asked > up + self.slack() { asked + up } else { now };
-        hold(out, asked, due, Reason::Request);
-        hold(out, due, now, Reason::Thinking);
+        wait(out, asked, due, Reason::Request);
+        wait(out, due, now, Reason::ServerThinkTime);
     }
 
     /// Data that is sent once more. While one loss is mended what follows is of that: behind
     /// a timeout all is sent again, whenever it was lost, or had arrived.
-    fn again(&mut self, now: i64, mends: bool, out: &mut Vec<Held>) {
+    fn retransmission(&mut self, now: i64, mends: bool, out: &mut Vec<WaitSpan>) {
         if let Some(last) = self.last_data_ns {
             let first_ns = self.lost.last().filter(|_| mends).map(|before| before.missed_ns);
             let missed_ns = first_ns.unwrap_or_else(|| self.dup_since_ns.unwrap_or(last));
             self.lost.push(LostSegment { missed_ns, again_ns: now });
-            hold(out, last, now, self.phase_reason());
+            wait(out, last, now, self.phase_reason());
         }
         self.last_data_ns = Some(now);
         // Whose ACK comes next is not known (Karn; RFC 6298, 3).
@@ -433,19 +433,19 @@ impl SenderStory {
 
     const fn phase_reason(&self) -> Reason {
         match self.rounds.phase {
-            Phase::First => Reason::FirstSlowStart,
-            Phase::Restart { .. } => Reason::SlowStartRestart,
-            Phase::Timeout { after_dup_acks: true, .. } => Reason::UndesiredSlowStart,
-            Phase::Timeout { .. } | Phase::Recovery { .. } | Phase::Reduced { .. } => {
-                Reason::LossRecovery
-            }
-            Phase::AfterIdle { .. } | Phase::Steady => Reason::Pacing,
+            WindowPhase::First => Reason::FirstSlowStart,
+            WindowPhase::Restart { .. } => Reason::SlowStartRestart,
+            WindowPhase::Timeout { after_dup_acks: true, .. } => Reason::UndesiredSlowStart,
+            WindowPhase::Timeout { .. }
+            | WindowPhase::Recovery { .. }
+            | WindowPhase::Reduced { .. } => Reason::LossRecovery,
+            WindowPhase::AfterIdle { .. } | WindowPhase::Steady => Reason::Pacing,
         }
     }
 }
 
-fn hold(out: &mut Vec<Held>, from_ns: i64, to_ns: i64, reason: Reason) {
+fn wait(out: &mut Vec<WaitSpan>, from_ns: i64, to_ns: i64, reason: Reason) {
     if to_ns > from_ns {
-        out.push(Held { from_ns, to_ns, reason });
+        out.push(WaitSpan { from_ns, to_ns, reason });
     }
 }

@@ -6,6 +6,9 @@
 //! from it and ends with the last one before it is seen empty; the time that
 //! data waits for its first grant is known here and reported apart.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::tables::bsr_upper_bound_bytes;
@@ -15,9 +18,9 @@ use airmile_model::{
 };
 
 use crate::burst::{Activity, BurstSummary};
-use crate::few::Few;
-use crate::gauge::Decided;
-use crate::held::{END, Held};
+use crate::decided::Decided;
+use crate::reorder::{END, ReorderBuffer};
+use crate::small_map::SmallMap;
 
 /// Settings of an [`UplinkTracker`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +46,7 @@ const REPORTED_END: f64 = 0.7;
 
 /// Time that data waited in the phone before the first block of its burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
+pub struct BufferWait {
     /// When the buffer was first seen not empty.
     pub start_tti: TtiIndex,
     /// The burst's first block.
@@ -51,11 +54,11 @@ pub struct Wait {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Pending {
+struct UplinkTti {
     /// Blocks sent: bytes of new data and whether new.
-    sent: Option<Sent>,
+    sent: Option<SentBlocks>,
     /// Bytes by logical channel; no channel: none is active.
-    buffer: Few<Option<u8>, u64>,
+    buffer: SmallMap<Option<u8>, u64>,
     /// BSR index by logical channel group.
     bsr: Vec<(u8, u8)>,
     hole_ttis: i64,
@@ -64,7 +67,7 @@ struct Pending {
 /// Room that a slot keeps: of groups, and of the channels that phones have.
 const USUAL_ROOM: usize = 8;
 
-impl Slot for Pending {
+impl Slot for UplinkTti {
     fn clear(&mut self) {
         self.sent = None;
         self.buffer.clear(USUAL_ROOM);
@@ -75,7 +78,7 @@ impl Slot for Pending {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sent {
+struct SentBlocks {
     bytes: u64,
     new_data: bool,
     at_ns: Option<i64>,
@@ -83,7 +86,7 @@ struct Sent {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct OpenBurst {
+struct OpenUplinkBurst {
     start: i64,
     last_sent: i64,
     bytes: u64,
@@ -95,7 +98,7 @@ struct OpenBurst {
 #[derive(Debug, Clone)]
 pub struct UplinkTracker {
     options: UplinkOptions,
-    held: Held<Pending>,
+    reorder: ReorderBuffer<UplinkTti>,
     segment: u32,
     /// When the buffer was first seen not empty, and last sampled.
     waiting_since: Option<i64>,
@@ -105,11 +108,11 @@ pub struct UplinkTracker {
     lcg: BTreeMap<u8, u8>,
     /// The most that is left by the reports; `None`: over the table's end.
     reported_left: Option<u64>,
-    open: Option<OpenBurst>,
+    open: Option<OpenUplinkBurst>,
     run: Option<Activity>,
     last_tti: i64,
     bursts: VecDeque<Burst>,
-    waits: VecDeque<Wait>,
+    waits: VecDeque<BufferWait>,
     activities: VecDeque<Activity>,
     sampled: u64,
 }
@@ -120,7 +123,7 @@ impl UplinkTracker {
     pub fn new(options: UplinkOptions) -> Self {
         Self {
             options,
-            held: Held::new(options.lateness_ttis.max(0)),
+            reorder: ReorderBuffer::new(options.lateness_ttis.max(0)),
             segment: 0,
             waiting_since: None,
             last_sample: None,
@@ -145,13 +148,13 @@ impl UplinkTracker {
             Record::Bsr(bsr) => self.push_bsr(bsr),
             Record::Hole(hole) => {
                 let at = (hole.position.timing_segment, hole.position.tti);
-                if let Some(pending) = self.held.at(at) {
+                if let Some(pending) = self.reorder.at(at) {
                     pending.hole_ttis = pending.hole_ttis.max(hole.n_tti);
                 }
             }
             _ => return,
         }
-        if let Some(mark) = self.held.mark() {
+        if let Some(mark) = self.reorder.mark() {
             self.close_before(mark);
         }
     }
@@ -162,7 +165,7 @@ impl UplinkTracker {
     }
 
     /// A wait before a burst out.
-    pub fn poll_wait(&mut self) -> Option<Wait> {
+    pub fn poll_wait(&mut self) -> Option<BufferWait> {
         self.waits.pop_front()
     }
 
@@ -181,7 +184,7 @@ impl UplinkTracker {
     /// How far what [`poll`](Self::poll) and the others gave is complete.
     #[must_use]
     pub fn decided(&self) -> Decided {
-        let Some((_, TtiIndex(closed))) = self.held.closed() else { return Decided::NOTHING };
+        let Some((_, TtiIndex(closed))) = self.reorder.closed() else { return Decided::NOTHING };
         let run = self.run.map_or(closed, |run| run.start_tti.0.min(closed));
         // Samples that stay away for long make a hole of the time since the last.
         let sampled = self.waiting_since.and(self.last_sample);
@@ -197,7 +200,7 @@ impl UplinkTracker {
     pub fn summary(&self) -> BurstSummary {
         BurstSummary {
             evidence: (self.sampled > 0).then_some(Evidence::BufferStatus),
-            late_records: self.held.late_records,
+            late_records: self.reorder.late_records,
             ..BurstSummary::default()
         }
     }
@@ -215,7 +218,7 @@ impl UplinkTracker {
             .into();
         let new_data = grant.retx != Some(true);
         let (at_ns, numerology) = (grant.at.map(|at| at.ns), grant.position.numerology);
-        if let Some(pending) = self.held.at(at) {
+        if let Some(pending) = self.reorder.at(at) {
             let sent = pending.sent.get_or_insert_default();
             sent.at_ns = sent.at_ns.or(at_ns);
             sent.numerology = numerology;
@@ -231,7 +234,7 @@ impl UplinkTracker {
         // RLC control is not user data (as STATUS on the downlink).
         let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
         let lcid = status.lcid;
-        if let Some(pending) = self.held.at(at) {
+        if let Some(pending) = self.reorder.at(at) {
             pending.buffer.insert(lcid, bytes);
         }
     }
@@ -239,25 +242,25 @@ impl UplinkTracker {
     fn push_bsr(&mut self, bsr: &BsrReport) {
         let at = (bsr.position.timing_segment, bsr.position.tti);
         let (lcg, index) = (bsr.lcg, bsr.index);
-        if let Some(pending) = self.held.at(at) {
+        if let Some(pending) = self.reorder.at(at) {
             pending.bsr.push((lcg, index));
         }
     }
 
     fn close_before(&mut self, mark: SegmentTti) {
-        let mut held = std::mem::replace(&mut self.held, Held::new(0));
-        while let Some(((segment, TtiIndex(tti)), pending)) = held.first_before(mark) {
+        let mut reorder = std::mem::replace(&mut self.reorder, ReorderBuffer::new(0));
+        while let Some(((segment, TtiIndex(tti)), pending)) = reorder.first_before(mark) {
             if segment != self.segment {
                 self.end_segment(Bound::Handover);
                 self.segment = segment;
             }
-            self.take(tti, pending);
-            held.remove_first();
+            self.apply(tti, pending);
+            reorder.remove_first();
         }
-        self.held = held;
+        self.reorder = reorder;
     }
 
-    fn take(&mut self, tti: i64, pending: &Pending) {
+    fn apply(&mut self, tti: i64, pending: &UplinkTti) {
         if pending.hole_ttis > 0 {
             self.lose_sight(tti, pending.hole_ttis);
         }
@@ -301,15 +304,15 @@ impl UplinkTracker {
         }
     }
 
-    fn send(&mut self, tti: i64, sent: Sent) {
+    fn send(&mut self, tti: i64, sent: SentBlocks) {
         self.note_activity(tti, sent);
         if !sent.new_data {
             return;
         }
         let Some(since) = self.waiting_since else { return };
         let open = self.open.get_or_insert_with(|| {
-            self.waits.push_back(Wait { start_tti: TtiIndex(since), end_tti: TtiIndex(tti) });
-            OpenBurst { start: tti, last_sent: tti, bytes: 0, scheduled: 0 }
+            self.waits.push_back(BufferWait { start_tti: TtiIndex(since), end_tti: TtiIndex(tti) });
+            OpenUplinkBurst { start: tti, last_sent: tti, bytes: 0, scheduled: 0 }
         });
         open.last_sent = tti;
         open.bytes = open.bytes.saturating_add(sent.bytes);
@@ -328,7 +331,7 @@ impl UplinkTracker {
         }
     }
 
-    fn note_activity(&mut self, tti: i64, sent: Sent) {
+    fn note_activity(&mut self, tti: i64, sent: SentBlocks) {
         match &mut self.run {
             Some(run) if run.start_tti.0 + run.n_tti == tti => {
                 run.n_tti += 1;
@@ -387,133 +390,6 @@ impl UplinkTracker {
                 closed_by: by,
                 confidence,
             });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use airmile_model::{Hole, Position};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn sample(tti: i64, new_bytes: u32) -> Record {
-        Record::BufferStatus(BufferStatus {
-            at: None,
-            position: Position::lte(tti),
-            lcid: Some(3),
-            priority: None,
-            new_bytes,
-            retx_bytes: 0,
-            control_bytes: 9,
-        })
-    }
-
-    fn sent(tti: i64) -> Record {
-        let mut grant = Grant::new(Position::lte(tti), Direction::Ul, 20);
-        grant.tbs_bytes = Some(1_000);
-        grant.into()
-    }
-
-    type Spans = Vec<(i64, i64)>;
-
-    fn run(records: &[Record]) -> (Spans, Spans) {
-        let mut tracker = UplinkTracker::new(UplinkOptions::default());
-        records.iter().for_each(|record| tracker.push(record));
-        let bursts = tracker.finish();
-        let waits = std::iter::from_fn(|| tracker.poll_wait());
-        (
-            bursts.iter().map(|b| (b.start_tti.0, b.end_tti.0)).collect(),
-            waits.map(|w| (w.start_tti.0, w.end_tti.0)).collect(),
-        )
-    }
-
-    #[test]
-    fn a_burst_goes_from_the_first_block_to_the_one_that_empties_the_buffer() {
-        let records = [
-            sample(10, 0),
-            sent(12), // nothing to send: padding
-            sample(20, 3_000),
-            sent(25),
-            sample(30, 2_000),
-            sent(31),
-            sent(40),
-            sample(41, 0),
-            sent(45),
-        ];
-        assert_eq!(run(&records), (vec![(25, 40)], vec![(20, 25)]));
-    }
-
-    #[test]
-    fn all_logical_channels_count_together() {
-        let other = |tti, bytes| match sample(tti, bytes) {
-            Record::BufferStatus(status) => {
-                Record::BufferStatus(BufferStatus { lcid: Some(4), ..status })
-            }
-            record => record,
-        };
-        let records = [
-            sample(10, 500),
-            other(10, 500),
-            sent(11),
-            sample(20, 0),
-            other(20, 500),
-            sent(21),
-            sample(30, 0),
-            other(30, 0),
-        ];
-        assert_eq!(run(&records).0, [(11, 21)]);
-    }
-
-    #[test]
-    fn a_hole_leaves_the_buffer_unknown() {
-        let hole = Hole { at: None, position: Position::lte(30), n_tti: 100, why: "test" };
-        let records =
-            [sample(10, 500), sent(11), hole.into(), sample(150, 0), sample(151, 5), sent(160)];
-        assert_eq!(run(&records).0, [(11, 30), (160, 161)]);
-    }
-
-    #[test]
-    fn reports_stand_in_for_samples() {
-        let report = |tti, index| {
-            Record::Bsr(BsrReport {
-                at: None,
-                position: Position::lte(tti),
-                lcg: 2,
-                index,
-                upper_bound_bytes: None,
-            })
-        };
-        let records = [report(10, 40), sent(15), sent(19), report(20, 0), sent(20)];
-        assert_eq!(run(&records).0, [(15, 19)]);
-        // At most 4667 bytes were reported: five blocks of 1000 empty them.
-        let mut records = vec![report(10, 40)];
-        records.extend((15..25).map(sent));
-        assert_eq!(run(&records).0, [(15, 19)]);
-    }
-
-    proptest! {
-        #[test]
-        fn order_within_the_lateness_does_not_matter(
-            buffer in prop::collection::vec(0_u32..3, 5..60),
-            delays in prop::collection::vec(0_i64..200, 1..20),
-        ) {
-            let mut records = Vec::new();
-            for (i, &n) in buffer.iter().enumerate() {
-                let tti = 40 * i as i64;
-                records.push((tti, sample(tti, n * 700)));
-                records.push((tti + 3, sent(tti + 3)));
-            }
-            let in_order: Vec<Record> = records.iter().map(|(_, r)| r.clone()).collect();
-            let mut late: Vec<(i64, Record)> = records
-                .into_iter()
-                .enumerate()
-                .map(|(i, (tti, r))| (tti + delays[i % delays.len()], r))
-                .collect();
-            late.sort_by_key(|(when, _)| *when);
-            let late: Vec<Record> = late.into_iter().map(|(_, r)| r).collect();
-            prop_assert_eq!(run(&late), run(&in_order));
         }
     }
 }

@@ -7,26 +7,26 @@ use std::collections::{BTreeMap, VecDeque};
 use airmile_model::flow::{BandwidthSample, PacketRow};
 use smallvec::SmallVec;
 
-use super::bandwidth::{BIN_NS, SendRateBar, Window};
+use super::bandwidth::{BIN_NS, BandwidthWindow, SendRateThreshold};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Seconds with company that are remembered: windows wait for G, for some seconds
 /// or to a flow's end (chosen here: half an hour, 32 KB).
-const MOST_SECONDS: usize = 2_048;
+const MAX_SECONDS: usize = 2_048;
 /// Bins that wait for windows of other flows (chosen here: 256 s, of which the
 /// windows of all flows with a known G have come long before).
-const MOST_BINS: usize = 1_024;
+const MAX_BINS: usize = 1_024;
 
 /// Sums over the windows of one user's downlink flows.
 #[derive(Debug, Default)]
-pub(super) struct Together {
+pub(super) struct AggregateBandwidth {
     /// Seconds in which several flows received, and how many.
     seconds: VecDeque<(i64, u32)>,
-    bins: BTreeMap<i64, Sum>,
+    bins: BTreeMap<i64, BinSum>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Sum {
+struct BinSum {
     /// Their numbers: windows of one flow may have their middles in one bin.
     flows: SmallVec<[u64; 4]>,
     bytes: u64,
@@ -34,13 +34,13 @@ struct Sum {
     r_rcv_bps: f64,
 }
 
-impl Together {
+impl AggregateBandwidth {
     /// So many flows, two or more, received in this second so far.
-    pub(super) fn company(&mut self, second: i64, flows: u32) {
+    pub(super) fn concurrent_flows(&mut self, second: i64, flows: u32) {
         match self.seconds.back_mut() {
             Some(last) if last.0 == second => last.1 = flows,
             _ => {
-                if self.seconds.len() >= MOST_SECONDS {
+                if self.seconds.len() >= MAX_SECONDS {
                     self.seconds.pop_front();
                 }
                 self.seconds.push_back((second, flows));
@@ -60,9 +60,9 @@ impl Together {
     pub(super) fn push(
         &mut self,
         (user, flow): (u64, u64),
-        window: &Window,
+        window: &BandwidthWindow,
         tick_ns: f64,
-        bar: SendRateBar,
+        threshold: SendRateThreshold,
     ) -> Option<PacketRow> {
         let sum = self.bins.entry(window.middle_ns().div_euclid(BIN_NS)).or_default();
         if sum.flows.contains(&flow) {
@@ -72,28 +72,39 @@ impl Together {
         sum.bytes += window.bytes.unsigned_abs();
         sum.r_snd_bps += window.r_snd_bps;
         sum.r_rcv_bps += window.r_rcv_bps(tick_ns);
-        if self.bins.len() <= MOST_BINS {
+        if self.bins.len() <= MAX_BINS {
             return None;
         }
         let (bin, sum) = self.bins.pop_first()?;
-        self.row(user, bin, &sum, bar)
+        self.row(user, bin, &sum, threshold)
     }
 
     /// The rows of the bins that are left.
-    pub(super) fn finish(&mut self, user: u64, bar: SendRateBar, rows: &mut Vec<PacketRow>) {
+    pub(super) fn finish(
+        &mut self,
+        user: u64,
+        threshold: SendRateThreshold,
+        rows: &mut Vec<PacketRow>,
+    ) {
         let bins = std::mem::take(&mut self.bins);
-        rows.extend(bins.iter().filter_map(|(bin, sum)| self.row(user, *bin, sum, bar)));
+        rows.extend(bins.iter().filter_map(|(bin, sum)| self.row(user, *bin, sum, threshold)));
     }
 
     /// A bin's row: where each flow that received has a window, and the rate of
     /// sending of all of them shows the bandwidth.
-    fn row(&self, user: u64, bin: i64, sum: &Sum, bar: SendRateBar) -> Option<PacketRow> {
+    fn row(
+        &self,
+        user: u64,
+        bin: i64,
+        sum: &BinSum,
+        threshold: SendRateThreshold,
+    ) -> Option<PacketRow> {
         let time_ns = bin * BIN_NS + BIN_NS / 2;
         let flows = sum.flows.len() as u32;
         let all = flows >= 2 && flows >= self.flows_at(time_ns);
-        let enough = match bar {
-            SendRateBar::Fixed(least) => sum.r_snd_bps >= least,
-            SendRateBar::Auto => true,
+        let enough = match threshold {
+            SendRateThreshold::Fixed(least) => sum.r_snd_bps >= least,
+            SendRateThreshold::Auto => true,
         };
         (all && enough).then_some(PacketRow::Bandwidth(BandwidthSample {
             flow: None,
@@ -117,27 +128,36 @@ mod tests {
     use super::*;
 
     /// A window of 250 ticks of 1 ms around the middle of `bin`.
-    fn window(bin: i64, bytes: i64, r_snd_bps: f64) -> Window {
+    fn window(bin: i64, bytes: i64, r_snd_bps: f64) -> BandwidthWindow {
         let from_ns = bin * BIN_NS;
-        Window { from_ns, to_ns: from_ns + BIN_NS, ticks: 250, bytes, r_snd_bps, enough: false }
+        BandwidthWindow {
+            from_ns,
+            to_ns: from_ns + BIN_NS,
+            ticks: 250,
+            bytes,
+            r_snd_bps,
+            enough: false,
+        }
     }
 
     /// Windows by bin, flow and bytes, sent at 20 Mbit/s each, and the rows: time in ms,
     /// flows, Mbit/s.
     #[track_caller]
     fn check(
-        company: &[(i64, u32)],
+        concurrent_flows: &[(i64, u32)],
         windows: &[(i64, u64, i64)],
-        bar: SendRateBar,
+        threshold: SendRateThreshold,
         expected: &[(i64, u32, f64)],
     ) {
-        let mut together = Together::default();
-        company.iter().for_each(|&(second, flows)| together.company(second, flows));
+        let mut aggregate = AggregateBandwidth::default();
+        concurrent_flows
+            .iter()
+            .for_each(|&(second, flows)| aggregate.concurrent_flows(second, flows));
         let mut rows = Vec::new();
         for &(bin, flow, bytes) in windows {
-            rows.extend(together.push((0, flow), &window(bin, bytes, 20e6), 1e6, bar));
+            rows.extend(aggregate.push((0, flow), &window(bin, bytes, 20e6), 1e6, threshold));
         }
-        together.finish(0, bar, &mut rows);
+        aggregate.finish(0, threshold, &mut rows);
         let got: Vec<_> = rows
             .iter()
             .filter_map(|row| match row {
@@ -154,7 +174,7 @@ mod tests {
     fn windows_of_one_bin_are_summed() {
         // 125,000 bytes in 250 ms are 4 Mbit/s, 62,500 are 2.
         let windows = [(4, 7, 125_000), (5, 7, 125_000), (4, 8, 62_500), (6, 7, 125_000)];
-        let auto = SendRateBar::Auto;
+        let auto = SendRateThreshold::Auto;
         check(&[(1, 2)], &windows, auto, &[(1125, 2, 6.0)]);
         // A third flow received, and its window is missing.
         check(&[(1, 3)], &windows, auto, &[]);
@@ -162,8 +182,8 @@ mod tests {
         // Two windows of one flow are not two flows'.
         check(&[(1, 2)], &[(4, 7, 125_000), (4, 7, 62_500)], auto, &[]);
         // 20 Mbit/s each: together over 30, and not over 50.
-        check(&[(1, 2)], &windows, SendRateBar::Fixed(30e6), &[(1125, 2, 6.0)]);
-        check(&[(1, 2)], &windows, SendRateBar::Fixed(50e6), &[]);
+        check(&[(1, 2)], &windows, SendRateThreshold::Fixed(30e6), &[(1125, 2, 6.0)]);
+        check(&[(1, 2)], &windows, SendRateThreshold::Fixed(50e6), &[]);
     }
 
     const MS: i64 = 1_000_000;
@@ -234,9 +254,12 @@ mod tests {
         packets
     }
 
-    fn samples(bar: SendRateBar) -> (Vec<BandwidthSample>, StudySummary) {
-        let options =
-            StudyOptions { tables: Tables::ALL, send_rate_bar: bar, ..StudyOptions::default() };
+    fn samples(threshold: SendRateThreshold) -> (Vec<BandwidthSample>, StudySummary) {
+        let options = StudyOptions {
+            tables: Tables::ALL,
+            send_rate_threshold: threshold,
+            ..StudyOptions::default()
+        };
         let mut study = PacketStudy::new(options);
         two_downloads().iter().for_each(|packet| study.push(packet));
         let mut samples = Vec::new();
@@ -250,8 +273,10 @@ mod tests {
 
     #[test]
     fn two_flows_over_one_link_are_its_rate() {
-        for (bar, alone) in [(SendRateBar::Fixed(8e6), false), (SendRateBar::Auto, true)] {
-            let (samples, summary) = samples(bar);
+        for (threshold, alone) in
+            [(SendRateThreshold::Fixed(8e6), false), (SendRateThreshold::Auto, true)]
+        {
+            let (samples, summary) = samples(threshold);
             // At first the queue grows: what waits in it does not arrive.
             let steady = samples.iter().filter(|sample| sample.time_ns > 300 * MS);
             let (sums, parts): (Vec<_>, Vec<_>) = steady.partition(|sample| sample.flow.is_none());
@@ -270,23 +295,23 @@ mod tests {
             assert!((median / 10e6 - 1.0).abs() < 0.03, "{median}");
         }
         // More than both send.
-        assert!(samples(SendRateBar::Fixed(12e6)).0.is_empty());
+        assert!(samples(SendRateThreshold::Fixed(12e6)).0.is_empty());
     }
 
     #[test]
     fn memory_has_a_limit() {
         let windows: Vec<(i64, u64)> = (0..4_000).flat_map(|bin| [(bin, 7), (bin, 8)]).collect();
-        let mut together = Together::default();
-        (0..1_000).for_each(|second| together.company(second, 2));
+        let mut aggregate = AggregateBandwidth::default();
+        (0..1_000).for_each(|second| aggregate.concurrent_flows(second, 2));
         let early = windows.iter().filter_map(|&(bin, flow)| {
             let window = window(bin, 125_000, 20e6);
-            let row = together.push((0, flow), &window, 1e6, SendRateBar::Auto);
-            assert!(together.bins.len() <= MOST_BINS);
+            let row = aggregate.push((0, flow), &window, 1e6, SendRateThreshold::Auto);
+            assert!(aggregate.bins.len() <= MAX_BINS);
             row
         });
         let early = early.count();
         let mut rows = Vec::new();
-        together.finish(0, SendRateBar::Auto, &mut rows);
+        aggregate.finish(0, SendRateThreshold::Auto, &mut rows);
         assert_eq!(early + rows.len(), 4_000);
     }
 }

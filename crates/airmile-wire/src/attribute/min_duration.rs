@@ -10,7 +10,7 @@ const SEGMENT_BYTES: u64 = 1_448;
 /// two a round trip (RFC 5681, 3.1), and a round takes a round trip until the window
 /// fills the link.
 #[must_use]
-pub fn least_ns(bytes: u64, bps: f64, round_trip_ns: Option<i64>) -> i64 {
+pub fn min_duration_ns(bytes: u64, bps: f64, round_trip_ns: Option<i64>) -> i64 {
     let takes = |bytes: u64| bytes as f64 * 8e9 / bps.max(1.0);
     let mut left = bytes;
     let mut total = 0.0;
@@ -31,7 +31,7 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: u64, mbps: f64, round_trip_ms: Option<i64>, expected_ms: i64) {
-        let ns = least_ns(bytes, mbps * 1e6, round_trip_ms.map(|ms| ms * 1_000_000));
+        let ns = min_duration_ns(bytes, mbps * 1e6, round_trip_ms.map(|ms| ms * 1_000_000));
         assert_eq!(ns / 1_000_000, expected_ms);
     }
 

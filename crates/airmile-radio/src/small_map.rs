@@ -3,15 +3,15 @@
 
 /// A map in the order in which keys came.
 #[derive(Debug, Clone)]
-pub(crate) struct Few<K, V>(Vec<(K, V)>);
+pub(crate) struct SmallMap<K, V>(Vec<(K, V)>);
 
-impl<K, V> Default for Few<K, V> {
+impl<K, V> Default for SmallMap<K, V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<K: Copy + PartialEq, V> Few<K, V> {
+impl<K: Copy + PartialEq, V> SmallMap<K, V> {
     /// The value of a key, made where there is none.
     pub(crate) fn or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let at = self.0.iter().position(|(of, _)| *of == key).unwrap_or_else(|| {
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn a_key_has_one_value() {
-        let mut few = Few::default();
-        *few.or_insert_with(3, || 10) += 1;
-        *few.or_insert_with(3, || 10) += 1;
-        assert_eq!((few.insert(3, 20), few.insert(5, 1)), (Some(12), None));
-        assert_eq!(few.values().copied().collect::<Vec<_>>(), [20, 1]);
-        few.clear(0);
-        assert!(few.is_empty());
+        let mut map = SmallMap::default();
+        *map.or_insert_with(3, || 10) += 1;
+        *map.or_insert_with(3, || 10) += 1;
+        assert_eq!((map.insert(3, 20), map.insert(5, 1)), (Some(12), None));
+        assert_eq!(map.values().copied().collect::<Vec<_>>(), [20, 1]);
+        map.clear(0);
+        assert!(map.is_empty());
     }
 }

@@ -5,9 +5,12 @@ use airmile_model::packet::{Packet, TcpHeader};
 use super::super::opt64::Opt64;
 use super::super::ranges::Ranges;
 use super::super::rto::LINUX_MIN_RTO_NS;
-use super::{Hole, Kind, REORDER_NS, Seen, Segment, Stream, Why};
+use super::{
+    ByteStream, OutstandingSegment, REORDER_NS, RetransmissionCause, SegmentKind, SegmentReport,
+    SequenceHole,
+};
 
-impl Stream {
+impl ByteStream {
     /// A segment that begins below what passed before.
     pub(super) fn below(
         &mut self,
@@ -16,9 +19,9 @@ impl Stream {
         start: i64,
         end: i64,
         beyond_ns: i64,
-    ) -> Seen {
+    ) -> SegmentReport {
         let now = packet.at_ns;
-        self.troubled().out_of_order += 1;
+        self.losses_mut().out_of_order += 1;
         let filled = self.fill(start, end);
         let above = (end - self.max).max(0);
         let fresh = filled.as_ref().map_or(0, |f| f.1) + above;
@@ -28,27 +31,27 @@ impl Stream {
             && bytes == end - start
             && self.was_overtaken(&hole, packet, tcp)
         {
-            self.troubled().reordered += 1;
-            self.remember(Segment::new(start, end, now));
-            return Seen { kind: Kind::Reordered, start, new_bytes };
+            self.losses_mut().reordered += 1;
+            self.remember(OutstandingSegment::new(start, end, now));
+            return SegmentReport { kind: SegmentKind::Reordered, start, new_bytes };
         }
         let why = self.why_again(now, start, end, beyond_ns);
-        self.troubled().retx += 1;
-        self.troubled().retx_bytes += u64::try_from(again).unwrap_or(0);
+        self.losses_mut().retx += 1;
+        self.losses_mut().retx_bytes += u64::try_from(again).unwrap_or(0);
         match why {
-            Why::Fast => self.troubled().retx_fast += 1,
-            Why::Timeout => self.troubled().retx_timeout += 1,
-            Why::TailLossProbe => self.troubled().retx_probe += 1,
-            Why::Spurious => self.troubled().retx_spurious += 1,
-            Why::Unknown => {}
+            RetransmissionCause::Fast => self.losses_mut().retx_fast += 1,
+            RetransmissionCause::Timeout => self.losses_mut().retx_timeout += 1,
+            RetransmissionCause::TailLossProbe => self.losses_mut().retx_probe += 1,
+            RetransmissionCause::Spurious => self.losses_mut().retx_spurious += 1,
+            RetransmissionCause::Unknown => {}
         }
         self.send_again(now, start, end);
         self.max = self.max.max(end);
-        Seen { kind: Kind::Retransmission(why), start, new_bytes }
+        SegmentReport { kind: SegmentKind::Retransmission(why), start, new_bytes }
     }
 
     /// Takes a range out of the holes; gives the first hole it met and the bytes.
-    fn fill(&mut self, start: i64, end: i64) -> Option<(Hole, i64)> {
+    fn fill(&mut self, start: i64, end: i64) -> Option<(SequenceHole, i64)> {
         let holes = &mut self.lost.as_mut()?.holes;
         let first = *holes.iter().find(|h| h.start < end && start < h.end)?;
         let mut rest = Vec::with_capacity(holes.len() + 1);
@@ -56,7 +59,7 @@ impl Stream {
         for hole in &*holes {
             bytes += (hole.end.min(end) - hole.start.max(start)).max(0);
             let parts = [(hole.start, hole.end.min(start)), (hole.start.max(end), hole.end)];
-            rest.extend(parts.iter().filter(|p| p.0 < p.1).map(|p| Hole {
+            rest.extend(parts.iter().filter(|p| p.0 < p.1).map(|p| SequenceHole {
                 start: p.0,
                 end: p.1,
                 ..*hole
@@ -67,7 +70,7 @@ impl Stream {
     }
 
     /// Whether what fills a hole was sent before what opened it.
-    fn was_overtaken(&self, hole: &Hole, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
+    fn was_overtaken(&self, hole: &SequenceHole, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
         if self.ids_count_up()
             && let (Some(id), Some(opener)) = (packet.ip_id, hole.opener_id)
             && id != opener
@@ -83,14 +86,14 @@ impl Stream {
         waited < self.rtt.least().map_or(REORDER_NS, |rtt| rtt * 3 / 4) && self.dup_acks < 3
     }
 
-    fn why_again(&mut self, now: i64, start: i64, end: i64, beyond_ns: i64) -> Why {
+    fn why_again(&mut self, now: i64, start: i64, end: i64, beyond_ns: i64) -> RetransmissionCause {
         let sacked = self.lost.as_ref().map(|lost| &lost.sacked);
         let sacked_bytes = sacked.map_or(0, Ranges::bytes);
         if end <= self.acked || sacked.is_some_and(|sacked| sacked.covers(start, end)) {
-            return Why::Spurious;
+            return RetransmissionCause::Spurious;
         }
         if self.timeout_until.get().is_some_and(|until| start < until) {
-            return Why::Timeout;
+            return RetransmissionCause::Timeout;
         }
         let asked = self.dup_acks >= 3
             || sacked_bytes >= 3 * i64::from(self.largest_segment.max(1))
@@ -108,22 +111,22 @@ impl Stream {
         let late = times > 1 || self.dup_acks >= 3 && now - last_dup_ns >= rto - rto / 4;
         if asked && !(timer_ran && late && start == self.acked) {
             self.recovery_until.or_set(self.max);
-            return Why::Fast;
+            return RetransmissionCause::Fast;
         }
         let srtt = self.rto.srtt_ns().unwrap_or(0) + beyond_ns;
         if end >= self.max && times == 1 && !timer_ran && idle / 12 >= srtt / 10 {
-            return Why::TailLossProbe;
+            return RetransmissionCause::TailLossProbe;
         }
         if timer_ran || times > 1 {
             self.timeout_until = Opt64::some(self.max);
             self.recovery_until = Opt64::NONE;
-            return Why::Timeout;
+            return RetransmissionCause::Timeout;
         }
         if self.dup_acks > 0 || sacked_bytes > 0 {
             self.recovery_until.or_set(self.max);
-            return Why::Fast;
+            return RetransmissionCause::Fast;
         }
-        Why::Unknown
+        RetransmissionCause::Unknown
     }
 
     pub(super) fn send_again(&mut self, now: i64, start: i64, end: i64) {
@@ -136,7 +139,10 @@ impl Stream {
         }
         if known_to < end && end > self.acked {
             let start = known_to.max(start);
-            self.remember(Segment { times: 2, ..Segment::new(start, end, now) });
+            self.remember(OutstandingSegment {
+                times: 2,
+                ..OutstandingSegment::new(start, end, now)
+            });
         }
     }
 }

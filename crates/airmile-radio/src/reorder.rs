@@ -1,7 +1,7 @@
 //! Records held back until late ones have come.
 //!
 //! Logs give records nearly in order; an estimator that must see all of a TTI
-//! at once waits until the newest record is [`lateness_ttis`](Held::new) ahead.
+//! at once waits until the newest record is [`lateness_ttis`](ReorderBuffer::new) ahead.
 //! A new timing segment (a handover) waits as long before the old one closes,
 //! as batches of before it may follow.
 
@@ -10,7 +10,7 @@ use airmile_model::window::{SegmentTti, Slot, TtiWindow};
 
 /// What is known of TTIs that are not closed yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Held<S> {
+pub(crate) struct ReorderBuffer<S> {
     lateness_ttis: i64,
     window: TtiWindow<S>,
     newest: Option<SegmentTti>,
@@ -20,7 +20,7 @@ pub(crate) struct Held<S> {
     pub(crate) late_records: u64,
 }
 
-impl<S: Slot> Held<S> {
+impl<S: Slot> ReorderBuffer<S> {
     pub(crate) const fn new(lateness_ttis: i64) -> Self {
         Self {
             lateness_ttis,

@@ -5,18 +5,21 @@
 //! turn are a [`PacketStudy`](super::PacketStudy); with several shards each may
 //! be on a core of its own, and finds what one alone would.
 
+mod entry;
 mod legs;
 
 use std::collections::HashMap;
 
-use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
+use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+
+use entry::{RoutedFlow, UserEntry};
 
 use super::flow::{ClientBy, FlowKey, client_is_source};
 use super::mix::mix;
 use super::options::StudyOptions;
-use super::summary::Quality;
+use super::quality::Quality;
 
 /// How often flows that are over are looked for, in time of the capture.
 const SWEEP_NS: i64 = 10_000_000_000;
@@ -32,16 +35,16 @@ const fn floor(at_ns: i64, step: i64) -> i64 {
     at_ns - at_ns.rem_euclid(step)
 }
 
-/// Users are dealt to so many lanes, and lanes to shards: what a lane remembers
+/// Users are dealt to so many partitions, and partitions to shards: what a partition remembers
 /// is the same however many shards there are. One router feeds no more than
 /// some three shards (chosen here).
-pub const LANES: usize = 4;
+pub const PARTITIONS: usize = 4;
 
 /// Where a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// Lane of the flow's user, under [`LANES`].
-    pub lane: u8,
+    /// Partition of the flow's user, under [`PARTITIONS`].
+    pub partition: u8,
     /// The flow's place.
     pub(super) flow: u32,
     /// From the client (0) or the server (1).
@@ -52,12 +55,12 @@ pub struct Route {
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     /// Lane that it concerns; `None`: all.
-    pub lane: Option<u8>,
-    pub(super) what: What,
+    pub partition: Option<u8>,
+    pub(super) what: ChangeKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum ChangeKind {
     UserBegins {
         at: u32,
         number: u64,
@@ -95,118 +98,12 @@ pub(super) struct NewFlow {
     pub(super) mid_flow: bool,
 }
 
-/// What decides how long a flow lasts. A cache line, with room for nothing more.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Entry {
-    key: FlowKey,
-    last_ns: i64,
-    /// First sequence number of either end, the lower first.
-    first_seq: [u32; 2],
-    user: u32,
-    lane: u8,
-    state: u16,
-}
-
-impl Entry {
-    const LIVE: u16 = 1;
-    /// The client is the higher end.
-    const CLIENT_HIGH: u16 = 1 << 1;
-    const SYN_ACK: u16 = 1 << 2;
-    /// The handshake is over, or was before the capture.
-    const ESTABLISHED: u16 = 1 << 3;
-    const CLOSED: u16 = 1 << 4;
-    /// Either end's first sequence number is known.
-    const FIRST_SEQ: [u16; 2] = [1 << 5, 1 << 6];
-    /// The client's SYN was seen.
-    const SYN: u16 = 1 << 7;
-    /// Another connection began on the same ports beside this one.
-    const TWIN: u16 = 1 << 8;
-    /// That one was answered, and this one went on.
-    const SPLIT: u16 = 1 << 9;
-    /// Either end has sent its FIN.
-    const FIN: [u16; 2] = [1 << 10, 1 << 11];
-    /// UDP.
-    const UDP: u16 = 1 << 12;
-
-    const fn is(&self, bit: u16) -> bool {
-        self.state & bit != 0
-    }
-
-    const fn is_closing(&self) -> bool {
-        self.is(Self::CLOSED) || self.is(Self::FIN[0]) || self.is(Self::FIN[1])
-    }
-
-    /// How long it may be without a packet.
-    const fn patience_ns(&self, options: &StudyOptions) -> i64 {
-        if self.is(Self::CLOSED) {
-            return options.linger_ns;
-        }
-        let is_answered = self.is(Self::ESTABLISHED) || self.is(Self::SYN_ACK);
-        match options.brief_idle_ns {
-            Some(brief_ns) if self.is(Self::UDP) || !is_answered => brief_ns,
-            _ => options.idle_ns,
-        }
-    }
-
-    const fn client(&self) -> usize {
-        self.is(Self::CLIENT_HIGH) as usize
-    }
-
-    /// Notes a segment of the end `from` (0: the lower).
-    fn tcp(&mut self, tcp: &TcpHeader, from: usize) {
-        let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
-        let rst = tcp.flags.has(TcpFlags::RST);
-        self.begins_at(from, tcp.seq);
-        if ack && !rst {
-            self.begins_at(1 - from, tcp.ack);
-        }
-        if tcp.flags.has(TcpFlags::FIN) {
-            self.state |= Self::FIN[from];
-        }
-        // Half closed it lasts: the other FIN may come minutes later (paper 4.1).
-        if rst || self.is(Self::FIN[0]) && self.is(Self::FIN[1]) {
-            self.state |= Self::CLOSED;
-        }
-        let up = from == self.client();
-        if syn && !ack && up {
-            self.state |= Self::SYN;
-        } else if syn && ack && !up {
-            self.state |= Self::SYN_ACK;
-        } else if !syn && ack && up && self.is(Self::SYN_ACK) {
-            self.state |= Self::ESTABLISHED;
-        }
-    }
-
-    const fn begins_at(&mut self, end: usize, seq: SeqNum) {
-        if !self.is(Self::FIRST_SEQ[end]) {
-            self.state |= Self::FIRST_SEQ[end];
-            self.first_seq[end] = seq.0;
-        }
-    }
-
-    /// Whether a SYN of the end `from` begins another connection on the same ports.
-    const fn is_replaced_by(&self, tcp: &TcpHeader, from: usize) -> bool {
-        let same = !self.is(Self::FIRST_SEQ[from]) || self.first_seq[from] == tcp.seq.0;
-        !same && (self.is_closing() || self.is(Self::ESTABLISHED))
-    }
-}
-
-#[derive(Debug)]
-struct UserEntry {
-    number: u64,
-    address: Address,
-    last_ns: i64,
-    open_flows: u32,
-    lane: u8,
-}
-
 /// Tells flows and users apart.
 #[derive(Debug)]
 pub struct PacketRouter {
     options: StudyOptions,
     index: HashTable<u32>,
-    flows: Vec<Entry>,
+    flows: Vec<RoutedFlow>,
     /// Their numbers.
     numbers: Vec<u64>,
     free_flows: Vec<u32>,
@@ -276,7 +173,7 @@ impl PacketRouter {
             Transport::Tcp(_) | Transport::Udp => {}
             Transport::Icmp | Transport::Fragment | Transport::Other => return None,
         }
-        let (mut key, upwards) = FlowKey::of(packet);
+        let (mut key, upwards) = FlowKey::from_packet(packet);
         let hash = key.hash();
         let from = usize::from(!upwards);
         let mut found = self.find(&key, hash);
@@ -301,7 +198,7 @@ impl PacketRouter {
                     flow.tcp(tcp, from);
                 }
                 let sender = u8::from(flow.client() != from);
-                return Some(Route { lane: flow.lane, flow: at, sender });
+                return Some(Route { partition: flow.partition, flow: at, sender });
             }
             self.end_flow(at, if over { "idle" } else { "replaced" }, changes);
         }
@@ -336,7 +233,7 @@ impl PacketRouter {
 
     /// The end of the capture: all flows and users end.
     pub fn finish(&mut self, changes: &mut Vec<Change>) {
-        let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(Entry::LIVE));
+        let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(RoutedFlow::LIVE));
         let number = |at: usize| self.numbers.get(at).copied().unwrap_or(0);
         let mut open: Vec<(u64, u32)> = live.map(|(at, _)| (number(at), at as u32)).collect();
         open.sort_unstable();
@@ -372,7 +269,7 @@ impl PacketRouter {
         }
         while self.next_sweep_ns <= now {
             let at = self.next_sweep_ns;
-            changes.push(Change { lane: None, what: What::Rest { now: at } });
+            changes.push(Change { partition: None, what: ChangeKind::Rest { now: at } });
             let soonest = self.sweep(at, changes);
             // Over a pause, only the times at which something ends.
             self.next_sweep_ns =
@@ -380,7 +277,7 @@ impl PacketRouter {
         }
         let rest = floor(now, REST_EVERY_NS);
         if rest >= self.next_rest_ns {
-            changes.push(Change { lane: None, what: What::Rest { now: rest } });
+            changes.push(Change { partition: None, what: ChangeKind::Rest { now: rest } });
         }
         self.next_rest_ns = rest.saturating_add(REST_EVERY_NS).min(self.next_sweep_ns);
     }
@@ -405,7 +302,7 @@ impl PacketRouter {
         let Some(most) = self.options.max_flows.filter(|most| self.index.len() >= *most) else {
             return;
         };
-        let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(Entry::LIVE));
+        let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(RoutedFlow::LIVE));
         let mut by_age: Vec<(i64, u32)> = live.map(|(at, f)| (f.last_ns, at as u32)).collect();
         let over = (self.index.len() - most + 1).max(most / CROWD_SHARE).min(by_age.len());
         if over < by_age.len() {
@@ -429,7 +326,7 @@ impl PacketRouter {
     fn sweep(&mut self, now_ns: i64, changes: &mut Vec<Change>) -> i64 {
         let mut soonest = i64::MAX;
         let mut over = Vec::new();
-        for (at, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.is(Entry::LIVE)) {
+        for (at, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.is(RoutedFlow::LIVE)) {
             let end = flow.last_ns.saturating_add(flow.patience_ns(&self.options));
             if end < now_ns {
                 over.push((self.numbers.get(at).copied().unwrap_or(0), at as u32));
@@ -467,15 +364,15 @@ impl PacketRouter {
         let now = packet.at_ns;
         let (client_is_source, client_by) = client_is_source(packet, &self.options.client_networks);
         let client = if client_is_source { from } else { 1 - from };
-        let (user, lane) = self.user_of(key.ends()[client].0, now, changes);
+        let (user, partition) = self.user_of(key.ends()[client].0, now, changes);
         let mid_flow = packet.tcp().is_some_and(|tcp| !tcp.flags.has(TcpFlags::SYN));
         let number = self.packet;
-        let mut state = Entry::LIVE;
-        state |= if client == 1 { Entry::CLIENT_HIGH } else { 0 };
-        state |= if mid_flow { Entry::ESTABLISHED } else { 0 };
-        state |= if packet.tcp().is_none() { Entry::UDP } else { 0 };
+        let mut state = RoutedFlow::LIVE;
+        state |= if client == 1 { RoutedFlow::CLIENT_HIGH } else { 0 };
+        state |= if mid_flow { RoutedFlow::ESTABLISHED } else { 0 };
+        state |= if packet.tcp().is_none() { RoutedFlow::UDP } else { 0 };
         let first_seq = [0; 2];
-        let mut entry = Entry { key, last_ns: now, first_seq, user, lane, state };
+        let mut entry = RoutedFlow { key, last_ns: now, first_seq, user, partition, state };
         if let Some(tcp) = packet.tcp() {
             entry.tcp(tcp, from);
         }
@@ -493,8 +390,9 @@ impl PacketRouter {
         let rehash = |at: &u32| flows.get(*at as usize).map_or(0, |flow| flow.key.hash());
         self.index.insert_unique(hash, at, rehash);
         let flow = NewFlow { number, key, client, client_by, user, now, mid_flow };
-        changes.push(Change { lane: Some(lane), what: What::FlowBegins { at, flow } });
-        Some(Route { lane, flow: at, sender: u8::from(client != from) })
+        changes
+            .push(Change { partition: Some(partition), what: ChangeKind::FlowBegins { at, flow } });
+        Some(Route { partition, flow: at, sender: u8::from(client != from) })
     }
 
     /// The user at an address, for one more flow.
@@ -504,14 +402,14 @@ impl PacketRouter {
             match self.users.get_mut(at as usize).and_then(Option::as_mut) {
                 Some(user) if user.open_flows > 0 || now - user.last_ns <= gap_ns => {
                     user.open_flows += 1;
-                    return (at, user.lane);
+                    return (at, user.partition);
                 }
                 _ => self.end_user(at, changes),
             }
         }
-        let lane = (mix(address.words()[0], address.words()[1]) as usize % LANES) as u8;
+        let partition = (mix(address.words()[0], address.words()[1]) as usize % PARTITIONS) as u8;
         let number = self.packet;
-        let user = UserEntry { number, address, last_ns: now, open_flows: 1, lane };
+        let user = UserEntry { number, address, last_ns: now, open_flows: 1, partition };
         let at = self.free_users.pop().unwrap_or_else(|| {
             self.users.push(None);
             u32::try_from(self.users.len() - 1).unwrap_or(u32::MAX)
@@ -520,25 +418,27 @@ impl PacketRouter {
             *slot = Some(user);
         }
         self.addresses.insert(address, at);
-        changes
-            .push(Change { lane: Some(lane), what: What::UserBegins { at, number, address, now } });
-        (at, lane)
+        changes.push(Change {
+            partition: Some(partition),
+            what: ChangeKind::UserBegins { at, number, address, now },
+        });
+        (at, partition)
     }
 
     fn end_user(&mut self, at: u32, changes: &mut Vec<Change>) {
         let Some(user) = self.users.get_mut(at as usize).and_then(Option::take) else { return };
         self.addresses.remove(&user.address);
         self.free_users.push(at);
-        changes.push(Change { lane: Some(user.lane), what: What::UserEnds { at } });
+        changes.push(Change { partition: Some(user.partition), what: ChangeKind::UserEnds { at } });
     }
 
     fn end_flow(&mut self, at: u32, why: &'static str, changes: &mut Vec<Change>) {
-        let Some(flow) = self.flows.get_mut(at as usize).filter(|f| f.is(Entry::LIVE)) else {
+        let Some(flow) = self.flows.get_mut(at as usize).filter(|f| f.is(RoutedFlow::LIVE)) else {
             return;
         };
         let leg = flow.leg();
         flow.state = 0;
-        let Entry { key, last_ns, user, lane, .. } = *flow;
+        let RoutedFlow { key, last_ns, user, partition, .. } = *flow;
         if let Ok(entry) = self.index.find_entry(key.hash(), |other| *other == at) {
             entry.remove();
         }
@@ -547,6 +447,9 @@ impl PacketRouter {
             user.open_flows = user.open_flows.saturating_sub(1);
             user.last_ns = user.last_ns.max(last_ns);
         }
-        changes.push(Change { lane: Some(lane), what: What::FlowEnds { at, why, leg } });
+        changes.push(Change {
+            partition: Some(partition),
+            what: ChangeKind::FlowEnds { at, why, leg },
+        });
     }
 }

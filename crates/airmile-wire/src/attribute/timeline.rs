@@ -2,7 +2,7 @@
 
 use crate::clocks::ClockLine;
 
-use super::story::{Held, Reason};
+use super::sender_model::{Reason, WaitSpan};
 
 /// Uplink payload is counted in bins of this (chosen here).
 const BIN_NS: i64 = 100_000_000;
@@ -15,7 +15,7 @@ const LINGER_BINS: i64 = 30;
 
 /// A span of the phone's time, and what it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
+pub struct PhoneWait {
     /// Start in nanoseconds.
     pub from_ns: i64,
     /// End in nanoseconds.
@@ -31,11 +31,11 @@ pub struct Wait {
 /// Puts what senders waited for on one axis: each moment goes to what the next
 /// packet of any connection waited for.
 #[derive(Debug, Clone, Default)]
-pub struct Waits {
-    spans: Vec<Wait>,
+pub struct WaitTimeline {
+    spans: Vec<PhoneWait>,
 }
 
-impl Waits {
+impl WaitTimeline {
     /// No packets yet.
     #[must_use]
     pub const fn new() -> Self {
@@ -43,14 +43,14 @@ impl Waits {
     }
 
     /// Takes what the newest packet waited for, packets in order of time.
-    pub fn push(&mut self, held: &[Held]) {
+    pub fn push(&mut self, held: &[WaitSpan]) {
         let (Some(first), Some(last)) = (held.first(), held.last()) else { return };
         let cursor = self.spans.last().map_or(first.from_ns, |span| span.to_ns);
         if last.to_ns <= cursor {
             return;
         }
         if first.from_ns > cursor {
-            self.add(cursor, first.from_ns, Reason::Unasked, false);
+            self.add(cursor, first.from_ns, Reason::NoRequest, false);
         }
         for part in held {
             let arrives = part.to_ns == last.to_ns;
@@ -68,7 +68,7 @@ impl Waits {
                 last.to_ns = to_ns;
                 last.arrives = arrives;
             }
-            _ => self.spans.push(Wait { from_ns, to_ns, reason, arrives, many: false }),
+            _ => self.spans.push(PhoneWait { from_ns, to_ns, reason, arrives, many: false }),
         }
     }
 
@@ -102,14 +102,14 @@ impl Waits {
     }
 
     /// The spans that have a part of a time.
-    pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &Wait> {
+    pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &PhoneWait> {
         let first = self.spans.partition_point(|span| span.to_ns <= from_ns);
         self.spans.iter().skip(first).take_while(move |span| span.from_ns < to_ns)
     }
 
     /// The spans in order, without overlaps.
     #[must_use]
-    pub fn spans(&self) -> &[Wait] {
+    pub fn spans(&self) -> &[PhoneWait] {
         &self.spans
     }
 }

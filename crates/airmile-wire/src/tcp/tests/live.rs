@@ -3,7 +3,7 @@
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
 
-use super::{PacketStudy, StudyOptions, Tables};
+use super::super::{PacketStudy, StudyOptions, Tables};
 
 const S: i64 = 1_000_000_000;
 
@@ -37,7 +37,7 @@ fn segment() -> Option<TcpHeader> {
 }
 
 fn study(max_flows: Option<usize>) -> PacketStudy {
-    PacketStudy::of_rows(StudyOptions {
+    PacketStudy::rows_only(StudyOptions {
         idle_ns: 300 * S,
         brief_idle_ns: Some(60 * S),
         user_gap_ns: 300 * S,

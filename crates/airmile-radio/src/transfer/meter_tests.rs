@@ -92,11 +92,11 @@ proptest! {
 
         let mut pieces = timeline();
         let place = |t: &Transfer| t.tti.unwrap_or_default();
-        let mut gauges: Vec<Gauge> = transfers
+        let mut meters: Vec<TransferMeter> = transfers
             .iter()
             .map(|t| match (place(t), grows) {
-                ((start, end), true) if end > start => Gauge::open(start, start),
-                ((start, end), _) => Gauge::new(start, end),
+                ((start, end), true) if end > start => TransferMeter::open(start, start),
+                ((start, end), _) => TransferMeter::new(start, end),
             })
             .collect();
         let (mut next_burst, mut next_run, mut mark) = (0, 0, 0);
@@ -113,12 +113,12 @@ proptest! {
             }
             let decided = Decided { runs: TtiIndex(mark), bursts: TtiIndex(mark) };
             let mut kept = decided;
-            for (gauge, transfer) in gauges.iter_mut().zip(&transfers) {
-                if !gauge.has_ended() {
-                    gauge.extend(place(transfer).1.min(TtiIndex(mark)));
+            for (meter, transfer) in meters.iter_mut().zip(&transfers) {
+                if !meter.has_ended() {
+                    meter.extend(place(transfer).1.min(TtiIndex(mark)));
                 }
-                pieces.gather(gauge, decided);
-                kept = kept.min(gauge.needs());
+                pieces.gather(meter, decided);
+                kept = kept.min(meter.needs());
             }
             pieces.forget_before(kept);
         }
@@ -128,13 +128,13 @@ proptest! {
         for &(start, n_tti, bytes) in &runs[next_run..] {
             pieces.add_activity(&run(start, n_tti, bytes, bytes.is_multiple_of(7)));
         }
-        for (gauge, transfer) in gauges.iter_mut().zip(&transfers) {
-            gauge.set_end(place(transfer).1);
-            pieces.gather(gauge, Decided::ALL);
-            prop_assert!(gauge.is_whole());
+        for (meter, transfer) in meters.iter_mut().zip(&transfers) {
+            meter.set_end(place(transfer).1);
+            pieces.gather(meter, Decided::ALL);
+            prop_assert!(meter.is_whole());
         }
-        let gauged: Vec<_> = transfers.iter().zip(gauges.iter().map(Some)).collect();
-        let found = pieces.conclude(&gauged, &VerdictThresholds::default());
+        let metered: Vec<_> = transfers.iter().zip(meters.iter().map(Some)).collect();
+        let found = pieces.conclude(&metered, &VerdictThresholds::default());
         prop_assert_eq!(found, expected);
     }
 }
@@ -149,9 +149,9 @@ fn the_longest_burst_ends_with_the_span() {
         (&[(0, 160), (190, 900)], 60),
         (&[], 0),
     ] {
-        let mut gauge = Gauge::new(TtiIndex(100), TtiIndex(200));
+        let mut meter = TransferMeter::new(TtiIndex(100), TtiIndex(200));
         let bursts: Vec<Burst> = bursts.iter().map(|&(from, to)| burst(from, to, 1_000)).collect();
-        gauge.take_bursts(&bursts, 1_000);
-        assert_eq!(gauge.bursts().longest_until(TtiIndex(200)), expected, "{bursts:?}");
+        meter.ingest_bursts(&bursts, 1_000);
+        assert_eq!(meter.bursts().longest_until(TtiIndex(200)), expected, "{bursts:?}");
     }
 }

@@ -2,7 +2,9 @@
 //! passed, which again, which are in flight, and how long ACKs took.
 
 mod acks;
-mod again;
+mod kind;
+mod losses;
+mod retransmission;
 mod rtt;
 mod sack;
 
@@ -13,6 +15,8 @@ use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 use super::opt64::Opt64;
 use super::ranges::Ranges;
 use super::rto::RtoEstimator;
+pub(super) use kind::{AckKind, RetransmissionCause, SegmentKind, SegmentReport};
+use losses::{LossState, LossTotals, SequenceHole};
 use rtt::RttTotals;
 
 /// Segments remembered until they are acknowledged. With 1448 bytes each that
@@ -33,63 +37,8 @@ const JUMP_BYTES: i64 = 1 << 20;
 /// it is unknown).
 const REORDER_NS: i64 = 3_000_000;
 
-/// What a segment is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// The next bytes, or bytes ahead of a hole.
-    New {
-        ahead: bool,
-    },
-    /// Nothing that takes sequence numbers.
-    Bare,
-    /// Bytes that were overtaken on the way.
-    Reordered,
-    /// Bytes that were sent before.
-    Retransmission(Why),
-    /// RFC 9293, 3.8.4.
-    KeepAlive,
-    /// RFC 9293, 3.8.6.1.
-    WindowProbe,
-    /// A SYN or a bare FIN once more.
-    HandshakeAgain,
-    CloseAgain,
-    /// A sequence number far from all that may be sent.
-    Wild,
-}
-
-/// Why something was sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    /// Duplicate ACKs or SACK asked for it (RFC 5681, 3.2; RFC 6675).
-    Fast,
-    /// The timer went off (RFC 6298, 5).
-    Timeout,
-    /// RFC 8985, 7.
-    TailLossProbe,
-    /// The receiver had acknowledged it when it passed.
-    Spurious,
-    /// Cannot be told.
-    Unknown,
-}
-
-/// What an acknowledgement is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AckKind {
-    /// New bytes acknowledged; when the last segment of them was sent, and the first.
-    Advance { segments: u32, rtt_ns: Option<i64>, sent_ns: Option<i64>, first_ns: Option<i64> },
-    /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK or
-    /// by the order of segments.
-    Duplicate { rtt_ns: Option<i64> },
-    /// The same number, another window.
-    WindowUpdate,
-    /// Nothing new.
-    Same,
-    /// Older than what was acknowledged.
-    Old,
-}
-
 #[derive(Debug, Clone, Copy)]
-struct Segment {
+struct OutstandingSegment {
     start: i64,
     sent_ns: i64,
     bytes: u32,
@@ -97,7 +46,7 @@ struct Segment {
     sacked: bool,
 }
 
-impl Segment {
+impl OutstandingSegment {
     fn new(start: i64, end: i64, sent_ns: i64) -> Self {
         let bytes = u32::try_from(end - start).unwrap_or(u32::MAX);
         Self { start, sent_ns, bytes, times: 1, sacked: false }
@@ -120,18 +69,9 @@ pub(super) fn make_room<T>(queue: &mut VecDeque<T>) {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Hole {
-    start: i64,
-    end: i64,
-    opened_ns: i64,
-    opener_id: Option<u16>,
-    opener_ts: Option<u32>,
-}
-
 /// Totals of a direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Totals {
+pub(super) struct StreamTotals {
     pub(super) packets: u64,
     pub(super) ip_bytes: u64,
     pub(super) segments: u64,
@@ -140,55 +80,17 @@ pub(super) struct Totals {
     pub(super) max_flight: i64,
 }
 
-/// Totals that a direction without loss has none of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Trouble {
-    pub(super) retx: u64,
-    pub(super) retx_bytes: u64,
-    pub(super) retx_fast: u64,
-    pub(super) retx_timeout: u64,
-    pub(super) retx_probe: u64,
-    pub(super) retx_spurious: u64,
-    pub(super) reordered: u64,
-    pub(super) out_of_order: u64,
-    pub(super) dup_acks: u64,
-    pub(super) d_sacks: u64,
-    pub(super) wild: u64,
-    /// Segments that passed behind their own ACK.
-    pub(super) late: u64,
-}
-
-/// What a direction without loss has none of.
-#[derive(Debug, Default)]
-struct Lost {
-    trouble: Trouble,
-    holes: Vec<Hole>,
-    sacked: Ranges,
-    d_sack: Option<(i64, i64)>,
-    early: Option<Early>,
-    last_dup_ns: i64,
-}
-
-/// Bytes that were acknowledged before they passed: where taps or queues of a
-/// network card have clocks of their own.
-#[derive(Debug, Clone, Copy)]
-struct Early {
-    start: i64,
-    end: i64,
-    acked_ns: i64,
-}
-
 /// The data of one sender.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct ByteStream {
     /// Sequence number of offset 0.
     base: Option<SeqNum>,
     /// Behind the highest byte that passed.
     max: i64,
     /// Behind the highest byte acknowledged.
     acked: i64,
-    segments: VecDeque<Segment>,
-    lost: Option<Box<Lost>>,
+    segments: VecDeque<OutstandingSegment>,
+    lost: Option<Box<LossState>>,
     fin_at: Opt64,
     syn_seen: bool,
     heard_back: bool,
@@ -213,29 +115,20 @@ pub(super) struct Stream {
     pub(super) largest_segment: u32,
     pub(super) rtt: RttTotals,
     pub(super) rto: RtoEstimator,
-    pub(super) totals: Totals,
+    pub(super) totals: StreamTotals,
     pub(super) first_data_ns: Opt64,
     pub(super) last_data_ns: Opt64,
     last_sent_ns: i64,
 }
 
-/// What [`Stream::segment`] found.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
-    pub(super) kind: Kind,
-    pub(super) start: i64,
-    /// Payload that had not passed before.
-    pub(super) new_bytes: u64,
-}
-
-impl Stream {
+impl ByteStream {
     /// Totals of trouble so far.
-    pub(super) fn trouble(&self) -> Trouble {
-        self.lost.as_ref().map_or_else(Trouble::default, |lost| lost.trouble)
+    pub(super) fn losses(&self) -> LossTotals {
+        self.lost.as_ref().map_or_else(LossTotals::default, |lost| lost.losses)
     }
 
-    fn troubled(&mut self) -> &mut Trouble {
-        &mut self.lost.get_or_insert_default().trouble
+    fn losses_mut(&mut self) -> &mut LossTotals {
+        &mut self.lost.get_or_insert_default().losses
     }
 
     /// What the last ACK said is there twice (RFC 2883).
@@ -318,14 +211,19 @@ impl Stream {
 
     /// Takes a segment of this sender (copies of the capture left out before).
     #[inline]
-    pub(super) fn segment(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, beyond_ns: i64) -> Seen {
+    pub(super) fn segment(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        beyond_ns: i64,
+    ) -> SegmentReport {
         let (syn, fin) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::FIN));
         self.totals.packets += 1;
         self.totals.ip_bytes += u64::from(packet.ip_bytes);
         self.base.get_or_insert(tcp.seq);
         let length = i64::from(packet.payload_bytes);
         let start = self.offset_of(tcp.seq, self.max).unwrap_or(0) + i64::from(syn);
-        let seen = |kind, new_bytes| Seen { kind, start, new_bytes };
+        let seen = |kind, new_bytes| SegmentReport { kind, start, new_bytes };
         if syn {
             return seen(self.handshake(packet.at_ns, start), 0);
         }
@@ -337,8 +235,8 @@ impl Stream {
             self.totals.segments += 1;
             self.largest_segment = self.largest_segment.max(packet.payload_bytes);
         }
-        if self.is_wild(start, end) {
-            return self.wild(start, end, length);
+        if self.is_out_of_window(start, end) {
+            return self.out_of_window(start, end, length);
         }
         self.jump = Opt64::NONE;
         let seen_from = self.max;
@@ -350,8 +248,11 @@ impl Stream {
         let close = fin && self.close(end);
         if length == 0 {
             self.come_late(packet.at_ns, start, end + 1);
-            let kind =
-                if close { Kind::New { ahead: start > seen_from } } else { Kind::CloseAgain };
+            let kind = if close {
+                SegmentKind::New { ahead: start > seen_from }
+            } else {
+                SegmentKind::CloseAgain
+            };
             return seen(kind, 0);
         }
         self.first_data_ns.or_set(packet.at_ns);
@@ -360,10 +261,14 @@ impl Stream {
             self.advance(packet, tcp, start, end)
         } else if self.come_late(packet.at_ns, start, end) {
             if end > self.max {
-                self.remember(Segment::new(self.max, end, packet.at_ns));
+                self.remember(OutstandingSegment::new(self.max, end, packet.at_ns));
                 self.max = end;
             }
-            Seen { kind: Kind::New { ahead: false }, start, new_bytes: packet.payload_bytes.into() }
+            SegmentReport {
+                kind: SegmentKind::New { ahead: false },
+                start,
+                new_bytes: packet.payload_bytes.into(),
+            }
         } else {
             self.below(packet, tcp, start, end, beyond_ns)
         };
@@ -373,7 +278,7 @@ impl Stream {
         seen
     }
 
-    fn handshake(&mut self, now: i64, start: i64) -> Kind {
+    fn handshake(&mut self, now: i64, start: i64) -> SegmentKind {
         let again = self.syn_seen && start <= self.max;
         self.syn_seen = true;
         if self.max < start {
@@ -383,35 +288,39 @@ impl Stream {
         self.last_sent_ns = now;
         if again {
             self.send_again(now, start - 1, start);
-            return Kind::HandshakeAgain;
+            return SegmentKind::HandshakeAgain;
         }
         if self.acked < start {
-            self.remember(Segment::new(start - 1, start, now));
+            self.remember(OutstandingSegment::new(start - 1, start, now));
         }
-        Kind::Bare
+        SegmentKind::Bare
     }
 
-    fn bare(&mut self, start: i64) -> Kind {
+    fn bare(&mut self, start: i64) -> SegmentKind {
         // Before any data the first ACK shows where the stream is.
         if self.totals.packets == 1 && self.max == 0 {
             self.max = start;
         }
         if start == self.max - 1 && self.acked >= self.max && self.max > 0 && !self.closed() {
-            return if self.rwnd == Some(0) { Kind::WindowProbe } else { Kind::KeepAlive };
+            return if self.rwnd == Some(0) {
+                SegmentKind::WindowProbe
+            } else {
+                SegmentKind::KeepAlive
+            };
         }
-        Kind::Bare
+        SegmentKind::Bare
     }
 
     /// Probes with a byte: of a silent peer, or of a closed window.
-    fn probe(&self, start: i64, end: i64, length: i64, fin: bool) -> Option<Kind> {
+    fn probe(&self, start: i64, end: i64, length: i64, fin: bool) -> Option<SegmentKind> {
         if length != 1 || fin || self.totals.packets == 1 {
             return None;
         }
         if self.rwnd == Some(0) && start == self.acked && end >= self.max {
-            return (start < self.max).then_some(Kind::WindowProbe);
+            return (start < self.max).then_some(SegmentKind::WindowProbe);
         }
         let idle = end == self.max && self.acked >= self.max;
-        idle.then_some(Kind::KeepAlive)
+        idle.then_some(SegmentKind::KeepAlive)
     }
 
     /// Notes where the FIN is; false where it was known.
@@ -423,15 +332,15 @@ impl Stream {
         true
     }
 
-    fn is_wild(&self, start: i64, end: i64) -> bool {
+    fn is_out_of_window(&self, start: i64, end: i64) -> bool {
         let reach = JUMP_BYTES + 2 * self.largest_rwnd.max(1 << 16);
         let first = self.totals.packets == 1 || (self.max == 0 && self.segments.is_empty());
         !first && (start > self.max + reach || end < self.acked.min(self.max) - reach)
     }
 
     /// A jump is believed when the next segment goes on behind it.
-    fn wild(&mut self, start: i64, end: i64, length: i64) -> Seen {
-        self.troubled().wild += 1;
+    fn out_of_window(&mut self, start: i64, end: i64, length: i64) -> SegmentReport {
+        self.losses_mut().out_of_window += 1;
         let new_bytes = u64::try_from(length).unwrap_or(0);
         self.totals.bytes += new_bytes;
         if self.jump.get().is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
@@ -446,7 +355,7 @@ impl Stream {
         } else {
             self.jump = Opt64::some(end);
         }
-        Seen { kind: Kind::Wild, start, new_bytes }
+        SegmentReport { kind: SegmentKind::OutOfWindow, start, new_bytes }
     }
 
     /// Learns whether the sender counts its IP identification up.
@@ -476,14 +385,14 @@ impl Stream {
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
         let room = self.segments.len() < self.segments.capacity().min(most);
         if room && self.segments.back().is_none_or(|last| last.start <= start) {
-            self.segments.push_back(Segment::new(start, end, sent_ns));
+            self.segments.push_back(OutstandingSegment::new(start, end, sent_ns));
         } else {
-            self.remember(Segment::new(start, end, sent_ns));
+            self.remember(OutstandingSegment::new(start, end, sent_ns));
         }
     }
 
     #[inline(never)]
-    fn remember(&mut self, segment: Segment) {
+    fn remember(&mut self, segment: OutstandingSegment) {
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
         if self.segments.len() >= most {
             self.segments.pop_front();
@@ -499,7 +408,13 @@ impl Stream {
     }
 
     #[inline]
-    fn advance(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64, end: i64) -> Seen {
+    fn advance(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        start: i64,
+        end: i64,
+    ) -> SegmentReport {
         let ahead = start > self.max && self.totals.segments > 1;
         if self.totals.segments == 1 && !self.syn_seen {
             // In the middle of a flow: what came before is not missing.
@@ -511,7 +426,7 @@ impl Stream {
         self.max = end;
         self.append(start, end, packet.at_ns);
         let new_bytes = u64::try_from(end - start).unwrap_or(0);
-        Seen { kind: Kind::New { ahead }, start, new_bytes }
+        SegmentReport { kind: SegmentKind::New { ahead }, start, new_bytes }
     }
 
     fn open_hole(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64) {
@@ -519,7 +434,7 @@ impl Stream {
         if holes.len() >= MAX_HOLES {
             holes.remove(0);
         }
-        holes.push(Hole {
+        holes.push(SequenceHole {
             start: self.max,
             end: start,
             opened_ns: packet.at_ns,
@@ -555,7 +470,7 @@ impl Stream {
     /// The same of the segments on their way.
     #[inline]
     pub(super) fn touch_segments(&self) -> i64 {
-        let at = |segment: Option<&Segment>| segment.map_or(0, |segment| segment.start);
+        let at = |segment: Option<&OutstandingSegment>| segment.map_or(0, |segment| segment.start);
         at(self.segments.front()) ^ at(self.segments.back())
     }
 

@@ -1,6 +1,6 @@
 //! Where a capture was taken, by the round trips on the monitor's two sides.
 
-use super::SenderStory;
+use super::SenderModel;
 
 /// A round trip on one side of the monitor under this share of the other's: the
 /// monitor is at that end (chosen here).
@@ -11,7 +11,7 @@ const AT_PHONE_NS: i64 = 2_000_000;
 
 /// Where a capture was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Place {
+pub enum CaptureSite {
     /// At the phone: what comes there has come over the air.
     Phone,
     /// Between.
@@ -20,7 +20,7 @@ pub enum Place {
     Server,
     /// No round trip shows it.
     #[default]
-    Untold,
+    Unknown,
 }
 
 /// Round trips between the monitor and either end, in nanoseconds.
@@ -35,29 +35,29 @@ pub struct Sides {
 impl Sides {
     /// Of the connections of a phone. A quarter of them has more: at a proxy that splits
     /// each connection is near to one end only, and half of them to either.
-    pub fn of<'a>(stories: impl Iterator<Item = &'a SenderStory> + Clone) -> Self {
+    pub fn from_connections<'a>(models: impl Iterator<Item = &'a SenderModel> + Clone) -> Self {
         Self {
             upstream_ns: upper_quartile(
-                stories.clone().filter_map(SenderStory::upstream_rtt_ns).collect(),
+                models.clone().filter_map(SenderModel::upstream_rtt_ns).collect(),
             ),
             downstream_ns: upper_quartile(
-                stories.filter_map(SenderStory::downstream_rtt_ns).collect(),
+                models.filter_map(SenderModel::downstream_rtt_ns).collect(),
             ),
         }
     }
 
     /// Where the monitor was.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> CaptureSite {
         let (Some(up), Some(down)) = (self.upstream_ns, self.downstream_ns) else {
-            return Place::Untold;
+            return CaptureSite::Unknown;
         };
         if (down < AT_PHONE_NS && down <= up) || (down as f64) < up as f64 * AT_END_SHARE {
-            Place::Phone
+            CaptureSite::Phone
         } else if (up as f64) < down as f64 * AT_END_SHARE {
-            Place::Server
+            CaptureSite::Server
         } else {
-            Place::Between
+            CaptureSite::Between
         }
     }
 }

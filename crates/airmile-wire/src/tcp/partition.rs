@@ -8,7 +8,7 @@ use super::mix::mix;
 
 /// Whose a packet seems to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placing {
+pub struct PacketOwner {
     /// The client by the flow's ends alone, the same for all packets of a flow.
     pub client: Address,
     /// Were this packet the first of its flow, it would tell the same client. Where
@@ -16,11 +16,11 @@ pub struct Placing {
     pub sure: bool,
 }
 
-impl Placing {
+impl PacketOwner {
     /// Of a packet. `None`: it is of no flow.
     #[inline]
     #[must_use]
-    pub fn of(packet: &Packet<'_>, client_networks: &[(Address, u8)]) -> Option<Self> {
+    pub fn from_packet(packet: &Packet<'_>, client_networks: &[(Address, u8)]) -> Option<Self> {
         match packet.transport {
             Transport::Tcp(_) | Transport::Udp => {}
             Transport::Icmp | Transport::Fragment | Transport::Other => return None,
@@ -40,21 +40,21 @@ impl Placing {
 #[must_use]
 pub fn bucket_of(client: Address, buckets: u32) -> u32 {
     let [high, low] = client.words();
-    // Not the bits that deal users to lanes.
+    // Not the bits that deal users to partitions.
     (mix(low, high.wrapping_add(1)) >> 32) as u32 % buckets.max(1)
 }
 
 /// The two ends of a packet and its protocol, the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ends([u8; Ends::BYTES]);
+pub struct FlowEnds([u8; FlowEnds::BYTES]);
 
-impl Ends {
+impl FlowEnds {
     /// Bytes of one.
     pub const BYTES: usize = 37;
 
     /// Of a packet.
     #[must_use]
-    pub fn of(packet: &Packet<'_>) -> Self {
+    pub fn from_packet(packet: &Packet<'_>) -> Self {
         let (a, b) = ((packet.src, packet.src_port), (packet.dst, packet.dst_port));
         let (low, high) = if a <= b { (a, b) } else { (b, a) };
         let mut bytes = [0; Self::BYTES];
@@ -112,9 +112,9 @@ mod tests {
     #[track_caller]
     fn check(a: (&str, u16), b: (&str, u16), flags: Option<u8>, client: &str, sure: [bool; 2]) {
         let [there, back] = [packet(a, b, flags), packet(b, a, flags)];
-        assert_eq!(Ends::of(&there), Ends::of(&back));
+        assert_eq!(FlowEnds::from_packet(&there), FlowEnds::from_packet(&back));
         for (packet, sure) in [(there, sure[0]), (back, sure[1])] {
-            let got = Placing::of(&packet, &[]).unwrap();
+            let got = PacketOwner::from_packet(&packet, &[]).unwrap();
             assert_eq!((got.client.to_string().as_str(), got.sure), (client, sure), "{packet:?}");
         }
     }
@@ -140,10 +140,10 @@ mod tests {
     fn networks_are_sure_and_others_are_of_no_flow() {
         let net = [(Address::v4([198, 18, 0, 0]), 24)];
         let syn = packet(("203.0.113.1", 9), ("198.18.0.9", 80), Some(TcpFlags::SYN.0));
-        let got = Placing::of(&syn, &net).unwrap();
+        let got = PacketOwner::from_packet(&syn, &net).unwrap();
         assert_eq!((got.client.to_string().as_str(), got.sure), ("198.18.0.9", true));
         let icmp = Packet { transport: Transport::Icmp, ..syn };
-        assert_eq!(Placing::of(&icmp, &net), None);
+        assert_eq!(PacketOwner::from_packet(&icmp, &net), None);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
 use super::mix::mix;
 
-/// Packets of a lane's flows that are remembered: so many sets by their hash, of so
-/// many each (chosen here: 8192 packets of all lanes in 5 ms are 1.6 million a
+/// Packets of a partition's flows that are remembered: so many sets by their hash, of so
+/// many each (chosen here: 8192 packets of all partitions in 5 ms are 1.6 million a
 /// second, and 64 KB stay in a core's cache, which a table for each flow does not).
 const SETS: usize = 256;
 const WAYS: usize = 8;
@@ -19,13 +19,13 @@ const TELLING_BYTES: usize = 8;
 
 /// The last packets of all flows.
 #[derive(Debug)]
-pub(super) struct Recent {
+pub(super) struct RecentPackets {
     /// Upper half of the hash, and the time in microseconds.
     seen: Vec<[(u32, u32); WAYS]>,
     next: Vec<u8>,
 }
 
-impl Recent {
+impl RecentPackets {
     /// Notes a packet, and tells whether it is a copy of one just before. A
     /// retransmission has another IP identification; without one (IPv6, 0), bare
     /// ACKs count only where sure copies were seen.
@@ -93,7 +93,7 @@ fn holds(set: &[(u32, u32); WAYS], high: u32, now_us: u32) -> bool {
     set.iter().any(|&(other, at_us)| other == high && near(at_us))
 }
 
-impl Default for Recent {
+impl Default for RecentPackets {
     fn default() -> Self {
         Self { seen: vec![[(0, 0); WAYS]; SETS], next: vec![0; SETS] }
     }

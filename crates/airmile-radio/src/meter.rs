@@ -1,39 +1,15 @@
 //! What is measured of a transfer, piece by piece, as it is decided: so that
 //! a log of any length takes little memory.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 
 use airmile_model::{Burst, TtiIndex};
 
-/// How far findings are complete: of what begins before these TTIs nothing is
-/// still to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decided {
-    /// Runs of scheduled and of missing TTIs.
-    pub runs: TtiIndex,
-    /// Bursts, and waits before them.
-    pub bursts: TtiIndex,
-}
-
-impl Decided {
-    /// Nothing is.
-    pub const NOTHING: Self = Self { runs: TtiIndex(i64::MIN), bursts: TtiIndex(i64::MIN) };
-    /// The log has ended.
-    pub const ALL: Self = Self { runs: TtiIndex(i64::MAX), bursts: TtiIndex(i64::MAX) };
-
-    /// What both have decided.
-    #[must_use]
-    pub fn min(self, other: Self) -> Self {
-        Self { runs: self.runs.min(other.runs), bursts: self.bursts.min(other.bursts) }
-    }
-}
+use crate::decided::Decided;
 
 /// Measures of `[start, end)`, as far as they were gathered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gauge {
+pub struct TransferMeter {
     pub(crate) start: i64,
     pub(crate) end: i64,
     /// Whether the end is known; else it may still move on.
@@ -54,7 +30,7 @@ pub struct Gauge {
     bursts: BurstsSeen,
 }
 
-impl Gauge {
+impl TransferMeter {
     /// Of a span with a known end.
     #[must_use]
     pub fn new(start: TtiIndex, end: TtiIndex) -> Self {
@@ -129,7 +105,7 @@ impl Gauge {
     }
 
     /// Takes the bursts that begin before `to`, out of those in order.
-    pub(crate) fn take_bursts(&mut self, bursts: &[Burst], to: i64) {
+    pub(crate) fn ingest_bursts(&mut self, bursts: &[Burst], to: i64) {
         // Those that are in begin before; of those before the start, the ones
         // that reach into it are not.
         let begun = self.bursts_to > self.start || self.bursts.count > 0;
