@@ -18,6 +18,7 @@ mod capture;
 mod document;
 mod error;
 mod exports;
+mod fact;
 mod input;
 mod limits;
 pub mod live;
@@ -28,6 +29,7 @@ mod schemas;
 mod scrub;
 mod session;
 mod table;
+mod wording;
 pub mod write;
 
 pub use airmile_decode as codec;

@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::input::{Progress, comes_once};
 use crate::session::{FileReport, Inputs, Session};
 
-/// What a diagnosis rests on beside the radio's records.
-#[derive(Debug)]
+/// What a diagnosis rests on beside the radio's records; by default nothing.
+#[derive(Debug, Default)]
 pub(crate) struct Beside {
     /// The inputs that hold the radio's records and transfers.
     pub(crate) radio: Inputs,

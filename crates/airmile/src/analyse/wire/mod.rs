@@ -14,18 +14,10 @@ use self::phone::{Capture, Phone};
 use super::clocks::ClockReport;
 use crate::capture::read_capture;
 use crate::error::Result;
+use crate::fact::Restarter;
 use crate::input::{Input, Progress, comes_once};
 use crate::recognise::Kind;
 use crate::session::{FileReport, Inputs, captures_in};
-
-/// Who restarts slow start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Restarter {
-    /// Only the phone's side was seen.
-    SenderOrMiddlebox,
-    Sender,
-    Middlebox,
-}
 
 /// What captures tell of the phone.
 #[derive(Debug)]
