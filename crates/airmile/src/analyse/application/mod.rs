@@ -18,8 +18,9 @@ use super::diagnose::Measures;
 use super::diagnose::join::{ApplicationFacts, Judgement, SessionJudgement, SharesMs, Sides, join};
 use super::radio::{Answer, Missing, MissingKind};
 use crate::fact::{Advice, ApplicationAdvice, Fact, FactKind, Statement};
-use crate::limits::{LimitFilter, Limits};
-use crate::session::{Application, FileReport};
+use crate::session::Application;
+use airmile_io::FileReport;
+use airmile_io::limits::{LimitFilter, Limits};
 
 pub(super) use lacks::{answers, lacks, missing};
 pub(super) use place::Lookup;

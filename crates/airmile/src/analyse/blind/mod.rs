@@ -23,10 +23,11 @@ use super::diagnose::join::{
 };
 use super::radio::{Answer, Missing, RadioOptions};
 use super::wire::Wire;
-use crate::error::Result;
 use crate::fact::{FactKind, Restarter};
-use crate::input::{Progress, comes_once};
-use crate::session::{FileReport, Inputs, Session};
+use crate::session::{Inputs, Session};
+use airmile_io::FileReport;
+use airmile_io::error::Result;
+use airmile_io::input::{Progress, comes_once};
 
 pub(super) use read::{Look, look};
 

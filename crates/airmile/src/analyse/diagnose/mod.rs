@@ -22,9 +22,10 @@ use super::blind::Suspicion;
 use super::clocks::ClockReport;
 use super::radio::{Answer, Missing, RadioOptions, radio_with};
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
-use crate::error::Result;
-use crate::input::Progress;
-use crate::session::{FileReport, Inputs};
+use crate::session::Inputs;
+use airmile_io::FileReport;
+use airmile_io::error::Result;
+use airmile_io::input::Progress;
 
 /// What `diagnose` says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -227,12 +227,16 @@ fn bursts_of(bursts: &BurstsSeen, finding: &TransferFinding) -> FactKind {
     }
 }
 
-/// The longest span inside the transfer that no burst covers, where it is
-/// long enough to matter (100 ms, chosen here).
+/// A time without a burst that is shorter does not matter (chosen here).
+const LONG_EMPTY_MS: f64 = 100.0;
+
+/// The longest span inside the transfer that no burst covers, where it is long enough to
+/// matter.
 fn longest_empty(finding: &TransferFinding, seen: &Seen) -> Option<(TtiIndex, TtiIndex)> {
     finding.throughput_time_ms?;
     let empty = seen.bursts.as_ref()?.longest_empty_until(finding.end_tti);
-    (empty.n_tti() >= 100).then_some((empty.start_tti, empty.end_tti))
+    let ms = empty.n_tti() as f64 * tti_ms(finding);
+    (ms >= LONG_EMPTY_MS).then_some((empty.start_tti, empty.end_tti))
 }
 
 fn signal(usage: &Usage) -> Option<FactKind> {
