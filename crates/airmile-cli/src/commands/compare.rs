@@ -4,7 +4,7 @@ use airmile::comparison::{Difference, Estimate, Restarts};
 use airmile::{ComparedGroup, ComparedPair, Comparison, Inputs, compare};
 use anyhow::Result;
 
-use crate::ComparisonOutcome;
+use crate::Outcome;
 use crate::args::{CompareArgs, Global};
 use crate::output::{self, mbps, or_dash, table};
 use crate::progress::Shown;
@@ -12,7 +12,7 @@ use crate::progress::Shown;
 /// Causes of a group that are told.
 const TOLD_CAUSES: usize = 2;
 
-pub fn run(global: &Global, args: &CompareArgs) -> Result<ComparisonOutcome> {
+pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
     let inputs = Inputs { files: args.runs.clone(), ..Inputs::default() };
     let shown = Shown::start(global, &inputs);
     let answer = compare(&args.runs, &args.options(), &shown.progress)?;
@@ -23,7 +23,7 @@ pub fn run(global: &Global, args: &CompareArgs) -> Result<ComparisonOutcome> {
         output::print(&text(&answer, global.verbose > 0))?;
         output::problems(global, &answer.files);
     }
-    Ok(ComparisonOutcome::of(answer.damaged()))
+    Ok(Outcome::of(answer.damaged()))
 }
 
 /// The answer as the command prints it.
@@ -95,7 +95,7 @@ fn restarts(group: &ComparedGroup) -> String {
     let word = match found.restarts_slow_start {
         Restarts::Yes => "yes",
         Restarts::No => "no",
-        Restarts::Untold => "untold",
+        Restarts::Unknown => "untold",
     };
     format!("{word}: {hits} of {}", share.n)
 }
