@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use airmile_control::claw::feedback::FeedbackKey;
+use airmile_control::claw::feedback::Key;
+use airmile_host::Attempt;
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 
 /// Random bytes of the system.
 ///
@@ -13,10 +14,9 @@ use crate::error::{Attempt, Error, Result};
 /// The system has none.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| Error::System {
-        what: "cannot get random bytes".to_owned(),
-        why: std::io::Error::other(error.to_string()),
-    })?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| std::io::Error::other(error.to_string()))
+        .attempt(|| "cannot get random bytes".to_owned())?;
     Ok(bytes)
 }
 
