@@ -4,8 +4,8 @@
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use airmile_emulate::net::Packet;
-use airmile_emulate::{CapturePoint, DropPoint, SenderState, Sink};
+use airmile_emulate::net::IpPacket;
+use airmile_emulate::{CapturePoint, DropPoint, RunSink, SenderState, UserId};
 use airmile_host::Attempt;
 use airmile_lab::RunWriter;
 use airmile_model::Record;
@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 enum Event {
     Record(Record),
-    Packet(i64, CapturePoint, Packet),
-    Dropped(i64, usize, DropPoint, Packet),
+    Packet(i64, CapturePoint, IpPacket),
+    Dropped(i64, UserId, DropPoint, IpPacket),
     Sender(SenderState),
     /// All up to this time in ns since the Unix epoch was given.
     Tick(i64),
@@ -100,16 +100,16 @@ impl Senders {
     }
 }
 
-impl Sink for Feed {
+impl RunSink for Feed {
     fn record(&mut self, record: Record) {
         self.push(|| Event::Record(record));
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         self.push(|| Event::Packet(at_ns, point, packet.clone()));
     }
 
-    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+    fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {
         self.push(|| Event::Dropped(at_ns, user, point, packet.clone()));
     }
 }
