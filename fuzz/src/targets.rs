@@ -40,6 +40,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("mac_header", mac_header),
     ("rlc_header", rlc_header),
     ("counters", counters),
+    ("nr", nr),
     ("log_text", log_text),
     ("sniffer", sniffer),
     ("capture", capture),
@@ -266,6 +267,11 @@ pub fn rlc_header(data: &[u8]) {
             assert_eq!(RlcHeader::parse(&header.emit(sn_bits), sn_bits), Some(header));
         }
     }
+}
+
+/// 0xB821, 0xB823, 0xB872, 0xB881, 0xB887, 0xB97F.
+pub fn nr(data: &[u8]) {
+    message(&[0xB821, 0xB823, 0xB872, 0xB881, 0xB887, 0xB97F], data);
 }
 
 /// 0xB087, 0xB097, 0xB888.

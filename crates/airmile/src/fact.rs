@@ -191,6 +191,8 @@ pub(crate) enum Advice {
     LogAgain,
     /// Capture what is missing.
     Capture { what: String, how: String },
+    /// A version of a message is not read yet.
+    Unread(String),
     /// Something else that is missing, and how to get it.
     Gather { what: String, how: String },
     /// Mend a cause.

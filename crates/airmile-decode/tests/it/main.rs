@@ -11,6 +11,7 @@
 
 mod application;
 mod messages;
+mod modern;
 mod reference;
 mod stream;
 mod text;

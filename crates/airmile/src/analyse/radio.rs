@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::application::limit;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
+use super::unread;
 use super::watch::{Others, Watched, direction};
 use crate::session::{Application, Inputs, Loaded, Session};
 use airmile_io::FileReport;
@@ -328,11 +329,12 @@ pub(crate) fn report(
     }
     let bursts = [dl.bursts, ul.bursts].concat();
     let empty_window = options.limits != Limits::default() && counts == EvidenceCounts::default();
-    let missing = if empty_window {
+    let mut missing = if empty_window {
         Vec::new()
     } else {
         missing(&counts, options.burst.evidence, transfers_from == "given")
     };
+    unread::advise(&mut missing, loaded.files.iter().flat_map(|f| &f.messages));
     let cell_load: Vec<CellLoad> = load.iter().filter_map(CellLoad::told).collect();
     let report = RadioReport {
         files: loaded.files,

@@ -63,6 +63,7 @@ pub(super) fn read_texts(
                 name: name.clone(),
                 subpacket_version: None,
                 version: None,
+                major: None,
                 count: count.count,
                 decoded: count.decoded,
             })

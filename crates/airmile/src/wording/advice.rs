@@ -37,6 +37,7 @@ pub(crate) fn advice(advice: &Advice) -> String {
             .into(),
         Advice::LogAgain => "log again, with the whole transfer inside the log".into(),
         Advice::Capture { what, how } => format!("capture {what}: {how}"),
+        Advice::Unread(how) => how.clone(),
         Advice::Gather { what, how } => format!("{what}: {how}"),
         Advice::Cause(one) => cause(*one),
         Advice::SharedWith(name, one) => {

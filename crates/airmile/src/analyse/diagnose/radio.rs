@@ -10,6 +10,7 @@ use super::super::application::{self, Lookup};
 use super::super::causes;
 use super::super::clocks::ClockReport;
 use super::super::radio::{Answer, MissingKind, ROUGH_CONFIDENCE, RadioReport, Seen};
+use super::super::unread;
 use super::super::watch::Others;
 use super::super::wire::Wire;
 use super::Measures;
@@ -273,9 +274,15 @@ fn advice(
             Advice::Shared { dir, demand, without_ms, duration_ms: finding.duration_ms }
         }
         _ if finding.overlapped => Advice::RepeatAlone,
-        _ => report.missing.first().map_or(Advice::LogAgain, |missing| Advice::Capture {
-            what: missing.what.clone(),
-            how: missing.how_to_capture.clone(),
-        }),
+        _ => match report.missing.first() {
+            Some(missing) if unread::is_version(missing) => {
+                Advice::Unread(missing.how_to_capture.clone())
+            }
+            Some(missing) => Advice::Capture {
+                what: missing.what.clone(),
+                how: missing.how_to_capture.clone(),
+            },
+            None => Advice::LogAgain,
+        },
     }
 }
