@@ -18,7 +18,7 @@ pub fn read_transfers<R: Read>(
     input: R,
     clock: Clock,
 ) -> Result<TableContent<Transfer>, TableError> {
-    let mut rows = Rows::new(input)?;
+    let rows = Rows::new(input)?;
     let id = rows.required("id")?;
     let tti = (rows.column("start_tti"), rows.column("end_tti"));
     let us = (rows.column("start_us"), rows.column("end_us"));
@@ -29,15 +29,10 @@ pub fn read_transfers<R: Read>(
     let bytes = rows.column("bytes");
     let dir = rows.column("dir");
     let unfinished = rows.column("unfinished");
-    let mut content = TableContent { rows: Vec::new(), problems: Vec::new() };
-    while let Some(row) = rows.next() {
-        match row.and_then(|row| read_row(row, clock, id, (tti, us), (bytes, dir, unfinished))) {
-            Ok(transfer) => content.rows.push(transfer),
-            Err(error) if error.is_fatal() => return Err(error),
-            Err(error) => content.problems.push(error.to_problem()),
-        }
-    }
-    Ok(content)
+    rows.keep_all(
+        |row| read_row(row, clock, id, (tti, us), (bytes, dir, unfinished)),
+        |transfer| transfer.id.len(),
+    )
 }
 
 type Pair = (Option<usize>, Option<usize>);

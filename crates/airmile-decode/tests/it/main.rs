@@ -14,3 +14,4 @@ mod messages;
 mod reference;
 mod stream;
 mod text;
+mod trust;
