@@ -11,6 +11,7 @@ pub mod application;
 pub mod finding;
 pub mod flow;
 pub mod packet;
+pub mod printable;
 pub mod problem;
 pub mod radio;
 pub mod records;
@@ -27,6 +28,7 @@ pub use application::{
     TimeScale, TransferKind,
 };
 pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};
+pub use printable::{printable, printable_lines, printable_path};
 pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};
 pub use records::{

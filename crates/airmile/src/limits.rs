@@ -59,7 +59,7 @@ impl TimePoint {
             Self::Absolute(ns) => ns,
             Self::TimeOfDay(ns) => {
                 start_ns.saturating_sub(start_ns.rem_euclid(DAY_NS)).saturating_add(ns)
-            },
+            }
         }
     }
 }

@@ -12,12 +12,10 @@ use std::path::{Path, PathBuf};
 
 use airmile_decode::application::ApplicationFormat;
 use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
-use airmile_decode::table::{
-    TableKind, read_transfers,
-};
-use airmile_infer::clocks::ClockLine;
+use airmile_decode::table::{TableKind, read_transfers};
 use airmile_model::words;
-use airmile_model::{Clock, Problem, Record, Severity, Transfer};
+use airmile_model::{Clock, Problem, Record, Severity, Transfer, printable_path};
+use airmile_wire::clocks::ClockLine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +113,7 @@ impl FileReport {
     /// Of an input of which nothing was read yet.
     pub(crate) fn new(input: &Input, kind: Kind) -> Self {
         Self {
-            path: input.path().display().to_string(),
+            path: printable_path(input.path()),
             kind: kind.name(),
             compression: input.compression(),
             bytes: 0,

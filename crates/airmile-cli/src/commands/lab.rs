@@ -7,6 +7,7 @@ use airmile::lab::reproduce::{
     reproduce, write_files,
 };
 use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
+use airmile::model::printable_path;
 use anyhow::Result;
 
 use crate::Outcome;
@@ -44,7 +45,8 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
 
 /// Files, transfers and causes of a run.
 fn run_text(run: &LabRun) -> String {
-    let mut out = format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, run.dir.display());
+    let mut out =
+        format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, printable_path(&run.dir));
     let files = run.files.iter();
     let files = files.map(|f| vec![f.name.clone(), output::bytes(f.bytes), f.what.to_owned()]);
     out.push_str(&table(&["file", "size", "what it holds"], &[0, 2], files.collect()));

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::str::FromStr;
 
+use airmile_model::printable;
 use airmile_model::problem::{Problem, Severity};
 use airmile_model::tti::TtiIndex;
 
@@ -36,7 +37,7 @@ pub enum TableError {
         header: String,
     },
     /// A field does not hold what its column says.
-    #[error("line {line}, column `{column}`: {text:?} is not {expected}")]
+    #[error("line {line}, column `{column}`: \"{text}\" is not {expected}")]
     BadField {
         /// Byte offset of the row.
         offset: u64,
@@ -131,7 +132,8 @@ pub(super) fn normalise_name(name: &str) -> String {
 /// As much of a text as an error quotes.
 fn quoted(text: &str) -> String {
     let mut chars = text.chars();
-    let mut out: String = chars.by_ref().take(QUOTED_CHARS).collect();
+    let start: String = chars.by_ref().take(QUOTED_CHARS).collect();
+    let mut out = printable(&start).into_owned();
     if chars.next().is_some() {
         out.push_str("...");
     }
@@ -325,10 +327,7 @@ impl<'a> RowRef<'a> {
 
     /// The subcarrier spacing index: 0 to 6 (TS 38.211, table 4.2-1); 0 where it is
     /// not given, as in LTE.
-    pub(super) fn numerology(
-        self,
-        field: (&'static str, Option<usize>),
-    ) -> Result<u8, TableError> {
+    pub(super) fn numerology(self, field: (&'static str, Option<usize>)) -> Result<u8, TableError> {
         let parse = |text: &str| {
             let value = text.parse::<i64>().ok().or_else(|| whole(text))?;
             u8::try_from(value).ok().filter(|mu| *mu <= 6)
@@ -358,7 +357,7 @@ impl<'a> RowRef<'a> {
 
     /// Text.
     pub(super) fn string(self, index: Option<usize>) -> Option<String> {
-        self.text(index).map(str::to_owned)
+        self.text(index).map(|text| printable(text).into_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 
+use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use airmile_model::{Clock, Direction, Stamp, Transfer};
 
 use super::TableContent;
@@ -68,7 +69,10 @@ fn read_row(
         id: row.string(Some(id)).ok_or_else(|| row.empty("id"))?,
         time,
         tti: span_tti,
-        bytes: row.int::<i64>(("bytes", bytes))?.and_then(|b| u64::try_from(b).ok()),
+        bytes: row
+            .int::<i64>(("bytes", bytes))?
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
         dir: row.parsed(("dir", dir), "dl or ul", Direction::parse)?,
         unfinished: row
             .parsed(("unfinished", unfinished), "true or false", parse_flag)?

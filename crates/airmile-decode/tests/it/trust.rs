@@ -32,7 +32,8 @@ fn tables_a_field_without_end_is_refused_by_the_limits_name() {
 #[test]
 fn tables_columns_are_limited() {
     let header = |n: usize| format!("tti,dir,n_prb{}\n1,dl,5\n", ",x".repeat(n));
-    let read = |text: String| GrantReader::new(Cursor::new(text), Clock::Modem).map(Iterator::count);
+    let read =
+        |text: String| GrantReader::new(Cursor::new(text), Clock::Modem).map(Iterator::count);
     assert_eq!(read(header(MAX_COLUMNS - 3)).unwrap(), 1);
     let error = read(header(MAX_COLUMNS - 2)).unwrap_err();
     assert_eq!(error.to_string(), "line 1: over the limit `MAX_COLUMNS` (16384)");
@@ -85,7 +86,8 @@ fn tables_errors_quote_the_start_of_a_field() {
 
 #[test]
 fn overflow_numerologies_that_there_are_not() {
-    for (numerology, is_read) in [("0", true), ("6", true), ("7", false), ("64", false), ("255", false)]
+    for (numerology, is_read) in
+        [("0", true), ("6", true), ("7", false), ("64", false), ("255", false)]
     {
         let text = format!("tti,dir,n_prb,numerology\n1,dl,5,{numerology}\n");
         let row = GrantReader::new(text.as_bytes(), Clock::Modem).unwrap().next().unwrap();

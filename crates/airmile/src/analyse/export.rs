@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use airmile_model::printable_path;
+
 use super::beside::Beside;
 use super::diagnose::{Diagnosis, conclude_with};
 use super::lanes::Lanes;
@@ -96,7 +98,7 @@ impl Exports {
             if read.contains(&whole(path)) {
                 return Err(Error::Option(format!(
                     "{option} {}: is one of the files to read; name another",
-                    path.display()
+                    printable_path(path)
                 )));
             }
         }

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use airmile_model::printable;
+use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,8 +93,7 @@ impl ProbeTransfer {
         let in_order = self.arrivals.windows(2).all(|pair| pair[0].0 <= pair[1].0);
         let sum = self.arrivals.iter().try_fold(0_u64, |sum, (_, bytes)| sum.checked_add(*bytes));
         let is_time = |us: i64| (0..=MOST_US).contains(&us);
-        // A petabyte, so that sums of transfers fit.
-        let is_size = |bytes: u64| bytes <= 1 << 50;
+        let is_size = |bytes: u64| bytes <= MAX_TRANSFER_BYTES;
         if !is_size(self.bytes) {
             Some("bytes")
         } else if !is_time(self.start_us) {
@@ -101,7 +102,10 @@ impl ProbeTransfer {
             Some("end_us")
         } else if self.pause_us.is_some_and(|us| !is_time(us)) {
             Some("pause_us")
-        } else if !in_order || !sum.is_some_and(is_size) || self.arrivals.iter().any(|(us, _)| !is_time(*us)) {
+        } else if !in_order
+            || !sum.is_some_and(is_size)
+            || self.arrivals.iter().any(|(us, _)| !is_time(*us))
+        {
             Some("arrivals")
         } else {
             None
@@ -141,9 +145,17 @@ impl ProbeLog {
     /// The file cannot be read, or is none.
     pub fn read(path: &Path, progress: &Progress) -> Result<Self> {
         let text = read_text(path, progress, MAX_BYTES)?;
-        let wrong = |what: String| Error::Unusable { path: path.to_owned(), what };
-        let log: Self = serde_json::from_str(&text)
+        let wrong = |what: String| {
+            let what = printable(&what).into_owned();
+            Error::Unusable { path: path.to_owned(), what }
+        };
+        let mut log: Self = serde_json::from_str(&text)
             .map_err(|e| wrong(format!("is no whole log of `airmile probe`: {e}")))?;
+        let names = log.transfers.iter_mut().flat_map(|t| [Some(&mut t.id), t.failed.as_mut()]);
+        let servers = log.connections.iter_mut().map(|c| Some(&mut c.server));
+        for text in names.chain(servers).chain([Some(&mut log.host)]).flatten() {
+            *text = printable(text).into_owned();
+        }
         if log.version != Self::VERSION {
             let (found, known) = (log.version, Self::VERSION);
             return Err(wrong(format!(
