@@ -79,8 +79,8 @@ pub fn json_printable(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 64);
     for c in text.chars() {
         if escaped(c) {
-            let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"));
-            out.extend(units);
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
             out.push(c);
         }

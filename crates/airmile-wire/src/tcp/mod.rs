@@ -39,6 +39,7 @@ mod study;
 mod summary;
 mod together;
 mod trace;
+mod unanswered;
 mod user;
 mod window;
 
