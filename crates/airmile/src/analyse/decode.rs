@@ -18,6 +18,7 @@ use crate::session::{Inputs, Loaded, read_inputs};
 use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
 use crate::write::csv::line;
 use crate::write::parquet::ParquetDir;
+use crate::write::refuse_inputs;
 
 /// How records go out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +84,10 @@ pub fn decode(
     out: &mut dyn Write,
 ) -> Result<(Loaded, Vec<(PathBuf, u64)>)> {
     options.check()?;
+    if let DecodeTo::Parquet(dir) = &options.to {
+        let outputs = Record::NAMES.iter().map(|name| dir.join(format!("{name}.parquet")));
+        refuse_inputs(outputs, inputs.files.iter().map(PathBuf::as_path))?;
+    }
     let mut sink = Sink::new(options, out)?;
     let loaded = each_wanted(inputs, options, progress, &mut |tagged| sink.push(tagged))?;
     Ok((loaded, sink.finish()?))

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::session::Inputs;
 use crate::write::perfetto::TraceFile;
+use crate::write::replacement::whole;
 use crate::write::report::write_file;
 
 /// Files to write beside an answer.
@@ -109,14 +110,4 @@ impl Exports {
         }
         Ok(())
     }
-}
-
-/// The path without links and detours, also of a file that is not there yet.
-fn whole(path: &Path) -> PathBuf {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let beside = || {
-        let dir = dir.unwrap_or(Path::new(".")).canonicalize().ok()?;
-        Some(dir.join(path.file_name()?))
-    };
-    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.to_owned())
 }

@@ -6,6 +6,8 @@ pub mod modem_log;
 mod page;
 pub mod parquet;
 pub(crate) mod perfetto;
-mod replacement;
+pub(crate) mod replacement;
 pub mod report;
 pub mod study;
+
+pub use replacement::{Replacement, refuse_inputs, write_whole};

@@ -12,6 +12,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
+use super::replacement::Replacement;
 use crate::error::{Error, Result};
 use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, TableRow, arrow_schema};
 
@@ -109,14 +110,15 @@ pub(crate) struct Table {
     columns: RecordColumns,
     rows: u64,
     writer: ArrowWriter<File>,
+    out: Replacement,
 }
 
 impl Table {
     pub(crate) fn create(path: PathBuf, schema: SchemaRef) -> Result<Self> {
-        let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        let (out, file) = Replacement::begin(&path)?;
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties()))
             .map_err(|e| refused(&path, &e))?;
-        Ok(Self { path, columns: RecordColumns::new(schema), rows: 0, writer })
+        Ok(Self { path, columns: RecordColumns::new(schema), rows: 0, writer, out })
     }
 
     pub(crate) fn push(&mut self, row: &impl TableRow) -> Result<()> {
@@ -136,6 +138,7 @@ impl Table {
     pub(crate) fn finish(mut self) -> Result<(PathBuf, u64)> {
         self.flush()?;
         self.writer.close().map_err(|e| refused(&self.path, &e))?;
+        self.out.done()?;
         Ok((self.path, self.rows))
     }
 }
