@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use airmile::model::Verdict;
-use airmile::write::{refuse_inputs, write_whole};
-use airmile::{ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, export};
+use airmile::{
+    ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, export, refuse_inputs,
+    write_whole,
+};
 use anyhow::{Context, Result};
 
 use super::{settle, time_of_day};

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use airmile::lab::reproduce::{
+use airmile::model::printable_path;
+use airmile_lab::reproduce::{
     Bar, Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare,
     reproduce, write_files,
 };
-use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
-use airmile::model::printable_path;
+use airmile_lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;
 
 use crate::Outcome;

@@ -169,9 +169,9 @@ impl PacketShard {
     /// The open flows with the latest packets, the latest first, as they are now.
     #[must_use]
     pub fn latest_flows(&self, most: usize) -> Vec<FlowRow> {
-        let small: Vec<Box<Flow>> = self.unanswered(most);
+        let small = self.unanswered(most);
         let mut open: Vec<&Flow> =
-            self.flows.iter().flatten().chain(&small).map(AsRef::as_ref).collect();
+            self.flows.iter().flatten().map(AsRef::as_ref).chain(&small).collect();
         let newest = |flow: &&Flow| std::cmp::Reverse((flow.last_ns, flow.number));
         if open.len() > most {
             open.select_nth_unstable_by_key(most, newest);

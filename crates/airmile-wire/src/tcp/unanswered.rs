@@ -48,8 +48,8 @@ pub(super) struct OfOnePacket {
 
 impl Unanswered {
     /// The flow as it was after its SYN.
-    fn flow(&self, options: &StudyOptions) -> Box<Flow> {
-        let mut flow = Box::new(Flow::new(&self.new));
+    fn flow(&self, options: &StudyOptions) -> Flow {
+        let mut flow = Flow::new(&self.new);
         let ends = self.new.key.ends();
         let (src, src_port) = ends[self.new.client & 1];
         let (dst, dst_port) = ends[self.new.client & 1 ^ 1];
@@ -96,7 +96,7 @@ impl PacketShard {
             Some(flow) => Some(flow),
             None => {
                 let small = self.of_one_packet.flows.remove(&at)?;
-                Some(small.flow(&self.options))
+                Some(Box::new(small.flow(&self.options)))
             }
         }
     }
@@ -142,8 +142,8 @@ impl PacketShard {
         };
         self.of_one_packet.flows.insert(at, Box::new(small));
         let place = flow.user as usize;
-        let lone = |user: &Box<User>| user.flows == 1 && user.packets == 1 && !flow.is_aside();
-        let user = self.users.get_mut(place).filter(|user| user.as_ref().is_some_and(lone));
+        let lone = |user: &User| user.flows == 1 && user.packets == 1 && !flow.is_aside();
+        let user = self.users.get_mut(place).filter(|user| user.as_deref().is_some_and(lone));
         if let Some(user) = user.and_then(Option::take) {
             let lone = Lone {
                 number: user.number,
@@ -185,7 +185,7 @@ impl PacketShard {
     }
 
     /// The latest flows of one SYN.
-    pub(super) fn unanswered(&self, most: usize) -> Vec<Box<Flow>> {
+    pub(super) fn unanswered(&self, most: usize) -> Vec<Flow> {
         let mut small: Vec<&Unanswered> =
             self.of_one_packet.flows.values().map(AsRef::as_ref).collect();
         let newest = |small: &&Unanswered| std::cmp::Reverse((small.new.now, small.new.number));

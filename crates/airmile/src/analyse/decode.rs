@@ -14,11 +14,11 @@ use serde_json::Map;
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::limits::{LimitFilter, Limits};
+use crate::replacement::refuse_inputs;
 use crate::session::{Inputs, Loaded, read_inputs};
+use crate::table::csv::line;
+use crate::table::parquet::ParquetDir;
 use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
-use crate::write::csv::line;
-use crate::write::parquet::ParquetDir;
-use crate::write::refuse_inputs;
 
 /// How records go out.
 #[derive(Debug, Clone, PartialEq, Eq)]

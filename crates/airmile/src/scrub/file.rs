@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::input::{Compression, Input, Progress};
-use crate::write::replacement::{new_file, part_of};
+use crate::replacement::{new_file, part_of};
 
 /// What this run makes. Each file has another name until all are whole; what is not
 /// published is taken away again.

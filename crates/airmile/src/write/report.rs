@@ -17,8 +17,8 @@ use crate::analyse::report::Report;
 use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS};
 use crate::document::Document;
 use crate::error::Result;
+use crate::replacement::Replacement;
 use crate::write::page::{Page, write_json, write_packed};
-use crate::write::replacement::Replacement;
 
 const PAGE: Page = Page {
     script: include_str!("../../../../web/dist/report.js"),

@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::document::Document;
 use crate::error::Result;
 use crate::packets::Study;
+use crate::replacement::Replacement;
 use crate::write::page::{Page, write_packed};
-use crate::write::replacement::Replacement;
 
 const PAGE: Page = Page {
     script: include_str!("../../../../web/dist/study.js"),

@@ -16,13 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use super::ScaleOptions;
 use super::records::{Rows, record_schema};
+use crate::capture::{Views, read};
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
 use crate::limits::LimitFilter;
-use crate::packets::read;
-use crate::packets::views::Views;
+use crate::replacement::{Replacement, write_whole};
 use crate::session::FileReport;
-use crate::write::{Replacement, write_whole};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// Of a pcap file.

@@ -14,7 +14,7 @@ use super::bucket::BucketPart;
 use super::deal::{Group, refused, write_group};
 use super::records::{Columns, Rows, record_schema};
 use crate::error::Result;
-use crate::write::Replacement;
+use crate::replacement::Replacement;
 
 /// Rows of a row group at most (chosen here).
 const GROUP_ROWS: usize = 1 << 14;

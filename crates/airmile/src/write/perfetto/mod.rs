@@ -24,7 +24,7 @@ use airmile_model::{Burst, TransferFinding};
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
 use crate::analyse::radio::{CellLoad, RadioOptions, RadioReport};
 use crate::error::Result;
-use crate::write::replacement::Replacement;
+use crate::replacement::Replacement;
 use phone::{Phone, Shows};
 use stream::{Args, Name, Stream};
 
