@@ -8,7 +8,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use airmile_control::claw::Bottleneck;
-use airmile_control::claw::feedback::{Key, REPORT_EVERY_NS, Report, Reporter, Status};
+use airmile_control::claw::feedback::{
+    FeedbackKey, FeedbackReport, FeedbackReporter, REPORT_EVERY_NS, ReportStatus,
+};
 use airmile_live::source::{Piece, Pieces, Source};
 use serde::Serialize;
 
@@ -32,7 +34,7 @@ const USUAL_RTT_NS: i64 = 50_000_000;
 pub trait Reports: Send + Sync {
     /// The report of now, for a round trip of so many nanoseconds; `None`: there is
     /// nothing to say. `used`: the server's window is by these.
-    fn report(&self, rtt_ns: i64, used: bool) -> Option<Report>;
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<FeedbackReport>;
 
     /// Why there is nothing to say, where there is nothing.
     fn why_none(&self) -> Option<String> {
@@ -47,10 +49,10 @@ pub trait Reports: Send + Sync {
 
 /// The same report again and again, to try things out.
 #[derive(Debug, Clone, Copy)]
-pub struct Fixed(pub Report);
+pub struct Fixed(pub FeedbackReport);
 
 impl Reports for Fixed {
-    fn report(&self, _: i64, _: bool) -> Option<Report> {
+    fn report(&self, _: i64, _: bool) -> Option<FeedbackReport> {
         Some(self.0)
     }
 }
@@ -116,7 +118,7 @@ impl Modem {
 }
 
 impl Reports for Modem {
-    fn report(&self, rtt_ns: i64, used: bool) -> Option<Report> {
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<FeedbackReport> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let since = inner.heard?.elapsed();
         (since < GONE).then(|| inner.cell.look(rtt_ns, since > AWAY, used)).flatten()
@@ -188,7 +190,7 @@ pub struct AgentOptions {
     /// The server's port of reports.
     pub to: SocketAddr,
     /// The key, and its number.
-    pub key: (Key, u64),
+    pub key: (FeedbackKey, u64),
     /// How often.
     pub every: Duration,
     /// The round trip that windows are for, in place of the measured one.
@@ -198,7 +200,7 @@ pub struct AgentOptions {
 impl AgentOptions {
     /// With what is usual.
     #[must_use]
-    pub const fn new(to: SocketAddr, key: Key, key_id: u64) -> Self {
+    pub const fn new(to: SocketAddr, key: FeedbackKey, key_id: u64) -> Self {
         let every = Duration::from_nanos(REPORT_EVERY_NS.unsigned_abs());
         Self { to, key: (key, key_id), every, rtt_ns: None }
     }
@@ -223,7 +225,7 @@ pub fn report(
     let socket = UdpSocket::bind(any).attempt(|| "cannot get a socket".to_owned())?;
     socket.connect(to).attempt(|| format!("cannot reach {to}"))?;
     let (key, key_id) = options.key.clone();
-    let mut reporter = Reporter::new(key, key_id, u64::from_be_bytes(keys::random()?));
+    let mut reporter = FeedbackReporter::new(key, key_id, u64::from_be_bytes(keys::random()?));
     let begun = Instant::now();
     let mut due = begun;
     let mut n = 0;
@@ -239,11 +241,11 @@ pub fn report(
         // Late ones are left out: only the latest counts.
         due = (due + options.every).max(now);
         let rtt_ns = options.rtt_ns.or(reporter.min_rtt_ns()).unwrap_or(USUAL_RTT_NS);
-        let report = reports.report(rtt_ns, reporter.status() == Some(Status::Used));
+        let report = reports.report(rtt_ns, reporter.status() == Some(ReportStatus::Used));
         let took_us = u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX);
         let Some(report) = report else { continue };
         let time_ms = begun.elapsed().as_millis() as u32;
-        let datagram = reporter.send(now_ns(), &Report { time_ms, ..report });
+        let datagram = reporter.send(now_ns(), &FeedbackReport { time_ms, ..report });
         // A network that is away comes back.
         if socket.send(&datagram).is_ok() {
             sent = (sent.0 + 1, sent.1 + datagram.len() as u64);
@@ -264,9 +266,9 @@ pub fn report(
             rtt_ms: reporter.min_rtt_ns().map(|ns| ns as f64 / 1e6),
             session: reporter.token().map(|token| token.to_string()),
             status: match reporter.status() {
-                Some(Status::Used) => "used",
-                Some(Status::NoConnection) => "no connection",
-                Some(Status::Moved) => "address changed",
+                Some(ReportStatus::Used) => "used",
+                Some(ReportStatus::NoConnection) => "no connection",
+                Some(ReportStatus::Moved) => "address changed",
                 None => "not answered yet",
             },
             took_us,
@@ -281,7 +283,7 @@ pub fn report(
 }
 
 /// Takes an answer, or waits for a while; gives the bytes of the server's answer.
-fn hear(socket: &UdpSocket, reporter: &mut Reporter, wait: Duration) -> Option<usize> {
+fn hear(socket: &UdpSocket, reporter: &mut FeedbackReporter, wait: Duration) -> Option<usize> {
     let mut buffer = [0; 2_048];
     // A zero would be for ever.
     let wait = wait.max(Duration::from_millis(1));
@@ -290,7 +292,7 @@ fn hear(socket: &UdpSocket, reporter: &mut Reporter, wait: Duration) -> Option<u
         // What is not the server's is left out.
         Ok(bytes) => {
             let datagram = buffer.get(..bytes).unwrap_or_default();
-            reporter.take(now_ns(), datagram).ok().map(|_| bytes)
+            reporter.ingest(now_ns(), datagram).ok().map(|_| bytes)
         }
         // A server that is not there (yet) answers by ICMP, at once.
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use airmile_control::claw::feedback::{
-    Heard, Key, SessionCounts, SessionOptions, Sessions, Status,
+    AuthenticatedReport, FeedbackKey, ReportStatus, SessionCounts, SessionOptions, Sessions,
 };
 
 use crate::clock::now_ns;
@@ -18,10 +18,10 @@ use crate::keys;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A server that takes reports.
-pub trait Hears: Send + Sync {
+pub trait ReportSink: Send + Sync {
     /// A report that is of the key and new. `alone`: no other session is at its address,
     /// so that connections from there are its. Gives for how many it was used.
-    fn hear(&self, heard: &Heard, alone: bool) -> usize;
+    fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize;
 }
 
 /// A socket and its thread; ends with it.
@@ -42,9 +42,9 @@ impl Listener {
     /// The address cannot be had, or the thread not be started.
     pub fn start(
         bind: SocketAddr,
-        secret: Key,
-        shared: Option<Key>,
-        hears: Arc<dyn Hears>,
+        secret: FeedbackKey,
+        shared: Option<FeedbackKey>,
+        sink: Arc<dyn ReportSink>,
     ) -> Result<Self> {
         let socket = UdpSocket::bind(bind).attempt(|| format!("cannot listen at {bind} (UDP)"))?;
         socket.set_read_timeout(Some(LOOK_EVERY)).attempt(|| "a socket".to_owned())?;
@@ -62,7 +62,7 @@ impl Listener {
                 let datagram = buffer.get(..bytes).unwrap_or_default();
                 its_received[0].fetch_add(1, Ordering::Relaxed);
                 its_received[1].fetch_add(bytes as u64, Ordering::Relaxed);
-                if let Some(answer) = take(&its_sessions, datagram, from, &*hears) {
+                if let Some(answer) = take(&its_sessions, datagram, from, &*sink) {
                     // Who is not there any more asks again.
                     let _ = socket.send_to(&answer, from);
                 }
@@ -97,18 +97,18 @@ fn take(
     sessions: &Mutex<Sessions>,
     datagram: &[u8],
     from: SocketAddr,
-    hears: &dyn Hears,
+    sink: &dyn ReportSink,
 ) -> Option<Vec<u8>> {
     let random = keys::random().ok()?;
     let now_ns = now_ns();
     let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
-    let taken = sessions.take(now_ns, from.ip(), datagram, random);
-    let Some(heard) = taken.heard else { return taken.answer };
-    let alone = sessions.of_address(now_ns, heard.address).nth(1).is_none();
-    let status = match (hears.hear(&heard, alone), heard.moved) {
-        (_, true) => Status::Moved,
-        (0, _) => Status::NoConnection,
-        _ => Status::Used,
+    let taken = sessions.ingest(now_ns, from.ip(), datagram, random);
+    let Some(heard) = taken.report else { return taken.answer };
+    let alone = sessions.sessions_at(now_ns, heard.address).nth(1).is_none();
+    let status = match (sink.on_report(&heard, alone), heard.moved) {
+        (_, true) => ReportStatus::Moved,
+        (0, _) => ReportStatus::NoConnection,
+        _ => ReportStatus::Used,
     };
     sessions.answer(&heard, status)
 }

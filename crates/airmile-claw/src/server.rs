@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use airmile_control::claw::feedback::{Key, Report, SessionCounts, Token};
-use airmile_control::claw::{ClawOptions, Limits};
+use airmile_control::claw::feedback::{FeedbackKey, FeedbackReport, SessionCounts, SessionToken};
+use airmile_control::claw::{ClawOptions, OperatorLimits};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
@@ -62,9 +62,9 @@ pub struct ServeOptions {
     /// Names that our own certificate has.
     pub names: Vec<String>,
     /// A key that clients have already.
-    pub shared_key: Option<Key>,
+    pub shared_key: Option<FeedbackKey>,
     /// What reports may set.
-    pub limits: Limits,
+    pub limits: OperatorLimits,
     /// Which window.
     pub window: Window,
 }
@@ -118,7 +118,7 @@ pub struct Server {
 struct Site {
     dir: PathBuf,
     peers: Arc<Peers>,
-    secret: Key,
+    secret: FeedbackKey,
     /// Where reports go.
     reports_port: Option<u16>,
     on_event: OnEvent,
@@ -222,7 +222,7 @@ impl Drop for Server {
 
 #[derive(Debug, Clone, Copy)]
 struct Controllers {
-    limits: Limits,
+    limits: OperatorLimits,
     window: Window,
 }
 
@@ -280,8 +280,8 @@ async fn accept(
             site.peers.add(id, address, itself, mailbox.clone());
             let heard = async {
                 while itself && let Ok(datagram) = connection.read_datagram().await {
-                    if let Ok(report) = Report::decode(&datagram) {
-                        site.peers.hear_itself(id, &report);
+                    if let Ok(report) = FeedbackReport::decode(&datagram) {
+                        site.peers.on_own_report(id, &report);
                     }
                 }
                 std::future::pending::<()>().await;
@@ -335,7 +335,7 @@ async fn converse(id: u64, connection: &quinn::Connection, site: &Arc<Site>) {
 }
 
 /// The session that a request names: `?claw=TOKEN`, or the cookie of the same name.
-fn session_of(request: &Request<()>) -> Option<Token> {
+fn session_of(request: &Request<()>) -> Option<SessionToken> {
     let of_query = request.uri().query().into_iter().flat_map(|query| query.split('&'));
     let cookies = request.headers().get_all(http::header::COOKIE).into_iter();
     let cookies = cookies.filter_map(|cookie| cookie.to_str().ok());
@@ -343,10 +343,10 @@ fn session_of(request: &Request<()>) -> Option<Token> {
     of_query.chain(of_cookie).find_map(|pair| token(pair.strip_prefix(NAME)?.strip_prefix('=')?))
 }
 
-fn token(text: &str) -> Option<Token> {
+fn token(text: &str) -> Option<SessionToken> {
     let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()?;
-    Some(Token(number.to_be_bytes()))
+    Some(SessionToken(number.to_be_bytes()))
 }
 
 async fn answer(
@@ -531,8 +531,8 @@ mod tests {
     #[test]
     fn requests_name_their_session() {
         let hex = "000102030405060708090a0b0c0d0e0f";
-        let token = Token(std::array::from_fn(|n| n as u8));
-        let check = |uri: String, cookie: &str, expected: Option<Token>| {
+        let token = SessionToken(std::array::from_fn(|n| n as u8));
+        let check = |uri: String, cookie: &str, expected: Option<SessionToken>| {
             let request = Request::get(uri).header("cookie", cookie).body(()).unwrap();
             assert_eq!(session_of(&request), expected);
         };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use airmile::codec::diag::PromptReader;
-use airmile_control::qcut::{Report, Reported};
+use airmile_control::qcut::{ModemReport, ReportExtractor};
 use airmile_live::source::{Piece, Source, SourceState, read_from_now};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -26,7 +26,7 @@ const OLDEST_NS: i64 = 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Modem {
     name: String,
-    reports: Receiver<Report>,
+    reports: Receiver<ModemReport>,
     shared: Arc<Shared>,
 }
 
@@ -67,7 +67,7 @@ impl Modem {
     }
 
     /// Reports that came.
-    pub(crate) fn receive(&self) -> impl Iterator<Item = Report> + '_ {
+    pub(crate) fn receive(&self) -> impl Iterator<Item = ModemReport> + '_ {
         // It counts; that it was read is all that matters.
         let _ = rustix::io::read(&self.shared.wake, &mut [0_u8; 8]);
         self.reports.try_iter()
@@ -83,16 +83,16 @@ impl Drop for Modem {
 /// Makes reports out of bytes.
 struct Reader {
     log: PromptReader,
-    reported: Reported,
+    reported: ReportExtractor,
     alignment: Alignment,
-    sender: Sender<Report>,
+    sender: Sender<ModemReport>,
     shared: Arc<Shared>,
 }
 
 impl Reader {
-    fn new(sender: Sender<Report>, shared: Arc<Shared>) -> Self {
+    fn new(sender: Sender<ModemReport>, shared: Arc<Shared>) -> Self {
         let (log, reported, alignment) =
-            (PromptReader::new(), Reported::default(), Alignment::new());
+            (PromptReader::new(), ReportExtractor::default(), Alignment::new());
         Self { log, reported, alignment, sender, shared }
     }
 
@@ -100,7 +100,7 @@ impl Reader {
         match piece {
             Piece::Bytes(bytes) => self.read(&bytes),
             // What was sent meanwhile is not known.
-            Piece::Gap => self.reported = Reported::default(),
+            Piece::Gap => self.reported = ReportExtractor::default(),
             Piece::State(state) => {
                 *self.shared.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
             }
@@ -128,20 +128,20 @@ impl Reader {
     }
 }
 
-const fn time_of(report: &Report) -> i64 {
+const fn time_of(report: &ModemReport) -> i64 {
     match report {
-        Report::Sent { to_ns, .. } => *to_ns,
-        Report::Waiting { at_ns, .. } => *at_ns,
+        ModemReport::Sent { to_ns, .. } => *to_ns,
+        ModemReport::Waiting { at_ns, .. } => *at_ns,
     }
 }
 
-const fn shifted(mut report: Report, by_ns: i64) -> Report {
+const fn shifted(mut report: ModemReport, by_ns: i64) -> ModemReport {
     match &mut report {
-        Report::Sent { from_ns, to_ns, .. } => {
+        ModemReport::Sent { from_ns, to_ns, .. } => {
             *from_ns += by_ns;
             *to_ns += by_ns;
         }
-        Report::Waiting { at_ns, .. } => *at_ns += by_ns,
+        ModemReport::Waiting { at_ns, .. } => *at_ns += by_ns,
     }
     report
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use airmile_control::qcut::{
-    ClassConfig, Evidence, Held, Limit, ProbeId, Qcut, QcutConfig, QueueConfig, Report,
+    ClassConfig, Evidence, GateState, Limit, ModemReport, ProbeId, Qcut, QcutConfig, QueueConfig,
     ReportCounts, Tier,
 };
 use airmile_live::source::{Source, SourceState};
@@ -340,7 +340,7 @@ pub(crate) struct Control {
 /// What is published of a gate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Keeper {
-    pub(crate) held: Held,
+    pub(crate) held: GateState,
     pub(crate) classes: Vec<ClassStatus>,
     pub(crate) reports: ReportCounts,
     pub(crate) silences: u64,
@@ -438,7 +438,7 @@ impl Control {
     }
 
     /// Reports that came.
-    pub(crate) fn reports(&self) -> Vec<Report> {
+    pub(crate) fn reports(&self) -> Vec<ModemReport> {
         self.modem.as_ref().map_or_else(Vec::new, |modem| modem.receive().collect())
     }
 
@@ -521,7 +521,7 @@ impl Control {
     }
 }
 
-fn warnings(held: &Held) -> Vec<String> {
+fn warnings(held: &GateState) -> Vec<String> {
     let mut all = Vec::new();
     if held.silent && !held.blind {
         all.push("the modem's log is silent: round trips tell how much it holds".to_owned());

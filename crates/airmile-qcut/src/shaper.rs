@@ -5,7 +5,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use airmile_control::qcut::{Held, Qcut, Tier};
+use airmile_control::qcut::{GateState, Qcut, Tier};
 use nix::errno::Errno;
 
 use crate::clock;
@@ -150,7 +150,7 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
 /// What the modem sends, and what brings it to the limit. While it holds less, the
 /// rate that is set is not lowered: what was measured is then what senders had, not
 /// what the modem can.
-fn wanted(held: &Held, has_modem: bool, set_bytes_per_s: u64) -> u64 {
+fn wanted(held: &GateState, has_modem: bool, set_bytes_per_s: u64) -> u64 {
     if held.blind {
         return OPEN_BYTES_PER_S;
     }
@@ -178,7 +178,8 @@ mod tests {
     fn rates_lead_to_the_limit() {
         let check = |likely_bytes, bytes_per_s, set, expected| {
             let occupancy = Occupancy { low_bytes: 0, likely_bytes, high_bytes: likely_bytes };
-            let held = Held { occupancy, bytes_per_s, limit_bytes: 30_000, ..Held::default() };
+            let held =
+                GateState { occupancy, bytes_per_s, limit_bytes: 30_000, ..GateState::default() };
             assert_eq!(wanted(&held, true, set), expected, "{likely_bytes} {bytes_per_s} {set}");
         };
         // 10 kB over or under it in 100 ms are 100 kB/s.
@@ -189,7 +190,7 @@ mod tests {
         check(900_000, 10_000, 0, LEAST_BYTES_PER_S);
         // Senders have less than the modem could take.
         check(20_000, 100_000, 2_000_000, 2_000_000);
-        let blind = Held { blind: true, ..Held::default() };
+        let blind = GateState { blind: true, ..GateState::default() };
         assert_eq!(wanted(&blind, false, 0), OPEN_BYTES_PER_S);
     }
 }

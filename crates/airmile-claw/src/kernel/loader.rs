@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use airmile_control::claw::ClawOptions;
-use airmile_control::claw::feedback::{Heard, Report};
+use airmile_control::claw::feedback::{AuthenticatedReport, FeedbackReport};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::maps::{self, Config, Told};
+use super::maps::{self, ClientFeedback, Config};
 use super::stats::Stats;
 use super::{AttachOptions, Figures};
 use crate::error::{Attempt, Connect, Error, Result};
 use crate::keys;
-use crate::listener::{Hears, Listener};
+use crate::listener::{Listener, ReportSink};
 
 /// The object, as build.rs made it.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/claw.bpf.o"));
@@ -248,7 +248,7 @@ impl Attached {
 /// Clients by address.
 struct Peers {
     map: MapHandle,
-    told: Mutex<BTreeMap<[u8; 16], Told>>,
+    told: Mutex<BTreeMap<[u8; 16], ClientFeedback>>,
     full_from_load: f64,
 }
 
@@ -257,8 +257,8 @@ const KEPT: usize = 16_384;
 /// A client that said nothing for so long is forgotten.
 const FORGOTTEN_NS: u64 = 20_000_000_000;
 
-impl Hears for Peers {
-    fn hear(&self, heard: &Heard, alone: bool) -> usize {
+impl ReportSink for Peers {
+    fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize {
         // Whose connections they are is not known: the kernel sees addresses alone.
         if !alone {
             return 0;
@@ -300,7 +300,7 @@ impl OptionWriter {
     ///
     /// # Errors
     /// The kernel does not take it.
-    pub fn set(&self, report: &Report) -> Result<()> {
+    pub fn set(&self, report: &FeedbackReport) -> Result<()> {
         let option = report.tcp_option(self.full_from_load);
         let bytes = maps::option(option, monotonic_ns());
         self.map

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airmile_claw::Limits;
+use airmile_claw::OperatorLimits;
 use airmile_claw::server::Window;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -62,7 +62,7 @@ pub struct CapArgs {
     pub cap_window: u64,
 }
 
-impl From<CapArgs> for Limits {
+impl From<CapArgs> for OperatorLimits {
     fn from(args: CapArgs) -> Self {
         Self { window_bytes: args.cap_window, rate_bps: args.cap }
     }

@@ -118,10 +118,10 @@ fn reports(args: &ModemArgs) -> Result<Option<Arc<dyn Reports>>> {
         if !(0.0..=1.0).contains(&args.load) {
             return Err(airmile::Error::Option("--load: give a share, 0 to 1".into()).into());
         }
-        let report = airmile_claw::Report {
+        let report = airmile_claw::FeedbackReport {
             w_claw_bytes,
             load: args.load,
-            ..airmile_claw::Report::default()
+            ..airmile_claw::FeedbackReport::default()
         };
         return Ok(Some(Arc::new(Fixed(report))));
     }
@@ -199,7 +199,7 @@ impl<'a> Watched<'a> {
 }
 
 impl Reports for Watched<'_> {
-    fn report(&self, rtt_ns: i64, used: bool) -> Option<airmile_claw::Report> {
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<airmile_claw::FeedbackReport> {
         let report = self.reports.report(rtt_ns, used);
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         match (&report, *since) {

@@ -9,8 +9,8 @@ use airmile_wire::clocks::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::Result;
 use crate::session::Session;
+use airmile_io::error::Result;
 
 /// Clocks that are further apart are not found (chosen here: phones set theirs by
 /// the network; the 18 s between GPS and UTC are inside).

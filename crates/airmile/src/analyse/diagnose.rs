@@ -18,9 +18,10 @@ use super::radio::{
 };
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
 use super::watch::Others;
-use crate::error::Result;
-use crate::input::Progress;
-use crate::session::{FileReport, Inputs};
+use crate::session::Inputs;
+use airmile_io::FileReport;
+use airmile_io::error::Result;
+use airmile_io::input::Progress;
 
 /// What `diagnose` says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -16,10 +16,11 @@ use serde::Serialize;
 use super::application::limit;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::watch::{Others, Watched, direction};
-use crate::error::{Error, Result};
-use crate::input::Progress;
-use crate::limits::{LimitFilter, Limits};
-use crate::session::{Application, FileReport, Inputs, Loaded, Session};
+use crate::session::{Application, Inputs, Loaded, Session};
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_io::limits::{LimitFilter, Limits};
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

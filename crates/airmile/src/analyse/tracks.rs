@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::radio::RadioOptions;
 use super::watch::{Until, Watch, Watched};
-use crate::limits::LimitFilter;
+use airmile_io::limits::LimitFilter;
 
 /// How much of each kind of evidence the records hold, for the answer to say
 /// what it rests on and what is missing.

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use airmile_model::row::hex;
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result};
-use crate::input::{Compression, Input, Progress};
-use crate::replacement::{new_file, part_of};
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Compression, Input, Progress};
+use airmile_io::replacement::{new_file, part_of};
 
 /// What this run makes. Each file has another name until all are whole; what is not
 /// published is taken away again.

@@ -7,9 +7,11 @@ use airmile_decode::diag::Tagged;
 use airmile_decode::table::{GrantReader, RlcReader, TableError, TtiTimes};
 use airmile_model::{Clock, Grant, Record};
 
-use super::{FileReport, Opened};
-use crate::error::{Error, Result};
-use crate::input::{Input, Progress};
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress};
+
+use super::Opened;
 
 /// Rows of a table that are held to put them in order (chosen here: any order in half an
 /// hour of one grant a TTI, and 0.5 GB). A row that belongs further up is an error.
@@ -186,7 +188,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::recognise::Kind;
+    use airmile_io::recognise::Kind;
 
     fn opened(text: &str) -> Opened {
         let reader = std::io::Cursor::new(text.to_owned().into_bytes());

@@ -17,9 +17,10 @@ use super::clocks::{self, ClockReport};
 use super::diagnose::{Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
 use super::radio::{Answer, Missing, RadioOptions};
 use super::wire::{Restarter, Wire};
-use crate::error::Result;
-use crate::input::{Progress, comes_once};
-use crate::session::{FileReport, Inputs, Session};
+use crate::session::{Inputs, Session};
+use airmile_io::FileReport;
+use airmile_io::error::Result;
+use airmile_io::input::{Progress, comes_once};
 
 pub(super) use read::{Look, look};
 

@@ -10,11 +10,11 @@ use airmile_wire::packets_only::{Carrier, Phone, Phones};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use super::super::radio::{Missing, MissingKind};
-use crate::capture::read_capture;
-use crate::error::{Error, Result};
-use crate::input::Progress;
-use crate::limits::{LimitFilter, Limits};
-use crate::session::FileReport;
+use airmile_io::FileReport;
+use airmile_io::capture::read_capture;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_io::limits::{LimitFilter, Limits};
 
 /// What captures show.
 pub(super) struct Read {

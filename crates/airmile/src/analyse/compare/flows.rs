@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
 use airmile_wire::compare::{Exchange, Exchanges};
 
-use crate::capture::read_capture;
-use crate::error::Result;
-use crate::input::Progress;
-use crate::session::FileReport;
+use airmile_io::FileReport;
+use airmile_io::capture::read_capture;
+use airmile_io::error::Result;
+use airmile_io::input::Progress;
 
 /// A round trip on the client's side under this share of the whole: the capture is at
 /// the client (chosen here, as in a diagnosis).

@@ -13,10 +13,11 @@ use crate::analyse::clocks::block;
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with};
 use crate::analyse::radio::{Answer, RadioOptions, radio_with};
 use crate::analyse::tracks::Keep;
-use crate::error::{Error, Result};
-use crate::input::{Input, Progress};
-use crate::recognise::Kind;
-use crate::session::{FileReport, Inputs};
+use crate::session::Inputs;
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress};
+use airmile_io::recognise::Kind;
 
 /// Transfers of fewer bytes are none (chosen here, as where transfers are detected).
 pub(super) const LEAST_BYTES: u64 = 20_000;

@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::radio::{Missing, RadioOptions};
-use crate::error::{Error, Result};
-use crate::input::Progress;
-use crate::session::FileReport;
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
 use gather::{Run, Told, gather};
 pub use probe_log::{ProbeConnection, ProbeLog, ProbeTransfer};
 

@@ -8,8 +8,8 @@ use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::input::{Progress, SizeLimit, read_text};
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Progress, SizeLimit, read_text};
 
 /// A probe's log. Times are in microseconds since the Unix epoch, by the client's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

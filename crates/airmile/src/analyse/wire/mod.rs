@@ -12,11 +12,12 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::phone::{Capture, Phone};
 use super::clocks::ClockReport;
-use crate::capture::read_capture;
-use crate::error::Result;
-use crate::input::{Input, Progress, comes_once};
-use crate::recognise::Kind;
-use crate::session::{FileReport, Inputs, captures_in};
+use crate::session::{Inputs, captures_in};
+use airmile_io::FileReport;
+use airmile_io::capture::read_capture;
+use airmile_io::error::Result;
+use airmile_io::input::{Input, Progress, comes_once};
+use airmile_io::recognise::Kind;
 
 /// Who restarts slow start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
