@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use airmile::Error;
 use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer, State};
-use airmile::model::{Direction, Verdict};
+use airmile::model::{Direction, Verdict, printable};
 use airmile_host::format::{mbps, size};
 use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::{Engine, StartError};
@@ -104,10 +104,10 @@ fn print(global: &Global, lines: &Receiver<Arc<Event>>) -> Result<()> {
     let mut told = Told::default();
     for event in lines {
         if global.json {
-            serde_json::to_writer(&mut out, &*event).map_err(std::io::Error::from)?;
-            writeln!(out)?;
+            let text = serde_json::to_string(&*event).map_err(std::io::Error::from)?;
+            writeln!(out, "{}", output::json_printable(&text))?;
         } else if let Some(line) = told.line(&event) {
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", printable(&line))?;
         }
         out.flush()?;
     }

@@ -17,3 +17,4 @@ mod probe;
 #[cfg(target_os = "linux")]
 mod realtime;
 mod study;
+mod trust;

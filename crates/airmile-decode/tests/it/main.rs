@@ -15,3 +15,4 @@ mod modern;
 mod reference;
 mod stream;
 mod text;
+mod trust;
