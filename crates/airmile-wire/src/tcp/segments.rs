@@ -32,7 +32,8 @@ impl PacketShard {
             || flow.ends[1 - sender].stream.is_advanced_by(tcp);
         let sure = &mut flow.ends[sender].sure_copies;
         let partition = self.recent.get_mut(usize::from(route.partition));
-        let is_copy = partition.is_some_and(|recent| recent.is_copy(stream, packet, tcp, fresh, sure));
+        let is_copy =
+            partition.is_some_and(|recent| recent.is_copy(stream, packet, tcp, fresh, sure));
         if is_copy {
             self.counts.copies += 1;
         } else {

@@ -104,7 +104,13 @@ impl PacketShard {
     /// Puts a flow that a packet has just passed through into its place; `up`: from the
     /// client, and no copy.
     #[inline]
-    pub(super) fn put_flow(&mut self, at: u32, flow: Box<FlowState>, packet: &Packet<'_>, up: bool) {
+    pub(super) fn put_flow(
+        &mut self,
+        at: u32,
+        flow: Box<FlowState>,
+        packet: &Packet<'_>,
+        up: bool,
+    ) {
         if up
             && let Some(tcp) = packet.tcp()
             && tcp.flags.has(TcpFlags::SYN)

@@ -278,10 +278,9 @@ fn advice(
             Some(missing) if unread::is_version(missing) => {
                 Advice::Unread(missing.how_to_capture.clone())
             }
-            Some(missing) => Advice::Capture {
-                what: missing.what.clone(),
-                how: missing.how_to_capture.clone(),
-            },
+            Some(missing) => {
+                Advice::Capture { what: missing.what.clone(), how: missing.how_to_capture.clone() }
+            }
             None => Advice::LogAgain,
         },
     }
