@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use airmile_control::claw::feedback::Key;
+use airmile_control::claw::feedback::FeedbackKey;
 use airmile_host::Attempt;
 
 use crate::error::{Error, Result};

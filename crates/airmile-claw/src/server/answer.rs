@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use airmile_control::claw::feedback::Token;
+use airmile_control::claw::feedback::SessionToken;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use tokio::io::AsyncReadExt;

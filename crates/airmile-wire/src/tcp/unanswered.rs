@@ -70,7 +70,7 @@ impl Unanswered {
             interface: self.interface,
         };
         // Its rows went out when it passed.
-        flow.take(&packet, &self.tcp, 0, options, &mut Vec::new());
+        flow.ingest(&packet, &self.tcp, 0, options, &mut Vec::new());
         flow.wants_events = options.tables.tcp_events;
         flow.handshake.from_idle = self.from_idle;
         flow.awake = self.awake;
