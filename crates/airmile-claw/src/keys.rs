@@ -1,10 +1,10 @@
 //! Keys: from files, and random ones.
 
-use std::fs;
 use std::path::Path;
 
 use airmile_control::claw::feedback::FeedbackKey;
 use airmile_host::Attempt;
+use airmile_host::files::read_secret;
 
 use crate::error::{Error, Result};
 
@@ -33,8 +33,8 @@ pub fn random_key() -> Result<FeedbackKey> {
 /// # Errors
 /// It cannot be read, or holds something else.
 pub fn read_key(path: &Path) -> Result<FeedbackKey> {
-    let text = fs::read_to_string(path).attempt(|| path.display().to_string())?;
-    parse(text.trim()).ok_or_else(|| Error::File {
+    let text = read_secret(path).attempt(|| path.display().to_string())?;
+    parse(&text).ok_or_else(|| Error::File {
         path: path.to_owned(),
         what: "no key: 64 hexadecimal digits are needed (openssl rand -hex 32)".to_owned(),
     })

@@ -29,7 +29,7 @@ enum Binding {
     /// The only session at its address.
     Address,
     /// The session that its client has named.
-    SessionToken(SessionToken),
+    Token(SessionToken),
     /// Itself, in datagrams.
     Itself,
 }

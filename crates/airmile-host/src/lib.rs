@@ -7,7 +7,7 @@
 //! - `tls`: a verifier that accepts any certificate (feature `tls`).
 //! - [`clock`]: the clocks of the host, in nanoseconds.
 //! - [`thread`]: threads that stop when their owner is dropped; locks.
-//! - [`net`]: addresses of hosts.
+//! - [`net`]: addresses of hosts. [`files`]: what may be served, and secrets.
 //! - [`Attempt`]: errors of the system that name what was attempted.
 //!
 //! It depends on the cores alone, so that a program that needs no diagnosis, such as
@@ -15,6 +15,7 @@
 
 mod attempt;
 pub mod clock;
+pub mod files;
 pub mod format;
 pub mod http;
 #[cfg(target_os = "linux")]

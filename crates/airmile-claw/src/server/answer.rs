@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 
 use airmile_control::claw::feedback::SessionToken;
+use airmile_host::files::site_file;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use tokio::io::AsyncReadExt;
 
-use super::files::{file_of, media_type};
+use super::files::media_type;
 use super::{ABOUT, Site};
 use crate::keys;
 
@@ -50,7 +51,7 @@ pub(super) async fn answer(
             None => refuse(stream, StatusCode::NOT_FOUND).await,
         };
     }
-    let Some(path) = file_of(&site.dir, request.uri().path()) else {
+    let Some(path) = site_file(&site.dir, request.uri().path()) else {
         return refuse(stream, StatusCode::NOT_FOUND).await;
     };
     let Ok(mut file) = tokio::fs::File::open(&path).await else {

@@ -80,7 +80,7 @@ fn source(args: &LiveArgs) -> LogSource {
 /// where others on the machine would see it.
 pub(super) fn token(file: Option<&Path>) -> Result<Option<String>> {
     let of_file = |path: &Path| {
-        let text = std::fs::read_to_string(path);
+        let text = airmile_host::files::read_secret(path);
         text.with_context(|| format!("--token-file {}", path.display()))
     };
     let token = match file {

@@ -24,26 +24,38 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::net::host_prefix;
 use crate::thread::lock;
 
-/// Connections at a time of which no request was let in yet (chosen here).
-const MAX_WAITING: usize = 128;
-/// Connections at a time of which one was (chosen here).
-const MAX_ADMITTED: usize = 128;
-/// A request's head is whole after so long, or the connection is closed (chosen here: a
-/// head is one or two packets).
-const HEADER_DEADLINE: Duration = Duration::from_secs(5);
-/// A connection that was given nothing for so long is closed (chosen here: three times
-/// the comments on an idle stream of events). What comes does not count: who asks a
-/// byte at a time would hold a place for good.
-const IDLE: Duration = Duration::from_secs(30);
+/// What connections may use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConnectionLimits {
+    /// Connections at a time of which no request was let in yet.
+    pub(super) waiting: usize,
+    /// Connections at a time of which one was.
+    pub(super) admitted: usize,
+    /// A request's head is whole after so long, or the connection is closed.
+    pub(super) header: Duration,
+    /// A connection that was given nothing for so long is closed. What comes does not
+    /// count: who asks a byte at a time would hold a place for good.
+    pub(super) idle: Duration,
+}
+
+impl Default for ConnectionLimits {
+    /// Chosen here: a head is one or two packets; three times the comments on an idle
+    /// stream of events.
+    fn default() -> Self {
+        let (header, idle) = (Duration::from_secs(5), Duration::from_secs(30));
+        Self { waiting: 128, admitted: 128, header, idle }
+    }
+}
 
 pub(super) struct LimitedListener {
     listener: TcpListener,
+    limits: ConnectionLimits,
     places: Arc<Mutex<Places>>,
 }
 
 impl LimitedListener {
-    pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, places: Arc::default() }
+    pub(super) fn new(listener: TcpListener, limits: ConnectionLimits) -> Self {
+        Self { listener, limits, places: Places::new(limits) }
     }
 }
 
@@ -54,8 +66,11 @@ impl Listener for LimitedListener {
     async fn accept(&mut self) -> (LimitedConnection, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.listener).await;
         let (place, closed) = Place::take(&self.places, host_prefix(address.ip()));
-        let deadline = Box::pin(sleep(HEADER_DEADLINE));
-        (LimitedConnection { stream, deadline, closed, is_answering: false, place }, address)
+        let limits = self.limits;
+        let deadline = Box::pin(sleep(limits.header));
+        let connection =
+            LimitedConnection { stream, deadline, closed, is_answering: false, limits, place };
+        (connection, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -63,8 +78,9 @@ impl Listener for LimitedListener {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Places {
+    limits: ConnectionLimits,
     next: u64,
     admitted: usize,
     /// In the order in which they came; dropping the sender closes the connection.
@@ -72,9 +88,14 @@ struct Places {
 }
 
 impl Places {
+    fn new(limits: ConnectionLimits) -> Arc<Mutex<Self>> {
+        let waiting = BTreeMap::new();
+        Arc::new(Mutex::new(Self { limits, next: 0, admitted: 0, waiting }))
+    }
+
     /// Closes the connection that waits longest of the address with most of them.
     fn make_room(&mut self) {
-        if self.waiting.len() < MAX_WAITING {
+        if self.waiting.len() < self.limits.waiting {
             return;
         }
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
@@ -117,7 +138,7 @@ impl Place {
             return true;
         }
         let mut all = lock(&self.places);
-        if all.admitted >= MAX_ADMITTED {
+        if all.admitted >= all.limits.admitted {
             return false;
         }
         // Its place may have been given to another just now.
@@ -161,6 +182,7 @@ pub(super) struct LimitedConnection {
     /// Resolves when its place is given to another.
     closed: oneshot::Receiver<()>,
     is_answering: bool,
+    limits: ConnectionLimits,
     place: Arc<Place>,
 }
 
@@ -190,7 +212,8 @@ impl AsyncRead for LimitedConnection {
         if self.is_answering && buf.filled().len() > before {
             // Another request begins.
             self.is_answering = false;
-            self.deadline.as_mut().reset(Instant::now() + HEADER_DEADLINE);
+            let until = Instant::now() + self.limits.header;
+            self.deadline.as_mut().reset(until);
         }
         self.unless_over(cx, tried)
     }
@@ -205,7 +228,8 @@ impl AsyncWrite for LimitedConnection {
         let tried = Pin::new(&mut self.stream).poll_write(cx, buf);
         if tried.is_ready() {
             self.is_answering = true;
-            self.deadline.as_mut().reset(Instant::now() + IDLE);
+            let until = Instant::now() + self.limits.idle;
+            self.deadline.as_mut().reset(until);
         }
         self.unless_over(cx, tried)
     }
@@ -231,10 +255,11 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_address_takes_no_place_of_others() {
-        let places = Arc::default();
+        let limits = ConnectionLimits::default();
+        let places = Places::new(limits);
         let (other, mut other_closed) = Place::take(&places, address(2));
         let mut flood: Vec<_> = (0..1_000).map(|_| Place::take(&places, address(1))).collect();
-        assert!(lock(&places).waiting.len() <= MAX_WAITING);
+        assert!(lock(&places).waiting.len() <= limits.waiting);
         // The oldest of the flood were closed, and nobody else.
         assert_eq!(flood[0].1.try_recv(), Err(Closed));
         assert_eq!(flood[999].1.try_recv(), Err(Empty));
@@ -248,8 +273,9 @@ mod tests {
 
     #[test]
     fn so_many_are_admitted_and_no_more() {
-        let places = Arc::default();
-        let all: Vec<_> = (0..MAX_ADMITTED).map(|_| Place::take(&places, address(1))).collect();
+        let limits = ConnectionLimits::default();
+        let places = Places::new(limits);
+        let all: Vec<_> = (0..limits.admitted).map(|_| Place::take(&places, address(1))).collect();
         assert!(all.iter().all(|(place, _)| place.admit()));
         let (late, _closed) = Place::take(&places, address(1));
         assert!(!late.admit());

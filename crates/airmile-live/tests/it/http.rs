@@ -133,13 +133,13 @@ fn only_those_who_may_enter() {
     // A name of elsewhere that points here (DNS rebinding).
     check(&open, "/v1/status", "Host: evil.example\r\n", 401);
     check(&open, "/v1/status", "Host: 127.0.0.1.evil.example\r\n", 401);
-    let locked = serve(loopback(), Some("s3cret"), engine.published()).unwrap();
+    let locked = serve(loopback(), Some("s3cret-s3cret-s3cret"), engine.published()).unwrap();
     for path in ["/", "/metrics", "/v1/status", "/v1/events", "/nothing"] {
         check(&locked, path, "Host: localhost\r\n", 401);
     }
-    check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer wrong1\r\n", 401);
-    check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer s3cret\r\n", 200);
-    check(&locked, "/v1/status?token=s3cret", "Host: a\r\n", 200);
+    check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer wr0ng-wr0ng-wr0ng-\r\n", 401);
+    check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer s3cret-s3cret-s3cret\r\n", 200);
+    check(&locked, "/v1/status?token=s3cret-s3cret-s3cret", "Host: a\r\n", 200);
     // Nothing is served to others without a token.
     let elsewhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let error = serve(elsewhere, None, engine.published()).unwrap_err();
