@@ -300,7 +300,14 @@ pub fn log_text(data: &[u8]) {
 /// Sniffers' tables, of each kind; a cell's use holds the chosen user's own.
 pub fn sniffer(data: &[u8]) {
     let _ = SnifferKind::recognise(data);
-    for kind in [SnifferKind::Falcon, SnifferKind::NgScope, SnifferKind::NrScope] {
+    let kinds = [
+        SnifferKind::Falcon,
+        SnifferKind::NgScope,
+        SnifferKind::NrScope,
+        SnifferKind::SrsRanLog,
+        SnifferKind::SrsRanConsole,
+    ];
+    for kind in kinds {
         let read = |chunk: usize| {
             let mut reader = SnifferReader::new(kind);
             data.chunks(chunk).for_each(|piece| reader.push(piece));

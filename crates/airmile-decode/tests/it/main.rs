@@ -16,3 +16,4 @@ mod reference;
 mod stream;
 mod text;
 mod trust;
+mod versions;

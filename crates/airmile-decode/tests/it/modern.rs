@@ -10,6 +10,7 @@ use std::path::Path;
 
 use airmile_decode::diag::msg::{MacDlReport, MacItem, PdschStat, SizeCheck};
 use airmile_decode::diag::{Deframer, Event, LogReader, Message, MessageKey, Tagged};
+use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_model::tables::tbs_bits;
 use airmile_model::{Grant, GrantSources, Record, RlcMode, RntiType};
 
@@ -210,6 +211,89 @@ fn a_flipped_size_of_0xb887_fails_the_check() {
         }
     }
     assert_eq!(flips, 5 * 18);
+}
+
+/// Rows of a second each: named, counted and summed up, as they have no times.
+#[test]
+fn a_console_trace_of_a_gnb_is_summed_up() {
+    let Some(bytes) = sample("srsran_gnb_console.txt") else { return };
+    assert_eq!(SnifferKind::recognise(&bytes), Some(SnifferKind::SrsRanConsole));
+    let mut reader = SnifferReader::new(SnifferKind::SrsRanConsole);
+    reader.push(&bytes);
+    reader.finish(None, &mut |record| panic!("{record:?}"));
+    let text = std::str::from_utf8(&bytes).unwrap();
+    let is_row = |line: &&str| line.starts_with("   1 4601 ");
+    let stats = reader.stats();
+    assert_eq!(stats.rows, text.lines().filter(is_row).count() as u64);
+    assert_eq!((stats.bad_rows, stats.problems.len()), (0, 1));
+    let words = &stats.problems[0].what;
+    assert!(words.contains("data waited at the base station in 0 % of the rows"), "{words}");
+}
+
+/// Bytes and the values that another decoder prints of them.
+#[test]
+fn nr_measurements_and_cells_as_another_decoder_prints_them() {
+    let Some(text) = sample("nr_vectors.json") else { return };
+    let vectors: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let bytes = |hex: &str| -> Vec<u8> {
+        (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
+    };
+    let (mut cells, mut beams, mut serving) = (0, 0, 0);
+    for vector in vectors.as_array().unwrap() {
+        let payload = bytes(vector["payload_hex"].as_str().unwrap());
+        let expected = vector["expected"].as_str().unwrap();
+        let db = |x128: i32| format!("{:.2}", f64::from(x128) / 128.0);
+        match vector["log"].as_str().unwrap() {
+            "LOG_5GNR_ML1_MEAS_DATABASE_UPDATE" => {
+                let parsed = Message::parse(0xB97F, &payload).unwrap().unwrap();
+                assert_eq!(parsed.problem, None, "{expected}");
+                let Message::NrMeas(meas) = parsed.message else { panic!("{expected}") };
+                for layer in &meas.layers {
+                    assert!(expected.contains(&format!("NR-ARFCN: {}", layer.arfcn)));
+                    for (i, cell) in layer.cells.iter().enumerate() {
+                        let line = format!(
+                            "Cell {i}: PCI: {:4}, PBCH SFN: {}, RSRP: {}, RSRQ: {}, Num Beams: {}",
+                            cell.pci,
+                            cell.sfn,
+                            db(cell.rsrp_x128),
+                            db(cell.rsrq_x128),
+                            cell.beams.len()
+                        );
+                        assert!(expected.contains(&line), "{line} is not in {expected}");
+                        cells += 1;
+                        for beam in &cell.beams {
+                            let line = format!(
+                                "RSRP: {}/{}",
+                                db(beam.rsrp_x128[0]),
+                                db(beam.rsrp_x128[1])
+                            );
+                            assert!(expected.contains(&line), "{line} is not in {expected}");
+                            assert!(expected.contains(&format!("SSB[{}]", beam.ssb)));
+                            beams += 1;
+                        }
+                    }
+                }
+            }
+            "LOG_5GNR_RRC_SERVING_CELL_INFO" => {
+                let parsed = Message::parse(0xB823, &payload).unwrap().unwrap();
+                let Message::NrServCell(cell) = parsed.message else { panic!("{expected}") };
+                let line = format!(
+                    "NR-ARFCN: {}/{}, Bandwidth: {}/{} MHz, Band: {}, PCI: {:4}, MCC: {}",
+                    cell.arfcn_dl,
+                    cell.arfcn_ul,
+                    cell.bandwidth_dl_mhz,
+                    cell.bandwidth_ul_mhz,
+                    cell.band,
+                    cell.pci,
+                    cell.mcc
+                );
+                assert!(expected.contains(&line), "{line} is not in {expected}");
+                serving += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((cells, beams, serving), (9, 12, 2));
 }
 
 #[test]
