@@ -40,6 +40,12 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     let (sender, lines) = sync_channel(WAITING_LINES);
     let sender = (!on_terminal).then_some(sender);
     let interface = args.interface.as_deref();
+    #[cfg(target_os = "linux")]
+    if interface.is_some() {
+        use rustix::thread::CapabilitySet;
+        let kept = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
+        crate::privilege::keep(kept, &[Path::new("/dev")])?;
+    }
     let engine = Engine::start_beside(&source, interface, options, sender);
     let mut engine = engine.map_err(|error| match error {
         StartError::Options(error) => anyhow::Error::from(error),

@@ -377,3 +377,50 @@ fn memory_of_who_never_answered() {
         assert_eq!(status(&out), 0, "alone: {alone}: {}", all(&out));
     }
 }
+
+/// A field of /proc/PID/status.
+#[cfg(target_os = "linux")]
+fn field(status: &str, name: &str) -> String {
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split(':').nth(1).unwrap().trim().to_owned()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn privileges_a_capture_as_root_keeps_two_capabilities() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: needs root");
+        return;
+    }
+    let mut child = Command::new(env!("CARGO_BIN_EXE_airmile"))
+        .args(["live", "--interface", "lo", "--lines"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let read = || fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    // NET_ADMIN is 12 and NET_RAW 13 (linux/capability.h).
+    let kept = 1_u64 << 12 | 1 << 13;
+    let begun = Instant::now();
+    let mut status = read();
+    while field(&status, "NoNewPrivs") != "1" && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+        status = read();
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let tasks: Vec<String> = fs::read_dir(format!("/proc/{}/task", child.id()))
+        .unwrap()
+        .map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap())
+        .collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(tasks.len() > 1, "{} threads", tasks.len());
+    for status in tasks {
+        for set in ["CapEff", "CapPrm", "CapBnd"] {
+            let bits = u64::from_str_radix(&field(&status, set), 16).unwrap();
+            assert_eq!(bits & !kept, 0, "{set}: {status}");
+        }
+        assert_eq!(field(&status, "NoNewPrivs"), "1");
+    }
+}
