@@ -48,7 +48,7 @@ impl Peers {
     pub(crate) fn bind(&self, id: u64, token: SessionToken) {
         self.with(|all| {
             if let Some(connection) = all.get_mut(&id).filter(|c| c.binding != Binding::Itself) {
-                connection.binding = Binding::SessionToken(token);
+                connection.binding = Binding::Token(token);
             }
         });
     }
@@ -76,7 +76,7 @@ impl ReportSink for Peers {
         self.with(|all| {
             let is_meant = |connection: &&ReportedConnection| match connection.binding {
                 // A name that is no session's any more is no reason to be without.
-                Binding::SessionToken(token) => {
+                Binding::Token(token) => {
                     (token == heard.token && is_same_host(connection.address, heard.address))
                         || (alone && connection.address == heard.address)
                 }
