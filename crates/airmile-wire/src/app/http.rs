@@ -6,7 +6,7 @@ use airmile_model::flow::{HttpRow, PacketRow};
 use airmile_model::packet::Packet;
 use airmile_model::printable;
 
-use super::{Place, http_row};
+use super::{PacketContext, http_row};
 
 /// Requests without a response that are remembered (chosen here).
 const MAX_PENDING: usize = 64;
@@ -41,7 +41,12 @@ impl HttpState {
         self.host.as_deref()
     }
 
-    pub(super) fn push(&mut self, place: Place, packet: &Packet<'_>, rows: &mut Vec<PacketRow>) {
+    pub(super) fn push(
+        &mut self,
+        place: PacketContext,
+        packet: &Packet<'_>,
+        rows: &mut Vec<PacketRow>,
+    ) {
         let payload = packet.payload;
         if place.up {
             if is_request(payload) {
@@ -55,7 +60,7 @@ impl HttpState {
         }
     }
 
-    fn request(&mut self, place: Place, packet: &Packet<'_>) {
+    fn request(&mut self, place: PacketContext, packet: &Packet<'_>) {
         let mut lines = lines(packet.payload);
         let mut words = lines.next().unwrap_or_default().split(' ');
         let method = printable(words.next().unwrap_or_default()).into_owned();
@@ -167,7 +172,7 @@ mod tests {
             interface: 0,
         };
         let mut rows = Vec::new();
-        let place = Place { flow: 1, user: 2, up, server_port: 80, tcp: true };
+        let place = PacketContext { flow: 1, user: 2, up, server_port: 80, tcp: true };
         http.push(place, &packet, &mut rows);
         rows
     }

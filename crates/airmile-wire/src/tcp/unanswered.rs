@@ -9,11 +9,11 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::energy::RadioModel;
-use super::flow::Flow;
+use super::flow::FlowState;
 use super::options::StudyOptions;
 use super::route::NewFlow;
 use super::shard::PacketShard;
-use super::user::{RadioPacket, User};
+use super::user::{RadioPacket, UserState};
 
 /// A flow of one SYN.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub(super) struct OfOnePacket {
 
 impl Unanswered {
     /// The flow as it was after its SYN.
-    fn flow(&self, options: &StudyOptions) -> Flow {
-        let mut flow = Flow::new(&self.new);
+    fn flow(&self, options: &StudyOptions) -> FlowState {
+        let mut flow = FlowState::new(&self.new);
         let ends = self.new.key.ends();
         let (src, src_port) = ends[self.new.client & 1];
         let (dst, dst_port) = ends[self.new.client & 1 ^ 1];
@@ -70,7 +70,7 @@ impl Unanswered {
             interface: self.interface,
         };
         // Its rows went out when it passed.
-        flow.take(&packet, &self.tcp, 0, options, &mut Vec::new());
+        flow.ingest(&packet, &self.tcp, 0, options, &mut Vec::new());
         flow.wants_events = options.tables.tcp_events;
         flow.handshake.from_idle = self.from_idle;
         flow.awake = self.awake;
@@ -80,8 +80,8 @@ impl Unanswered {
 }
 
 impl Lone {
-    fn user(&self, model: &RadioModel) -> Box<User> {
-        let mut user = Box::new(User::new(self.number, self.address, self.start_ns));
+    fn user(&self, model: &RadioModel) -> Box<UserState> {
+        let mut user = Box::new(UserState::new(self.number, self.address, self.start_ns));
         user.flows = 1;
         user.push(model, self.packet);
         user
@@ -91,7 +91,7 @@ impl Lone {
 impl PacketShard {
     /// Takes a flow out of its place.
     #[inline]
-    pub(super) fn take_flow(&mut self, at: u32) -> Option<Box<Flow>> {
+    pub(super) fn take_flow(&mut self, at: u32) -> Option<Box<FlowState>> {
         match self.flows.get_mut(at as usize).and_then(Option::take) {
             Some(flow) => Some(flow),
             None => {
@@ -104,7 +104,13 @@ impl PacketShard {
     /// Puts a flow that a packet has just passed through into its place; `up`: from the
     /// client, and no copy.
     #[inline]
-    pub(super) fn put_flow(&mut self, at: u32, flow: Box<Flow>, packet: &Packet<'_>, up: bool) {
+    pub(super) fn put_flow(
+        &mut self,
+        at: u32,
+        flow: Box<FlowState>,
+        packet: &Packet<'_>,
+        up: bool,
+    ) {
         if up
             && let Some(tcp) = packet.tcp()
             && tcp.flags.has(TcpFlags::SYN)
@@ -119,7 +125,7 @@ impl PacketShard {
     }
 
     #[cold]
-    fn put_small(&mut self, at: u32, flow: &Flow, packet: &Packet<'_>, tcp: &TcpHeader) {
+    fn put_small(&mut self, at: u32, flow: &FlowState, packet: &Packet<'_>, tcp: &TcpHeader) {
         let small = Unanswered {
             new: NewFlow {
                 number: flow.number,
@@ -142,7 +148,7 @@ impl PacketShard {
         };
         self.of_one_packet.flows.insert(at, Box::new(small));
         let place = flow.user as usize;
-        let lone = |user: &User| user.flows == 1 && user.packets == 1 && !flow.is_aside();
+        let lone = |user: &UserState| user.flows == 1 && user.packets == 1 && !flow.is_aside();
         let user = self.users.get_mut(place).filter(|user| user.as_deref().is_some_and(lone));
         if let Some(user) = user.and_then(Option::take) {
             let lone = Lone {
@@ -157,7 +163,7 @@ impl PacketShard {
 
     /// A user at its place.
     #[inline]
-    pub(super) fn user_mut(&mut self, at: u32) -> Option<&mut User> {
+    pub(super) fn user_mut(&mut self, at: u32) -> Option<&mut UserState> {
         let slot = self.users.get_mut(at as usize)?;
         if slot.is_none() {
             let lone = self.of_one_packet.users.remove(&at)?;
@@ -167,7 +173,7 @@ impl PacketShard {
     }
 
     /// Takes a user out of its place.
-    pub(super) fn take_user(&mut self, at: u32) -> Option<Box<User>> {
+    pub(super) fn take_user(&mut self, at: u32) -> Option<Box<UserState>> {
         match self.users.get_mut(at as usize).and_then(Option::take) {
             Some(user) => Some(user),
             None => Some(self.of_one_packet.users.remove(&at)?.user(&self.options.radio)),
@@ -185,7 +191,7 @@ impl PacketShard {
     }
 
     /// The latest flows of one SYN.
-    pub(super) fn unanswered(&self, most: usize) -> Vec<Flow> {
+    pub(super) fn unanswered(&self, most: usize) -> Vec<FlowState> {
         let mut small: Vec<&Unanswered> =
             self.of_one_packet.flows.values().map(AsRef::as_ref).collect();
         let newest = |small: &&Unanswered| std::cmp::Reverse((small.new.now, small.new.number));
