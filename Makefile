@@ -14,7 +14,7 @@ AIRMILE ?= $(RELEASE)/airmile
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands overflow deny wheel test-python \
+.PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands overflow deny units wheel test-python \
 	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean
 
 help: ## list the targets
@@ -126,6 +126,11 @@ deny: ## licences, sources and advisories of third parties (deny.toml); installs
 	$(DENY) --workspace --all-features check licenses bans sources
 	@if git ls-remote https://github.com/RustSec/advisory-db HEAD >/dev/null 2>&1; then $(DENY) --workspace --all-features check advisories; \
 	  else echo "SKIPPED: advisories: github.com/RustSec/advisory-db cannot be reached"; fi
+
+units: ## exposure of the systemd services, under 3.0 (SKIPPED without systemd-analyze)
+	@command -v systemd-analyze >/dev/null || { echo "SKIPPED: no systemd-analyze"; exit 0; }; \
+	for unit in packaging/systemd/*.service; do \
+	  set -o pipefail; systemd-analyze security --offline=true --no-pager --threshold=30 $$unit | tail -1 || exit 1; done
 
 wheel: ## build the Python package with the command in it (dist/*.whl); needs Rust and Python 3.11
 	rm -rf target/wheel-venv $(DIST_DIR)/airmile-*.whl

@@ -56,7 +56,7 @@ COMMANDS = [
     ("decode -o", ["decode", "IN", "-o", "OUT"]),
     ("packets", ["packets", "IN"]),
     ("packets --json", ["packets", "--json", "IN"]),
-    ("packets --out", ["packets", "IN", "--out", "OUT", "--format", "csv"]),
+    ("packets --out", ["packets", "IN", "--out", "OUT", "--table-format", "csv"]),
     ("scrub", ["scrub", "IN", "-o", "OUT/"]),
     ("compare", ["compare", "IN", "IN"]),
 ]

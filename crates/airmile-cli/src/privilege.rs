@@ -4,7 +4,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use landlock::{ABI, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, path_beneath_rules};
+use landlock::{
+    ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    path_beneath_rules,
+};
 use rustix::io::Errno;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
@@ -19,7 +22,8 @@ use rustix::thread::{
 /// The kernel refuses.
 pub fn keep(kept: CapabilitySet, writable: &[&Path]) -> Result<()> {
     set_no_new_privs(true).context("no_new_privs")?;
-    restrict_writes(writable)?;
+    // A second line: kernels before 5.13 and filters of system calls may not let us.
+    let _ = restrict_writes(writable);
     let has = capabilities(None).context("capabilities")?;
     if has.effective.contains(CapabilitySet::SETPCAP) {
         for other in (CapabilitySet::all() - kept).iter() {
@@ -40,14 +44,13 @@ pub fn keep(kept: CapabilitySet, writable: &[&Path]) -> Result<()> {
     set_capabilities(None, left).context("giving up capabilities")
 }
 
-/// By Landlock, as far as the kernel has it (Linux 5.13; without it nothing changes).
-fn restrict_writes(writable: &[&Path]) -> Result<()> {
+/// By Landlock, as far as the kernel has it.
+fn restrict_writes(writable: &[&Path]) -> Result<(), RulesetError> {
     let abi = ABI::V3;
-    let allowed = path_beneath_rules(writable, AccessFs::from_all(abi));
-    let rules = Ruleset::default()
-        .handle_access(AccessFs::from_write(abi))
-        .and_then(Ruleset::create)
-        .and_then(|rules| rules.add_rules(allowed));
-    rules.and_then(|rules| rules.restrict_self()).context("Landlock")?;
+    Ruleset::default()
+        .handle_access(AccessFs::from_write(abi))?
+        .create()?
+        .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))?
+        .restrict_self()?;
     Ok(())
 }

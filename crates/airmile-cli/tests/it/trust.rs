@@ -120,7 +120,8 @@ fn controls_a_host_field_cannot_write_to_the_terminal() {
     let host = "evil\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}gpj.exe";
     let capture = write(dir.path(), "a.pcap", &request(host.as_bytes()));
     let tables = dir.path().join("tables");
-    let out = airmile(&["packets", &capture, "--out", tables.to_str().unwrap(), "--format", "csv"]);
+    let out =
+        airmile(&["packets", &capture, "--out", tables.to_str().unwrap(), "--table-format", "csv"]);
     assert_eq!(status(&out), 0, "{}", all(&out));
     let mut shown = all(&out);
     for entry in fs::read_dir(&tables).unwrap() {
@@ -228,7 +229,7 @@ fn outputs_inputs_are_not_written_over() {
     let run = sample(dir.path());
     let here = dir.path().to_str().unwrap();
     for (name, from, command, option) in [
-        ("flow.parquet", "server.pcapng", "packets", "--out"),
+        ("flows.parquet", "server.pcapng", "packets", "--out"),
         ("grant.parquet", "modem.mi2log", "decode", "-o"),
         ("diagnose.json", "modem.mi2log", "diagnose", "-o"),
     ] {
@@ -264,7 +265,7 @@ fn outputs_of_a_killed_writer_have_no_final_name() {
         ("scrub-capture", &capture, &["scrub", "-", "-o", "DIR/"]),
         ("decode", &log, &["decode", "-", "-o", "DIR"]),
         ("packets", &capture, &["packets", "-", "--out", "DIR"]),
-        ("packets-csv", &capture, &["packets", "-", "--out", "DIR", "--format", "csv"]),
+        ("packets-csv", &capture, &["packets", "-", "--out", "DIR", "--table-format", "csv"]),
         ("perfetto", &log, &["diagnose", "-", "--perfetto", "DIR/trace"]),
         ("html", &log, &["diagnose", "-", "--html", "DIR/report.html"]),
     ] {
@@ -310,7 +311,7 @@ fn overflow_numerology_64_is_a_bad_row() {
     let dir = tempfile::tempdir().unwrap();
     let rows = "tti,dir,n_prb,numerology\n1,dl,5,0\n2,dl,5,64\n3,dl,5,255\n";
     let table = write(dir.path(), "grants.csv", rows.as_bytes());
-    let out = airmile(&["radio", &table, "--from", "0"]);
+    let out = airmile(&["decode", &table, "--from", "0"]);
     assert_eq!(status(&out), 4, "{}", all(&out));
 }
 
@@ -370,7 +371,7 @@ fn memory_of_who_never_answered() {
         let capture = write(dir.path(), "syn.pcap", &unanswered(200_000, alone));
         // Address space, which also holds what threads and the program itself reserve.
         let limited = format!(
-            "ulimit -v 380000; exec {} packets --threads 1 {capture}",
+            "ulimit -v 450000; exec {} packets --threads 1 {capture}",
             env!("CARGO_BIN_EXE_airmile")
         );
         let out = Command::new("sh").args(["-c", &limited]).output().unwrap();
