@@ -212,6 +212,11 @@ Version 131077 {
 A = 1
 ";
 
+/// Two lines of an srsRAN gNB's log.
+pub const SRSRAN: &str = "\
+2026-04-27T11:25:31.257380 [SCHED   ] [I] [   30.16] Slot decisions pci=1 t=26us (1 PDSCH, 1 PUSCH, 0 PUCCHs): DL: ue=1 c-rnti=0x4611 h_id=3 ss_id=2 rb=[4..55) k1=11 newtx=true rv=0 tbs=3240 ri=2 dl_bo=100, UL: ue=1 rnti=0x4611 h_id=2 ss_id=2 rb=[0..5) k2=4 newtx=false rv=2 tbs=36\n\
+2026-04-27T11:25:31.257399 [MAC     ] [I] [   30.16] DL PDU: ue=1 rnti=0x4611 size=3240: SDU: lcid=4 nof_sdus=1 total_size=3200\n";
+
 /// Sniffers' tables; the values are made up.
 pub const FALCON: &str = "\
 1000.000\t1023\t9\t100\t1\t10\t20\t8000\t8000\t-1\t1\t0\t0\t3\t0\t2\t2\t9\t40\tff\n\
