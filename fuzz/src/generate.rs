@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use airmile_decode::diag::{Message, dlf, frame, hdlc, msg};
-use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::tcp::{Flags, Literal, SackBlock, Segment};
+use airmile_emulate::net::{IpPacket, Transport};
+use airmile_emulate::tcp::{Flags, Literal, SackBlock, TcpSegment};
 use rand::{Rng, RngExt};
 
 /// How the payload of a message begins, for each message and version.
@@ -240,7 +240,7 @@ pub fn texts(rng: &mut impl Rng) -> [&'static str; 2] {
 /// behind a hole, a datagram.
 #[must_use]
 pub fn packets() -> [(&'static str, Vec<u8>); 3] {
-    let syn = Segment {
+    let syn = TcpSegment {
         seq: 7,
         flags: Flags { syn: true, ..Flags::default() },
         window: 65_535,
@@ -248,11 +248,11 @@ pub fn packets() -> [(&'static str, Vec<u8>); 3] {
         window_scale: Some(7),
         sack_permitted: true,
         timestamps: Some((1, 0)),
-        ..Segment::default()
+        ..TcpSegment::default()
     };
     let blocks = [(2_000, 3_000), (5_000, 6_000)];
     let blocks = blocks.map(|(start_seq, end_seq)| SackBlock { start_seq, end_seq });
-    let data = Segment {
+    let data = TcpSegment {
         seq: 8,
         ack: 1_000,
         flags: Flags { ack: true, psh: true, ..Flags::default() },
@@ -261,11 +261,11 @@ pub fn packets() -> [(&'static str, Vec<u8>); 3] {
         sack: blocks.into_iter().collect(),
         payload: 0..5,
         literals: vec![Literal { offset: 0, bytes: Arc::from(&b"hello"[..]) }],
-        ..Segment::default()
+        ..TcpSegment::default()
     };
     let of = |transport| {
         let end = |last, port| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), port);
-        Packet { src: end(1, 40_000), dst: end(2, 443), ip_id: 3, transport }.emit()
+        IpPacket { src: end(1, 40_000), dst: end(2, 443), ip_id: 3, transport }.emit()
     };
     [
         ("syn", of(Transport::Tcp(syn))),

@@ -443,12 +443,12 @@ pub fn packet(data: &[u8]) {
 /// mended, without which little is reached; what was read is written again.
 pub fn emulated_packet(data: &[u8]) {
     for bytes in [data.to_vec(), mended(data)] {
-        match net::Packet::parse(&bytes) {
+        match net::IpPacket::parse(&bytes) {
             Ok(packet) => {
                 let written = packet.emit();
                 assert_eq!(packet.ip_bytes() as usize, written.len());
                 assert!(written.len() <= bytes.len());
-                assert_eq!(net::Packet::parse(&written).as_ref(), Ok(&packet));
+                assert_eq!(net::IpPacket::parse(&written).as_ref(), Ok(&packet));
             }
             Err(WireError::Short { wanted, present, .. }) => assert!(present < wanted),
             Err(WireError::Value { offset, .. } | WireError::Checksum { offset, .. }) => {

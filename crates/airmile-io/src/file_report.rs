@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
 use airmile_model::words;
-use airmile_model::{Problem, Record, Severity};
+use airmile_model::{Problem, Record, Severity, printable_path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,7 +88,7 @@ impl FileReport {
     #[must_use]
     pub fn new(input: &Input, kind: Kind) -> Self {
         Self {
-            path: input.path().display().to_string(),
+            path: printable_path(input.path()),
             kind: kind.name(),
             compression: input.compression(),
             bytes: 0,

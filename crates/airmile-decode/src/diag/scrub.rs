@@ -52,6 +52,12 @@ impl LogScrubber {
         self.drain(out, problem);
     }
 
+    /// The end of the log, which no other part follows: what is torn there is lost.
+    pub fn finish_last(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
+        self.deframer.finish_last();
+        self.drain(out, problem);
+    }
+
     /// What was changed and cut so far.
     #[must_use]
     pub const fn changes(&self) -> &Changes {

@@ -25,6 +25,9 @@ const C_RNTIS: std::ops::RangeInclusive<u16> = 0x003d..=0xfff3;
 const KEPT_PROBLEMS: usize = 100;
 /// Longer lines are no rows.
 const MAX_LINE: usize = 8 * 1024;
+/// The maximum number of rows that are held (chosen here: half an hour of a busy
+/// cell, and some 3 GB of memory with what is made of them).
+const MAX_ROWS: usize = 10_000_000;
 /// Lines in which a log of a base station is looked for.
 const RECOGNISE_LINES: usize = 200;
 /// Rows back in which a block's grant is looked for (chosen here: the slots of
@@ -177,6 +180,8 @@ impl SnifferReader {
         self.stats.rows += 1;
         let read = if bytes.len() > MAX_LINE {
             Err("is too long for a row".to_owned())
+        } else if self.rows.len() >= MAX_ROWS {
+            Err(format!("and all after it: over the limit `MAX_ROWS` ({MAX_ROWS})"))
         } else {
             rows::row(self.kind, text, self.columns.as_ref())
         };
@@ -278,22 +283,20 @@ fn records(rows: &[SniffedRow], chosen: Option<u16>, numerology: u8) -> Vec<Reco
             tti: TtiIndex(tti.saturating_add(delay)),
         };
         let at = row.time_us.and_then(|us| us.checked_mul(1_000));
-        let at = at.map(|ns| Stamp {
-            clock: Clock::Modem,
-            ns: ns.saturating_add((delay * 1_000_000) >> numerology),
-        });
+        let at = at.and_then(|ns| ns.checked_add((delay * 1_000_000) >> numerology));
+        let at = at.map(|ns| Stamp { clock: Clock::Modem, ns });
         let entry = uses.entry((position, row.dir)).or_default();
         entry.at = entry.at.or(at);
         entry.n_prb_cell = entry.n_prb_cell.or(row.n_prb_cell);
         if row.rnti == 0 {
             continue;
         }
-        entry.n_prb += u32::from(row.n_prb);
+        entry.n_prb = entry.n_prb.saturating_add(u32::from(row.n_prb));
         if !entry.rntis.contains(&row.rnti) {
             entry.rntis.push(row.rnti);
         }
         if Some(row.rnti) == chosen {
-            entry.n_prb_own += u32::from(row.n_prb);
+            entry.n_prb_own = entry.n_prb_own.saturating_add(u32::from(row.n_prb));
             entry.grants.extend(grants(row, position, at));
         }
     }
@@ -371,8 +374,8 @@ impl Unwrapper {
                     _ => 0,
                 };
                 let predicted = last.saturating_add(gone);
-                let periods = (predicted - wrapped + period / 2).div_euclid(period);
-                wrapped + periods * period
+                let gone = predicted.saturating_sub(wrapped).saturating_add(period / 2);
+                wrapped.saturating_add(gone.div_euclid(period).saturating_mul(period))
             }
         };
         self.last = Some((tti, row.time_us));

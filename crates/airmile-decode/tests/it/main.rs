@@ -15,4 +15,5 @@ mod modern;
 mod reference;
 mod stream;
 mod text;
+mod trust;
 mod versions;

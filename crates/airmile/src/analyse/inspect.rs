@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use airmile_model::printable_path;
 use airmile_radio::burst::EvidenceChoice;
 
 use super::application;
@@ -74,7 +75,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 files.push(FileReport::unusable(&input, kind, &what));
                 missing_files.push(Missing {
                     kind: MissingKind::File,
-                    what: format!("{} cannot be used", path.display()),
+                    what: format!("{} cannot be used", printable_path(path)),
                     how_to_capture: what,
                 });
             }
