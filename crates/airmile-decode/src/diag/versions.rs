@@ -121,7 +121,7 @@ const WITH_SUBPACKETS: Rows<u8> = &[
     (0xB0A3, PdcpCipher::<0xB0A3>::VERSIONS, &[1, 24]),
     (0xB0B3, PdcpCipher::<0xB0B3>::VERSIONS, &[1, 26]),
     (0xB193, ServCellMeas::VERSIONS, &[4, 18, 19, 22, 36]),
-    (0xB195, NeighbourMeas::VERSIONS, &[3, 4]),
+    (0xB195, NeighbourMeas::VERSIONS, &[4]),
 ];
 
 const CHECKED: &[(u16, &[u8])] =
