@@ -38,10 +38,11 @@ mod on_linux {
     use airmile_claw::keys::read_key;
     use anyhow::Context;
     use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+    use rustix::thread::CapabilitySet;
     use serde_json::json;
 
     use super::*;
-    use crate::output;
+    use crate::{output, privilege};
 
     /// Who is attached.
     const PID_FILE: &str = "/run/airmile-claw.pid";
@@ -59,6 +60,13 @@ mod on_linux {
             limits: args.cap.into(),
             measure: args.measure,
         };
+        let mut kept = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
+        if args.measure {
+            // kernel.bpf_stats_enabled asks for it (kernel/bpf/syscall.c).
+            kept |= CapabilitySet::SYS_ADMIN;
+        }
+        let writable = ["/run", "/sys/fs", "/proc/sys", "/dev"].map(Path::new);
+        privilege::keep(kept, &writable)?;
         let attached = Attached::new(&options)?;
         let _file = PidFile::new()?;
         let mut signals = airmile_claw::Signals::new()?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use airmile::model::printable_path;
 use airmile::{ProbeLog, compare};
 use airmile_probe::{Probe, ProbeServer, Target, run as run_probe, write};
 use anyhow::{Context, Result};
@@ -72,7 +73,10 @@ fn fetch(global: &Global, args: &ProbeRunArgs) -> Result<Outcome> {
         output::json("compare", &answer)?;
     } else {
         output::print(&super::compare::text(&answer, global.verbose > 0))?;
-        output::print(&format!("\nIn {0}; again with: airmile compare {0}\n", dir.display()))?;
+        output::print(&format!(
+            "\nIn {0}; again with: airmile compare {0}\n",
+            printable_path(dir)
+        ))?;
     }
     Ok(Outcome::of(answer.damaged()))
 }

@@ -19,3 +19,4 @@ mod probe;
 #[cfg(target_os = "linux")]
 mod realtime;
 mod study;
+mod trust;

@@ -172,7 +172,6 @@ fn write_content(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
     use super::super::places::ClientPlaces;
