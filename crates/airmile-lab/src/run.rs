@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use airmile::{Error, Progress, Result, SizeLimit, read_text, run_files};
 use airmile_emulate::{
-    EmulatedTransfer, LinkTrace, Outcome, RadioReader, ReaderSetup, Scenario, ScenarioError, Sink,
-    library, named, run_with,
+    EmulatedTransfer, LinkTrace, RadioReader, ReaderSetup, RunOutcome, RunSink, Scenario,
+    ScenarioError, library, named, run_with,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -139,8 +139,8 @@ pub fn leave(scenario: &Scenario, dir: &Path, force: bool) -> Result<LabRun> {
 /// Runs a scenario, with a [`RadioAgent`] on each phone whose server asks for one.
 pub(crate) fn run(
     scenario: &Scenario,
-    sink: &mut impl Sink,
-) -> std::result::Result<Outcome, ScenarioError> {
+    sink: &mut impl RunSink,
+) -> std::result::Result<RunOutcome, ScenarioError> {
     run_with(scenario, sink, Some(&reader))
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn reader(setup: &ReaderSetup) -> Box<dyn RadioReader> {
 }
 
 /// Each transfer with and without a cause.
-fn compare(label: &str, with: &Outcome, without: &Outcome) -> Vec<Counterfactual> {
+fn compare(label: &str, with: &RunOutcome, without: &RunOutcome) -> Vec<Counterfactual> {
     let duration = |t: &EmulatedTransfer| t.truth.duration_ms.filter(|_| !t.transfer.unfinished);
     let others: HashMap<&str, &EmulatedTransfer> =
         all_transfers(without).map(|t| (t.transfer.id.as_str(), t)).collect();

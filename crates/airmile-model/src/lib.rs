@@ -10,6 +10,7 @@
 pub mod application;
 pub mod finding;
 pub mod flow;
+pub mod nr_tables;
 pub mod packet;
 pub mod printable;
 pub mod problem;
@@ -33,8 +34,8 @@ pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};
 pub use records::{
     BsrReport, BufferStatus, CellInfo, CellUse, Dci, Grant, GrantSources, Hole, MacBlock,
-    Measurement, Neighbour, NrStats, PdcpPdu, PdschDecode, RadioLink, Record, RlcPdu, RlcStats,
-    RrcMessage, UlTxStats, UnknownMessage,
+    Measurement, Neighbour, NrCell, NrMeasurement, NrStats, NrUlStats, PdcpPdu, PdschDecode,
+    RadioLink, Record, RlcPdu, RlcStats, RrcMessage, UlTxStats, UnknownMessage,
 };
 pub use row::{Column, ColumnType, Row, Value};
 pub use stamp::{Clock, Stamp};

@@ -15,10 +15,12 @@ pub mod agent;
 mod analyse;
 mod budget;
 mod exports;
+mod fact;
 pub mod live;
 mod schemas;
 mod scrub;
 mod session;
+mod wording;
 pub mod write;
 
 pub use airmile_decode as codec;

@@ -34,7 +34,7 @@ mod on_linux {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    use airmile_claw::kernel::{AttachOptions, Attached, Figures, Network, OptionWriter};
+    use airmile_claw::kernel::{AttachOptions, Attached, ClientNetwork, Figures, OptionWriter};
     use airmile_claw::keys::read_key;
     use anyhow::Context;
     use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -54,7 +54,7 @@ mod on_linux {
     pub fn attach(global: &Global, args: &ClawAttachArgs) -> Result<Outcome> {
         let options = AttachOptions {
             cgroup: args.cgroup.clone(),
-            clients: args.dest.as_deref().map(Network::parse).transpose()?,
+            clients: args.dest.as_deref().map(ClientNetwork::parse).transpose()?,
             reports: args.reports,
             shared_key: args.key_file.as_deref().map(read_key).transpose()?,
             limits: args.cap.into(),

@@ -25,7 +25,7 @@ mod on_linux {
     use airmile::Error;
     use airmile_control::qcut::{ClassConfig, Limit, LimitError};
     use airmile_host::source::LogSource;
-    use airmile_qcut::status::Status;
+    use airmile_qcut::status::GateStatus;
     use airmile_qcut::{
         Deploy, Instance, Options, ProbeTo, Restored, guard, instances, restore, watch,
     };
@@ -134,7 +134,7 @@ mod on_linux {
     }
 
     /// How it went.
-    fn text(status: &Status) -> String {
+    fn text(status: &GateStatus) -> String {
         let rows = status.classes.iter().map(|class| {
             vec![
                 class.class.clone(),

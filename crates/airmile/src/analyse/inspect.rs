@@ -10,6 +10,7 @@ use super::application;
 use super::blind::{self, Look};
 use super::radio::{Missing, MissingKind, missing};
 use super::tracks::EvidenceCounts;
+use super::unread;
 use crate::session::{Inputs, read_inputs};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
@@ -89,6 +90,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     } else {
         missing(&counts, EvidenceChoice::Auto, transfers_given)
     };
+    unread::advise(&mut missing, files.iter().flat_map(|f| &f.messages));
     let mut can_answer = answers(&counts);
     for one in &applications {
         can_answer.extend(application::answers(one));

@@ -63,6 +63,7 @@ pub(super) fn read_texts(
                 name: printable(name).into_owned(),
                 subpacket_version: None,
                 version: None,
+                major: None,
                 count: count.count,
                 decoded: count.decoded,
             })

@@ -371,6 +371,7 @@ fn message_row(key: MessageKey, count: MessageCount) -> MessageRow {
         code: format!("0x{:04X}", key.code),
         name: airmile_decode::diag::names::name(key.code).unwrap_or("unknown").to_owned(),
         version: key.version,
+        major: key.major,
         subpacket_version: key.sub,
         count: count.count,
         decoded: count.decoded,

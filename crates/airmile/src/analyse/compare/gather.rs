@@ -10,7 +10,7 @@ use super::flows::{self, Captured, Flow};
 use super::probe_log::ProbeLog;
 use crate::analyse::beside::Beside;
 use crate::analyse::clocks::block;
-use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with};
+use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude};
 use crate::analyse::radio::{Answer, RadioOptions, radio_with};
 use crate::analyse::tracks::Keep;
 use crate::session::Inputs;
@@ -165,7 +165,7 @@ fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
         }
     })?;
     came.sort_unstable();
-    let diagnosis = conclude_with(&answer, beside, &options.thresholds);
+    let diagnosis = conclude(&answer, beside, &options.thresholds);
     Ok(Seen { diagnosis, answer, came })
 }
 
