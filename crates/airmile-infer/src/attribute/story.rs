@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use airmile_model::packet::TcpFlags;
 
-use super::window::{Phase, WindowRounds};
+use super::window::{Phase, Round, WindowRounds};
 use crate::tcp::TracedPacket;
 
 /// ACKs on their way to the sender that are remembered (chosen here).
@@ -20,6 +20,11 @@ pub(super) const MIN_RTO_NS: i64 = 200_000_000;
 /// Less payload of the client is no request: HTTP/2's window updates (RFC 9113, 6.9)
 /// take 35 to 57 bytes in TLS (chosen here).
 const MIN_REQUEST_BYTES: u64 = 60;
+/// TSvals of the client's payload that are remembered (chosen here: requests since the
+/// last answer began).
+const MAX_PAYLOAD_STAMPS: usize = 64;
+/// The largest payload of a segment over Ethernet; more is joined by an offload.
+const MAX_SEGMENT_BYTES: i64 = 1_460;
 /// Duplicate ACKs that make a loss known (RFC 5681, 3.2).
 const MANY_DUP_ACKS: u32 = 3;
 
@@ -105,6 +110,17 @@ pub struct SenderStory {
     mss: i64,
     /// Behind the last data no segment had room in the receive window.
     window_full: bool,
+    /// Payload of a full segment, and whether the last data was less: the send buffer had
+    /// run empty, as a sender joins what waits into full segments (RFC 9293, 3.8.6.2.1).
+    segment_bytes: i64,
+    short: bool,
+    /// In flight behind the last data.
+    flight: i64,
+    /// TSvals of the client's payload and of its SYN, and whether the server ever echoed
+    /// another: some hosts do not take those of pure ACKs (RFC 7323, 4.3 would).
+    payload_stamps: VecDeque<u32>,
+    syn_stamp: Option<u32>,
+    echoes_acks: bool,
     /// Times at which a slow start after idle time began.
     restarts_ns: Vec<i64>,
     /// When the duplicate ACKs began.
@@ -190,11 +206,19 @@ impl SenderStory {
     fn of_client(&mut self, packet: &TracedPacket) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
-            // Of a SYN that is sent again it is not known which was answered.
-            self.syn_ns = if self.begun_ns == Some(now) { Some(now) } else { None };
+            // Of a SYN that is sent again the last is taken to be answered: its timer is a
+            // second at first (RFC 6298, 2.1), which no path takes.
+            self.syn_ns = Some(now);
+            self.syn_stamp = packet.timestamps.map(|(value, _)| value);
             return;
         }
         let Some(ack) = packet.ack else { return };
+        if let (Some((value, _)), true) = (packet.timestamps, packet.payload_bytes > 0) {
+            if self.payload_stamps.len() >= MAX_PAYLOAD_STAMPS {
+                self.payload_stamps.pop_front();
+            }
+            self.payload_stamps.push_back(value);
+        }
         if let Some(at) = self.syn_ack_ns.take() {
             self.down(now - at);
         }
@@ -240,11 +264,12 @@ impl SenderStory {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
             if let Some(syn) = self.syn_ns.take() {
-                self.base_up_ns = Some(now - syn);
-                self.syn_ack_ns = Some(now);
+                self.base_up_ns = Some(self.base_up_ns.map_or(now - syn, |up| up.min(now - syn)));
                 // A capture that has the SYN has the connection's start.
                 self.rounds.begins();
             }
+            // One that is sent again: the last is taken to be acknowledged.
+            self.syn_ack_ns = Some(now);
             return;
         }
         if packet.payload_bytes == 0 {
@@ -278,10 +303,22 @@ impl SenderStory {
     fn hear(&mut self, packet: &TracedPacket) {
         let echo = packet.timestamps.map(|(_, echo)| echo);
         let upstream = self.base_up_ns.unwrap_or(0);
+        if let Some(echo) = echo
+            && !self.echoes_acks
+        {
+            self.echoes_acks =
+                self.syn_stamp != Some(echo) && !self.payload_stamps.contains(&echo);
+        }
+        // What such a host has heard, time tells: the round trip at least.
+        let trusted = echo.filter(|_| self.echoes_acks || self.base_up_ns.is_none());
         while let Some(heard) = self.on_their_way.front() {
-            let known = match (heard.ts_val, echo) {
-                (Some(value), Some(echo)) => value.wrapping_sub(echo).cast_signed() <= 0,
-                _ => heard.at_ns <= packet.at_ns - upstream,
+            let old = heard.at_ns <= packet.at_ns - upstream;
+            let known = match (heard.ts_val, trusted, echo) {
+                (Some(value), Some(echo), _) => value.wrapping_sub(echo).cast_signed() <= 0,
+                (Some(value), None, Some(echo)) => {
+                    old || value.wrapping_sub(echo).cast_signed() <= 0
+                }
+                _ => old,
             };
             if !known {
                 break;
@@ -290,7 +327,8 @@ impl SenderStory {
             self.last_heard = Some(Heard { edge, ..*heard });
             self.on_their_way.pop_front();
         }
-        if let (Some(heard), Some(_)) = (self.last_heard, echo) {
+        let echoed = |heard: &Heard| echo.is_some() && heard.ts_val == echo;
+        if let Some(heard) = self.last_heard.filter(echoed) {
             let rtt = packet.at_ns - heard.at_ns;
             if rtt > 0 && self.base_up_ns.is_none_or(|base| rtt < base) {
                 self.base_up_ns = Some(rtt);
@@ -302,7 +340,7 @@ impl SenderStory {
         let now = packet.at_ns;
         let bytes = i64::from(packet.payload_bytes);
         // Super-segments of an offload are many segments.
-        self.mss = self.mss.max(bytes.min(1_460));
+        self.mss = self.mss.max(bytes.min(MAX_SEGMENT_BYTES));
         let heard = self.last_heard;
         let edge = heard.map_or(packet.offset_bytes, |h| h.edge);
         let up = self.base_up_ns.unwrap_or(0);
@@ -310,15 +348,24 @@ impl SenderStory {
         let asked = self.request_ns.take().filter(|_| all_acked);
         let released_ns = heard.map_or(now, |h| h.at_ns + up);
         let idle = all_acked && now - released_ns > self.slack();
-        let full = asked.is_none() && !idle;
+        let limited = self.is_app_limited(now);
         let was = self.rounds.phase;
-        self.rounds.heard(edge, end, full);
+        let round = match asked {
+            Some(_) => Round::Answer,
+            None if idle || limited => Round::AppLimited,
+            None => Round::WindowLimited,
+        };
+        self.rounds.heard(edge, end, round);
         if matches!(self.rounds.phase, Phase::Restart { .. })
             && !matches!(was, Phase::Restart { .. })
         {
             self.restarts_ns.push(now);
         }
-        let reason = self.window_reason();
+        let reason = if limited && !self.rounds.mends() && !self.window_full {
+            Reason::NothingToSend
+        } else {
+            self.window_reason()
+        };
         if let Some(last) = self.last_data_ns
             && (asked.is_some() || idle)
             && now - last > up + self.base_down_ns.unwrap_or(0) + MIN_RTO_NS
@@ -340,7 +387,26 @@ impl SenderStory {
         self.passed(now, end);
         let rwnd = heard.and_then(|h| h.rwnd).map(u64::cast_signed);
         self.window_full = rwnd.is_some_and(|rwnd| rwnd - (end - edge) < self.mss);
+        self.flight = end - edge;
+        if bytes <= MAX_SEGMENT_BYTES {
+            self.segment_bytes = self.segment_bytes.max(bytes);
+            self.short = bytes < self.segment_bytes;
+        } else {
+            self.short = self.segment_bytes > 0 && bytes % self.segment_bytes != 0;
+        }
         self.rounds.sent(end - edge, end);
+    }
+
+    /// Whether the application, and not the window, kept the sender from going on behind
+    /// its last data (RFC 9002, 7.8; BBR calls the sample "app-limited").
+    fn is_app_limited(&self, now: i64) -> bool {
+        let Some(last) = self.last_data_ns else { return false };
+        let starts = matches!(self.rounds.phase, Phase::First | Phase::Restart { .. });
+        // A slow start sends more each round than was acknowledged before. Within a round
+        // a paced sender comes to that little by little.
+        let below_proven =
+            starts && self.flight <= self.rounds.proven() && now - last > self.slack() / 2;
+        self.short || below_proven
     }
 
     /// Released by an ACK, or by the sender's pace.
@@ -440,6 +506,7 @@ impl SenderStory {
                 Reason::LossRecovery
             }
             Phase::AfterIdle { .. } | Phase::Steady => Reason::Pacing,
+            Phase::MidFlow => Reason::Untold,
         }
     }
 }
