@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use airmile::codec::diag::{Deframer, Event, LogReader, Message};
 use airmile::model::Record;
 use airmile::{Inputs, Progress, RadioOptions, diagnose};
-use airmile_infer::burst::{BurstOptions, BurstTracker};
+use airmile_radio::burst::{BurstOptions, BurstTracker};
 use anyhow::{Context, Result};
 use clap::Parser;
 

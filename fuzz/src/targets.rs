@@ -15,10 +15,10 @@ use airmile_decode::pseudonym::{KEY_BYTES, Pseudonyms};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
 use airmile_emulate::{WireError, net};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader, Transport};
 use airmile_model::{Direction, Record, Severity};
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 
 /// A target.
 pub type Target = fn(&[u8]);

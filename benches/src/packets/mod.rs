@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use airmile::Progress;
 use airmile::packets::{PacketOptions, read_capture};
-use airmile_infer::tcp::{PacketStudy, StudyOptions};
+use airmile_wire::tcp::{PacketStudy, StudyOptions};
 use anyhow::{Context, Result};
 
 use capture::Shape;

@@ -29,14 +29,14 @@ pub mod write;
 
 pub use agent::RadioAgent;
 pub use airmile_decode as codec;
-pub use airmile_infer::burst::{BurstOptions, EvidenceChoice};
-pub use airmile_infer::compare as comparison;
-pub use airmile_infer::detect::DetectOptions;
-pub use airmile_infer::tcp as packet_study;
-pub use airmile_infer::usage::Usage;
 pub use airmile_model as model;
+pub use airmile_radio::burst::{BurstOptions, EvidenceChoice};
+pub use airmile_radio::detect::DetectOptions;
+pub use airmile_radio::usage::Usage;
+pub use airmile_wire::compare as comparison;
+pub use airmile_wire::tcp as packet_study;
 
-pub use airmile_infer::blind::NAMED_FROM;
+pub use airmile_wire::packets_only::NAMED_FROM;
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::blind::Suspicion;
 pub use analyse::compare::{

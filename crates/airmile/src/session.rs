@@ -14,9 +14,9 @@ use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
 use airmile_decode::table::{
     GrantReader, RlcReader, TableError, TableKind, TtiTimes, read_transfers,
 };
-use airmile_infer::clocks::ClockLine;
 use airmile_model::words;
 use airmile_model::{Clock, Grant, Problem, Record, Severity, Transfer};
+use airmile_wire::clocks::ClockLine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::Path;
 
 use airmile_decode::packet::{CaptureReader, Captured, Frame, dissect};
-use airmile_infer::tcp::{PacketStudy, SendRateBar, StudyOptions, StudySummary, Tables};
 use airmile_model::flow::{BandwidthSample, FlowRow, PacketRow};
+use airmile_wire::tcp::{PacketStudy, SendRateBar, StudyOptions, StudySummary, Tables};
 use anyhow::Context;
 
 /// One frame, kept.

@@ -12,9 +12,9 @@ use airmile_emulate::{
     CellConfig, Competing, CoreConfig, EmulatedTransfer, LinkConfig, MeasurementConfig, RlcConfig,
     Scenario, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
-use airmile_infer::transfer::Timeline;
-use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_model::{Direction, Record, VerdictThresholds};
+use airmile_radio::transfer::Timeline;
+use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
 use anyhow::Context;
 
 use crate::run::Run;

@@ -13,11 +13,11 @@ use airmile_emulate::{
     CellConfig, Competing, LinkConfig, MeasurementConfig, RlcConfig, Scenario, SchedulerKind,
     Trace, Traffic, UplinkConfig, WindowConfig,
 };
-use airmile_infer::load::{
+use airmile_model::{Direction, Measurement, Position, Record};
+use airmile_radio::load::{
     ANCHOR_SHARE, Fit, LoadEstimate, LoadEstimator, LoadOptions, NoiseFloor, Slope, data_power,
     plain_rsrq_db, plain_share_of,
 };
-use airmile_model::{Direction, Measurement, Position, Record};
 use anyhow::Context;
 
 use crate::run::open;

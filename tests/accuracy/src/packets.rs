@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use airmile_infer::tcp::SendRateBar;
 use airmile_model::flow::{BandwidthSample, FlowRow};
+use airmile_wire::tcp::SendRateBar;
 use anyhow::Context;
 use serde_json::Value;
 

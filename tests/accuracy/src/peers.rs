@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use airmile_infer::tcp::SendRateBar;
+use airmile_wire::tcp::SendRateBar;
 use anyhow::Context;
 
 use crate::capture::{Kept, frames, study, tagged_events};

@@ -5,9 +5,9 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use airmile_decode::table::{GrantReader, RlcReader, read_transfer_truth, read_transfers};
-use airmile_infer::burst::BurstOptions;
-use airmile_infer::transfer::Timeline;
 use airmile_model::{Clock, Record, Transfer, TransferFinding, TransferTruth, VerdictThresholds};
+use airmile_radio::burst::BurstOptions;
+use airmile_radio::transfer::Timeline;
 use anyhow::Context;
 use flate2::read::MultiGzDecoder;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::burst::EvidenceChoice;
 use airmile_model::Verdict;
+use airmile_radio::burst::EvidenceChoice;
 
 /// What was estimated with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,8 +9,8 @@ use airmile_emulate::tcp::{ConnectionEvent, EventKind, Retransmission};
 use airmile_emulate::{
     CapturePoint, DropPoint, Scenario, SenderPlace, SenderState, Sink, named, run_into,
 };
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
 use airmile_model::flow::{InflightSample, PacketRow, TcpEvent};
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 use anyhow::Context;
 
 use crate::score::percentile;

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use airmile_decode::table::GrantReader;
-use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
 use airmile_model::{BsrReport, BufferStatus, Clock, Direction, Position, Record};
+use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
 use anyhow::Context;
 
 use crate::run::open;

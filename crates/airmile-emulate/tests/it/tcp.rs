@@ -496,7 +496,7 @@ proptest! {
 /// Two connections after their handshake at 0 ns, without anything between.
 /// Segments sent at the start are lost so many times.
 fn opened(config: &Config, syns_lost: u32, answers_lost: u32) -> (Connection, Connection, i64) {
-    let (ours, theirs) = (support::address(1, 40_000), support::address(2, 80));
+    let (ours, theirs) = (crate::support::address(1, 40_000), crate::support::address(2, 80));
     let mut client = Connection::connect(0, ours, theirs, config.clone(), 7);
     let mut server: Option<Connection> = None;
     let (mut syns_lost, mut answers_lost, mut now_ns) = (syns_lost, answers_lost, 0);

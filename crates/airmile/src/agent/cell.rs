@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_control::claw::{Bottleneck, BottleneckDetector, DetectorOptions};
-use airmile_infer::load::{Fit, LoadEstimate, LoadEstimator, LoadOptions};
-use airmile_infer::loss::{LossLayer, LossOptions, LossTracker};
 use airmile_model::{Record, TtiIndex};
+use airmile_radio::load::{Fit, LoadEstimate, LoadEstimator, LoadOptions};
+use airmile_radio::loss::{LossLayer, LossOptions, LossTracker};
 
 const MS_NS: i64 = 1_000_000;
 

@@ -1,8 +1,8 @@
 //! What there is beside the radio's records: captures and the application's own
 //! transfers, set to the modem log's clock.
 
-use airmile_infer::clocks::{Arrivals, ClockLine};
 use airmile_model::Clock;
+use airmile_wire::clocks::{Arrivals, ClockLine};
 
 use super::blind::Blind;
 use super::clocks::{self, ClockReport, Delivered};

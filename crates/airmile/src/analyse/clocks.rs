@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::clocks::{
+use airmile_model::{Direction, Grant, Record, Transfer};
+use airmile_wire::clocks::{
     Aligned, Arrivals, ClockLine, Unaligned, between_arrivals, of_transfers,
 };
-use airmile_model::{Direction, Grant, Record, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::gauge::BurstsSeen;
-use airmile_infer::usage::Usage;
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
+use airmile_radio::gauge::BurstsSeen;
+use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 

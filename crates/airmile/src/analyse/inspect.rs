@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use airmile_infer::burst::EvidenceChoice;
+use airmile_radio::burst::EvidenceChoice;
 
 use super::application;
 use super::blind::{self, Look};

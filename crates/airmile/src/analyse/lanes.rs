@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Tables};
 use airmile_model::flow::PacketRow;
 use airmile_model::{PlayerEventKind, TimeBase};
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
-use airmile_infer::burst::{BurstOptions, EvidenceChoice};
-use airmile_infer::detect::DetectOptions;
-use airmile_infer::gauge::{BurstsSeen, Gauge};
-use airmile_infer::load::LoadEstimate;
-use airmile_infer::loss::RadioLoss;
-use airmile_infer::usage::Usage;
 use airmile_model::{Burst, Direction, Transfer, TransferFinding, TtiIndex, VerdictThresholds};
+use airmile_radio::burst::{BurstOptions, EvidenceChoice};
+use airmile_radio::detect::DetectOptions;
+use airmile_radio::gauge::{BurstsSeen, Gauge};
+use airmile_radio::load::LoadEstimate;
+use airmile_radio::loss::RadioLoss;
+use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -128,7 +128,7 @@ pub const ROUGH_CONFIDENCE: f64 = 0.5;
 
 impl CellLoad {
     /// TTIs of a window.
-    pub(crate) const WINDOW_TTIS: i64 = airmile_infer::load::WINDOW_MS;
+    pub(crate) const WINDOW_TTIS: i64 = airmile_radio::load::WINDOW_MS;
 
     /// `None` where the load cannot be told.
     fn told(window: &LoadEstimate) -> Option<Self> {

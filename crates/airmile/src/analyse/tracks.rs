@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airmile_infer::attribute::RELEASE_NS;
-use airmile_infer::burst::BurstTracker;
-use airmile_infer::detect::{SmallTransfers, TransferDetector};
-use airmile_infer::load::{LoadEstimate, LoadEstimator};
-use airmile_infer::loss::{LossTracker, RadioLoss};
-use airmile_infer::transfer::Timeline;
-use airmile_infer::uplink::{UplinkOptions, UplinkTracker};
-use airmile_infer::usage::UsageBins;
 use airmile_model::{Burst, Direction, GrantSources, Record, Stamp, Transfer, TtiIndex};
+use airmile_radio::burst::BurstTracker;
+use airmile_radio::detect::{SmallTransfers, TransferDetector};
+use airmile_radio::load::{LoadEstimate, LoadEstimator};
+use airmile_radio::loss::{LossTracker, RadioLoss};
+use airmile_radio::transfer::Timeline;
+use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
+use airmile_radio::usage::UsageBins;
+use airmile_wire::attribute::RELEASE_NS;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
 //! Transfers while the log goes by: what is decided of each is taken into its
 //! gauges, and only what an open one still needs is kept.
 
-use airmile_infer::detect::DetectedTransfer;
-use airmile_infer::gauge::{Decided, Gauge};
-use airmile_infer::load::LoadEstimate;
-use airmile_infer::transfer::Timeline;
-use airmile_infer::usage::{UsageBins, UsageSum};
 use airmile_model::{Direction, Transfer, TtiIndex};
+use airmile_radio::detect::DetectedTransfer;
+use airmile_radio::gauge::{Decided, Gauge};
+use airmile_radio::load::LoadEstimate;
+use airmile_radio::transfer::Timeline;
+use airmile_radio::usage::{UsageBins, UsageSum};
 
 /// Records are placed this many TTIs late at most; the same as the burst
 /// tracker's lateness.

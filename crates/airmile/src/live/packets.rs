@@ -7,8 +7,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use airmile_decode::packet::{CaptureReader, Captured, Dissector};
-use airmile_infer::tcp::{OPEN, PacketStudy, StudyOptions, Tables};
 use airmile_model::flow::{FlowRow, PacketRow};
+use airmile_wire::tcp::{OPEN, PacketStudy, StudyOptions, Tables};
 use schemars::JsonSchema;
 use serde::Serialize;
 

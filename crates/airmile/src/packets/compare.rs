@@ -1,7 +1,7 @@
 //! Our figures beside the paper's.
 
-use airmile_infer::distribution::Distribution;
-use airmile_infer::tcp::{RANGES, StudySummary};
+use airmile_wire::distribution::Distribution;
+use airmile_wire::tcp::{RANGES, StudySummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use airmile_infer::tcp::SendRateBar;
 use airmile_model::packet::Address;
+use airmile_wire::tcp::SendRateBar;
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;

@@ -16,10 +16,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
-use airmile_infer::tcp::{Quality, StudyOptions, StudySummary, Tables, Traced};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
+use airmile_wire::tcp::{Quality, StudyOptions, StudySummary, Tables, Traced};
 
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::tcp::{PeriodicRequests, Quality, SendRateBar, StudyOptions, StudySummary};
+use airmile_wire::tcp::{PeriodicRequests, Quality, SendRateBar, StudyOptions, StudySummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub struct PacketReport {
     /// TCP flows by how they ended.
     pub terminations: BTreeMap<&'static str, u64>,
     /// Flows and bytes by application, where it was told.
-    pub applications: BTreeMap<String, airmile_infer::tcp::Share>,
+    pub applications: BTreeMap<String, airmile_wire::tcp::Share>,
     /// Bytes of HTTP responses by the paper's classes.
     pub http_bytes: BTreeMap<&'static str, u64>,
     /// Large flows' congestion control, guessed.

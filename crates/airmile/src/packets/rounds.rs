@@ -2,12 +2,12 @@
 //! part of a round is of, what will be needed is loaded ahead: their packets come
 //! from all over the memory, and waits for it overlap.
 
-use airmile_infer::tcp::{
+use airmile_model::flow::PacketRow;
+use airmile_model::packet::Packet;
+use airmile_wire::tcp::{
     Change, Collector, Finding, PacketRouter, PacketShard, Quality, Route, StudyOptions,
     StudySummary,
 };
-use airmile_model::flow::PacketRow;
-use airmile_model::packet::Packet;
 
 use super::given::Reading;
 use super::{count_read, read_captures};

@@ -4,12 +4,12 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use airmile_infer::tcp::{
+use airmile_model::flow::PacketRow;
+use airmile_model::packet::Packet;
+use airmile_wire::tcp::{
     Change, Collector, Finding, LANES, PacketRouter, PacketShard, Quality, Route, ShardCounts,
     StudyOptions, StudySummary,
 };
-use airmile_model::flow::PacketRow;
-use airmile_model::packet::Packet;
 
 use super::given::Reading;
 use super::rounds::Round;

@@ -39,7 +39,7 @@ fn watch(bytes: &[u8], piece: usize, mut see: impl FnMut(&LiveView)) -> (Vec<Bur
 fn live_and_file_give_the_same_bursts() {
     let dir = tempfile::tempdir().unwrap();
     let mut tried = 0;
-    for log in common::logs(dir.path()) {
+    for log in crate::common::logs(dir.path()) {
         let bytes = fs::read(&log).unwrap();
         let whole = radio(&inputs(&log), &RadioOptions::default(), &Progress::default());
         // Not all real logs hold radio records.

@@ -26,7 +26,7 @@ fn records(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> Vec<Tagged> {
 #[test]
 fn any_pieces_give_the_same_records() {
     let dir = tempfile::tempdir().unwrap();
-    for log in common::logs(dir.path()) {
+    for log in crate::common::logs(dir.path()) {
         let bytes = fs::read(&log).unwrap();
         let whole = records(&bytes, std::iter::repeat(bytes.len()));
         assert!(!whole.is_empty(), "{}", log.display());

@@ -44,7 +44,7 @@ fn consistent(report: &RadioReport, grants: &[Grant], transfer: &TransferFinding
         .iter()
         .filter(inside)
         .filter(|g| g.retx != Some(true))
-        .map(airmile_infer::detect::new_data_bytes)
+        .map(airmile_radio::detect::new_data_bytes)
         .sum();
     assert_eq!(transfer.bytes, Some(data), "{}", transfer.id);
     let mut ttis: Vec<i64> = grants.iter().filter(inside).map(|g| g.position.tti.0).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use airmile_emulate::{LinkTrace, Scenario};
-use airmile_infer::blind::Suspect;
+use airmile_wire::packets_only::Suspect;
 use anyhow::Context;
 
 use crate::causes::Draw;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use airmile_infer::blind::{Carrier, N_FEATURES, Suspect, Table};
+use airmile_wire::packets_only::{Carrier, N_FEATURES, Suspect, Table};
 
 use super::rows::Row;
 

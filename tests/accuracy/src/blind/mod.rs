@@ -8,7 +8,7 @@ mod rows;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airmile_infer::blind::{
+use airmile_wire::packets_only::{
     Carrier, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion, Table,
 };
 

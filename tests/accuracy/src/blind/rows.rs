@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use airmile_decode::packet::{Frame, dissect};
 use airmile_emulate::net::Packet;
 use airmile_emulate::{CapturePoint, EmulatedTransfer, Scenario, Sink, run_into};
-use airmile_infer::blind::{Features, Phones, Suspect};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
 use airmile_model::{Direction, VerdictThresholds};
+use airmile_wire::packets_only::{Features, Phones, Suspect};
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 use anyhow::Context;
 
 use super::families::Family;

@@ -6,10 +6,10 @@ mod words;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use airmile_infer::attribute::Place;
-use airmile_infer::blind::{self, Features, Model, NAMED_FROM, Phone, Span, Suspect};
-use airmile_infer::clocks::ClockLine;
 use airmile_model::{AppTransfer, Cause, Direction, TimeBase, TtiIndex, Verdict};
+use airmile_wire::attribute::Place;
+use airmile_wire::clocks::ClockLine;
+use airmile_wire::packets_only::{self, Features, Model, NAMED_FROM, Phone, Span, Suspect};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,8 +35,8 @@ pub struct Suspicion {
     pub probability: f64,
 }
 
-impl From<&blind::Suspicion> for Suspicion {
-    fn from(one: &blind::Suspicion) -> Self {
+impl From<&packets_only::Suspicion> for Suspicion {
+    fn from(one: &packets_only::Suspicion) -> Self {
         let (suspect, causes) = (one.suspect.as_str(), one.suspect.causes().to_vec());
         Self { suspect, causes, probability: one.probability }
     }
@@ -184,7 +184,7 @@ impl Blind {
         let Some(phone) = &self.phone else { return };
         let place = (transfer.finding.start_tti, transfer.finding.end_tti);
         let shares = phone.split(span);
-        if span.carrier != blind::Carrier::Datagrams && shares.total_ns() > 0 {
+        if span.carrier != packets_only::Carrier::Datagrams && shares.total_ns() > 0 {
             // Setup that the application tells of is in what the packets show.
             transfer.shares = shares
                 .by_cause
@@ -234,7 +234,7 @@ pub(super) fn missing_beside() -> Vec<Missing> {
 }
 
 /// The verdict that probabilities give.
-fn named(suspects: &[blind::Suspicion]) -> (Verdict, f64) {
+fn named(suspects: &[packets_only::Suspicion]) -> (Verdict, f64) {
     match suspects.first() {
         Some(first) if first.probability >= NAMED_FROM && first.suspect != Suspect::Other => {
             (verdict(first.suspect), first.probability)

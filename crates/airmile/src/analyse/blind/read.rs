@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use airmile_infer::attribute::Place;
-use airmile_infer::blind::{Carrier, Phone, Phones};
-use airmile_infer::clocks::Arrivals;
-use airmile_infer::detect::DetectOptions;
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
 use airmile_model::{Problem, Severity};
+use airmile_radio::detect::DetectOptions;
+use airmile_wire::attribute::Place;
+use airmile_wire::clocks::Arrivals;
+use airmile_wire::packets_only::{Carrier, Phone, Phones};
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use super::super::radio::{Missing, MissingKind};
 use crate::error::{Error, Result};

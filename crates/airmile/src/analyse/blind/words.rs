@@ -1,9 +1,9 @@
 //! Probabilities and what they rest on, in words.
 
-use airmile_infer::attribute::Place;
-use airmile_infer::attribute::Shares;
-use airmile_infer::blind::{self, Carrier, Features, Model, Phone, Span, Suspect};
 use airmile_model::{TtiIndex, Verdict};
+use airmile_wire::attribute::Place;
+use airmile_wire::attribute::Shares;
+use airmile_wire::packets_only::{self, Carrier, Features, Model, Phone, Span, Suspect};
 
 use super::super::diagnose::EvidenceItem;
 use super::super::radio::{Missing, MissingKind};
@@ -32,8 +32,8 @@ fn name(suspect: Suspect) -> &'static str {
 }
 
 /// The first suspects with their probabilities.
-fn candidates(suspects: &[blind::Suspicion]) -> String {
-    let worth = |one: &&blind::Suspicion| one.probability >= WORTH_TELLING;
+fn candidates(suspects: &[packets_only::Suspicion]) -> String {
+    let worth = |one: &&packets_only::Suspicion| one.probability >= WORTH_TELLING;
     let words = suspects.iter().filter(worth).take(TOLD);
     let words = words.map(|one| format!("{} {:.0} %", name(one.suspect), one.probability * 100.0));
     words.collect::<Vec<_>>().join(", ")
@@ -43,7 +43,7 @@ fn candidates(suspects: &[blind::Suspicion]) -> String {
 pub(super) fn says(
     phone: Option<&Phone>,
     spans: &[Span],
-    suspects: &[blind::Suspicion],
+    suspects: &[packets_only::Suspicion],
     verdict: Verdict,
     restarter: Restarter,
 ) -> String {
@@ -95,7 +95,7 @@ pub(super) fn evidence(
     span: &Span,
     features: Option<&Features>,
     shares: &Shares,
-    suspects: &[blind::Suspicion],
+    suspects: &[packets_only::Suspicion],
     (from_tti, to_tti): (TtiIndex, TtiIndex),
 ) -> Vec<EvidenceItem> {
     let mut out = Vec::new();
@@ -185,8 +185,8 @@ fn patterns(features: &Features, add: &mut dyn FnMut(String, Option<f64>, &'stat
     }
 }
 
-fn reason_words(reason: airmile_infer::attribute::Reason) -> &'static str {
-    use airmile_infer::attribute::Reason;
+fn reason_words(reason: airmile_wire::attribute::Reason) -> &'static str {
+    use airmile_wire::attribute::Reason;
     match reason {
         Reason::Handshake => "handshakes",
         Reason::Promotion => "the radio connected",

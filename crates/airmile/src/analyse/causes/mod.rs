@@ -16,8 +16,8 @@ mod split;
 mod uplink;
 mod wireline;
 
-use airmile_infer::attribute::Place;
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
+use airmile_wire::attribute::Place;
 
 use self::split::Split;
 use super::diagnose::{Diagnosis, EvidenceItem, TransferDiagnosis};

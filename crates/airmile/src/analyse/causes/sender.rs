@@ -1,7 +1,7 @@
 //! Server, application, pacing.
 
-use airmile_infer::attribute::Reason;
 use airmile_model::Cause;
+use airmile_wire::attribute::Reason;
 
 use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::attribute::Place;
 use airmile_model::{Cause, Direction, TransferFinding, Verdict};
+use airmile_wire::attribute::Place;
 
 use super::super::diagnose::{Counterfactual, SessionVerdict};
 use super::super::wire::Wire;

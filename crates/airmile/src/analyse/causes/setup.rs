@@ -1,7 +1,7 @@
 //! Before the first byte.
 
-use airmile_infer::attribute::Reason;
 use airmile_model::Cause;
+use airmile_wire::attribute::Reason;
 
 use super::{Context, Explain, Relief};
 

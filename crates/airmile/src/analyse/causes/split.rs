@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::attribute::{Radio, RadioSpan, Reason, Shares, least_ns};
-use airmile_infer::usage::Usage;
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex};
+use airmile_radio::usage::Usage;
+use airmile_wire::attribute::{Radio, RadioSpan, Reason, Shares, least_ns};
 
 use super::super::radio::{Answer, ROUGH_CONFIDENCE, RadioReport};
 use super::super::wire::Wire;
@@ -17,7 +17,7 @@ const IDLE_SHARE: f64 = 0.25;
 /// Headers of IP and TCP with time stamps, of bytes on the air.
 const HEADERS: f64 = 1_500.0 / 1_448.0;
 /// An edge between two causes is known so well: half of what a queue may stand before
-/// it is called one ([`airmile_infer::attribute`], chosen there).
+/// it is called one ([`airmile_wire::attribute`], chosen there).
 const EDGE_NS: f64 = 10e6;
 /// The link's rate at another time is so much less or more (chosen here).
 const OTHER_RATE: f64 = 1.25;

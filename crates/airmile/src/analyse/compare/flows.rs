@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use airmile_infer::compare::{Exchange, Exchanges};
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
+use airmile_wire::compare::{Exchange, Exchanges};
 
 use crate::error::Result;
 use crate::input::Progress;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_infer::compare::{Exchange, Sample, growth};
 use airmile_model::{Direction, Record};
+use airmile_wire::compare::{Exchange, Sample, growth};
 
 use super::flows::{self, Captured, Flow};
 use super::probe_log::ProbeLog;

@@ -8,7 +8,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use airmile_infer::compare::{GroupFinding, LEAST_TRANSFERS, Outcome, PairFinding, Sample, judge};
+use airmile_wire::compare::{GroupFinding, LEAST_TRANSFERS, Outcome, PairFinding, Sample, judge};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -6,9 +6,9 @@ mod phone;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use airmile_infer::attribute::{Attribution, ByteBins, Place, Radio, Shares};
-use airmile_infer::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, Traced};
+use airmile_wire::attribute::{Attribution, ByteBins, Place, Radio, Shares};
+use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::phone::{Capture, Phone};
 use super::clocks::ClockReport;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use airmile_infer::attribute::{ByteBins, Held, LostSegment, Place, SenderStory, Sides, Waits};
-use airmile_infer::clocks::{Arrivals, PointPair};
-use airmile_infer::tcp::TracedPacket;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
+use airmile_wire::attribute::{ByteBins, Held, LostSegment, Place, SenderStory, Sides, Waits};
+use airmile_wire::clocks::{Arrivals, PointPair};
+use airmile_wire::tcp::TracedPacket;
 
 use super::Restarter;
 

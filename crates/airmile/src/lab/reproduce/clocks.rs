@@ -3,8 +3,8 @@
 
 use airmile_control::ControllerKind;
 use airmile_emulate::{Scenario, workload::Workload};
-use airmile_infer::tcp::StudyOptions;
 use airmile_model::flow::PacketRow;
+use airmile_wire::tcp::StudyOptions;
 
 use super::estimate::{Estimate, mean, quantile};
 use super::figure::{Axis, Figure, Series};

@@ -1,7 +1,7 @@
 //! BurstTracker, figure 6: link demand against link throughput.
 
 use airmile_emulate::{Competing, Scenario, run};
-use airmile_infer::burst::BurstOptions;
+use airmile_radio::burst::BurstOptions;
 
 use super::estimate::mean;
 use super::figure::{Axis, Figure, Series};

@@ -1,8 +1,8 @@
 //! Huang et al., figures 10 to 13: bytes in flight and round trips.
 
 use airmile_emulate::Scenario;
-use airmile_infer::tcp::StudyOptions;
 use airmile_model::flow::{PacketRow, RttSample};
+use airmile_wire::tcp::StudyOptions;
 
 use super::estimate::{mean, part, quantile};
 use super::figure::{Axis, Figure, Series};

@@ -2,7 +2,7 @@
 //! further rows of the same experiment.
 
 use airmile_emulate::Scenario;
-use airmile_infer::tcp::StudyOptions;
+use airmile_wire::tcp::StudyOptions;
 
 use super::Found;
 use super::hosts::{Hosts, Job, Program, RealRuns};

@@ -7,9 +7,9 @@ use std::path::Path;
 use airmile_decode::packet::{Frame, dissect};
 use airmile_emulate::net::{Packet, Transport};
 use airmile_emulate::{CapturePoint, PHONE_ADDRESS, Scenario, Sink, run_into};
-use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet;
+use airmile_wire::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
 
 use super::runs::{cannot, downlink};
 use crate::error::{Error, Result};

@@ -1,8 +1,8 @@
 //! Huang et al., figures 23 and 24: players that leave bandwidth unused.
 
 use airmile_emulate::{Scenario, workload::Workload};
-use airmile_infer::tcp::StudyOptions;
 use airmile_model::flow::{FlowRow, PacketRow};
+use airmile_wire::tcp::StudyOptions;
 
 use super::estimate::{Estimate, quantile};
 use super::figure::{Axis, Figure, Series};

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use airmile_emulate::{EmulatedTransfer, Scenario, SchedulerKind};
-use airmile_infer::burst::BurstOptions;
-use airmile_infer::transfer::Timeline;
 use airmile_model::{Direction, Record, Transfer, VerdictThresholds};
+use airmile_radio::burst::BurstOptions;
+use airmile_radio::transfer::Timeline;
 
 use super::Size;
 use super::follow::RunCount;

@@ -2,8 +2,8 @@
 //! although everything is on its way.
 
 use airmile_emulate::Scenario;
-use airmile_infer::tcp::StudyOptions;
 use airmile_model::flow::{PacketRow, TcpEvent};
+use airmile_wire::tcp::StudyOptions;
 
 use super::estimate::{Estimate, part, quantile, share};
 use super::figure::{Axis, Figure, Series};

@@ -3,7 +3,7 @@
 
 use airmile_emulate::workload::Workload;
 use airmile_emulate::{Scenario, run, run_into};
-use airmile_infer::burst::{BurstOptions, EvidenceChoice};
+use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 
 use super::estimate::quantile;
 use super::figure::{Axis, Figure, Series};

@@ -1,7 +1,7 @@
 //! BurstTracker, section 3.2.2: how much hangs on the two thresholds.
 
 use airmile_emulate::run;
-use airmile_infer::burst::{BurstOptions, EvidenceChoice};
+use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 
 use super::estimate::{Estimate, quantile};
 use super::figure::{Axis, Figure, Series};

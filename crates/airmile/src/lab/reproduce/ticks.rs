@@ -2,8 +2,8 @@
 //! available bandwidth that it tells.
 
 use airmile_emulate::Scenario;
-use airmile_infer::tcp::{SendRateBar, StudyOptions};
 use airmile_model::flow::{BandwidthSample, PacketRow};
+use airmile_wire::tcp::{SendRateBar, StudyOptions};
 
 use super::estimate::{Estimate, mean};
 use super::figure::{Axis, Figure, Series};
@@ -59,7 +59,7 @@ struct Compared {
     middle_bps: f64,
 }
 
-/// The length of a sample's window (`airmile_infer::tcp::BIN_NS`).
+/// The length of a sample's window (`airmile_wire::tcp::BIN_NS`).
 const SAMPLE_NS: i64 = 250 * MS;
 
 /// Windows that slide by 100 ms over a run.

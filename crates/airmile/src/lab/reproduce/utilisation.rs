@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use airmile_emulate::{LinkTrace, Scenario};
-use airmile_infer::tcp::StudyOptions;
+use airmile_wire::tcp::StudyOptions;
 
 use super::estimate::mean;
 use super::figure::{Axis, Figure, Series};

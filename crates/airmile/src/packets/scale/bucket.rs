@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::iter::Peekable;
 use std::path::Path;
 
-use airmile_infer::tcp::{Ends, Quality, StudySummary, Tables, Traced};
 use airmile_model::flow::{FlowRow, PacketRow};
 use airmile_model::row::Row;
+use airmile_wire::tcp::{Ends, Quality, StudySummary, Tables, Traced};
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ pub fn study_bucket(
     options: &ScaleOptions,
     dir: &Path,
 ) -> Result<BucketReport> {
-    let study = airmile_infer::tcp::StudyOptions {
+    let study = airmile_wire::tcp::StudyOptions {
         tables: Tables::ALL,
         traced: Traced::default(),
         ..options.study.clone()

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{Dissector, FragmentCounts};
-use airmile_infer::tcp::{Ends, Placing, Quality, bucket_of};
 use airmile_model::packet::Packet;
+use airmile_wire::tcp::{Ends, Placing, Quality, bucket_of};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use airmile_decode::packet::FragmentCounts;
-use airmile_infer::tcp::{Quality, StudySummary};
 use airmile_model::flow::FlowRow;
+use airmile_wire::tcp::{Quality, StudySummary};
 
 use super::ScaleOptions;
 use super::bucket::BucketReport;

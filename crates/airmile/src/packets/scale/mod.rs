@@ -26,7 +26,7 @@ pub use range::split_capture;
 pub use records::{RecordBatches, record_schema, records_of};
 pub use settle::settle;
 
-use airmile_infer::tcp::StudyOptions;
+use airmile_wire::tcp::StudyOptions;
 
 /// What all parts of a study have to be told alike.
 #[derive(Debug, Clone)]

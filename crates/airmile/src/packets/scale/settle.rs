@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
 
-use airmile_infer::tcp::{Ends, PacketRouter, bucket_of};
+use airmile_wire::tcp::{Ends, PacketRouter, bucket_of};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;

@@ -1,7 +1,7 @@
 //! Figure 22: available and used bandwidth of a flow over time.
 
-use airmile_infer::tcp::TracedPacket;
 use airmile_model::flow::{BandwidthSample, FlowRow};
+use airmile_wire::tcp::TracedPacket;
 use schemars::JsonSchema;
 use serde::Serialize;
 

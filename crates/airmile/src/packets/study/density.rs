@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::distribution::Distribution;
 use airmile_model::flow::RttSample;
+use airmile_wire::distribution::Distribution;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! The paper's figures from a capture: what each shows, and the paper's number
 //! beside ours.
 
-use airmile_infer::distribution::Distribution;
-use airmile_infer::tcp::{RATE_SIZES_BYTES, StudySummary};
+use airmile_wire::distribution::Distribution;
+use airmile_wire::tcp::{RATE_SIZES_BYTES, StudySummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use airmile_infer::tcp::TracedPacket;
 use airmile_model::flow::{FlowRow, RttSample, TcpEvent};
+use airmile_wire::tcp::TracedPacket;
 use schemars::JsonSchema;
 use serde::Serialize;
 

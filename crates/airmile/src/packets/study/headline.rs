@@ -1,7 +1,7 @@
 //! What is notable in a capture, and what to do about it.
 
-use airmile_infer::tcp::{StudySummary, utilisation};
 use airmile_model::flow::FlowRow;
+use airmile_wire::tcp::{StudySummary, utilisation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

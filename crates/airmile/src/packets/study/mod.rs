@@ -19,8 +19,8 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use airmile_infer::tcp::{PacketStudy, StudyOptions, StudySummary, Tables, Traced};
 use airmile_model::flow::PacketRow;
+use airmile_wire::tcp::{PacketStudy, StudyOptions, StudySummary, Tables, Traced};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use airmile_infer::tcp::PeriodicRequests;
 use airmile_model::packet::{Address, Packet};
+use airmile_wire::tcp::PeriodicRequests;
 use schemars::JsonSchema;
 use serde::Serialize;
 

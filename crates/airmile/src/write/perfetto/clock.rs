@@ -16,7 +16,7 @@ pub struct TtiClock {
 
 impl TtiClock {
     /// Tells the numerology of grants: of bursts and transfers, too, as in
-    /// `airmile_infer::transfer`.
+    /// `airmile_radio::transfer`.
     pub const fn set_numerology(&mut self, numerology: u8) {
         self.numerology = numerology;
     }

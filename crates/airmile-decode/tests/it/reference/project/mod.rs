@@ -81,8 +81,8 @@ pub fn project(message: &Message) -> Value {
         Message::RlcUl(m) => rlc_pdcp::rlc_ul(m),
         Message::PdcpDl(m) => rlc_pdcp::pdcp(m.version, &m.subpackets, "pdcpdl_ciph_data"),
         Message::PdcpUl(m) => rlc_pdcp::pdcp(m.version, &m.subpackets, "pdcpul_ciph_data"),
-        Message::RlcDlStats(m) => crate::counters::counters(m),
-        Message::RlcUlStats(m) => crate::counters::counters(m),
+        Message::RlcDlStats(m) => crate::reference::counters::counters(m),
+        Message::RlcUlStats(m) => crate::reference::counters::counters(m),
         // None is in the logs.
         Message::NrPdschStats(_) => Value::Null,
         Message::PuschTx(m) => phy::pusch(m),

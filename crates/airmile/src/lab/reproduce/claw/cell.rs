@@ -3,8 +3,8 @@
 use airmile_emulate::net::Packet;
 use airmile_emulate::workload::Workload;
 use airmile_emulate::{AppConfig, CapturePoint, Carrier, Scenario, Sink};
-use airmile_infer::load::{Fit, LoadEstimator, LoadOptions, plain_rsrq_db};
 use airmile_model::Record;
+use airmile_radio::load::{Fit, LoadEstimator, LoadOptions, plain_rsrq_db};
 
 use super::{Axis, Experiment, Figure, Found, Row, SEEDS, Series, Work, mean, read};
 use crate::error::Result;

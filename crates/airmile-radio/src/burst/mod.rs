@@ -10,7 +10,7 @@
 //! result does not depend on how the input is cut into pieces.
 //!
 //! ```
-//! use airmile_infer::burst::{BurstOptions, BurstTracker};
+//! use airmile_radio::burst::{BurstOptions, BurstTracker};
 //! use airmile_model::{Direction, Grant, Position, Record};
 //!
 //! let mut tracker = BurstTracker::new(BurstOptions::default());

@@ -11,7 +11,7 @@ use crate::tcp::TracedPacket;
 /// of NR below 6 GHz).
 const MERGE_NS: i64 = 250_000;
 /// A pause between an answer and the next request ends a transfer (chosen here, as
-/// in [`crate::detect`]).
+/// in `airmile-radio`'s `detect`).
 const PAUSE_NS: i64 = 500_000_000;
 /// So long without data ends it, also where nobody asked again (chosen here: the
 /// inactivity timer of LTE's RRC is of this length, too).

@@ -5,7 +5,7 @@
 //! sums up at the end. Memory grows with the flows that are open.
 //!
 //! ```
-//! use airmile_infer::tcp::{PacketStudy, StudyOptions};
+//! use airmile_wire::tcp::{PacketStudy, StudyOptions};
 //!
 //! let mut study = PacketStudy::new(StudyOptions::default());
 //! // study.push(&packet); while let Some(row) = study.poll() { .. }
