@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use airmile_model::packet::TcpFlags;
 
+use super::place::{Place, Sides};
 use super::window::{Phase, Round, WindowRounds};
 use crate::tcp::TracedPacket;
 
@@ -181,7 +182,7 @@ impl SenderStory {
         let packet = TracedPacket { at_ns, ..*packet };
         self.begun_ns.get_or_insert(packet.at_ns);
         if packet.dir == "ul" {
-            self.of_client(&packet);
+            self.of_client(&packet, out);
         } else {
             self.of_server(&packet, out);
         }
@@ -203,7 +204,31 @@ impl SenderStory {
         }
     }
 
-    fn of_client(&mut self, packet: &TracedPacket) {
+    /// The round trip on the client's side that ends with this acknowledgement: of the
+    /// newest data that it acknowledges, where nothing was sent again meanwhile.
+    pub(crate) fn last_client_rtt_ns(&self, packet: &TracedPacket) -> Option<i64> {
+        let acked = packet.ack?.offset_bytes;
+        let n = self.sent.partition_point(|(end, _)| *end <= acked);
+        let (_, at_ns) = self.sent.get(n.checked_sub(1)?)?;
+        Some(packet.at_ns - at_ns)
+    }
+
+    /// Whether the packets are the server's own, by the round trips on both sides.
+    fn is_at_server(&self) -> bool {
+        let sides = Sides { upstream_ns: self.base_up_ns, downstream_ns: self.base_down_ns };
+        sides.place() == Place::Server
+    }
+
+    /// At the server: all that was sent is acknowledged. Up to now it was on its way, and
+    /// what the way took longer than it has to was a queue.
+    fn all_arrived(&self, now: i64, out: &mut Vec<Held>) {
+        let (Some(last), Some(base)) = (self.last_data_ns, self.base_down_ns) else { return };
+        let queued = (now - last - base - self.slack()).max(0);
+        hold(out, last, now - queued, self.window_reason());
+        hold(out, now - queued, now, Reason::Queue);
+    }
+
+    fn of_client(&mut self, packet: &TracedPacket, out: &mut Vec<Held>) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
             // Of a SYN that is sent again the last is taken to be answered: its timer is a
@@ -233,6 +258,9 @@ impl SenderStory {
             self.dup_acks += 1;
         } else if ack.offset_bytes > self.acked {
             (self.acked, self.dup_acks, self.dup_since_ns) = (ack.offset_bytes, 0, None);
+            if self.acked >= self.next && self.is_at_server() {
+                self.all_arrived(now, out);
+            }
         }
         let mut rtt = None;
         while let Some(&(end, at)) = self.sent.front()

@@ -19,5 +19,5 @@ mod phone;
 mod tests;
 
 pub use features::{Features, N_FEATURES, NAMES};
-pub use model::{Model, NAMED_FROM, Suspect, Suspicion, Table};
+pub use model::{Evidence, Model, NAMED_FROM, Suspect, Suspicion, Table};
 pub use phone::{Carrier, Phone, Phones, Span};

@@ -63,8 +63,12 @@ struct Connection {
     story: SenderStory,
     server: Option<Address>,
     bytes: u64,
-    /// When round trips ended, and their lengths, in nanoseconds.
+    /// When round trips ended, and their lengths, in nanoseconds: those of the server's
+    /// side of the monitor, and those of the client's.
     rtts: Vec<(i64, i64)>,
+    client_rtts: Vec<(i64, i64)>,
+    /// Bytes acknowledged so far.
+    acked: i64,
     /// TSval and when it first left.
     stamps: VecDeque<(u32, i64)>,
     begun_ns: Option<i64>,
@@ -78,6 +82,8 @@ struct Connection {
 struct Answer {
     span: Span,
     up_bytes: u64,
+    /// When the client last acknowledged some of it.
+    acked_ns: i64,
 }
 
 /// One user of a capture.
@@ -87,8 +93,10 @@ struct User {
     waits: Waits,
     uplink: ByteBins,
     arrivals: Vec<(i64, u32)>,
+    /// When the client acknowledged how much.
+    acked: Vec<(i64, u32)>,
     again_ns: Vec<i64>,
-    answers: Vec<(Option<Address>, Span)>,
+    answers: Vec<(Option<Address>, Answer)>,
     bytes: u64,
     connections: BTreeMap<u64, Connection>,
 }
@@ -206,7 +214,8 @@ impl User {
             }
         } else {
             self.uplink.add(packet.at_ns, packet.new_bytes);
-            connection.up(packet);
+            let acked = connection.up(packet);
+            add(&mut self.acked, packet.at_ns, acked);
         }
         connection.story.push(packet, held);
         self.waits.push(held);
@@ -214,7 +223,8 @@ impl User {
 }
 
 impl Connection {
-    fn up(&mut self, packet: &TracedPacket) {
+    /// Takes a packet of the client; gives the bytes that it acknowledges.
+    fn up(&mut self, packet: &TracedPacket) -> u32 {
         if let Some((value, _)) = packet.timestamps {
             self.stamped = true;
             if self.stamps.back().is_none_or(|(last, _)| *last != value) {
@@ -227,9 +237,25 @@ impl Connection {
         if packet.new_bytes >= MIN_REQUEST_BYTES {
             self.asked_ns.get_or_insert(packet.at_ns);
         }
+        let acked = packet.ack.map_or(0, |ack| ack.offset_bytes.saturating_sub(self.acked));
+        if acked > 0 {
+            // What the capture has not seen being sent counts from its first packet on.
+            let counts = self.last_data_ns.is_some();
+            self.acked = self.acked.saturating_add(acked);
+            if let Some(rtt) = self.story.last_client_rtt_ns(packet) {
+                self.client_rtts.push((packet.at_ns, rtt));
+            }
+            if let Some(answer) = &mut self.current {
+                answer.acked_ns = answer.acked_ns.max(packet.at_ns);
+            }
+            if !counts {
+                return 0;
+            }
+        }
         if let Some(answer) = &mut self.current {
             answer.up_bytes = answer.up_bytes.saturating_add(packet.new_bytes);
         }
+        u32::try_from(acked.max(0)).unwrap_or(0)
     }
 
     /// The round trip that ends with this packet, in nanoseconds, where something was
@@ -250,7 +276,7 @@ impl Connection {
     }
 
     /// Takes new data; gives the answer before it where that is over.
-    fn data(&mut self, packet: &TracedPacket) -> Option<Span> {
+    fn data(&mut self, packet: &TracedPacket) -> Option<Answer> {
         let now = packet.at_ns;
         let asked = self.asked_ns.take();
         let last = self.last_data_ns.replace(now);
@@ -263,7 +289,8 @@ impl Connection {
         let carrier = if self.stamped { Carrier::Stamped } else { Carrier::Plain };
         let answer = self.current.get_or_insert_with(|| {
             let from_ns = begun_ns.or(asked).unwrap_or(now).min(now);
-            Answer { span: Span { from_ns, to_ns: now, bytes: 0, carrier }, up_bytes: 0 }
+            let span = Span { from_ns, to_ns: now, bytes: 0, carrier };
+            Answer { span, up_bytes: 0, acked_ns: now }
         });
         answer.span.bytes = answer.span.bytes.saturating_add(packet.new_bytes);
         answer.span.to_ns = answer.span.to_ns.max(now);
@@ -271,9 +298,8 @@ impl Connection {
     }
 
     /// What an upload is answered with is no download.
-    fn done(&mut self) -> Option<Span> {
-        let answer = self.current.take()?;
-        (answer.up_bytes <= answer.span.bytes).then_some(answer.span)
+    fn done(&mut self) -> Option<Answer> {
+        self.current.take().filter(|answer| answer.up_bytes <= answer.span.bytes)
     }
 }
 
@@ -301,10 +327,17 @@ pub struct Phone {
 impl Phone {
     fn of(user: User, datagrams: Vec<(i64, u32)>) -> Self {
         let sides = Sides::of(user.connections.values().map(|connection| &connection.story));
+        let place = sides.place();
+        // At the server what came to the phone shows in what it acknowledges.
+        let at_server = place == Place::Server;
         let mut servers: BTreeMap<Option<Address>, i64> = BTreeMap::new();
         let mut sent: BTreeMap<Option<Address>, u64> = BTreeMap::new();
         for one in user.connections.values() {
-            let Some(rtt_ns) = one.story.upstream_rtt_ns() else { continue };
+            let rtt_ns = match at_server {
+                true => one.story.downstream_rtt_ns(),
+                false => one.story.upstream_rtt_ns(),
+            };
+            let Some(rtt_ns) = rtt_ns else { continue };
             let least_ns = servers.entry(one.server).or_insert(rtt_ns);
             *least_ns = rtt_ns.min(*least_ns);
             let bytes = sent.entry(one.server).or_default();
@@ -314,24 +347,34 @@ impl Phone {
         let base_rtt_ns = first.and_then(|(server, _)| servers.get(&server).copied());
         let (mut answers, mut queued) = (user.answers, Vec::new());
         for mut one in user.connections.into_values() {
-            answers.extend(one.done().map(|span| (one.server, span)));
+            answers.extend(one.done().map(|answer| (one.server, answer)));
             if let Some(&least_ns) = servers.get(&one.server) {
-                let longer = one
-                    .rtts
+                let rtts = if at_server { &one.client_rtts } else { &one.rtts };
+                let longer = rtts
                     .iter()
                     .map(|&(at_ns, rtt_ns)| (at_ns, rtt_ns.saturating_sub(least_ns).max(0)));
                 queued.extend(longer);
             }
         }
+        let span = |answer: Answer| match at_server {
+            // Its queue shows in round trips, with time stamps or without.
+            true => Span {
+                to_ns: answer.span.to_ns.max(answer.acked_ns),
+                carrier: Carrier::Stamped,
+                ..answer.span
+            },
+            false => answer.span,
+        };
+        let answers = answers.into_iter().map(|(server, answer)| (server, span(answer))).collect();
         queued.sort_unstable();
         let own: u64 = datagrams.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
         Self {
-            place: sides.place(),
+            place,
             bytes: user.bytes.saturating_add(own),
             base_rtt_ns,
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
-            arrivals: user.arrivals,
+            arrivals: if at_server { user.acked } else { user.arrivals },
             datagrams,
             queued,
             again_ns: user.again_ns,

@@ -3,13 +3,14 @@
 
 mod families;
 mod fit;
+mod recorded;
 mod rows;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use airmile_wire::packets_only::{
-    Carrier, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion, Table,
+    Evidence, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion, Table,
 };
 
 use crate::bars::wilson;
@@ -29,19 +30,21 @@ pub const RUNS: u64 = 55;
 
 /// Fits on `runs` of each family and writes the tables to `path`.
 pub fn fit(runs: u64, path: &Path, shared: &Path) -> anyhow::Result<()> {
-    let Runs { rows, left_out, .. } = gather(&families::FIT, false, (runs, FIT_SEED), shared)?;
-    println!("{} runs to fit on, {left_out} left out", rows.len());
+    let Runs { mut rows, left_out, .. } =
+        gather(&families::FIT, false, (runs, FIT_SEED), shared)?;
+    println!("{} rows to fit on, {left_out} runs left out", rows.len());
     counts(&rows);
+    rows.extend(recorded::rows()?);
     let mut tables = Vec::new();
-    for (name, carrier) in [
-        ("STAMPED", Carrier::Stamped),
-        ("PLAIN", Carrier::Plain),
-        ("DATAGRAMS", Carrier::Datagrams),
-    ] {
+    let names = ["STAMPED", "PLAIN", "DATAGRAMS", "LATE", "SERVER"];
+    for (name, evidence) in names.into_iter().zip(Evidence::ALL) {
         // What needs no TCP is learnt from all.
-        let of = |row: &&Row| carrier == Carrier::Datagrams || row.features.carrier == carrier;
+        let of = |row: &&Row| match Evidence::of(&row.features) {
+            Some(Evidence::Stamped | Evidence::Plain) if evidence == Evidence::Datagrams => true,
+            own => own == Some(evidence),
+        };
         let own: Vec<&Row> = rows.iter().filter(of).collect();
-        let table = fit::fit(&own, carrier);
+        let table = fit::fit(&own, evidence);
         let right = own.iter().filter(|row| best(&table, row) == row.truth).count();
         println!("{name}: {right} of {} right where it was fitted", own.len());
         tables.push((name, table));
@@ -232,6 +235,19 @@ pub fn show(name: &str, runs: u64, shared: &Path) -> anyhow::Result<()> {
                     .collect();
                 println!("    {}", numbers.join(", "));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Prints rows as JSON.
+pub fn dump(runs: u64, shared: &Path) -> anyhow::Result<()> {
+    for (list, held, seed) in
+        [(&families::FIT[..], false, FIT_SEED), (&families::HELD[..], true, HELD_SEED)]
+    {
+        for row in gather(list, held, (runs, seed), shared)?.rows {
+            let v: Vec<String> = row.features.values.iter().map(|v| if v.is_finite() { format!("{v:.5}") } else { "null".into() }).collect();
+            println!("{{\"held\":{held},\"family\":\"{}\",\"view\":\"{:?}\",\"place\":\"{:?}\",\"carrier\":\"{:?}\",\"truth\":\"{}\",\"base\":{},\"values\":[{}]}}", row.family, row.view, row.features.place, row.features.carrier, row.truth.as_str(), row.features.base_rtt_ns.unwrap_or(-1), v.join(","));
         }
     }
     Ok(())
