@@ -15,7 +15,7 @@ AIRMILE ?= $(RELEASE)/airmile
 MATURIN ?= maturin==1.16.0
 
 .PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz wheel test-python \
-	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance clean
+	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -139,6 +139,9 @@ test-web: web/node_modules ## unit tests of the report's program and of keep-war
 
 test-browser: build web/node_modules lab/player/node_modules ## use reports in Chromium, from disk, and keep-warm with real players (SKIPPED where it is absent)
 	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent test-browser
+
+pictures: build web/node_modules ## take the pictures of README and site (docs/pictures) in Chromium
+	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent pictures
 
 performance: build web/node_modules ## size and frames of a report of ten million TTIs
 	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent performance

@@ -2,7 +2,7 @@
 
 use airmile::codec::diag::{Deframer, Event, LogPacket, time};
 use airmile::model::Record;
-use airmile::write::modem_log;
+use airmile_decode::diag::encode;
 use airmile_emulate::{Scenario, SchedulerKind, Traffic, named, run};
 use anyhow::{Context, Result};
 
@@ -13,7 +13,7 @@ const SFN_PERIOD_NS: i64 = 10_240_000_000;
 pub fn generated() -> Result<Vec<u8>> {
     let scenario = named("sample-video").context("no sample-video")?.scenario();
     let trace = run(&scenario)?;
-    Ok(modem_log::write(&trace.records, &modem_log::Options::default())?)
+    Ok(encode::write(&trace.records, &encode::Options::default())?)
 }
 
 /// The log over and over, at least `bytes` long, each time later by whole SFN

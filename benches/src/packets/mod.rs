@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use airmile::Progress;
-use airmile::packets::{PacketOptions, read_capture};
+use airmile::packets::PacketOptions;
+use airmile::{Progress, read_capture};
 use airmile_wire::tcp::{PacketStudy, StudyOptions};
 use anyhow::{Context, Result};
 

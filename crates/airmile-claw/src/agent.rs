@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use airmile::live::cell::LiveCell;
 use airmile_control::claw::Bottleneck;
 use airmile_control::claw::feedback::{Key, REPORT_EVERY_NS, Report, Reporter, Status};
 use airmile_live::source::{Piece, Pieces, Source};
@@ -16,6 +15,7 @@ use serde::Serialize;
 use crate::clock::now_ns;
 use crate::error::{Attempt, Error, Result};
 use crate::keys;
+use crate::live_cell::LiveCell;
 
 /// Nothing from the modem for so long: it is away, and the radio taken for idle.
 const AWAY: Duration = Duration::from_millis(500);

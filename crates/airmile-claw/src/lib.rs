@@ -2,7 +2,7 @@
 //! server's congestion window.
 //!
 //! - [`server`]: files over HTTP/3, with the core as QUIC's congestion controller.
-//! - [`agent`]: the phone's side: a live modem log to reports, over UDP.
+//! - [`agent`]: the phone's side: a live modem log to reports ([`live_cell`]), over UDP.
 //! - [`client`]: fetches over HTTP/3 with reports on the same connection.
 //! - [`listener`]: takes reports over UDP, for any of the servers.
 //! - [`kernel`]: the kernel's TCP, for servers that are nobody's to change (feature `bpf`).
@@ -18,6 +18,7 @@ mod error;
 pub mod kernel;
 pub mod keys;
 pub mod listener;
+pub mod live_cell;
 mod peers;
 pub mod server;
 #[cfg(target_os = "linux")]

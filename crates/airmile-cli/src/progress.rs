@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use airmile::lab::reproduce::RunCount;
 use airmile::{Inputs, Progress};
+use airmile_lab::reproduce::RunCount;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::Global;

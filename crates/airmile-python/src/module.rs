@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use airmile::lab::LabOptions;
 use airmile::{Exports, FlowName, Progress};
+use airmile_lab::LabOptions;
 use pyo3::prelude::*;
 
 use crate::ask::{self, Analysis, Decode, Files};
@@ -86,7 +86,7 @@ fn packets_html(
 /// Names and what they show.
 #[pyfunction]
 fn lab_list() -> Vec<(&'static str, &'static str)> {
-    airmile::lab::scenarios().into_iter().map(|s| (s.name, s.about)).collect()
+    airmile_lab::scenarios().into_iter().map(|s| (s.name, s.about)).collect()
 }
 
 #[pyfunction]
@@ -98,7 +98,7 @@ fn lab_run(
     dir: PathBuf,
 ) -> PyResult<LabRun> {
     let options = LabOptions { seed, force };
-    let run = py.detach(|| airmile::lab::run_scenario_with(scenario, options, &dir));
+    let run = py.detach(|| airmile_lab::run_scenario_with(scenario, options, &dir));
     run.map(LabRun).map_err(to_py)
 }
 

@@ -32,7 +32,7 @@ pub struct Packets {
 
 /// What `lab run` says.
 #[pyclass(frozen, module = "airmile._airmile")]
-pub struct LabRun(pub airmile::lab::LabRun);
+pub struct LabRun(pub airmile_lab::LabRun);
 
 /// A document's text, as `--json` prints it.
 pub fn json<T: serde::Serialize + Sync>(

@@ -12,9 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use airmile::lab::reproduce::{Hosts, Job, Program, Video};
-use airmile::lab::{Lateness, Scenario};
 use airmile::{Error, Result};
+use airmile_lab::reproduce::{Hosts, Job, Program, Video};
+use airmile_lab::{Lateness, Scenario};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

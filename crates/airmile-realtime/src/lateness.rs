@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airmile::lab::Lateness;
+use airmile_lab::Lateness;
 use airmile_model::TtiIndex;
 use hdrhistogram::Histogram;
 

@@ -4,9 +4,9 @@
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use airmile::lab::RunWriter;
 use airmile_emulate::net::Packet;
 use airmile_emulate::{CapturePoint, DropPoint, SenderState, Sink};
+use airmile_lab::RunWriter;
 use airmile_model::Record;
 
 use crate::error::{Attempt, Error, Result};

@@ -12,8 +12,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use airmile::lab::{Clock, LabRun, RealTime, RunWriter, Scenario};
 use airmile_emulate::{Bridge, PHONE_ADDRESS, SERVER_ADDRESS, ScenarioError};
+use airmile_lab::{Clock, LabRun, RealTime, RunWriter, Scenario};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -97,7 +97,7 @@ pub fn shell(options: Shell) -> Result<Ended> {
         rustix::process::set_parent_process_death_signal(signal)
             .attempt(|| "cannot follow the parent".to_owned())?;
     }
-    let mut scenario = airmile::lab::load(&options.scenario)?;
+    let mut scenario = airmile_lab::load(&options.scenario)?;
     if let Some(seed) = options.seed {
         scenario.seed = seed;
     }

@@ -28,27 +28,3 @@ impl<T> Document<T> {
         Self { document, version: VERSION, made_by, body }
     }
 }
-
-/// The JSON schema of each document, by its name; and that of scenario files.
-#[must_use]
-pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
-    use crate::lab::reproduce::Reproduction;
-    use crate::{
-        Comparison, Diagnosis, InspectReport, PacketReport, ProbeLog, RadioReport, ScrubReport,
-    };
-    let of = |schema: schemars::Schema| schema.to_value();
-    vec![
-        ("inspect", of(schemars::schema_for!(Document<InspectReport>))),
-        ("radio", of(schemars::schema_for!(Document<RadioReport>))),
-        ("diagnose", of(schemars::schema_for!(Document<Diagnosis>))),
-        ("compare", of(schemars::schema_for!(Document<Comparison>))),
-        ("probe", of(schemars::schema_for!(ProbeLog))),
-        ("scenario", of(schemars::schema_for!(crate::lab::Scenario))),
-        ("packets", of(schemars::schema_for!(Document<PacketReport>))),
-        ("study", of(schemars::schema_for!(Document<crate::packets::Study>))),
-        ("scrub", of(schemars::schema_for!(Document<ScrubReport>))),
-        ("lab_run", of(schemars::schema_for!(Document<crate::lab::LabRun>))),
-        ("lab_manifest", of(schemars::schema_for!(crate::lab::Manifest))),
-        ("lab_reproduce", of(schemars::schema_for!(Document<Reproduction>))),
-    ]
-}

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 /// (chosen here: a letter too few, too many or swapped is within, other words are not).
 const ALIKE: f64 = 0.87;
 
-/// The known name that was meant, as far as one can tell: words for an error.
-pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
+/// The known name that was probably meant, in words for an error.
+#[must_use]
+pub fn did_you_mean(name: &str, known: &[&str]) -> String {
     let alike = known.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
     let nearest = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, _)| *alike >= ALIKE);
     nearest.map_or_else(String::new, |(_, known)| format!(" (did you mean `{known}`?)"))
@@ -82,12 +83,14 @@ pub enum Error {
 
 impl Error {
     /// A reading error of a file.
-    pub(crate) fn read(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+    #[must_use]
+    pub fn read(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Read { path: path.into(), source }
     }
 
     /// A writing error of a file.
-    pub(crate) fn write(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+    #[must_use]
+    pub fn write(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Write { path: path.into(), source }
     }
 }

@@ -11,23 +11,25 @@
 //! # Ok::<(), airmile::Error>(())
 //! ```
 
-mod agent;
+pub mod agent;
 mod analyse;
 mod budget;
+mod capture;
 mod document;
 mod error;
+mod exports;
 mod input;
-pub mod lab;
 mod limits;
 pub mod live;
 pub mod packets;
 mod recognise;
+pub mod run_files;
+mod schemas;
 mod scrub;
 mod session;
 mod table;
 pub mod write;
 
-pub use agent::RadioAgent;
 pub use airmile_decode as codec;
 pub use airmile_model as model;
 pub use airmile_radio::burst::{BurstOptions, EvidenceChoice};
@@ -47,7 +49,6 @@ pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
     Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
 };
-pub use analyse::export::{Exports, export};
 pub use analyse::inspect::{InspectReport, inspect};
 pub use analyse::lanes::{Lanes, Mark, MarkKind, RangePoint};
 pub use analyse::radio::{
@@ -57,15 +58,19 @@ pub use analyse::report::{Report, report};
 pub use analyse::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
 pub use budget::Budget;
-pub use document::{Document, VERSION, schemas};
-pub use error::{Error, Result};
+pub use capture::{CaptureStream, Captures, read_capture};
+pub use document::{Document, VERSION};
+pub use error::{Error, Result, did_you_mean};
+pub use exports::{Exports, export, study_page};
 pub use input::{Compression, Input, Progress};
 pub use limits::{Limits, TimePoint, format_utc};
 pub use packets::{
-    CaptureStream, Captures, Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row,
-    TableFormat, packet_tables, read_capture, study, study_page,
+    Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row, TableFormat, packet_tables,
+    study,
 };
 pub use recognise::{Foreign, Kind};
+pub use schemas::schemas;
 pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use session::{Application, FileReport, Inputs, Loaded, MessageRow, captures, read_inputs};
+pub use table::parquet::parquet_bytes;
 pub use table::{ArrowTable, arrow_schema};

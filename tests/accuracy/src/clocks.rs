@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use airmile::{Inputs, Progress, RadioOptions, diagnose, lab};
+use airmile::{Inputs, Progress, RadioOptions, diagnose};
 use airmile_emulate::{Scenario, named};
 use anyhow::{Context, bail};
 
@@ -140,7 +140,7 @@ impl Run {
 fn judge(run: &Run, dir: &Path) -> anyhow::Result<Vec<(&'static str, Found)>> {
     let mut scenario = run.scenario.clone();
     scenario.seed = run.seed;
-    lab::leave(&scenario, dir, true)?;
+    airmile_lab::leave(&scenario, dir, true)?;
     let zero_ns = 1_767_603_600_000_000_000;
     let mut draw = Draw(run.seed);
     let mut wrong = || Wrong {

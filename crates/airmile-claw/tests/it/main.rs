@@ -10,3 +10,4 @@
 )]
 
 mod loopback;
+mod reports;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use airmile::lab::reproduce::{
+use airmile_lab::reproduce::{
     Bar, Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare,
     reproduce, write_files,
 };
-use airmile::lab::{LabOptions, LabRun, run_scenario_with, scenarios};
+use airmile_lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;
 
 use crate::Outcome;

@@ -19,7 +19,7 @@ mod elsewhere {
         anyhow::bail!(WHY)
     }
 
-    pub fn hosts() -> Result<Option<Box<dyn airmile::lab::reproduce::Hosts>>> {
+    pub fn hosts() -> Result<Option<Box<dyn airmile_lab::reproduce::Hosts>>> {
         Ok(None)
     }
 
@@ -35,7 +35,7 @@ mod on_linux {
     use std::ffi::OsString;
     use std::time::Duration;
 
-    use airmile::lab::RealTime;
+    use airmile_lab::RealTime;
     use airmile_realtime::{Error, RealHosts, Shell, shell};
 
     use super::*;
@@ -117,7 +117,7 @@ mod on_linux {
     }
 
     /// Who runs experiments between real hosts.
-    pub fn hosts() -> Result<Option<Box<dyn airmile::lab::reproduce::Hosts>>> {
+    pub fn hosts() -> Result<Option<Box<dyn airmile_lab::reproduce::Hosts>>> {
         Ok(Some(Box::new(RealHosts::new(launcher("shell")?))))
     }
 

@@ -3,6 +3,7 @@
 //! - [`stream`]: a byte stream in pieces to packets, whatever its container.
 //! - [`msg`]: packets' payloads to typed messages.
 //! - [`reader`], [`prompt`]: records, joined, or of the uplink's buffer at once.
+//! - [`encode`]: records back to the log that a phone would have written.
 //!
 //! Layouts come from public material (published decoders of the research
 //! community and their sample logs) and were checked against those logs; each
@@ -11,6 +12,7 @@
 pub mod assemble;
 pub mod bits;
 pub mod dlf;
+pub mod encode;
 pub mod frame;
 pub mod hdlc;
 pub mod log_config;

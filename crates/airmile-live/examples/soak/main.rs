@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use airmile::RadioOptions;
 use airmile::codec::diag::hdlc;
-use airmile::lab;
 use airmile_live::engine::Engine;
 use airmile_live::source::Source;
 
@@ -45,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let log = match log {
         Some(log) => log,
         None => {
-            lab::run_scenario("busy-video", None, &dir.path().join("run"))?;
+            airmile_lab::run_scenario("busy-video", None, &dir.path().join("run"))?;
             dir.path().join("run/modem.mi2log")
         }
     };

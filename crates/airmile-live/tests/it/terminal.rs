@@ -1,8 +1,8 @@
 //! The view on a terminal, as text.
 
 use crate::common::{append, taken, wait_until};
+use airmile::RadioOptions;
 use airmile::live::packets::LivePackets;
-use airmile::{RadioOptions, lab};
 use airmile_live::engine::Engine;
 use airmile_live::snapshot::{Passing, SourceStatus};
 use airmile_live::source::{Source, SourceState};
@@ -14,7 +14,7 @@ use ratatui::backend::TestBackend;
 fn the_verdict_comes_first_and_nothing_is_cut() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    lab::run_scenario("sample-download", None, &dir.path().join("run")).unwrap();
+    airmile_lab::run_scenario("sample-download", None, &dir.path().join("run")).unwrap();
     let bytes = std::fs::read(dir.path().join("run/modem.mi2log")).unwrap();
     append(&path, &bytes);
     let engine = Engine::start(&Source::Follow(path), RadioOptions::default(), None).unwrap();
@@ -35,7 +35,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     // With an interface its flows are between transfers and bursts.
     let mut now = (*now).clone();
     let mut packets = LivePackets::new();
-    lab::run_scenario("busy-file", None, &dir.path().join("packets")).unwrap();
+    airmile_lab::run_scenario("busy-file", None, &dir.path().join("packets")).unwrap();
     packets.push(&std::fs::read(dir.path().join("packets/phone.pcapng")).unwrap());
     let (name, state) = ("wlan0".to_owned(), SourceState::Connected(String::new()));
     let interface = SourceStatus { name, state, gaps: 0 };

@@ -1,8 +1,8 @@
 //! The phone's cell by its modem's records, as far as a server is told of it: load and
 //! capacity over the last round trip, the radio's losses, and where the bottleneck is.
 //!
-//! What is in common to phones in the emulator ([`super::RadioAgent`]) and between real
-//! hosts ([`crate::live::cell::LiveCell`]), which differ in who tells the time.
+//! What is in common to phones in the emulator and between real
+//! hosts, which differ in who tells the time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -44,24 +44,24 @@ struct Step {
 
 /// What the last round trip's steps come to, over the carriers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct RoundTrip {
+pub struct RoundTrip {
     /// Where its last step ends.
-    pub(crate) at: (u32, TtiIndex),
+    pub at: (u32, TtiIndex),
     /// Share of PRBs that are taken.
-    pub(crate) load: f64,
+    pub load: f64,
     /// PRBs that the phone had.
-    pub(crate) own_prb: f64,
+    pub own_prb: f64,
     /// PRBs that it had or could have had.
-    pub(crate) free_prb: f64,
+    pub free_prb: f64,
     /// Equation 12.
-    pub(crate) capacity_bps: Option<f64>,
+    pub capacity_bps: Option<f64>,
     /// The phone got something in each step.
-    pub(crate) is_served: bool,
+    pub is_served: bool,
 }
 
 /// The analyzer's state.
 #[derive(Debug, Clone)]
-pub(crate) struct PhoneCell {
+pub struct PhoneCell {
     load: LoadEstimator,
     losses: LossTracker,
     radio_losses: u64,
@@ -79,9 +79,16 @@ struct Detects {
     round_trip_ends_ns: i64,
 }
 
+impl Default for PhoneCell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl PhoneCell {
     /// Before the first record.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    pub fn new() -> Self {
         let options = LoadOptions { window_ms: STEP_MS, fit: Fit::Past, slack_ttis: SLACK_TTIS };
         let losses = LossOptions { um_ttis: UM_TTIS, ..LossOptions::default() };
         let detects = Detects {
@@ -100,13 +107,13 @@ impl PhoneCell {
     }
 
     /// Takes a record, in time order.
-    pub(crate) fn push(&mut self, record: &Record) {
+    pub fn push(&mut self, record: &Record) {
         self.load.push(record);
         self.losses.push(record);
     }
 
     /// Looks at what has come.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         while let Some(estimate) = self.load.poll() {
             self.take(&estimate);
         }
@@ -121,7 +128,7 @@ impl PhoneCell {
     }
 
     /// Ends the log at a TTI; steps that are not complete by then tell nothing.
-    pub(crate) fn finish(&mut self, now: TtiIndex) {
+    pub fn finish(&mut self, now: TtiIndex) {
         self.settle();
         for estimate in self.load.finish() {
             if estimate.tti.0 + estimate.n_tti <= now.0 {
@@ -148,7 +155,7 @@ impl PhoneCell {
 
     /// The last round trip, as long as it is known. What a carrier had before counts only
     /// if it is of the same time: one that was taken away says nothing any more.
-    pub(crate) fn round_trip(&self, round_trip_ns: i64) -> Option<RoundTrip> {
+    pub fn round_trip(&self, round_trip_ns: i64) -> Option<RoundTrip> {
         let n = (round_trip_ns + STEP_MS * MS_NS - 1) / (STEP_MS * MS_NS);
         let n = usize::try_from(n).unwrap_or(1).clamp(1, STEPS);
         let newest =
@@ -193,7 +200,7 @@ impl PhoneCell {
 
     /// Looks where the flow is limited, once a round trip. The server has been told of the
     /// cell since the first call after [`Self::rest`].
-    pub(crate) fn detect(&mut self, now_ns: i64, round_trip_ns: i64, last: &RoundTrip) {
+    pub fn detect(&mut self, now_ns: i64, round_trip_ns: i64, last: &RoundTrip) {
         let Detects { detector, first_report_ns, round_trip_ends_ns } = &mut self.detects;
         if now_ns >= *round_trip_ends_ns {
             *round_trip_ends_ns = now_ns + round_trip_ns;
@@ -204,44 +211,44 @@ impl PhoneCell {
     }
 
     /// A report goes out.
-    pub(crate) fn told(&mut self, now_ns: i64) {
+    pub fn told(&mut self, now_ns: i64) {
         self.detects.first_report_ns.get_or_insert(now_ns);
     }
 
     /// The phone waits for nothing: no window fills the cell.
-    pub(crate) const fn rest(&mut self) {
+    pub const fn rest(&mut self) {
         self.detects.first_report_ns = None;
     }
 
     /// The clock begins anew.
-    pub(crate) const fn restart(&mut self) {
+    pub const fn restart(&mut self) {
         self.detects.first_report_ns = None;
         self.detects.round_trip_ends_ns = i64::MIN;
     }
 
     /// Where the bottleneck is.
-    pub(crate) const fn bottleneck(&self) -> Bottleneck {
+    pub const fn bottleneck(&self) -> Bottleneck {
         self.detects.detector.verdict()
     }
 
     /// Takes from another what it knows of the bottleneck.
-    pub(crate) fn learn(&mut self, other: Self) {
+    pub fn learn(&mut self, other: Self) {
         self.detects = other.detects;
     }
 
     /// Packets that the radio has lost so far.
-    pub(crate) const fn radio_losses(&self) -> u64 {
+    pub const fn radio_losses(&self) -> u64 {
         self.radio_losses
     }
 
     /// Packets that were lost before the radio so far: what PDCP had numbered and RLC never
     /// had ran over, or was discarded.
-    pub(crate) const fn queue_losses(&self) -> u64 {
+    pub const fn queue_losses(&self) -> u64 {
         self.pdcp_losses.saturating_sub(self.radio_losses)
     }
 }
 
 /// The window in bytes for a rate and the least round trip (equation 12).
-pub(crate) fn window_bytes(rate_bps: f64, round_trip_ns: i64) -> f64 {
+pub fn window_bytes(rate_bps: f64, round_trip_ns: i64) -> f64 {
     (rate_bps * (round_trip_ns + WAITS_NS) as f64 / 8e9).max(0.0)
 }

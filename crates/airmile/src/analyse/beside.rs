@@ -16,10 +16,10 @@ use crate::session::{FileReport, Inputs, Session};
 #[derive(Debug)]
 pub(crate) struct Beside {
     /// The inputs that hold the radio's records and transfers.
-    pub(super) radio: Inputs,
+    pub(crate) radio: Inputs,
     pub(crate) wire: Option<Wire>,
     /// What captures tell where there is nothing of the radio.
-    pub(super) blind: Option<Blind>,
+    pub(crate) blind: Option<Blind>,
     /// A report of each capture.
     pub(crate) captures: Vec<FileReport>,
     pub(crate) clocks: Vec<ClockReport>,
@@ -50,7 +50,7 @@ impl Beside {
     }
 
     /// The capture whose lines are drawn: the one nearest to the phone.
-    pub(super) fn capture(&self) -> Option<String> {
+    pub(crate) fn capture(&self) -> Option<String> {
         let of_wire = self.wire.as_ref().map(Wire::name);
         of_wire.or_else(|| self.blind.as_ref()?.drawn()).map(str::to_owned)
     }
@@ -130,6 +130,6 @@ impl Beside {
 }
 
 /// What the application's transfers are called.
-pub(super) const TRANSFERS: &str = "transfers";
+pub(crate) const TRANSFERS: &str = "transfers";
 /// What the reference is called.
 const MODEM: &str = "the modem log";

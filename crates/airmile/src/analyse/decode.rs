@@ -15,9 +15,9 @@ use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::limits::{LimitFilter, Limits};
 use crate::session::{Inputs, Loaded, read_inputs};
+use crate::table::csv::line;
+use crate::table::parquet::ParquetDir;
 use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
-use crate::write::csv::line;
-use crate::write::parquet::ParquetDir;
 
 /// How records go out.
 #[derive(Debug, Clone, PartialEq, Eq)]

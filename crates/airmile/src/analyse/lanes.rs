@@ -12,9 +12,9 @@ use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
 use super::radio::Answer;
 use super::series::Series;
+use crate::capture::read_capture;
 use crate::error::Result;
 use crate::input::Progress;
-use crate::packets::read_capture;
 
 /// Points of a line at most; then neighbours are one, with the least and the most of
 /// them (chosen here: a page of some MB, and more than anybody looks at).
@@ -111,7 +111,7 @@ impl Lanes {
     ///
     /// # Errors
     /// The capture cannot be read again.
-    pub(super) fn gather(
+    pub(crate) fn gather(
         capture: Option<&str>,
         diagnosis: &Diagnosis,
         answer: &Answer,

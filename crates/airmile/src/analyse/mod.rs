@@ -1,14 +1,13 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
 pub mod application;
-mod beside;
+pub(crate) mod beside;
 pub mod blind;
 mod causes;
 mod clocks;
 pub mod compare;
 pub mod decode;
 pub mod diagnose;
-pub mod export;
 pub mod inspect;
 pub mod lanes;
 pub mod radio;

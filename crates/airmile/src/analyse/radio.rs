@@ -226,7 +226,7 @@ pub(crate) struct Seen {
 
 /// As [`radio`]; without its lists where they are not kept. `tap` sees every
 /// record, too.
-pub(super) fn radio_with(
+pub(crate) fn radio_with(
     session: Session,
     options: &RadioOptions,
     keep: Keep,

@@ -9,8 +9,8 @@ use airmile_wire::tcp::{
     StudySummary,
 };
 
-use super::given::Reading;
-use super::{count_read, read_captures};
+use super::count_read;
+use crate::capture::{Reading, read_captures};
 use crate::error::Result;
 use crate::input::Progress;
 use crate::session::FileReport;

@@ -10,9 +10,9 @@ use airmile_model::row::Column;
 use arrow_array::RecordBatch;
 
 use crate::error::{Error, Result};
+use crate::table::csv::line;
+use crate::table::parquet::ParquetDir;
 use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
-use crate::write::csv::line;
-use crate::write::parquet::ParquetDir;
 
 /// What kind of files tables become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use airmile_wire::tcp::{
     StudyOptions, StudySummary,
 };
 
-use super::given::Reading;
+use super::count_read;
 use super::rounds::Round;
-use super::{count_read, read_captures};
+use crate::capture::{Reading, read_captures};
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::session::FileReport;

@@ -1,10 +1,6 @@
-//! Writing records and answers: Parquet tables, modem logs, HTML reports,
-//! Perfetto traces.
+//! Writing answers: HTML reports, Perfetto traces.
 
-pub(crate) mod csv;
-pub mod modem_log;
 mod page;
-pub mod parquet;
 pub(crate) mod perfetto;
 mod replacement;
 pub mod report;

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use crate::lab::is_file_of_runs;
+use crate::run_files::is_run_file;
 
 /// A page's program and style, from `web/dist`.
 pub(super) struct Page {
@@ -63,7 +63,7 @@ fn title_of(path: &str) -> &str {
     let mut parts = path.rsplit(['/', '\\']);
     let name = parts.next().unwrap_or_default();
     match parts.next() {
-        Some(dir) if is_file_of_runs(name) && !matches!(dir, "" | "." | "..") => dir,
+        Some(dir) if is_run_file(name) && !matches!(dir, "" | "." | "..") => dir,
         _ => name,
     }
 }

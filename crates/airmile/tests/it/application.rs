@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use airmile::model::{Direction, PlayerEventKind, TimeBase, Verdict};
-use airmile::{
-    Diagnosis, Error, Inputs, Limits, Progress, RadioOptions, diagnose, inspect, lab, radio,
-};
+use airmile::{Diagnosis, Error, Inputs, Limits, Progress, RadioOptions, diagnose, inspect, radio};
 
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../airmile-decode/tests/it/application").join(name)
@@ -110,7 +108,7 @@ fn limits_on_the_time_count_from_the_logs_start() {
 fn beside_a_modem_log_it_says_which_transfers_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    lab::run_scenario("sample-video", None, &run).unwrap();
+    airmile_lab::run_scenario("sample-video", None, &run).unwrap();
     let by_table = of(&[run.join("modem.mi2log"), run.join("transfers.csv")]);
     let by_log = of(&[run.join("modem.mi2log"), run.join("app.jsonl")]);
     assert_eq!(by_log.transfers_from, "given");
@@ -230,7 +228,7 @@ fn of_two_logs_one_has_the_transfers() {
     let har = sample("chrome.har");
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    lab::run_scenario("sample-rate-limited", None, &run).unwrap();
+    airmile_lab::run_scenario("sample-rate-limited", None, &run).unwrap();
     let mut files = inputs(&[run.join("modem.mi2log"), run.join("app.jsonl"), har.clone()]);
     let gave = |files: &Inputs| {
         let answer = diagnose(files, &RadioOptions::default(), &Progress::default()).unwrap();

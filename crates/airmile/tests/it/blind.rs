@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use airmile::model::Verdict;
 use airmile::{Diagnosis, Exports, Inputs, NAMED_FROM, Progress, RadioOptions};
-use airmile::{diagnose, export, lab, report};
+use airmile::{diagnose, export, report};
 
 fn of(files: &[PathBuf]) -> Diagnosis {
     let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
@@ -44,7 +44,7 @@ fn check_sums(answer: &Diagnosis) {
 fn check(scenario: &str, expected: Verdict) {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    lab::run_scenario(scenario, None, &run).unwrap();
+    airmile_lab::run_scenario(scenario, None, &run).unwrap();
     let answer = of(&files(&run, &["phone.pcapng"]));
     assert_eq!(answer.session.verdict, expected, "{scenario}: {}", answer.session.says);
     assert!(answer.missing.iter().any(|one| one.how_to_capture.contains("modem")));
@@ -64,7 +64,7 @@ fn lab_runs_by_the_phones_packets_alone() {
 fn the_radio_is_not_parted() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    lab::run_scenario("busy-file", None, &run).unwrap();
+    airmile_lab::run_scenario("busy-file", None, &run).unwrap();
     let answer = of(&files(&run, &["phone.pcapng"]));
     let first = serde_json::to_value(&answer.session.suspects[0]).unwrap();
     assert_eq!(first["suspect"], "radio");
@@ -91,7 +91,7 @@ fn the_radio_is_not_parted() {
 fn what_other_captures_add() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    lab::run_scenario("slow-start-restart-proxy", None, &run).unwrap();
+    airmile_lab::run_scenario("slow-start-restart-proxy", None, &run).unwrap();
     let both = of(&files(&run, &["phone.pcapng", "server.pcapng"]));
     check_sums(&both);
     assert_eq!(both.files.len(), 2);
@@ -115,7 +115,7 @@ fn what_other_captures_add() {
 fn datagrams_are_told_of() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    lab::run_scenario("quic-file", None, &run).unwrap();
+    airmile_lab::run_scenario("quic-file", None, &run).unwrap();
     let answer = of(&files(&run, &["phone.pcapng"]));
     check_sums(&answer);
     assert_eq!(answer.transfers.len(), 1);
@@ -128,7 +128,7 @@ fn datagrams_are_told_of() {
 fn the_applications_transfers() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    lab::run_scenario("slow-start-restart", None, &run).unwrap();
+    airmile_lab::run_scenario("slow-start-restart", None, &run).unwrap();
     let text = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
     let mut rows = Vec::new();
     for line in text.lines().skip(1) {

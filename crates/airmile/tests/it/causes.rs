@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use airmile::model::{Cause, Verdict};
-use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose, lab};
+use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
 
 fn run(scenario: &str, dir: &Path) -> PathBuf {
     let out = dir.join(scenario);
-    lab::run_scenario(scenario, None, &out).unwrap();
+    airmile_lab::run_scenario(scenario, None, &out).unwrap();
     out
 }
 

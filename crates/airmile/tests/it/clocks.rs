@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose, lab};
+use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
 
 fn of(files: &[PathBuf]) -> Diagnosis {
     let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
@@ -27,7 +27,7 @@ fn transfers(run: &Path, later_us: i64) -> PathBuf {
 fn transfers_of_a_clock_that_is_wrong_are_set_right() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    lab::run_scenario("busy-video", None, &run).unwrap();
+    airmile_lab::run_scenario("busy-video", None, &run).unwrap();
     let log = run.join("modem.mi2log");
     let right = of(&[log.clone(), transfers(&run, 0)]);
     assert!(right.clocks.iter().all(|clock| !clock.corrected), "{:?}", right.clocks);
@@ -49,8 +49,8 @@ fn transfers_of_a_clock_that_is_wrong_are_set_right() {
 fn a_clock_that_shows_other_traffic_is_said_to_be_untold() {
     let dir = tempfile::tempdir().unwrap();
     let (run, other) = (dir.path().join("run"), dir.path().join("other"));
-    lab::run_scenario("busy-video", None, &run).unwrap();
-    lab::run_scenario("web-browsing", None, &other).unwrap();
+    airmile_lab::run_scenario("busy-video", None, &run).unwrap();
+    airmile_lab::run_scenario("web-browsing", None, &other).unwrap();
     let answer = of(&[run.join("modem.mi2log"), other.join("phone.pcapng")]);
     let [clock] = answer.clocks.as_slice() else { panic!("{:?}", answer.clocks) };
     assert_eq!((clock.offset_ms, clock.corrected), (None, false), "{}", clock.says);

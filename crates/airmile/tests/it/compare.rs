@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use airmile::comparison::Restarts;
-use airmile::{CompareOptions, CompareVerdict, Comparison, GroupBy, Progress, compare, lab};
+use airmile::{CompareOptions, CompareVerdict, Comparison, GroupBy, Progress, compare};
 
 const SCENARIO: &str = include_str!("../../../airmile-emulate/scenarios/middlebox-ports.toml");
 
@@ -19,7 +19,7 @@ fn run(dir: &Path, name: &str, change: &[(&str, &str)]) -> PathBuf {
     let file = dir.join(format!("{name}.toml"));
     fs::write(&file, text).unwrap();
     let out = dir.join(name);
-    lab::run_scenario(&file.display().to_string(), None, &out).unwrap();
+    airmile_lab::run_scenario(&file.display().to_string(), None, &out).unwrap();
     out
 }
 

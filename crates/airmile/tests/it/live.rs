@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use airmile::codec::diag::{Deframer, Event};
-use airmile::live::cell::LiveCell;
 use airmile::live::{KEPT_TRANSFERS, Live, LiveBurst, LiveView, State};
 use airmile::model::{Burst, Direction};
-use airmile::{Inputs, Limits, Progress, RadioOptions, TimePoint, diagnose, lab, radio};
+use airmile::{Inputs, Limits, Progress, RadioOptions, TimePoint, diagnose, radio};
 
 fn inputs(log: &Path) -> Inputs {
     Inputs { files: vec![log.to_owned()], ..Inputs::default() }
@@ -55,7 +54,7 @@ fn live_and_file_give_the_same_bursts() {
 #[test]
 fn the_last_view_is_the_diagnosis_of_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    lab::run_scenario("sample-download", None, dir.path()).unwrap();
+    airmile_lab::run_scenario("sample-download", None, dir.path()).unwrap();
     let log = dir.path().join("modem.mi2log");
     let whole = diagnose(&inputs(&log), &RadioOptions::default(), &Progress::default()).unwrap();
     let bytes = fs::read(&log).unwrap();
@@ -91,7 +90,7 @@ fn written(bytes: &[u8]) -> Vec<(usize, i64)> {
 #[test]
 fn a_burst_is_seen_within_a_second_of_its_end() {
     let dir = tempfile::tempdir().unwrap();
-    lab::run_scenario("sample-video", None, dir.path()).unwrap();
+    airmile_lab::run_scenario("sample-video", None, dir.path()).unwrap();
     let log = dir.path().join("modem.mi2log");
     let bytes = fs::read(&log).unwrap();
     let mut live = Live::new(RadioOptions::default()).unwrap();
@@ -134,7 +133,7 @@ fn a_burst_is_seen_within_a_second_of_its_end() {
 #[test]
 fn a_modem_that_was_away_leaves_a_hole() {
     let dir = tempfile::tempdir().unwrap();
-    lab::run_scenario("sample-download", None, dir.path()).unwrap();
+    airmile_lab::run_scenario("sample-download", None, dir.path()).unwrap();
     let bytes = fs::read(dir.path().join("modem.mi2log")).unwrap();
     let frames = written(&bytes);
     let (cut, at) = frames[frames.len() / 2];
@@ -157,47 +156,4 @@ fn limits_on_the_time_are_refused() {
     let limits = Limits { from: Some(TimePoint::SinceStart(5)), to: None };
     let error = Live::new(RadioOptions { limits, ..RadioOptions::default() }).unwrap_err();
     assert_eq!(error.to_string(), "live: --from and --to are for files");
-}
-
-/// A cell that is the phone's alone, as CLAW's reports tell it: what is free is what a
-/// download gets.
-#[test]
-fn the_report_of_a_log() {
-    let dir = tempfile::tempdir().unwrap();
-    let scenario = dir.path().join("idle-cell.toml");
-    let text = "seed = 3\nduration_ms = 6000\n[cell]\nqueue_bytes = 3000000\n[[apps]]\n\
-                name = \"file\"\nworkload = { kind = \"file\", bytes = 9000000 }\n";
-    fs::write(&scenario, text).unwrap();
-    let run = dir.path().join("run");
-    lab::run_scenario(scenario.to_str().unwrap(), None, &run).unwrap();
-    let bytes = fs::read(run.join("modem.mi2log")).unwrap();
-    let (mut cell, mut reports) = (LiveCell::new(), Vec::new());
-    assert_eq!(cell.look(50_000_000, false, true), None);
-    let (mut from, mut due) = (0, 0);
-    for (to, at) in written(&bytes) {
-        if at >= due {
-            due = at + 100_000;
-            cell.push(&bytes[from..to]);
-            from = to;
-            reports.extend(cell.look(50_000_000, false, true));
-        }
-    }
-    let inputs = inputs(&run.join("modem.mi2log"));
-    let whole = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
-    let long = whole.bursts.iter().filter(|burst| burst.dir == Direction::Dl);
-    let long = long.max_by_key(|burst| burst.n_tti()).unwrap();
-    let got_bps = long.bytes as f64 * 8_000.0 / long.n_tti() as f64;
-    let told = reports.iter().filter(|report| !report.idle);
-    // A window is of the least round trip and 16 ms for HARQ.
-    let rate_bps = |w_claw_bytes: u32| f64::from(w_claw_bytes) * 8.0 / 0.066;
-    let mut told: Vec<f64> = told.map(|report| rate_bps(report.w_claw_bytes)).collect();
-    told.sort_by(f64::total_cmp);
-    let median = told[told.len() / 2];
-    println!("{} reports, told {median:.0} bit/s, got {got_bps:.0}", reports.len());
-    assert!(told.len() >= 10);
-    // Capacity is told to within what blocks that fail and the channel's change make of it.
-    assert!((0.7..1.4).contains(&(median / got_bps)), "{median} of {got_bps}");
-    assert!(reports.iter().all(|report| (0.0..=1.0).contains(&report.load)));
-    // The modem says nothing any more.
-    assert!(cell.look(50_000_000, true, true).is_some_and(|report| report.idle));
 }

@@ -1,13 +1,12 @@
 //! Packets as they pass: the flows of the file, whenever they are looked at.
 
-use airmile::lab;
 use airmile::live::packets::{LiveFlow, LivePackets, PacketView};
 use airmile::{Captures, PacketOptions, Progress};
 
 /// A capture at the phone of our own lab.
 fn capture() -> (tempfile::TempDir, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
-    lab::run_scenario("web-browsing", None, &dir.path().join("run")).unwrap();
+    airmile_lab::run_scenario("web-browsing", None, &dir.path().join("run")).unwrap();
     let bytes = std::fs::read(dir.path().join("run/phone.pcapng")).unwrap();
     (dir, bytes)
 }

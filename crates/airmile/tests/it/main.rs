@@ -16,7 +16,6 @@ mod clocks;
 mod common;
 mod compare;
 mod documents;
-mod lab;
 mod live;
 mod live_packets;
 mod packets;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use airmile::codec::diag::{LogReader, Tagged};
-use airmile::{Inputs, Progress, RadioOptions, RadioReport, lab, radio};
+use airmile::{Inputs, Progress, RadioOptions, RadioReport, radio};
 
 fn records(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> Vec<Tagged> {
     let mut reader = LogReader::new();
@@ -48,9 +48,9 @@ fn run(files: &[PathBuf], options: &RadioOptions) -> RadioReport {
 fn a_log_and_the_tables_made_from_it_say_the_same() {
     let dir = tempfile::tempdir().unwrap();
     // The samples have all kinds of records; the others are long.
-    for scenario in lab::scenarios().iter().filter(|s| s.name.starts_with("sample-")) {
+    for scenario in airmile_lab::scenarios().iter().filter(|s| s.name.starts_with("sample-")) {
         let into = dir.path().join(scenario.name);
-        lab::run_scenario(scenario.name, None, &into).unwrap();
+        airmile_lab::run_scenario(scenario.name, None, &into).unwrap();
         let options = RadioOptions::default();
         let log = run(&[into.join("modem.mi2log")], &options);
         let tables = run(&[into.join("grants.csv"), into.join("rlc.csv")], &options);
@@ -66,7 +66,7 @@ fn a_log_and_the_tables_made_from_it_say_the_same() {
 fn a_compressed_log_and_its_parts_say_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let into = dir.path().join("run");
-    lab::run_scenario("sample-video", None, &into).unwrap();
+    airmile_lab::run_scenario("sample-video", None, &into).unwrap();
     let log = into.join("modem.mi2log");
     let bytes = fs::read(&log).unwrap();
     let packed = into.join("log.zst");
@@ -90,7 +90,7 @@ fn a_compressed_log_and_its_parts_say_the_same() {
 fn the_same_log_twice_is_refused_and_rows_may_come_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
     let into = dir.path().join("run");
-    lab::run_scenario("sample-download", None, &into).unwrap();
+    airmile_lab::run_scenario("sample-download", None, &into).unwrap();
     let log = into.join("modem.mi2log");
     let inputs = Inputs { files: vec![log.clone(), log], ..Inputs::default() };
     let error = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();

@@ -135,7 +135,7 @@ fn u32s(html: &str, name: &str) -> Vec<u32> {
 fn senders_and_requests_are_on_the_axis() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    airmile::lab::run_scenario("receive-window", None, &run).unwrap();
+    airmile_lab::run_scenario("receive-window", None, &run).unwrap();
     let of = |files: Vec<std::path::PathBuf>| {
         let inputs = Inputs { files, ..Inputs::default() };
         html(&report(&inputs, &RadioOptions::default(), &Progress::default()).unwrap())

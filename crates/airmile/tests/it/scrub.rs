@@ -13,7 +13,7 @@ use airmile::model::flow::PacketRow;
 use airmile::model::packet::Address;
 use airmile::packet_study::{PacketStudy, StudyOptions, Tables};
 use airmile::{
-    Input, Inputs, Progress, RadioOptions, ScrubOptions, ScrubReport, diagnose, lab, read_capture,
+    Input, Inputs, Progress, RadioOptions, ScrubOptions, ScrubReport, diagnose, read_capture,
     read_inputs, scrub,
 };
 use serde_json::Value;
@@ -295,7 +295,7 @@ fn nothing_that_was_planted_is_found() {
 fn a_run_of_the_lab_answers_as_before() {
     let (dir, key) = workplace();
     let run = dir.path().join("run");
-    let left = lab::run_scenario("wireline-limited", None, &run).unwrap();
+    let left = airmile_lab::run_scenario("wireline-limited", None, &run).unwrap();
     let names = left.files.iter().map(|file| &file.name);
     let captures: Vec<&String> = names.filter(|name| name.ends_with(".pcapng")).collect();
     assert!(captures.len() >= 2, "{:?}", left.files);

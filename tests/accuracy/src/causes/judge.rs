@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airmile::{Inputs, Progress, RadioOptions, diagnose, lab};
+use airmile::{Inputs, Progress, RadioOptions, diagnose};
 use airmile_model::{Cause, Verdict, VerdictThresholds};
 use anyhow::Context;
 
@@ -62,7 +62,7 @@ impl Judged {
 /// Runs a seed of a family in a directory.
 pub fn judge(family: &Family, seed: u64, dir: &Path) -> anyhow::Result<Judged> {
     let scenario = family.scenario(seed)?;
-    lab::leave(&scenario, dir, true)?;
+    airmile_lab::leave(&scenario, dir, true)?;
     let cause = family.cause;
     let truth = truth(dir)?;
     let (with, without) = truth.values().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));

@@ -7,13 +7,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use airmile::model::{Burst, Direction};
-use airmile::{Inputs, Progress, RadioOptions, lab, radio};
+use airmile::{Inputs, Progress, RadioOptions, radio};
 use airmile_live::snapshot::{Event, Snapshot};
 
 /// A log of our own generator.
 pub fn sample(name: &str) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
-    lab::run_scenario(name, None, dir.path()).unwrap();
+    airmile_lab::run_scenario(name, None, dir.path()).unwrap();
     std::fs::read(dir.path().join("modem.mi2log")).unwrap()
 }
 

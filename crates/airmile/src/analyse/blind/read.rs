@@ -10,10 +10,10 @@ use airmile_wire::packets_only::{Carrier, Phone, Phones};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use super::super::radio::{Missing, MissingKind};
+use crate::capture::read_capture;
 use crate::error::{Error, Result};
 use crate::input::Progress;
 use crate::limits::{LimitFilter, Limits};
-use crate::packets::read_capture;
 use crate::session::FileReport;
 
 /// What captures show.

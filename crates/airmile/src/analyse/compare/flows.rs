@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
 use airmile_wire::compare::{Exchange, Exchanges};
 
+use crate::capture::read_capture;
 use crate::error::Result;
 use crate::input::Progress;
-use crate::packets::read_capture;
 use crate::session::FileReport;
 
 /// A round trip on the client's side under this share of the whole: the capture is at

@@ -12,9 +12,9 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::phone::{Capture, Phone};
 use super::clocks::ClockReport;
+use crate::capture::read_capture;
 use crate::error::Result;
 use crate::input::{Input, Progress, comes_once};
-use crate::packets::read_capture;
 use crate::recognise::Kind;
 use crate::session::{FileReport, Inputs, captures_in};
 

@@ -16,11 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ScaleOptions;
 use super::records::{Rows, record_schema};
+use crate::capture::{Views, read};
 use crate::error::{Error, Result};
 use crate::input::{Input, Progress};
 use crate::limits::LimitFilter;
-use crate::packets::read;
-use crate::packets::views::Views;
 use crate::session::FileReport;
 
 const HOUR_NS: i64 = 3_600_000_000_000;

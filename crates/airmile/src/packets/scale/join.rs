@@ -9,12 +9,12 @@ use airmile_wire::tcp::{Quality, StudySummary};
 use super::ScaleOptions;
 use super::bucket::BucketReport;
 use super::deal::DealReport;
+use crate::capture::{ReadCounts, Views};
 use crate::error::{Error, Result};
 use crate::packets::largest::{FlowEntry, Largest, MOST_FLOWS};
 use crate::packets::report::PacketReport;
 use crate::packets::study::{Overview, headline};
-use crate::packets::views::Views;
-use crate::packets::{ReadCounts, count_read, unread};
+use crate::packets::{count_read, unread};
 use crate::session::FileReport;
 
 /// Where a part of the capture begins: packets in front of it, and the clock.

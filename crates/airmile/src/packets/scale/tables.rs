@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use crate::error::{Error, Result};
 use crate::limits::format_utc;
 use crate::table::arrow_schema;
-use crate::write::parquet::Table;
+use crate::table::parquet::Table;
 
 const DAY_NS: i64 = 86_400_000_000_000;
 /// Days of a table whose files are open: rows of a flow come until an hour behind

@@ -17,20 +17,17 @@ mod requests;
 mod singles;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use airmile_model::flow::PacketRow;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, StudySummary, Tables, Traced};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::given::{Captures, Reading};
-use super::{PacketOptions, PacketReport, Rows, read_captures, study_captures};
-use crate::analyse::export::Exports;
+use super::{PacketOptions, PacketReport, Rows, study_captures};
+use crate::capture::{Captures, Reading, read_captures};
 use crate::error::Result;
 use crate::input::Progress;
-use crate::session::Inputs;
-use crate::write::study::write_file;
 
 pub use bandwidth::BandwidthTimeline;
 pub use choice::{FlowCounts, FlowName};
@@ -136,28 +133,6 @@ pub fn study<'a>(
         flows_missing,
         packets: report,
     };
-    Ok((study, written))
-}
-
-/// As [`study`], written as a page: one HTML file that asks nothing of a network.
-///
-/// # Errors
-/// As [`study`]; or the page cannot be written, or is one of the captures.
-pub fn study_page<'a>(
-    captures: impl Into<Captures<'a>>,
-    options: &PacketOptions,
-    asked: &[FlowName],
-    html: &Path,
-    progress: &Progress,
-) -> Result<(Study, Vec<(PathBuf, u64)>)> {
-    let captures = captures.into();
-    let inputs = Inputs { files: captures.files(), ..Inputs::default() };
-    Exports { html: Some(html.to_owned()), perfetto: None }.check(&inputs)?;
-    let (mut study, written) = study(captures, options, asked, progress)?;
-    // The page has its own choice of flows.
-    let flows = std::mem::take(&mut study.packets.flows);
-    write_file(html, &study)?;
-    study.packets.flows = flows;
     Ok((study, written))
 }
 

@@ -153,7 +153,7 @@ fn check_against_the_answer(radio: &RadioReport, diagnosis: &Diagnosis, shown: &
 fn samples_are_shown_as_they_were_diagnosed() {
     for (scenario, has) in [("sample-download", "Downlink"), ("sample-upload", "Uplink")] {
         let dir = tempfile::tempdir().unwrap();
-        crate::lab::run_scenario(scenario, None, dir.path()).unwrap();
+        airmile_lab::run_scenario(scenario, None, dir.path()).unwrap();
         let (radio, diagnosis, shown) = run(vec![dir.path().join("modem.mi2log")], None);
         check_against_the_answer(&radio, &diagnosis, &shown);
         assert!(!shown.slices[&format!("{has} bursts")].is_empty());

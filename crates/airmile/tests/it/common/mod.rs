@@ -3,15 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use airmile::lab;
-
 /// Modem logs to try: our own, and real ones where they are.
 pub fn logs(dir: &Path) -> Vec<PathBuf> {
     let mut logs = Vec::new();
     // The samples have all kinds of records; the others are long.
-    for scenario in lab::scenarios().iter().filter(|s| s.name.starts_with("sample-")) {
+    for scenario in airmile_lab::scenarios().iter().filter(|s| s.name.starts_with("sample-")) {
         let into = dir.join(scenario.name);
-        lab::run_scenario(scenario.name, None, &into).unwrap();
+        airmile_lab::run_scenario(scenario.name, None, &into).unwrap();
         logs.push(into.join("modem.mi2log"));
     }
     let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(

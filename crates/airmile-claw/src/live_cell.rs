@@ -1,0 +1,163 @@
+//! The cell while the log is written, as CLAW's reports tell it (MobiSys 2017, 4).
+//!
+//! [`LiveCell::push`] takes bytes of a modem log; [`LiveCell::look`] gives the report of
+//! now, from a copy that is ended: the records wait 2 s of log time for late ones, which
+//! a sender cannot. What is made of the records is the emulated phones' too (the agent's
+//! `PhoneCell`).
+
+use airmile::agent::{PhoneCell, window_bytes};
+use airmile_control::claw::Bottleneck;
+use airmile_control::claw::feedback::Report;
+use airmile_decode::diag::LogReader;
+use airmile_model::{Direction, Record, TtiIndex};
+
+const MS_NS: i64 = 1_000_000;
+
+/// A step that ended so long before the log did tells of an idle radio, in ms (chosen here:
+/// what modems write late, and a report more).
+const IDLE_MS: i64 = 500;
+
+/// What is known of the cell. See the [module](self).
+#[derive(Debug, Clone)]
+pub struct LiveCell {
+    reader: LogReader,
+    /// The first subscription that has measurements.
+    subscription: Option<u8>,
+    log: Log,
+    /// The timing segment of the last look: times are of it.
+    segment: Option<u32>,
+    last: Report,
+}
+
+/// The records so far.
+#[derive(Debug, Clone)]
+struct Log {
+    cell: PhoneCell,
+    /// Of the latest record: timing segment and TTI.
+    latest: Option<(u32, TtiIndex)>,
+}
+
+impl Default for LiveCell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LiveCell {
+    /// Before the first byte.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            reader: LogReader::new(),
+            subscription: None,
+            log: Log { cell: PhoneCell::new(), latest: None },
+            segment: None,
+            last: Report::default(),
+        }
+    }
+
+    /// Takes the next bytes of the log.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let Self { reader, subscription, log, .. } = self;
+        reader.push(bytes, &mut |tagged| {
+            if matches!(tagged.record, Record::Measurement(_)) {
+                subscription.get_or_insert(tagged.subscription);
+            }
+            if subscription.is_none_or(|chosen| chosen == tagged.subscription) {
+                log.push(&tagged.record);
+            }
+        });
+    }
+
+    /// The modem was away: what it logged meanwhile is lost.
+    pub fn note_gap(&mut self) {
+        let Self { reader, subscription, log, .. } = self;
+        reader.note_gap(&mut |tagged| {
+            if subscription.is_none_or(|chosen| chosen == tagged.subscription) {
+                log.push(&tagged.record);
+            }
+        });
+    }
+
+    /// The report of now, without number and time; `None` until a cell's load is known.
+    /// The window is for a least round trip of `rtt_ns`. `away`: nothing comes from the
+    /// modem. `used`: the server's window is by these reports; of one that is not, what the
+    /// phone leaves unused tells nothing of a bottleneck.
+    pub fn look(&mut self, rtt_ns: i64, away: bool, used: bool) -> Option<Report> {
+        let rtt_ns = rtt_ns.max(0);
+        let mut reader = self.reader.clone();
+        let mut log = self.log.clone();
+        let chosen = self.subscription;
+        reader.finish(&mut |tagged| {
+            if chosen.is_none_or(|chosen| chosen == tagged.subscription) {
+                log.push(&tagged.record);
+            }
+        });
+        let (segment, now) = log.latest?;
+        let mut cell = log.cell;
+        cell.finish(now);
+        let losses = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        self.last.radio_losses = self.last.radio_losses.max(losses(cell.radio_losses()));
+        self.last.queue_losses = self.last.queue_losses.max(losses(cell.queue_losses()));
+        if self.segment.replace(segment) != Some(segment) {
+            cell.restart();
+        }
+        let last = cell.round_trip(rtt_ns);
+        let is_now = |at: (u32, TtiIndex)| at.0 == segment && now.0 - at.1.0 <= IDLE_MS;
+        // Without a grant in sight nobody knows the MCS, so nor the window.
+        let told = last.filter(|last| is_now(last.at));
+        self.last.idle = away || told.is_none_or(|told| told.capacity_bps.is_none());
+        if let Some(told) = told {
+            let now_ns = now.0 * MS_NS;
+            if !used || told.own_prb <= 0.0 {
+                cell.rest();
+            }
+            cell.detect(now_ns, rtt_ns, &told);
+            if let Some(rate_bps) = told.capacity_bps {
+                self.last.w_claw_bytes = window_bytes(rate_bps, rtt_ns) as u32;
+                if used && told.own_prb > 0.0 {
+                    cell.told(now_ns);
+                }
+            }
+            self.last.load = told.load;
+            self.last.bottleneck = cell.bottleneck();
+        } else {
+            cell.rest();
+        }
+        self.log.cell.learn(cell);
+        (self.last.w_claw_bytes > 0).then_some(self.last)
+    }
+
+    /// Why there is no report, where there is none.
+    #[must_use]
+    pub const fn why_none(&self) -> Option<&'static str> {
+        if self.last.w_claw_bytes > 0 {
+            None
+        } else if self.subscription.is_none() {
+            Some("no serving cell measurements so far (LTE's 0xB193): is it a modem's log?")
+        } else {
+            Some("no downlink grants so far (LTE's 0xB173): nobody knows the cell's rate yet")
+        }
+    }
+
+    /// Where the bottleneck is.
+    #[must_use]
+    pub const fn bottleneck(&self) -> Bottleneck {
+        self.log.cell.bottleneck()
+    }
+}
+
+impl Log {
+    fn push(&mut self, record: &Record) {
+        self.cell.push(record);
+        self.cell.settle();
+        let at = match record {
+            Record::Grant(grant) if grant.dir == Direction::Dl => grant.position,
+            Record::Measurement(measurement) => measurement.position,
+            _ => return,
+        };
+        let same = self.latest.filter(|(segment, _)| *segment == at.timing_segment);
+        let tti = same.map_or(at.tti, |(_, tti)| tti.max(at.tti));
+        self.latest = Some((at.timing_segment, tti));
+    }
+}

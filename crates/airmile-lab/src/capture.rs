@@ -1,0 +1,213 @@
+//! Packet captures of a run: pcapng, nanoseconds, raw IP.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airmile_emulate::net::Packet;
+use airmile_emulate::tcp::ConnectionEvent;
+use airmile_emulate::{CapturePoint, DropPoint, SenderPlace, SenderState, Sink};
+use airmile_model::Record;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
+use pcap_file::{DataLink, PcapError};
+
+use airmile::{Error, Result};
+
+/// Bytes kept of each packet: headers with all options and the head of a
+/// request (chosen here).
+pub(crate) const SNAP_BYTES: u32 = 256;
+
+/// if_tsresol: 10^-9 s.
+const NANOSECONDS: u8 = 9;
+
+/// Flags of a packet: towards the host, and from it (pcapng, 4.3.1).
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+
+/// A packet that was dropped.
+#[derive(Debug, Clone)]
+pub(crate) struct Drop {
+    pub(crate) at_ns: i64,
+    pub(crate) user: usize,
+    pub(crate) point: DropPoint,
+    pub(crate) bytes: u32,
+}
+
+/// A capture file.
+struct Capture {
+    path: PathBuf,
+    writer: PcapNgWriter<BufWriter<File>>,
+    packets: u64,
+}
+
+/// What a run leaves while it runs: captures go to files, all else is
+/// kept.
+pub(crate) struct Recorder {
+    dir: PathBuf,
+    about: String,
+    captures: [Option<Capture>; 3],
+    pub(crate) records: Vec<Record>,
+    pub(crate) drops: Vec<Drop>,
+    pub(crate) senders: Vec<SenderState>,
+    pub(crate) sender_events: Vec<(SenderPlace, ConnectionEvent)>,
+    failed: Option<Error>,
+}
+
+/// The captures' names and interfaces.
+const FILES: [(&str, &[(&str, &str)]); 3] = [
+    ("phone.pcapng", &[("phone", "the phone's modem")]),
+    ("proxy.pcapng", &[("ran", "towards the base station"), ("core", "towards the server")]),
+    ("server.pcapng", &[("server", "the server's network")]),
+];
+
+/// File and interface of a point.
+const fn place(point: CapturePoint) -> (usize, u32) {
+    match point {
+        CapturePoint::Phone => (0, 0),
+        CapturePoint::ProxyRan => (1, 0),
+        CapturePoint::ProxyCore => (1, 1),
+        CapturePoint::Server => (2, 0),
+    }
+}
+
+impl Recorder {
+    /// Captures go into `dir`; `about` is a comment in each.
+    pub(crate) fn new(dir: &Path, about: String) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            about,
+            captures: [None, None, None],
+            records: Vec::new(),
+            drops: Vec::new(),
+            senders: Vec::new(),
+            sender_events: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// The capture files, closed.
+    ///
+    /// # Errors
+    /// The first thing that could not be written.
+    pub(crate) fn finish(&mut self) -> Result<Vec<String>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let mut names = Vec::new();
+        for (n, capture) in self.captures.iter_mut().enumerate() {
+            let Some(capture) = capture.take() else { continue };
+            let mut out = capture.writer.into_inner();
+            out.flush().map_err(|e| Error::write(&capture.path, e))?;
+            names.push(FILES[n].0.to_owned());
+        }
+        Ok(names)
+    }
+
+    fn write(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) -> Result<()> {
+        let (file, interface_id) = place(point);
+        let capture = match &mut self.captures[file] {
+            Some(capture) => capture,
+            empty => empty.insert(Capture::create(&self.dir, file, &self.about)?),
+        };
+        let bytes = packet.emit();
+        let kept = &bytes[..bytes.len().min(SNAP_BYTES as usize)];
+        let mut block = EnhancedPacketBlock::default();
+        block.interface_id = interface_id;
+        block.timestamp = Duration::from_nanos(u64::try_from(at_ns).unwrap_or(0));
+        block.original_len = packet.ip_bytes();
+        block.data = Cow::Borrowed(kept);
+        block.options = vec![EnhancedPacketOption::Flags(direction(point, packet))];
+        let written = capture.writer.write_block(&block.into_block());
+        capture.packets += 1;
+        written.map(drop).map_err(|e| Error::write(&capture.path, to_io(e)))
+    }
+}
+
+/// Phones have addresses of a private network, servers have not.
+fn direction(point: CapturePoint, packet: &Packet) -> u32 {
+    let to_phone = packet.dst.ip().is_private();
+    match (point, to_phone) {
+        (CapturePoint::Phone | CapturePoint::ProxyCore, true)
+        | (CapturePoint::Server | CapturePoint::ProxyRan, false) => INBOUND,
+        _ => OUTBOUND,
+    }
+}
+
+impl Capture {
+    fn create(dir: &Path, file: usize, about: &str) -> Result<Self> {
+        let (name, interfaces) = FILES[file];
+        let path = dir.join(name);
+        let created = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        let fail = |e| Error::write(&path, to_io(e));
+        let section = SectionHeaderBlock {
+            options: vec![
+                SectionHeaderOption::UserApplication(Cow::Borrowed(concat!(
+                    "airmile ",
+                    env!("CARGO_PKG_VERSION")
+                ))),
+                SectionHeaderOption::Comment(Cow::Owned(about.to_owned())),
+            ],
+            ..SectionHeaderBlock::default()
+        };
+        let mut writer =
+            PcapNgWriter::with_section_header(BufWriter::new(created), section).map_err(fail)?;
+        // libpcap 1.10.3 (Debian 12) refuses a second interface whose type has another
+        // number in files than in memory, as RAW (101, 12) does; IPV4 is 228 in both.
+        let link = if interfaces.len() > 1 { DataLink::IPV4 } else { DataLink::RAW };
+        for (name, what) in interfaces {
+            let mut interface = InterfaceDescriptionBlock::new(link, SNAP_BYTES);
+            interface.options = vec![
+                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+                InterfaceDescriptionOption::IfDescription(Cow::Borrowed(what)),
+                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+            ];
+            writer.write_block(&interface.into_block()).map_err(fail)?;
+        }
+        Ok(Self { path, writer, packets: 0 })
+    }
+}
+
+impl Sink for Recorder {
+    fn record(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+        if self.failed.is_none()
+            && let Err(error) = self.write(at_ns, point, packet)
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+        let bytes = packet.ip_bytes();
+        self.drops.push(Drop { at_ns, user, point, bytes });
+    }
+
+    fn wants_senders(&self) -> bool {
+        true
+    }
+
+    fn sender_state(&mut self, state: &SenderState) {
+        self.senders.push(*state);
+    }
+
+    fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
+        self.sender_events.push((place, event.clone()));
+    }
+}
+
+fn to_io(error: PcapError) -> std::io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => std::io::Error::other(other),
+    }
+}

@@ -1,0 +1,28 @@
+//! The lab: runs a scenario of the emulator and leaves what a person would have captured,
+//! with the truth in files of its own; and runs the papers' experiments again.
+//!
+//! ```no_run
+//! let left = airmile_lab::run_scenario("busy-video", None, "run".as_ref())?;
+//! println!("{} files", left.files.len());
+//! # Ok::<(), airmile::Error>(())
+//! ```
+
+mod capture;
+mod directory;
+mod manifest;
+mod output;
+mod radio_agent;
+pub mod reproduce;
+mod run;
+mod schemas;
+mod tables;
+mod writer;
+
+pub use airmile_emulate::Scenario;
+pub use directory::LabFile;
+pub use manifest::{Clock, Lateness, Manifest, RealTime};
+pub use output::{Counterfactual, LabRun, LabTransfer};
+pub use radio_agent::RadioAgent;
+pub use run::{LabOptions, ScenarioEntry, leave, load, run_scenario, run_scenario_with, scenarios};
+pub use schemas::schemas;
+pub use writer::RunWriter;

@@ -1,0 +1,153 @@
+//! What made a run's files, as a document beside them.
+
+use std::io::Write;
+
+use airmile_emulate::Outcome;
+use airmile_model::TtiIndex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::directory::LabFile;
+use crate::output::LabRun;
+
+/// A run in a few words: `manifest.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Manifest {
+    /// Version of airmile.
+    pub airmile: &'static str,
+    /// The command that made it.
+    pub about: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// Its seed.
+    pub seed: u64,
+    /// First TTI.
+    pub first_tti: i64,
+    /// TTIs.
+    pub n_tti: u32,
+    /// Length of a TTI in us.
+    pub slot_us: i64,
+    /// Start of the run in us since the Unix epoch.
+    pub start_us: i64,
+    /// Which clock drove it.
+    pub clock: Clock,
+    /// The files beside this one.
+    pub files: Vec<LabFile>,
+    /// What is to be known of these files.
+    pub notes: Vec<String>,
+    /// What is hardly meant, or missing.
+    pub warnings: Vec<String>,
+}
+
+/// What drove a run.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Clock {
+    /// Virtual time: the same scenario and seed give the same files.
+    Virtual,
+    /// Real time, with real hosts.
+    Real(Box<RealTime>),
+}
+
+/// A run in real time.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RealTime {
+    /// The phone's command.
+    pub command: Vec<String>,
+    /// The server's command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Directory that was served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serve: Option<String>,
+    /// The command's exit status.
+    pub exit_status: u8,
+    /// The server's command's, where it ended before the phone's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_exit_status: Option<u8>,
+    /// Whether TTIs were on time.
+    pub valid: bool,
+    /// How late TTIs were.
+    pub lateness: Lateness,
+    /// Those that were later than a TTI is long, with how late in us; they are a
+    /// table beside the manifest.
+    #[serde(skip)]
+    pub late_ttis: Vec<(TtiIndex, u64)>,
+    /// Load averages of the machine over 1, 5 and 15 minutes, at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_average: Option<[f64; 3]>,
+    /// Packets that hosts sent and that were not carried, as they are no IPv4.
+    pub not_ipv4: u64,
+    /// Packets that were lost between a host and the cell: the device was full.
+    pub lost_at_device: u64,
+}
+
+/// How late the TTIs of a run in real time began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Lateness {
+    /// TTIs.
+    pub n_tti: u64,
+    /// Median in us.
+    pub p50_us: u64,
+    /// 99th percentile in us.
+    pub p99_us: u64,
+    /// 99.9th percentile in us.
+    pub p999_us: u64,
+    /// The most in us.
+    pub max_us: u64,
+    /// TTIs that were later than a TTI is long.
+    pub late_ttis: u64,
+    /// What the 99th percentile may be in us.
+    pub limit_us: u64,
+    /// 99th percentile in us of the work of a TTI.
+    pub work_p99_us: u64,
+}
+
+impl RealTime {
+    /// What went wrong beside the command, but for TTIs that were late.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.lost_at_device > 0 {
+            let lost = self.lost_at_device;
+            out.push(format!("{lost} packets were lost at a device, before the cell"));
+        }
+        if let Some(status) = self.server_exit_status {
+            out.push(format!("the server's command ended early, with status {status}"));
+        }
+        out
+    }
+}
+
+impl Lateness {
+    /// Whether the run was on time.
+    #[must_use]
+    pub const fn is_valid(&self) -> bool {
+        self.p99_us <= self.limit_us
+    }
+}
+
+impl Manifest {
+    pub(crate) fn new(about: String, run: &LabRun, outcome: &Outcome, clock: Clock) -> Self {
+        let start_ns = outcome.epoch_ns + outcome.first_tti.0 * outcome.slot_ns;
+        Self {
+            airmile: env!("CARGO_PKG_VERSION"),
+            about,
+            scenario: run.scenario.clone(),
+            seed: run.seed,
+            first_tti: outcome.first_tti.0,
+            n_tti: outcome.n_tti,
+            slot_us: outcome.slot_ns / 1_000,
+            start_us: start_ns / 1_000,
+            clock,
+            files: run.files.clone(),
+            notes: run.notes.clone(),
+            warnings: run.warnings.clone(),
+        }
+    }
+
+    pub(crate) fn write(&self, mut out: &mut dyn Write) -> std::io::Result<()> {
+        serde_json::to_writer_pretty(&mut out, self)?;
+        out.write_all(b"\n")
+    }
+}

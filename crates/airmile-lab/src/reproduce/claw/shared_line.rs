@@ -1,0 +1,80 @@
+//! A liar and a Cubic flow in one queue: a line before the cell, through which a phone has a
+//! page over TCP and a download over HTTP/3 beside it. (Two phones share no queue: the
+//! scheduler keeps them apart, whatever a server sends.)
+
+use airmile_control::ControllerKind;
+use airmile_emulate::quic::QuicControl;
+use airmile_emulate::workload::Workload;
+use airmile_emulate::{AppConfig, Carrier, RateLimit, Scenario};
+
+use super::neighbours::{LIES, Lie, cost, run_pair};
+use super::{CLAW, CUBIC, Row, SEEDS, Work, mean, page};
+use airmile::Result;
+
+/// The line: faster than the page needs, slower than the cell (chosen here).
+const LINE_BPS: u64 = 10_000_000;
+
+/// Its queue: more than a round trip's worth of 165 ms, and a quarter of one (chosen here).
+const QUEUES: [(u64, &str); 2] = [(250_000, "a deep queue"), (50_000, "a short queue")];
+
+/// Begins before the page, and goes on behind it.
+const RIVAL_START_MS: u32 = 2_500;
+const RIVAL_BYTES: u64 = 10_000_000;
+
+/// A sender that believes all that it is told: what the measure is to find out.
+const CREDULOUS: ControllerKind = ControllerKind::Claw { limit_bps: None, credulous: true };
+
+/// A page over TCP's Cubic, and a rival over QUIC with another control.
+fn line(seed: u64, queue_bytes: u64, rival: ControllerKind) -> Result<Scenario> {
+    page(|scenario| {
+        scenario.seed = seed;
+        scenario.tail_ms = 50;
+        scenario.server_tcp.control = CUBIC;
+        scenario.quic.control = QuicControl::Ours(rival);
+        let limit = RateLimit { rate_bps: LINE_BPS, queue_bytes, from_ms: 0, to_ms: None };
+        scenario.core.down.limit = Some(limit);
+        scenario.apps.push(AppConfig {
+            name: "rival".to_owned(),
+            start_ms: RIVAL_START_MS,
+            port: 443,
+            transport: Carrier::Quic,
+            workload: Workload::File { bytes: RIVAL_BYTES, count: 1, gap_ms: 0 },
+        });
+    })
+}
+
+/// What lies cost the page, against a rival with Cubic.
+pub(super) fn rows(work: &Work<'_>) -> Result<Vec<Row>> {
+    let runs = work.size.of(1, 10, 20);
+    let lies = LIES.iter().map(|(lie, what)| (CLAW, *lie, *what));
+    let arms: Vec<(ControllerKind, Lie, &str)> = std::iter::once((CUBIC, Lie::None, "Cubic"))
+        .chain([(CLAW, Lie::None, "the truth")])
+        .chain(lies)
+        .chain([(CREDULOUS, Lie::Window, "the largest window, to a sender that believes all")])
+        .collect();
+    let mut items = Vec::new();
+    for (queue_bytes, _) in QUEUES {
+        for (rival, lie, _) in &arms {
+            for n in 0..runs {
+                items.push((line(SEEDS + n, queue_bytes, *rival)?, *lie));
+            }
+        }
+    }
+    let loads = work.for_each(&items, |(scenario, lie)| run_pair(scenario, *lie))?;
+    let mut groups = loads.chunks(runs as usize);
+    let mut rows = Vec::new();
+    for (_, queue) in QUEUES {
+        let base = groups.next().unwrap_or_default();
+        for (rival, _, what) in arms.iter().skip(1) {
+            let costs = mean(&cost(groups.next().unwrap_or_default(), base));
+            let what = format!("one line, {queue}, {what}: cost to a Cubic flow");
+            let note = if *rival == CREDULOUS {
+                "for comparison: what the checks are for"
+            } else {
+                "the bar: no more than 5 %"
+            };
+            rows.push(Row::new(what, "%", costs).note(note));
+        }
+    }
+    Ok(rows)
+}

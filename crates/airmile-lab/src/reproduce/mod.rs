@@ -1,0 +1,314 @@
+//! Tables and figures of papers again, beside the papers' own values: in virtual
+//! time, and those that need real ends between real hosts ([`Hosts`]).
+//!
+//! An experiment is a module: scenario files (`experiments/*.toml`), whose
+//! parameters were set from the papers' words before any result was seen, and a
+//! function that runs them and gives rows.
+
+mod claw;
+mod clocks;
+mod demand;
+mod draw;
+mod estimate;
+mod figure;
+mod follow;
+mod hosts;
+mod in_flight;
+mod keep_warm;
+mod kernel;
+mod middlebox;
+mod monitor;
+mod player_log;
+mod players;
+mod ports;
+mod qcut;
+mod release;
+mod runs;
+mod shares;
+mod slow_start;
+mod table1;
+mod thresholds;
+mod ticks;
+mod utilisation;
+mod write;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::manifest::Lateness;
+use airmile::{Error, Result, did_you_mean};
+use estimate::Estimate;
+use runs::Work;
+
+pub use figure::{Axis, Figure, Kind, MAX_POINTS, Reference, Series};
+pub use follow::{Follower, RunCount};
+pub use hosts::{Hosts, Job, Program, Video};
+pub use write::{prepare, write_files};
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Size {
+    /// As little as runs everything: tells that it works, nothing more.
+    Quick,
+    /// Fewer runs than the papers.
+    Default,
+    /// The papers' counts, where they give them.
+    Full,
+}
+
+impl Size {
+    /// The value for this size.
+    pub(super) const fn of(self, quick: u64, default: u64, full: u64) -> u64 {
+        match self {
+            Self::Quick => quick,
+            Self::Default => default,
+            Self::Full => full,
+        }
+    }
+}
+
+/// A table or figure of a paper that can be run.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+pub struct Experiment {
+    /// Its name.
+    pub name: &'static str,
+    /// Paper, table or figure.
+    pub source: &'static str,
+    /// What it shows.
+    pub what: &'static str,
+    #[serde(skip)]
+    run: fn(&Work<'_>) -> Result<Found>,
+}
+
+impl Experiment {
+    /// Whether it is meant by a name: its own, or that of its paper's experiments,
+    /// which is the part before the first hyphen.
+    fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.group() == name
+    }
+
+    /// The name of its paper's experiments.
+    fn group(&self) -> &'static str {
+        self.name.split_once('-').map_or(self.name, |(group, _)| group)
+    }
+}
+
+/// What an experiment gives.
+#[derive(Default)]
+struct Found {
+    rows: Vec<Row>,
+    figures: Vec<Figure>,
+    /// Why a part, or all, was not run.
+    skipped: Option<String>,
+    /// Of its runs between real hosts.
+    lateness: Vec<Lateness>,
+    /// Why, for each of those that failed.
+    failed: Vec<String>,
+}
+
+impl Found {
+    fn skipped(why: String) -> Self {
+        Self { skipped: Some(why), ..Self::default() }
+    }
+}
+
+/// What a value was to reach.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Bar {
+    /// No less than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// No more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// Whether it did; what could not be measured did not.
+    pub held: bool,
+}
+
+/// What an experiment gave for one value of a paper.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Row {
+    /// What was measured.
+    pub what: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The paper's value; absent: the paper has none.
+    pub paper: Option<f64>,
+    /// Ours; absent: nothing could be measured.
+    pub ours: Option<f64>,
+    /// Ours over the paper's.
+    pub ratio: Option<f64>,
+    /// What was set before as enough; absent: nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bar: Option<Bar>,
+    /// Of how many.
+    pub n: u64,
+    /// 95 % interval, where there are enough for one.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// Why it differs, or what to know.
+    pub note: Option<&'static str>,
+}
+
+impl Row {
+    fn new(what: impl Into<String>, unit: &'static str, ours: Estimate) -> Self {
+        let value = (ours.n > 0 && ours.value.is_finite()).then_some(ours.value);
+        let (low, high) = ours.interval.unzip();
+        let what = what.into();
+        let (paper, ratio, bar, note) = (None, None, None, None);
+        Self { what, unit, paper, ours: value, ratio, bar, n: ours.n, low, high, note }
+    }
+
+    fn at_least(mut self, least: f64) -> Self {
+        let held = self.ours.is_some_and(|ours| ours >= least);
+        self.bar = Some(Bar { at_least: Some(least), at_most: None, held });
+        self
+    }
+
+    fn at_most(mut self, most: f64) -> Self {
+        let held = self.ours.is_some_and(|ours| ours <= most);
+        self.bar = Some(Bar { at_least: None, at_most: Some(most), held });
+        self
+    }
+
+    fn paper(mut self, paper: f64) -> Self {
+        self.paper = Some(paper);
+        self.ratio = self.ours.filter(|_| paper != 0.0).map(|ours| ours / paper);
+        self
+    }
+
+    fn note(mut self, note: &'static str) -> Self {
+        self.note = Some(note);
+        self
+    }
+}
+
+/// An experiment's rows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Reproduced {
+    /// The experiment.
+    pub name: &'static str,
+    /// Paper, table or figure.
+    pub source: &'static str,
+    /// What it shows.
+    pub what: &'static str,
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// Why its runs between real hosts were skipped, which may be all of it;
+    /// absent: they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// That runs in real time were late, so that its rows count for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+    /// That runs failed, which its rows are without; or all of it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// Its figures: drawn and written as points, no part of the document.
+    #[serde(skip)]
+    pub figures: Vec<Figure>,
+}
+
+/// What was run, and what it gave.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Reproduction {
+    /// How much was run.
+    pub size: Size,
+    /// By experiment.
+    pub experiments: Vec<Reproduced>,
+}
+
+/// All experiments, in the papers' order.
+#[must_use]
+pub const fn experiments() -> &'static [Experiment] {
+    EXPERIMENTS
+}
+
+const EXPERIMENTS: &[Experiment] = &[
+    middlebox::FIGURE_1,
+    table1::EXPERIMENT,
+    thresholds::EXPERIMENT,
+    shares::FIGURE_3,
+    shares::FIGURE_4,
+    shares::FIGURE_5,
+    demand::EXPERIMENT,
+    release::EXPERIMENT,
+    middlebox::FIGURE_8,
+    ports::FIGURE_9,
+    keep_warm::KEEP_WARM,
+    in_flight::EXPERIMENT,
+    slow_start::EXPERIMENT,
+    ticks::EXPERIMENT,
+    utilisation::EXPERIMENT,
+    players::FIGURE_23,
+    players::FIGURE_24,
+    qcut::FIGURE_20,
+    qcut::FIGURE_21,
+    qcut::FIGURE_22,
+    qcut::STEPS,
+    clocks::EXPERIMENT,
+    claw::FIGURES_6_10,
+    claw::SATURATED,
+    claw::WIRELINE,
+    claw::FIGURES_11_13,
+    claw::LOSSES,
+    claw::FIGURE_16,
+    claw::FIGURE_17,
+    claw::LOADS,
+    claw::MORE,
+    claw::FIGURE_19,
+    claw::FRIENDS,
+    claw::HOSTILE,
+];
+
+/// Runs experiments by their names, a paper's by what their names begin with (`qcut`),
+/// or all, counting their runs in `runs`. What
+/// needs `hosts` is skipped, and says so, where there are none; what fails says so
+/// and takes nothing from the others.
+///
+/// # Errors
+/// No such experiment, or what the follower says.
+pub fn reproduce(
+    names: &[String],
+    size: Size,
+    hosts: Option<&dyn Hosts>,
+    runs: &RunCount,
+    follower: &mut dyn Follower,
+) -> Result<Reproduction> {
+    let all = names.is_empty() || names.iter().any(|name| name == "all");
+    let unknown = |name: &&String| {
+        *name != "all" && !EXPERIMENTS.iter().any(|experiment| experiment.is_named(name))
+    };
+    if let Some(name) = names.iter().find(unknown) {
+        let mut known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        known.extend(EXPERIMENTS.iter().map(|e| e.group()));
+        known.dedup();
+        let meant = did_you_mean(name, &known);
+        let known = known.join(", ");
+        return Err(Error::Option(format!("no experiment `{name}`{meant}; there are {known}")));
+    }
+    let wanted = EXPERIMENTS.iter().filter(|e| all || names.iter().any(|name| e.is_named(name)));
+    let wanted: Vec<&Experiment> = wanted.collect();
+    let mut done = Reproduction { size, experiments: Vec::new() };
+    for (at, experiment) in wanted.iter().enumerate() {
+        runs.begin();
+        follower.begins(experiment, at + 1, wanted.len());
+        let found = (experiment.run)(&Work { size, hosts, runs });
+        let found = found
+            .unwrap_or_else(|error| Found { failed: vec![error.to_string()], ..Found::default() });
+        let Found { mut rows, figures, skipped, lateness, failed } = found;
+        let (row, invalid) = hosts::lateness_row(&lateness);
+        rows.extend(row);
+        let failed = (!failed.is_empty()).then(|| failed.join("; "));
+        let Experiment { name, source, what, .. } = **experiment;
+        let one = Reproduced { name, source, what, rows, skipped, invalid, failed, figures };
+        done.experiments.push(one);
+        follower.ended(&done)?;
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Figure 22: what users wait for beside an upload.
+
+use std::collections::BTreeMap;
+
+use airmile_control::qcut::Limit;
+use airmile_emulate::{AppNote, Discipline, Scenario, run_into};
+
+use super::{NO_VALUES, STRONG, Signal, Variant, WEAK};
+use crate::reproduce::estimate::{mean, quantile};
+use crate::reproduce::figure::{Axis, Figure, Series};
+use crate::reproduce::runs::{Work, cannot, read};
+use crate::reproduce::{Experiment, Found, Row};
+use airmile::Result;
+
+pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
+    name: "qcut-fig22",
+    source: "QCut, section 7, figure 22",
+    what: "page loads, a video and a call-like flow beside an upload",
+    run: figure_22,
+};
+
+const SCENARIO: &str = include_str!("../../../experiments/qcut-applications.toml");
+
+/// What is measured of a run, by its name, with its unit and whether less is better.
+const MEASURES: [(&str, &str, &str); 7] = [
+    ("page", "page load, mean", "s"),
+    ("video", "video start", "s"),
+    ("video", "video bitrate, mean of segments", "Mbit/s"),
+    ("call", "call-like exchange, median", "ms"),
+    ("call", "call-like exchange, 95th percentile", "ms"),
+    ("call", "jitter: mean difference from exchange to exchange", "ms"),
+    ("call", "exchanges without an answer", "%"),
+];
+
+/// The values of an application's run, in the order of [`MEASURES`].
+fn values(app: &str, notes: &[AppNote], start_ns: i64) -> Vec<f64> {
+    let of = |event: &'static str| {
+        notes.iter().filter(move |note| note.app == app && note.event == event)
+    };
+    let numbers = |event| of(event).filter_map(|note| note.value).collect::<Vec<f64>>();
+    match app {
+        "page" => vec![mean(&numbers("page_loaded")).value / 1e3],
+        "video" => {
+            let asked_ns = of("request").map(|note| note.at_ns).min().unwrap_or(start_ns);
+            let played = of("playback_started").map(|note| note.at_ns).min();
+            let start_s = played.map_or(f64::NAN, |at| (at - asked_ns) as f64 / 1e9);
+            vec![start_s, mean(&numbers("segment_chosen")).value / 1e6]
+        }
+        _ => {
+            let asked: BTreeMap<&str, i64> =
+                of("request").filter_map(|n| Some((n.id.as_deref()?, n.at_ns))).collect();
+            let delays: Vec<f64> = of("end")
+                .filter_map(|n| Some((n.at_ns - asked.get(n.id.as_deref()?)?) as f64 / 1e6))
+                .collect();
+            let steps: Vec<f64> = delays.windows(2).map(|d| (d[1] - d[0]).abs()).collect();
+            let lost = of("failed").count() as f64;
+            let share = 100.0 * lost / asked.len().max(1) as f64;
+            let at = |p| quantile(&delays, p).value;
+            vec![at(0.5), at(0.95), mean(&steps).value, share]
+        }
+    }
+}
+
+/// No upload; an upload with nothing, CoDel, QCut above the firmware; and ours.
+fn arms() -> Vec<(bool, Variant)> {
+    let limit = Limit::DelayMs(20);
+    vec![
+        (false, Variant::new("no upload", Discipline::Fifo)),
+        (true, Variant::new("upload", Discipline::Fifo)),
+        (true, Variant::new("upload + CoDel", Discipline::Codel { target_ms: 5 })),
+        (true, Variant::new("upload + QCut", Discipline::Qcut { limit })),
+        (true, Variant::new("upload + gate by round trips", Discipline::RoundTrips { limit })),
+        (
+            true,
+            Variant::new(
+                "upload + autorate's defaults",
+                Discipline::Autorate { start_bps: super::AUTORATE_START_BPS },
+            ),
+        ),
+    ]
+}
+
+/// The bar: so near to no upload, in percent.
+const WITHIN: f64 = 10.0;
+
+const APPS: [&str; 3] = ["page", "video", "call"];
+
+fn figure_22(work: &Work<'_>) -> Result<Found> {
+    let (signals, arms, seeds) = ([WEAK, STRONG], arms(), work.size.of(1, 3, 20));
+    let mut runs: Vec<(&str, Scenario)> = Vec::new();
+    for signal in signals {
+        for app in APPS {
+            for (uploads, variant) in &arms {
+                for seed in 0..seeds {
+                    let mut scenario = read(SCENARIO)?;
+                    scenario.apps.retain(|a| a.name == app || (*uploads && a.name == "upload"));
+                    scenario.seed = 53_000 + seed;
+                    scenario.duration_ms = work.size.of(20_000, 75_000, 120_000) as u32;
+                    signal.set(&mut scenario);
+                    variant.set(&mut scenario);
+                    runs.push((app, scenario));
+                }
+            }
+        }
+    }
+    let found = work.for_each(&runs, |(app, scenario)| {
+        let outcome = run_into(scenario, &mut ()).map_err(cannot)?;
+        let app_ms = scenario.apps.iter().find(|a| a.name == *app).map_or(0, |a| a.start_ms);
+        let start_ms = i64::from(scenario.first_tti) + i64::from(app_ms);
+        Ok(values(app, &outcome.notes, scenario.epoch_ns + start_ms * 1_000_000))
+    })?;
+    let mut found = found.into_iter();
+    let (mut rows, mut figures) = (Vec::new(), Vec::new());
+    for signal in signals {
+        for app in APPS {
+            let by_arm: Vec<Vec<Vec<f64>>> =
+                arms.iter().map(|_| found.by_ref().take(seeds as usize).collect()).collect();
+            rows.extend(rows_of(signal, app, &arms, &by_arm));
+            if app == "page" {
+                figures.push(figure_of(signal, &arms, &by_arm));
+            }
+        }
+    }
+    Ok(Found { rows, figures, ..Found::default() })
+}
+
+/// An application's rows: each measure by arm, and what an arm adds to none.
+fn rows_of(
+    signal: Signal,
+    app: &str,
+    arms: &[(bool, Variant)],
+    by_arm: &[Vec<Vec<f64>>],
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let measures = MEASURES.iter().filter(|(of, ..)| *of == app);
+    for (at, (_, what, unit)) in measures.enumerate() {
+        let of_arm = |arm: &Vec<Vec<f64>>| -> Vec<f64> {
+            arm.iter().map(|run| run.get(at).copied().unwrap_or(f64::NAN)).collect()
+        };
+        let without = of_arm(&by_arm[0]);
+        for ((_, variant), runs) in arms.iter().zip(by_arm) {
+            let runs = of_arm(runs);
+            let name = format!("{}, {}: {what}", signal.name, variant.name);
+            rows.push(Row::new(&name, unit, mean(&runs)).note(NO_VALUES));
+            if *unit != "%" && variant.name != "no upload" {
+                let over = runs.iter().zip(&without).map(|(run, none)| 100.0 * (run / none - 1.0));
+                let over = mean(&over.collect::<Vec<f64>>());
+                let row = Row::new(format!("{name}, over none"), "%", over);
+                let is_judged = matches!(variant.discipline, Discipline::Qcut { .. });
+                rows.push(match (is_judged, *unit) {
+                    (false, _) => row,
+                    // Of a rate more is better.
+                    (true, "Mbit/s") => row.at_least(-WITHIN),
+                    (true, _) => row.at_most(WITHIN),
+                });
+            }
+        }
+    }
+    rows
+}
+
+fn figure_of(signal: Signal, arms: &[(bool, Variant)], by_arm: &[Vec<Vec<f64>>]) -> Figure {
+    let mut figure = Figure::new(
+        if signal == WEAK { "weak" } else { "strong" },
+        format!("Page load time beside an upload, {}", signal.name),
+        Axis::log("mean page load time (s)"),
+        Axis::cdf("runs up to this time (%)"),
+    )
+    .caption(format!("n = {} runs of five pages each.", by_arm[0].len()));
+    for ((_, variant), runs) in arms.iter().zip(by_arm) {
+        let seconds: Vec<f64> = runs.iter().filter_map(|run| run.first().copied()).collect();
+        figure = figure.with(Series::cdf(variant.name, &seconds));
+    }
+    figure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_by_hand() {
+        let note = |at_ms: i64, app: &str, event, id: Option<&str>, value| AppNote {
+            at_ns: at_ms * 1_000_000,
+            app: app.to_owned(),
+            event,
+            id: id.map(str::to_owned),
+            bytes: None,
+            value,
+            what: None,
+        };
+        let notes = [
+            note(0, "call", "request", Some("call-1"), None),
+            note(40, "call", "end", Some("call-1"), None),
+            note(60, "call", "request", Some("call-2"), None),
+            note(160, "call", "end", Some("call-2"), None),
+            note(200, "call", "request", Some("call-3"), None),
+            note(900, "call", "failed", Some("call-3"), None),
+            note(7, "video", "request", Some("video-1"), None),
+            note(8, "video", "segment_chosen", None, Some(1e6)),
+            note(507, "video", "playback_started", None, None),
+            note(0, "page", "page_loaded", None, Some(1_500.0)),
+            note(9, "page", "page_loaded", None, Some(2_500.0)),
+        ];
+        // Delays of 40 and 100 ms.
+        let call = values("call", &notes, 0);
+        assert_eq!(call[..3], [70.0, 97.0, 60.0]);
+        assert!((call[3] - 100.0 / 3.0).abs() < 1e-9, "{call:?}");
+        assert_eq!(values("video", &notes, 0), [0.5, 1.0]);
+        assert_eq!(values("page", &notes, 0), [2.0]);
+    }
+}

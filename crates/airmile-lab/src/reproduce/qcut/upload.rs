@@ -1,0 +1,212 @@
+//! Figures 20 and 21: an upload alone.
+
+use airmile_control::qcut::Limit;
+use airmile_emulate::{Discipline, Scenario, run_into};
+
+use super::watch::Watch;
+use super::{FAIR, NO_VALUES, STRONG, Signal, Variant, WEAK, variants};
+use crate::reproduce::estimate::{Estimate, mean, quantile};
+use crate::reproduce::figure::{Axis, Figure, Series};
+use crate::reproduce::runs::{Work, cannot, only, read};
+use crate::reproduce::{Experiment, Found, Row};
+use airmile::Result;
+
+pub(in crate::reproduce) const FIGURE_20: Experiment = Experiment {
+    name: "qcut-fig20",
+    source: "QCut, section 7, figure 20",
+    what: "an upload's round trip from the firmware on, against CoDel's target above it",
+    run: figure_20,
+};
+
+pub(in crate::reproduce) const FIGURE_21: Experiment = Experiment {
+    name: "qcut-fig21",
+    source: "QCut, section 7, figure 21",
+    what: "an upload's throughput against its round trip from the firmware on",
+    run: figure_21,
+};
+
+const SCENARIO: &str = include_str!("../../../experiments/qcut-upload.toml");
+
+/// The start is left out: slow start, and the first filling of the buffer, in ms.
+const SETTLED_MS: i64 = 10_000;
+
+/// A run's throughput and median RTT_F.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    mbps: f64,
+    rtt_f_ms: f64,
+}
+
+fn measure(scenario: &Scenario) -> Result<Point> {
+    let start_ns = scenario.epoch_ns + i64::from(scenario.first_tti) * 1_000_000;
+    let settled_ms = SETTLED_MS.min(i64::from(scenario.duration_ms) / 2);
+    let mut watch = Watch::from_ns(start_ns + settled_ms * 1_000_000);
+    run_into(scenario, &mut watch).map_err(cannot)?;
+    Ok(Point { mbps: watch.mbps(), rtt_f_ms: watch.rtt_f_ms() })
+}
+
+/// All runs of an application: signals, variants, seeds, in this order.
+fn run(
+    work: &Work<'_>,
+    app: &str,
+    signals: &[Signal],
+    variants: &[Variant],
+) -> Result<Vec<Vec<Vec<Point>>>> {
+    let seeds = work.size.of(1, 6, 20);
+    let mut scenarios = Vec::new();
+    for signal in signals {
+        for variant in variants {
+            for seed in 0..seeds {
+                let mut scenario = only(&read(SCENARIO)?, app);
+                scenario.seed = 52_000 + seed;
+                scenario.duration_ms = work.size.of(6_000, 45_000, 90_000) as u32;
+                signal.set(&mut scenario);
+                variant.set(&mut scenario);
+                scenarios.push(scenario);
+            }
+        }
+    }
+    let mut points = work.for_each(&scenarios, measure)?.into_iter();
+    let mut take = |_| points.by_ref().take(seeds as usize).collect::<Vec<Point>>();
+    Ok(signals.iter().map(|_| (0..variants.len()).map(&mut take).collect()).collect())
+}
+
+fn values(points: &[Point], of: fn(&Point) -> f64) -> Vec<f64> {
+    points.iter().map(of).collect()
+}
+
+fn rtt_f(points: &[Point]) -> Estimate {
+    quantile(&values(points, |p| p.rtt_f_ms), 0.5)
+}
+
+fn figure_20(work: &Work<'_>) -> Result<Found> {
+    let codel = |target_ms| Discipline::Codel { target_ms };
+    let variants = [
+        Variant::new("no CoDel", Discipline::Fifo),
+        Variant::new("CoDel, target 1 ms", codel(1)),
+        Variant::new("CoDel, target 5 ms", codel(5)),
+        Variant::new("CoDel, target 25 ms", codel(25)),
+    ];
+    let signals = [Signal { name: "good signal", ..STRONG }, FAIR];
+    let runs = run(work, "upload", &signals, &variants)?;
+    let mut rows = Vec::new();
+    let mut figure = Figure::new(
+        "rtt",
+        "RTT_F of an upload against the target of CoDel at the Qdisc",
+        Axis::new("target (ms); 0: no CoDel").from(-1.0, 26.0),
+        Axis::new("RTT_F (ms), median"),
+    )
+    .caption(format!("n = {} runs each. {NO_VALUES}: 0 to 1000 ms.", runs[0][0].len()));
+    for (signal, by_variant) in signals.iter().zip(&runs) {
+        let targets = [0.0, 1.0, 5.0, 25.0];
+        let medians = by_variant.iter().map(|points| rtt_f(points).value);
+        figure =
+            figure.with(Series::scatter(signal.name, targets.into_iter().zip(medians).collect()));
+        for (variant, points) in variants.iter().zip(by_variant) {
+            let what = format!("{}, {}: RTT_F, median", signal.name, variant.name);
+            rows.push(Row::new(what, "ms", rtt_f(points)).note(NO_VALUES));
+        }
+    }
+    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+}
+
+/// The bars: of Cubic's throughput, in percent, and over the idle path's RTT_F, in ms.
+const LEAST_SHARE: f64 = 95.0;
+const MOST_OVER_MS: f64 = 30.0;
+
+/// Whether the bars are for a variant: QCut-D, and QCut-B where its bytes are worth less
+/// than 30 ms of the link's rate.
+fn is_judged(variant: &Variant, link_mbps: f64) -> bool {
+    match variant.discipline {
+        Discipline::Qcut { limit: Limit::DelayMs(_) } => true,
+        Discipline::Qcut { limit: Limit::Bytes(bytes) } => {
+            bytes as f64 * 8e-3 / link_mbps < MOST_OVER_MS
+        }
+        _ => false,
+    }
+}
+
+/// Nothing else has both more throughput and a shorter round trip, by more than
+/// what runs differ by: 1 % and 1 ms.
+fn is_on_front(of: (f64, f64), all: &[(f64, f64)]) -> bool {
+    !all.iter().any(|other| other.0 > of.0 * 1.01 && other.1 < of.1 - 1.0)
+}
+
+fn figure_21(work: &Work<'_>) -> Result<Found> {
+    let variants = variants();
+    let signals = [WEAK, STRONG];
+    let idle = run(work, "idle", &signals, &variants[..1])?;
+    let runs = run(work, "upload", &signals, &variants)?;
+    let (mut rows, mut figures) = (Vec::new(), Vec::new());
+    for ((signal, by_variant), idle) in signals.iter().zip(&runs).zip(&idle) {
+        let name = signal.name;
+        let idle_ms = rtt_f(&idle[0]);
+        rows.push(Row::new(format!("{name}, idle path: RTT_F, median"), "ms", idle_ms));
+        let points: Vec<(f64, f64)> = by_variant
+            .iter()
+            .map(|points| (mean(&values(points, |p| p.mbps)).value, rtt_f(points).value))
+            .collect();
+        let mut figure = Figure::new(
+            if *signal == WEAK { "weak" } else { "strong" },
+            format!("Throughput against RTT_F, {name}"),
+            Axis::log("RTT_F (ms), median"),
+            Axis::new("uplink throughput (Mbit/s)"),
+        )
+        .paper_x("the idle path and 30 ms", idle_ms.value + 30.0)
+        .caption(format!("n = {} runs each; up and to the left is better.", by_variant[0].len()));
+        for (at, variant) in variants.iter().enumerate() {
+            let of = |what: &str| format!("{name}, {}: {what}", variant.name);
+            let runs = &by_variant[at];
+            let mbps = mean(&values(runs, |p| p.mbps));
+            rows.push(Row::new(of("throughput"), "Mbit/s", mbps).note(NO_VALUES));
+            rows.push(Row::new(of("RTT_F, median"), "ms", rtt_f(runs)).note(NO_VALUES));
+            // The same seeds have the same fading: each run against its own.
+            let shares: Vec<f64> = runs
+                .iter()
+                .zip(&by_variant[0])
+                .map(|(run, cubic)| 100.0 * run.mbps / cubic.mbps)
+                .collect();
+            let is_judged = is_judged(variant, mean(&values(&by_variant[0], |p| p.mbps)).value);
+            let judge = |row: Row, judge: fn(Row) -> Row| if is_judged { judge(row) } else { row };
+            let share = Row::new(of("throughput of Cubic's"), "%", mean(&shares));
+            rows.push(judge(share, |row| row.at_least(LEAST_SHARE)));
+            let over: Vec<f64> = runs.iter().map(|run| run.rtt_f_ms - idle_ms.value).collect();
+            let over = Row::new(of("RTT_F over the idle path"), "ms", quantile(&over, 0.5));
+            rows.push(judge(over, |row| row.at_most(MOST_OVER_MS)));
+            let front = f64::from(u8::from(is_on_front(points[at], &points)));
+            let front = Estimate { value: front, n: runs.len() as u64, interval: None };
+            let front = Row::new(of("on the Pareto front (1: yes)"), "", front);
+            rows.push(judge(front, |row| row.at_least(1.0)));
+            let point = vec![(points[at].1, points[at].0)];
+            figure = figure.with(Series::scatter(variant.name, point));
+        }
+        figures.push(figure);
+    }
+    Ok(Found { rows, figures, ..Found::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_for_what_is_worth_less_than_30_ms() {
+        let limit = |limit| Variant::new("", Discipline::Qcut { limit });
+        // 20 KB are 40 ms of 4 Mbit/s and 20 of 8.
+        for (variant, mbps, expected) in [
+            (limit(Limit::DelayMs(20)), 1.0, true),
+            (limit(Limit::Bytes(20_000)), 4.0, false),
+            (limit(Limit::Bytes(20_000)), 8.0, true),
+            (Variant::new("", Discipline::Fifo), 8.0, false),
+        ] {
+            assert_eq!(is_judged(&variant, mbps), expected, "{variant:?}");
+        }
+    }
+
+    #[test]
+    fn fronts_by_hand() {
+        let all = [(4.0, 800.0), (3.9, 60.0), (3.0, 70.0), (2.0, 50.0), (3.91, 59.5)];
+        let front = all.map(|point| is_on_front(point, &all));
+        assert_eq!(front, [true, true, false, true, true]);
+    }
+}

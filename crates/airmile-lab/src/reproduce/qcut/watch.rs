@@ -1,0 +1,135 @@
+//! What is seen of a run with a queue above the phone's firmware.
+
+use std::collections::{BTreeMap, HashMap};
+
+use airmile_emulate::net::{Packet, Transport};
+use airmile_emulate::{CapturePoint, DropPoint, Sink};
+
+use crate::reproduce::estimate::quantile;
+
+/// Where probes go (RFC 862).
+const ECHO: u16 = 7;
+
+/// Round trips from the firmware on, what it held, and where packets went.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// Values before this time do not count.
+    pub(super) from_ns: i64,
+    /// Ends of segments under way, by port, with when they went to the firmware;
+    /// none where they went twice (Karn).
+    under_way: HashMap<(u16, u32), Option<i64>>,
+    /// RTT_F in ms.
+    rtt_f_ms: Vec<f64>,
+    /// How much of each stream the server has got: at first, and now.
+    got: BTreeMap<u16, (Option<u64>, u64)>,
+    last_ns: i64,
+    /// Bytes in the firmware at the begin of each TTI.
+    pub(super) held: Vec<(i64, u64)>,
+    /// Packets that the phone's hosts sent, that went to the firmware, and that
+    /// were dropped above it.
+    pub(super) packets: [u64; 3],
+}
+
+impl Sink for Watch {
+    fn handed_over(&mut self, at_ns: i64, packet: &Packet) {
+        // Probes were sent by no host.
+        let is_probe = matches!(packet.transport, Transport::Udp(_)) && packet.dst.port() == ECHO;
+        self.packets[1] += u64::from(!is_probe);
+        if let Transport::Tcp(segment) = &packet.transport
+            && segment.payload_bytes() > 0
+        {
+            let end = segment.seq.wrapping_add(segment.payload_bytes());
+            let twice = self.under_way.contains_key(&(packet.src.port(), end));
+            self.under_way.insert((packet.src.port(), end), (!twice).then_some(at_ns));
+        }
+    }
+
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+        let from_phone = packet.src.ip().is_private();
+        self.packets[0] += u64::from(point == CapturePoint::Phone && from_phone);
+        let Transport::Tcp(segment) = &packet.transport else { return };
+        match point {
+            CapturePoint::Phone if !from_phone => {
+                let key = (packet.dst.port(), segment.ack);
+                if let Some(Some(since_ns)) = self.under_way.remove(&key)
+                    && since_ns >= self.from_ns
+                {
+                    self.rtt_f_ms.push((at_ns - since_ns) as f64 / 1e6);
+                }
+            }
+            CapturePoint::Server if from_phone && segment.payload_bytes() > 0 => {
+                let (first, last) = self.got.entry(packet.src.port()).or_default();
+                *last = (*last).max(segment.payload.end);
+                if at_ns >= self.from_ns {
+                    first.get_or_insert(*last);
+                    self.last_ns = at_ns;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn dropped(&mut self, _at_ns: i64, user: usize, point: DropPoint, _packet: &Packet) {
+        self.packets[2] += u64::from(user == 0 && point == DropPoint::Phone);
+    }
+
+    fn firmware(&mut self, at_ns: i64, bytes: u64) {
+        self.held.push((at_ns, bytes));
+    }
+}
+
+impl Watch {
+    /// One whose values count from a time on.
+    pub(super) fn from_ns(from_ns: i64) -> Self {
+        Self { from_ns, ..Self::default() }
+    }
+
+    /// Median RTT_F in ms.
+    pub(super) fn rtt_f_ms(&self) -> f64 {
+        quantile(&self.rtt_f_ms, 0.5).value
+    }
+
+    /// Mbit/s of new data that came to the servers.
+    pub(super) fn mbps(&self) -> f64 {
+        let bytes = self.got.values().filter_map(|(first, last)| Some(last - (*first)?));
+        bytes.sum::<u64>() as f64 * 8e3 / (self.last_ns - self.from_ns).max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use airmile_emulate::tcp::{Flags, Segment};
+
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn segment(up: bool, seq: u32, ack: u32, payload: std::ops::Range<u64>) -> Packet {
+        let phone = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5_000);
+        let server = SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 1), 443);
+        let (src, dst) = if up { (phone, server) } else { (server, phone) };
+        let flags = Flags { ack: true, ..Flags::default() };
+        let segment = Segment { seq, ack, flags, payload, ..Segment::default() };
+        Packet { src, dst, ip_id: 0, transport: Transport::Tcp(segment) }
+    }
+
+    #[test]
+    fn round_trips_begin_at_the_firmware_and_count_once() {
+        let mut watch = Watch::from_ns(0);
+        for (n, at_ms) in [(0, 10), (1, 20), (2, 30), (2, 90)] {
+            let data = segment(true, 100 * n + 1, 1, u64::from(n) * 100..u64::from(n) * 100 + 100);
+            watch.packet((at_ms - 5) * MS, CapturePoint::Phone, &data);
+            watch.handed_over(at_ms * MS, &data);
+            watch.packet((at_ms + 20) * MS, CapturePoint::Server, &data);
+        }
+        for (ack, at_ms) in [(101, 60), (201, 80), (301, 200)] {
+            watch.packet(at_ms * MS, CapturePoint::Phone, &segment(false, 1, ack, 0..0));
+        }
+        // 50 and 60 ms; the third went twice.
+        assert_eq!((watch.rtt_f_ms(), watch.packets), (55.0, [4, 4, 0]));
+        // 200 bytes behind the first segment, by 110 ms.
+        assert!((watch.mbps() - 1_600.0 / 110e3).abs() < 1e-9, "{}", watch.mbps());
+    }
+}

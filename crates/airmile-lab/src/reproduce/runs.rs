@@ -1,0 +1,123 @@
+//! Scenarios of experiments: read, varied, run on all cores.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use airmile_emulate::{EmulatedTransfer, Scenario, SchedulerKind};
+use airmile_model::{Direction, Record, Transfer, VerdictThresholds};
+use airmile_radio::burst::BurstOptions;
+use airmile_radio::transfer::Timeline;
+
+use super::Size;
+use super::follow::RunCount;
+use super::hosts::Hosts;
+use airmile::{Error, Result};
+
+/// Every scheduler of the emulator.
+pub(super) const SCHEDULERS: [(&str, SchedulerKind); 5] = [
+    ("whole TTIs", SchedulerKind::WholeTti),
+    ("round robin", SchedulerKind::RoundRobin),
+    ("PF in frequency", SchedulerKind::PfFrequency),
+    ("max C/I", SchedulerKind::MaxCi),
+    ("blind equal", SchedulerKind::BlindEqual),
+];
+
+/// An experiment's scenario.
+pub(super) fn read(text: &str) -> Result<Scenario> {
+    Scenario::from_toml(text).map_err(|e| Error::Option(format!("an experiment's scenario: {e}")))
+}
+
+/// The scenario with one of its applications alone.
+pub(super) fn only(scenario: &Scenario, app: &str) -> Scenario {
+    let mut one = scenario.clone();
+    one.apps.retain(|config| config.name == app);
+    one
+}
+
+/// An emulator's refusal, as an error of ours.
+pub(super) fn cannot(error: impl std::fmt::Display) -> Error {
+    Error::Option(format!("an experiment cannot be run: {error}"))
+}
+
+/// How much an experiment runs, and where it tells how far it is.
+pub(super) struct Work<'a> {
+    pub(super) size: Size,
+    /// Who runs between real hosts.
+    pub(super) hosts: Option<&'a dyn Hosts>,
+    pub(super) runs: &'a RunCount,
+}
+
+impl Work<'_> {
+    /// Does a piece of work for each item on all cores; results in the items' order.
+    pub(super) fn for_each<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        work: impl Fn(&T) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        self.runs.expect(items.len());
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        let take = || {
+            while let Some((at, item)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                items.get(at).map(|item| (at, item))
+            } {
+                let result = work(item);
+                self.runs.ended();
+                let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                done.push((at, result));
+            }
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..cores.min(items.len()) {
+                scope.spawn(take);
+            }
+        });
+        let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        done.sort_by_key(|(at, _)| *at);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+/// Throughput time and Active time in ms of a run's downlink transfers, summed,
+/// as estimated; `None`: no such evidence.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Estimated {
+    pub(super) throughput_ms: Option<f64>,
+    pub(super) active_ms: Option<f64>,
+}
+
+/// What the phone's log tells of a run.
+pub(super) fn estimate(
+    records: &[Record],
+    transfers: &[EmulatedTransfer],
+    options: &BurstOptions,
+) -> Estimated {
+    let timeline = Timeline::of_downlink(records, options);
+    let downlink: Vec<Transfer> = downlink(transfers).map(|t| t.transfer.clone()).collect();
+    let findings = timeline.findings(&downlink, &VerdictThresholds::default());
+    Estimated {
+        throughput_ms: findings.iter().map(|finding| finding.throughput_time_ms).sum(),
+        active_ms: findings.iter().map(|finding| finding.active_time_ms).sum(),
+    }
+}
+
+/// True throughput time and duration in ms of a run's downlink transfers.
+pub(super) fn truth(transfers: &[EmulatedTransfer]) -> (f64, f64) {
+    let add = |(throughput, duration): (f64, f64), t: &EmulatedTransfer| {
+        let (ms, of) = (t.truth.throughput_time_ms, t.truth.duration_ms.unwrap_or(0.0));
+        (throughput + ms, duration + of)
+    };
+    downlink(transfers).fold((0.0, 0.0), add)
+}
+
+/// A run's downlink transfers.
+pub(super) fn downlink(transfers: &[EmulatedTransfer]) -> impl Iterator<Item = &EmulatedTransfer> {
+    transfers.iter().filter(|transfer| transfer.dir == Direction::Dl)
+}
+
+/// Absolute error in percent of the truth.
+pub(super) fn error_percent(estimate_ms: Option<f64>, truth_ms: f64) -> f64 {
+    estimate_ms.map_or(f64::NAN, |estimate| 100.0 * (estimate - truth_ms).abs() / truth_ms)
+}

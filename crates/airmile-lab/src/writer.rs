@@ -1,0 +1,307 @@
+//! Writes a run's directory, in virtual and in real time.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use airmile::{Error, Result, run_files};
+use airmile_decode::diag::encode;
+use airmile_decode::table::{
+    write_grants, write_rlc, write_transfer_truth, write_transfers, write_truth,
+};
+use airmile_emulate::net::Packet;
+use airmile_emulate::tcp::ConnectionEvent;
+use airmile_emulate::{
+    CapturePoint, DropPoint, EmulatedTransfer, LinkTrace, Outcome, Scenario, ScenarioError,
+    SenderPlace, SenderState, Sink, TraceFiles,
+};
+use airmile_model::Record;
+
+use crate::capture::Recorder;
+use crate::directory::{self, Files};
+use crate::manifest::{Clock, Manifest};
+use crate::output::{Counterfactual, LabRun, LabTransfer, all_transfers, name_of};
+use crate::tables;
+
+/// Takes what a run leaves while it runs, and leaves its files at the end.
+pub struct RunWriter {
+    files: Files,
+    about: String,
+    recorder: Recorder,
+    live: Option<Live>,
+}
+
+/// The modem's log while the run goes on.
+struct Live {
+    log: encode::LiveLog,
+    file: File,
+    path: PathBuf,
+    failed: Option<Error>,
+}
+
+impl RunWriter {
+    /// Into a directory, which is made if need be: the scenario is written at
+    /// once. `force` replaces a former run; `about` tells the command that made
+    /// this one.
+    ///
+    /// # Errors
+    /// The scenario cannot be run; the directory holds something; it or a file
+    /// cannot be written.
+    pub fn create(scenario: &Scenario, dir: &Path, force: bool, about: String) -> Result<Self> {
+        scenario.validate().map_err(|e| cannot(scenario, &e))?;
+        directory::prepare(dir, force)?;
+        let mut files = Files::new(dir);
+        write_scenario(&mut files, scenario)?;
+        let recorder = Recorder::new(dir, about.clone());
+        Ok(Self { files, about, recorder, live: None })
+    }
+
+    /// The file for what the server's command says in a run in real time.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn server_log(&mut self) -> Result<File> {
+        self.files.create(run_files::SERVER_LOG)
+    }
+
+    /// A file, empty as yet, in which the command of a run in real time may note
+    /// down what happens to it.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn command_log(&mut self) -> Result<PathBuf> {
+        self.files.create(run_files::COMMAND_LOG)?;
+        let path = self.files.dir.join(run_files::COMMAND_LOG);
+        std::path::absolute(&path).map_err(|e| Error::write(&path, e))
+    }
+
+    /// The file in which the modem's log grows while a run in real time goes on; at
+    /// the end it is the whole log as of any run. `None`: the scenario has none.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn live_modem_log(&mut self, scenario: &Scenario) -> Result<Option<PathBuf>> {
+        if scenario.cell.numerology != 0 {
+            return Ok(None);
+        }
+        let path = self.files.dir.join(MODEM_LOG);
+        let path = std::path::absolute(&path).map_err(|e| Error::write(&path, e))?;
+        let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        let log = encode::LiveLog::new(encode::Options::default());
+        self.live = Some(Live { log, file, path: path.clone(), failed: None });
+        Ok(Some(path))
+    }
+
+    /// What the modem has written by a time in ns since the Unix epoch goes to the
+    /// file that grows.
+    pub fn tick(&mut self, now_ns: i64) {
+        let Some(live) = self.live.as_mut().filter(|live| live.failed.is_none()) else { return };
+        let bytes = live.log.tick(now_ns);
+        if let Err(e) = live.file.write_all(&bytes) {
+            live.failed = Some(Error::write(&live.path, e));
+        }
+    }
+
+    /// Writes what is known at the end.
+    ///
+    /// # Errors
+    /// A file, or a capture on the way, could not be written.
+    pub fn finish(
+        mut self,
+        scenario: &Scenario,
+        outcome: &Outcome,
+        counterfactuals: Vec<Counterfactual>,
+        clock: Clock,
+    ) -> Result<LabRun> {
+        if let Some(error) = self.live.take().and_then(|live| live.failed) {
+            return Err(error);
+        }
+        let files = &mut self.files;
+        files.add(self.recorder.finish()?);
+        write_records(files, scenario, &self.recorder.records)?;
+        write_truth_tables(files, scenario, outcome, &self.recorder)?;
+        files
+            .write("counterfactuals.csv", &|out| tables::counterfactuals(out, &counterfactuals))?;
+        files.write("app.jsonl", &|out| tables::app_log(out, &outcome.notes))?;
+        let warnings = match &clock {
+            Clock::Virtual => warnings(scenario, outcome),
+            Clock::Real(real_time) => {
+                // Only now is it known when it began.
+                write_scenario(files, scenario)?;
+                files.remove_if_empty(run_files::COMMAND_LOG)?;
+                let late = &real_time.late_ttis;
+                files.write("late_ttis.csv", &|out| tables::late_ttis(out, late))?;
+                real_time.warnings()
+            }
+        };
+        let mut run = LabRun {
+            scenario: name_of(scenario).to_owned(),
+            seed: scenario.seed,
+            dir: files.dir.clone(),
+            files: files.list()?,
+            transfers: all_transfers(outcome).map(lab_transfer).collect(),
+            counterfactuals,
+            notes: notes(scenario),
+            warnings,
+        };
+        let manifest = Manifest::new(self.about, &run, outcome, clock);
+        files.write(run_files::MANIFEST, &|out| manifest.write(out))?;
+        run.files = files.list()?;
+        Ok(run)
+    }
+}
+
+impl Sink for RunWriter {
+    fn record(&mut self, record: Record) {
+        if let Some(live) = &mut self.live {
+            live.log.push(&record);
+        }
+        self.recorder.record(record);
+    }
+
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+        self.recorder.packet(at_ns, point, packet);
+    }
+
+    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+        self.recorder.dropped(at_ns, user, point, packet);
+    }
+
+    fn wants_senders(&self) -> bool {
+        self.recorder.wants_senders()
+    }
+
+    fn sender_state(&mut self, state: &SenderState) {
+        self.recorder.sender_state(state);
+    }
+
+    fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
+        self.recorder.sender_event(place, event);
+    }
+}
+
+/// The modem's log in a run's directory.
+const MODEM_LOG: &str = "modem.mi2log";
+
+fn cannot(scenario: &Scenario, error: &ScenarioError) -> Error {
+    Error::Option(format!("scenario {}: {error}", name_of(scenario)))
+}
+
+/// The scenario, and its link traces beside it.
+fn write_scenario(files: &mut Files, scenario: &Scenario) -> Result<()> {
+    let own = with_traces(scenario, files)?;
+    let text = own.to_toml().map_err(|e| cannot(scenario, &e))?;
+    files.write(run_files::SCENARIO, &|out| out.write_all(text.as_bytes()))
+}
+
+/// The scenario with its link traces beside it, which are written.
+fn with_traces(scenario: &Scenario, files: &mut Files) -> Result<Scenario> {
+    let mut own = scenario.clone();
+    let [down, up] = run_files::LINK_TRACES;
+    let mut write = |name: &str, trace: &Option<Arc<LinkTrace>>| match trace {
+        Some(trace) => {
+            files.write(name, &|out| out.write_all(trace.to_text().as_bytes()))?;
+            Ok(Some(name.to_owned()))
+        }
+        None => Ok(None),
+    };
+    let down = write(down, &scenario.link.dl_trace)?;
+    let up = write(up, &scenario.link.ul_trace)?;
+    own.link.trace = (down.is_some() || up.is_some()).then_some(TraceFiles { down, up });
+    Ok(own)
+}
+
+fn lab_transfer(t: &EmulatedTransfer) -> LabTransfer {
+    LabTransfer {
+        id: t.transfer.id.clone(),
+        dir: t.dir,
+        bytes: t.transfer.bytes,
+        duration_ms: t.truth.duration_ms,
+        link_demand: t.link_demand(),
+        unfinished: t.transfer.unfinished,
+    }
+}
+
+fn notes(scenario: &Scenario) -> Vec<String> {
+    let mut out = Vec::new();
+    if scenario.cell.numerology > 0 {
+        out.push(
+            "no modem log: LTE's log messages cannot hold NR's slots; grants.csv and rlc.csv \
+             stand in its place"
+                .to_owned(),
+        );
+    }
+    out
+}
+
+fn warnings(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
+    let mut out = scenario.warnings();
+    let cut: Vec<&str> = outcome.unfinished.iter().map(|t| t.transfer.id.as_str()).collect();
+    // A few names are enough to know which.
+    let names = match cut.get(..3).filter(|_| cut.len() > 4) {
+        Some(first) => format!("{} and {} more", first.join(", "), cut.len() - 3),
+        None => cut.join(", "),
+    };
+    if outcome.transfers.is_empty() {
+        let begun = if cut.is_empty() { "none began".to_owned() } else { format!("cut: {names}") };
+        out.push(format!("no transfer ended within {} ms: {begun}", scenario.duration_ms));
+    } else if !cut.is_empty() {
+        out.push(format!(
+            "{} of {} transfers had not ended, their bytes are those so far: {names}",
+            cut.len(),
+            cut.len() + outcome.transfers.len()
+        ));
+    }
+    out
+}
+
+fn csv_io(result: std::result::Result<(), csv::Error>) -> std::io::Result<()> {
+    result.map_err(std::io::Error::other)
+}
+
+/// What the phone's modem logged. LTE's messages cannot hold NR's slots: those
+/// runs leave tables only.
+fn write_records(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Result<()> {
+    if scenario.cell.numerology == 0 {
+        let log = encode::write(records, &encode::Options::default())
+            .map_err(|e| Error::write(files.dir.join(MODEM_LOG), std::io::Error::other(e)))?;
+        files.write(MODEM_LOG, &|out| out.write_all(&log))?;
+    }
+    let grants = || records.iter().filter_map(as_grant);
+    files.write("grants.csv", &|out| csv_io(write_grants(out, grants())))?;
+    let pdus = || records.iter().filter_map(as_rlc);
+    files.write("rlc.csv", &|out| csv_io(write_rlc(out, pdus())))
+}
+
+fn write_truth_tables(
+    files: &mut Files,
+    scenario: &Scenario,
+    outcome: &Outcome,
+    recorder: &Recorder,
+) -> Result<()> {
+    let transfers = || all_transfers(outcome).map(|t| &t.transfer);
+    files.write("transfers.csv", &|out| csv_io(write_transfers(out, transfers())))?;
+    let truths = || all_transfers(outcome).map(|t| &t.truth);
+    files.write("transfer_truth.csv", &|out| csv_io(write_transfer_truth(out, truths())))?;
+    let truth = &outcome.truth;
+    files.write("truth.csv", &|out| csv_io(write_truth(out, &truth.dl)))?;
+    files.write("ul_truth.csv", &|out| csv_io(write_truth(out, &truth.ul)))?;
+    files.write("capacity.csv", &|out| tables::capacity(out, outcome))?;
+    files.write("cell_use.csv", &|out| tables::cell_use(out, outcome))?;
+    files.write("allocations.csv", &|out| tables::allocations(out, outcome))?;
+    files.write("rrc.csv", &|out| tables::rrc(out, outcome))?;
+    files.write("drops.csv", &|out| tables::drops(out, &recorder.drops))?;
+    files.write("senders.csv", &|out| tables::senders(out, &recorder.senders))?;
+    files
+        .write("sender_events.jsonl", &|out| tables::sender_events(out, &recorder.sender_events))?;
+    files.write("causes.csv", &|out| tables::causes(out, scenario, outcome))
+}
+
+fn as_grant(record: &Record) -> Option<&airmile_model::Grant> {
+    if let Record::Grant(grant) = record { Some(grant) } else { None }
+}
+
+fn as_rlc(record: &Record) -> Option<&airmile_model::RlcPdu> {
+    if let Record::Rlc(pdu) = record { Some(pdu) } else { None }
+}

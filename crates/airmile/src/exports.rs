@@ -1,0 +1,144 @@
+//! Answers that are written to files, too: HTML pages, the Perfetto trace.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::analyse::beside::Beside;
+use crate::analyse::diagnose::{Diagnosis, conclude_with};
+use crate::analyse::lanes::Lanes;
+use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
+use crate::analyse::report::Report;
+use crate::analyse::series::SeriesCollector;
+use crate::analyse::tracks::Keep;
+use crate::capture::Captures;
+use crate::error::{Error, Result};
+use crate::input::Progress;
+use crate::packets::{FlowName, PacketOptions, Study, study};
+use crate::session::Inputs;
+use crate::write;
+use crate::write::perfetto::TraceFile;
+
+/// Files to write beside an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exports {
+    /// The HTML report.
+    pub html: Option<PathBuf>,
+    /// The trace for ui.perfetto.dev.
+    pub perfetto: Option<PathBuf>,
+}
+
+/// Runs analysis and diagnosis, and writes the files, all in one pass over the
+/// inputs. Without `lists` and without files, the report's lists of bursts and
+/// cell load stay empty, and memory does not grow with the log.
+///
+/// # Errors
+/// The inputs cannot be read, or hold nothing to analyse; a file cannot be
+/// written, or is one of the inputs.
+pub fn export(
+    inputs: &Inputs,
+    options: &RadioOptions,
+    exports: &Exports,
+    lists: bool,
+    progress: &Progress,
+) -> Result<(RadioReport, Diagnosis)> {
+    exports.check(inputs)?;
+    let (session, beside) = Beside::gather(inputs, options, progress)?;
+    let name = beside.radio.files.first().and_then(|path| path.file_name()).unwrap_or_default();
+    let name = name.to_string_lossy();
+    let mut trace = match &exports.perfetto {
+        Some(path) => Some(TraceFile::create(path, &name, options)?),
+        None => None,
+    };
+    let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
+    let plain = *exports == Exports::default() && beside.wire.is_none();
+    let keep = if lists || !plain { Keep::Lists } else { Keep::Findings };
+    let answer = radio_with(session, options, keep, &mut |tagged| {
+        if let Some(trace) = &mut trace {
+            trace.push(tagged);
+        }
+        if exports.html.is_some() {
+            collectors
+                .entry(tagged.subscription)
+                .or_insert_with(|| SeriesCollector::new(options.limits))
+                .push(&tagged.record);
+        }
+    });
+    let answer = answer?;
+    if trace.is_some() && answer.is_alone() {
+        return Err(Error::Option(
+            "--perfetto: without a modem log there is nothing of the radio to draw".into(),
+        ));
+    }
+    let capture = beside.capture();
+    let diagnosis = conclude_with(&answer, beside, &options.thresholds);
+    if let Some(trace) = trace {
+        trace.finish(&answer.report, &diagnosis)?;
+    }
+    let Some(path) = &exports.html else { return Ok((answer.report, diagnosis)) };
+    let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
+    let series = series.unwrap_or_default();
+    let lanes = Lanes::gather(capture.as_deref(), &diagnosis, &answer, &series, progress)?;
+    let report = Report { diagnosis, radio: answer.report, series, lanes };
+    write::report::write_file(path, &report)?;
+    Ok((report.radio, report.diagnosis))
+}
+
+/// As [`study`], written as a page: one HTML file that asks nothing of a network.
+///
+/// # Errors
+/// As [`study`]; or the page cannot be written, or is one of the captures.
+pub fn study_page<'a>(
+    captures: impl Into<Captures<'a>>,
+    options: &PacketOptions,
+    asked: &[FlowName],
+    html: &Path,
+    progress: &Progress,
+) -> Result<(Study, Vec<(PathBuf, u64)>)> {
+    let captures = captures.into();
+    let inputs = Inputs { files: captures.files(), ..Inputs::default() };
+    Exports { html: Some(html.to_owned()), perfetto: None }.check(&inputs)?;
+    let (mut study, written) = study(captures, options, asked, progress)?;
+    // The page has its own choice of flows.
+    let flows = std::mem::take(&mut study.packets.flows);
+    write::study::write_file(html, &study)?;
+    study.packets.flows = flows;
+    Ok((study, written))
+}
+
+impl Exports {
+    /// Nothing is written over what is to be read, nor over one another.
+    fn check(&self, inputs: &Inputs) -> Result<()> {
+        let read: Vec<PathBuf> =
+            inputs.files.iter().chain(&inputs.transfers).map(|path| whole(path)).collect();
+        for (option, path) in [("--html", &self.html), ("--perfetto", &self.perfetto)] {
+            let Some(path) = path else { continue };
+            if path.as_os_str() == "-" {
+                return Err(Error::Option(format!(
+                    "{option} -: name a file; standard output is for the answer"
+                )));
+            }
+            if read.contains(&whole(path)) {
+                return Err(Error::Option(format!(
+                    "{option} {}: is one of the files to read; name another",
+                    path.display()
+                )));
+            }
+        }
+        if let (Some(html), Some(trace)) = (&self.html, &self.perfetto)
+            && whole(html) == whole(trace)
+        {
+            return Err(Error::Option("--html and --perfetto: name two files".into()));
+        }
+        Ok(())
+    }
+}
+
+/// The path without links and detours, also of a file that is not there yet.
+fn whole(path: &Path) -> PathBuf {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let beside = || {
+        let dir = dir.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(dir.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.to_owned())
+}

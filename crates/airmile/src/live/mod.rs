@@ -1,0 +1,275 @@
+//! The same engine as for files, fed as the bytes come.
+//!
+//! [`Live::push`] takes bytes of a modem log, [`Live::take_bursts`] gives the
+//! bursts that are decided, which are those that the finished file gives.
+//! Records wait 2 s of log time for late ones, and bursts are judged an epoch
+//! at a time: too long for one who watches. So [`Live::look`] says what a file
+//! that ended here would say, from a copy of the engine: provisional, and no
+//! older than the last bytes.
+//!
+//! Memory does not grow: of the transfers that nothing can change any more the
+//! last [`KEPT_TRANSFERS`] of each direction are kept.
+//!
+//! ```no_run
+//! let mut live = airmile::live::Live::new(airmile::RadioOptions::default())?;
+//! live.push(&std::fs::read("log.mi2log").unwrap_or_default());
+//! println!("{}", live.look().session.says);
+//! # Ok::<(), airmile::Error>(())
+//! ```
+
+pub mod packets;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use airmile_decode::diag::LogReader;
+use airmile_model::{Bound, Burst, Direction, TtiIndex};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::analyse::diagnose::{SessionVerdict, TransferDiagnosis, conclude};
+use crate::analyse::radio::{CellLoad, Missing, RadioOptions, report};
+use crate::analyse::tracks::{EvidenceCounts, Keep, ServingCell, TimedBurst, Tracks};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::session::Loaded;
+
+/// Transfers of each direction that are kept once nothing can change them any
+/// more (chosen here: some pages of them).
+pub const KEPT_TRANSFERS: usize = 64;
+
+/// How sure it is that a finding stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It still goes on.
+    Open,
+    /// It has ended; records that come late can still change it.
+    Provisional,
+    /// It stays as it is.
+    Decided,
+}
+
+/// A burst as it is seen while the log is written.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LiveBurst {
+    /// How sure it is.
+    pub state: State,
+    /// Start in microseconds since the Unix epoch, by the modem's clock.
+    pub start_us: Option<i64>,
+    /// End in microseconds since the Unix epoch, by the modem's clock.
+    pub end_us: Option<i64>,
+    /// The burst.
+    #[serde(flatten)]
+    pub burst: Burst,
+}
+
+/// A transfer as it is seen while the log is written.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LiveTransfer {
+    /// How sure it is.
+    pub state: State,
+    /// The verdict, and why.
+    #[serde(flatten)]
+    pub diagnosis: TransferDiagnosis,
+}
+
+/// What came in so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Intake {
+    /// Bytes.
+    pub bytes: u64,
+    /// Frames, good and bad.
+    pub frames: u64,
+    /// Frames with a bad CRC.
+    pub bad_frames: u64,
+    /// Last time of writing by the modem's clock, in microseconds since the Unix epoch.
+    pub last_us: Option<i64>,
+    /// Records that came after their time had been judged.
+    pub late_records: u64,
+}
+
+/// What a file that ended here would say, of its last part.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LiveView {
+    /// What came in so far.
+    pub intake: Intake,
+    /// The answer for the transfers below together.
+    pub session: SessionVerdict,
+    /// The last transfers, by their start.
+    pub transfers: Vec<LiveTransfer>,
+    /// Bursts that are not decided yet, by their start.
+    pub bursts: Vec<LiveBurst>,
+    /// Load of the primary cell in the last window in which it can be told.
+    pub cell_load: Option<CellLoad>,
+    /// What the records hold.
+    pub evidence_counts: EvidenceCounts,
+    /// Serving cells.
+    pub cells: Vec<ServingCell>,
+    /// Downlink bandwidth in PRBs.
+    pub n_prb_cell: Option<u16>,
+    /// Which subscription it is about.
+    pub subscription: u8,
+    /// What is missing for a better answer, and how to capture it.
+    pub missing: Vec<Missing>,
+}
+
+/// The engine. See the [module](self).
+#[derive(Debug, Clone)]
+pub struct Live {
+    options: RadioOptions,
+    reader: LogReader,
+    by_subscription: BTreeMap<u8, Tracks>,
+}
+
+impl Live {
+    /// An engine that has seen nothing.
+    ///
+    /// # Errors
+    /// The options contradict themselves, or limit the time, which a live log
+    /// has no end of.
+    pub fn new(options: RadioOptions) -> Result<Self> {
+        options.check()?;
+        if options.limits != Limits::default() {
+            return Err(Error::Option("live: --from and --to are for files".into()));
+        }
+        Ok(Self { options, reader: LogReader::new(), by_subscription: BTreeMap::new() })
+    }
+
+    /// Takes the next bytes of the log.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let Self { options, reader, by_subscription } = self;
+        reader.push(bytes, &mut |tagged| {
+            by_subscription
+                .entry(tagged.subscription)
+                .or_insert_with(|| Tracks::new(options, &[], Keep::Lists))
+                .push(&tagged.record);
+        });
+    }
+
+    /// The modem was away: what it logged meanwhile is lost.
+    pub fn note_gap(&mut self) {
+        let Self { options, reader, by_subscription } = self;
+        reader.note_gap(&mut |tagged| {
+            by_subscription
+                .entry(tagged.subscription)
+                .or_insert_with(|| Tracks::new(options, &[], Keep::Lists))
+                .push(&tagged.record);
+        });
+    }
+
+    /// Bursts of the subscription that were decided since the last call,
+    /// downlink before uplink, each in order.
+    pub fn take_bursts(&mut self) -> Vec<LiveBurst> {
+        let chosen = self.subscription();
+        let mut out = Vec::new();
+        for (subscription, tracks) in &mut self.by_subscription {
+            let bursts = tracks.take_bursts();
+            if *subscription == chosen {
+                out.extend(bursts.into_iter().map(|burst| live(burst, State::Decided)));
+            }
+        }
+        out
+    }
+
+    /// What a file that ended here would say, of what is not decided, and of
+    /// the last transfers. Bursts that are decided are to be taken first.
+    #[must_use]
+    pub fn look(&mut self) -> LiveView {
+        let chosen = self.subscription();
+        let mut whole = BTreeSet::new();
+        if let Some(tracks) = self.by_subscription.get_mut(&chosen) {
+            tracks.gather();
+            whole.extend(tracks.whole().map(str::to_owned));
+        }
+        let view = self.clone().into_view(chosen, &whole);
+        self.by_subscription.values_mut().for_each(|tracks| tracks.retire(KEPT_TRANSFERS));
+        view
+    }
+
+    /// The end of the log: bursts not yet taken are in the view, all decided.
+    #[must_use]
+    pub fn finish(self) -> LiveView {
+        let chosen = self.subscription();
+        let mut view = self.into_view(chosen, &BTreeSet::new());
+        view.transfers.iter_mut().for_each(|transfer| transfer.state = State::Decided);
+        view.bursts.iter_mut().for_each(|burst| burst.state = State::Decided);
+        view
+    }
+
+    /// The subscription asked for, else the one with the most data.
+    fn subscription(&self) -> u8 {
+        let most = || self.by_subscription.iter().max_by_key(|(_, tracks)| tracks.blocks());
+        self.options.subscription.or_else(|| most().map(|(s, _)| *s)).unwrap_or_default()
+    }
+
+    fn into_view(mut self, chosen: u8, whole: &BTreeSet<String>) -> LiveView {
+        let Self { options, reader, by_subscription } = &mut self;
+        reader.finish(&mut |tagged| {
+            by_subscription
+                .entry(tagged.subscription)
+                .or_insert_with(|| Tracks::new(options, &[], Keep::Lists))
+                .push(&tagged.record);
+        });
+        let intake = intake(reader);
+        let tracks = by_subscription.remove(&chosen);
+        let mut tracks = tracks.unwrap_or_else(|| Tracks::new(options, &[], Keep::Lists));
+        let under_way = tracks.under_way();
+        let done = tracks.finish();
+        let times = done.burst_times();
+        let answer = report(Loaded::default(), chosen, done, options);
+        let diagnosis = conclude(&answer, &options.thresholds);
+        let is_under_way = |dir: Direction, start: TtiIndex| {
+            under_way[usize::from(dir == Direction::Ul)] == Some(start)
+        };
+        let state = |transfer: &TransferDiagnosis| {
+            if whole.contains(&transfer.id) {
+                State::Decided
+            } else if is_under_way(transfer.finding.dir, transfer.finding.start_tti) {
+                State::Open
+            } else {
+                State::Provisional
+            }
+        };
+        let transfers = diagnosis.transfers.into_iter();
+        let mut transfers: Vec<LiveTransfer> = transfers
+            .map(|diagnosis| LiveTransfer { state: state(&diagnosis), diagnosis })
+            .collect();
+        transfers.sort_by_key(|transfer| transfer.diagnosis.finding.start_tti);
+        let mut bursts: Vec<LiveBurst> = times
+            .into_iter()
+            .map(|burst| {
+                let open = burst.burst.closed_by == Bound::End;
+                live(burst, if open { State::Open } else { State::Provisional })
+            })
+            .collect();
+        bursts.sort_by_key(|burst| burst.burst.start_tti);
+        LiveView {
+            intake,
+            session: diagnosis.session,
+            transfers,
+            bursts,
+            cell_load: answer.report.cell_load.last().cloned(),
+            evidence_counts: diagnosis.evidence_counts,
+            cells: diagnosis.cells,
+            n_prb_cell: diagnosis.n_prb_cell,
+            subscription: chosen,
+            missing: diagnosis.missing,
+        }
+    }
+}
+
+fn live(burst: TimedBurst, state: State) -> LiveBurst {
+    let TimedBurst { burst, start_us, end_us } = burst;
+    LiveBurst { state, start_us, end_us, burst }
+}
+
+fn intake(reader: &LogReader) -> Intake {
+    let stats = reader.stats();
+    Intake {
+        bytes: stats.bytes,
+        frames: stats.frames,
+        bad_frames: stats.bad_frames,
+        last_us: stats.last_ns.map(|ns| ns.div_euclid(1_000)),
+        late_records: stats.late_records,
+    }
+}

@@ -1,0 +1,55 @@
+//! The files of a lab run's directory (docs/lab.md): inputs as any others, and named here for
+//! whoever writes them and for whoever shows where an input is from.
+
+/// The run's description.
+pub const MANIFEST: &str = "manifest.json";
+
+/// The scenario, which is written first: from then on the directory is known to
+/// be a run's.
+pub const SCENARIO: &str = "scenario.toml";
+
+/// The links' traces, downlink and uplink.
+pub const LINK_TRACES: [&str; 2] = ["link-down.trace", "link-up.trace"];
+
+/// What the server's command printed, of a run in real time.
+pub const SERVER_LOG: &str = "server.log";
+
+/// What the command logged, of a run in real time.
+pub const COMMAND_LOG: &str = "command.jsonl";
+
+/// Every file that a run may leave (docs/lab.md).
+pub const RUN_FILES: [(&str, &str); 27] = [
+    (MANIFEST, "what this directory is: scenario, seed, clock, files"),
+    (SCENARIO, "the scenario, to run again"),
+    (LINK_TRACES[0], "the downlink's trace that was replayed"),
+    (LINK_TRACES[1], "the uplink's trace that was replayed"),
+    ("modem.mi2log", "the phone's modem log"),
+    ("grants.csv", "blocks that the phone received and sent"),
+    ("rlc.csv", "RLC PDUs that the phone received and sent"),
+    ("transfers.csv", "the application's transfers"),
+    ("app.jsonl", "the application's log"),
+    ("phone.pcapng", "packets at the phone"),
+    ("proxy.pcapng", "packets at the proxy, both sides"),
+    ("server.pcapng", "packets at the server"),
+    ("transfer_truth.csv", "truth: throughput time of each transfer"),
+    ("truth.csv", "truth: the phone's queue at the base station"),
+    ("ul_truth.csv", "truth: the phone's own queue"),
+    ("capacity.csv", "truth: what the cell could have carried for the phone"),
+    ("cell_use.csv", "truth: PRB pairs of all users together"),
+    ("allocations.csv", "truth: PRB pairs of each user"),
+    ("rrc.csv", "truth: the phone's RRC states"),
+    ("drops.csv", "truth: packets lost"),
+    ("senders.csv", "truth: what TCP senders knew"),
+    ("sender_events.jsonl", "truth: what happened to TCP senders"),
+    ("causes.csv", "injected causes"),
+    ("counterfactuals.csv", "each transfer with and without each cause"),
+    ("late_ttis.csv", "real time: TTIs that began late"),
+    (SERVER_LOG, "real time: what the server's command said"),
+    (COMMAND_LOG, "real time: what the command noted down"),
+];
+
+/// Whether a run's file may have this name, so that the directory's name says more.
+#[must_use]
+pub fn is_run_file(name: &str) -> bool {
+    RUN_FILES.iter().any(|(known, _)| *known == name)
+}
