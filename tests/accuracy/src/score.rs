@@ -68,6 +68,8 @@ pub struct Score {
     pub duration_ms: f64,
     /// The verdict given.
     pub verdict: Verdict,
+    /// And how sure it was said to be.
+    pub confidence: f64,
 }
 
 impl Score {
@@ -241,6 +243,7 @@ mod tests {
             truth_ms,
             duration_ms: 1_000.0,
             verdict: Verdict::Unknown,
+            confidence: 0.0,
         }
     }
 

@@ -12,6 +12,7 @@
 
 mod least;
 mod merge;
+mod path;
 mod place;
 mod split;
 mod story;
@@ -20,6 +21,7 @@ mod tests;
 mod window;
 
 pub use least::least_ns;
+pub use path::{Passage, PathQueue};
 pub use merge::{ByteBins, Wait, Waits};
 pub use place::{Place, Sides};
 pub use split::{Attribution, RELEASE_NS, Radio, RadioSpan, Shares};

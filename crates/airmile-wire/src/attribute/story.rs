@@ -58,6 +58,8 @@ pub enum Reason {
     Pacing,
     /// A queue on the round trip.
     Queue,
+    /// A queue on the way of the acknowledgements, as captures at both ends show.
+    QueueUp,
     /// Something that cannot be told: the capture began in the middle of the
     /// connection, and shows no round trip.
     Untold,

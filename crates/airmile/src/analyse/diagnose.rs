@@ -228,7 +228,7 @@ pub(crate) fn conclude_with(
     diagnosis.clocks = beside.clocks;
     diagnosis.files.extend(beside.captures);
     if let Some(wire) = &beside.wire {
-        name_causes(&mut diagnosis, answer, wire);
+        name_causes(&mut diagnosis, answer, wire, thresholds);
     }
     application::tell(&mut diagnosis, answer);
     if let Some(blind) = beside.blind {
@@ -328,7 +328,7 @@ const fn link(dir: Direction) -> &'static str {
     }
 }
 
-fn says(
+pub(super) fn says(
     verdict: Verdict,
     dir: Direction,
     demand: f64,

@@ -201,6 +201,7 @@ fn reason_words(reason: airmile_wire::attribute::Reason) -> &'static str {
         Reason::ReceiveWindow => "the receive window was full",
         Reason::Pacing => "ACKs or the sender's own pace",
         Reason::Queue => "a queue stood on the round trip",
+        Reason::QueueUp => "a queue stood on the way up",
         Reason::Untold => "the connection's start is not in the capture",
         Reason::AfterLast => "no data came any more",
     }

@@ -13,10 +13,11 @@ mod session;
 mod setup;
 mod slow_start;
 mod split;
+mod together;
 mod uplink;
 mod wireline;
 
-use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
+use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
 use airmile_wire::attribute::Place;
 
 use self::split::Split;
@@ -105,19 +106,28 @@ fn explained(cause: Cause) -> Option<&'static dyn Explain> {
 }
 
 /// Names causes in a diagnosis of downlink transfers.
-pub(super) fn name_causes(diagnosis: &mut Diagnosis, answer: &Answer, wire: &Wire) {
+pub(super) fn name_causes(
+    diagnosis: &mut Diagnosis,
+    answer: &Answer,
+    wire: &Wire,
+    thresholds: &VerdictThresholds,
+) {
     let report = &answer.report;
     let found = report.transfers.iter().zip(&report.usage);
-    let mut splits = Vec::new();
     for (transfer, (finding, usage)) in diagnosis.transfers.iter_mut().zip(found) {
         let Some(split) = Split::of(finding, usage, answer, wire) else { continue };
         explain(transfer, &Context { split: &split, finding, wire });
-        if !finding.overlapped {
-            splits.push((split, finding));
-        }
     }
+    // Queues and waits are the phone's: transfers at the same time are judged as one.
+    let groups = together::groups(report, thresholds);
+    together::judge(&mut diagnosis.session, &groups, thresholds);
     if diagnosis.session.dir == Some(Direction::Dl) {
-        session::name(&mut diagnosis.session, &splits, &report.transfers, wire);
+        let split =
+            |(finding, usage, _): &together::Group| Split::of(finding, usage, answer, wire);
+        let splits: Vec<(Split, &TransferFinding)> =
+            groups.iter().filter_map(|group| Some((split(group)?, &group.0))).collect();
+        let all: Vec<&TransferFinding> = groups.iter().map(|group| &group.0).collect();
+        session::name(&mut diagnosis.session, &splits, &all, wire);
     }
     diagnosis.missing.retain(|missing| missing.kind != MissingKind::Packets);
 }

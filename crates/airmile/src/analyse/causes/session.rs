@@ -18,7 +18,7 @@ const LEAST_APART: f64 = 0.5;
 pub(super) fn name(
     session: &mut SessionVerdict,
     transfers: &[(Split, &TransferFinding)],
-    all: &[TransferFinding],
+    all: &[&TransferFinding],
     wire: &Wire,
 ) {
     let all = all.iter().filter(|finding| finding.dir == Direction::Dl);
