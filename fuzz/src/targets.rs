@@ -1,7 +1,8 @@
 //! The targets: each takes any bytes and panics where a promise is broken.
 
 use airmile_control::claw::feedback::{
-    Key, OPTION_BYTES, OptionReader, Report, Reporter, SessionOptions, Sessions,
+    FeedbackKey, FeedbackReport, FeedbackReporter, OPTION_BYTES, OptionReader, SessionOptions,
+    Sessions,
 };
 use airmile_decode::application::{ApplicationFormat, ApplicationReader, read_application};
 use airmile_decode::diag::Tagged;
@@ -583,7 +584,7 @@ pub fn application_log(data: &[u8]) {
 /// Feedback of CLAW: a report that is read is written as it was, options never take a
 /// count back, and no datagram that is not under the key is taken or answered.
 pub fn claw_feedback(data: &[u8]) {
-    if let Ok(report) = Report::decode(data) {
+    if let Ok(report) = FeedbackReport::decode(data) {
         assert_eq!(report.encode().as_slice(), data);
     }
     let mut reader = OptionReader::default();
@@ -595,23 +596,23 @@ pub fn claw_feedback(data: &[u8]) {
             last = now;
         }
     }
-    let key = Key::new([7; 32]);
+    let key = FeedbackKey::new([7; 32]);
     let options = SessionOptions { sessions: 2, ..SessionOptions::default() };
-    let mut sessions = Sessions::new(Key::new([8; 32]), Some(key.clone()), options);
+    let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key.clone()), options);
     let from = std::net::IpAddr::from([192, 0, 2, 1]);
-    let taken = sessions.take(0, from, data, [1; 16]);
+    let taken = sessions.ingest(0, from, data, [1; 16]);
     // Who guesses 128 bits has earned an answer.
-    assert!(taken.heard.is_none() && taken.answer.is_none());
-    let mut reporter = Reporter::new(key, 0, 1);
-    assert!(reporter.take(0, data).is_err());
+    assert!(taken.report.is_none() && taken.answer.is_none());
+    let mut reporter = FeedbackReporter::new(key, 0, 1);
+    assert!(reporter.ingest(0, data).is_err());
     // Behind what is right, what is wrong changes nothing.
-    let hello = reporter.send(0, &Report::default());
-    let welcome = sessions.take(0, from, &hello, [2; 16]).answer;
-    assert!(welcome.is_some_and(|welcome| reporter.take(1, &welcome).is_ok()));
-    let mut datagram = reporter.send(1, &Report::default());
+    let hello = reporter.send(0, &FeedbackReport::default());
+    let welcome = sessions.ingest(0, from, &hello, [2; 16]).answer;
+    assert!(welcome.is_some_and(|welcome| reporter.ingest(1, &welcome).is_ok()));
+    let mut datagram = reporter.send(1, &FeedbackReport::default());
     for (at, byte) in data.iter().enumerate().take(datagram.len()) {
         datagram[at] ^= byte;
     }
     let is_right = data.iter().take(datagram.len()).all(|byte| *byte == 0);
-    assert_eq!(sessions.take(1, from, &datagram, [3; 16]).heard.is_some(), is_right);
+    assert_eq!(sessions.ingest(1, from, &datagram, [3; 16]).report.is_some(), is_right);
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """CLAW for the kernel's TCP, in the lab in real time: nginx as it is, and curl or Chromium.
 
-    measure.py AIRMILE [N [PART...]]      parts: curl options chromium page liar
+    measure.py AIRMILE [N [PART...]]      parts: curl options chromium page misreporting
 
 Pairs of page loads over an LTE cell with free resources, one with the kernel's Cubic, one
 with `airmile claw attach` beside nginx, in turn, in the same session; `airmile claw agent`
 reads the phone's live modem log all the while. `curl`, `options` and `chromium` load one
 image of 2 MB (MobiSys 2017, figure 12), `page` one of 25 objects over HTTP/2. The loader
-ends by `claw detach` and `kill -9` in turn, at the end in the midst of a download. `liar`:
+ends by `claw detach` and `kill -9` in turn, at the end in the midst of a download. `misreporting`:
 two downloads to the phone, both Cubic's, against one whose client says whatever it likes.
 Needs root, nginx, curl, openssl, and an airmile with the feature `bpf`; says SKIPPED
 without, as it does for Chromium and Node.
@@ -59,8 +59,8 @@ BESIDE = """both() {{
 for n in $(seq {n}); do
   sleep 1; both {name}.cubic
   attach detach
-  python3 {here}/liar.py {server} 4434 {dir}/key $(({seconds} + 3)) >> {name}.lies 2>&1 & liar=$!
-  sleep 1; both {name}.claw; wait $liar; detach
+  python3 {here}/misreporting_client.py {server} 4434 {dir}/key $(({seconds} + 3)) >> {name}.lies 2>&1 & client=$!
+  sleep 1; both {name}.claw; wait $client; detach
 done
 """
 MOST_HARM = 0.05
@@ -140,22 +140,22 @@ def pairs(airmile, work, name, n, rtt, missed):
               f" made in {took[len(took) // 2]} us (median), {took[len(took) * 99 // 100]} us (99 %)")
 
 
-def liar(airmile, work, n, rtt, missed):
-    name = "liar"
+def misreporting(airmile, work, n, rtt, missed):
+    name = "misreporting"
     script = BESIDE.format(seconds=BESIDE_S, server=SERVER, here=HERE, dir=work, name=name, n=n)
     # A queue of about a round trip: what one takes, the other loses.
     said, late = hold(airmile, work, name, script, f"--reports 0.0.0.0:4434 --key-file {work}/key", rtt=rtt,
                       queue=600_000, beside=f"python3 {HERE}/neighbour.py 8081 &")
     print(f"  {late}")
-    fair, lied = ([int(line) * 8 / BESIDE_S / 1e6 for line in read(work, f"liar.{how}").split()] for how in ("cubic", "claw"))
+    fair, lied = ([int(line) * 8 / BESIDE_S / 1e6 for line in read(work, f"misreporting.{how}").split()] for how in ("cubic", "claw"))
     if len(fair) != n or len(lied) != n:
-        missed.append(f"{name}: not all downloads were made: {read(work, 'liar.lies')[-500:]}")
+        missed.append(f"{name}: not all downloads were made: {read(work, 'misreporting.lies')[-500:]}")
         return
     print(f"{name}: the Cubic neighbour beside Cubic {statistics.mean(fair):.1f} Mbit/s ({', '.join(f'{x:.1f}' for x in fair)}),"
           f" beside lies {statistics.mean(lied):.1f} ({', '.join(f'{x:.1f}' for x in lied)})")
     change = statistics.mean(lied) / statistics.mean(fair) - 1
     error = interval([one / statistics.mean(fair) for one in lied]), interval([one / statistics.mean(fair) for one in fair])
-    print(f"{name}: {change:+.1%} +- {math.hypot(*error):.1%}; {read(work, 'liar.lies').split(chr(10))[0]}")
+    print(f"{name}: {change:+.1%} +- {math.hypot(*error):.1%}; {read(work, 'misreporting.lies').split(chr(10))[0]}")
     all_figures = figures(said)
     for figure in all_figures:
         print(f"{name}: largest window of the client {figure['most_client_window_bytes']}, not believed {figure['withdrawn']} times,"
@@ -174,7 +174,7 @@ def liar(airmile, work, n, rtt, missed):
 def main():
     airmile = os.path.abspath(sys.argv[1])
     n = int(sys.argv[2]) if len(sys.argv) > 2 else 8
-    parts = sys.argv[3:] or [*LOADS, "liar"]
+    parts = sys.argv[3:] or [*LOADS, "misreporting"]
     rtt = int(os.environ.get("CLAW_RTT_MS", "80"))
     if os.geteuid() != 0:
         skip("needs root")
@@ -190,8 +190,8 @@ def main():
         write_site(work)
         print(f"LTE of 20 MHz, idle, round trip {rtt} ms in the core; load average {os.getloadavg()[0]:.1f}")
         for name in parts:
-            if name == "liar":
-                liar(airmile, work, max(n // 2, 3), rtt, missed)
+            if name == "misreporting":
+                misreporting(airmile, work, max(n // 2, 3), rtt, missed)
             elif "browse" in LOADS[name] and not (shutil.which("node") and (shutil.which("chromium") or os.environ.get("AIRMILE_CHROMIUM"))):
                 print(f"SKIPPED: {name}: needs Chromium and Node")
             else:

@@ -3,17 +3,22 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use airmile_control::claw::Bottleneck;
-use airmile_control::claw::feedback::{Key, REPORT_EVERY_NS, Report, Reporter, Status};
-use airmile_live::source::{Piece, Pieces, Source};
+use airmile_control::claw::feedback::{
+    FeedbackKey, FeedbackReport, FeedbackReporter, REPORT_EVERY_NS, ReportStatus,
+};
+use airmile_host::Attempt;
+use airmile_host::clock::now_since_start_ns;
+use airmile_host::source::{LogPiece, LogReader, LogSource};
+use airmile_host::thread::lock;
+use airmile_host::thread::{StopFlag, Worker};
 use serde::Serialize;
 
-use crate::clock::now_ns;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::keys;
 use crate::live_cell::LiveCell;
 
@@ -32,7 +37,7 @@ const USUAL_RTT_NS: i64 = 50_000_000;
 pub trait Reports: Send + Sync {
     /// The report of now, for a round trip of so many nanoseconds; `None`: there is
     /// nothing to say. `used`: the server's window is by these.
-    fn report(&self, rtt_ns: i64, used: bool) -> Option<Report>;
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<FeedbackReport>;
 
     /// Why there is nothing to say, where there is nothing.
     fn why_none(&self) -> Option<String> {
@@ -47,10 +52,10 @@ pub trait Reports: Send + Sync {
 
 /// The same report again and again, to try things out.
 #[derive(Debug, Clone, Copy)]
-pub struct Fixed(pub Report);
+pub struct Fixed(pub FeedbackReport);
 
 impl Reports for Fixed {
-    fn report(&self, _: i64, _: bool) -> Option<Report> {
+    fn report(&self, _: i64, _: bool) -> Option<FeedbackReport> {
         Some(self.0)
     }
 }
@@ -58,13 +63,12 @@ impl Reports for Fixed {
 /// A live modem log, read by a thread of its own.
 #[derive(Debug)]
 pub struct Modem {
-    inner: Arc<Mutex<Inner>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    inner: Arc<Mutex<ModemState>>,
+    _worker: Worker,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ModemState {
     cell: LiveCell,
     /// When bytes last came.
     heard: Option<Instant>,
@@ -77,24 +81,23 @@ impl Modem {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(source: &Source) -> Result<Self> {
-        let pieces = Pieces::of(source).attempt(|| "cannot start a thread".to_owned())?;
+    pub fn start(source: &LogSource) -> Result<Self> {
+        let pieces = LogReader::of(source).attempt(|| "cannot start a thread".to_owned())?;
         let state = format!("{}: starting", source.name());
-        let inner = Inner { cell: LiveCell::new(), heard: None, state, ended: false };
+        let inner = ModemState { cell: LiveCell::new(), heard: None, state, ended: false };
         let inner = Arc::new(Mutex::new(inner));
-        let stop = Arc::new(AtomicBool::new(false));
-        let (its_inner, its_stop, name) = (inner.clone(), stop.clone(), source.name());
-        let read = move || {
-            while !its_stop.load(Ordering::Relaxed) {
+        let (its_inner, name) = (inner.clone(), source.name());
+        let read = move |stop: &StopFlag| {
+            while !stop.is_set() {
                 let piece = pieces.next_within(AWAY);
-                let mut inner = its_inner.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut inner = lock(&its_inner);
                 match piece {
-                    Ok(Piece::Bytes(bytes)) => {
+                    Ok(LogPiece::Bytes(bytes)) => {
                         inner.cell.push(&bytes);
                         inner.heard = Some(Instant::now());
                     }
-                    Ok(Piece::Gap) => inner.cell.note_gap(),
-                    Ok(Piece::State(state)) => inner.state = format!("{name}: {state:?}"),
+                    Ok(LogPiece::Gap) => inner.cell.note_gap(),
+                    Ok(LogPiece::State(state)) => inner.state = format!("{name}: {state:?}"),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => {
                         inner.ended = true;
@@ -103,27 +106,26 @@ impl Modem {
                 }
             }
         };
-        let thread = thread::Builder::new().name("modem".to_owned()).spawn(read);
-        let thread = Some(thread.attempt(|| "cannot start a thread".to_owned())?);
-        Ok(Self { inner, stop, thread })
+        let worker = Worker::start("modem", StopFlag::new(), read);
+        Ok(Self { inner, _worker: worker.attempt(|| "cannot start a thread".to_owned())? })
     }
 
     /// How the source is, in words.
     #[must_use]
     pub fn state(&self) -> String {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).state.clone()
+        lock(&self.inner).state.clone()
     }
 }
 
 impl Reports for Modem {
-    fn report(&self, rtt_ns: i64, used: bool) -> Option<Report> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<FeedbackReport> {
+        let mut inner = lock(&self.inner);
         let since = inner.heard?.elapsed();
         (since < GONE).then(|| inner.cell.look(rtt_ns, since > AWAY, used)).flatten()
     }
 
     fn why_none(&self) -> Option<String> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = lock(&self.inner);
         if inner.heard.is_none() {
             return Some(format!("nothing has come from the modem; {}", inner.state));
         }
@@ -131,17 +133,7 @@ impl Reports for Modem {
     }
 
     fn has_ended(&self) -> bool {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).ended
-    }
-}
-
-impl Drop for Modem {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
-            let _ = thread.join();
-        }
+        lock(&self.inner).ended
     }
 }
 
@@ -188,7 +180,7 @@ pub struct AgentOptions {
     /// The server's port of reports.
     pub to: SocketAddr,
     /// The key, and its number.
-    pub key: (Key, u64),
+    pub key: (FeedbackKey, u64),
     /// How often.
     pub every: Duration,
     /// The round trip that windows are for, in place of the measured one.
@@ -198,7 +190,7 @@ pub struct AgentOptions {
 impl AgentOptions {
     /// With what is usual.
     #[must_use]
-    pub const fn new(to: SocketAddr, key: Key, key_id: u64) -> Self {
+    pub const fn new(to: SocketAddr, key: FeedbackKey, key_id: u64) -> Self {
         let every = Duration::from_nanos(REPORT_EVERY_NS.unsigned_abs());
         Self { to, key: (key, key_id), every, rtt_ns: None }
     }
@@ -223,7 +215,7 @@ pub fn report(
     let socket = UdpSocket::bind(any).attempt(|| "cannot get a socket".to_owned())?;
     socket.connect(to).attempt(|| format!("cannot reach {to}"))?;
     let (key, key_id) = options.key.clone();
-    let mut reporter = Reporter::new(key, key_id, u64::from_be_bytes(keys::random()?));
+    let mut reporter = FeedbackReporter::new(key, key_id, u64::from_be_bytes(keys::random()?));
     let begun = Instant::now();
     let mut due = begun;
     let mut n = 0;
@@ -239,11 +231,11 @@ pub fn report(
         // Late ones are left out: only the latest counts.
         due = (due + options.every).max(now);
         let rtt_ns = options.rtt_ns.or(reporter.min_rtt_ns()).unwrap_or(USUAL_RTT_NS);
-        let report = reports.report(rtt_ns, reporter.status() == Some(Status::Used));
+        let report = reports.report(rtt_ns, reporter.status() == Some(ReportStatus::Used));
         let took_us = u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX);
         let Some(report) = report else { continue };
         let time_ms = begun.elapsed().as_millis() as u32;
-        let datagram = reporter.send(now_ns(), &Report { time_ms, ..report });
+        let datagram = reporter.send(now_since_start_ns(), &FeedbackReport { time_ms, ..report });
         // A network that is away comes back.
         if socket.send(&datagram).is_ok() {
             sent = (sent.0 + 1, sent.1 + datagram.len() as u64);
@@ -264,9 +256,9 @@ pub fn report(
             rtt_ms: reporter.min_rtt_ns().map(|ns| ns as f64 / 1e6),
             session: reporter.token().map(|token| token.to_string()),
             status: match reporter.status() {
-                Some(Status::Used) => "used",
-                Some(Status::NoConnection) => "no connection",
-                Some(Status::Moved) => "address changed",
+                Some(ReportStatus::Used) => "used",
+                Some(ReportStatus::NoConnection) => "no connection",
+                Some(ReportStatus::Moved) => "address changed",
                 None => "not answered yet",
             },
             took_us,
@@ -281,7 +273,7 @@ pub fn report(
 }
 
 /// Takes an answer, or waits for a while; gives the bytes of the server's answer.
-fn hear(socket: &UdpSocket, reporter: &mut Reporter, wait: Duration) -> Option<usize> {
+fn hear(socket: &UdpSocket, reporter: &mut FeedbackReporter, wait: Duration) -> Option<usize> {
     let mut buffer = [0; 2_048];
     // A zero would be for ever.
     let wait = wait.max(Duration::from_millis(1));
@@ -290,7 +282,7 @@ fn hear(socket: &UdpSocket, reporter: &mut Reporter, wait: Duration) -> Option<u
         // What is not the server's is left out.
         Ok(bytes) => {
             let datagram = buffer.get(..bytes).unwrap_or_default();
-            reporter.take(now_ns(), datagram).ok().map(|_| bytes)
+            reporter.ingest(now_since_start_ns(), datagram).ok().map(|_| bytes)
         }
         // A server that is not there (yet) answers by ICMP, at once.
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {

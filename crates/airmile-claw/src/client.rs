@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use airmile_control::claw::feedback::{Key, REPORT_EVERY_NS, Report};
+use airmile_control::claw::feedback::{FeedbackKey, FeedbackReport, REPORT_EVERY_NS};
+use airmile_host::Attempt;
 use bytes::Buf;
 use http::{Request, Uri};
 use quinn::Endpoint;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::agent::Reports;
-use crate::error::{Attempt, Connect, Error, Result};
+use crate::error::{Connect, Error, Result};
 use crate::keys;
 use crate::server::ABOUT;
 use crate::tls::{self, H3, H3_CLAW};
@@ -78,7 +79,7 @@ pub fn get(
 ///
 /// # Errors
 /// The server takes no reports, or cannot be reached.
-pub fn ask_for_key(url: &str, trust: &Trust) -> Result<(Key, u64, SocketAddr)> {
+pub fn ask_for_key(url: &str, trust: &Trust) -> Result<(FeedbackKey, u64, SocketAddr)> {
     let uri: Uri = url.parse().connect(|| url.to_owned())?;
     let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
     let mut body = Vec::new();
@@ -219,7 +220,7 @@ async fn report(
         rtt_ns = rtt_ns.min(i64::try_from(connection.rtt().as_nanos()).unwrap_or(i64::MAX));
         let Some(report) = reports.report(rtt_ns, true) else { continue };
         let (sequence, time_ms) = (sent.0 + 1, began.elapsed().as_millis() as u32);
-        let datagram = Report { sequence, time_ms, ..report }.encode();
+        let datagram = FeedbackReport { sequence, time_ms, ..report }.encode();
         // One that does not fit now is followed by the next.
         if connection.send_datagram(datagram.to_vec().into()).is_ok() {
             *sent = (sequence, sent.1 + datagram.len() as u64);

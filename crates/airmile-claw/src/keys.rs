@@ -1,11 +1,12 @@
 //! Keys: from files, and random ones.
 
-use std::fs;
 use std::path::Path;
 
-use airmile_control::claw::feedback::Key;
+use airmile_control::claw::feedback::FeedbackKey;
+use airmile_host::Attempt;
+use airmile_host::files::read_secret;
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 
 /// Random bytes of the system.
 ///
@@ -13,10 +14,9 @@ use crate::error::{Attempt, Error, Result};
 /// The system has none.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| Error::System {
-        what: "cannot get random bytes".to_owned(),
-        why: std::io::Error::other(error.to_string()),
-    })?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| std::io::Error::other(error.to_string()))
+        .attempt(|| "cannot get random bytes".to_owned())?;
     Ok(bytes)
 }
 
@@ -24,17 +24,17 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
 ///
 /// # Errors
 /// As of [`random`].
-pub fn random_key() -> Result<Key> {
-    random().map(Key::new)
+pub fn random_key() -> Result<FeedbackKey> {
+    random().map(FeedbackKey::new)
 }
 
 /// A key from a file: 64 hexadecimal digits.
 ///
 /// # Errors
 /// It cannot be read, or holds something else.
-pub fn read_key(path: &Path) -> Result<Key> {
-    let text = fs::read_to_string(path).attempt(|| path.display().to_string())?;
-    parse(text.trim()).ok_or_else(|| Error::File {
+pub fn read_key(path: &Path) -> Result<FeedbackKey> {
+    let text = read_secret(path).attempt(|| path.display().to_string())?;
+    parse(&text).ok_or_else(|| Error::File {
         path: path.to_owned(),
         what: "no key: 64 hexadecimal digits are needed (openssl rand -hex 32)".to_owned(),
     })
@@ -42,7 +42,7 @@ pub fn read_key(path: &Path) -> Result<Key> {
 
 /// A key from 64 hexadecimal digits.
 #[must_use]
-pub fn parse(text: &str) -> Option<Key> {
+pub fn parse(text: &str) -> Option<FeedbackKey> {
     let digits = text.as_bytes();
     if digits.len() != 64 {
         return None;
@@ -52,12 +52,12 @@ pub fn parse(text: &str) -> Option<Key> {
         let digit = |at: usize| char::from(pair[at]).to_digit(16);
         *byte = u8::try_from(digit(0)? << 4 | digit(1)?).ok()?;
     }
-    Some(Key::new(key))
+    Some(FeedbackKey::new(key))
 }
 
 /// A key as 64 hexadecimal digits.
 #[must_use]
-pub fn to_text(key: &Key) -> String {
+pub fn to_text(key: &FeedbackKey) -> String {
     key.bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

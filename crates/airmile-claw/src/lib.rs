@@ -11,7 +11,6 @@
 
 pub mod agent;
 pub mod client;
-mod clock;
 mod controller;
 mod error;
 #[cfg(target_os = "linux")]
@@ -25,8 +24,8 @@ pub mod server;
 mod signals;
 mod tls;
 
-pub use airmile_control::claw::Limits;
-pub use airmile_control::claw::feedback::Report;
+pub use airmile_control::claw::OperatorLimits;
+pub use airmile_control::claw::feedback::FeedbackReport;
 pub use error::{Error, Result};
 #[cfg(target_os = "linux")]
 pub use signals::Signals;

@@ -7,7 +7,7 @@
 
 use airmile::agent::{PhoneCell, window_bytes};
 use airmile_control::claw::Bottleneck;
-use airmile_control::claw::feedback::Report;
+use airmile_control::claw::feedback::FeedbackReport;
 use airmile_decode::diag::LogReader;
 use airmile_model::{Direction, Record, TtiIndex};
 
@@ -26,7 +26,7 @@ pub struct LiveCell {
     log: Log,
     /// The timing segment of the last look: times are of it.
     segment: Option<u32>,
-    last: Report,
+    last: FeedbackReport,
 }
 
 /// The records so far.
@@ -52,7 +52,7 @@ impl LiveCell {
             subscription: None,
             log: Log { cell: PhoneCell::new(), latest: None },
             segment: None,
-            last: Report::default(),
+            last: FeedbackReport::default(),
         }
     }
 
@@ -83,7 +83,7 @@ impl LiveCell {
     /// The window is for a least round trip of `rtt_ns`. `away`: nothing comes from the
     /// modem. `used`: the server's window is by these reports; of one that is not, what the
     /// phone leaves unused tells nothing of a bottleneck.
-    pub fn look(&mut self, rtt_ns: i64, away: bool, used: bool) -> Option<Report> {
+    pub fn look(&mut self, rtt_ns: i64, away: bool, used: bool) -> Option<FeedbackReport> {
         let rtt_ns = rtt_ns.max(0);
         let mut reader = self.reader.clone();
         let mut log = self.log.clone();

@@ -2,21 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use airmile_control::claw::feedback::{Heard, Report, Token};
+use airmile_control::claw::feedback::{AuthenticatedReport, FeedbackReport, SessionToken};
+use airmile_host::thread::lock;
 
 use crate::controller::Mailbox;
-use crate::listener::Hears;
+use crate::listener::ReportSink;
 
 /// Live connections of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    connections: Mutex<BTreeMap<u64, Connection>>,
+    connections: Mutex<BTreeMap<u64, ReportedConnection>>,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct ReportedConnection {
     address: IpAddr,
     binding: Binding,
     mailbox: Arc<Mailbox>,
@@ -28,7 +29,7 @@ enum Binding {
     /// The only session at its address.
     Address,
     /// The session that its client has named.
-    Token(Token),
+    Token(SessionToken),
     /// Itself, in datagrams.
     Itself,
 }
@@ -36,7 +37,7 @@ enum Binding {
 impl Peers {
     pub(crate) fn add(&self, id: u64, address: IpAddr, itself: bool, mailbox: Arc<Mailbox>) {
         let binding = if itself { Binding::Itself } else { Binding::Address };
-        self.with(|all| all.insert(id, Connection { address, binding, mailbox }));
+        self.with(|all| all.insert(id, ReportedConnection { address, binding, mailbox }));
     }
 
     pub(crate) fn remove(&self, id: u64) {
@@ -44,7 +45,7 @@ impl Peers {
     }
 
     /// A client names its session.
-    pub(crate) fn bind(&self, id: u64, token: Token) {
+    pub(crate) fn bind(&self, id: u64, token: SessionToken) {
         self.with(|all| {
             if let Some(connection) = all.get_mut(&id).filter(|c| c.binding != Binding::Itself) {
                 connection.binding = Binding::Token(token);
@@ -54,7 +55,7 @@ impl Peers {
 
     /// A report that came on the connection itself. A client's connections share what it
     /// is allowed.
-    pub(crate) fn hear_itself(&self, id: u64, report: &Report) {
+    pub(crate) fn on_own_report(&self, id: u64, report: &FeedbackReport) {
         self.with(|all| {
             let Some(address) = all.get(&id).map(|connection| connection.address) else { return };
             // Others there may be other phones', behind the same NAT.
@@ -65,15 +66,15 @@ impl Peers {
         });
     }
 
-    fn with<T>(&self, of: impl FnOnce(&mut BTreeMap<u64, Connection>) -> T) -> T {
-        of(&mut self.connections.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, of: impl FnOnce(&mut BTreeMap<u64, ReportedConnection>) -> T) -> T {
+        of(&mut lock(&self.connections))
     }
 }
 
-impl Hears for Peers {
-    fn hear(&self, heard: &Heard, alone: bool) -> usize {
+impl ReportSink for Peers {
+    fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize {
         self.with(|all| {
-            let is_meant = |connection: &&Connection| match connection.binding {
+            let is_meant = |connection: &&ReportedConnection| match connection.binding {
                 // A name that is no session's any more is no reason to be without.
                 Binding::Token(token) => {
                     (token == heard.token && is_same_host(connection.address, heard.address))
@@ -94,7 +95,7 @@ impl Hears for Peers {
 }
 
 /// Connections of an address, which share what the operator allows.
-fn of_address(all: &BTreeMap<u64, Connection>, address: IpAddr) -> u32 {
+fn of_address(all: &BTreeMap<u64, ReportedConnection>, address: IpAddr) -> u32 {
     let count = all.values().filter(|connection| connection.address == address).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }
@@ -126,12 +127,20 @@ mod tests {
         {
             peers.add(id as u64, at(last), itself, boxes[id].clone());
         }
-        peers.bind(4, Token([4; 16]));
-        peers.bind(3, Token([4; 16]));
+        peers.bind(4, SessionToken([4; 16]));
+        peers.bind(3, SessionToken([4; 16]));
         let reports = || boxes.iter().map(|mailbox| mailbox.used().reports).collect::<Vec<_>>();
         let hear = |token: u8, last: u8, alone: bool| {
-            let (token, address) = (Token([token; 16]), at(last));
-            peers.hear(&Heard { token, address, moved: false, report: Report::default() }, alone)
+            let (token, address) = (SessionToken([token; 16]), at(last));
+            peers.on_report(
+                &AuthenticatedReport {
+                    token,
+                    address,
+                    moved: false,
+                    report: FeedbackReport::default(),
+                },
+                alone,
+            )
         };
         // Alone at its address: also for those that name a session that has ended.
         assert_eq!((hear(1, 1, true), reports()), (3, vec![1, 1, 0, 0, 1]));
@@ -140,7 +149,7 @@ mod tests {
         assert_eq!((hear(4, 1, false), reports()), (1, vec![1, 1, 0, 0, 2]));
         // A session elsewhere is not the client's, whoever has named it.
         assert_eq!((hear(4, 2, false), reports()), (0, vec![1, 1, 0, 0, 2]));
-        peers.hear_itself(3, &Report::default());
+        peers.on_own_report(3, &FeedbackReport::default());
         assert_eq!(reports(), [1, 1, 0, 1, 2]);
         peers.remove(0);
         assert_eq!((hear(1, 1, true), reports()), (2, vec![1, 2, 0, 1, 3]));

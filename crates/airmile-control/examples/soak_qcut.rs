@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::process::ExitCode;
 
-use airmile_control::qcut::{Evidence, PacketInfo, Qcut, QcutConfig, Report, TCP, UDP};
+use airmile_control::qcut::{Evidence, ModemReport, PacketInfo, Qcut, QcutConfig, TCP, UDP};
 
 const MS: i64 = 1_000_000;
 const HOUR_TTIS: i64 = 3_600_000;
@@ -26,13 +26,13 @@ const LATE_TTIS: i64 = 5;
 const STUCK_TTIS: i64 = 1_020;
 /// Growth from the second tenth of the run to its end that fails (chosen here: an
 /// allocator's own).
-const MOST_GROWTH: f64 = 1.1;
+const MAX_GROWTH: f64 = 1.1;
 
 /// Numbers that look random and are the same in every run (SplitMix64, Steele,
 /// Lea, Flood: OOPSLA 2014).
-struct Random(u64);
+struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -47,7 +47,7 @@ impl Random {
 }
 
 #[derive(Clone, Copy)]
-struct Packet {
+struct SoakPacket {
     flow: usize,
     bytes: u32,
     end: u32,
@@ -55,7 +55,7 @@ struct Packet {
 
 /// A sender of large packets; its window is in packets.
 #[derive(Clone, Copy, Default)]
-struct Flow {
+struct Sender {
     window: f64,
     out: u32,
     sent: u32,
@@ -64,8 +64,8 @@ struct Flow {
 
 /// The radio and what is below the gate.
 #[derive(Default)]
-struct Modem {
-    queue: VecDeque<(Packet, u32)>,
+struct ModemModel {
+    queue: VecDeque<(SoakPacket, u32)>,
     queued_bytes: u64,
     bytes_per_tti: u64,
     credit: u64,
@@ -73,13 +73,13 @@ struct Modem {
     silent_until: i64,
     /// Blocks that are not written yet, and what was written, by when it is read.
     batch: Vec<(i64, u64)>,
-    written: VecDeque<(i64, Report)>,
+    written: VecDeque<(i64, ModemReport)>,
     written_until: i64,
     most_bytes: u64,
 }
 
-impl Modem {
-    fn step(&mut self, tti: i64, arrived: &mut VecDeque<(i64, Packet)>) {
+impl ModemModel {
+    fn step(&mut self, tti: i64, arrived: &mut VecDeque<(i64, SoakPacket)>) {
         self.most_bytes = self.most_bytes.max(self.queued_bytes);
         let can = if tti < self.interrupted_until { 0 } else { self.bytes_per_tti };
         self.credit = (self.credit + can).min(20_000);
@@ -107,7 +107,7 @@ impl Modem {
             for (at, bytes) in std::mem::take(&mut self.batch) {
                 let from = if at - self.written_until > 100 { at } else { self.written_until };
                 self.written_until = at + 1;
-                let report = Report::Sent {
+                let report = ModemReport::Sent {
                     from_ns: from.min(at) * MS,
                     to_ns: (at + 1) * MS,
                     low_bytes: bytes - bytes / 25,
@@ -123,7 +123,7 @@ impl Modem {
             // Within a tenth, as the table's steps are (TS 36.321, 6.1.3.1).
             let bytes = self.queued_bytes;
             let (low_bytes, high_bytes) = (bytes - bytes / 10, bytes + bytes / 10 + 10);
-            let report = Report::Waiting { at_ns: (tti + 1) * MS - 1, low_bytes, high_bytes };
+            let report = ModemReport::Waiting { at_ns: (tti + 1) * MS - 1, low_bytes, high_bytes };
             self.written.push_back((tti + LATE_TTIS, report));
         }
     }
@@ -131,11 +131,11 @@ impl Modem {
 
 /// The state of a run.
 struct Soak {
-    random: Random,
-    qcut: Qcut<Packet>,
-    modem: Modem,
-    flows: Vec<Flow>,
-    arrived: VecDeque<(i64, Packet)>,
+    random: SplitMix64,
+    qcut: Qcut<SoakPacket>,
+    modem: ModemModel,
+    flows: Vec<Sender>,
+    arrived: VecDeque<(i64, SoakPacket)>,
     handed: u64,
     delivered: u64,
     dropped: u64,
@@ -149,10 +149,10 @@ struct Soak {
 impl Soak {
     fn new(seed: u64, evidence: Evidence) -> Self {
         Self {
-            random: Random(seed),
+            random: SplitMix64(seed),
             qcut: Qcut::new(QcutConfig { evidence, ..QcutConfig::default() }),
-            modem: Modem { bytes_per_tti: 800, ..Modem::default() },
-            flows: vec![Flow { window: 4.0, ..Flow::default() }; 8],
+            modem: ModemModel { bytes_per_tti: 800, ..ModemModel::default() },
+            flows: vec![Sender { window: 4.0, ..Sender::default() }; 8],
             arrived: VecDeque::new(),
             handed: 0,
             delivered: 0,
@@ -207,7 +207,7 @@ impl Soak {
             ..PacketInfo::default()
         };
         self.sent += 1;
-        self.qcut.push(now_ns, info, Packet { flow, bytes, end: sender.sent });
+        self.qcut.push(now_ns, info, SoakPacket { flow, bytes, end: sender.sent });
     }
 
     fn step(&mut self, tti: i64) {
@@ -358,7 +358,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let early = memory.get(memory.len() / 5).copied().unwrap_or(0.0);
         let last = memory.last().copied().unwrap_or(0.0);
         // The first hours fill what is kept.
-        if last > early * MOST_GROWTH + 1.0 {
+        if last > early * MAX_GROWTH + 1.0 {
             println!("FAILED: memory grew from {early:.1} to {last:.1} MB");
             failed = true;
         }

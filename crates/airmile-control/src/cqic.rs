@@ -5,8 +5,8 @@
 //! not see what is free.
 
 use crate::claw::Feedback;
-use crate::window::Window;
-use crate::{Ack, Congestion, Controller};
+use crate::window::CongestionWindow;
+use crate::{AckEvent, CongestionEvent, Controller};
 
 /// The window is so many times what was allocated. Chosen here: at 1 a flow could never
 /// have more than it had; at 2 it grows as slow start does while the cell gives more, and
@@ -20,7 +20,7 @@ const STALE_ROUND_TRIPS: i64 = 3;
 /// CQIC. Without reports it is slow start, and halves after a loss.
 #[derive(Debug, Clone)]
 pub struct Cqic {
-    window: Window,
+    window: CongestionWindow,
     sequence: Option<u64>,
     heard_ns: Option<i64>,
     srtt_ns: i64,
@@ -30,7 +30,7 @@ impl Cqic {
     /// At its start, without reports.
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
-        let window = Window::new(mss_bytes, initial_window_bytes);
+        let window = CongestionWindow::new(mss_bytes, initial_window_bytes);
         Self { window, sequence: None, heard_ns: None, srtt_ns: 0 }
     }
 
@@ -49,7 +49,7 @@ impl Controller for Cqic {
         "cqic"
     }
 
-    fn on_ack(&mut self, now_ns: i64, ack: &Ack) {
+    fn on_ack(&mut self, now_ns: i64, ack: &AckEvent) {
         self.srtt_ns = ack.srtt_ns.unwrap_or(self.srtt_ns);
         if !self.is_told(now_ns) && ack.window_limited && !ack.in_recovery {
             let left = self.window.slow_start(ack.acked_bytes);
@@ -58,7 +58,7 @@ impl Controller for Cqic {
         }
     }
 
-    fn on_congestion(&mut self, now_ns: i64, event: &Congestion) {
+    fn on_congestion(&mut self, now_ns: i64, event: &CongestionEvent) {
         if !self.is_told(now_ns) {
             let half = self.half(event.flight_size_bytes);
             self.window.reduce(half, half);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn twice_what_was_allocated() {
         let mut cqic = Cqic::new(MSS, 10 * MSS);
-        let ack = Ack { acked_bytes: MSS, window_limited: true, ..Ack::default() };
+        let ack = AckEvent { acked_bytes: MSS, window_limited: true, ..AckEvent::default() };
         cqic.on_ack(0, &ack);
         assert_eq!(cqic.cwnd_bytes(), 11 * MSS);
         for (sequence, segments, expected) in [(1, 2, 10), (2, 20, 40), (1, 50, 40), (3, 30, 60)] {
@@ -144,8 +144,11 @@ mod tests {
             assert_eq!(cqic.cwnd_bytes() / MSS, expected, "{sequence}");
         }
         // While it is told, acknowledgements and losses change nothing.
-        let loss =
-            Congestion { kind: CongestionKind::Loss, flight_size_bytes: 60 * MSS, lost_bytes: MSS };
+        let loss = CongestionEvent {
+            kind: CongestionKind::Loss,
+            flight_size_bytes: 60 * MSS,
+            lost_bytes: MSS,
+        };
         cqic.on_ack(1, &ack);
         cqic.on_congestion(1, &loss);
         assert_eq!(cqic.cwnd_bytes(), 60 * MSS);

@@ -1,8 +1,8 @@
 //! CUBIC (RFC 9438), with HyStart++ (RFC 9406) on request.
 
-use crate::hystart::{CSS_GROWTH_DIVISOR, Growth, HyStart};
-use crate::window::Window;
-use crate::{Ack, Congestion, Controller};
+use crate::hystart::{CSS_GROWTH_DIVISOR, HyStart, SlowStartGrowth};
+use crate::window::CongestionWindow;
+use crate::{AckEvent, CongestionEvent, Controller};
 
 /// RFC 9438, 4.6: multiplicative decrease.
 const BETA: f64 = 0.7;
@@ -11,20 +11,40 @@ const C: f64 = 0.4;
 /// RFC 9438, 4.3: additive increase that gives Reno's average window.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
+/// RFC 9438, 4.2, equation 2: `K = cbrt((W_max - cwnd_epoch) / C)`, the seconds from the
+/// start of an epoch until the window is back at `W_max`; windows in segments.
+fn cubic_k(w_max: f64, cwnd_epoch: f64) -> f64 {
+    ((w_max - cwnd_epoch) / C).cbrt()
+}
+
+/// RFC 9438, 4.2, equation 1: `W_cubic(t) = C * (t - K)^3 + W_max`, in segments, `t`
+/// seconds after the start of the epoch.
+fn w_cubic(t: f64, k: f64, w_max: f64) -> f64 {
+    C * (t - k).powi(3) + w_max
+}
+
+/// RFC 9438, 4.3, equation 4: `W_est = W_est + alpha_cubic * segments_acked / cwnd`, the
+/// window that Reno would have. `alpha_cubic` is 1 once `W_est` has reached `cwnd_prior`.
+fn w_est(w_est: f64, cwnd_prior: f64, segments_acked: f64, cwnd: f64) -> f64 {
+    let alpha_cubic = if w_est >= cwnd_prior { 1.0 } else { ALPHA };
+    w_est + alpha_cubic * segments_acked / cwnd
+}
+
 /// One epoch of congestion avoidance (RFC 9438, 4.2); windows in segments.
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
     start_ns: i64,
-    /// Seconds from its start to the plateau.
+    /// Seconds from its start to the plateau ([`cubic_k`]).
     k: f64,
     w_max: f64,
+    /// The window that Reno would have ([`w_est`]).
     w_est: f64,
 }
 
 /// CUBIC.
 #[derive(Debug, Clone)]
 pub struct Cubic {
-    window: Window,
+    window: CongestionWindow,
     w_max: f64,
     /// The window just before the last reduction, in segments.
     cwnd_prior: f64,
@@ -43,7 +63,7 @@ impl Cubic {
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64, hystart: bool) -> Self {
         Self {
-            window: Window::new(mss_bytes, initial_window_bytes),
+            window: CongestionWindow::new(mss_bytes, initial_window_bytes),
             w_max: 0.0,
             cwnd_prior: 0.0,
             epoch: None,
@@ -64,12 +84,11 @@ impl Cubic {
         // 4.8 and 4.10: without a reduction before it, or beyond the plateau,
         // the epoch begins at its plateau.
         let w_max = self.w_max.max(cwnd);
-        let k = ((w_max - cwnd) / C).cbrt();
-        Epoch { start_ns: now_ns, k, w_max, w_est: cwnd }
+        Epoch { start_ns: now_ns, k: cubic_k(w_max, cwnd), w_max, w_est: cwnd }
     }
 
     /// RFC 9438, 4.2 to 4.5.
-    fn avoid(&mut self, now_ns: i64, ack: &Ack, acked_bytes: u64) {
+    fn avoid(&mut self, now_ns: i64, ack: &AckEvent, acked_bytes: u64) {
         let cwnd = self.cwnd_segments();
         let fresh = self.begin_epoch(now_ns);
         let epoch = self.epoch.get_or_insert_with(|| {
@@ -77,12 +96,11 @@ impl Cubic {
             fresh
         });
         let acked = acked_bytes as f64 / self.window.mss_bytes as f64;
-        let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
-        epoch.w_est += alpha * acked / cwnd;
+        epoch.w_est = w_est(epoch.w_est, self.cwnd_prior, acked, cwnd);
 
         let t = (now_ns - epoch.start_ns) as f64 / 1e9;
         let rtt = ack.srtt_ns.unwrap_or(0) as f64 / 1e9;
-        let at = |t: f64| C * (t - epoch.k).powi(3) + epoch.w_max;
+        let at = |t: f64| w_cubic(t, epoch.k, epoch.w_max);
         let growth = if at(t) < epoch.w_est {
             epoch.w_est - cwnd
         } else {
@@ -116,7 +134,7 @@ impl Controller for Cubic {
         "cubic"
     }
 
-    fn on_ack(&mut self, now_ns: i64, ack: &Ack) {
+    fn on_ack(&mut self, now_ns: i64, ack: &AckEvent) {
         if ack.in_recovery {
             return;
         }
@@ -132,13 +150,13 @@ impl Controller for Cubic {
         }
         let mut left = ack.acked_bytes;
         if self.window.in_slow_start() {
-            match self.hystart.as_mut().map_or(Growth::Standard, |h| h.on_ack(ack)) {
-                Growth::Standard => left = self.window.slow_start(left),
-                Growth::Conservative => {
+            match self.hystart.as_mut().map_or(SlowStartGrowth::Standard, |h| h.on_ack(ack)) {
+                SlowStartGrowth::Standard => left = self.window.slow_start(left),
+                SlowStartGrowth::Conservative => {
                     self.window.slow_start(left / CSS_GROWTH_DIVISOR);
                     left = 0;
                 }
-                Growth::Leave => {
+                SlowStartGrowth::Leave => {
                     self.hystart = None;
                     self.window.ssthresh_bytes = self.window.cwnd_bytes;
                 }
@@ -149,7 +167,7 @@ impl Controller for Cubic {
         }
     }
 
-    fn on_congestion(&mut self, _now_ns: i64, event: &Congestion) {
+    fn on_congestion(&mut self, _now_ns: i64, event: &CongestionEvent) {
         let reduced = self.reduced(event.flight_size_bytes);
         self.window.reduce(reduced, reduced);
     }
@@ -220,18 +238,18 @@ mod tests {
     const MSS: u64 = 1000;
     const RTT_NS: i64 = 100_000_000;
 
-    fn ack(segments: u64) -> Ack {
-        Ack {
+    fn ack(segments: u64) -> AckEvent {
+        AckEvent {
             acked_bytes: segments * MSS,
             srtt_ns: Some(RTT_NS),
             window_limited: true,
-            ..Ack::default()
+            ..AckEvent::default()
         }
     }
 
-    fn loss(flight_bytes: u64) -> Congestion {
+    fn loss(flight_bytes: u64) -> CongestionEvent {
         let kind = CongestionKind::Loss;
-        Congestion { kind, flight_size_bytes: flight_bytes, lost_bytes: MSS }
+        CongestionEvent { kind, flight_size_bytes: flight_bytes, lost_bytes: MSS }
     }
 
     /// After a loss at `w_max` segments, the window after `seconds` of round
@@ -311,7 +329,7 @@ mod tests {
         cubic.on_congestion(0, &loss(100 * MSS));
         cubic.on_ack(0, &ack(1));
         let before = cubic.cwnd_bytes();
-        cubic.on_ack(1_000_000_000, &Ack { window_limited: false, ..ack(1) });
+        cubic.on_ack(1_000_000_000, &AckEvent { window_limited: false, ..ack(1) });
         cubic.on_ack(61_000_000_000, &ack(1));
         assert!(cubic.cwnd_bytes() - before < MSS, "60 s unused must not lift the window");
     }

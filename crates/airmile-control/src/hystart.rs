@@ -1,7 +1,7 @@
 //! HyStart++ (RFC 9406): leave slow start when the round-trip time rises,
 //! before the queue overflows.
 
-use crate::Ack;
+use crate::AckEvent;
 
 // RFC 9406, 4.3.
 const MIN_RTT_THRESH_NS: i64 = 4_000_000;
@@ -13,7 +13,7 @@ const CSS_ROUNDS: u32 = 5;
 
 /// What slow start may do with an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Growth {
+pub(crate) enum SlowStartGrowth {
     /// All of it.
     Standard,
     /// Conservative slow start: a quarter (RFC 9406, 4.2).
@@ -23,19 +23,19 @@ pub(crate) enum Growth {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Round {
+struct RttRound {
     min_rtt_ns: i64,
     samples: u32,
 }
 
-const NO_SAMPLES: Round = Round { min_rtt_ns: i64::MAX, samples: 0 };
+const NO_SAMPLES: RttRound = RttRound { min_rtt_ns: i64::MAX, samples: 0 };
 
 /// The state of HyStart++ within one slow start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HyStart {
     round_end: u64,
-    last: Round,
-    current: Round,
+    last: RttRound,
+    current: RttRound,
     css: Option<Css>,
 }
 
@@ -52,14 +52,14 @@ impl HyStart {
     }
 
     /// RFC 9406, 4.2, for one acknowledgement within slow start.
-    pub(crate) fn on_ack(&mut self, ack: &Ack) -> Growth {
+    pub(crate) fn on_ack(&mut self, ack: &AckEvent) -> SlowStartGrowth {
         if ack.acked_to >= self.round_end {
             if self.round_end > 0
                 && let Some(css) = &mut self.css
             {
                 css.rounds += 1;
                 if css.rounds >= CSS_ROUNDS {
-                    return Growth::Leave;
+                    return SlowStartGrowth::Leave;
                 }
             }
             self.round_end = ack.sent_to;
@@ -89,8 +89,8 @@ impl HyStart {
         self.growth()
     }
 
-    fn growth(&self) -> Growth {
-        if self.css.is_some() { Growth::Conservative } else { Growth::Standard }
+    fn growth(&self) -> SlowStartGrowth {
+        if self.css.is_some() { SlowStartGrowth::Conservative } else { SlowStartGrowth::Standard }
     }
 }
 
@@ -100,20 +100,20 @@ mod tests {
 
     /// Rounds of ten acknowledgements with the round-trip times given; what the
     /// last acknowledgement of each gave.
-    fn rounds(rtts_ms: &[i64]) -> Vec<Growth> {
+    fn rounds(rtts_ms: &[i64]) -> Vec<SlowStartGrowth> {
         let mut hystart = HyStart::new();
         let mut given = Vec::new();
         for (round, rtt_ms) in rtts_ms.iter().enumerate() {
             let start = 10 * (round as u64 + 1);
-            let mut growth = Growth::Standard;
+            let mut growth = SlowStartGrowth::Standard;
             for i in 0..10 {
-                growth = hystart.on_ack(&Ack {
+                growth = hystart.on_ack(&AckEvent {
                     rtt_ns: Some(rtt_ms * 1_000_000),
                     acked_to: start + i,
                     sent_to: start + 10,
-                    ..Ack::default()
+                    ..AckEvent::default()
                 });
-                if growth == Growth::Leave {
+                if growth == SlowStartGrowth::Leave {
                     break;
                 }
             }
@@ -124,8 +124,9 @@ mod tests {
 
     #[test]
     fn leaves_after_five_slow_rounds_or_returns() {
-        use Growth::{Conservative, Leave, Standard};
-        let check = |rtts_ms: &[i64], expected: &[Growth]| assert_eq!(rounds(rtts_ms), expected);
+        use SlowStartGrowth::{Conservative, Leave, Standard};
+        let check =
+            |rtts_ms: &[i64], expected: &[SlowStartGrowth]| assert_eq!(rounds(rtts_ms), expected);
         // The threshold for 40 ms is 40 / 8 = 5 ms.
         check(&[40, 44, 44], &[Standard, Standard, Standard]);
         check(&[40, 45, 46], &[Standard, Conservative, Conservative]);

@@ -2,10 +2,10 @@
 //! out.
 //!
 //! ```
-//! use airmile_control::{Ack, ControllerKind};
+//! use airmile_control::{AckEvent, ControllerKind};
 //!
 //! let mut control = ControllerKind::Cubic { hystart: false }.build(1448, 10 * 1448);
-//! let ack = Ack { acked_bytes: 1448, window_limited: true, ..Ack::default() };
+//! let ack = AckEvent { acked_bytes: 1448, window_limited: true, ..AckEvent::default() };
 //! control.on_ack(40_000_000, &ack);
 //! assert_eq!(control.cwnd_bytes(), 11 * 1448);
 //! ```
@@ -38,7 +38,7 @@ pub use verus::Verus;
 
 /// What one acknowledgement told the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ack {
+pub struct AckEvent {
     /// Bytes that it acknowledged for the first time, by its number or by SACK.
     pub acked_bytes: u64,
     /// Round-trip time of the last byte that it acknowledged, if it can be told.
@@ -72,7 +72,7 @@ pub enum CongestionKind {
 
 /// A congestion event: told once a round trip, not once a lost segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Congestion {
+pub struct CongestionEvent {
     /// Why.
     pub kind: CongestionKind,
     /// Bytes in flight when it was seen (RFC 5681, FlightSize).
@@ -94,10 +94,10 @@ pub trait Controller: std::fmt::Debug + Send + Sync {
     }
 
     /// An acknowledgement came.
-    fn on_ack(&mut self, now_ns: i64, ack: &Ack);
+    fn on_ack(&mut self, now_ns: i64, ack: &AckEvent);
 
     /// Congestion: the recovery begins.
-    fn on_congestion(&mut self, now_ns: i64, event: &Congestion);
+    fn on_congestion(&mut self, now_ns: i64, event: &CongestionEvent);
 
     /// The retransmission timer expired. `again` when it had expired for the
     /// same data before (RFC 5681, 3.1: `ssthresh` is then held).
@@ -179,7 +179,7 @@ pub enum ControllerKind {
         limit_bps: Option<u64>,
         /// Believe the client whatever the path delivers.
         #[serde(default, skip_serializing_if = "is_false")]
-        credulous: bool,
+        trust_client: bool,
     },
     /// A window from what the radio allocates to the client (HotMobile 2015): needs a
     /// reader of the client's modem log.
@@ -226,10 +226,10 @@ impl ControllerKind {
                 Box::new(Cubic::new(mss_bytes, initial_window_bytes, hystart))
             }
             Self::Vegas => Box::new(Vegas::new(mss_bytes, initial_window_bytes)),
-            Self::Claw { limit_bps, credulous } => {
+            Self::Claw { limit_bps, trust_client } => {
                 let mut options = claw::ClawOptions::default();
                 options.limits.rate_bps = limit_bps.unwrap_or(options.limits.rate_bps);
-                if credulous {
+                if trust_client {
                     options.distrust_ns = 0;
                 }
                 Box::new(claw::Claw::new(mss_bytes, initial_window_bytes, options))
@@ -244,7 +244,7 @@ impl ControllerKind {
     /// CLAW at its defaults.
     #[must_use]
     pub const fn claw() -> Self {
-        Self::Claw { limit_bps: None, credulous: false }
+        Self::Claw { limit_bps: None, trust_client: false }
     }
 
     /// What it wants to be told of the client's radio; most want nothing.

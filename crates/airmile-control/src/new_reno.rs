@@ -1,12 +1,12 @@
 //! NewReno: RFC 5681 with RFC 6582's recovery (which is the transport's part).
 
-use crate::window::Window;
-use crate::{Ack, Congestion, Controller};
+use crate::window::CongestionWindow;
+use crate::{AckEvent, CongestionEvent, Controller};
 
 /// NewReno.
 #[derive(Debug, Clone)]
 pub struct NewReno {
-    window: Window,
+    window: CongestionWindow,
     /// Bytes acknowledged since the window last grew (RFC 3465, 2.1).
     acked_bytes: u64,
 }
@@ -15,7 +15,7 @@ impl NewReno {
     /// At its start.
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
-        Self { window: Window::new(mss_bytes, initial_window_bytes), acked_bytes: 0 }
+        Self { window: CongestionWindow::new(mss_bytes, initial_window_bytes), acked_bytes: 0 }
     }
 
     /// RFC 5681 (4): half of what was in flight, two segments at least. Not of
@@ -31,7 +31,7 @@ impl Controller for NewReno {
         "reno"
     }
 
-    fn on_ack(&mut self, _now_ns: i64, ack: &Ack) {
+    fn on_ack(&mut self, _now_ns: i64, ack: &AckEvent) {
         // RFC 7661: a window that is not used says nothing of the path.
         if ack.in_recovery || !ack.window_limited {
             return;
@@ -48,7 +48,7 @@ impl Controller for NewReno {
         }
     }
 
-    fn on_congestion(&mut self, _now_ns: i64, event: &Congestion) {
+    fn on_congestion(&mut self, _now_ns: i64, event: &CongestionEvent) {
         let half = self.half(event.flight_size_bytes);
         self.window.reduce(half, half);
         self.acked_bytes = 0;
@@ -105,12 +105,12 @@ mod tests {
 
     const MSS: u64 = 1000;
 
-    fn ack(segments: u64) -> Ack {
-        Ack { acked_bytes: segments * MSS, window_limited: true, ..Ack::default() }
+    fn ack(segments: u64) -> AckEvent {
+        AckEvent { acked_bytes: segments * MSS, window_limited: true, ..AckEvent::default() }
     }
 
-    fn loss(flight_segments: u64) -> Congestion {
-        Congestion {
+    fn loss(flight_segments: u64) -> CongestionEvent {
+        CongestionEvent {
             kind: CongestionKind::Loss,
             flight_size_bytes: flight_segments * MSS,
             lost_bytes: MSS,
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn a_window_that_is_not_used_does_not_grow() {
         let mut reno = NewReno::new(MSS, 10 * MSS);
-        reno.on_ack(0, &Ack { window_limited: false, ..ack(10) });
-        reno.on_ack(0, &Ack { in_recovery: true, ..ack(10) });
+        reno.on_ack(0, &AckEvent { window_limited: false, ..ack(10) });
+        reno.on_ack(0, &AckEvent { in_recovery: true, ..ack(10) });
         assert_eq!(reno.cwnd_bytes(), 10 * MSS);
     }
 }

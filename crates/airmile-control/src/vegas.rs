@@ -3,8 +3,8 @@
 //! the slow start that doubles every other round (3.4). Losses are answered as
 //! NewReno does.
 
-use crate::window::Window;
-use crate::{Ack, Congestion, Controller};
+use crate::window::CongestionWindow;
+use crate::{AckEvent, CongestionEvent, Controller};
 
 /// Segments that may wait on the path: at least, at most, and in slow start
 /// (3.3: alpha 1 and beta 3, or 2 and 4; 3.4: gamma 1). Linux has 2, 4 and 1.
@@ -15,7 +15,7 @@ const GAMMA: u64 = 1;
 /// Vegas.
 #[derive(Debug, Clone)]
 pub struct Vegas {
-    window: Window,
+    window: CongestionWindow,
     /// The least round trip seen.
     base_rtt_ns: Option<i64>,
     /// The least of this round, and how many there were.
@@ -32,7 +32,7 @@ impl Vegas {
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
         Self {
-            window: Window::new(mss_bytes, initial_window_bytes),
+            window: CongestionWindow::new(mss_bytes, initial_window_bytes),
             base_rtt_ns: None,
             round_rtt_ns: None,
             samples: 0,
@@ -87,7 +87,7 @@ impl Controller for Vegas {
         "vegas"
     }
 
-    fn on_ack(&mut self, _now_ns: i64, ack: &Ack) {
+    fn on_ack(&mut self, _now_ns: i64, ack: &AckEvent) {
         if let Some(rtt) = ack.rtt_ns.filter(|rtt| *rtt > 0) {
             self.base_rtt_ns = Some(self.base_rtt_ns.map_or(rtt, |base| base.min(rtt)));
             self.round_rtt_ns = Some(self.round_rtt_ns.map_or(rtt, |least| least.min(rtt)));
@@ -108,7 +108,7 @@ impl Controller for Vegas {
         }
     }
 
-    fn on_congestion(&mut self, _now_ns: i64, event: &Congestion) {
+    fn on_congestion(&mut self, _now_ns: i64, event: &CongestionEvent) {
         let half = self.half(event.flight_size_bytes);
         self.window.reduce(half, half);
     }
@@ -169,13 +169,13 @@ mod tests {
             if n == 0 {
                 *sent += 100_000;
             }
-            let ack = Ack {
+            let ack = AckEvent {
                 acked_bytes: acked_bytes / 3,
                 rtt_ns: Some(rtt_ms * MS),
                 acked_to,
                 sent_to: *sent,
                 window_limited: true,
-                ..Ack::default()
+                ..AckEvent::default()
             };
             vegas.on_ack(0, &ack);
         }
@@ -209,7 +209,7 @@ mod tests {
         assert!(windows[1] >= 19 && !vegas.in_slow_start(), "{windows:?}");
         vegas.on_congestion(
             0,
-            &Congestion {
+            &CongestionEvent {
                 kind: crate::CongestionKind::Loss,
                 flight_size_bytes: 20 * MSS,
                 lost_bytes: MSS,

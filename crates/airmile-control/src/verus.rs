@@ -7,8 +7,8 @@
 
 use std::collections::VecDeque;
 
-use crate::window::Window;
-use crate::{Ack, Congestion, Controller};
+use crate::window::CongestionWindow;
+use crate::{AckEvent, CongestionEvent, Controller};
 
 const MS: f64 = 1e6;
 
@@ -31,7 +31,7 @@ const POINTS: usize = 256;
 
 /// A window in segments with the delay that it had.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Point {
+struct ProfilePoint {
     segments: u64,
     delay_ns: f64,
 }
@@ -39,10 +39,10 @@ struct Point {
 /// Verus.
 #[derive(Debug, Clone)]
 pub struct Verus {
-    window: Window,
+    window: CongestionWindow,
     epoch_ns: i64,
     epoch_ends_ns: Option<i64>,
-    profile: VecDeque<Point>,
+    profile: VecDeque<ProfilePoint>,
     /// Highest delay of this epoch, and the mean of those of the epochs.
     highest_ns: Option<f64>,
     mean_ns: Option<f64>,
@@ -56,7 +56,7 @@ impl Verus {
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64, epoch_ms: u32) -> Self {
         Self {
-            window: Window::new(mss_bytes, initial_window_bytes),
+            window: CongestionWindow::new(mss_bytes, initial_window_bytes),
             epoch_ns: i64::from(epoch_ms.max(1)) * 1_000_000,
             epoch_ends_ns: None,
             profile: VecDeque::new(),
@@ -80,7 +80,7 @@ impl Verus {
                 if self.profile.len() >= POINTS {
                     self.profile.pop_front();
                 }
-                self.profile.push_back(Point { segments, delay_ns });
+                self.profile.push_back(ProfilePoint { segments, delay_ns });
             }
         }
     }
@@ -88,7 +88,7 @@ impl Verus {
     /// The largest window whose delay is no longer than the aim; between points of the
     /// profile, and beyond its last, by straight line.
     fn window_of(&self, aim_ns: f64) -> Option<f64> {
-        let mut points: Vec<Point> = self.profile.iter().copied().collect();
+        let mut points: Vec<ProfilePoint> = self.profile.iter().copied().collect();
         points.sort_by_key(|point| point.segments);
         let at = points.iter().rposition(|point| point.delay_ns <= aim_ns);
         let Some(at) = at else { return points.first().map(|point| point.segments as f64) };
@@ -148,7 +148,7 @@ impl Controller for Verus {
         "verus"
     }
 
-    fn on_ack(&mut self, now_ns: i64, ack: &Ack) {
+    fn on_ack(&mut self, now_ns: i64, ack: &AckEvent) {
         if let Some(rtt_ns) = ack.rtt_ns.filter(|rtt_ns| *rtt_ns > 0) {
             self.learn(rtt_ns, ack.flight_size_bytes);
         }
@@ -168,7 +168,7 @@ impl Controller for Verus {
         }
     }
 
-    fn on_congestion(&mut self, _now_ns: i64, _event: &Congestion) {
+    fn on_congestion(&mut self, _now_ns: i64, _event: &CongestionEvent) {
         self.lose(u64::MAX);
     }
 
@@ -227,12 +227,12 @@ mod tests {
     fn the_aim_follows_the_delay() {
         let mut verus = Verus::new(MSS, 20 * MSS, 500);
         let mut ack = |at_ms: i64, rtt_ms: i64, segments: u64| {
-            let ack = Ack {
+            let ack = AckEvent {
                 acked_bytes: MSS,
                 rtt_ns: Some(rtt_ms * 1_000_000),
                 flight_size_bytes: segments * MSS,
                 window_limited: true,
-                ..Ack::default()
+                ..AckEvent::default()
             };
             verus.on_ack(at_ms * 1_000_000, &ack);
             (verus.cwnd_bytes() / MSS, verus.slow_start, verus.aim_ns / MS)
@@ -256,7 +256,7 @@ mod tests {
         let mut verus = Verus::new(MSS, 20 * MSS, 500);
         verus.on_congestion(
             0,
-            &Congestion {
+            &CongestionEvent {
                 kind: crate::CongestionKind::Loss,
                 flight_size_bytes: 20 * MSS,
                 lost_bytes: MSS,

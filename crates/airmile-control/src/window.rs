@@ -3,7 +3,7 @@
 
 /// A congestion window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct CongestionWindow {
     pub(crate) mss_bytes: u64,
     pub(crate) initial_bytes: u64,
     pub(crate) cwnd_bytes: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Window {
     before: Option<(u64, u64)>,
 }
 
-impl Window {
+impl CongestionWindow {
     pub(crate) fn new(mss_bytes: u64, initial_bytes: u64) -> Self {
         let mss_bytes = mss_bytes.max(1);
         let cwnd_bytes = initial_bytes.max(mss_bytes);
@@ -108,7 +108,7 @@ mod tests {
     fn restart_halves_once_a_timeout() {
         // cwnd 64 segments, IW 10, RTO 200 ms.
         let check = |idle_ms: i64, cwnd: u64, ssthresh: u64| {
-            let mut window = Window::new(1000, 10_000);
+            let mut window = CongestionWindow::new(1000, 10_000);
             window.cwnd_bytes = 64_000;
             window.ssthresh_bytes = 30_000;
             window.restart(idle_ms * 1_000_000, 200_000_000);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn undo_gives_back_what_was() {
-        let mut window = Window::new(1000, 10_000);
+        let mut window = CongestionWindow::new(1000, 10_000);
         window.cwnd_bytes = 40_000;
         window.reduce(20_000, 20_000);
         assert!(window.undo());

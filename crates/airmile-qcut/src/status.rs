@@ -1,7 +1,7 @@
 //! How an instance is: what it tells by HTTP, and to who watches.
 
-use airmile_control::qcut::{Counts, Held, Tier};
-use airmile_live::server::metrics::Metrics;
+use airmile_control::qcut::{GateState, QueueCounts, Tier};
+use airmile_host::http::Metrics;
 use serde::{Deserialize, Serialize};
 
 /// How an instance is.
@@ -98,7 +98,7 @@ pub const fn name_of(tier: Tier) -> &'static str {
 }
 
 impl ClassStatus {
-    pub(crate) fn of(tier: Tier, counts: &Counts) -> Self {
+    pub(crate) fn of(tier: Tier, counts: &QueueCounts) -> Self {
         Self {
             class: name_of(tier).to_owned(),
             arrived_packets: counts.arrived.packets,
@@ -114,7 +114,7 @@ impl ClassStatus {
 
 impl Status {
     /// What the gate goes by.
-    pub(crate) fn hold(&mut self, held: &Held) {
+    pub(crate) fn hold(&mut self, held: &GateState) {
         let by_reports = self.modem.is_some() && !held.silent;
         let bounds = (held.occupancy.low_bytes, held.occupancy.high_bytes);
         self.occupancy_bounds_bytes = by_reports.then_some(bounds);

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use airmile_model::Verdict;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use airmile_io::error::{Error, Result};
 
 /// A parsed budget.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,13 +10,13 @@ use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
 use crate::analyse::report::Report;
 use crate::analyse::series::SeriesCollector;
 use crate::analyse::tracks::Keep;
-use crate::capture::Captures;
-use crate::error::{Error, Result};
-use crate::input::Progress;
-use crate::packets::{FlowName, PacketOptions, Study, study};
 use crate::session::Inputs;
 use crate::write;
 use crate::write::perfetto::TraceFile;
+use airmile_io::capture::Captures;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_packets::{FlowName, PacketOptions, Study, study};
 
 /// Files to write beside an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -14,30 +14,31 @@
 pub mod agent;
 mod analyse;
 mod budget;
-mod capture;
-mod document;
-mod error;
 mod exports;
-mod input;
-mod limits;
 pub mod live;
-pub mod packets;
-mod recognise;
-pub mod run_files;
 mod schemas;
 mod scrub;
 mod session;
-mod table;
 pub mod write;
 
 pub use airmile_decode as codec;
+pub use airmile_io::{
+    ArrowTable, CaptureStream, Captures, Compression, Document, Error, FileReport, Foreign, Input,
+    Kind, Limits, MessageRow, Progress, Result, TimePoint, VERSION, arrow_schema, did_you_mean,
+    format_utc, parquet_bytes, read_capture, run_files,
+};
 pub use airmile_model as model;
+pub use airmile_packets as packets;
 pub use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 pub use airmile_radio::detect::DetectOptions;
 pub use airmile_radio::usage::Usage;
 pub use airmile_wire::compare as comparison;
 pub use airmile_wire::tcp as packet_study;
 
+pub use airmile_packets::{
+    Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row, TableFormat, packet_tables,
+    study,
+};
 pub use airmile_wire::packets_only::NAMED_FROM;
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::blind::Suspicion;
@@ -58,19 +59,7 @@ pub use analyse::report::{Report, report};
 pub use analyse::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
 pub use budget::Budget;
-pub use capture::{CaptureStream, Captures, read_capture};
-pub use document::{Document, VERSION};
-pub use error::{Error, Result, did_you_mean};
 pub use exports::{Exports, export, study_page};
-pub use input::{Compression, Input, Progress};
-pub use limits::{Limits, TimePoint, format_utc};
-pub use packets::{
-    Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row, TableFormat, packet_tables,
-    study,
-};
-pub use recognise::{Foreign, Kind};
 pub use schemas::schemas;
 pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
-pub use session::{Application, FileReport, Inputs, Loaded, MessageRow, captures, read_inputs};
-pub use table::parquet::parquet_bytes;
-pub use table::{ArrowTable, arrow_schema};
+pub use session::{Application, Inputs, Loaded, captures, read_inputs};

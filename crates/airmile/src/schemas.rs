@@ -6,9 +6,9 @@ use crate::analyse::compare::{Comparison, ProbeLog};
 use crate::analyse::diagnose::Diagnosis;
 use crate::analyse::inspect::InspectReport;
 use crate::analyse::radio::RadioReport;
-use crate::document::Document;
-use crate::packets::{PacketReport, Study};
 use crate::scrub::ScrubReport;
+use airmile_io::Document;
+use airmile_packets::{PacketReport, Study};
 
 /// The JSON schema of each document, by its name. The lab has its own.
 #[must_use]
@@ -23,4 +23,16 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         ("study", schema_for!(Document<Study>).to_value()),
         ("scrub", schema_for!(Document<ScrubReport>).to_value()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_io::ArrowTable;
+
+    use crate::analyse::diagnose::TransferDiagnosis;
+
+    #[test]
+    fn transfers_have_a_table() {
+        ArrowTable::of_rows::<TransferDiagnosis>("transfers", &[]).unwrap();
+    }
 }

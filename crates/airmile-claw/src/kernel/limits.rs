@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::super::Limits;
+use super::super::OperatorLimits;
 
 /// Runs commands of limits_main.c; a result each. `None`: there is no compiler.
 fn run(commands: &[String]) -> Option<Vec<u64>> {
@@ -76,7 +76,8 @@ fn the_cap() {
 /// the operator's together, or Cubic's least.
 #[test]
 fn no_value_passes_the_cap() {
-    let Limits { window_bytes, rate_bps } = Limits { window_bytes: 900_000, rate_bps: 20_000_000 };
+    let OperatorLimits { window_bytes, rate_bps } =
+        OperatorLimits { window_bytes: 900_000, rate_bps: 20_000_000 };
     let mut random = 88_172_645_463_325_252_u64;
     let mut next = || {
         // Marsaglia's xorshift64: any numbers do.

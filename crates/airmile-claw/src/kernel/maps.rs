@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use airmile_control::claw::feedback::{OPTION_BYTES, Report};
+use airmile_control::claw::feedback::{FeedbackReport, OPTION_BYTES};
 use airmile_control::claw::{Bottleneck, ClawOptions};
 
 use super::{Network, as_ipv6};
@@ -55,7 +55,7 @@ pub(super) fn address(address: IpAddr) -> [u8; 16] {
 
 /// `struct told` of a client, from its reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ClientFeedback {
     w_bytes: u64,
     pub(super) heard_ns: u64,
     in_force_ns: u64,
@@ -66,9 +66,9 @@ pub(super) struct Told {
     idle: bool,
 }
 
-impl Told {
+impl ClientFeedback {
     /// Takes a report at a time of the monotonic clock (as `Claw::on_feedback`).
-    pub(super) fn hear(&mut self, now_ns: u64, report: &Report, full_from_load: f64) {
+    pub(super) fn hear(&mut self, now_ns: u64, report: &FeedbackReport, full_from_load: f64) {
         // An idle radio says nothing of the cell: what was said before stands.
         if !report.idle || self.heard_ns == 0 {
             let since = if self.full_since_ns > 0 { self.full_since_ns } else { now_ns };
@@ -119,15 +119,20 @@ mod tests {
     #[test]
     fn bytes_are_as_many_as_the_other_side_has() {
         assert_eq!(Config::default().bytes().len(), 48 + 8 + 32 + 24);
-        assert_eq!(Told::default().bytes().len(), 48);
+        assert_eq!(ClientFeedback::default().bytes().len(), 48);
         assert_eq!(option([0; 8], 1).len(), 16);
     }
 
     #[test]
     fn reports_come_into_force() {
-        let mut told = Told::default();
+        let mut told = ClientFeedback::default();
         let mut hear = |now_ns: u64, load: f64, idle: bool| {
-            let report = Report { w_claw_bytes: now_ns as u32, load, idle, ..Report::default() };
+            let report = FeedbackReport {
+                w_claw_bytes: now_ns as u32,
+                load,
+                idle,
+                ..FeedbackReport::default()
+            };
             told.hear(now_ns, &report, 0.95);
             (told.w_bytes, told.heard_ns, told.in_force_ns, told.full_since_ns)
         };

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use airmile_control::claw::Limits;
-use airmile_control::claw::feedback::Key;
+use airmile_control::claw::OperatorLimits;
+use airmile_control::claw::feedback::FeedbackKey;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -39,9 +39,9 @@ pub struct AttachOptions {
     /// Where to listen for reports over UDP; none: options of TCP alone.
     pub reports: Option<SocketAddr>,
     /// A key that clients have.
-    pub shared_key: Option<Key>,
+    pub shared_key: Option<FeedbackKey>,
     /// What reports may set.
-    pub limits: Limits,
+    pub limits: OperatorLimits,
     /// Measure how long each ACK takes in BPF.
     pub measure: bool,
 }

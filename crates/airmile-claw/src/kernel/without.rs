@@ -1,6 +1,6 @@
 //! Without the feature `bpf`: how to get it.
 
-use airmile_control::claw::feedback::Report;
+use airmile_control::claw::feedback::FeedbackReport;
 
 use super::{AttachOptions, Figures};
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ impl OptionWriter {
     ///
     /// # Errors
     /// Never.
-    pub const fn set(&self, _: &Report) -> Result<()> {
+    pub const fn set(&self, _: &FeedbackReport) -> Result<()> {
         match *self {}
     }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use airmile_claw::agent::{AgentOptions, Fixed, report};
 use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
 use airmile_claw::server::{Event, ServeOptions, Server, Used, Window};
-use airmile_claw::{Limits, Report};
-use airmile_control::claw::feedback::{Key, Reporter};
+use airmile_claw::{FeedbackReport, OperatorLimits};
+use airmile_control::claw::feedback::{FeedbackKey, FeedbackReporter};
 
 const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const BYTES: usize = 3_000_000;
@@ -21,7 +21,7 @@ struct Site {
     ended: mpsc::Receiver<Used>,
 }
 
-fn site(window: Window, limits: Limits) -> Site {
+fn site(window: Window, limits: OperatorLimits) -> Site {
     let dir = tempfile::tempdir().unwrap();
     let body: Vec<u8> = (0..BYTES).map(|n| (n / 7) as u8).collect();
     std::fs::write(dir.path().join("image.png"), body).unwrap();
@@ -32,7 +32,7 @@ fn site(window: Window, limits: Limits) -> Site {
         reports: (window == Window::Claw).then_some(LOCAL),
         identity: None,
         names: vec!["localhost".to_owned()],
-        shared_key: Some(Key::new([5; 32])),
+        shared_key: Some(FeedbackKey::new([5; 32])),
         limits,
         window,
     };
@@ -53,7 +53,7 @@ impl Site {
     }
 
     /// Fetches; tells what was fetched and how the window was used.
-    fn fetch(&self, path: &str, said: Option<Report>) -> (Fetched, Used) {
+    fn fetch(&self, path: &str, said: Option<FeedbackReport>) -> (Fetched, Used) {
         let reports = said.map(|said| Arc::new(Fixed(said)) as Arc<_>);
         let fetched = get(&self.url(path), &Trust::Anyone, reports, &mut |_| Ok(())).unwrap();
         let used = self.ended.recv_timeout(Duration::from_secs(60));
@@ -61,14 +61,14 @@ impl Site {
     }
 }
 
-fn free(w_claw_bytes: u32) -> Report {
-    Report { w_claw_bytes, load: 0.1, ..Report::default() }
+fn free(w_claw_bytes: u32) -> FeedbackReport {
+    FeedbackReport { w_claw_bytes, load: 0.1, ..FeedbackReport::default() }
 }
 
 #[test]
 fn files_arrive_whole_with_each_window() {
     for window in [Window::Claw, Window::Cubic, Window::Bbr, Window::NewReno] {
-        let site = site(window, Limits::default());
+        let site = site(window, OperatorLimits::default());
         let (fetched, used) = site.fetch("/image.png", None);
         assert_eq!((fetched.status, fetched.bytes), (200, BYTES as u64), "{window:?}");
         // Without a report the window is Cubic's.
@@ -85,12 +85,12 @@ fn files_arrive_whole_with_each_window() {
 
 #[test]
 fn reports_on_the_connection_stay_under_the_cap() {
-    let limits = Limits { window_bytes: 40_000, rate_bps: 1_000_000_000 };
+    let limits = OperatorLimits { window_bytes: 40_000, rate_bps: 1_000_000_000 };
     let site = site(Window::Claw, limits);
     for said in [
         free(u32::MAX),
-        Report { radio_losses: u32::MAX, queue_losses: 7, ..free(u32::MAX) },
-        Report { time_ms: u32::MAX, ..free(50_000) },
+        FeedbackReport { radio_losses: u32::MAX, queue_losses: 7, ..free(u32::MAX) },
+        FeedbackReport { time_ms: u32::MAX, ..free(50_000) },
     ] {
         let (fetched, used) = site.fetch("/image.png", Some(said));
         assert_eq!(fetched.bytes, BYTES as u64);
@@ -101,7 +101,8 @@ fn reports_on_the_connection_stay_under_the_cap() {
 
 #[test]
 fn an_agent_reports_for_a_browser_beside_it() {
-    let site = site(Window::Claw, Limits { window_bytes: 50_000, ..Limits::default() });
+    let site =
+        site(Window::Claw, OperatorLimits { window_bytes: 50_000, ..OperatorLimits::default() });
     let (key, key_id, to) = ask_for_key(&site.url("/"), &Trust::Anyone).unwrap();
     site.ended.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(Some(to.port()), site.server.reports().map(|at| at.port()));
@@ -122,23 +123,23 @@ fn an_agent_reports_for_a_browser_beside_it() {
 
 #[test]
 fn what_is_forged_or_repeated_changes_nothing() {
-    let site = site(Window::Claw, Limits::default());
+    let site = site(Window::Claw, OperatorLimits::default());
     let to = site.server.reports().unwrap();
     let socket = UdpSocket::bind(LOCAL).unwrap();
     socket.connect(to).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut buffer = [0; 256];
     // One that has the key says hello, and reports once.
-    let mut reporter = Reporter::new(Key::new([5; 32]), 0, 1);
+    let mut reporter = FeedbackReporter::new(FeedbackKey::new([5; 32]), 0, 1);
     socket.send(&reporter.send(0, &free(1_000_000))).unwrap();
     let bytes = socket.recv(&mut buffer).unwrap();
-    reporter.take(1, &buffer[..bytes]).unwrap();
+    reporter.ingest(1, &buffer[..bytes]).unwrap();
     let good = reporter.send(2, &free(1_000_000));
     socket.send(&good).unwrap();
     let bytes = socket.recv(&mut buffer).unwrap();
-    reporter.take(3, &buffer[..bytes]).unwrap();
+    reporter.ingest(3, &buffer[..bytes]).unwrap();
     // One that has not, and one that repeats what it heard.
-    let mut stranger = Reporter::new(Key::new([6; 32]), 0, 1);
+    let mut stranger = FeedbackReporter::new(FeedbackKey::new([6; 32]), 0, 1);
     for n in 0..300_usize {
         let mut forged = good.clone();
         forged[n % good.len()] ^= 1;
@@ -165,7 +166,7 @@ fn what_cannot_be_served_says_so() {
             identity: Some((dir.join("cert.pem"), dir.join("key.pem"))),
             names: Vec::new(),
             shared_key: None,
-            limits: Limits::default(),
+            limits: OperatorLimits::default(),
             window: Window::Claw,
         };
         Server::start(options, Arc::new(|_: &Event| {})).unwrap_err().to_string()

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airmile_claw::Limits;
+use airmile_claw::OperatorLimits;
 use airmile_claw::server::Window;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -29,7 +29,7 @@ changes nothing: the window is Cubic's. docs/claw.md tells how browsers come in.
   sudo airmile claw agent --follow log.qmdl --tcp-option
 
 With an https URL the server is asked for a key; a server of TCP (claw attach) and the
-agent share one in a file: openssl rand -hex 32 > claw.key")]
+agent share one in a file: (umask 077; openssl rand -hex 32 > claw.key)")]
     Agent(ClawAgentArgs),
     /// Fetch over HTTP/3, and report the cell on the same connection
     #[command(after_help = "Examples:
@@ -62,7 +62,7 @@ pub struct CapArgs {
     pub cap_window: u64,
 }
 
-impl From<CapArgs> for Limits {
+impl From<CapArgs> for OperatorLimits {
     fn from(args: CapArgs) -> Self {
         Self { window_bytes: args.cap_window, rate_bps: args.cap }
     }

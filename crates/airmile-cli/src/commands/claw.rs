@@ -12,7 +12,7 @@ use airmile_claw::agent::{AgentOptions, Fixed, Modem, Reported, Reports, report}
 use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
 use airmile_claw::keys::read_key;
 use airmile_claw::server::{Event, ServeOptions, Server};
-use airmile_live::source::Source;
+use airmile_host::source::LogSource;
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -117,17 +117,17 @@ fn reports(args: &ModemArgs) -> Result<Option<Arc<dyn Reports>>> {
         if !(0.0..=1.0).contains(&args.load) {
             return Err(airmile::Error::Option("--load: give a share, 0 to 1".into()).into());
         }
-        let report = airmile_claw::Report {
+        let report = airmile_claw::FeedbackReport {
             w_claw_bytes,
             load: args.load,
-            ..airmile_claw::Report::default()
+            ..airmile_claw::FeedbackReport::default()
         };
         return Ok(Some(Arc::new(Fixed(report))));
     }
     let source = match (&args.modem, &args.follow) {
-        (Some(port), _) => Source::Port(port.clone()),
-        (_, Some(file)) if file.as_os_str() == "-" => Source::Stdin,
-        (_, Some(file)) => Source::Follow(file.clone()),
+        (Some(port), _) => LogSource::Port(port.clone()),
+        (_, Some(file)) if file.as_os_str() == "-" => LogSource::Stdin,
+        (_, Some(file)) => LogSource::Follow(file.clone()),
         _ => return Ok(None),
     };
     Ok(Some(Arc::new(Modem::start(&source)?)))
@@ -198,7 +198,7 @@ impl<'a> Watched<'a> {
 }
 
 impl Reports for Watched<'_> {
-    fn report(&self, rtt_ns: i64, used: bool) -> Option<airmile_claw::Report> {
+    fn report(&self, rtt_ns: i64, used: bool) -> Option<airmile_claw::FeedbackReport> {
         let report = self.reports.report(rtt_ns, used);
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         match (&report, *since) {

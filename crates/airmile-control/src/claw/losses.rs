@@ -4,9 +4,9 @@ use super::Feedback;
 
 /// What a report adds to what was known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum LossOrigin {
     /// No loss.
-    Nothing,
+    NoLoss,
     /// The radio alone has lost something.
     Radio,
     /// The queue before the radio ran over, whatever the radio lost.
@@ -29,21 +29,21 @@ pub(super) struct Losses {
 
 impl Losses {
     /// Takes a report's counts; those that go back are a new client's.
-    pub(super) fn told(&mut self, now_ns: i64, said: &Feedback) -> Told {
+    pub(super) fn ingest(&mut self, now_ns: i64, said: &Feedback) -> LossOrigin {
         let counts = (said.radio_losses, said.queue_losses);
         let known = self.now.replace(counts);
         let Some((radio, queue)) = known.filter(|known| known.0 <= counts.0 && known.1 <= counts.1)
         else {
             self.judged = counts;
-            return Told::Nothing;
+            return LossOrigin::NoLoss;
         };
         if counts.0 > radio {
             self.grown_ns = Some(now_ns);
         }
         match (counts.0 > radio, counts.1 > queue) {
-            (_, true) => Told::Queue,
-            (true, false) => Told::Radio,
-            (false, false) => Told::Nothing,
+            (_, true) => LossOrigin::Queue,
+            (true, false) => LossOrigin::Radio,
+            (false, false) => LossOrigin::NoLoss,
         }
     }
 

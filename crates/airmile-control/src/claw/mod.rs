@@ -7,7 +7,7 @@
 //! reports come to the server.
 //!
 //! A client may be wrong or hostile. From its first report on, whatever it says, the
-//! window in use and the pace are within the operator's [`Limits`], Cubic's too: a
+//! window in use and the pace are within the operator's [`OperatorLimits`], Cubic's too: a
 //! report that was taken leaves traces in Cubic when it is no longer believed. Who tells
 //! nothing has plain Cubic. A window that the path does not deliver is not believed for a
 //! while ([`ClawOptions::distrust_ns`]).
@@ -15,98 +15,17 @@
 mod detector;
 pub mod feedback;
 mod losses;
+mod options;
 #[cfg(test)]
 mod tests;
 mod trust;
 
-use self::losses::{Losses, Told};
-use self::trust::Trust;
-use crate::{Ack, Congestion, CongestionKind, Controller, Cubic};
+use self::losses::{LossOrigin, Losses};
+use self::trust::ClientTrust;
+use crate::{AckEvent, CongestionEvent, CongestionKind, Controller, Cubic};
 
 pub use detector::{BottleneckDetector, DetectorOptions};
-
-/// Where the client sees the bottleneck (MobiSys 2017, 4.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Bottleneck {
-    /// The cell.
-    #[default]
-    Cellular,
-    /// Something before it.
-    Wireline,
-    /// Now one, now the other: they are comparable.
-    Unclear,
-}
-
-/// What a client tells of its radio.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Feedback {
-    /// Counts reports; one that is not later than the last is left out.
-    pub sequence: u64,
-    /// The window that fits what is free, in bytes (equation 12).
-    pub w_claw_bytes: u64,
-    /// Share of the cell's PRBs that are taken, 0 to 1 (N_a / N_t).
-    pub load: f64,
-    /// Where the bottleneck is.
-    pub bottleneck: Bottleneck,
-    /// The radio is idle, and the load was not looked at: what was said before stands.
-    pub idle: bool,
-    /// Packets that the radio has lost so far: RLC gave up on them.
-    pub radio_losses: u64,
-    /// Packets that were lost before the radio so far: RLC's queue ran over.
-    pub queue_losses: u64,
-}
-
-/// What an operator allows a connection whose client tells anything, whatever it says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The largest window in bytes.
-    pub window_bytes: u64,
-    /// The highest rate in bits per second: window over RTT, and pace.
-    pub rate_bps: u64,
-}
-
-impl Default for Limits {
-    /// 4 MB and 100 Mbit/s (chosen here: an LTE cell of 20 MHz and two layers, twice
-    /// over at 150 ms).
-    fn default() -> Self {
-        Self { window_bytes: 4_000_000, rate_bps: 100_000_000 }
-    }
-}
-
-/// How feedback is taken.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ClawOptions {
-    /// From this load on the cell is full (the paper: 1; lower, as the estimate is noisy).
-    pub full_from_load: f64,
-    /// Round trips for which the cell is full before the window is Cubic's, if that is
-    /// larger (4.3.1: two).
-    pub full_round_trips: u32,
-    /// Feedback is too old behind as many round trips, but not before `stale_ns`.
-    pub stale_round_trips: u32,
-    /// The least age in nanoseconds at which feedback is too old.
-    pub stale_ns: i64,
-    /// How long the last window stands while the radio is idle, in nanoseconds.
-    pub idle_hold_ns: i64,
-    /// How long a window is not believed that the path did not deliver, in nanoseconds;
-    /// twice as long each further time.
-    pub distrust_ns: i64,
-    /// What is allowed.
-    pub limits: Limits,
-}
-
-impl Default for ClawOptions {
-    fn default() -> Self {
-        Self {
-            full_from_load: 0.95,
-            full_round_trips: 2,
-            stale_round_trips: 3,
-            stale_ns: 500_000_000,
-            idle_hold_ns: 10_000_000_000,
-            distrust_ns: 3_000_000_000,
-            limits: Limits::default(),
-        }
-    }
-}
+pub use options::{Bottleneck, ClawOptions, Feedback, OperatorLimits};
 
 /// Which window is in use (Algorithm 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,17 +34,17 @@ pub enum Mode {
     /// bottleneck: Cubic's.
     Cubic,
     /// The cell has free resources: the client's.
-    Free,
+    CellFree,
     /// The cell is full, but not for long enough to be sure: the larger of the client's
     /// and Cubic's, which grows where it is the one in use.
-    Waiting,
+    Confirming,
     /// The cell is full: the larger of both.
-    Full,
+    CellFull,
 }
 
 /// Feedback, and when it came.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct LatestFeedback {
     said: Feedback,
     at_ns: i64,
     /// Of the last one that was not idle: its window and its load are in force.
@@ -139,7 +58,7 @@ pub struct Claw {
     /// W_cubic: grows only while it is not above the window in use.
     cubic: Cubic,
     mss_bytes: u64,
-    heard: Option<Heard>,
+    heard: Option<LatestFeedback>,
     full_since_ns: Option<i64>,
     /// Since when a cell that was full is said not to be.
     free_since_ns: Option<i64>,
@@ -159,7 +78,7 @@ pub struct Claw {
     told_of_queue_ns: Option<i64>,
     /// Of the last ACK that has one.
     rtt_ns: i64,
-    trust: Trust,
+    trust: ClientTrust,
     mode: Mode,
     cwnd_bytes: u64,
 }
@@ -186,7 +105,7 @@ impl Claw {
             unexplained_ns: None,
             told_of_queue_ns: None,
             rtt_ns: 0,
-            trust: Trust::new(options.distrust_ns),
+            trust: ClientTrust::new(options.distrust_ns),
             mode: Mode::Cubic,
             cwnd_bytes,
         }
@@ -218,10 +137,10 @@ impl Claw {
         if last.is_some_and(|last| said.sequence <= last) || !(0.0..=1.0).contains(&said.load) {
             return self.settle(now_ns);
         }
-        match self.losses.told(now_ns, said) {
-            Told::Radio => self.explain(now_ns),
-            Told::Queue => self.answer_queue(now_ns),
-            Told::Nothing => {}
+        match self.losses.ingest(now_ns, said) {
+            LossOrigin::Radio => self.explain(now_ns),
+            LossOrigin::Queue => self.answer_queue(now_ns),
+            LossOrigin::NoLoss => {}
         }
         let before = self.heard.filter(|_| said.idle);
         let in_force = before.map_or(*said, |heard| Feedback {
@@ -231,7 +150,7 @@ impl Claw {
             ..*said
         });
         let in_force_ns = before.map_or(now_ns, |heard| heard.in_force_ns);
-        self.heard = Some(Heard { said: in_force, at_ns: now_ns, in_force_ns });
+        self.heard = Some(LatestFeedback { said: in_force, at_ns: now_ns, in_force_ns });
         let full = in_force.load >= self.options.full_from_load;
         if !said.idle {
             self.fill(now_ns, full);
@@ -250,7 +169,7 @@ impl Claw {
             let since_ns = *self.free_since_ns.get_or_insert(now_ns);
             if now_ns - since_ns >= self.sure_ns() {
                 (self.full_since_ns, self.free_since_ns) = (None, None);
-            } else if self.mode != Mode::Full {
+            } else if self.mode != Mode::CellFull {
                 self.full_since_ns = Some(now_ns);
             }
         }
@@ -265,20 +184,20 @@ impl Claw {
     fn settle(&mut self, now_ns: i64) {
         self.mode = self.mode_at(now_ns);
         match self.mode {
-            Mode::Waiting => {}
-            Mode::Full => {
+            Mode::Confirming => {}
+            Mode::CellFull => {
                 if let Some(unseen) = self.unseen.take() {
                     self.cubic = unseen;
                 }
             }
-            Mode::Free | Mode::Cubic => self.unseen = None,
+            Mode::CellFree | Mode::Cubic => self.unseen = None,
         }
         let w_cubic = self.cubic.cwnd_bytes();
         let w_claw = self.w_claw_bytes();
         let wanted = match self.mode {
             Mode::Cubic => w_cubic,
-            Mode::Free => w_claw,
-            Mode::Waiting | Mode::Full => w_cubic.max(w_claw),
+            Mode::CellFree => w_claw,
+            Mode::Confirming | Mode::CellFull => w_cubic.max(w_claw),
         };
         self.reduced = self.reduced.filter(|(until_ns, _)| now_ns < *until_ns);
         // Cubic's own window has its reduction in it.
@@ -291,7 +210,7 @@ impl Claw {
     /// The window that the client wants, within the limits and what the path has shown.
     fn w_claw_bytes(&self) -> u64 {
         let told = self.heard.map_or(0, |heard| heard.said.w_claw_bytes);
-        let most = self.cap_bytes().min(self.trust.most_bytes(self.min_rtt_ns));
+        let most = self.cap_bytes().min(self.trust.max_window_bytes(self.min_rtt_ns));
         told.min(most).max(self.least_bytes())
     }
 
@@ -299,8 +218,8 @@ impl Claw {
     fn is_clients(&self) -> bool {
         match self.mode {
             Mode::Cubic => false,
-            Mode::Free | Mode::Waiting => true,
-            Mode::Full => self.w_claw_bytes() >= self.cubic.cwnd_bytes(),
+            Mode::CellFree | Mode::Confirming => true,
+            Mode::CellFull => self.w_claw_bytes() >= self.cubic.cwnd_bytes(),
         }
     }
 
@@ -318,27 +237,27 @@ impl Claw {
             return Mode::Cubic;
         }
         match self.full_since_ns {
-            None => Mode::Free,
-            Some(since_ns) if now_ns - since_ns < self.sure_ns() => Mode::Waiting,
-            Some(_) => Mode::Full,
+            None => Mode::CellFree,
+            Some(since_ns) if now_ns - since_ns < self.sure_ns() => Mode::Confirming,
+            Some(_) => Mode::CellFull,
         }
     }
 
     /// Whether Cubic waits with its growth: the client's window is the larger one, and
     /// that fills the cell itself.
     fn is_cubic_held(&self) -> bool {
-        self.mode == Mode::Waiting && self.w_claw_bytes() > self.cubic.cwnd_bytes()
+        self.mode == Mode::Confirming && self.w_claw_bytes() > self.cubic.cwnd_bytes()
     }
 
     /// What Cubic would be had it grown while it was held (4.3.1): by the ACKs that came,
     /// as many more as its window were larger. No more than a sender of its own would
     /// have grown, whatever the client says how often.
-    fn grow_unseen(&mut self, now_ns: i64, ack: &Ack) {
+    fn grow_unseen(&mut self, now_ns: i64, ack: &AckEvent) {
         let in_use = u128::from(self.cwnd_bytes.max(1));
         let unseen = self.unseen.get_or_insert_with(|| self.cubic.clone());
         let scaled = u128::from(ack.acked_bytes) * u128::from(unseen.cwnd_bytes()) / in_use;
         let acked_bytes = u64::try_from(scaled).unwrap_or(u64::MAX).min(unseen.cwnd_bytes());
-        unseen.on_ack(now_ns, &Ack { acked_bytes, window_limited: true, ..*ack });
+        unseen.on_ack(now_ns, &AckEvent { acked_bytes, window_limited: true, ..*ack });
     }
 
     /// The largest window within the limits. A client that holds ACKs back to lengthen the
@@ -382,7 +301,7 @@ impl Claw {
 
     /// Cubic's answer to congestion of the window in use.
     fn answer(&mut self, now_ns: i64) {
-        let event = Congestion {
+        let event = CongestionEvent {
             kind: CongestionKind::Loss,
             flight_size_bytes: self.cwnd_bytes,
             lost_bytes: self.mss_bytes,
@@ -394,7 +313,7 @@ impl Claw {
     /// Whether a loss can be the radio's, whatever the client says: no queue stands that
     /// could have lost it.
     fn can_be_the_radios(&self) -> bool {
-        !self.min_rtt_ns.is_some_and(|least_ns| Trust::queue_loses(self.rtt_ns, least_ns))
+        !self.min_rtt_ns.is_some_and(|least_ns| ClientTrust::queue_loses(self.rtt_ns, least_ns))
     }
 
     /// Of a loss that is not the radio's, or of which nobody knows.
@@ -419,7 +338,7 @@ impl Controller for Claw {
         }
     }
 
-    fn on_ack(&mut self, now_ns: i64, ack: &Ack) {
+    fn on_ack(&mut self, now_ns: i64, ack: &AckEvent) {
         if let Some(rtt_ns) = ack.rtt_ns.filter(|rtt_ns| *rtt_ns > 0) {
             self.rtt_ns = rtt_ns;
             self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
@@ -439,7 +358,7 @@ impl Controller for Claw {
         self.settle(now_ns);
     }
 
-    fn on_congestion(&mut self, now_ns: i64, event: &Congestion) {
+    fn on_congestion(&mut self, now_ns: i64, event: &CongestionEvent) {
         let is_loss = event.kind == CongestionKind::Loss;
         let excusable = is_loss && self.can_be_the_radios();
         if is_loss && self.losses.are_the_radios(now_ns, self.srtt_ns) && excusable {
@@ -456,7 +375,7 @@ impl Controller for Claw {
         // Of the window in use, which may be the client's and not Cubic's.
         let flight = event.flight_size_bytes.min(self.cwnd_bytes);
         self.unexplained_ns = excusable.then_some(now_ns);
-        self.cubic.on_congestion(now_ns, &Congestion { flight_size_bytes: flight, ..*event });
+        self.cubic.on_congestion(now_ns, &CongestionEvent { flight_size_bytes: flight, ..*event });
         self.reduce(now_ns);
     }
 

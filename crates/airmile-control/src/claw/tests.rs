@@ -15,13 +15,13 @@ fn claw() -> Claw {
     claw
 }
 
-fn ack(acked_bytes: u64) -> Ack {
-    Ack {
+fn ack(acked_bytes: u64) -> AckEvent {
+    AckEvent {
         acked_bytes,
         rtt_ns: Some(RTT_NS),
         srtt_ns: Some(RTT_NS),
         window_limited: true,
-        ..Ack::default()
+        ..AckEvent::default()
     }
 }
 
@@ -37,8 +37,8 @@ fn said(sequence: u64, w_claw_bytes: u64, load: f64) -> Feedback {
     }
 }
 
-const LOSS: Congestion =
-    Congestion { kind: CongestionKind::Loss, flight_size_bytes: 100 * MSS, lost_bytes: MSS };
+const LOSS: CongestionEvent =
+    CongestionEvent { kind: CongestionKind::Loss, flight_size_bytes: 100 * MSS, lost_bytes: MSS };
 
 #[test]
 fn algorithm_1() {
@@ -48,16 +48,16 @@ fn algorithm_1() {
         assert_eq!((claw.mode(), claw.cwnd_bytes() / MSS), expected, "{feedback:?}");
     };
     let wireline = |w| Feedback { bottleneck: Bottleneck::Wireline, ..said(1, w, 0.3) };
-    check(said(1, 200 * MSS, 0.3), (Mode::Free, 200));
+    check(said(1, 200 * MSS, 0.3), (Mode::CellFree, 200));
     // Less than Cubic's, too: it is what is free. Never under two segments.
-    check(said(1, 5 * MSS, 0.3), (Mode::Free, 5));
-    check(said(1, 0, 0.3), (Mode::Free, 2));
+    check(said(1, 5 * MSS, 0.3), (Mode::CellFree, 5));
+    check(said(1, 0, 0.3), (Mode::CellFree, 2));
     check(wireline(200 * MSS), (Mode::Cubic, 11));
     // Until it is sure that the cell is full, it keeps what Cubic has.
-    check(said(1, 4 * MSS, 0.99), (Mode::Waiting, 11));
-    check(said(1, 40 * MSS, 0.99), (Mode::Waiting, 40));
+    check(said(1, 4 * MSS, 0.99), (Mode::Confirming, 11));
+    check(said(1, 40 * MSS, 0.99), (Mode::Confirming, 40));
     // 4 MB, and 100 Mbit/s over 50 ms: 625 kB.
-    check(said(1, u64::MAX, 0.0), (Mode::Free, 625_000 / MSS));
+    check(said(1, u64::MAX, 0.0), (Mode::CellFree, 625_000 / MSS));
     check(said(1, 200 * MSS, f64::NAN), (Mode::Cubic, 11));
     check(said(1, 200 * MSS, -0.1), (Mode::Cubic, 11));
 }
@@ -71,16 +71,18 @@ fn a_cell_that_others_fill() {
         claw.on_feedback(at_ms * MS, &said(sequence, 4 * MSS, 1.0));
         claw.on_ack(at_ms * MS + 1, &ack(acked * MSS));
         let now = (claw.mode(), claw.cwnd_bytes() / MSS);
-        assert_eq!(now, (Mode::Waiting, segments), "{at_ms}");
+        assert_eq!(now, (Mode::Confirming, segments), "{at_ms}");
     }
     claw.on_feedback(100 * MS, &said(4, 4 * MSS, 1.0));
-    assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Full, 44 * MSS));
+    assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::CellFull, 44 * MSS));
     claw.on_feedback(180 * MS, &said(5, 100 * MSS, 1.0));
     assert_eq!(claw.cwnd_bytes(), 100 * MSS);
     // That there is room again is sure after as long.
-    for (sequence, at_ms, expected) in
-        [(6, 220, (Mode::Full, 44)), (7, 310, (Mode::Full, 44)), (8, 320, (Mode::Free, 20))]
-    {
+    for (sequence, at_ms, expected) in [
+        (6, 220, (Mode::CellFull, 44)),
+        (7, 310, (Mode::CellFull, 44)),
+        (8, 320, (Mode::CellFree, 20)),
+    ] {
         claw.on_feedback(at_ms * MS, &said(sequence, 20 * MSS, 0.5));
         assert_eq!((claw.mode(), claw.cwnd_bytes() / MSS), expected, "{at_ms}");
     }
@@ -94,13 +96,13 @@ fn a_cell_that_the_flow_fills() {
     let mut claw = claw();
     for (sequence, at_ms) in [(1, 0), (2, 40), (3, 80)] {
         claw.on_feedback(at_ms * MS, &said(sequence, 20 * MSS, 1.0));
-        assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Waiting, 20 * MSS), "{at_ms}");
+        assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Confirming, 20 * MSS), "{at_ms}");
     }
     claw.on_ack(50 * MS, &ack(20 * MSS));
     claw.on_ack(99 * MS, &ack(20 * MSS));
     assert_eq!(claw.w_cubic_bytes(), 11 * MSS);
     claw.on_feedback(100 * MS, &said(4, 20 * MSS, 1.0));
-    assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Full, 44 * MSS));
+    assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::CellFull, 44 * MSS));
     // Once: what it grows by then are its own ACKs.
     claw.on_feedback(140 * MS, &said(5, 20 * MSS, 1.0));
     assert_eq!(claw.cwnd_bytes(), 44 * MSS);
@@ -144,11 +146,11 @@ fn old_feedback_and_idle_radios() {
         claw.on_ack(at_ms * MS, &ack(0));
         assert_eq!(claw.mode(), expected, "{idle} {at_ms}");
     };
-    check(false, 500, Mode::Free);
+    check(false, 500, Mode::CellFree);
     check(false, 501, Mode::Cubic);
     // What an idle radio says of the load is not looked at.
-    check(true, 501, Mode::Free);
-    check(true, 10_000, Mode::Free);
+    check(true, 501, Mode::CellFree);
+    check(true, 10_000, Mode::CellFree);
     check(true, 10_001, Mode::Cubic);
 }
 
@@ -266,12 +268,12 @@ fn no_loss_is_excused_in_a_queue() {
     };
     for n in 1..40 {
         let now_ns = 100 * n * MS;
-        let queued = Ack { rtt_ns: Some(3 * RTT_NS), ..ack(5 * MSS) };
+        let queued = AckEvent { rtt_ns: Some(3 * RTT_NS), ..ack(5 * MSS) };
         claw.on_ack(now_ns, &queued);
         cubic.on_ack(now_ns, &queued);
         if n % 4 == 0 {
             let flight = cubic.cwnd_bytes();
-            let event = Congestion { flight_size_bytes: flight, ..LOSS };
+            let event = CongestionEvent { flight_size_bytes: flight, ..LOSS };
             lie(&mut claw, now_ns);
             claw.on_congestion(now_ns + MS, &event);
             cubic.on_congestion(now_ns + MS, &event);
@@ -285,7 +287,7 @@ fn no_loss_is_excused_in_a_queue() {
 /// then gets old, has a window no larger than the cap, and no pace above it.
 #[test]
 fn the_cap_is_cubics_too() {
-    let limits = Limits { window_bytes: 20 * MSS, rate_bps: 10_000_000 };
+    let limits = OperatorLimits { window_bytes: 20 * MSS, rate_bps: 10_000_000 };
     let check = |feedback: &Feedback, at_ms: i64, expected: Mode| {
         let options = ClawOptions { limits, ..ClawOptions::default() };
         let mut claw = Claw::new(MSS, 40 * MSS, options);
@@ -303,7 +305,7 @@ fn the_cap_is_cubics_too() {
         assert!(claw.pacing_rate_bps().is_some_and(|bps| bps <= limits.rate_bps));
     };
     let all = said(1, u64::MAX, 0.0);
-    check(&all, 10, Mode::Free);
+    check(&all, 10, Mode::CellFree);
     // The same report again and again, until it is too old.
     check(&all, 600, Mode::Cubic);
     check(&Feedback { bottleneck: Bottleneck::Wireline, ..all }, 10, Mode::Cubic);
@@ -331,7 +333,7 @@ impl Short {
         if lost {
             self.claw.on_congestion(now_ns, &LOSS);
         }
-        let ack = Ack {
+        let ack = AckEvent {
             rtt_ns: Some(rtts * RTT_NS),
             delivery_rate_bps: Some(segments * MSS * 8 * 20),
             acked_to: self.sent - 400 * MSS,
@@ -431,7 +433,7 @@ proptest! {
     fn no_feedback_passes_the_limits(
         steps in prop::collection::vec((any_feedback(), 0_u8..4, 0_i64..400), 1..60),
     ) {
-        let limits = Limits { window_bytes: 60 * MSS, rate_bps: 12_000_000 };
+        let limits = OperatorLimits { window_bytes: 60 * MSS, rate_bps: 12_000_000 };
         let options = ClawOptions { limits, ..ClawOptions::default() };
         let mut claw = Claw::new(MSS, 10 * MSS, options);
         claw.on_ack(0, &ack(MSS));
@@ -463,7 +465,7 @@ proptest! {
             match what {
                 0 => {
                     let flight = claw.cwnd_bytes();
-                    let event = Congestion { flight_size_bytes: flight, ..LOSS };
+                    let event = CongestionEvent { flight_size_bytes: flight, ..LOSS };
                     cubic.on_congestion(now_ns, &event);
                     claw.on_congestion(now_ns, &event);
                 }

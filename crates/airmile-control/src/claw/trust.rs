@@ -1,6 +1,6 @@
 //! Whether the path delivers what a client says that it can.
 
-use crate::Ack;
+use crate::AckEvent;
 
 /// A window is delivered if so much of it passes in a least round trip (chosen here: half
 /// leaves room for a scheduler and for the window's way to the client).
@@ -14,7 +14,7 @@ const LOSING_QUEUE: f64 = 2.0;
 /// 4.4).
 const ROUND_TRIPS: u32 = 3;
 /// A window is withdrawn for this many times as long at most (chosen here).
-const MOST_TIMES: i64 = 64;
+const MAX_TIMES: i64 = 64;
 /// After so many round trips that delivered it is half as many times (chosen here: seconds).
 const FORGIVEN: u32 = 32;
 /// The largest window over the most that the path ever delivered in a least round trip
@@ -23,7 +23,7 @@ const OVER_DELIVERED: f64 = 2.5;
 
 /// Follows what is delivered of windows that a client has set.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trust {
+pub(super) struct ClientTrust {
     distrust_ns: i64,
     times: i64,
     until_ns: Option<i64>,
@@ -38,7 +38,7 @@ pub(super) struct Trust {
     best_bps: u64,
 }
 
-impl Trust {
+impl ClientTrust {
     pub(super) const fn new(distrust_ns: i64) -> Self {
         Self {
             distrust_ns,
@@ -76,7 +76,7 @@ impl Trust {
 
     /// The largest window by the measured capacity, once there is one. Without distrust
     /// there is none.
-    pub(super) fn most_bytes(&self, min_rtt_ns: Option<i64>) -> u64 {
+    pub(super) fn max_window_bytes(&self, min_rtt_ns: Option<i64>) -> u64 {
         match min_rtt_ns {
             Some(min_rtt_ns) if self.filled >= ROUND_TRIPS && self.distrust_ns > 0 => {
                 (self.best_bps as f64 * min_rtt_ns as f64 / 8e9 * OVER_DELIVERED) as u64
@@ -94,7 +94,7 @@ impl Trust {
         now_ns: i64,
         (cwnd_bytes, reduced): (u64, bool),
         min_rtt_ns: Option<i64>,
-        ack: &Ack,
+        ack: &AckEvent,
     ) -> bool {
         if ack.acked_to < self.round_ends_at {
             return false;
@@ -128,7 +128,7 @@ impl Trust {
         }
         (self.failed, self.delivered) = (0, 0);
         self.until_ns = Some(now_ns.saturating_add(self.distrust_ns.saturating_mul(self.times)));
-        self.times = (self.times * 2).min(MOST_TIMES);
+        self.times = (self.times * 2).min(MAX_TIMES);
         self.distrust_ns > 0
     }
 }

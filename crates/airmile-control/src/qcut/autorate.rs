@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::rate::time_of;
+use super::rate::transmission_time_ns;
 
 /// Parameters, with cake-autorate's defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -100,7 +100,7 @@ impl Autorate {
 
     /// A packet goes.
     pub fn hand_over(&mut self, now_ns: i64, ip_bytes: u32) {
-        let takes_ns = time_of(ip_bytes.into(), self.bytes_per_s());
+        let takes_ns = transmission_time_ns(ip_bytes.into(), self.bytes_per_s());
         // A ms may be made up for: whoever calls is no faster.
         self.next_ns = self.next_ns.max(now_ns.saturating_sub(1_000_000)).saturating_add(takes_ns);
         self.sent.push_back((now_ns, ip_bytes.into()));

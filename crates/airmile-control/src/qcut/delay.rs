@@ -45,11 +45,11 @@ impl Default for DelayConfig {
 
 /// What marks a packet that was handed over: all bytes up to it, itself included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Mark(pub u64);
+pub struct HandoverMark(pub u64);
 
 /// The path to a host.
 #[derive(Debug, Clone, Copy)]
-struct Path {
+struct HostPath {
     /// The least round trip and when it was seen last.
     least_ns: i64,
     seen_ns: i64,
@@ -68,23 +68,23 @@ struct Search {
 /// So many large packets may be out whatever is measured (chosen here: twice what
 /// delayed acknowledgements leave open; a round trip of single packets that wait for a
 /// grant each is longer than the least one, so that less would keep a slow link empty).
-const LEAST_PACKETS: u64 = 8;
+const MIN_PACKETS: u64 = 8;
 
 /// Hosts that are remembered at most (chosen here).
-const MOST_PATHS: usize = 256;
+const MAX_PATHS: usize = 256;
 
 /// A search ends after so long at the latest, in ns (chosen here): whoever does not
 /// answer within it is measured by his next answer.
-const LONGEST_SEARCH_NS: i64 = 2_000_000_000;
+const MAX_SEARCH_NS: i64 = 2_000_000_000;
 
 /// The estimator by round trips.
 #[derive(Debug, Clone)]
-pub struct Returns {
+pub struct RoundTripEstimator {
     config: DelayConfig,
     handed_bytes: u64,
     returned_bytes: u64,
     rate: RateWindow,
-    paths: HashMap<u64, Path>,
+    paths: HashMap<u64, HostPath>,
     /// The mean of the least round trips of what was answered of late: what is on the
     /// way is for the same hosts.
     base_ns: Option<f64>,
@@ -97,7 +97,7 @@ pub struct Returns {
     search: Option<Search>,
 }
 
-impl Returns {
+impl RoundTripEstimator {
     /// Before the first packet.
     #[must_use]
     pub fn new(config: DelayConfig) -> Self {
@@ -117,16 +117,16 @@ impl Returns {
     }
 
     /// A packet of so many IP bytes goes to the modem.
-    pub const fn hand_over(&mut self, now_ns: i64, ip_bytes: u32) -> Mark {
+    pub const fn hand_over(&mut self, now_ns: i64, ip_bytes: u32) -> HandoverMark {
         if self.outstanding_bytes() == 0 {
             self.outstanding_since_ns = now_ns;
         }
         self.handed_bytes = self.handed_bytes.saturating_add(ip_bytes as u64);
-        Mark(self.handed_bytes)
+        HandoverMark(self.handed_bytes)
     }
 
     /// A packet for a host was answered that was handed over at `handed_ns`.
-    pub fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: Mark, far: u64) {
+    pub fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: HandoverMark, far: u64) {
         let rtt_ns = now_ns.saturating_sub(handed_ns);
         if rtt_ns < 0 || mark.0 > self.handed_bytes {
             return;
@@ -153,14 +153,14 @@ impl Returns {
     }
 
     /// The path to a host, with a round trip of it.
-    fn path(&mut self, now_ns: i64, far: u64, rtt_ns: i64) -> Path {
-        if self.paths.len() >= MOST_PATHS && !self.paths.contains_key(&far) {
+    fn path(&mut self, now_ns: i64, far: u64, rtt_ns: i64) -> HostPath {
+        if self.paths.len() >= MAX_PATHS && !self.paths.contains_key(&far) {
             let oldest = self.paths.iter().min_by_key(|(_, path)| path.answered_ns);
             if let Some(oldest) = oldest.map(|(far, _)| *far) {
                 self.paths.remove(&oldest);
             }
         }
-        let new = Path { least_ns: rtt_ns, seen_ns: now_ns, answered_ns: now_ns };
+        let new = HostPath { least_ns: rtt_ns, seen_ns: now_ns, answered_ns: now_ns };
         let path = self.paths.entry(far).or_insert(new);
         path.answered_ns = now_ns;
         if rtt_ns <= path.least_ns {
@@ -170,7 +170,7 @@ impl Returns {
     }
 
     /// The mean moves by the share that was answered of what was out.
-    fn note_base(&mut self, least_ns: i64, mark: Mark) {
+    fn note_base(&mut self, least_ns: i64, mark: HandoverMark) {
         let least_ns = least_ns as f64;
         let answered = mark.0.saturating_sub(self.returned_bytes) as f64;
         let out = self.outstanding_bytes().max(4 * u64::from(MTU_BYTES)) as f64;
@@ -191,7 +191,7 @@ impl Returns {
         if self.search.is_none() && now_ns.saturating_sub(seen_ns) > self.config.base_ns {
             self.search = Some(Search { since_ns: now_ns, ..Search::default() });
         }
-        let least = LEAST_PACKETS * u64::from(MTU_BYTES);
+        let least = MIN_PACKETS * u64::from(MTU_BYTES);
         let outstanding = self.outstanding_bytes();
         let Some(search) = &mut self.search else {
             return outstanding < on_the_way.saturating_add(limit_bytes).max(least);
@@ -204,7 +204,7 @@ impl Returns {
         }
         // Not before somebody has answered what left in it, who may be far.
         let is_answered = !search.least_ns.is_empty();
-        let is_late = now_ns.saturating_sub(search.since_ns) > LONGEST_SEARCH_NS;
+        let is_late = now_ns.saturating_sub(search.since_ns) > MAX_SEARCH_NS;
         if is_late || (is_answered && search.until_ns.is_some_and(|until| now_ns >= until)) {
             self.end_search(now_ns);
         }
@@ -218,7 +218,7 @@ impl Returns {
         self.paths
             .retain(|far, path| search.least_ns.contains_key(far) || path.seen_ns >= oldest_ns);
         for (far, least_ns) in search.least_ns {
-            let path = Path { least_ns, seen_ns: now_ns, answered_ns: now_ns };
+            let path = HostPath { least_ns, seen_ns: now_ns, answered_ns: now_ns };
             self.paths.insert(far, path);
         }
         // Until the next answer tells of its own.
@@ -286,12 +286,12 @@ mod tests {
     /// A modem of a constant rate before a path of 40 ms; gives bytes in it and
     /// bytes that left, each ms.
     fn run(bytes_per_ms: u64, limit: impl Fn(u64) -> u64, ms: i64) -> (Vec<u64>, u64) {
-        let mut returns = Returns::new(DelayConfig::default());
+        let mut returns = RoundTripEstimator::new(DelayConfig::default());
         run_by(&mut returns, bytes_per_ms, limit, (0, ms), 40)
     }
 
     fn run_by(
-        returns: &mut Returns,
+        returns: &mut RoundTripEstimator,
         bytes_per_ms: u64,
         limit: impl Fn(u64) -> u64,
         (from_ms, to_ms): (i64, i64),
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_near_host_does_not_hold_up_a_far_one() {
-        let mut returns = Returns::new(DelayConfig::default());
+        let mut returns = RoundTripEstimator::new(DelayConfig::default());
         let mark = returns.hand_over(0, 100);
         returns.answered(20 * MS, 0, mark, 1);
         // 200 ms away, 8 Mbit/s: the rate is found, and no more than twice the limit is
@@ -356,10 +356,10 @@ mod tests {
 
     #[test]
     fn answers_that_cannot_be_change_nothing() {
-        let mut returns = Returns::new(DelayConfig::default());
+        let mut returns = RoundTripEstimator::new(DelayConfig::default());
         let mark = returns.hand_over(0, 1_000);
         returns.answered(10 * MS, 20 * MS, mark, 0);
-        returns.answered(10 * MS, 0, Mark(5_000), 0);
+        returns.answered(10 * MS, 0, HandoverMark(5_000), 0);
         assert_eq!((returns.outstanding_bytes(), returns.round_trips_ns()), (1_000, None));
         returns.answered(30 * MS, 0, mark, 0);
         assert_eq!((returns.outstanding_bytes(), returns.silent_for_ns(99 * MS)), (0, 0));

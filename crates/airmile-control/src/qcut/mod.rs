@@ -5,7 +5,7 @@
 //! the modem only while it holds less than a [`Limit`], so that packets wait above
 //! it, where sparse flows can go ahead ([`FlowQueues`]). How much the modem holds
 //! is estimated from what it reports ([`Estimator`]); where it reports nothing,
-//! from round trips ([`Returns`]).
+//! from round trips ([`RoundTripEstimator`]).
 //!
 //! Nothing here does I/O or reads a clock: packets ([`Qcut::push`]), reports
 //! ([`Qcut::report`]) and answers ([`Qcut::acknowledged`], [`Qcut::probe_answered`])
@@ -13,7 +13,7 @@
 //! back ([`Qcut::poll_timeout`]); [`Qcut::finish`] gives back what still waits.
 //!
 //! ```
-//! use airmile_control::qcut::{Limit, PacketInfo, Qcut, QcutConfig, Report};
+//! use airmile_control::qcut::{Limit, PacketInfo, Qcut, QcutConfig, ModemReport};
 //!
 //! let limit = Limit::Bytes(3_000);
 //! let mut qcut = Qcut::new(QcutConfig { limit, ..QcutConfig::default() });
@@ -21,7 +21,7 @@
 //! (0..4).for_each(|n| qcut.push(0, packet, n));
 //! assert_eq!([qcut.poll(0), qcut.poll(0), qcut.poll(0)], [Some(0), Some(1), None]);
 //! // The modem says that it holds nothing any more.
-//! let empty = Report::Waiting { at_ns: 20_000_000, low_bytes: 0, high_bytes: 0 };
+//! let empty = ModemReport::Waiting { at_ns: 20_000_000, low_bytes: 0, high_bytes: 0 };
 //! qcut.report(30_000_000, empty);
 //! assert_eq!(qcut.poll(30_000_000), Some(2));
 //! ```
@@ -34,8 +34,8 @@ mod codel;
 mod delay;
 mod estimate;
 mod gate;
-mod handed;
-mod keeper;
+mod gate_controller;
+mod handover_log;
 mod passive;
 mod queue;
 mod rate;
@@ -44,9 +44,9 @@ mod records;
 pub use autorate::{Autorate, AutorateConfig};
 pub use class::{ClassConfig, PacketInfo, TCP, Tier, UDP};
 pub use codel::{Codel, CodelConfig};
-pub use delay::{DelayConfig, Mark, Returns};
-pub use estimate::{EstimateConfig, Estimator, Occupancy, Report, ReportCounts};
+pub use delay::{DelayConfig, HandoverMark, RoundTripEstimator};
+pub use estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
 pub use gate::{Limit, LimitError};
-pub use keeper::{Evidence, Held, ProbeId, Qcut, QcutConfig};
-pub use queue::{Counts, DropReason, FlowQueues, QueueConfig, Tally};
-pub use records::Reported;
+pub use gate_controller::{Evidence, GateState, ProbeId, Qcut, QcutConfig};
+pub use queue::{DropReason, FlowQueues, QueueConfig, QueueCounts, Tally};
+pub use records::ReportExtractor;

@@ -3,38 +3,44 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::delay::Mark;
+use super::delay::HandoverMark;
 
 /// A segment that waits for its acknowledgement.
 #[derive(Debug, Clone, Copy)]
-struct Segment {
+struct UnackedSegment {
     end: u32,
     handed_ns: i64,
-    mark: Mark,
+    mark: HandoverMark,
     far: u64,
 }
 
 /// Segments under way of each flow.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Passive {
-    flows: HashMap<u64, VecDeque<Segment>>,
+pub(super) struct AckMatcher {
+    flows: HashMap<u64, VecDeque<UnackedSegment>>,
 }
 
 /// Flows, and segments of each, that are kept at most (chosen here).
-const MOST_FLOWS: usize = 1_024;
-const MOST_SEGMENTS: usize = 4_096;
+const MAX_FLOWS: usize = 1_024;
+const MAX_SEGMENTS: usize = 4_096;
 
 /// Whether a sequence number is not behind another (RFC 9293, 3.4: modulo 2^32).
 const fn reaches(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) < 1 << 31
 }
 
-impl Passive {
+impl AckMatcher {
     /// A segment with data goes to the modem; `end` is the number behind its data.
-    pub(super) fn handed(&mut self, now_ns: i64, (flow, far): (u64, u64), end: u32, mark: Mark) {
+    pub(super) fn handed(
+        &mut self,
+        now_ns: i64,
+        (flow, far): (u64, u64),
+        end: u32,
+        mark: HandoverMark,
+    ) {
         // Flows that have ended without an acknowledgement stay behind: a few round
         // trips are missed once there are too many.
-        if !self.flows.contains_key(&flow) && self.flows.len() >= MOST_FLOWS {
+        if !self.flows.contains_key(&flow) && self.flows.len() >= MAX_FLOWS {
             self.flows.clear();
         }
         let segments = self.flows.entry(flow).or_default();
@@ -43,15 +49,15 @@ impl Passive {
             segments.retain(|segment| segment.end != end);
             return;
         }
-        segments.push_back(Segment { end, handed_ns: now_ns, mark, far });
-        if segments.len() > MOST_SEGMENTS {
+        segments.push_back(UnackedSegment { end, handed_ns: now_ns, mark, far });
+        if segments.len() > MAX_SEGMENTS {
             segments.pop_front();
         }
     }
 
     /// An acknowledgement came, of all below `ack` or of a block that ends there:
     /// when the last segment that it answers was handed over, its mark, and for whom.
-    pub(super) fn acknowledged(&mut self, flow: u64, ack: u32) -> Option<(i64, Mark, u64)> {
+    pub(super) fn acknowledged(&mut self, flow: u64, ack: u32) -> Option<(i64, HandoverMark, u64)> {
         let segments = self.flows.get_mut(&flow)?;
         let mut last = None;
         while segments.front().is_some_and(|segment| reaches(ack, segment.end)) {
@@ -70,22 +76,22 @@ mod tests {
 
     #[test]
     fn acknowledgements_answer_what_they_cover() {
-        let mut passive = Passive::default();
+        let mut passive = AckMatcher::default();
         // Over the end of the number space.
         for (n, end) in [(0, u32::MAX - 9), (1, 90), (2, 190)] {
-            passive.handed(n, (1, 7), end, Mark(n as u64));
+            passive.handed(n, (1, 7), end, HandoverMark(n as u64));
         }
         assert_eq!(passive.acknowledged(2, 90), None);
         assert_eq!(passive.acknowledged(1, u32::MAX - 10), None);
-        assert_eq!(passive.acknowledged(1, 100), Some((1, Mark(1), 7)));
+        assert_eq!(passive.acknowledged(1, 100), Some((1, HandoverMark(1), 7)));
         assert_eq!(passive.acknowledged(1, 100), None, "twice");
         // Sent again: its acknowledgement tells nothing.
-        passive.handed(2, (1, 7), 240, Mark(2));
-        passive.handed(3, (1, 7), 190, Mark(3));
+        passive.handed(2, (1, 7), 240, HandoverMark(2));
+        passive.handed(3, (1, 7), 190, HandoverMark(3));
         assert_eq!(passive.acknowledged(1, 190), None);
         // The one behind it went once.
-        assert_eq!(passive.acknowledged(1, 240), Some((2, Mark(2), 7)));
-        passive.handed(4, (1, 7), 290, Mark(4));
-        assert_eq!(passive.acknowledged(1, 290), Some((4, Mark(4), 7)));
+        assert_eq!(passive.acknowledged(1, 240), Some((2, HandoverMark(2), 7)));
+        passive.handed(4, (1, 7), 290, HandoverMark(4));
+        assert_eq!(passive.acknowledged(1, 290), Some((4, HandoverMark(4), 7)));
     }
 }

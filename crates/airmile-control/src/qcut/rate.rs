@@ -9,13 +9,13 @@ pub(super) fn bytes_in(time_ns: i64, bytes_per_s: u64) -> u64 {
 }
 
 /// Time in ns in which so many bytes leave at a rate.
-pub(super) fn time_of(bytes: u64, bytes_per_s: u64) -> i64 {
+pub(super) fn transmission_time_ns(bytes: u64, bytes_per_s: u64) -> i64 {
     let time = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
     i64::try_from(time).unwrap_or(i64::MAX)
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct SentInterval {
     from_ns: i64,
     to_ns: i64,
     bytes: u64,
@@ -29,7 +29,7 @@ struct Sent {
 pub(super) struct RateWindow {
     window_ns: i64,
     bytes_per_s: u64,
-    log: VecDeque<Sent>,
+    log: VecDeque<SentInterval>,
     measured_ns: Option<i64>,
     /// When little waited last, or the first block was sent.
     drained_ns: Option<i64>,
@@ -56,7 +56,7 @@ const LITTLE_NS: i64 = 50_000_000;
 const BATCH_NS: i64 = 50_000_000;
 
 /// Entries that are kept at most: one each ms.
-const MOST_ENTRIES: usize = 1_024;
+const MAX_ENTRIES: usize = 1_024;
 
 impl RateWindow {
     pub(super) fn new(start_bytes_per_s: u64, window_ns: i64) -> Self {
@@ -76,8 +76,8 @@ impl RateWindow {
     pub(super) fn sent(&mut self, (from_ns, to_ns): (i64, i64), bytes: u64, largest_bytes: u64) {
         self.drained_ns.get_or_insert(from_ns);
         let at = self.log.partition_point(|sent| sent.to_ns <= to_ns);
-        self.log.insert(at, Sent { from_ns, to_ns, bytes, largest_bytes });
-        if self.log.len() > MOST_ENTRIES {
+        self.log.insert(at, SentInterval { from_ns, to_ns, bytes, largest_bytes });
+        if self.log.len() > MAX_ENTRIES {
             self.log.pop_front();
         }
     }
@@ -162,7 +162,7 @@ impl RateWindow {
     }
 }
 
-impl Sent {
+impl SentInterval {
     /// Its share of a time.
     fn bytes_between(&self, from_ns: i64, to_ns: i64) -> u64 {
         let whole = self.to_ns.saturating_sub(self.from_ns).max(1);

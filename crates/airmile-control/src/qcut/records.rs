@@ -3,7 +3,7 @@
 use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::{BsrReport, BufferStatus, Direction, Record};
 
-use super::estimate::Report;
+use super::estimate::ModemReport;
 
 /// A TTI of LTE, in ns.
 const TTI_NS: i64 = 1_000_000;
@@ -18,22 +18,22 @@ const DATA_LCG: u8 = 3;
 
 /// Makes reports out of records. Their times stay the modem's.
 #[derive(Debug, Clone, Copy)]
-pub struct Reported {
+pub struct ReportExtractor {
     /// End of the last transmission.
     sent_until_ns: Option<i64>,
     /// The group that had data last.
     data_lcg: u8,
 }
 
-impl Default for Reported {
+impl Default for ReportExtractor {
     fn default() -> Self {
         Self { sent_until_ns: None, data_lcg: DATA_LCG }
     }
 }
 
-impl Reported {
+impl ReportExtractor {
     /// A record; `None`: it tells nothing of the uplink's buffer, or has no time.
-    pub fn push(&mut self, record: &Record) -> Option<Report> {
+    pub fn push(&mut self, record: &Record) -> Option<ModemReport> {
         match record {
             Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
                 Some(self.sent(grant.at?.ns, grant.tbs_bytes?))
@@ -46,7 +46,7 @@ impl Reported {
 
     /// A block with new data was sent in the TTI that begins then. Blocks come in
     /// order: between two of them there was none.
-    pub fn sent(&mut self, at_ns: i64, tbs_bytes: u32) -> Report {
+    pub fn sent(&mut self, at_ns: i64, tbs_bytes: u32) -> ModemReport {
         let to_ns = at_ns + TTI_NS;
         let from_ns = self
             .sent_until_ns
@@ -54,19 +54,19 @@ impl Reported {
             .map_or(at_ns, |until| until.min(at_ns));
         self.sent_until_ns = Some(to_ns);
         let (low_bytes, high_bytes) = room(tbs_bytes);
-        Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
+        ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
     }
 
     /// A buffer status report; `None`: that another group than that of data is empty,
     /// or without a time.
-    fn waiting(&mut self, report: &BsrReport) -> Option<Report> {
+    fn waiting(&mut self, report: &BsrReport) -> Option<ModemReport> {
         if report.index > 0 {
             self.data_lcg = report.lcg;
         } else if report.lcg != self.data_lcg {
             return None;
         }
         let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
-        Some(Report::Waiting {
+        Some(ModemReport::Waiting {
             // As it is behind the block that carries it (TS 36.321, 6.1.3.1), before
             // anything that comes in the next TTI.
             at_ns: report.at?.ns + TTI_NS - 1,
@@ -77,10 +77,10 @@ impl Reported {
 }
 
 /// A sample of the buffer; `None`: without a time.
-fn sample(status: &BufferStatus) -> Option<Report> {
+fn sample(status: &BufferStatus) -> Option<ModemReport> {
     let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
     let (low_bytes, high_bytes) = (bytes, bytes);
-    Some(Report::Waiting { at_ns: status.at?.ns, low_bytes, high_bytes })
+    Some(ModemReport::Waiting { at_ns: status.at?.ns, low_bytes, high_bytes })
 }
 
 /// Bytes of packets that a block can have had room for: at most all but the least
@@ -119,11 +119,12 @@ mod tests {
             let (from_ns, to_ns) = (from_ms * TTI_NS, to_ms * TTI_NS);
             // 1003 less 1003/25 and 12, less 3.
             let (low_bytes, high_bytes) = (951, 1_000);
-            Some(Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: 1_000 })
+            Some(ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: 1_000 })
         };
-        let waiting =
-            |at_ns, low_bytes, high_bytes| Some(Report::Waiting { at_ns, low_bytes, high_bytes });
-        let mut reported = Reported::default();
+        let waiting = |at_ns, low_bytes, high_bytes| {
+            Some(ModemReport::Waiting { at_ns, low_bytes, high_bytes })
+        };
+        let mut reported = ReportExtractor::default();
         for (record, expected) in [
             (grant(1, Direction::Ul, false), sent(1, 2)),
             (grant(4, Direction::Ul, false), sent(2, 5)),

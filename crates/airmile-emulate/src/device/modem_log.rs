@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use airmile_control::qcut::{Report, Reported};
+use airmile_control::qcut::{ModemReport, ReportExtractor};
 use airmile_model::{Direction, Record};
 
 use super::MS_NS;
@@ -19,12 +19,12 @@ pub(super) struct ModemLog {
     start_ns: i64,
     transmissions: Vec<Transmission>,
     /// What was written.
-    reported: Reported,
+    reported: ReportExtractor,
     /// The last buffer status report and the last sample of this batch.
-    report: Option<Report>,
-    sample: Option<Report>,
+    report: Option<ModemReport>,
+    sample: Option<ModemReport>,
     buffer_due_ns: i64,
-    due: VecDeque<(i64, Report)>,
+    due: VecDeque<(i64, ModemReport)>,
 }
 
 impl ModemLog {
@@ -33,7 +33,7 @@ impl ModemLog {
             config: config.clone(),
             start_ns,
             transmissions: Vec::new(),
-            reported: Reported::default(),
+            reported: ReportExtractor::default(),
             report: None,
             sample: None,
             buffer_due_ns: start_ns + i64::from(config.buffer_ms) * MS_NS,
@@ -66,18 +66,18 @@ impl ModemLog {
     }
 
     /// A report that can be read by now.
-    pub(super) fn poll(&mut self, now_ns: i64) -> Option<Report> {
+    pub(super) fn poll(&mut self, now_ns: i64) -> Option<ModemReport> {
         let quiet_ns = i64::from(self.config.quiet_ms) * MS_NS;
         if self.transmissions.last().is_some_and(|(at, _)| at + MS_NS + quiet_ns <= now_ns) {
             self.write_transmissions(now_ns);
         }
         if self.buffer_due_ns <= now_ns {
             self.buffer_due_ns = now_ns + i64::from(self.config.buffer_ms.max(1)) * MS_NS;
-            let mut batch: Vec<Report> =
+            let mut batch: Vec<ModemReport> =
                 [self.report.take(), self.sample.take()].into_iter().flatten().collect();
             batch.sort_by_key(|report| match report {
-                Report::Waiting { at_ns, .. } => *at_ns,
-                Report::Sent { to_ns, .. } => *to_ns,
+                ModemReport::Waiting { at_ns, .. } => *at_ns,
+                ModemReport::Sent { to_ns, .. } => *to_ns,
             });
             batch.into_iter().for_each(|report| self.write(now_ns, report));
         }
@@ -85,7 +85,7 @@ impl ModemLog {
         self.due.pop_front().map(|(_, report)| report)
     }
 
-    fn write(&mut self, now_ns: i64, report: Report) {
+    fn write(&mut self, now_ns: i64, report: ModemReport) {
         let since_ms = (now_ns - self.start_ns) / MS_NS;
         let is_silent =
             |(from, to): (u32, u32)| (i64::from(from)..i64::from(to)).contains(&since_ms);
@@ -130,13 +130,13 @@ mod tests {
         BsrReport { at, position, lcg, index, upper_bound_bytes }.into()
     }
 
-    fn read(log: &mut ModemLog, ms: i64) -> Vec<Report> {
+    fn read(log: &mut ModemLog, ms: i64) -> Vec<ModemReport> {
         std::iter::from_fn(|| log.poll(ms * MS_NS)).collect()
     }
 
-    fn sent(from_ms: i64, to_ms: i64, low_bytes: u64, high_bytes: u64) -> Report {
+    fn sent(from_ms: i64, to_ms: i64, low_bytes: u64, high_bytes: u64) -> ModemReport {
         let (from_ns, to_ns) = (from_ms * MS_NS, to_ms * MS_NS);
-        Report::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
+        ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
     }
 
     #[test]
@@ -165,11 +165,17 @@ mod tests {
         assert_eq!(read(&mut log, 40), []);
         // Index 2 is over 10 and up to 12 bytes (table 6.1.3.1-1).
         let at_ns = 11 * MS_NS - 1;
-        assert_eq!(read(&mut log, 45), [Report::Waiting { at_ns, low_bytes: 11, high_bytes: 12 }]);
+        assert_eq!(
+            read(&mut log, 45),
+            [ModemReport::Waiting { at_ns, low_bytes: 11, high_bytes: 12 }]
+        );
         log.push(&bsr(50, 3, 63));
         read(&mut log, 80);
-        let open =
-            Report::Waiting { at_ns: 51 * MS_NS - 1, low_bytes: 150_001, high_bytes: u64::MAX };
+        let open = ModemReport::Waiting {
+            at_ns: 51 * MS_NS - 1,
+            low_bytes: 150_001,
+            high_bytes: u64::MAX,
+        };
         assert_eq!(read(&mut log, 85), [open]);
     }
 
@@ -183,9 +189,9 @@ mod tests {
         }
         let told: Vec<i64> = read(&mut log, 39)
             .into_iter()
-            .filter_map(
-                |r| if let Report::Sent { to_ns, .. } = r { Some(to_ns / MS_NS) } else { None },
-            )
+            .filter_map(|r| {
+                if let ModemReport::Sent { to_ns, .. } = r { Some(to_ns / MS_NS) } else { None }
+            })
             .collect();
         assert_eq!(told, [6, 22]);
     }

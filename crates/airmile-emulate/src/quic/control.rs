@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use airmile_control::claw::Feedback;
-use airmile_control::{Ack, Congestion, CongestionKind, Controller as Ours, ControllerKind};
+use airmile_control::{
+    AckEvent, CongestionEvent, CongestionKind, Controller as Ours, ControllerKind,
+};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
@@ -141,7 +143,7 @@ impl Controller for Adapter {
         }
         let now_ns = clock::ns_of(now);
         self.round.on_acks(now_ns, self.acked_bytes, self.sent_bytes);
-        let ack = Ack {
+        let ack = AckEvent {
             acked_bytes: batch.acked_bytes,
             rtt_ns: batch.rtt_ns,
             srtt_ns: batch.srtt_ns,
@@ -175,7 +177,7 @@ impl Controller for Adapter {
             return;
         }
         let kind = if lost_bytes == 0 { CongestionKind::Ecn } else { CongestionKind::Loss };
-        self.ours().on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });
+        self.ours().on_congestion(now_ns, &CongestionEvent { kind, flight_size_bytes, lost_bytes });
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {

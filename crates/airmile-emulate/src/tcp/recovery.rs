@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use airmile_control::claw::Feedback;
-use airmile_control::{Ack, Congestion, CongestionKind};
+use airmile_control::{AckEvent, CongestionEvent, CongestionKind};
 
 use super::config::{LossDetection, RttSource};
 use super::scoreboard::{Acked, DUP_THRESH};
@@ -131,7 +131,7 @@ impl Sender {
         self.step_phase(now_ns, advanced, newly_lost, &acked);
 
         if acked.delivered_bytes > 0 || advanced {
-            let ack = Ack {
+            let ack = AckEvent {
                 acked_bytes: acked.delivered_bytes,
                 rtt_ns: self.latest_rtt(now_ns, &acked),
                 srtt_ns: self.rtt.srtt_ns,
@@ -311,7 +311,8 @@ impl Sender {
             let flight_size_bytes = self.flight_size_bytes().max(self.control.cwnd_bytes());
             let lost_bytes = self.mss_bytes;
             let kind = CongestionKind::Loss;
-            self.control.on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });
+            self.control
+                .on_congestion(now_ns, &CongestionEvent { kind, flight_size_bytes, lost_bytes });
         }
     }
 
@@ -353,7 +354,8 @@ impl Sender {
         let flight_size_bytes = self.flight_size_bytes().min(cwnd_bytes);
         let lost_bytes = self.board.waiting_bytes();
         let kind = CongestionKind::Loss;
-        self.control.on_congestion(now_ns, &Congestion { kind, flight_size_bytes, lost_bytes });
+        self.control
+            .on_congestion(now_ns, &CongestionEvent { kind, flight_size_bytes, lost_bytes });
         let ssthresh_bytes = self.control.cwnd_bytes();
         self.stats.recoveries += 1;
         self.event(

@@ -6,12 +6,12 @@
 
 use airmile_model::{Bound, Evidence};
 
-use super::allocation::{self, Allocation, CellHabit};
+use super::allocation::{self, AllocatedBlock, CellHabit};
 use super::gap::{self, GapHistogram, N_BINS};
 use super::padding::{self, PaddedBlock};
 use super::poll_model::{PollLimits, PollMark, PollRun};
 use super::tti_row::TtiRow;
-use crate::few::Few;
+use crate::small_map::SmallMap;
 
 /// What was decided of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +62,8 @@ const NO_POLL: f64 = 0.99;
 /// open (chosen here: well past the longest contention in the simulated logs,
 /// 101 TTIs).
 const BEARER_IDLE_TTIS: i64 = 250;
+/// Data after so short a pause follows at once (chosen here: two users who share a cell).
+const FOLLOWED_TTIS: i64 = 2;
 /// Blocks in a row without any RLC record: there the RLC log is missing, and
 /// not the blocks lost (chosen here).
 const RLC_MISSING_ROWS: usize = 8;
@@ -103,12 +105,12 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
     // Contents are not looked at: a block of STATUS counts as any other.
     let is_data: Vec<bool> = rows.iter().map(|r| r.new_data && r.prb.is_some()).collect();
     let gaps = gaps(rows, &is_data);
-    let blocks: Vec<Allocation> = rows
+    let blocks: Vec<AllocatedBlock> = rows
         .iter()
         .zip(&gaps)
         .zip(&is_data)
         .filter(|(_, data)| **data)
-        .map(|((row, gap), _)| Allocation {
+        .map(|((row, gap), _)| AllocatedBlock {
             tti: row.tti,
             prb: row.prb.unwrap_or(0),
             tbs_bytes: row.tbs_bytes,
@@ -151,9 +153,14 @@ pub(super) fn decide_poll(
     }
     let is_data = rlc_data_rows(rows);
     let gaps = gaps(rows, &is_data);
-    let limits = PollLimits::fit(
-        rows.iter().flat_map(|r| &r.marks).flat_map(|m| m.inner_runs.iter().chain(&m.last_run)),
-    );
+    let runs = rows.iter().zip(&gaps).flat_map(|(row, gap)| {
+        let followed = gap.is_some_and(|gap| gap <= FOLLOWED_TTIS);
+        row.marks.iter().flat_map(move |mark| {
+            let inner = mark.inner_runs.iter().map(|run| (run, true));
+            inner.chain(mark.last_run.iter().map(move |run| (run, followed)))
+        })
+    });
+    let limits = PollLimits::fit(runs);
     let threshold = if with_padding { fit_padding(rows, &is_data, Some(&limits)) } else { None };
     learnt.poll_limits = limits;
     learnt.padding_threshold_bytes = threshold;
@@ -291,7 +298,7 @@ impl Signs {
 
 /// Which bearers had data left, and when that was seen.
 #[derive(Default)]
-struct BearersLeft(Few<u8, (i64, bool)>);
+struct BearersLeft(SmallMap<u8, (i64, bool)>);
 
 impl BearersLeft {
     /// Whether another bearer than those of this TTI holds the queue open.
@@ -357,7 +364,7 @@ fn is_weak(run: &PollRun, limits: &PollLimits) -> Option<bool> {
 
 /// Rows (and their marks) after which the bearer's sequence numbers jump, in order.
 fn holes_after(rows: &[TtiRow]) -> Vec<(usize, usize)> {
-    let mut last = Few::default();
+    let mut last = SmallMap::default();
     let mut holes = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         for (m, mark) in row.marks.iter().enumerate() {

@@ -5,8 +5,8 @@ use airmile_model::Cause;
 
 use super::coefficients;
 use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE, UNTOLD};
-use super::phone::Carrier;
-use crate::attribute::Place;
+use super::phone::TransportKind;
+use crate::attribute::CaptureSite;
 
 /// Who may have been the bottleneck, as far as packets part them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ pub struct Suspicion {
 
 /// Coefficients for one kind of evidence.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct CoefficientTable {
     /// Mean and standard deviation of each number where it was fitted; those that it
     /// does not use have 0 for the latter.
     pub scale: [(f64, f64); N_FEATURES],
@@ -102,14 +102,14 @@ pub struct Table {
 pub const NAMED_FROM: f64 = 0.7;
 /// Numbers further off than this are as far (chosen here): past what was fitted on, a
 /// straight line proves nothing.
-const MOST_DEVIATIONS: f64 = 4.0;
+const MAX_DEVIATIONS: f64 = 4.0;
 /// What nobody thought of: so much of all probability is shared by all, and none is
 /// certain (chosen here: the lab's families are few beside what there is).
 const UNTHOUGHT: f64 = 0.01;
 /// No round trip over a cellular link is shorter: LTE's user plane takes 4 ms one way
 /// (TR 36.912, 11.3.2), NR's with its longest slot about as long both ways (TR
 /// 37.910, 5.7.1).
-const LEAST_RADIO_RTT_NS: i64 = 4_000_000;
+const MIN_RADIO_RTT_NS: i64 = 4_000_000;
 
 /// What kind of evidence a transfer left: each has a table of coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,13 +140,13 @@ impl Evidence {
     #[must_use]
     pub fn of(features: &Features) -> Option<Self> {
         let late = features.values.get(UNTOLD).is_some_and(|share| *share > LATE_SHARE);
-        match (features.place, features.carrier) {
-            (Place::Server, Carrier::Datagrams) | (Place::Between, _) => None,
-            (Place::Server, _) => Some(Self::Server),
-            (_, Carrier::Datagrams) => Some(Self::Datagrams),
-            (_, Carrier::Stamped | Carrier::Plain) if late => Some(Self::Late),
-            (_, Carrier::Stamped) => Some(Self::Stamped),
-            (_, Carrier::Plain) => Some(Self::Plain),
+        match (features.place, features.transport) {
+            (CaptureSite::Server, TransportKind::Datagrams) | (CaptureSite::Between, _) => None,
+            (CaptureSite::Server, _) => Some(Self::Server),
+            (_, TransportKind::Datagrams) => Some(Self::Datagrams),
+            (_, TransportKind::Stamped | TransportKind::Plain) if late => Some(Self::Late),
+            (_, TransportKind::Stamped) => Some(Self::Stamped),
+            (_, TransportKind::Plain) => Some(Self::Plain),
         }
     }
 
@@ -161,13 +161,13 @@ impl Evidence {
     }
 }
 
-impl Table {
+impl CoefficientTable {
     /// A number in standard deviations; 0 where it cannot be told, or is not used.
     #[must_use]
     pub fn standard(&self, feature: usize, value: f64) -> f64 {
         match self.scale.get(feature) {
             Some((mean, deviation)) if *deviation > 0.0 && value.is_finite() => {
-                ((value - mean) / deviation).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+                ((value - mean) / deviation).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
             }
             _ => 0.0,
         }
@@ -199,7 +199,7 @@ pub struct Model;
 impl Model {
     /// The table for a kind of evidence.
     #[must_use]
-    pub const fn table(evidence: Evidence) -> &'static Table {
+    pub const fn table(evidence: Evidence) -> &'static CoefficientTable {
         match evidence {
             Evidence::Stamped => &coefficients::STAMPED,
             Evidence::Plain => &coefficients::PLAIN,
@@ -236,6 +236,6 @@ impl Model {
     /// Whether a round trip was too short for a cellular link.
     #[must_use]
     pub fn no_radio(features: &Features) -> bool {
-        features.base_rtt_ns.is_some_and(|ns| ns < LEAST_RADIO_RTT_NS)
+        features.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
     }
 }

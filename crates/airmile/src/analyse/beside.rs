@@ -8,9 +8,10 @@ use super::blind::Blind;
 use super::clocks::{self, ClockReport, Delivered};
 use super::radio::RadioOptions;
 use super::wire::{self, Wire};
-use crate::error::Result;
-use crate::input::{Progress, comes_once};
-use crate::session::{FileReport, Inputs, Session};
+use crate::session::{Inputs, Session};
+use airmile_io::FileReport;
+use airmile_io::error::Result;
+use airmile_io::input::{Progress, comes_once};
 
 /// What a diagnosis rests on beside the radio's records.
 #[derive(Debug)]

@@ -11,13 +11,13 @@ use airmile_model::row::Column;
 use arrow_array::RecordBatch;
 use serde_json::Map;
 
-use crate::error::{Error, Result};
-use crate::input::Progress;
-use crate::limits::{LimitFilter, Limits};
 use crate::session::{Inputs, Loaded, read_inputs};
-use crate::table::csv::line;
-use crate::table::parquet::ParquetDir;
-use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_io::limits::{LimitFilter, Limits};
+use airmile_io::table::csv::line;
+use airmile_io::table::parquet::ParquetDir;
+use airmile_io::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
 
 /// How records go out.
 #[derive(Debug, Clone, PartialEq, Eq)]

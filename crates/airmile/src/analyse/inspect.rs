@@ -9,11 +9,12 @@ use super::application;
 use super::blind::{self, Look};
 use super::radio::{Missing, MissingKind, missing};
 use super::tracks::EvidenceCounts;
-use crate::error::{Error, Result};
-use crate::input::{Input, Progress, comes_once};
-use crate::limits::{LimitFilter, Limits};
-use crate::recognise::Kind;
-use crate::session::{FileReport, Inputs, read_inputs};
+use crate::session::{Inputs, read_inputs};
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress, comes_once};
+use airmile_io::limits::{LimitFilter, Limits};
+use airmile_io::recognise::Kind;
 
 /// What `inspect` says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -12,9 +12,9 @@ use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
 use super::radio::Answer;
 use super::series::Series;
-use crate::capture::read_capture;
-use crate::error::Result;
-use crate::input::Progress;
+use airmile_io::capture::read_capture;
+use airmile_io::error::Result;
+use airmile_io::input::Progress;
 
 /// Points of a line at most; then neighbours are one, with the least and the most of
 /// them (chosen here: a page of some MB, and more than anybody looks at).

@@ -6,9 +6,9 @@ use airmile_decode::diag::Tagged;
 use airmile_model::{Burst, Direction, Transfer, TransferFinding, TtiIndex, VerdictThresholds};
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use airmile_radio::detect::DetectOptions;
-use airmile_radio::gauge::{BurstsSeen, Gauge};
 use airmile_radio::load::LoadEstimate;
 use airmile_radio::loss::RadioLoss;
+use airmile_radio::meter::{BurstsSeen, TransferMeter};
 use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,10 +16,11 @@ use serde::Serialize;
 use super::application::limit;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::watch::{Others, Watched, direction};
-use crate::error::{Error, Result};
-use crate::input::Progress;
-use crate::limits::{LimitFilter, Limits};
-use crate::session::{Application, FileReport, Inputs, Loaded, Session};
+use crate::session::{Application, Inputs, Loaded, Session};
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_io::limits::{LimitFilter, Limits};
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -375,7 +376,7 @@ fn conclude_all(
     watched: &[&Watched],
     options: &RadioOptions,
 ) -> impl Iterator<Item = Found> {
-    let gauged: Vec<(&Transfer, Option<&Gauge>)> =
+    let gauged: Vec<(&Transfer, Option<&TransferMeter>)> =
         watched.iter().map(|w| (&w.transfer, w.gauge.as_ref())).collect();
     let findings = track.timeline.conclude(&gauged, &options.thresholds);
     findings.into_iter().zip(watched).map(|(finding, watched)| Found {

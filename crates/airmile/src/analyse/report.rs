@@ -8,9 +8,9 @@ use super::lanes::Lanes;
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::series::{Series, SeriesCollector};
 use super::tracks::Keep;
-use crate::error::Result;
-use crate::input::Progress;
 use crate::session::Inputs;
+use airmile_io::error::Result;
+use airmile_io::input::Progress;
 
 /// What a report is made of.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use airmile_model::{Direction, Grant, Measurement, Position, Record, Stamp};
 
-use crate::limits::{LimitFilter, Limits};
+use airmile_io::limits::{LimitFilter, Limits};
 
 /// TTIs in a block: a power of 8, as the report's zoom levels are.
 pub const BLOCK_TTIS: usize = 4_096;

@@ -29,9 +29,9 @@ use serde::Serialize;
 use crate::analyse::diagnose::{SessionVerdict, TransferDiagnosis, conclude};
 use crate::analyse::radio::{CellLoad, Missing, RadioOptions, report};
 use crate::analyse::tracks::{EvidenceCounts, Keep, ServingCell, TimedBurst, Tracks};
-use crate::error::{Error, Result};
-use crate::limits::Limits;
 use crate::session::Loaded;
+use airmile_io::error::{Error, Result};
+use airmile_io::limits::Limits;
 
 /// Transfers of each direction that are kept once nothing can change them any
 /// more (chosen here: some pages of them).

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use airmile_model::row::hex;
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result};
-use crate::input::{Compression, Input, Progress};
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Compression, Input, Progress};
 
 /// What this run made; taken away again unless it is kept.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use airmile_model::row::hex;
 use sha2::{Digest, Sha256};
 
 use super::file::Created;
-use crate::error::{Error, Result};
+use airmile_io::error::{Error, Result};
 
 /// What a key file begins with.
 const MARK: &str = "airmile-scrub-key-1 ";

@@ -5,8 +5,10 @@ use std::io::Read;
 use airmile_decode::application::{ApplicationFormat, ApplicationReader};
 use airmile_model::{ApplicationLog, PlayerEventKind, Problem, Severity, TimeBase};
 
-use super::{CHUNK_BYTES, FileReport};
-use crate::input::Input;
+use airmile_io::FileReport;
+
+use super::CHUNK_BYTES;
+use airmile_io::input::Input;
 
 /// An application's log, as it was read.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use airmile_decode::table::TableKind;
 
-use crate::error::{Error, Result};
-use crate::input::{Input, Progress};
-use crate::recognise::Kind;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress};
+use airmile_io::recognise::Kind;
 
 /// The inputs with each directory replaced by the files in it to read.
 ///

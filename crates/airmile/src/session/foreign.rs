@@ -7,7 +7,9 @@ use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
 use airmile_model::{Problem, Severity};
 
-use super::{CHUNK_BYTES, FileReport, MessageRow, Opened};
+use airmile_io::{FileReport, MessageRow};
+
+use super::{CHUNK_BYTES, Opened};
 
 /// Reads all of an input; why it ended early, if it did.
 fn read_all(input: &mut impl Read, push: &mut dyn FnMut(&[u8])) -> Option<std::io::Error> {

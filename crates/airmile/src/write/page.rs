@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use crate::run_files::is_run_file;
+use airmile_io::run_files::is_run_file;
 
 /// A page's program and style, from `web/dist`.
 pub(super) struct Page {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use airmile_io::error::{Error, Result};
 
 /// A file under another name beside the one that it is to replace. Dropped
 /// before [`done`](Self::done), it leaves nothing behind, and what was there

@@ -15,10 +15,10 @@ use crate::analyse::lanes::{Lanes, MarkKind};
 use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
 use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS};
-use crate::document::Document;
-use crate::error::Result;
 use crate::write::page::{Page, write_json, write_packed};
 use crate::write::replacement::Replacement;
+use airmile_io::document::Document;
+use airmile_io::error::Result;
 
 const PAGE: Page = Page {
     script: include_str!("../../../../web/dist/report.js"),

@@ -4,11 +4,11 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::document::Document;
-use crate::error::Result;
-use crate::packets::Study;
 use crate::write::page::{Page, write_packed};
 use crate::write::replacement::Replacement;
+use airmile_io::document::Document;
+use airmile_io::error::Result;
+use airmile_packets::Study;
 
 const PAGE: Page = Page {
     script: include_str!("../../../../web/dist/study.js"),

@@ -5,15 +5,17 @@
 //! cell that the emulator did not make. The label is the queue at the cell, or else what was
 //! put in where it cost 10 % and more of the time.
 
-use airmile_wire::attribute::Place;
-use airmile_wire::packets_only::{Carrier, Features, N_FEATURES, Suspect};
+use airmile_wire::attribute::CaptureSite;
+use airmile_wire::packets_only::{TransportKind, Features, N_FEATURES, Suspect};
 use anyhow::{Context, bail};
 
 use super::rows::{Row, View};
 
 const TABLE: &str = include_str!("../../data/kernel_rows.csv");
-/// What one counts beside one of the emulator, which are twenty times as many (chosen here).
-const WEIGHT: f64 = 6.0;
+/// What one counts beside one of the emulator, which are four times as many (chosen here).
+const WEIGHT: f64 = 4.0;
+/// What they are called.
+pub const FAMILY: &str = "kernel";
 
 /// The rows of the table.
 pub fn rows() -> anyhow::Result<Vec<Row>> {
@@ -33,15 +35,15 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
         other => bail!("row {number}: view {other}"),
     };
     let place = match *place {
-        "Phone" => Place::Phone,
-        "Server" => Place::Server,
-        "Between" => Place::Between,
-        _ => Place::default(),
+        "Phone" => CaptureSite::Phone,
+        "Server" => CaptureSite::Server,
+        "Between" => CaptureSite::Between,
+        _ => CaptureSite::default(),
     };
     let carrier = match *carrier {
-        "Stamped" => Carrier::Stamped,
-        "Plain" => Carrier::Plain,
-        "Datagrams" => Carrier::Datagrams,
+        "Stamped" => TransportKind::Stamped,
+        "Plain" => TransportKind::Plain,
+        "Datagrams" => TransportKind::Datagrams,
         other => bail!("row {number}: carrier {other}"),
     };
     let truth = Suspect::ALL.into_iter().find(|one| one.as_str() == *truth).with_context(fails)?;
@@ -50,12 +52,12 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
     }
     let base_rtt_ns: i64 = base.parse().with_context(fails)?;
     Ok(Row {
-        family: "kernel",
+        family: FAMILY,
         seed: number,
         view,
         features: Features {
             values: std::array::from_fn(|at| values[at].parse().unwrap_or(f64::NAN)),
-            carrier,
+            transport: carrier,
             place,
             base_rtt_ns: (base_rtt_ns >= 0).then_some(base_rtt_ns),
             ns: ns.parse().with_context(fails)?,

@@ -8,7 +8,7 @@ use airmile_decode::packet::{Frame, dissect};
 use airmile_emulate::net::Packet;
 use airmile_emulate::{CapturePoint, EmulatedTransfer, Scenario, Sink, run_into};
 use airmile_model::{Direction, VerdictThresholds};
-use airmile_wire::packets_only::{Features, Phones, Suspect};
+use airmile_wire::packets_only::{CapturedPhones, Features, Suspect};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 use anyhow::Context;
 
@@ -54,20 +54,20 @@ struct Monitor {
     point: CapturePoint,
     from_ns: i64,
     study: PacketStudy,
-    phones: Phones,
+    phones: CapturedPhones,
     offset: u64,
 }
 
 impl Monitor {
     fn new(point: CapturePoint, from_ns: i64) -> Self {
         let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
-        Self { point, from_ns, study: PacketStudy::new(options), phones: Phones::new(), offset: 0 }
+        Self { point, from_ns, study: PacketStudy::new(options), phones: CapturedPhones::new(), offset: 0 }
     }
 
     fn features(self) -> Option<Features> {
         let phones = self.phones.finish();
         let phone = phones.first()?;
-        Features::of(phone, &phone.transfers(MIN_BYTES))
+        Features::from_spans(phone, &phone.transfers(MIN_BYTES))
     }
 
     fn packet(&mut self, at_ns: i64, wire_bytes: u32, data: &[u8]) {

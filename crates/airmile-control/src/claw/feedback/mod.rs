@@ -1,9 +1,9 @@
 //! Feedback on its way from the phone to the server (MobiSys 2017, 5), without I/O.
 //!
-//! A [`Report`] travels in one of three forms, all of docs/claw-feedback.md: a datagram
-//! of the QUIC connection that it is about ([`Report::encode`]), a UDP datagram under a
-//! key beside it ([`Reporter`], [`Sessions`]), or an option of eight bytes on TCP's ACKs
-//! ([`Report::tcp_option`], [`OptionReader`]).
+//! A [`FeedbackReport`] travels in one of three forms, all of docs/claw-feedback.md: a datagram
+//! of the QUIC connection that it is about ([`FeedbackReport::encode`]), a UDP datagram under a
+//! key beside it ([`FeedbackReporter`], [`Sessions`]), or an option of eight bytes on TCP's ACKs
+//! ([`FeedbackReport::tcp_option`], [`OptionReader`]).
 //!
 //! Losses are counters since the start, told again and again, so that a report that is
 //! lost takes nothing with it, and only the latest report matters.
@@ -17,7 +17,8 @@ use super::{Bottleneck, Feedback};
 
 pub use option::{OPTION_BYTES, OptionReader};
 pub use session::{
-    Heard, Key, Reporter, SessionCounts, SessionOptions, Sessions, Status, Taken, Token,
+    AuthenticatedReport, FeedbackKey, FeedbackReporter, IngestOutcome, ReportStatus, SessionCounts,
+    SessionOptions, SessionToken, Sessions,
 };
 
 /// The version of all that is here.
@@ -60,7 +61,7 @@ pub enum FeedbackError {
 
 /// What a phone tells, about ten times a second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Report {
+pub struct FeedbackReport {
     /// Counts reports of a session, from 1.
     pub sequence: u64,
     /// The phone's own clock in milliseconds, which wraps.
@@ -79,7 +80,7 @@ pub struct Report {
     pub queue_losses: u32,
 }
 
-impl Report {
+impl FeedbackReport {
     /// As a datagram of the connection that it is about.
     #[must_use]
     pub fn encode(&self) -> [u8; REPORT_BYTES] {

@@ -1,6 +1,6 @@
 //! Feedback as an option of TCP, which fits beside timestamps and two SACK blocks.
 
-use super::{Bottleneck, FeedbackError, Report, bottleneck, code};
+use super::{Bottleneck, FeedbackError, FeedbackReport, bottleneck, code};
 use crate::claw::Feedback;
 
 /// Bytes of the option.
@@ -13,18 +13,18 @@ const KIND: u8 = 253;
 const EXPERIMENT: [u8; 2] = [0xC1, 0xA3];
 
 /// The largest window that it can tell.
-const MOST_WINDOW: u32 = (1 << 24) - 1;
+const MAX_WINDOW: u32 = (1 << 24) - 1;
 
 /// Instead of a bottleneck: the radio is idle.
 const IDLE: u8 = 3;
 
-impl Report {
+impl FeedbackReport {
     /// As an option: kind, length, experiment, 24 bits of window, and of flags from the
     /// highest bit on: full, two bits of bottleneck (3: idle), three of the radio's
     /// losses, two of the queue's. A cell is full from the load given.
     #[must_use]
     pub fn tcp_option(&self, full_from_load: f64) -> [u8; OPTION_BYTES] {
-        let [_, w2, w1, w0] = self.w_claw_bytes.min(MOST_WINDOW).to_be_bytes();
+        let [_, w2, w1, w0] = self.w_claw_bytes.min(MAX_WINDOW).to_be_bytes();
         let state = if self.idle { IDLE } else { code(self.bottleneck) };
         let flags = u8::from(self.load >= full_from_load) << 7
             | state << 5

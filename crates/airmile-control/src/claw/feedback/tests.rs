@@ -9,8 +9,8 @@ const PHONE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 const MS: i64 = 1_000_000;
 
-fn report() -> Report {
-    Report {
+fn report() -> FeedbackReport {
+    FeedbackReport {
         sequence: 0x0102,
         time_ms: 5,
         w_claw_bytes: 0x01_02_03,
@@ -28,27 +28,27 @@ fn a_report_byte_by_byte() {
     let expected =
         [1, 0b101, 125, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 5, 0, 1, 2, 3, 0, 0, 0, 9, 0, 0, 0, 6];
     assert_eq!(bytes, expected);
-    assert_eq!(Report::decode(&bytes), Ok(report()));
+    assert_eq!(FeedbackReport::decode(&bytes), Ok(report()));
     let with = |at: usize, value: u8| {
         let mut bytes = bytes;
         bytes[at] = value;
-        Report::decode(&bytes).unwrap_err().to_string()
+        FeedbackReport::decode(&bytes).unwrap_err().to_string()
     };
     assert_eq!(with(0, 2), "byte 0, version: 2 is not allowed");
     assert_eq!(with(1, 3), "byte 1, flags: 3 is not allowed");
     assert_eq!(with(1, 8), "byte 1, flags: 8 is not allowed");
     assert_eq!(with(2, 251), "byte 2, load: 251 is not allowed");
-    assert_eq!(Report::decode(&bytes[1..]).unwrap_err().to_string(), "26 bytes, not 27");
+    assert_eq!(FeedbackReport::decode(&bytes[1..]).unwrap_err().to_string(), "26 bytes, not 27");
 }
 
 #[test]
 fn an_option_byte_by_byte() {
-    let check = |report: Report, expected: [u8; 8]| {
+    let check = |report: FeedbackReport, expected: [u8; 8]| {
         assert_eq!(report.tcp_option(0.95), expected);
     };
     // Idle 3, radio 9 mod 8, queue 6 mod 4.
     check(report(), [253, 8, 0xC1, 0xA3, 1, 2, 3, 0b0110_0110]);
-    let full = Report { load: 0.96, idle: false, w_claw_bytes: u32::MAX, ..report() };
+    let full = FeedbackReport { load: 0.96, idle: false, w_claw_bytes: u32::MAX, ..report() };
     check(full, [253, 8, 0xC1, 0xA3, 255, 255, 255, 0b1010_0110]);
     let mut reader = OptionReader::default();
     let read = reader.read(&full.tcp_option(0.95)).unwrap().unwrap();
@@ -67,7 +67,11 @@ fn an_option_byte_by_byte() {
 fn counters_of_options_get_their_high_bits_back() {
     let mut reader = OptionReader::default();
     let mut told = |radio: u32, queue: u32| {
-        let report = Report { radio_losses: radio, queue_losses: queue, ..Report::default() };
+        let report = FeedbackReport {
+            radio_losses: radio,
+            queue_losses: queue,
+            ..FeedbackReport::default()
+        };
         let read = reader.read(&report.tcp_option(0.95)).unwrap()?;
         Some((read.sequence, read.radio_losses, read.queue_losses))
     };
@@ -80,19 +84,19 @@ fn counters_of_options_get_their_high_bits_back() {
     assert_eq!(told(10, 5), Some((4, 4, 2)));
 }
 
-fn pair() -> (Reporter, Sessions) {
-    let key = Key::new([7; 32]);
-    let secret = Key::new([8; 32]);
+fn pair() -> (FeedbackReporter, Sessions) {
+    let key = FeedbackKey::new([7; 32]);
+    let secret = FeedbackKey::new([8; 32]);
     let sessions = Sessions::new(secret, Some(key.clone()), SessionOptions::default());
-    (Reporter::new(key, 0, 40), sessions)
+    (FeedbackReporter::new(key, 0, 40), sessions)
 }
 
 /// Says hello at a time, and hears its answer 30 ms later.
-fn greet(reporter: &mut Reporter, sessions: &mut Sessions, at_ns: i64, token: u8) {
+fn greet(reporter: &mut FeedbackReporter, sessions: &mut Sessions, at_ns: i64, token: u8) {
     let hello = reporter.send(at_ns, &report());
-    let answer = sessions.take(at_ns, PHONE, &hello, [token; 16]).answer.unwrap();
+    let answer = sessions.ingest(at_ns, PHONE, &hello, [token; 16]).answer.unwrap();
     assert!(answer.len() <= hello.len());
-    reporter.take(at_ns + 30 * MS, &answer).unwrap();
+    reporter.ingest(at_ns + 30 * MS, &answer).unwrap();
 }
 
 #[test]
@@ -100,18 +104,18 @@ fn a_session() {
     let (mut reporter, mut sessions) = pair();
     greet(&mut reporter, &mut sessions, 0, 1);
     // Nobody has shown the key from there yet.
-    assert_eq!(sessions.of_address(0, PHONE).count(), 0);
+    assert_eq!(sessions.sessions_at(0, PHONE).count(), 0);
     let datagram = reporter.send(100 * MS, &report());
     assert_eq!(datagram.len(), 63);
-    let heard = sessions.take(100 * MS, PHONE, &datagram, [2; 16]).heard.unwrap();
-    assert_eq!((heard.token, heard.address, heard.moved), (Token([1; 16]), PHONE, false));
-    assert_eq!(heard.report, Report { sequence: 1, ..report() });
-    assert_eq!(sessions.of_address(100 * MS, PHONE).collect::<Vec<_>>(), [Token([1; 16])]);
-    assert_eq!(sessions.of_address(100 * MS, OTHER).count(), 0);
-    assert_eq!(sessions.of_address(30_000 * MS, PHONE).count(), 0);
-    let answer = sessions.answer(&heard, Status::NoConnection).unwrap();
-    reporter.take(120 * MS, &answer).unwrap();
-    assert_eq!(reporter.status(), Some(Status::NoConnection));
+    let heard = sessions.ingest(100 * MS, PHONE, &datagram, [2; 16]).report.unwrap();
+    assert_eq!((heard.token, heard.address, heard.moved), (SessionToken([1; 16]), PHONE, false));
+    assert_eq!(heard.report, FeedbackReport { sequence: 1, ..report() });
+    assert_eq!(sessions.sessions_at(100 * MS, PHONE).collect::<Vec<_>>(), [SessionToken([1; 16])]);
+    assert_eq!(sessions.sessions_at(100 * MS, OTHER).count(), 0);
+    assert_eq!(sessions.sessions_at(30_000 * MS, PHONE).count(), 0);
+    let answer = sessions.answer(&heard, ReportStatus::NoConnection).unwrap();
+    reporter.ingest(120 * MS, &answer).unwrap();
+    assert_eq!(reporter.status(), Some(ReportStatus::NoConnection));
     assert_eq!(reporter.min_rtt_ns(), Some(20 * MS));
 }
 
@@ -121,8 +125,8 @@ fn replays_reordering_and_floods() {
     greet(&mut reporter, &mut sessions, 0, 1);
     let all: Vec<_> = (0..4).map(|_| reporter.send(100 * MS, &report())).collect();
     let mut take = |at_ms: i64, n: usize| {
-        let taken = sessions.take(at_ms * MS, PHONE, &all[n], [9; 16]);
-        (taken.heard.is_some(), sessions.counts())
+        let taken = sessions.ingest(at_ms * MS, PHONE, &all[n], [9; 16]);
+        (taken.report.is_some(), sessions.counts())
     };
     let counts = |taken, replayed, overtaken, too_many| SessionCounts {
         taken,
@@ -145,53 +149,53 @@ fn a_phone_that_moves_and_a_server_that_restarts() {
     let (mut reporter, mut sessions) = pair();
     greet(&mut reporter, &mut sessions, 0, 1);
     let datagram = reporter.send(100 * MS, &report());
-    let heard = sessions.take(100 * MS, OTHER, &datagram, [2; 16]).heard.unwrap();
+    let heard = sessions.ingest(100 * MS, OTHER, &datagram, [2; 16]).report.unwrap();
     // It is still about the connections of before.
     assert_eq!((heard.address, heard.moved), (PHONE, true));
-    reporter.take(120 * MS, &sessions.answer(&heard, Status::Moved).unwrap()).unwrap();
+    reporter.ingest(120 * MS, &sessions.answer(&heard, ReportStatus::Moved).unwrap()).unwrap();
     let hello = reporter.send(200 * MS, &report());
-    let answer = sessions.take(200 * MS, OTHER, &hello, [2; 16]).answer.unwrap();
-    reporter.take(220 * MS, &answer).unwrap();
+    let answer = sessions.ingest(200 * MS, OTHER, &hello, [2; 16]).answer.unwrap();
+    reporter.ingest(220 * MS, &answer).unwrap();
     let datagram = reporter.send(300 * MS, &report());
-    let heard = sessions.take(300 * MS, OTHER, &datagram, [3; 16]).heard.unwrap();
+    let heard = sessions.ingest(300 * MS, OTHER, &datagram, [3; 16]).report.unwrap();
     assert_eq!((heard.address, heard.moved), (OTHER, false));
     // One that knows no session is silent, until the phone says hello again.
     let (_, mut restarted) = pair();
     let datagram = reporter.send(400 * MS, &report());
-    assert_eq!(restarted.take(400 * MS, OTHER, &datagram, [4; 16]), Taken::default());
+    assert_eq!(restarted.ingest(400 * MS, OTHER, &datagram, [4; 16]), IngestOutcome::default());
     let hello = reporter.send(3_400 * MS, &report());
-    assert!(restarted.take(3_400 * MS, OTHER, &hello, [4; 16]).answer.is_some());
+    assert!(restarted.ingest(3_400 * MS, OTHER, &hello, [4; 16]).answer.is_some());
 }
 
 #[test]
 fn what_is_not_of_the_key_changes_nothing() {
     let (mut reporter, mut sessions) = pair();
-    let stranger = Key::new([1; 32]);
-    let hello = Reporter::new(stranger.clone(), 0, 1).send(0, &report());
-    assert_eq!(sessions.take(0, PHONE, &hello, [1; 16]), Taken::default());
+    let stranger = FeedbackKey::new([1; 32]);
+    let hello = FeedbackReporter::new(stranger.clone(), 0, 1).send(0, &report());
+    assert_eq!(sessions.ingest(0, PHONE, &hello, [1; 16]), IngestOutcome::default());
     greet(&mut reporter, &mut sessions, 0, 1);
     // Who hears the token cannot use it.
     let mut eavesdropper = reporter.clone();
     eavesdropper.key = stranger;
     let datagram = eavesdropper.send(100 * MS, &report());
-    assert_eq!(sessions.take(100 * MS, PHONE, &datagram, [2; 16]), Taken::default());
+    assert_eq!(sessions.ingest(100 * MS, PHONE, &datagram, [2; 16]), IngestOutcome::default());
     assert_eq!(sessions.counts().forged, 2);
-    assert_eq!(reporter.take(100 * MS, &datagram), Err(FeedbackError::Forged));
+    assert_eq!(reporter.ingest(100 * MS, &datagram), Err(FeedbackError::Forged));
     // A hello that somebody repeats from elsewhere makes no session that counts.
     let hello = reporter.clone().hello(0);
-    sessions.take(0, OTHER, &hello, [3; 16]);
-    assert_eq!(sessions.of_address(0, OTHER).count(), 0);
+    sessions.ingest(0, OTHER, &hello, [3; 16]);
+    assert_eq!(sessions.sessions_at(0, OTHER).count(), 0);
 }
 
 #[test]
 fn there_is_room_for_so_many() {
-    let key = Key::new([7; 32]);
+    let key = FeedbackKey::new([7; 32]);
     let options = SessionOptions { sessions: 3, per_address: 2, ..SessionOptions::default() };
-    let mut sessions = Sessions::new(Key::new([8; 32]), Some(key.clone()), options);
+    let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key.clone()), options);
     let mut hello = |at_ms: i64, last: u8, token: u8| {
         let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
-        let datagram = Reporter::new(key.clone(), 0, u64::from(token)).send(0, &report());
-        sessions.take(at_ms * MS, from, &datagram, [token; 16]);
+        let datagram = FeedbackReporter::new(key.clone(), 0, u64::from(token)).send(0, &report());
+        sessions.ingest(at_ms * MS, from, &datagram, [token; 16]);
         let tokens: Vec<u8> = sessions.by_token.keys().map(|token| token.0[0]).collect();
         (tokens, sessions.counts().refused)
     };
@@ -210,13 +214,13 @@ fn hellos_do_not_push_out_who_has_reported() {
     let (mut reporter, mut sessions) = pair();
     greet(&mut reporter, &mut sessions, 0, 1);
     let datagram = reporter.send(100 * MS, &report());
-    assert!(sessions.take(100 * MS, PHONE, &datagram, [0; 16]).heard.is_some());
+    assert!(sessions.ingest(100 * MS, PHONE, &datagram, [0; 16]).report.is_some());
     for n in 2..40 {
-        let hello = Reporter::new(reporter.key.clone(), 0, u64::from(n)).send(0, &report());
-        sessions.take(200 * MS, PHONE, &hello, [n; 16]);
+        let hello = FeedbackReporter::new(reporter.key.clone(), 0, u64::from(n)).send(0, &report());
+        sessions.ingest(200 * MS, PHONE, &hello, [n; 16]);
     }
     let datagram = reporter.send(300 * MS, &report());
-    assert!(sessions.take(300 * MS, PHONE, &datagram, [0; 16]).heard.is_some());
+    assert!(sessions.ingest(300 * MS, PHONE, &datagram, [0; 16]).report.is_some());
 }
 
 /// Round trips that are longer than the time between reports: the hello goes out again and
@@ -231,12 +235,12 @@ fn a_far_server_is_greeted() {
             let at_ms = i64::from(n) * 100;
             while answers.front().is_some_and(|(due_ms, _)| *due_ms <= at_ms) {
                 let (due_ms, answer) = answers.pop_front().unwrap();
-                reporter.take(due_ms * MS, &answer).unwrap();
+                reporter.ingest(due_ms * MS, &answer).unwrap();
             }
             let datagram = reporter.send(at_ms * MS, &report());
-            let of = sessions.take(at_ms * MS, PHONE, &datagram, [n; 16]);
-            let answer = of.heard.and_then(|heard| sessions.answer(&heard, Status::Used));
-            taken += usize::from(of.heard.is_some());
+            let of = sessions.ingest(at_ms * MS, PHONE, &datagram, [n; 16]);
+            let answer = of.report.and_then(|heard| sessions.answer(&heard, ReportStatus::Used));
+            taken += usize::from(of.report.is_some());
             answers.extend(of.answer.or(answer).map(|answer| (at_ms + rtt_ms, answer)));
         }
         assert_eq!(sessions.counts().hellos, 1, "{rtt_ms} ms");
@@ -247,14 +251,14 @@ fn a_far_server_is_greeted() {
 
 #[test]
 fn keys_that_a_server_hands_out() {
-    let secret = Key::new([8; 32]);
+    let secret = FeedbackKey::new([8; 32]);
     let mut sessions = Sessions::new(secret.clone(), None, SessionOptions::default());
-    let mut reporter = Reporter::new(secret.derive(5), 5, 1);
+    let mut reporter = FeedbackReporter::new(secret.derive(5), 5, 1);
     greet(&mut reporter, &mut sessions, 0, 1);
     // Without a shared key there is no key 0.
-    let hello = Reporter::new(Key::new([0; 32]), 0, 1).send(0, &report());
-    assert_eq!(sessions.take(0, PHONE, &hello, [2; 16]), Taken::default());
-    assert_eq!(format!("{:?}", secret.derive(5)), "Key(..)");
+    let hello = FeedbackReporter::new(FeedbackKey::new([0; 32]), 0, 1).send(0, &report());
+    assert_eq!(sessions.ingest(0, PHONE, &hello, [2; 16]), IngestOutcome::default());
+    assert_eq!(format!("{:?}", secret.derive(5)), "FeedbackKey(..)");
     assert_ne!(secret.derive(5), secret.derive(6));
 }
 
@@ -263,12 +267,12 @@ fn authenticators_are_those_of_the_standard() {
     // RFC 4231, 4.2; its key has 20 bytes.
     let mut key = [0; 32];
     key[..20].fill(0x0b);
-    let sealed = Key::new(key).seal(b"Hi There".to_vec());
+    let sealed = FeedbackKey::new(key).seal(b"Hi There".to_vec());
     let expected = 0xb034_4c61_d8db_3853_5ca8_afce_af0b_f12b_u128.to_be_bytes();
     assert_eq!(sealed[8..], expected);
 }
 
-fn any_report() -> impl Strategy<Value = Report> {
+fn any_report() -> impl Strategy<Value = FeedbackReport> {
     let bottleneck = prop_oneof![
         Just(Bottleneck::Cellular),
         Just(Bottleneck::Wireline),
@@ -281,7 +285,7 @@ fn any_report() -> impl Strategy<Value = Report> {
             bottleneck,
         )| {
             let load = f64::from(load) / LOAD_STEPS;
-            Report {
+            FeedbackReport {
                 sequence,
                 time_ms,
                 w_claw_bytes,
@@ -298,12 +302,12 @@ fn any_report() -> impl Strategy<Value = Report> {
 proptest! {
     #[test]
     fn what_is_written_is_read(report in any_report()) {
-        prop_assert_eq!(Report::decode(&report.encode()), Ok(report));
+        prop_assert_eq!(FeedbackReport::decode(&report.encode()), Ok(report));
     }
 
     #[test]
     fn what_is_read_is_written(bytes in prop::collection::vec(any::<u8>(), 20..30)) {
-        if let Ok(report) = Report::decode(&bytes) {
+        if let Ok(report) = FeedbackReport::decode(&bytes) {
             prop_assert_eq!(report.encode().to_vec(), bytes);
         }
     }
@@ -317,7 +321,7 @@ proptest! {
         let mut last = 0;
         for (n, which) in order.into_iter().enumerate() {
             let at_ns = 100 * MS * (n as i64 + 1);
-            if let Some(heard) = sessions.take(at_ns, PHONE, &all[which], [2; 16]).heard {
+            if let Some(heard) = sessions.ingest(at_ns, PHONE, &all[which], [2; 16]).report {
                 prop_assert!(heard.report.sequence > last);
                 last = heard.report.sequence;
             }
@@ -331,6 +335,6 @@ proptest! {
         greet(&mut reporter, &mut sessions, 0, 1);
         let mut datagram = reporter.send(MS, &report());
         datagram[bit / 8] ^= 1 << (bit % 8);
-        prop_assert_eq!(sessions.take(MS, PHONE, &datagram, [2; 16]), Taken::default());
+        prop_assert_eq!(sessions.ingest(MS, PHONE, &datagram, [2; 16]), IngestOutcome::default());
     }
 }

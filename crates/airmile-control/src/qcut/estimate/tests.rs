@@ -15,8 +15,8 @@ fn config() -> EstimateConfig {
     }
 }
 
-fn sent(from_ms: i64, to_ms: i64, low_bytes: u64, high_bytes: u64) -> Report {
-    Report::Sent {
+fn sent(from_ms: i64, to_ms: i64, low_bytes: u64, high_bytes: u64) -> ModemReport {
+    ModemReport::Sent {
         from_ns: from_ms * MS,
         to_ns: to_ms * MS,
         low_bytes,
@@ -25,8 +25,8 @@ fn sent(from_ms: i64, to_ms: i64, low_bytes: u64, high_bytes: u64) -> Report {
     }
 }
 
-fn waiting(at_ms: i64, low_bytes: u64, high_bytes: u64) -> Report {
-    Report::Waiting { at_ns: at_ms * MS, low_bytes, high_bytes }
+fn waiting(at_ms: i64, low_bytes: u64, high_bytes: u64) -> ModemReport {
+    ModemReport::Waiting { at_ns: at_ms * MS, low_bytes, high_bytes }
 }
 
 fn bounds(estimator: &Estimator, at_ms: i64) -> (u64, u64, u64) {
@@ -130,12 +130,12 @@ proptest! {
             clock_error_ns: 3 * MS,
             ..config()
         });
-        let mut due: Vec<(i64, Report)> = Vec::new();
+        let mut due: Vec<(i64, ModemReport)> = Vec::new();
         let mut held = 0_u64;
         let mut sum = (0_u64, 0_u64, 0_i64);
         for (at, ms) in all.iter().enumerate() {
             let now = at as i64;
-            let mut arrived: Vec<Report> = Vec::new();
+            let mut arrived: Vec<ModemReport> = Vec::new();
             due.retain(|(time, report)| {
                 let is_due = *time <= now;
                 if is_due { arrived.push(*report); }
@@ -184,8 +184,8 @@ proptest! {
         for (kind, a, b, low_bytes, high_bytes) in inputs {
             match kind {
                 0 => estimator.hand_over(a, low_bytes as u32),
-                1 => estimator.push(a, Report::Waiting { at_ns: b, low_bytes, high_bytes }),
-                _ => estimator.push(a, Report::Sent {
+                1 => estimator.push(a, ModemReport::Waiting { at_ns: b, low_bytes, high_bytes }),
+                _ => estimator.push(a, ModemReport::Sent {
                     from_ns: b, to_ns: a, low_bytes, high_bytes, largest_bytes: low_bytes,
                 }),
             }

@@ -202,7 +202,7 @@ fn friends(work: &Work<'_>) -> Result<Found> {
 const LIMIT_BPS: u64 = 20_000_000;
 
 fn hostile(work: &Work<'_>) -> Result<Found> {
-    let limited = ControllerKind::Claw { limit_bps: Some(LIMIT_BPS), credulous: false };
+    let limited = ControllerKind::Claw { limit_bps: Some(LIMIT_BPS), trust_client: false };
     let runs = work.size.of(1, 12, 20);
     let mut items = Vec::new();
     for n in 0..runs {

@@ -22,7 +22,7 @@ const RIVAL_START_MS: u32 = 2_500;
 const RIVAL_BYTES: u64 = 10_000_000;
 
 /// A sender that believes all that it is told: what the measure is to find out.
-const CREDULOUS: ControllerKind = ControllerKind::Claw { limit_bps: None, credulous: true };
+const TRUSTS_CLIENT: ControllerKind = ControllerKind::Claw { limit_bps: None, trust_client: true };
 
 /// A page over TCP's Cubic, and a rival over QUIC with another control.
 fn line(seed: u64, queue_bytes: u64, rival: ControllerKind) -> Result<Scenario> {
@@ -50,7 +50,7 @@ pub(super) fn rows(work: &Work<'_>) -> Result<Vec<Row>> {
     let arms: Vec<(ControllerKind, Lie, &str)> = std::iter::once((CUBIC, Lie::None, "Cubic"))
         .chain([(CLAW, Lie::None, "the truth")])
         .chain(lies)
-        .chain([(CREDULOUS, Lie::Window, "the largest window, to a sender that believes all")])
+        .chain([(TRUSTS_CLIENT, Lie::Window, "the largest window, to a sender that believes all")])
         .collect();
     let mut items = Vec::new();
     for (queue_bytes, _) in QUEUES {
@@ -68,7 +68,7 @@ pub(super) fn rows(work: &Work<'_>) -> Result<Vec<Row>> {
         for (rival, _, what) in arms.iter().skip(1) {
             let costs = mean(&cost(groups.next().unwrap_or_default(), base));
             let what = format!("one line, {queue}, {what}: cost to a Cubic flow");
-            let note = if *rival == CREDULOUS {
+            let note = if *rival == TRUSTS_CLIENT {
                 "for comparison: what the checks are for"
             } else {
                 "the bar: no more than 5 %"

@@ -26,7 +26,7 @@ pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
 const RATE_BPS: u64 = 1_500_000;
 
 /// A sender that believes the client whatever the path delivers: what the paper's has.
-const CREDULOUS: ControllerKind = ControllerKind::Claw { limit_bps: None, credulous: true };
+const TRUSTS_CLIENT: ControllerKind = ControllerKind::Claw { limit_bps: None, trust_client: true };
 
 fn throttled(scenario: &mut Scenario) {
     let limit = RateLimit { rate_bps: RATE_BPS, queue_bytes: 250_000, from_ms: 0, to_ms: None };
@@ -130,12 +130,14 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         ("wireline, no detector".to_owned(), page(undetected)?),
     ];
     let runs = work.size.of(1, 12, 20);
-    let cases = run_cases(work, &cases, &[CLAW, CREDULOUS, CUBIC], runs)?;
+    let cases = run_cases(work, &cases, &[CLAW, TRUSTS_CLIENT, CUBIC], runs)?;
     let mut rows: Vec<Row> = cases.iter().map(|case| case.against_cubic(None)).collect();
     for case in &cases {
-        for (kind, what) in
-            [(CLAW, "CLAW"), (CREDULOUS, "CLAW as in the paper, without a check"), (CUBIC, "Cubic")]
-        {
+        for (kind, what) in [
+            (CLAW, "CLAW"),
+            (TRUSTS_CLIENT, "CLAW as in the paper, without a check"),
+            (CUBIC, "Cubic"),
+        ] {
             let what = |of: &str| format!("{}, {what}: {of}", case.what);
             let loads = mean(&case.values(kind, |l| l.page_ms));
             rows.push(Row::new(what("load time, mean"), "ms", loads));
@@ -154,7 +156,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         mean(&changes)
     };
     let what = "without a check: detector against none";
-    rows.push(Row::new(what, "%", against(&cases[1], &cases[2], CREDULOUS)).paper(-20.0));
+    rows.push(Row::new(what, "%", against(&cases[1], &cases[2], TRUSTS_CLIENT)).paper(-20.0));
     let what = "with the check: detector against none";
     rows.push(Row::new(what, "%", against(&cases[1], &cases[2], CLAW)));
     rows.extend(decisions(work, runs)?);

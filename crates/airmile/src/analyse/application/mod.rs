@@ -15,8 +15,8 @@ use serde::Serialize;
 use super::beside::TRANSFERS;
 use super::diagnose::{Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
 use super::radio::{Answer, Missing, MissingKind};
-use crate::limits::{LimitFilter, Limits};
 use crate::session::Application;
+use airmile_io::limits::{LimitFilter, Limits};
 
 pub(super) use lacks::{answers, lacks, missing};
 use place::{Lookup, Place};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_model::{Direction, Record};
-use airmile_wire::compare::{Exchange, Sample, growth};
+use airmile_wire::compare::{RequestExchange, Sample, growth};
 
 use super::flows::{self, Captured, Flow};
 use super::probe_log::ProbeLog;
@@ -13,10 +13,11 @@ use crate::analyse::clocks::block;
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with};
 use crate::analyse::radio::{Answer, RadioOptions, radio_with};
 use crate::analyse::tracks::Keep;
-use crate::error::{Error, Result};
-use crate::input::{Input, Progress};
-use crate::recognise::Kind;
-use crate::session::{FileReport, Inputs};
+use crate::session::Inputs;
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress};
+use airmile_io::recognise::Kind;
 
 /// Transfers of fewer bytes are none (chosen here, as where transfers are detected).
 pub(super) const LEAST_BYTES: u64 = 20_000;
@@ -293,7 +294,8 @@ fn arrived(flow: &Flow, shift_ns: i64, (from_ns, to_ns): (i64, i64)) -> (Vec<(i6
 /// The pause before the exchange that the arrivals begin with.
 fn pause_of(flow: &Flow, arrivals: &[(i64, u64)]) -> Option<i64> {
     let first = arrivals.first()?.0;
-    let begins = |exchange: &&Exchange| exchange.arrivals.first().is_some_and(|a| a.0 == first);
+    let begins =
+        |exchange: &&RequestExchange| exchange.arrivals.first().is_some_and(|a| a.0 == first);
     flow.exchanges.iter().find(begins)?.pause_ns
 }
 

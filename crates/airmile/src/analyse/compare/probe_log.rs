@@ -7,8 +7,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::input::{Input, Progress};
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress};
 
 /// A probe's log. Times are in microseconds since the Unix epoch, by the client's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

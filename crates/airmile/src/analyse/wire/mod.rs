@@ -6,17 +6,18 @@ mod phone;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use airmile_wire::attribute::{Attribution, ByteBins, PathQueue, Place, Radio, Shares};
+use airmile_wire::attribute::{Attribution, ByteBins, CaptureSite, PathQueue, RadioEvidence, Shares};
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::phone::{Capture, Phone};
 use super::clocks::ClockReport;
-use crate::capture::read_capture;
-use crate::error::Result;
-use crate::input::{Input, Progress, comes_once};
-use crate::recognise::Kind;
-use crate::session::{FileReport, Inputs, captures_in};
+use crate::session::{Inputs, captures_in};
+use airmile_io::FileReport;
+use airmile_io::capture::read_capture;
+use airmile_io::error::Result;
+use airmile_io::input::{Input, Progress, comes_once};
+use airmile_io::recognise::Kind;
 
 /// Who restarts slow start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub(crate) struct Wire {
     /// How far its clock may be from the radio's, in nanoseconds.
     clock_error_ns: i64,
     round_trip_ns: i64,
-    pub(crate) place: Place,
+    pub(crate) place: CaptureSite,
     pub(crate) restarter: Restarter,
     /// The server's own capture is there, too.
     pub(crate) has_server: bool,
@@ -139,8 +140,8 @@ impl Wire {
             ClockReport::of(other, &name, &line, false)
         });
         let clocks = clocks.collect();
-        let server = rest.iter().find(|(_, user)| user.place == Place::Server);
-        let at_server = rest.iter().position(|(_, user)| user.place == Place::Server);
+        let server = rest.iter().find(|(_, user)| user.place == CaptureSite::Server);
+        let at_server = rest.iter().position(|(_, user)| user.place == CaptureSite::Server);
         let behind = at_server.and_then(|at| {
             let (_, user) = rest.get(at).filter(|(_, user)| first.is_split_from(user))?;
             let mut waits = user.waits.clone();
@@ -150,7 +151,7 @@ impl Wire {
             Some(waits)
         });
         // A clock's offset is the same for all; its drift is set right where it is known.
-        let path = at_server.filter(|_| first.place == Place::Phone).and_then(|at| {
+        let path = at_server.filter(|_| first.place == CaptureSite::Phone).and_then(|at| {
             let (_, user) = rest.get(at)?;
             let line = clock_of(at, &direct, &rest).ok().filter(ClockLine::differs);
             let set = |ns| line.as_ref().map_or(ns, |line| line.to_reference(ns));
@@ -160,16 +161,18 @@ impl Wire {
             }
             Some(PathQueue::new(passages))
         });
-        let has_server = server.is_some() || first.place == Place::Server;
+        let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
-            _ if first.place == Place::Server => Restarter::SenderOrMiddlebox,
+            _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
             Some((_, server)) => first.who_restarts(server),
             None => Restarter::SenderOrMiddlebox,
         };
         // What leaves the server comes to the cell half a round trip later.
         let delay_ns = match first.place {
-            Place::Server | Place::Between | Place::Untold => first.downstream_ns / 2,
-            Place::Phone => 0,
+            CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
+                first.downstream_ns / 2
+            }
+            CaptureSite::Phone => 0,
         };
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let lost = first.lost();
@@ -179,8 +182,8 @@ impl Wire {
             .with_path(path.unwrap_or_default())
             .with_round_trip(round_trip_ns);
         let attribution = match first.place {
-            Place::Server => attribution.at_server(),
-            Place::Phone | Place::Between | Place::Untold => attribution,
+            CaptureSite::Server => attribution.at_server(),
+            CaptureSite::Phone | CaptureSite::Between | CaptureSite::Unknown => attribution,
         };
         Some(Self {
             attribution,
@@ -199,7 +202,7 @@ impl Wire {
 
     /// Whether its packets came right from the radio.
     pub(crate) fn is_at_phone(&self) -> bool {
-        self.place == Place::Phone
+        self.place == CaptureSite::Phone
     }
 
     /// The name of the capture whose clock it has.
@@ -241,7 +244,12 @@ impl Wire {
 
     /// Splits a transfer, of which the radio's spans are given; `None` where most of
     /// what passed meanwhile was not TCP.
-    pub(crate) fn split(&self, from_ns: i64, to_ns: i64, radio: Radio<'_>) -> Option<Shares> {
+    pub(crate) fn split(
+        &self,
+        from_ns: i64,
+        to_ns: i64,
+        radio: RadioEvidence<'_>,
+    ) -> Option<Shares> {
         let followed = self.followed.within(from_ns, to_ns);
         let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
         follows.then(|| self.attribution.split(from_ns, to_ns, Some(radio)))
@@ -274,7 +282,7 @@ impl Wire {
             clocks: Vec::new(),
             clock_error_ns: 0,
             round_trip_ns: 100_000_000,
-            place: Place::Phone,
+            place: CaptureSite::Phone,
             restarter: Restarter::SenderOrMiddlebox,
             has_server: false,
         }

@@ -23,8 +23,8 @@ use airmile_model::{Burst, TransferFinding};
 
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
 use crate::analyse::radio::{CellLoad, RadioOptions, RadioReport};
-use crate::error::Result;
 use crate::write::replacement::Replacement;
+use airmile_io::error::Result;
 use phone::{Phone, Shows};
 use stream::{Args, Name, Stream};
 

@@ -9,7 +9,7 @@ use airmile_model::{BsrReport, BufferStatus, Direction, Grant, Hole, Measurement
 use super::clock::TtiClock;
 use super::proto::Value;
 use super::stream::{Args, Name, Stream, TrackKind};
-use crate::limits::{LimitFilter, Limits};
+use airmile_io::limits::{LimitFilter, Limits};
 
 /// BSR index 63: more than this many bytes (TS 36.321, table 6.1.3.1-1).
 const BSR_MORE_THAN_BYTES: u32 = 150_000;

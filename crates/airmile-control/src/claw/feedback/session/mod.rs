@@ -1,0 +1,136 @@
+//! Reports beside a connection, over UDP, under a key.
+//!
+//! The phone says hello, the server answers with a token that it binds to the address
+//! the hello came from, and takes reports that name the token. All datagrams end with
+//! the first half of an HMAC-SHA256 over what is before it (RFC 2104, 5: half of it is
+//! enough). What is not of the key is left out without an answer, and no answer is
+//! longer than its question.
+
+mod reporter;
+mod server;
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::{FeedbackError, REPORT_BYTES, VERSION};
+
+pub use reporter::FeedbackReporter;
+pub use server::{AuthenticatedReport, IngestOutcome, SessionCounts, SessionOptions, Sessions};
+
+/// Bytes of an authenticator.
+const MAC_BYTES: usize = 16;
+/// What each datagram begins with.
+const HEAD: [u8; 3] = [b'C', b'W', VERSION];
+
+const HELLO: u8 = 1;
+const WELCOME: u8 = 2;
+const REPORT: u8 = 3;
+const ACK: u8 = 4;
+
+/// Bytes of a hello and of its answer: head, kind, key, nonce, token.
+const HELLO_BYTES: usize = 4 + 8 + 8 + 16 + MAC_BYTES;
+/// Bytes of a report's datagram: head, kind, token, report.
+const REPORT_DATAGRAM_BYTES: usize = 4 + 16 + REPORT_BYTES + MAC_BYTES;
+/// Bytes of its answer: head, kind, token, sequence, status.
+const ACK_BYTES: usize = 4 + 16 + 8 + 1 + MAC_BYTES;
+
+/// A key of HMAC-SHA256.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FeedbackKey([u8; 32]);
+
+impl fmt::Debug for FeedbackKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FeedbackKey(..)")
+    }
+}
+
+impl FeedbackKey {
+    /// A key of random bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A key that belongs to this one and a number: servers hand these out.
+    #[must_use]
+    pub fn derive(&self, id: u64) -> Self {
+        let mut mac = self.mac();
+        mac.update(b"airmile claw key");
+        mac.update(&id.to_be_bytes());
+        Self(mac.finalize().into_bytes().into())
+    }
+
+    /// Its bytes, for who is to have it.
+    #[must_use]
+    pub const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    fn mac(&self) -> Hmac<Sha256> {
+        // Keys are filled up with zeros (RFC 2104, 2).
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(&self.0);
+        Hmac::new(&block.into())
+    }
+
+    pub(in crate::claw::feedback) fn seal(&self, mut datagram: Vec<u8>) -> Vec<u8> {
+        let mut mac = self.mac();
+        mac.update(&datagram);
+        datagram.extend_from_slice(&mac.finalize().into_bytes()[..MAC_BYTES]);
+        datagram
+    }
+
+    /// What is before the authenticator, if that is right; told in constant time.
+    fn open<'a>(&self, datagram: &'a [u8]) -> Result<&'a [u8], FeedbackError> {
+        let at = datagram.len().checked_sub(MAC_BYTES).ok_or(FeedbackError::Forged)?;
+        let (said, tag) = datagram.split_at(at);
+        let mut mac = self.mac();
+        mac.update(said);
+        mac.verify_truncated_left(tag).map_err(|_| FeedbackError::Forged)?;
+        Ok(said)
+    }
+}
+
+/// Names a session; the server's own random number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionToken(pub [u8; 16]);
+
+impl fmt::Display for SessionToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// What becomes of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportStatus {
+    /// It is used.
+    Used,
+    /// There is no connection that it is about.
+    NoConnection,
+    /// It came from another address than the hello: say hello again.
+    Moved,
+}
+
+fn head(kind: u8) -> Vec<u8> {
+    let mut out = Vec::with_capacity(REPORT_DATAGRAM_BYTES);
+    out.extend_from_slice(&HEAD);
+    out.push(kind);
+    out
+}
+
+fn kind(datagram: &[u8]) -> Option<u8> {
+    datagram.strip_prefix(&HEAD)?.first().copied()
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.iter().skip(at).take(8).fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+fn token(bytes: &[u8], at: usize) -> SessionToken {
+    let mut out = [0; 16];
+    out.iter_mut().zip(bytes.iter().skip(at)).for_each(|(out, byte)| *out = *byte);
+    SessionToken(out)
+}

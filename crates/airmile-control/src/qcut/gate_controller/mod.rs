@@ -1,0 +1,444 @@
+//! Queues, gate and evidence joined.
+
+use serde::{Deserialize, Serialize};
+
+use super::autorate::{Autorate, AutorateConfig};
+use super::class::{PacketInfo, Tier};
+use super::delay::{DelayConfig, HandoverMark, RoundTripEstimator};
+use super::estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
+use super::gate::Limit;
+use super::passive::AckMatcher;
+use super::queue::{DropReason, FlowQueues, MTU_BYTES, QueueConfig, QueueCounts};
+use super::rate::transmission_time_ns;
+
+/// What tells how much the modem holds.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// The modem's reports, and round trips while it is silent.
+    #[default]
+    Modem,
+    /// Round trips alone.
+    RoundTrips,
+    /// Round trips of probes, which set the rate of a shaper ([`Autorate`]): the
+    /// baseline.
+    Autorate,
+    /// Nothing: the queueing stands alone, whatever waits below it.
+    Nothing,
+}
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct QcutConfig {
+    /// How much the modem may hold.
+    pub limit: Limit,
+    /// What tells how much it holds.
+    pub evidence: Evidence,
+    /// Queueing above the gate.
+    pub queue: QueueConfig,
+    /// The estimate from the modem's reports.
+    pub estimate: EstimateConfig,
+    /// The estimate from round trips.
+    pub delay: DelayConfig,
+    /// The baseline's.
+    pub autorate: AutorateConfig,
+}
+
+/// A modem that has been given something and said nothing for so long is silent,
+/// in ns (chosen here: two and a half of the slowest log's batches, 40 ms).
+const SILENT_NS: i64 = 100_000_000;
+
+/// So long behind the last packet that somebody waits for, more are taken to come, in
+/// ns (chosen here: some round trips, as in a page load).
+const AWAITED_NS: i64 = 300_000_000;
+
+/// Without any evidence the rate is a share of the last one that was known, and
+/// at least this, in bytes per second (chosen here: a large packet each 100 ms).
+const TRICKLE_SHARE: u64 = 4;
+const MIN_TRICKLE_BYTES_PER_S: u64 = 15_000;
+
+/// Whatever the evidence says, a packet goes after so long, in ns: no report can
+/// shut the gate for good (chosen here).
+const SHUT_NS: i64 = 1_000_000_000;
+
+/// How often the gate looks at a limit that time alone may open, in ns: not more
+/// often than a TTI, not more seldom than a log's batch of transmissions.
+const MIN_WAIT_NS: i64 = 1_000_000;
+const MAX_WAIT_NS: i64 = 10_000_000;
+
+/// A probe to be sent: small, and ahead of what waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProbeId(pub u64);
+
+/// Bytes of a probe's IP packet (an ICMP echo with 56 bytes of data, as ping's).
+const PROBE_BYTES: u32 = 84;
+
+/// Probes that are remembered at most.
+const MAX_PROBES: usize = 64;
+
+/// What the gate holds back and lets go, for whoever watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GateState {
+    /// What the modem holds by its reports.
+    pub occupancy: Occupancy,
+    /// What was handed over, was not answered, and is not on the way: what the
+    /// modem holds by round trips.
+    pub unanswered_bytes: u64,
+    /// What it may hold, in bytes.
+    pub limit_bytes: u64,
+    /// The rate that the limit is of, in bytes per second.
+    pub bytes_per_s: u64,
+    /// The last round trip behind the gate and the least one, in ns.
+    pub round_trips_ns: Option<(i64, i64)>,
+    /// Whether the modem is silent, so that round trips count.
+    pub silent: bool,
+    /// Whether nothing tells what the modem holds, so that nothing is held back.
+    pub blind: bool,
+}
+
+/// The uplink's gate with the queueing above it; `P` are packets.
+#[derive(Debug, Clone)]
+pub struct Qcut<P> {
+    config: QcutConfig,
+    queues: FlowQueues<(PacketInfo, P)>,
+    estimator: Estimator,
+    returns: RoundTripEstimator,
+    passive: AckMatcher,
+    autorate: Autorate,
+    /// Since when the modem has had something and was not heard, at the latest.
+    unheard_ns: Option<i64>,
+    /// When a report was used last.
+    heard_ns: Option<i64>,
+    /// When a packet went to the modem last.
+    handed_ns: i64,
+    /// Whom the last packet was for: probes are taken to go there, too.
+    far: u64,
+    /// When a packet came last that somebody waits for.
+    awaited_ns: Option<i64>,
+    probes: std::collections::VecDeque<(ProbeId, i64, HandoverMark)>,
+    next_probe: u64,
+    probed_ns: Option<i64>,
+    silences: u64,
+    was_silent: bool,
+}
+
+impl<P> Qcut<P> {
+    /// Before the first packet.
+    #[must_use]
+    pub fn new(config: QcutConfig) -> Self {
+        Self {
+            queues: FlowQueues::new(config.queue.clone()),
+            estimator: Estimator::new(config.estimate.clone()),
+            returns: RoundTripEstimator::new(config.delay.clone()),
+            passive: AckMatcher::default(),
+            autorate: Autorate::new(config.autorate.clone()),
+            config,
+            unheard_ns: None,
+            heard_ns: None,
+            handed_ns: i64::MIN,
+            far: 0,
+            awaited_ns: None,
+            probes: std::collections::VecDeque::new(),
+            next_probe: 0,
+            probed_ns: None,
+            silences: 0,
+            was_silent: false,
+        }
+    }
+
+    /// Takes a packet.
+    pub fn push(&mut self, now_ns: i64, info: PacketInfo, packet: P) {
+        if self.queues.push(now_ns, &info, (info, packet)) {
+            self.awaited_ns = Some(now_ns);
+        }
+    }
+
+    /// The modem reports something.
+    pub fn report(&mut self, now_ns: i64, report: ModemReport) {
+        self.estimator.set_starved(self.is_awaited(now_ns));
+        let used = self.estimator.counts().used;
+        self.estimator.push(now_ns, report);
+        // A report that tells nothing is none. Where the gate is shut no packet will
+        // ask for the next one.
+        if self.estimator.counts().used > used {
+            let is_shut = self.likely_bytes(now_ns) >= self.limit_bytes(now_ns);
+            self.unheard_ns = is_shut.then_some(now_ns);
+            self.heard_ns = Some(now_ns);
+        }
+        if self.config.evidence == Evidence::Modem {
+            self.queues.set_rate(self.estimator.bytes_per_s());
+        }
+    }
+
+    /// A TCP acknowledgement of an uplink flow has come down: `ack` is its number,
+    /// or the end of the last block that it names (RFC 2018).
+    pub fn acknowledged(&mut self, now_ns: i64, flow: u64, ack: u32) {
+        if let Some((handed_ns, mark, far)) = self.passive.acknowledged(flow, ack) {
+            self.answered(now_ns, handed_ns, mark, far);
+        }
+    }
+
+    /// A probe was answered.
+    pub fn probe_answered(&mut self, now_ns: i64, probe: ProbeId) {
+        let Some(at) = self.probes.iter().position(|(id, ..)| *id == probe) else { return };
+        let Some((_, handed_ns, mark)) = self.probes.remove(at) else { return };
+        if self.config.evidence == Evidence::Autorate {
+            self.autorate.answered(now_ns, now_ns.saturating_sub(handed_ns));
+            self.queues.set_rate(self.autorate.bytes_per_s());
+        }
+        self.answered(now_ns, handed_ns, mark, self.far);
+    }
+
+    fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: HandoverMark, far: u64) {
+        self.returns.set_starved(self.is_awaited(now_ns));
+        self.returns.answered(now_ns, handed_ns, mark, far);
+        if self.config.evidence == Evidence::RoundTrips {
+            self.queues.set_rate(self.returns.bytes_per_s());
+        }
+    }
+
+    /// A packet has gone to the modem past the queues: who shapes elsewhere, by the
+    /// rate that [`held`](Self::held) tells, says so here.
+    pub fn passed(&mut self, now_ns: i64, info: &PacketInfo) {
+        let mark = self.hand_over(now_ns, info.bytes);
+        // A probe is no packet of anybody's: it does not keep the gate shut for longer.
+        self.handed_ns = now_ns;
+        self.far = info.far;
+        if let Some(end) = info.tcp_end {
+            self.passive.handed(now_ns, (info.flow, info.far), end, mark);
+        }
+    }
+
+    /// The next packet for the modem, if it may have one.
+    pub fn poll(&mut self, now_ns: i64) -> Option<P> {
+        if self.queues.is_empty() || !self.is_open(now_ns) {
+            return None;
+        }
+        let (info, packet) = self.queues.pop(now_ns)?;
+        self.passed(now_ns, &info);
+        Some(packet)
+    }
+
+    /// A probe to send now, past the queues: [`Self::PROBE_BYTES`] long. Round
+    /// trips alone are probed only while no acknowledgement tells them.
+    pub fn poll_probe(&mut self, now_ns: i64) -> Option<ProbeId> {
+        let due = match self.config.evidence {
+            Evidence::Autorate => self.autorate.poll_probe(now_ns),
+            Evidence::RoundTrips => self.wants_probe(now_ns),
+            Evidence::Modem => self.is_silent(now_ns) && self.wants_probe(now_ns),
+            Evidence::Nothing => false,
+        };
+        if !due {
+            return None;
+        }
+        let probe = ProbeId(self.next_probe);
+        self.next_probe += 1;
+        self.probed_ns = Some(now_ns);
+        let mark = self.hand_over(now_ns, PROBE_BYTES);
+        self.probes.push_back((probe, now_ns, mark));
+        if self.probes.len() > MAX_PROBES {
+            self.probes.pop_front();
+        }
+        Some(probe)
+    }
+
+    /// Bytes of a probe's IP packet.
+    pub const PROBE_BYTES: u32 = PROBE_BYTES;
+
+    /// A packet that the queueing dropped, and why.
+    pub fn poll_dropped(&mut self) -> Option<(DropReason, P)> {
+        self.queues.poll_dropped().map(|(reason, (_, packet))| (reason, packet))
+    }
+
+    /// When to [`poll`](Self::poll) again at the latest, if no packet, report or
+    /// answer comes before; `None`: time alone changes nothing.
+    #[must_use]
+    pub fn poll_timeout(&mut self, now_ns: i64) -> Option<i64> {
+        let probe = match self.config.evidence {
+            Evidence::Autorate => self.autorate.probe_due_ns(),
+            _ => None,
+        };
+        let gate = (!self.queues.is_empty()).then(|| self.opens_ns(now_ns));
+        [probe, gate].into_iter().flatten().min()
+    }
+
+    /// Ends it: what still waits, in order, is the caller's to send.
+    pub fn finish(&mut self) -> impl Iterator<Item = P> + '_ {
+        self.queues.drain().map(|(_, packet)| packet)
+    }
+
+    /// Where packets went.
+    #[must_use]
+    pub const fn counts(&self) -> QueueCounts {
+        self.queues.counts()
+    }
+
+    /// Where packets of a tier went.
+    #[must_use]
+    pub const fn counts_of(&self, tier: Tier) -> QueueCounts {
+        self.queues.counts_of(tier)
+    }
+
+    /// The modem's reports by what became of them.
+    #[must_use]
+    pub const fn reports(&self) -> ReportCounts {
+        self.estimator.counts()
+    }
+
+    /// How often the modem fell silent.
+    #[must_use]
+    pub const fn silences(&self) -> u64 {
+        self.silences
+    }
+
+    /// What the gate goes by now.
+    #[must_use]
+    pub fn held(&self, now_ns: i64) -> GateState {
+        GateState {
+            occupancy: self.estimator.occupancy(now_ns),
+            unanswered_bytes: self.returns.occupancy_bytes(),
+            limit_bytes: self.limit_bytes(now_ns),
+            bytes_per_s: self.bytes_per_s(now_ns),
+            round_trips_ns: self.returns.round_trips_ns(),
+            silent: self.is_silent(now_ns),
+            blind: self.is_blind(now_ns),
+        }
+    }
+
+    fn hand_over(&mut self, now_ns: i64, bytes: u32) -> HandoverMark {
+        if self.unheard_ns.is_none() {
+            self.unheard_ns = Some(now_ns);
+        }
+        self.estimator.hand_over(now_ns, bytes);
+        self.autorate.hand_over(now_ns, bytes);
+        self.returns.hand_over(now_ns, bytes)
+    }
+
+    /// Whether one more packet may go to the modem.
+    fn is_open(&mut self, now_ns: i64) -> bool {
+        let silent = self.is_silent(now_ns);
+        if silent && !self.was_silent {
+            self.silences += 1;
+        }
+        self.was_silent = silent;
+        match self.config.evidence {
+            Evidence::Nothing => true,
+            Evidence::Autorate => self.autorate.next_ns() <= now_ns,
+            _ if now_ns.saturating_sub(self.handed_ns) >= SHUT_NS => true,
+            Evidence::Modem if !silent => self.likely_bytes(now_ns) < self.limit_bytes(now_ns),
+            Evidence::Modem | Evidence::RoundTrips => {
+                let limit_bytes = self.limit_bytes(now_ns);
+                if self.is_blind(now_ns) {
+                    return true;
+                }
+                if self.is_lost(now_ns) {
+                    return self.trickle_ns() <= now_ns;
+                }
+                self.returns.has_room(now_ns, limit_bytes)
+            }
+        }
+    }
+
+    /// What the modem holds by its reports; what was answered is not in it.
+    fn likely_bytes(&self, now_ns: i64) -> u64 {
+        let likely_bytes = self.estimator.occupancy(now_ns).likely_bytes;
+        match self.returns.round_trips_ns() {
+            Some(_) => likely_bytes.min(self.returns.outstanding_bytes()),
+            None => likely_bytes,
+        }
+    }
+
+    /// Whether the modem has had something for long and was not heard.
+    fn is_silent(&self, now_ns: i64) -> bool {
+        self.config.evidence == Evidence::Modem
+            && self.unheard_ns.is_some_and(|since| now_ns.saturating_sub(since) >= SILENT_NS)
+    }
+
+    /// Whether no round trip tells anything either.
+    fn is_lost(&self, now_ns: i64) -> bool {
+        let round_trip_ns = self.returns.round_trips_ns().map_or(0, |(last, _)| last);
+        self.returns.silent_for_ns(now_ns) > SILENT_NS.max(round_trip_ns.saturating_mul(4))
+    }
+
+    /// Whether neither the modem nor a round trip has told anything for so long that
+    /// nobody answers: then nothing is held back, as it were without us.
+    fn is_blind(&self, now_ns: i64) -> bool {
+        let give_up_ns = self.config.delay.give_up_ns;
+        let is_deaf = match self.config.evidence {
+            Evidence::RoundTrips => true,
+            Evidence::Modem => self.unheard_ns.is_some_and(|since| {
+                now_ns.saturating_sub(self.heard_ns.map_or(since, |at| at.max(since))) > give_up_ns
+            }),
+            Evidence::Autorate | Evidence::Nothing => false,
+        };
+        is_deaf && self.returns.silent_for_ns(now_ns) > give_up_ns
+    }
+
+    /// When the next packet may go without any evidence.
+    fn trickle_ns(&self) -> i64 {
+        let rate = self.estimator.bytes_per_s().max(self.returns.bytes_per_s()) / TRICKLE_SHARE;
+        let wait_ns = transmission_time_ns(MTU_BYTES.into(), rate.max(MIN_TRICKLE_BYTES_PER_S));
+        self.handed_ns.saturating_add(wait_ns)
+    }
+
+    fn wants_probe(&self, now_ns: i64) -> bool {
+        let after_ns = self.config.delay.probe_after_ns;
+        self.returns.silent_for_ns(now_ns) >= after_ns
+            && self.probed_ns.is_none_or(|at| now_ns.saturating_sub(at) >= after_ns)
+    }
+
+    fn bytes_per_s(&self, now_ns: i64) -> u64 {
+        match self.config.evidence {
+            Evidence::Autorate => self.autorate.bytes_per_s(),
+            Evidence::Modem if !self.is_silent(now_ns) => self.estimator.bytes_per_s(),
+            _ => self.returns.bytes_per_s(),
+        }
+    }
+
+    /// Whether somebody waits for packets of flows that send little.
+    fn is_awaited(&self, now_ns: i64) -> bool {
+        self.awaited_ns.is_some_and(|at| now_ns.saturating_sub(at) < AWAITED_NS)
+    }
+
+    fn limit_bytes(&self, now_ns: i64) -> u64 {
+        if self.is_awaited(now_ns) && self.config.evidence != Evidence::Autorate {
+            let soon_bytes = match self.config.evidence {
+                Evidence::Modem if !self.is_silent(now_ns) => self.estimator.soon_bytes(),
+                _ => None,
+            };
+            return self.config.limit.short_bytes(self.bytes_per_s(now_ns), soon_bytes);
+        }
+        let (limit, largest_bytes) = (self.config.limit, self.estimator.largest_block_bytes());
+        match self.config.evidence {
+            Evidence::Modem if !self.is_silent(now_ns) => {
+                let bytes_per_s = self.estimator.sought_bytes_per_s(now_ns);
+                limit.bytes(bytes_per_s, largest_bytes, self.estimator.soon_bytes())
+            }
+            Evidence::Autorate => limit.bytes(self.autorate.bytes_per_s(), largest_bytes, None),
+            _ => limit.bytes_by_round_trips(self.returns.sought_bytes_per_s(now_ns), largest_bytes),
+        }
+    }
+
+    /// When the gate may open by time alone.
+    fn opens_ns(&mut self, now_ns: i64) -> i64 {
+        if self.is_open(now_ns) {
+            return now_ns;
+        }
+        let wait_ns = match self.config.evidence {
+            Evidence::Autorate => self.autorate.next_ns().saturating_sub(now_ns),
+            Evidence::Modem if !self.is_silent(now_ns) => {
+                let limit_bytes = self.limit_bytes(now_ns);
+                let excess = self.likely_bytes(now_ns).saturating_sub(limit_bytes) + 1;
+                transmission_time_ns(excess, self.estimator.bytes_per_s())
+            }
+            _ => MIN_WAIT_NS,
+        };
+        now_ns.saturating_add(wait_ns.clamp(MIN_WAIT_NS, MAX_WAIT_NS))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Packet captures, read in order: files one after the other as one, or a stream.
+
+mod source;
+mod views;
+
+use std::io::Read;
+use std::path::Path;
+
+use airmile_decode::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
+use airmile_model::packet::Packet;
+use airmile_model::{Problem, Severity};
+
+use crate::error::{Error, Result};
+use crate::file_report::FileReport;
+use crate::input::{Input, Progress};
+use crate::limits::LimitFilter;
+use crate::recognise::Kind;
+
+pub use source::{CaptureStream, Captures, Reading};
+pub use views::Views;
+
+/// Bytes read at a time: what a core's second cache holds with the flows.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// What is counted while captures are read.
+pub struct ReadCounts {
+    /// Of IP fragments.
+    pub fragments: FragmentCounts,
+    /// Connections that begin in two files.
+    pub repeated_connections: u64,
+}
+
+/// Reads the packets of captures one after the other as one: a datagram's
+/// fragments may be in two files.
+///
+/// # Errors
+/// A file cannot be opened or is no capture, or two hold the same traffic.
+pub fn read_captures(
+    reading: Reading<'_>,
+    progress: &Progress,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<(Vec<FileReport>, ReadCounts)> {
+    let mut dissector = Dissector::new();
+    let mut reports = Vec::new();
+    let mut limits = LimitFilter::new(reading.limits);
+    let mut views = Views::default();
+    match reading.captures {
+        Captures::Files([path]) => {
+            let input = Input::open(path, progress)?;
+            reports.push(read(input, &mut limits, &mut dissector, sink)?);
+        }
+        Captures::Files(files) => {
+            for path in files {
+                views.next_file();
+                let mut each = |packet: &Packet<'_>| {
+                    views.push(packet);
+                    sink(packet);
+                };
+                let input = Input::open(path, progress)?;
+                reports.push(read(input, &mut limits, &mut dissector, &mut each)?);
+                if let Some(what) = views.same_traffic() {
+                    return Err(Error::Unusable { path: path.clone(), what });
+                }
+            }
+        }
+        Captures::Stream(CaptureStream { name, read: stream }) => {
+            let path = Path::new(&name);
+            let input = Input::from_reader(path, None, stream, progress);
+            let input = input.map_err(|e| Error::read(path, e))?;
+            reports.push(read(input, &mut limits, &mut dissector, sink)?);
+        }
+    }
+    dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
+    let fragments = dissector.counts();
+    Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
+}
+
+/// Reads a capture's packets in order, datagrams put together from fragments.
+///
+/// # Errors
+/// The file cannot be opened, or is no capture. Damage is in the report.
+pub fn read_capture(
+    path: &Path,
+    progress: &Progress,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
+    let mut dissector = Dissector::new();
+    let mut limits = LimitFilter::default();
+    let report = read(Input::open(path, progress)?, &mut limits, &mut dissector, sink)?;
+    dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
+    Ok(report)
+}
+
+/// As [`read_capture`]; what waits for its fragments stays in the dissector.
+///
+/// # Errors
+/// As of [`read_capture`].
+pub fn read(
+    mut input: Input,
+    limits: &mut LimitFilter,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
+    let kind = Kind::of(input.head());
+    if !kind.is_capture() {
+        let what = "is no packet capture (pcap or pcapng)".to_owned();
+        return Err(Error::Unusable { path: input.path().to_owned(), what });
+    }
+    let mut file = FileReport::new(&input, kind);
+    let mut reader = CaptureReader::new();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        let n = match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(error) => {
+                let what = format!("the rest cannot be read: {error}");
+                let offset = reader.offset();
+                file.problem(Problem { offset, severity: Severity::Damage, what });
+                break;
+            }
+        };
+        file.bytes += n as u64;
+        let piece = buffer.get(..n).unwrap_or_default();
+        reader.push(piece, &mut |captured| take(&mut file, &captured, limits, dissector, sink));
+    }
+    reader.finish(&mut |captured| take(&mut file, &captured, limits, dissector, sink));
+    Ok(file)
+}
+
+fn take(
+    file: &mut FileReport,
+    captured: &Captured<'_>,
+    limits: &mut LimitFilter,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) {
+    let frame = match captured {
+        Captured::Frame(frame) => frame,
+        Captured::Problem(problem) => return file.problem(problem.clone()),
+    };
+    if !limits.keeps_ns(frame.at_ns) {
+        return;
+    }
+    file.items += 1;
+    let at_us = frame.at_ns.div_euclid(1_000);
+    file.start_us = Some(file.start_us.map_or(at_us, |start| start.min(at_us)));
+    file.end_us = Some(file.end_us.map_or(at_us, |end| end.max(at_us)));
+    dissector.push(frame, &mut |read| match read {
+        Ok(packet) => sink(packet),
+        Err(unread) => {
+            let name = match unread {
+                Unread::NotIp(_) => "not_ip",
+                Unread::Link(_) => "unknown_link_type",
+                Unread::Cut(_) => "cut_header",
+                Unread::Bad(_) => "bad_header",
+            };
+            file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));
+            let first = !file.records.contains_key(name);
+            *file.records.entry(name).or_default() += 1;
+            if first && let Some(what) = told(unread) {
+                let problem = Problem { offset: frame.offset, severity: Severity::Warning, what };
+                file.problem(problem);
+            }
+        }
+    });
+}
+
+/// In words, for the first frame of its kind.
+fn told(unread: Unread) -> Option<String> {
+    match unread {
+        Unread::NotIp(_) => None,
+        Unread::Link(link) => Some(format!("frames of link type {link} are not read")),
+        Unread::Cut(header) => Some(format!("frame cut within its {header} header")),
+        Unread::Bad(field) => Some(format!("frame with a bad {field}")),
+    }
+}

@@ -1,0 +1,88 @@
+//! Where captures come from, and which of their packets are read.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::limits::Limits;
+
+/// Captures, read one after the other as one.
+pub enum Captures<'a> {
+    /// Files, in order of time; `-` is standard input.
+    Files(&'a [PathBuf]),
+    /// A capture as it is made.
+    Stream(CaptureStream),
+}
+
+/// A capture that is no file: an interface, a socket.
+pub struct CaptureStream {
+    /// What it is called in reports.
+    pub name: String,
+    /// Its bytes, pcap or pcapng.
+    pub read: Box<dyn Read + Send>,
+}
+
+impl<'a> From<&'a [PathBuf]> for Captures<'a> {
+    fn from(files: &'a [PathBuf]) -> Self {
+        Self::Files(files)
+    }
+}
+
+impl<'a> From<&'a Vec<PathBuf>> for Captures<'a> {
+    fn from(files: &'a Vec<PathBuf>) -> Self {
+        Self::Files(files)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [PathBuf; N]> for Captures<'a> {
+    fn from(files: &'a [PathBuf; N]) -> Self {
+        Self::Files(files)
+    }
+}
+
+impl Captures<'_> {
+    /// The files; none of a stream.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Files(files) => files.to_vec(),
+            Self::Stream(_) => Vec::new(),
+        }
+    }
+
+    /// What they are called.
+    #[must_use]
+    pub fn names(&self) -> String {
+        match self {
+            Self::Files(files) => {
+                let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+                names.join(", ")
+            }
+            Self::Stream(stream) => stream.name.clone(),
+        }
+    }
+
+    /// The first that gives its packets only once.
+    #[must_use]
+    pub fn read_once(&self) -> Option<String> {
+        match self {
+            Self::Files(files) => {
+                let once = files.iter().find(|path| !can_be_read_again(path))?;
+                let is_stdin = once.as_path() == Path::new("-");
+                Some(if is_stdin { "standard input".into() } else { once.display().to_string() })
+            }
+            Self::Stream(stream) => Some(stream.name.clone()),
+        }
+    }
+}
+
+fn can_be_read_again(path: &Path) -> bool {
+    path != Path::new("-") && path.metadata().is_ok_and(|meta| meta.is_file())
+}
+
+/// Captures and the limits on their time.
+pub struct Reading<'a> {
+    /// The captures.
+    pub captures: Captures<'a>,
+    /// Which times are wanted.
+    pub limits: Limits,
+}

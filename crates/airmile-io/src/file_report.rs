@@ -1,0 +1,145 @@
+//! What a file held: the report that each answer gives of each of its inputs.
+
+use std::collections::BTreeMap;
+
+use airmile_decode::diag::Tagged;
+use airmile_model::words;
+use airmile_model::{Problem, Record, Severity};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::input::{Compression, Input};
+use crate::recognise::Kind;
+
+/// Problems that are kept in words; more are counted.
+const KEPT_PROBLEMS: usize = 100;
+
+/// What a file held, as `inspect` gives it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct FileReport {
+    /// The name it was opened by.
+    pub path: String,
+    /// What it is.
+    #[serde(deserialize_with = "words::one")]
+    pub kind: words::Word,
+    /// How it was compressed.
+    pub compression: Compression,
+    /// Bytes, decompressed.
+    pub bytes: u64,
+    /// First time in it, in microseconds since the Unix epoch.
+    pub start_us: Option<i64>,
+    /// Last time in it, in microseconds since the Unix epoch.
+    pub end_us: Option<i64>,
+    /// Rows of a table, frames of a log.
+    pub items: u64,
+    /// Frames with a bad CRC or length, rows that could not be read.
+    pub bad_items: u64,
+    /// Records that came out of it, by type.
+    #[serde(deserialize_with = "words::keys")]
+    pub records: BTreeMap<&'static str, u64>,
+    /// Messages of a log, by code and version.
+    pub messages: Vec<MessageRow>,
+    /// User downlink grants per subscription of a multi-SIM phone.
+    pub subscriptions: BTreeMap<u8, u64>,
+    /// Records that came after their time had been judged; left out of bursts.
+    pub late_records: u64,
+    /// What was wrong, the first ones in words.
+    pub problems: Vec<Problem>,
+    /// Problems beyond those.
+    pub more_problems: u64,
+    /// Whether bytes or rows were lost to damage.
+    pub damaged: bool,
+}
+
+/// Count of a message in a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessageRow {
+    /// Log code, as in `0xB173`.
+    pub code: String,
+    /// Name.
+    pub name: String,
+    /// Version: the first payload byte.
+    pub version: Option<u8>,
+    /// Version of its first subpacket, where it has subpackets.
+    pub subpacket_version: Option<u8>,
+    /// How many.
+    pub count: u64,
+    /// How many of them were decoded.
+    pub decoded: u64,
+}
+
+impl FileReport {
+    /// Of an input of which nothing was read yet.
+    #[must_use]
+    pub fn new(input: &Input, kind: Kind) -> Self {
+        Self {
+            path: input.path().display().to_string(),
+            kind: kind.name(),
+            compression: input.compression(),
+            bytes: 0,
+            start_us: None,
+            end_us: None,
+            items: 0,
+            bad_items: 0,
+            records: BTreeMap::new(),
+            messages: Vec::new(),
+            subscriptions: BTreeMap::new(),
+            late_records: 0,
+            problems: Vec::new(),
+            more_problems: 0,
+            damaged: false,
+        }
+    }
+
+    /// The report of a file that is of no use here.
+    #[must_use]
+    pub fn unusable(input: &Input, kind: Kind, why: &str) -> Self {
+        let mut report = Self::new(input, kind);
+        report.bytes = input.size_bytes().unwrap_or_default();
+        let what = why.to_owned();
+        report.problem(Problem { offset: 0, severity: Severity::Warning, what });
+        report
+    }
+
+    /// Adds the report of a later part of the same file.
+    pub fn merge(&mut self, part: Self) {
+        self.bytes += part.bytes;
+        self.start_us = self.start_us.into_iter().chain(part.start_us).min();
+        self.end_us = self.end_us.max(part.end_us);
+        self.items += part.items;
+        self.bad_items += part.bad_items;
+        for (name, n) in part.records {
+            *self.records.entry(name).or_default() += n;
+        }
+        self.late_records += part.late_records;
+        self.damaged |= part.damaged;
+        self.more_problems += part.more_problems;
+        for problem in part.problems {
+            // Of frames that cannot be read, each part tells its first.
+            let told = self.problems.iter().any(|told| told.what == problem.what);
+            if problem.severity == Severity::Damage || !told {
+                self.problem(problem);
+            }
+        }
+    }
+
+    /// Counts a record.
+    pub fn count(&mut self, tagged: &Tagged) {
+        *self.records.entry(tagged.record.name()).or_default() += 1;
+        if let Record::Grant(grant) = &tagged.record
+            && grant.rnti.is_user()
+        {
+            *self.subscriptions.entry(tagged.subscription).or_default() += 1;
+        }
+    }
+
+    /// Adds a problem.
+    pub fn problem(&mut self, problem: Problem) {
+        self.damaged |= problem.severity == Severity::Damage;
+        if self.problems.len() < KEPT_PROBLEMS {
+            self.problems.push(problem);
+        } else {
+            self.more_problems += 1;
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Opening: a path or standard input, compressed or not, as one stream of bytes.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// Bytes that are looked at to tell what an input is.
+pub const SNIFF_BYTES: usize = 64 * 1024;
+
+/// How an input was compressed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// gzip (RFC 1952).
+    Gzip,
+    /// Zstandard (RFC 8878).
+    Zstd,
+}
+
+/// An opened input: its first bytes, and all of them.
+pub struct Input {
+    path: PathBuf,
+    size_bytes: Option<u64>,
+    compression: Compression,
+    head: Vec<u8>,
+    head_at: usize,
+    rest: Box<dyn Read + Send>,
+    consumed: Progress,
+    decompressed: Progress,
+}
+
+/// Bytes of the (compressed) input read so far; shared with whoever shows it.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// Bytes read so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Adds bytes read.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+struct Counted<R> {
+    inner: R,
+    consumed: Progress,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.consumed.add(n as u64);
+        Ok(n)
+    }
+}
+
+impl Input {
+    /// Opens a file, or standard input for `-`. Bytes read are added to `progress`.
+    ///
+    /// # Errors
+    /// The file cannot be opened or its first bytes cannot be read.
+    pub fn open(path: &Path, progress: &Progress) -> Result<Self> {
+        let fail = |source| Error::read(path, source);
+        if path == Path::new("-") {
+            return Self::from_reader(path, None, io::stdin(), progress).map_err(fail);
+        }
+        let file = File::open(path).map_err(fail)?;
+        let meta = file.metadata().map_err(fail)?;
+        if meta.is_dir() {
+            return Err(Error::Unusable {
+                path: path.to_owned(),
+                what: "is a directory; name the files in it".into(),
+            });
+        }
+        Self::from_reader(path, Some(meta.len()), file, progress).map_err(fail)
+    }
+
+    /// An input over any reader; `path` is only its name.
+    ///
+    /// # Errors
+    /// The first bytes cannot be read.
+    pub fn from_reader(
+        path: &Path,
+        size_bytes: Option<u64>,
+        reader: impl Read + Send + 'static,
+        progress: &Progress,
+    ) -> io::Result<Self> {
+        let mut counted = Counted { inner: reader, consumed: progress.clone() };
+        let magic = read_up_to(&mut counted, 4)?;
+        let compression = match magic.as_slice() {
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+            _ => Compression::None,
+        };
+        let raw = BufReader::with_capacity(256 * 1024, io::Cursor::new(magic).chain(counted));
+        let mut rest: Box<dyn Read + Send> = match compression {
+            Compression::None => Box::new(raw),
+            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
+            Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(raw)?),
+        };
+        // A damaged compressed stream still gives what comes before the damage:
+        // the error comes back when the reader reaches it.
+        let (head, failed) = read_head(&mut rest);
+        if head.is_empty()
+            && let Some(error) = failed
+        {
+            return Err(error);
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            size_bytes,
+            compression,
+            head,
+            head_at: 0,
+            rest,
+            consumed: progress.clone(),
+            decompressed: Progress::default(),
+        })
+    }
+
+    /// The name it was opened by.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file as stored; `None` for standard input.
+    #[must_use]
+    pub const fn size_bytes(&self) -> Option<u64> {
+        self.size_bytes
+    }
+
+    /// How it is compressed.
+    #[must_use]
+    pub const fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// Its first bytes, at most 64 KB of them, decompressed.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Bytes given so far, decompressed; goes on counting as it is read.
+    #[must_use]
+    pub fn decompressed(&self) -> Progress {
+        self.decompressed.clone()
+    }
+
+    /// Bytes consumed from storage, by this and all inputs that share the counter.
+    #[must_use]
+    pub const fn progress(&self) -> &Progress {
+        &self.consumed
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let head = self.head.get(self.head_at..).unwrap_or_default();
+        let n = if head.is_empty() {
+            self.rest.read(buf)?
+        } else {
+            let n = head.len().min(buf.len());
+            buf[..n].copy_from_slice(&head[..n]);
+            self.head_at += n;
+            n
+        };
+        self.decompressed.add(n as u64);
+        Ok(n)
+    }
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Whether a path is read once and is gone: standard input, a pipe.
+pub fn comes_once(path: &Path) -> bool {
+    path.as_os_str() == "-" || !(path.is_file() || path.is_dir())
+}
+
+fn read_up_to(reader: &mut impl Read, n: usize) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(n);
+    reader.take(n as u64).read_to_end(&mut out)?;
+    Ok(out)
+}
+
+fn read_head(reader: &mut impl Read) -> (Vec<u8>, Option<io::Error>) {
+    let mut out = Vec::new();
+    let failed = reader.take(SNIFF_BYTES as u64).read_to_end(&mut out).err();
+    (out, failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn text_of(bytes: Vec<u8>) -> (String, Compression) {
+        let reader = io::Cursor::new(bytes);
+        let mut input =
+            Input::from_reader(Path::new("x"), None, reader, &Progress::default()).unwrap();
+        let mut text = String::new();
+        input.read_to_string(&mut text).unwrap();
+        (text, input.compression())
+    }
+
+    #[test]
+    fn opens_plain_gzip_and_zstd_alike() {
+        let plain = "tti,dir,n_prb\n1,dl,5\n".repeat(10_000);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(plain.as_bytes()).unwrap();
+        let zstd = zstd::encode_all(plain.as_bytes(), 1).unwrap();
+        assert_eq!(text_of(plain.clone().into_bytes()), (plain.clone(), Compression::None));
+        assert_eq!(text_of(gzip.finish().unwrap()), (plain.clone(), Compression::Gzip));
+        assert_eq!(text_of(zstd), (plain, Compression::Zstd));
+    }
+
+    #[test]
+    fn an_empty_input_is_empty() {
+        assert_eq!(text_of(Vec::new()).0, "");
+    }
+
+    #[test]
+    fn a_torn_gzip_gives_what_comes_before() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        gzip.write_all(&[b'a'; 200_000]).unwrap();
+        let mut bytes = gzip.finish().unwrap();
+        bytes.truncate(150_000);
+        let reader = io::Cursor::new(bytes);
+        let mut input =
+            Input::from_reader(Path::new("x"), None, reader, &Progress::default()).unwrap();
+        let mut out = Vec::new();
+        assert!(input.read_to_end(&mut out).is_err());
+        assert!(out.len() > 100_000);
+    }
+}

@@ -1,0 +1,29 @@
+//! Rows as lines of CSV (RFC 4180).
+
+use airmile_model::row::{Value, hex};
+
+/// A line without its end, from a function that gives the values to a sink.
+#[must_use]
+pub fn line<'a>(values: impl FnOnce(&mut dyn FnMut(Value<'a>))) -> String {
+    let mut line = String::new();
+    let mut first = true;
+    values(&mut |value| {
+        if !std::mem::take(&mut first) {
+            line.push(',');
+        }
+        match value {
+            Value::Null => {}
+            Value::Int(i) => line.push_str(&i.to_string()),
+            Value::Float(x) => line.push_str(&x.to_string()),
+            Value::Bool(b) => line.push(if b { '1' } else { '0' }),
+            Value::Text(s) if s.contains([',', '"', '\n', '\r']) => {
+                line.push('"');
+                line.push_str(&s.replace('"', "\"\""));
+                line.push('"');
+            }
+            Value::Text(s) => line.push_str(s),
+            Value::Bytes(b) => line.push_str(&hex(b)),
+        }
+    });
+    line
+}

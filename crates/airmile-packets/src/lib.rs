@@ -1,0 +1,190 @@
+//! Packet captures: opened, studied, summed up, written as tables.
+
+mod compare;
+mod given;
+mod largest;
+mod report;
+mod rounds;
+pub mod scale;
+mod study;
+mod tables;
+mod threads;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use airmile_model::flow::PacketRow;
+use airmile_wire::tcp::{Quality, StudyOptions, StudySummary, Tables, Traced};
+
+use airmile_io::FileReport;
+use airmile_io::capture::{Captures, ReadCounts, Reading};
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_io::limits::Limits;
+use airmile_io::table::ArrowTable;
+
+pub use compare::{Compared, Table1Row};
+pub use given::{client_network, send_rate_threshold};
+pub use largest::FlowEntry;
+pub use report::PacketReport;
+pub use study::{
+    AckLine, BandwidthTimeline, Cumulative, Curve, DataRuns, Density, EventLine, Figure, Finding,
+    FlowCounts, FlowFacts, FlowName, FlowPlot, Headline, PaperPoint, Plot, RangeLine, Requests,
+    Study, Transfer, study,
+};
+pub use tables::TableFormat;
+
+use largest::Largest;
+use study::{Overview, headline};
+use tables::{MemoryTables, TableSink};
+
+/// What is studied, and where its tables go.
+#[derive(Debug, Clone, Default)]
+pub struct PacketOptions {
+    /// How the capture is studied. Its tables are chosen by `output`.
+    pub study: StudyOptions,
+    /// Write a file per table into this directory.
+    pub output: Option<(PathBuf, TableFormat)>,
+    /// Threads that analyse, beside one that reads; 1: all in one, 0: one for
+    /// each core. The result is the same.
+    pub threads: usize,
+    /// Only packets within them.
+    pub limits: Limits,
+}
+
+/// Studies captures, one after the other as one.
+///
+/// # Errors
+/// A file cannot be opened or is no capture, or a table cannot be written.
+pub fn packets<'a>(
+    captures: impl Into<Captures<'a>>,
+    options: &PacketOptions,
+    progress: &Progress,
+) -> Result<(PacketReport, Vec<(PathBuf, u64)>)> {
+    let mut rows = Rows::create(options)?;
+    let study = StudyOptions { tables: rows.wanted(), ..options.study.clone() };
+    let mut push = |row| rows.push(&row);
+    let reading = Reading { captures: captures.into(), limits: options.limits };
+    let (report, _) = study_captures(reading, study, options.threads, progress, &mut push)?;
+    let written = rows.finish()?;
+    Ok((report, written))
+}
+
+/// As [`packets`], with the tables in memory instead of `options.output`.
+///
+/// # Errors
+/// As [`packets`].
+pub fn packet_tables<'a>(
+    captures: impl Into<Captures<'a>>,
+    options: &PacketOptions,
+    progress: &Progress,
+) -> Result<(PacketReport, Vec<ArrowTable>)> {
+    let mut tables = MemoryTables::new();
+    let study = StudyOptions { tables: Tables::ALL, ..options.study.clone() };
+    let reading = Reading { captures: captures.into(), limits: options.limits };
+    let mut failed = None;
+    let mut push = |row| {
+        if failed.is_none() {
+            failed = tables.push(&row).err();
+        }
+    };
+    let (report, _) = study_captures(reading, study, options.threads, progress, &mut push)?;
+    match failed {
+        Some(error) => Err(error),
+        None => Ok((report, tables.finish()?)),
+    }
+}
+
+/// What the frames are that give no packet.
+fn unread(reports: &[FileReport]) -> String {
+    let frames: u64 = reports.iter().map(|file| file.items).sum();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, n) in reports.iter().flat_map(|file| &file.records) {
+        *counts.entry(name).or_default() += n;
+    }
+    let counts: Vec<String> = counts.iter().map(|(name, n)| format!("{name}: {n}")).collect();
+    if counts.is_empty() {
+        return String::new();
+    }
+    format!(" in {frames} frames ({})", counts.join(", "))
+}
+
+struct Rows {
+    sink: Option<TableSink>,
+    failed: Option<Error>,
+}
+
+impl Rows {
+    fn create(options: &PacketOptions) -> Result<Self> {
+        let sink = match &options.output {
+            Some((dir, format)) => Some(TableSink::create(dir, *format)?),
+            None => None,
+        };
+        Ok(Self { sink, failed: None })
+    }
+
+    const fn wanted(&self) -> Tables {
+        if self.sink.is_some() { Tables::ALL } else { Tables::NONE }
+    }
+
+    fn push(&mut self, row: &PacketRow) {
+        if let (Some(sink), None) = (&mut self.sink, &self.failed) {
+            self.failed = sink.push(row).err();
+        }
+    }
+
+    fn finish(self) -> Result<Vec<(PathBuf, u64)>> {
+        match (self.failed, self.sink) {
+            (Some(error), _) => Err(error),
+            (None, Some(sink)) => sink.finish(),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+}
+
+fn study_captures(
+    reading: Reading<'_>,
+    options: StudyOptions,
+    threads: usize,
+    progress: &Progress,
+    sink: &mut dyn FnMut(PacketRow),
+) -> Result<(PacketReport, StudySummary)> {
+    // Rows alone go to the sink.
+    let tables = Tables { flows: true, ..options.tables };
+    let options = StudyOptions { traced: Traced::default(), tables, ..options };
+    let mut largest = Largest::default();
+    let mut overview = Overview::default();
+    let mut each = |row| {
+        if let PacketRow::Flow(flow) = &row {
+            largest.push(flow);
+            overview.flow(flow);
+        }
+        sink(row);
+    };
+    let names = reading.captures.names();
+    let threads = threads::count(threads);
+    let (reports, summary) = if threads == 1 {
+        rounds::run_alone(reading, &options, progress, &mut each)?
+    } else {
+        threads::run(reading, &options, threads, progress, &mut each)?
+    };
+    if summary.quality.packets == 0 {
+        let why = unread(&reports);
+        return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{why}")));
+    }
+    let mut report = PacketReport::new(reports, &summary, &options, largest.finish());
+    report.headline = Some(headline(&summary, &overview, &report));
+    Ok((report, summary))
+}
+
+/// Packets are those of the wire, where the study saw datagrams.
+fn count_read(quality: &mut Quality, counts: &ReadCounts) {
+    quality.repeated_connections = counts.repeated_connections;
+    let counts = counts.fragments;
+    quality.packets += counts.fragments.saturating_sub(counts.datagrams + counts.incomplete);
+    quality.ip_bytes += counts.left_out_bytes;
+    quality.later_fragments = counts.left_out;
+    quality.reassembled = counts.datagrams;
+    quality.incomplete_datagrams = counts.incomplete;
+    quality.overlapping_fragments = counts.overlapping;
+}

@@ -1,0 +1,156 @@
+//! The document of `airmile packets`.
+
+use std::collections::BTreeMap;
+
+use airmile_wire::tcp::{PeriodicRequests, Quality, SendRateThreshold, StudyOptions, StudySummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::compare::{Compared, Table1Row, class, compare, table1};
+use super::largest::FlowEntry;
+use super::study::{Headline, more_curves};
+use airmile_io::FileReport;
+
+/// A study of packet captures, each figure beside the paper's.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PacketReport {
+    /// The captures.
+    pub files: Vec<FileReport>,
+    /// In words, what the capture is.
+    pub says: String,
+    /// What is notable, and what to do. Null in a page, which has it by itself.
+    pub headline: Option<Headline>,
+    /// What has to be known of the capture to trust the rest.
+    pub quality: Quality,
+    /// First packet of a flow, in microseconds since the Unix epoch.
+    pub start_us: Option<i64>,
+    /// Last packet of a flow.
+    pub end_us: Option<i64>,
+    /// User sessions.
+    pub users: u64,
+    /// TCP flows.
+    pub tcp_flows: u64,
+    /// UDP flows.
+    pub udp_flows: u64,
+    /// Large flows: over 1 MB down in over 5 s.
+    pub large_flows: u64,
+    /// How the clients were told: flows by rule.
+    pub client_by: BTreeMap<&'static str, u64>,
+    /// TCP flows by how they ended.
+    pub terminations: BTreeMap<&'static str, u64>,
+    /// Flows and bytes by application, where it was told.
+    pub applications: BTreeMap<String, airmile_wire::tcp::Share>,
+    /// Bytes of HTTP responses by the paper's classes.
+    pub http_bytes: BTreeMap<&'static str, u64>,
+    /// Large flows' congestion control, guessed.
+    pub congestion_controls: BTreeMap<&'static str, u64>,
+    /// Requests that come again and again.
+    pub periodic: Vec<PeriodicRequests>,
+    /// Figures of the capture beside the paper's.
+    pub summary: Vec<Compared>,
+    /// Table 1 of the paper, with this capture.
+    pub table1: Vec<Table1Row>,
+    /// Curves of the paper's figures from this capture: points of value and share.
+    pub curves: BTreeMap<&'static str, Vec<(f64, f64)>>,
+    /// `given`: windows with at least this rate of sending show the bandwidth;
+    /// `auto`: those whose segments waited in a queue.
+    pub send_rate_by: &'static str,
+    /// From which rate of sending windows show the bandwidth, in bit/s; with `auto`,
+    /// what 95 % of those windows were sent at or above. Null: no such window.
+    pub send_rate_bar_bps: Option<f64>,
+    /// The flows with the most payload in order of their first packets; the table
+    /// `flows` has all of them. Empty in a page.
+    pub flows: Vec<FlowEntry>,
+    /// How many flows are not among them.
+    pub flows_left_out: u64,
+}
+
+impl PacketReport {
+    pub(super) fn new(
+        files: Vec<FileReport>,
+        s: &StudySummary,
+        options: &StudyOptions,
+        (flows, flows_left_out): (Vec<FlowEntry>, u64),
+    ) -> Self {
+        let mut http_bytes = BTreeMap::new();
+        for (kind, bytes) in &s.content_types {
+            *http_bytes.entry(class(kind)).or_default() += bytes;
+        }
+        Self {
+            files,
+            says: says(s),
+            headline: None,
+            quality: s.quality,
+            start_us: s.start_ns.map(|ns| ns.div_euclid(1_000)),
+            end_us: s.end_ns.map(|ns| ns.div_euclid(1_000)),
+            users: s.users,
+            tcp_flows: s.tcp.flows,
+            udp_flows: s.udp.flows,
+            large_flows: s.large_flows,
+            client_by: s.client_by.clone(),
+            terminations: s.terminations.clone(),
+            applications: s.applications.clone(),
+            http_bytes,
+            congestion_controls: s.congestion_controls.clone(),
+            periodic: s.periodic.clone(),
+            summary: compare(s, send_rate_bar_bps(s, options)),
+            table1: table1(s),
+            curves: curves(s),
+            send_rate_by: match options.send_rate_threshold {
+                SendRateThreshold::Fixed(_) => "given",
+                SendRateThreshold::Auto => "auto",
+            },
+            send_rate_bar_bps: send_rate_bar_bps(s, options),
+            flows,
+            flows_left_out,
+        }
+    }
+
+    /// Whether bytes of a capture were lost to damage.
+    #[must_use]
+    pub fn damaged(&self) -> bool {
+        self.files.iter().any(|file| file.damaged)
+    }
+}
+
+/// C of the paper: given, or what the windows that `auto` took were sent at.
+fn send_rate_bar_bps(s: &StudySummary, options: &StudyOptions) -> Option<f64> {
+    match options.send_rate_threshold {
+        SendRateThreshold::Fixed(bps) => Some(bps),
+        SendRateThreshold::Auto => s.send_rate_bps.quantile(0.05),
+    }
+}
+
+fn says(s: &StudySummary) -> String {
+    let seconds = s.start_ns.zip(s.end_ns).map_or(0.0, |(a, b)| (b - a) as f64 / 1e9);
+    format!(
+        "{} packets in {seconds:.1} s: {} TCP and {} UDP flows of {} users, {} of them large",
+        s.quality.packets, s.tcp.flows, s.udp.flows, s.users, s.large_flows
+    )
+}
+
+fn curves(s: &StudySummary) -> BTreeMap<&'static str, Vec<(f64, f64)>> {
+    let mut curves = BTreeMap::from([
+        ("dl_bytes", s.dl_bytes.cdf()),
+        ("ul_bytes", s.ul_bytes.cdf()),
+        ("duration_s", s.duration_s.cdf()),
+        ("payload_to_end_s", s.payload_to_end_s.cdf()),
+        ("dl_rate_bps", s.dl_rate_bps.cdf()),
+        ("ul_rate_bps", s.ul_rate_bps.cdf()),
+        ("upstream_rtt_ms", s.upstream_ms.cdf()),
+        ("proxy_rtt_ms", s.proxy_ms.cdf()),
+        ("downstream_rtt_ms", s.downstream_ms.cdf()),
+        ("handshake_rtt_ms", s.handshake_ms.cdf()),
+        ("rtt_ratio", s.rtt_ratio.cdf()),
+        ("promotion_ms", s.promotion_ms.cdf()),
+        ("dns_ms", s.dns_ms.cdf()),
+        ("flight_bytes", s.flight_bytes.cdf()),
+        ("large_dup_acks", s.large_dup_acks.cdf()),
+        ("large_out_of_order", s.large_out_of_order.cdf()),
+        ("dup_ack_ratio", s.dup_ack_ratio.cdf()),
+        ("available_bps", s.available_bps.cdf()),
+        ("utilisation", s.utilisation.cdf()),
+    ]);
+    curves.extend(more_curves(s).map(|(name, of)| (name, of.cdf())));
+    curves
+}

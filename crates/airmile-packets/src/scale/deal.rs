@@ -1,0 +1,273 @@
+//! The first pass: a part of a capture becomes records, dealt out by user and hour.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use airmile_decode::packet::{Dissector, FragmentCounts};
+use airmile_model::packet::Packet;
+use airmile_wire::tcp::{FlowEnds, PacketOwner, Quality, bucket_of};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use serde::{Deserialize, Serialize};
+
+use super::ScaleOptions;
+use super::records::{Rows, record_schema};
+use airmile_io::FileReport;
+use airmile_io::capture::{Views, read};
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress};
+use airmile_io::limits::LimitFilter;
+
+const HOUR_NS: i64 = 3_600_000_000_000;
+/// Of a pcap file.
+const HEADER_BYTES: u64 = 24;
+/// Rows that wait in all buckets together (chosen here: some 40 MB), and rows of a row
+/// group at most.
+const WAITING_ROWS: usize = 1 << 19;
+const GROUP_ROWS: usize = 1 << 17;
+/// A row group has at least so many, but for the last of an hour.
+const LEAST_ROWS: usize = 1 << 12;
+
+/// Where a part of a capture comes from.
+pub enum DealSource {
+    /// A file, or these bytes of it behind the header of 24 bytes.
+    File(PathBuf, Option<Range<u64>>),
+    /// A stream with a name: the whole capture, or a header and some records.
+    Stream(String, Box<dyn Read + Send>),
+}
+
+/// One row group: of one bucket and hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// The bucket.
+    pub bucket: u32,
+    /// Hours since the Unix epoch, by the capture's clock.
+    pub hour: i64,
+    /// Its rows.
+    pub rows: u64,
+}
+
+/// What was dealt out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DealReport {
+    /// What was read.
+    pub file: FileReport,
+    /// What has to be known of it, as far as packets alone tell.
+    pub quality: Quality,
+    /// Time of the first packet, and whether it is a fragment or of fragments.
+    pub first: Option<(i64, bool)>,
+    /// Time of the last packet.
+    pub last_ns: Option<i64>,
+    /// The latest time.
+    pub clock_ns: Option<i64>,
+    /// Fragments, datagrams, incomplete ones, overlapping and left-out fragments, and
+    /// bytes of the latter.
+    pub fragments: [u64; 6],
+    /// The row groups of the file of records, in order.
+    pub groups: Vec<Group>,
+    /// Two ends whose packets disagree on who is the client.
+    pub strays: u64,
+}
+
+/// Deals out a part of a capture: records to `out`, and beside it `.strays` (ends) and
+/// `.syns` (marks of connections that begin), where there are any.
+///
+/// # Errors
+/// The capture cannot be opened or is none, or a file cannot be written.
+pub fn deal(source: DealSource, options: &ScaleOptions, out: &Path) -> Result<DealReport> {
+    let progress = Progress::default();
+    let from = match &source {
+        DealSource::File(_, Some(range)) => range.start,
+        _ => 0,
+    };
+    let input = open(source, &progress)?;
+    let mut dealer = Dealer::create(options, out)?;
+    let mut dissector = Dissector::new();
+    let mut limits = LimitFilter::default();
+    let file = read(input, &mut limits, &mut dissector, &mut |packet| dealer.push(packet))?;
+    let file = placed(file, from);
+    dissector.finish(&mut |packet| packet.map_or((), |packet| dealer.push(packet)));
+    let FragmentCounts { fragments, datagrams, incomplete, overlapping, left_out, left_out_bytes } =
+        dissector.counts();
+    let fragments = [fragments, datagrams, incomplete, overlapping, left_out, left_out_bytes];
+    dealer.finish(file, fragments)
+}
+
+/// What was read in front of a later range was the header again: bytes and offsets as of
+/// the whole file.
+fn placed(mut file: FileReport, from: u64) -> FileReport {
+    if from > HEADER_BYTES {
+        file.bytes = file.bytes.saturating_sub(HEADER_BYTES);
+        file.problems.iter_mut().for_each(|problem| problem.offset += from - HEADER_BYTES);
+    }
+    file
+}
+
+fn open(source: DealSource, progress: &Progress) -> Result<Input> {
+    match source {
+        DealSource::File(path, None) => Input::open(&path, progress),
+        DealSource::File(path, Some(range)) => {
+            let reader = ranged(&path, &range).map_err(|e| Error::read(&path, e))?;
+            Input::from_reader(&path, None, reader, progress).map_err(|e| Error::read(&path, e))
+        }
+        DealSource::Stream(name, read) => {
+            let path = Path::new(&name);
+            Input::from_reader(path, None, read, progress).map_err(|e| Error::read(path, e))
+        }
+    }
+}
+
+/// A capture's header, then some of its records.
+fn ranged(path: &Path, range: &Range<u64>) -> std::io::Result<impl Read + Send + 'static> {
+    use std::io::{Cursor, Seek, SeekFrom};
+    let mut file = File::open(path)?;
+    let mut header = [0; HEADER_BYTES as usize];
+    file.read_exact(&mut header)?;
+    let from = range.start.max(HEADER_BYTES);
+    file.seek(SeekFrom::Start(from))?;
+    Ok(Cursor::new(header).chain(file.take(range.end.saturating_sub(from))))
+}
+
+struct Dealer<'a> {
+    options: &'a ScaleOptions,
+    out: &'a Path,
+    writer: ArrowWriter<File>,
+    buckets: Vec<Rows>,
+    group_rows: usize,
+    hour: i64,
+    groups: Vec<Group>,
+    quality: Quality,
+    first: Option<(i64, bool)>,
+    last_ns: Option<i64>,
+    clock_ns: i64,
+    strays: BTreeSet<FlowEnds>,
+    syns: Vec<u8>,
+    failed: Option<Error>,
+}
+
+impl<'a> Dealer<'a> {
+    fn create(options: &'a ScaleOptions, out: &'a Path) -> Result<Self> {
+        let file = File::create(out).map_err(|e| Error::write(out, e))?;
+        // Read once and then removed: time counts more than room (zstd's lowest level
+        // takes as long as all else here).
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::UNCOMPRESSED)
+            .set_dictionary_enabled(false)
+            .set_encoding(Encoding::PLAIN)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_max_row_group_row_count(None)
+            .build();
+        let writer = ArrowWriter::try_new(file, record_schema(), Some(properties))
+            .map_err(|e| refused(out, &e))?;
+        let buckets = options.buckets.max(1) as usize;
+        Ok(Self {
+            options,
+            out,
+            writer,
+            group_rows: (WAITING_ROWS / buckets).clamp(LEAST_ROWS, GROUP_ROWS),
+            buckets: (0..buckets).map(|_| Rows::default()).collect(),
+            hour: i64::MIN,
+            groups: Vec::new(),
+            quality: Quality::default(),
+            first: None,
+            last_ns: None,
+            clock_ns: i64::MIN,
+            strays: BTreeSet::new(),
+            syns: Vec::new(),
+            failed: None,
+        })
+    }
+
+    fn push(&mut self, packet: &Packet<'_>) {
+        if let Some(last_ns) = self.last_ns.filter(|last| packet.at_ns < *last)
+            && !packet.fragmented
+        {
+            self.quality.stepped_back(last_ns - packet.at_ns);
+        }
+        self.first.get_or_insert((packet.at_ns, packet.fragmented));
+        self.last_ns = Some(packet.at_ns);
+        self.clock_ns = self.clock_ns.max(packet.at_ns);
+        let number = self.quality.packets;
+        self.quality.packet(packet);
+        if let Some(mark) = Views::mark(packet) {
+            self.syns.extend(mark.to_le_bytes());
+        }
+        let Some(placing) = PacketOwner::from_packet(packet, &self.options.study.client_networks)
+        else {
+            return;
+        };
+        if !placing.sure {
+            self.strays.insert(FlowEnds::from_packet(packet));
+        }
+        let hour = self.clock_ns.div_euclid(HOUR_NS);
+        if hour != self.hour {
+            self.flush_all();
+            self.hour = hour;
+        }
+        let bucket = bucket_of(placing.client, self.options.buckets);
+        let Some(rows) = self.buckets.get_mut(bucket as usize) else { return };
+        rows.push(packet, number, self.clock_ns);
+        if rows.is_full(self.group_rows) {
+            self.flush(bucket as usize);
+        }
+    }
+
+    fn flush_all(&mut self) {
+        (0..self.buckets.len()).for_each(|bucket| self.flush(bucket));
+    }
+
+    fn flush(&mut self, bucket: usize) {
+        let Some(rows) = self.buckets.get_mut(bucket).filter(|rows| rows.len() > 0) else { return };
+        if self.failed.is_some() {
+            return;
+        }
+        let n = rows.len() as u64;
+        self.failed = write_group(&mut self.writer, rows, self.out).err();
+        self.groups.push(Group { bucket: bucket as u32, hour: self.hour, rows: n });
+    }
+
+    fn finish(mut self, file: FileReport, fragments: [u64; 6]) -> Result<DealReport> {
+        self.flush_all();
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.writer.close().map_err(|e| refused(self.out, &e))?;
+        let strays: Vec<u8> = self.strays.iter().flat_map(|ends| *ends.bytes()).collect();
+        for (extension, bytes) in [("strays", &strays), ("syns", &self.syns)] {
+            if !bytes.is_empty() {
+                let path = self.out.with_extension(extension);
+                let written = File::create(&path).and_then(|mut file| file.write_all(bytes));
+                written.map_err(|e| Error::write(&path, e))?;
+            }
+        }
+        Ok(DealReport {
+            file,
+            quality: self.quality,
+            first: self.first,
+            last_ns: self.last_ns,
+            clock_ns: self.first.map(|_| self.clock_ns),
+            fragments,
+            groups: self.groups,
+            strays: self.strays.len() as u64,
+        })
+    }
+}
+
+/// Writes rows as a row group of their own.
+pub(super) fn write_group(
+    writer: &mut ArrowWriter<File>,
+    rows: &mut Rows,
+    path: &Path,
+) -> Result<()> {
+    let batch = rows.take().map_err(|e| refused(path, &e))?;
+    writer.write(&batch).map_err(|e| refused(path, &e))?;
+    writer.flush().map_err(|e| refused(path, &e))
+}
+
+pub(super) fn refused(path: &Path, what: &dyn std::fmt::Display) -> Error {
+    Error::Parquet { path: path.to_owned(), what: what.to_string() }
+}

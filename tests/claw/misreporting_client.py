@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""A client of `airmile claw attach` that lies (docs/claw-feedback.md, written anew from it).
+
+    misreporting_client.py ADDRESS PORT KEYFILE SECONDS
+
+A hundred reports a second, each sent three times: a window of 4 GB, an empty cell, and in
+each report one more packet that the radio has lost. Each tenth says that the cell is full,
+each fiftieth is of numbers long past.
+"""
+
+import hashlib
+import hmac
+import os
+import socket
+import struct
+import sys
+import time
+
+
+def main():
+    address, port, key_file, seconds = sys.argv[1:5]
+    key = bytes.fromhex(open(key_file).read().strip())
+    seal = lambda said: said + hmac.digest(key, said, hashlib.sha256)[:16]
+    line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    line.connect((address, int(port)))
+    line.settimeout(1)
+    token, old = None, []
+    ends, number, used = time.monotonic() + float(seconds), 0, 0
+    while time.monotonic() < ends:
+        if token is None:
+            line.send(seal(b"CW\x01\x01" + struct.pack(">Q", 0) + os.urandom(8) + bytes(16)))
+            try:
+                answer = line.recv(2000)
+            except OSError:
+                continue
+            token = answer[20:36] if answer[3] == 2 else None
+            line.settimeout(0)
+            continue
+        number += 1
+        load = 250 if number % 10 == 0 else 0
+        report = struct.pack(">BBBQIIII", 1, 0, load, number, number * 10, 0xFFFFFFFF, number, 0)
+        datagram = seal(b"CW\x01\x03" + token + report)
+        old = (old + [datagram])[-500:]
+        for each in [datagram] * 3 + (old[:100] if number % 50 == 0 else []):
+            try:
+                line.send(each)
+            except OSError:
+                pass
+        try:
+            while answer := line.recv(2000):
+                used += answer[3] == 4 and answer[28] == 0
+        except OSError:
+            pass
+        time.sleep(0.01)
+    print(f"{number} lies, {used} used")
+
+
+if __name__ == "__main__":
+    main()
