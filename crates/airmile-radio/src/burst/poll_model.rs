@@ -190,8 +190,7 @@ impl PollLimits {
     /// The limits that agree with the complete runs between polls, each with whether more
     /// data followed at once.
     pub(super) fn fit<'a>(runs: impl Iterator<Item = (&'a PollRun, bool)>) -> Self {
-        let runs: Vec<(&PollRun, bool)> =
-            runs.filter(|(r, _)| r.is_new && r.is_complete).collect();
+        let runs: Vec<(&PollRun, bool)> = runs.filter(|(r, _)| r.is_new && r.is_complete).collect();
         if runs.len() < MIN_RUNS {
             return Self::default();
         }
@@ -352,18 +351,27 @@ mod tests {
                 sn += 1;
             }
         }
-        assert_eq!(PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))), PollLimits::default());
+        assert_eq!(
+            PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))),
+            PollLimits::default()
+        );
     }
 
     #[test]
     fn lone_packets_of_one_size_are_not_forced_polls() {
         // Every PDU empties the queue: neither a count of 1 nor its bytes are limits.
         let stream: Vec<PduLite> = (0..100).map(|sn| pdu(sn, 60, true)).collect();
-        assert_eq!(PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))), PollLimits::default());
+        assert_eq!(
+            PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))),
+            PollLimits::default()
+        );
         // The same of packets that two blocks carry.
         let stream: Vec<PduLite> =
             (0..100).map(|sn| pdu(sn, if sn % 2 == 0 { 1_430 } else { 60 }, sn % 2 == 1)).collect();
-        assert_eq!(PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))), PollLimits::default());
+        assert_eq!(
+            PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))),
+            PollLimits::default()
+        );
     }
 
     #[test]

@@ -36,8 +36,7 @@ impl Timeline {
         let claimed = transfer.bytes.filter(|_| !transfer.unfinished);
         // Bytes that the log does not have passed in time that it does not have.
         let missing = self.missing_share(claimed, meter);
-        let unknown_ms =
-            ms((meter.holes + outside).min(n_tti.max(0))).max(missing * duration_ms);
+        let unknown_ms = ms((meter.holes + outside).min(n_tti.max(0))).max(missing * duration_ms);
         let active_time_ms = placed.then(|| ms(meter.scheduled));
         let bytes = transfer.bytes.or_else(|| placed.then_some(meter.sent_bytes));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);

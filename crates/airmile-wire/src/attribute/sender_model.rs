@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use airmile_model::packet::TcpFlags;
 
 use super::capture_site::{CaptureSite, Sides};
-use super::window::{WindowPhase, Round, WindowRounds};
+use super::window::{Round, WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
 
 /// ACKs on their way to the sender that are remembered (chosen here).
@@ -336,8 +336,7 @@ impl SenderModel {
         if let Some(echo) = echo
             && !self.echoes_acks
         {
-            self.echoes_acks =
-                self.syn_stamp != Some(echo) && !self.payload_stamps.contains(&echo);
+            self.echoes_acks = self.syn_stamp != Some(echo) && !self.payload_stamps.contains(&echo);
         }
         // What such a host has heard, time tells: the round trip at least.
         let trusted = echo.filter(|_| self.echoes_acks || self.base_up_ns.is_none());

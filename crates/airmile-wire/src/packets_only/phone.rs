@@ -332,7 +332,8 @@ pub struct CapturedPhone {
 
 impl CapturedPhone {
     fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
-        let sides = Sides::from_connections(user.connections.values().map(|connection| &connection.model));
+        let sides =
+            Sides::from_connections(user.connections.values().map(|connection| &connection.model));
         let place = sides.place();
         // At the server what came to the phone shows in what it acknowledges.
         let at_server = place == CaptureSite::Server;

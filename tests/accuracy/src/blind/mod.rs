@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use airmile_wire::packets_only::{
-    Evidence, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion, CoefficientTable,
+    CoefficientTable, Evidence, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion,
 };
 
 use crate::bars::wilson;
@@ -30,8 +30,7 @@ pub const RUNS: u64 = 55;
 
 /// Fits on `runs` of each family and writes the tables to `path`.
 pub fn fit(runs: u64, path: &Path, shared: &Path) -> anyhow::Result<()> {
-    let Runs { mut rows, left_out, .. } =
-        gather(&families::FIT, false, (runs, FIT_SEED), shared)?;
+    let Runs { mut rows, left_out, .. } = gather(&families::FIT, false, (runs, FIT_SEED), shared)?;
     println!("{} rows to fit on, {left_out} runs left out", rows.len());
     counts(&rows);
     rows.extend(recorded::rows()?);
@@ -257,4 +256,3 @@ pub fn show(name: &str, runs: u64, shared: &Path) -> anyhow::Result<()> {
     }
     Ok(())
 }
-

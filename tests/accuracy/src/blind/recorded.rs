@@ -6,7 +6,7 @@
 //! put in where it cost 10 % and more of the time.
 
 use airmile_wire::attribute::CaptureSite;
-use airmile_wire::packets_only::{TransportKind, Features, N_FEATURES, Suspect};
+use airmile_wire::packets_only::{Features, N_FEATURES, Suspect, TransportKind};
 use anyhow::{Context, bail};
 
 use super::rows::{Row, View};

@@ -61,7 +61,13 @@ struct Monitor {
 impl Monitor {
     fn new(point: CapturePoint, from_ns: i64) -> Self {
         let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
-        Self { point, from_ns, study: PacketStudy::new(options), phones: CapturedPhones::new(), offset: 0 }
+        Self {
+            point,
+            from_ns,
+            study: PacketStudy::new(options),
+            phones: CapturedPhones::new(),
+            offset: 0,
+        }
     }
 
     fn features(self) -> Option<Features> {
@@ -143,9 +149,8 @@ fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Vec<Ro
     };
     let begun_ns = watch.1.unwrap_or(0);
     let views = [View::Phone, View::Server].into_iter().zip(watch.0);
-    let mut rows: Vec<Row> = views
-        .filter_map(|(view, monitor)| Some(row(view, monitor.features()?)))
-        .collect();
+    let mut rows: Vec<Row> =
+        views.filter_map(|(view, monitor)| Some(row(view, monitor.features()?))).collect();
     if seed.is_multiple_of(LATE_EVERY) {
         let share = LATE_SHARES[(seed / LATE_EVERY) as usize % LATE_SHARES.len()];
         let from_ns = begun_ns + (with.values().sum::<f64>() * share * 1e6) as i64;

@@ -122,8 +122,7 @@ pub(super) fn name_causes(
     let groups = together::groups(report, thresholds);
     together::judge(&mut diagnosis.session, &groups, thresholds);
     if diagnosis.session.dir == Some(Direction::Dl) {
-        let split =
-            |(finding, usage, _): &together::Group| Split::of(finding, usage, answer, wire);
+        let split = |(finding, usage, _): &together::Group| Split::of(finding, usage, answer, wire);
         let splits: Vec<(Split, &TransferFinding)> =
             groups.iter().filter_map(|group| Some((split(group)?, &group.0))).collect();
         let all: Vec<&TransferFinding> = groups.iter().map(|group| &group.0).collect();

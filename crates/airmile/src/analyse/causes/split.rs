@@ -336,7 +336,8 @@ fn link_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> O
         let from = b.start_tti.max(finding.start_tti);
         (n + 1, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)
     });
-    let long = ttis * report.tti_ms >= MIN_BURSTS_MS && ttis / f64::from(n.max(1)) >= MIN_BURST_TTIS;
+    let long =
+        ttis * report.tti_ms >= MIN_BURSTS_MS && ttis / f64::from(n.max(1)) >= MIN_BURST_TTIS;
     let bursts = finding.burst_throughput_bps;
     let capacity = capacity_bps(finding, report);
     let found = match (long, capacity) {

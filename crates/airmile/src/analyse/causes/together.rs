@@ -11,10 +11,7 @@ use super::super::radio::RadioReport;
 pub(super) type Group = (TransferFinding, Usage, usize);
 
 /// Downloads, those that overlap joined, each with the usage of its largest.
-pub(super) fn groups(
-    report: &RadioReport,
-    thresholds: &VerdictThresholds,
-) -> Vec<Group> {
+pub(super) fn groups(report: &RadioReport, thresholds: &VerdictThresholds) -> Vec<Group> {
     let downloads = report.transfers.iter().zip(&report.usage);
     let mut downloads: Vec<(&TransferFinding, &Usage)> =
         downloads.filter(|(finding, _)| finding.dir == Direction::Dl).collect();
@@ -54,11 +51,8 @@ fn join(
     group.duration_ms = ttis as f64 * report.tti_ms;
     group.bytes = group.bytes.zip(other.bytes).map(|(a, b)| a.saturating_add(b));
     group.unknown_ms = group.unknown_ms.max(other.unknown_ms).min(group.duration_ms);
-    group.burst_throughput_bps = group
-        .burst_throughput_bps
-        .into_iter()
-        .chain(other.burst_throughput_bps)
-        .reduce(f64::max);
+    group.burst_throughput_bps =
+        group.burst_throughput_bps.into_iter().chain(other.burst_throughput_bps).reduce(f64::max);
     group.overlapped = false;
     group.notes.clear();
     let inside = report.bursts.iter().filter(|burst| burst.dir == Direction::Dl);
@@ -99,8 +93,7 @@ pub(super) fn judge(
     if session.verdict == verdict && session.link_demand.is_some() {
         return;
     }
-    let confidence =
-        judged.iter().map(|f| f.confidence * f.duration_ms).sum::<f64>() / duration_ms;
+    let confidence = judged.iter().map(|f| f.confidence * f.duration_ms).sum::<f64>() / duration_ms;
     let says = says(verdict, Direction::Dl, demand, judged.len(), thresholds);
     *session = SessionVerdict {
         verdict,

@@ -6,7 +6,9 @@ mod phone;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use airmile_wire::attribute::{Attribution, ByteBins, CaptureSite, PathQueue, RadioEvidence, Shares};
+use airmile_wire::attribute::{
+    Attribution, ByteBins, CaptureSite, PathQueue, RadioEvidence, Shares,
+};
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 

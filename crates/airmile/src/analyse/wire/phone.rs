@@ -135,10 +135,9 @@ impl Connection {
 
     /// Data towards the phone that passed at the server, too.
     fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
-        self.down.pairs(&server.down, false).map(|pair| Passage {
-            sent_ns: pair.other_ns,
-            arrived_ns: pair.reference_ns,
-        })
+        self.down
+            .pairs(&server.down, false)
+            .map(|pair| Passage { sent_ns: pair.other_ns, arrived_ns: pair.reference_ns })
     }
 
     /// What of it passed at another capture, too, which is nearer to the server.
@@ -339,7 +338,8 @@ impl Phone {
     /// in datagrams by its first bytes.
     pub(super) fn passages(&self, server: &Self) -> Vec<Passage> {
         let there = Index::of(server);
-        let same = self.connections.iter().filter_map(|mine| Some((mine, there.same(mine).next()?)));
+        let same =
+            self.connections.iter().filter_map(|mine| Some((mine, there.same(mine).next()?)));
         let mut passages: Vec<Passage> =
             same.flat_map(|(mine, there)| mine.passages(there)).collect();
         passages.extend(self.datagrams.passages(&server.datagrams));
