@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use airmile_decode::diag::{Message, dlf, frame, hdlc, msg};
-use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::tcp::{Flags, Literal, SackBlock, Segment};
+use airmile_emulate::net::{IpPacket, Transport};
+use airmile_emulate::tcp::{Flags, Literal, SackBlock, TcpSegment};
 use rand::{Rng, RngExt};
 
 /// How the payload of a message begins, for each message and version.
@@ -15,6 +15,8 @@ pub struct Kind {
     pub code: u16,
     /// Message version.
     pub version: u8,
+    /// Major version of NR messages, else 0.
+    pub major: u8,
     /// Subpacket id and version.
     pub subpacket: Option<(u8, u8)>,
 }
@@ -25,12 +27,14 @@ pub fn kinds() -> Vec<Kind> {
     let mut out = Vec::new();
     let mut add = |code, id: Option<u8>, versions: &[u8]| {
         out.extend(versions.iter().map(|&version| match id {
-            Some(id) => Kind { code, version: 1, subpacket: Some((id, version)) },
-            None => Kind { code, version, subpacket: None },
+            Some(id) => Kind { code, version: 1, major: 0, subpacket: Some((id, version)) },
+            None => Kind { code, version, major: 0, subpacket: None },
         }));
     };
     add(0xB063, Some(7), msg::MacDl::VERSIONS);
+    add(0xB063, None, msg::MacDlReport::VERSIONS);
     add(0xB064, Some(8), msg::MacUl::VERSIONS);
+    add(0xB064, Some(8), msg::MacUl::CHECKED_VERSIONS);
     add(0xB066, Some(10), msg::UlBufferStatus::VERSIONS);
     add(0xB067, Some(11), msg::UlTxStatistics::VERSIONS);
     add(0xB082, Some(65), msg::RlcDl::VERSIONS);
@@ -50,8 +54,24 @@ pub fn kinds() -> Vec<Kind> {
     add(0xB179, None, msg::IntraFreqMeas::VERSIONS);
     add(0xB18A, None, msg::RlmReport::VERSIONS);
     add(0xB193, Some(25), msg::ServCellMeas::VERSIONS);
+    add(0xB193, Some(25), msg::ServCellMeas::CHECKED_VERSIONS);
     add(0xB195, Some(31), msg::NeighbourMeas::VERSIONS);
-    add(0xB888, None, msg::NrPdschStats::VERSIONS);
+    let mut add_nr = |code, versions: &[(u16, u16)]| {
+        out.extend(versions.iter().map(|&(major, minor)| Kind {
+            code,
+            version: minor as u8,
+            major: major as u8,
+            subpacket: None,
+        }));
+    };
+    let plain = |versions: &[u8]| versions.iter().map(|&v| (0, v.into())).collect::<Vec<_>>();
+    add_nr(0xB821, &plain(msg::NrRrcOta::VERSIONS));
+    add_nr(0xB823, msg::NrServCell::VERSIONS);
+    add_nr(0xB872, &[(0, 4), (2, 1), (3, 8)]);
+    add_nr(0xB881, msg::NrUlTbStats::VERSIONS);
+    add_nr(0xB887, &[(2, 5), (3, 3), (3, 13)]);
+    add_nr(0xB888, msg::NrPdschStats::VERSIONS);
+    add_nr(0xB97F, msg::NrMeas::VERSIONS);
     out
 }
 
@@ -68,6 +88,9 @@ pub fn payload(kind: Kind, rng: &mut impl Rng) -> Vec<u8> {
         };
     }
     bytes[0] = kind.version;
+    if matches!(kind.code >> 8, 0xB8 | 0xB9) {
+        bytes[1..4].copy_from_slice(&[0, kind.major, 0]);
+    }
     if let Some((id, version)) = kind.subpacket {
         let size = (bytes.len() - 4) as u16;
         bytes[1] = 1;
@@ -189,6 +212,11 @@ Version 131077 {
 A = 1
 ";
 
+/// Two lines of an srsRAN gNB's log.
+pub const SRSRAN: &str = "\
+2026-04-27T11:25:31.257380 [SCHED   ] [I] [   30.16] Slot decisions pci=1 t=26us (1 PDSCH, 1 PUSCH, 0 PUCCHs): DL: ue=1 c-rnti=0x4611 h_id=3 ss_id=2 rb=[4..55) k1=11 newtx=true rv=0 tbs=3240 ri=2 dl_bo=100, UL: ue=1 rnti=0x4611 h_id=2 ss_id=2 rb=[0..5) k2=4 newtx=false rv=2 tbs=36\n\
+2026-04-27T11:25:31.257399 [MAC     ] [I] [   30.16] DL PDU: ue=1 rnti=0x4611 size=3240: SDU: lcid=4 nof_sdus=1 total_size=3200\n";
+
 /// Sniffers' tables; the values are made up.
 pub const FALCON: &str = "\
 1000.000\t1023\t9\t100\t1\t10\t20\t8000\t8000\t-1\t1\t0\t0\t3\t0\t2\t2\t9\t40\tff\n\
@@ -212,7 +240,7 @@ pub fn texts(rng: &mut impl Rng) -> [&'static str; 2] {
 /// behind a hole, a datagram.
 #[must_use]
 pub fn packets() -> [(&'static str, Vec<u8>); 3] {
-    let syn = Segment {
+    let syn = TcpSegment {
         seq: 7,
         flags: Flags { syn: true, ..Flags::default() },
         window: 65_535,
@@ -220,11 +248,11 @@ pub fn packets() -> [(&'static str, Vec<u8>); 3] {
         window_scale: Some(7),
         sack_permitted: true,
         timestamps: Some((1, 0)),
-        ..Segment::default()
+        ..TcpSegment::default()
     };
     let blocks = [(2_000, 3_000), (5_000, 6_000)];
     let blocks = blocks.map(|(start_seq, end_seq)| SackBlock { start_seq, end_seq });
-    let data = Segment {
+    let data = TcpSegment {
         seq: 8,
         ack: 1_000,
         flags: Flags { ack: true, psh: true, ..Flags::default() },
@@ -233,11 +261,11 @@ pub fn packets() -> [(&'static str, Vec<u8>); 3] {
         sack: blocks.into_iter().collect(),
         payload: 0..5,
         literals: vec![Literal { offset: 0, bytes: Arc::from(&b"hello"[..]) }],
-        ..Segment::default()
+        ..TcpSegment::default()
     };
     let of = |transport| {
         let end = |last, port| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), port);
-        Packet { src: end(1, 40_000), dst: end(2, 443), ip_id: 3, transport }.emit()
+        IpPacket { src: end(1, 40_000), dst: end(2, 443), ip_id: 3, transport }.emit()
     };
     [
         ("syn", of(Transport::Tcp(syn))),

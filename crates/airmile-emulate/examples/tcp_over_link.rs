@@ -9,7 +9,7 @@
 mod support;
 
 use airmile_control::ControllerKind;
-use airmile_emulate::tcp::{Config, ReceiveConfig};
+use airmile_emulate::tcp::{ReceiveConfig, TcpConfig};
 use support::{LinkConfig, Pair};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let down = LinkConfig { drop_every: (nth > 0).then_some(nth), ..link };
     let up = LinkConfig { rate_bps: None, queue_packets: 100_000, ..link };
     let receive = ReceiveConfig { buffer_bytes: 4 << 20, max_buffer_bytes: 0 };
-    let config = Config { control, receive, ..Config::default() };
+    let config = TcpConfig { control, receive, ..TcpConfig::default() };
     let mut pair = Pair::new(config.clone(), config, down, up, 1);
     pair.to_write = u64::MAX / 2;
     pair.run(i64::try_from(seconds)? * 1_000_000_000);

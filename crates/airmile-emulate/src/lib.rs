@@ -14,7 +14,7 @@
 //! without I/O ([`tcp`], [`quic`]), a split-TCP [`proxy`], the applications of
 //! [`workload`]. [`run`] and [`run_into`] do that for a [`Scenario`], which is
 //! data (a TOML file, [`Scenario::from_toml`]); what happens on the way goes to
-//! a [`Sink`].
+//! a [`RunSink`].
 //!
 //! What is in: phones with bearers of their own, and users whose traffic is
 //! bytes, a thousand if need be; one user per TTI (proportional fair, max C/I,
@@ -36,50 +36,37 @@
 //! goes on over idle; secondary carriers are the measured phone's only. The
 //! senders of [`Traffic`] are windows and no transports.
 
-mod backlog;
-mod bridge;
 mod cell;
-mod device;
-mod downlink;
-mod flow;
-mod frame;
-mod harq;
-mod library;
-mod link;
+mod core;
+mod host;
 mod mac;
-mod measure;
 pub mod net;
-mod party;
-pub mod proxy;
-pub mod quic;
-mod radio;
+mod phy;
 mod random;
 mod rlc;
+mod rrc;
 mod run;
 mod scenario;
-mod scheduler;
-mod senders;
-mod simulation;
-pub mod tcp;
-mod truth;
-mod uplink;
-mod wire;
-pub mod workload;
+mod transport;
+mod user;
 
-pub use bridge::{Bridge, NoPacket, PHONE_ADDRESS, SERVER_ADDRESS};
-pub use cell::{Cell, CellTruth, Delivery, EPOCH_NS, RrcRun, RrcState};
-pub use library::{NamedScenario, library, named};
-pub use radio::{PhoneView, RadioReader, ReaderSetup, Readers};
+pub use self::core::proxy;
+pub use cell::{Allocated, Capacity, Cell, CellTruth, CellUse, Delivery, throughput_time_ms};
+pub use host::{AppNote, RadioReader, ReaderSetup, Readers, SimulatedUser, workload};
+pub use net::{PhoneView, WireError};
 pub use rlc::Sdu;
-pub use run::{AppNote, EmulatedTransfer, Outcome, Totals, Trace, run, run_into, run_with};
+pub use rrc::{RrcRun, RrcState};
+pub use run::{
+    Bridge, ByteTotals, CapturePoint, DropPoint, EmulatedTransfer, NamedScenario, NoPacket, Node,
+    PHONE_ADDRESS, RunOutcome, RunSink, RunTrace, SERVER_ADDRESS, SenderPlace, SenderState,
+    Simulation, SimulationEnd, library, named, run, run_into, run_with,
+};
 pub use scenario::{
-    AppConfig, Carrier, Cause, CellConfig, Competing, CoreConfig, Discipline, DrxConfig,
+    AppConfig, Cause, CellConfig, Competing, CoreConfig, Discipline, DrxConfig, EPOCH_NS,
     LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, ModemLogConfig, OtherConfig,
     PathConfig, RadioReportConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,
-    SchedulerKind, SecondaryConfig, TraceFiles, Traffic, UplinkConfig, UplinkQueueConfig,
-    WindowConfig,
+    SchedulerKind, SecondaryConfig, TraceFiles, Traffic, TransportKind, UplinkConfig,
+    UplinkQueueConfig, WindowConfig,
 };
-pub use senders::{SenderPlace, SenderState};
-pub use simulation::{CapturePoint, DropPoint, Ended, Node, Simulation, Sink, User};
-pub use truth::{Allocated, Capacity, CellUse, throughput_time_ms};
-pub use wire::WireError;
+pub use transport::{quic, tcp};
+pub use user::UserId;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use airmile_emulate::{Bridge, CapturePoint, Outcome, Scenario, ScenarioError};
+use airmile_emulate::{Bridge, CapturePoint, RunOutcome, Scenario, ScenarioError};
 use airmile_host::clock::monotonic_ns;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
@@ -59,7 +59,7 @@ pub(crate) struct Engine {
 
 /// What the loop leaves.
 pub(crate) struct Left {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RunOutcome,
     pub(crate) punctuality: Punctuality,
     /// Packets of hosts that were no IPv4.
     pub(crate) not_ipv4: u64,

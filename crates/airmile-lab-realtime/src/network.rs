@@ -19,7 +19,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use crate::error::{Result, netlink};
 
 /// The kernel's settings of TCP (`scenario.server_tcp` and the like).
-pub(crate) type Tcp = airmile_emulate::tcp::Config;
+pub(crate) type Tcp = airmile_emulate::tcp::TcpConfig;
 
 /// Packets that wait in a device for the next TTI (chosen here: 120 Mbit of
 /// full ones; the default of 500 is half a ms of 12 Gbit/s, and a window may

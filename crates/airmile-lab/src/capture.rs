@@ -1,4 +1,4 @@
-//! Packet captures of a run: pcapng, nanoseconds, raw IP.
+//! IpPacket captures of a run: pcapng, nanoseconds, raw IP.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -6,9 +6,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airmile_emulate::net::Packet;
+use airmile_emulate::net::IpPacket;
 use airmile_emulate::tcp::ConnectionEvent;
-use airmile_emulate::{CapturePoint, DropPoint, SenderPlace, SenderState, Sink};
+use airmile_emulate::{CapturePoint, DropPoint, RunSink, SenderPlace, SenderState, UserId};
 use airmile_model::Record;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -18,7 +18,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, PcapError};
 
-use airmile::{Error, Result};
+use airmile::{Error, Replacement, Result};
 
 /// Bytes kept of each packet: headers with all options and the head of a
 /// request (chosen here).
@@ -35,7 +35,7 @@ const OUTBOUND: u32 = 2;
 #[derive(Debug, Clone)]
 pub(crate) struct Drop {
     pub(crate) at_ns: i64,
-    pub(crate) user: usize,
+    pub(crate) user: UserId,
     pub(crate) point: DropPoint,
     pub(crate) bytes: u32,
 }
@@ -43,6 +43,7 @@ pub(crate) struct Drop {
 /// A capture file.
 struct Capture {
     path: PathBuf,
+    out: Replacement,
     writer: PcapNgWriter<BufWriter<File>>,
     packets: u64,
 }
@@ -103,14 +104,15 @@ impl Recorder {
         let mut names = Vec::new();
         for (n, capture) in self.captures.iter_mut().enumerate() {
             let Some(capture) = capture.take() else { continue };
-            let mut out = capture.writer.into_inner();
-            out.flush().map_err(|e| Error::write(&capture.path, e))?;
+            let mut file = capture.writer.into_inner();
+            file.flush().map_err(|e| Error::write(&capture.path, e))?;
+            capture.out.done()?;
             names.push(FILES[n].0.to_owned());
         }
         Ok(names)
     }
 
-    fn write(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) -> Result<()> {
+    fn write(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) -> Result<()> {
         let (file, interface_id) = place(point);
         let capture = match &mut self.captures[file] {
             Some(capture) => capture,
@@ -131,7 +133,7 @@ impl Recorder {
 }
 
 /// Phones have addresses of a private network, servers have not.
-fn direction(point: CapturePoint, packet: &Packet) -> u32 {
+fn direction(point: CapturePoint, packet: &IpPacket) -> u32 {
     let to_phone = packet.dst.ip().is_private();
     match (point, to_phone) {
         (CapturePoint::Phone | CapturePoint::ProxyCore, true)
@@ -144,7 +146,7 @@ impl Capture {
     fn create(dir: &Path, file: usize, about: &str) -> Result<Self> {
         let (name, interfaces) = FILES[file];
         let path = dir.join(name);
-        let created = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        let (out, created) = Replacement::begin(&path)?;
         let fail = |e| Error::write(&path, to_io(e));
         let section = SectionHeaderBlock {
             options: vec![
@@ -170,16 +172,16 @@ impl Capture {
             ];
             writer.write_block(&interface.into_block()).map_err(fail)?;
         }
-        Ok(Self { path, writer, packets: 0 })
+        Ok(Self { path, out, writer, packets: 0 })
     }
 }
 
-impl Sink for Recorder {
+impl RunSink for Recorder {
     fn record(&mut self, record: Record) {
         self.records.push(record);
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         if self.failed.is_none()
             && let Err(error) = self.write(at_ns, point, packet)
         {
@@ -187,7 +189,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+    fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {
         let bytes = packet.ip_bytes();
         self.drops.push(Drop { at_ns, user, point, bytes });
     }

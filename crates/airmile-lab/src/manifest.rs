@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use airmile_emulate::Outcome;
+use airmile_emulate::RunOutcome;
 use airmile_model::TtiIndex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ impl Lateness {
 }
 
 impl Manifest {
-    pub(crate) fn new(about: String, run: &LabRun, outcome: &Outcome, clock: Clock) -> Self {
+    pub(crate) fn new(about: String, run: &LabRun, outcome: &RunOutcome, clock: Clock) -> Self {
         let start_ns = outcome.epoch_ns + outcome.first_tti.0 * outcome.slot_ns;
         Self {
             airmile: env!("CARGO_PKG_VERSION"),

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use airmile_emulate::{EmulatedTransfer, Outcome, Scenario};
+use airmile_emulate::{EmulatedTransfer, RunOutcome, Scenario};
 use airmile_model::Direction;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -72,6 +72,6 @@ pub(crate) fn name_of(scenario: &Scenario) -> &str {
 }
 
 /// Transfers that ended, then those that had not.
-pub(crate) fn all_transfers(outcome: &Outcome) -> impl Iterator<Item = &EmulatedTransfer> {
+pub(crate) fn all_transfers(outcome: &RunOutcome) -> impl Iterator<Item = &EmulatedTransfer> {
     outcome.transfers.iter().chain(&outcome.unfinished)
 }

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::net::SocketAddrV4;
 
-use airmile_emulate::tcp::{ConnectionEvent, Event, Limit};
+use airmile_emulate::tcp::{ConnectionEvent, Limit, TcpEvent};
 use airmile_emulate::{
-    Allocated, AppNote, Capacity, Cause, CellUse, DropPoint, Outcome, RrcState, Scenario,
+    Allocated, AppNote, Capacity, Cause, CellUse, DropPoint, RrcState, RunOutcome, Scenario,
     SenderPlace, SenderState,
 };
 use airmile_model::{Direction, TtiIndex};
@@ -29,7 +29,7 @@ fn rows<T: Serialize, const N: usize>(
 }
 
 /// PRB pairs of all users together, carrier by carrier, run-length coded.
-pub(crate) fn cell_use(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+pub(crate) fn cell_use(out: &mut dyn Write, outcome: &RunOutcome) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row {
         tti: i64,
@@ -51,7 +51,7 @@ pub(crate) fn cell_use(out: &mut dyn Write, outcome: &Outcome) -> std::io::Resul
 }
 
 /// PRB pairs of each user, run-length coded.
-pub(crate) fn allocations(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+pub(crate) fn allocations(out: &mut dyn Write, outcome: &RunOutcome) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row {
         tti: i64,
@@ -70,7 +70,7 @@ pub(crate) fn allocations(out: &mut dyn Write, outcome: &Outcome) -> std::io::Re
 }
 
 /// What the cell could have carried for the phone, run-length coded.
-pub(crate) fn capacity(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+pub(crate) fn capacity(out: &mut dyn Write, outcome: &RunOutcome) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row {
         tti: i64,
@@ -88,7 +88,7 @@ pub(crate) fn capacity(out: &mut dyn Write, outcome: &Outcome) -> std::io::Resul
 }
 
 /// The phone's RRC states, run-length coded.
-pub(crate) fn rrc(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+pub(crate) fn rrc(out: &mut dyn Write, outcome: &RunOutcome) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row {
         tti: i64,
@@ -120,7 +120,7 @@ pub(crate) fn drops(out: &mut dyn Write, drops: &[Drop]) -> std::io::Result<()> 
     };
     let row = |drop: &Drop| Row {
         time_ns: drop.at_ns,
-        user: drop.user,
+        user: drop.user.index(),
         place: place(drop.point),
         ip_bytes: drop.bytes,
     };
@@ -201,7 +201,7 @@ pub(crate) fn sender_events(
         local: SocketAddrV4,
         remote: SocketAddrV4,
         #[serde(flatten)]
-        event: &'a Event,
+        event: &'a TcpEvent,
     }
     for (place, ConnectionEvent { local, remote, event, .. }) in events {
         let line = Line { place: *place, local: *local, remote: *remote, event };
@@ -215,7 +215,7 @@ pub(crate) fn sender_events(
 pub(crate) fn causes<'s>(
     out: &mut dyn Write,
     scenario: &'s Scenario,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
 ) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row<'a> {

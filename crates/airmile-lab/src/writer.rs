@@ -10,11 +10,11 @@ use airmile_decode::diag::encode;
 use airmile_decode::table::{
     write_grants, write_rlc, write_transfer_truth, write_transfers, write_truth,
 };
-use airmile_emulate::net::Packet;
+use airmile_emulate::net::IpPacket;
 use airmile_emulate::tcp::ConnectionEvent;
 use airmile_emulate::{
-    CapturePoint, DropPoint, EmulatedTransfer, LinkTrace, Outcome, Scenario, ScenarioError,
-    SenderPlace, SenderState, Sink, TraceFiles,
+    CapturePoint, DropPoint, EmulatedTransfer, LinkTrace, RunOutcome, RunSink, Scenario,
+    ScenarioError, SenderPlace, SenderState, TraceFiles, UserId,
 };
 use airmile_model::Record;
 
@@ -110,7 +110,7 @@ impl RunWriter {
     pub fn finish(
         mut self,
         scenario: &Scenario,
-        outcome: &Outcome,
+        outcome: &RunOutcome,
         counterfactuals: Vec<Counterfactual>,
         clock: Clock,
     ) -> Result<LabRun> {
@@ -152,7 +152,7 @@ impl RunWriter {
     }
 }
 
-impl Sink for RunWriter {
+impl RunSink for RunWriter {
     fn record(&mut self, record: Record) {
         if let Some(live) = &mut self.live {
             live.log.push(&record);
@@ -160,11 +160,11 @@ impl Sink for RunWriter {
         self.recorder.record(record);
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         self.recorder.packet(at_ns, point, packet);
     }
 
-    fn dropped(&mut self, at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
+    fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {
         self.recorder.dropped(at_ns, user, point, packet);
     }
 
@@ -235,7 +235,7 @@ fn notes(scenario: &Scenario) -> Vec<String> {
     out
 }
 
-fn warnings(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
+fn warnings(scenario: &Scenario, outcome: &RunOutcome) -> Vec<String> {
     let mut out = scenario.warnings();
     let cut: Vec<&str> = outcome.unfinished.iter().map(|t| t.transfer.id.as_str()).collect();
     // A few names are enough to know which.
@@ -277,7 +277,7 @@ fn write_records(files: &mut Files, scenario: &Scenario, records: &[Record]) -> 
 fn write_truth_tables(
     files: &mut Files,
     scenario: &Scenario,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     recorder: &Recorder,
 ) -> Result<()> {
     let transfers = || all_transfers(outcome).map(|t| &t.transfer);

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use airmile_decode::diag::LogReader;
 use airmile_emulate::{
-    CellConfig, Competing, LinkConfig, MeasurementConfig, RlcConfig, Scenario, SchedulerKind,
-    Trace, Traffic, UplinkConfig, WindowConfig,
+    CellConfig, Competing, LinkConfig, MeasurementConfig, RlcConfig, RunTrace, Scenario,
+    SchedulerKind, Traffic, UplinkConfig, WindowConfig,
 };
 use airmile_model::{Direction, Measurement, Position, Record};
 use airmile_radio::load::{
@@ -256,7 +256,7 @@ struct TrueLoad {
 }
 
 impl TrueLoad {
-    fn emulated(trace: &Trace, n_prb: u16) -> Self {
+    fn emulated(trace: &RunTrace, n_prb: u16) -> Self {
         let load = trace.cell_use.iter().flat_map(|run| {
             let load = f64::from(run.n_prb) / f64::from(n_prb);
             std::iter::repeat_n(load, run.n_tti as usize)

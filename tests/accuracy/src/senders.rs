@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 
 use airmile_decode::packet::{Frame, dissect};
-use airmile_emulate::net::{Packet, Transport};
+use airmile_emulate::net::{IpPacket, Transport};
 use airmile_emulate::tcp::{ConnectionEvent, EventKind, Retransmission};
 use airmile_emulate::{
-    CapturePoint, DropPoint, Scenario, SenderPlace, SenderState, Sink, named, run_into,
+    CapturePoint, DropPoint, RunSink, Scenario, SenderPlace, SenderState, UserId, named, run_into,
 };
 use airmile_model::flow::{InflightSample, PacketRow, TcpEvent};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
@@ -46,8 +46,8 @@ struct Watch {
     timers: Vec<(i64, Option<u64>)>,
 }
 
-impl Sink for Watch {
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+impl RunSink for Watch {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         let Transport::Tcp(segment) = &packet.transport else { return };
         let to_phone = packet.dst.ip().is_private();
         if point == CapturePoint::Server && to_phone && segment.payload_bytes() > 0 {
@@ -66,8 +66,8 @@ impl Sink for Watch {
         self.rows.extend(std::iter::from_fn(|| self.study.poll()));
     }
 
-    fn dropped(&mut self, _at_ns: i64, user: usize, _point: DropPoint, packet: &Packet) {
-        if user == 0 && packet.dst.ip().is_private() {
+    fn dropped(&mut self, _at_ns: i64, user: UserId, _point: DropPoint, packet: &IpPacket) {
+        if user.is_measured() && packet.dst.ip().is_private() {
             self.dropped.insert(packet.ip_id);
         }
     }

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use airmile_control::ControllerKind;
 use airmile_decode::table::{GrantReader, read_transfers, read_truth};
-use airmile_emulate::tcp::Config;
+use airmile_emulate::tcp::TcpConfig;
 use airmile_emulate::workload::Workload;
 use airmile_emulate::{
-    AppConfig, Carrier, CellConfig, Competing, CoreConfig, LinkConfig, PathConfig, RateLimit,
-    RlcConfig, Scenario, run,
+    AppConfig, CellConfig, Competing, CoreConfig, LinkConfig, PathConfig, RateLimit, RlcConfig,
+    Scenario, TransportKind, run,
 };
 use airmile_model::{Clock, Direction, Grant, Record, Transfer, TruthRun, TtiState};
 use flate2::read::MultiGzDecoder;
@@ -125,16 +125,16 @@ fn common(end_ms: u32, workload: Workload) -> Scenario {
         dl_rlc: RlcConfig { poll_pdu: Some(32), poll_byte: Some(25_000), ..RlcConfig::default() },
         // 2 ms and 15 ms each way.
         core: CoreConfig { rtt_ms: 34, ..CoreConfig::default() },
-        server_tcp: Config {
+        server_tcp: TcpConfig {
             control: ControllerKind::Cubic { hystart: false },
             slow_start_after_idle: false,
-            ..Config::default()
+            ..TcpConfig::default()
         },
         apps: vec![AppConfig {
             name: "file".to_owned(),
             start_ms: 500,
             port: 443,
-            transport: Carrier::Tcp,
+            transport: TransportKind::Tcp,
             workload,
         }],
         ..Scenario::default()

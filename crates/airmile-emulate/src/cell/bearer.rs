@@ -4,19 +4,12 @@ use std::collections::VecDeque;
 
 use airmile_model::{Direction, RlcMode};
 
-use super::rrc::Rrc;
-use crate::frame::Frame;
+use crate::mac::Uplink;
+use crate::phy::Frame;
 use crate::random::Owner;
-use crate::rlc::{AmReceiver, AmSender, Sdu, in_transit_bytes};
+use crate::rlc::{AmReceiver, AmSender, RlcEnd, Sdu, in_transit_bytes};
+use crate::rrc::Rrc;
 use crate::scenario::{LinkConfig, RlcConfig, Scenario};
-use crate::uplink::Uplink;
-
-/// The ends of the data bearer on one side.
-#[derive(Debug, Clone)]
-pub(crate) struct RlcEnd {
-    pub(crate) sender: AmSender,
-    pub(crate) receiver: AmReceiver,
-}
 
 /// The data bearer of a user.
 #[derive(Debug, Clone)]

@@ -2,44 +2,43 @@
 //! out.
 
 mod bearer;
+mod downlink;
 mod records;
-mod rrc;
+#[cfg(test)]
+mod tests;
+mod truth;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::{Direction, Record, TruthRun, TtiIndex};
 
-use crate::downlink::{Downlink, Setup};
-use crate::frame::Frame;
-use crate::harq::Transmission;
 use crate::mac::MacPdu;
-use crate::measure::Meter;
+use crate::mac::Transmission;
+use crate::phy::Frame;
+use crate::phy::Meter;
 use crate::random::Owner;
 use crate::rlc::{Pdu, Sdu};
+use crate::rrc::RrcRun;
 use crate::scenario::{LinkConfig, Scenario, ScenarioError};
-use crate::truth::{
-    Allocated, Allocations, Capacities, Capacity, CellUse, QueueTruth, observe_cell,
-};
+use crate::user::UserId;
+use downlink::{CarrierSetup, Downlink};
+use truth::{Allocations, Capacities, QueueTruth, observe_cell};
 
-pub(crate) use bearer::{Bearer, RlcEnd};
-pub use rrc::{RrcRun, RrcState};
-
-/// Time of TTI index 0 of a run whose scenario says nothing else:
-/// 2026-01-05T09:00:00Z (chosen here).
-pub const EPOCH_NS: i64 = 1_767_603_600_000_000_000;
+pub(crate) use bearer::Bearer;
+pub use truth::{Allocated, Capacity, CellUse, throughput_time_ms};
 
 /// A packet that has crossed the air.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
     /// Whose.
-    pub user: usize,
+    pub user: UserId,
     /// Which way.
     pub dir: Direction,
     /// The packet.
     pub sdu: Sdu,
 }
 
-/// A cell with phones whose queues can be seen. User 0 is the measured phone:
+/// A cell with phones whose queues can be seen. [`UserId::MEASURED`] is the measured phone:
 /// records and truth are of its queues.
 ///
 /// For each TTI: [`push`](Self::push) what arrives, [`step`](Self::step), then
@@ -65,8 +64,8 @@ pub struct Cell {
     deliveries: VecDeque<Delivery>,
     records: VecDeque<Record>,
     /// Modems of other phones whose logs are wanted, and what they write.
-    modems: BTreeMap<usize, Meter>,
-    others_records: VecDeque<(usize, Record)>,
+    modems: BTreeMap<UserId, Meter>,
+    others_records: VecDeque<(UserId, Record)>,
 }
 
 /// What [`Cell::into_truth`] gives.
@@ -114,7 +113,7 @@ impl Cell {
         let others = others.iter().map(|(name, link)| (Owner::named(name), link.clone()));
         let links: Vec<(Owner, LinkConfig)> =
             std::iter::once((Owner::PHONE, scenario.link.clone())).chain(others).collect();
-        let primary = Setup {
+        let primary = CarrierSetup {
             seed: scenario.seed,
             frame,
             first_tti: tti,
@@ -129,7 +128,7 @@ impl Cell {
         if let Some(second) = &scenario.cell.secondary {
             let snr_mean_db = scenario.link.snr_mean_db + second.snr_offset_db;
             let link = LinkConfig { snr_mean_db, dl_trace: None, ..scenario.link.clone() };
-            carriers.push(Downlink::new(&Setup {
+            carriers.push(Downlink::new(&CarrierSetup {
                 carrier: 1,
                 n_prb: second.n_prb,
                 links: &[(Owner::PHONE, link)],
@@ -189,38 +188,39 @@ impl Cell {
 
     /// Puts a packet into the queue of a user and direction; it can leave in
     /// the next TTI. `false` if there was no room: it is dropped.
-    pub fn push(&mut self, user: usize, dir: Direction, sdu: Sdu) -> bool {
+    pub fn push(&mut self, user: UserId, dir: Direction, sdu: Sdu) -> bool {
         let tti = self.tti;
-        self.bearers.get_mut(user).is_some_and(|bearer| bearer.push(dir, sdu, tti))
+        self.bearers.get_mut(user.index()).is_some_and(|bearer| bearer.push(dir, sdu, tti))
     }
 
     /// Whether the firmware of a user's phone takes a packet of so many bytes now.
-    pub(crate) fn takes_up(&self, user: usize, bytes: u32) -> bool {
-        self.bearers.get(user).is_some_and(|bearer| bearer.takes_up(bytes))
+    pub(crate) fn takes_up(&self, user: UserId, bytes: u32) -> bool {
+        self.bearers.get(user.index()).is_some_and(|bearer| bearer.takes_up(bytes))
     }
 
     /// Bytes in the queue of a user and direction.
     #[must_use]
-    pub fn queue_bytes(&self, user: usize, dir: Direction) -> u64 {
-        self.bearers.get(user).map_or(0, |bearer| bearer.queue_bytes(dir))
+    pub fn queue_bytes(&self, user: UserId, dir: Direction) -> u64 {
+        self.bearers.get(user.index()).map_or(0, |bearer| bearer.queue_bytes(dir))
     }
 
     /// Bytes of a user and direction never sent, and bytes sent of SDUs not
     /// delivered.
     #[must_use]
-    pub fn undelivered_bytes(&self, user: usize, dir: Direction) -> (u64, u64) {
-        self.bearers.get(user).map_or((0, 0), |bearer| bearer.undelivered_bytes(dir))
+    pub fn undelivered_bytes(&self, user: UserId, dir: Direction) -> (u64, u64) {
+        self.bearers.get(user.index()).map_or((0, 0), |bearer| bearer.undelivered_bytes(dir))
     }
 
     /// Bytes of a user and direction for which there was no room.
     #[must_use]
-    pub fn dropped_bytes(&self, user: usize, dir: Direction) -> u64 {
-        self.bearers.get(user).map_or(0, |bearer| bearer.dropped_bytes(dir))
+    pub fn dropped_bytes(&self, user: UserId, dir: Direction) -> u64 {
+        self.bearers.get(user.index()).map_or(0, |bearer| bearer.dropped_bytes(dir))
     }
 
     /// Goes through a TTI.
     pub fn step(&mut self) {
-        for (user, bearer) in self.bearers.iter_mut().enumerate() {
+        for (n, bearer) in self.bearers.iter_mut().enumerate() {
+            let user = UserId(n);
             bearer.tick(self.tti);
             let late = [(Direction::Dl, &mut bearer.phone), (Direction::Ul, &mut bearer.enb)];
             for (dir, end) in late {
@@ -232,6 +232,11 @@ impl Cell {
         self.step_uplink();
         self.step_downlink();
         self.tti += 1;
+    }
+
+    /// The measured phone's bearer.
+    fn measured(&self) -> &Bearer {
+        &self.bearers[UserId::MEASURED.index()]
     }
 
     /// A packet that has crossed the air.
@@ -250,17 +255,17 @@ impl Cell {
     pub(crate) fn log_user(
         &mut self,
         scenario: &Scenario,
-        user: usize,
+        user: UserId,
         (name, link): (&str, &LinkConfig),
     ) {
-        let meter = Meter::of(scenario, link, Owner::named(name), self.frame);
+        let meter = Meter::for_phone(scenario, link, Owner::named(name), self.frame);
         self.modems.insert(user, meter);
         let described = self.describe(scenario).into_iter().take(1);
         self.others_records.extend(described.map(|record| (user, record)));
     }
 
     /// A record of a phone that [`log_user`](Self::log_user) named.
-    pub(crate) fn poll_others_record(&mut self) -> Option<(usize, Record)> {
+    pub(crate) fn poll_others_record(&mut self) -> Option<(UserId, Record)> {
         self.others_records.pop_front()
     }
 
@@ -280,7 +285,7 @@ impl Cell {
     }
 
     fn step_downlink(&mut self) {
-        let before = self.bearers[0].enb.sender.queue_bytes();
+        let before = self.measured().enb.sender.queue_bytes();
         let mut leaves = false;
         // A carrier counts its own users: those without a bearer come after.
         let mut without_bearer = self.bearers.len();
@@ -299,7 +304,8 @@ impl Cell {
                 if !has_bearer {
                     continue;
                 }
-                let Some(bearer) = self.bearers.get_mut(sent.user) else { continue };
+                let user = UserId(sent.user);
+                let Some(bearer) = self.bearers.get_mut(user.index()) else { continue };
                 let Transmission { retx, crc_ok, harq_id, .. } = sent.transmission;
                 if sent.departed_bytes > 0 {
                     bearer.rrc.on_data(self.tti);
@@ -308,19 +314,19 @@ impl Cell {
                     bearer.rrc.on_assignment(self.tti);
                 }
                 bearer.rrc.on_downlink(self.tti, (carrier, harq_id), crc_ok);
-                if sent.user == 0 {
+                if user.is_measured() {
                     leaves |= sent.departed_bytes > 0;
                     self.record_downlink(carrier, &sent);
-                } else if carrier == 0 && self.modems.contains_key(&sent.user) {
-                    self.record_for(sent.user, &sent);
+                } else if carrier == 0 && self.modems.contains_key(&user) {
+                    self.record_for(user, &sent);
                 }
                 if let Some(block) = sent.received {
-                    self.receive(sent.user, Direction::Dl, &block);
+                    self.receive(user, Direction::Dl, &block);
                 }
             }
             without_bearer += self.carriers[n].users() - with_bearer;
         }
-        let after = self.bearers[0].enb.sender.queue_bytes();
+        let after = self.measured().enb.sender.queue_bytes();
         self.dl_truth.observe(self.tti, before, after, leaves);
         if self.meter.measures(self.tti) {
             self.measure();
@@ -331,7 +337,7 @@ impl Cell {
     fn measure(&mut self) {
         let used = self.cell_use[0].last().map_or(0, |last| last.n_prb);
         let load = f64::from(used) / f64::from(self.carriers[0].n_prb());
-        let fade_db = self.carriers[0].fade_db(0);
+        let fade_db = self.carriers[0].fade_db(UserId::MEASURED);
         let measurement = self.meter.measure(self.position(), load, fade_db);
         let at = self.at();
         self.records
@@ -352,14 +358,14 @@ impl Cell {
 
     fn step_uplink(&mut self) {
         self.sample_buffer();
-        for user in 0..self.bearers.len() {
-            let Bearer { uplink, phone, rrc, .. } = &mut self.bearers[user];
+        for user in (0..self.bearers.len()).map(UserId) {
+            let Bearer { uplink, phone, rrc, .. } = &mut self.bearers[user.index()];
             uplink.observe(self.tti);
-            if user == 0 {
+            if user.is_measured() {
                 self.capacities[0].observe(self.tti, uplink.capacity_bytes(self.tti));
             }
             if !rrc.is_connected() {
-                if user == 0 {
+                if user.is_measured() {
                     self.ul_truth.observe(self.tti, 0, 0, false);
                 }
                 continue;
@@ -370,13 +376,13 @@ impl Cell {
                 rrc.on_data(self.tti);
             }
             rrc.set_request(uplink.requests());
-            if user == 0 {
+            if user.is_measured() {
                 let leaves = sent.as_ref().is_some_and(|sent| sent.departed_bytes > 0);
                 self.ul_truth.observe(self.tti, before, phone.sender.queue_bytes(), leaves);
             }
             let Some(sent) = sent else { continue };
-            self.allocations.observe(self.tti, Direction::Ul, (0, user), sent.n_prb);
-            if user == 0 {
+            self.allocations.observe(self.tti, Direction::Ul, (0, user.index()), sent.n_prb);
+            if user.is_measured() {
                 self.record_uplink(&sent);
             }
             if let Some(block) = sent.received {
@@ -414,8 +420,8 @@ impl Cell {
     }
 
     /// Hands the PDUs of a received block to RLC.
-    fn receive(&mut self, user: usize, dir: Direction, block: &MacPdu) {
-        let Bearer { enb, phone, .. } = &mut self.bearers[user];
+    fn receive(&mut self, user: UserId, dir: Direction, block: &MacPdu) {
+        let Bearer { enb, phone, .. } = &mut self.bearers[user.index()];
         let end = match dir {
             Direction::Dl => phone,
             Direction::Ul => enb,
@@ -431,6 +437,3 @@ impl Cell {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,10 +6,12 @@ use airmile_model::{
 };
 
 use super::Cell;
+use super::downlink::DownlinkBlock;
+use crate::mac::UplinkBlock;
 use crate::mac::{DATA_LCID, LONG_BSR, MacPdu};
 use crate::rlc::{Pdu, wire_sn};
 use crate::scenario::Scenario;
-use crate::{downlink, uplink};
+use crate::user::UserId;
 
 /// Logical channel group and priority of the data bearer (chosen here: a usual
 /// LogicalChannelConfig of a default bearer).
@@ -54,7 +56,7 @@ impl Cell {
         out
     }
 
-    pub(super) fn record_downlink(&mut self, carrier: u8, sent: &downlink::Sent) {
+    pub(super) fn record_downlink(&mut self, carrier: u8, sent: &DownlinkBlock) {
         let grant = self.downlink_grant(carrier, sent);
         self.records.push_back(grant.into());
         if let Some(block) = &sent.received {
@@ -64,7 +66,7 @@ impl Cell {
     }
 
     /// What another phone's modem writes of a block on the primary carrier.
-    pub(super) fn record_for(&mut self, user: usize, sent: &downlink::Sent) {
+    pub(super) fn record_for(&mut self, user: UserId, sent: &DownlinkBlock) {
         let grant = self.downlink_grant(0, sent);
         self.others_records.push_back((user, grant.into()));
         for pdu in sent.received.iter().flat_map(|block| &block.pdus) {
@@ -73,7 +75,7 @@ impl Cell {
         }
     }
 
-    fn downlink_grant(&self, carrier: u8, sent: &downlink::Sent) -> Grant {
+    fn downlink_grant(&self, carrier: u8, sent: &DownlinkBlock) -> Grant {
         let received = sent.received.as_ref();
         let how = sent.transmission;
         Grant {
@@ -97,12 +99,12 @@ impl Cell {
         }
     }
 
-    fn rlc_record(&self, user: usize, carrier: u8, dir: Direction, pdu: &Pdu) -> Record {
+    fn rlc_record(&self, user: UserId, carrier: u8, dir: Direction, pdu: &Pdu) -> Record {
         let (sn, poll, resegment) = match pdu {
             Pdu::Data(pdu) => (Some(wire_sn(pdu.sn)), Some(pdu.poll), pdu.is_segment()),
             Pdu::Status(_) => (None, None, false),
         };
-        let mode = self.bearers[user].mode(dir);
+        let mode = self.bearers[user.index()].mode(dir);
         // UM has none.
         let poll = poll.filter(|_| mode == RlcMode::Am);
         Record::Rlc(RlcPdu {
@@ -120,7 +122,7 @@ impl Cell {
         })
     }
 
-    pub(super) fn record_uplink(&mut self, sent: &uplink::Sent) {
+    pub(super) fn record_uplink(&mut self, sent: &UplinkBlock) {
         let built = sent.built.as_ref();
         let how = sent.transmission;
         let grant = Grant {
@@ -181,14 +183,14 @@ impl Cell {
         };
         self.records.push_back(mac_block.into());
         for pdu in &block.pdus {
-            let record = self.rlc_record(0, carrier, dir, pdu);
+            let record = self.rlc_record(UserId::MEASURED, carrier, dir, pdu);
             self.records.push_back(record);
         }
     }
 
     /// The phone's buffer at the start of the TTI, as 0xB066 samples it.
     pub(super) fn sample_buffer(&mut self) {
-        let phone = &self.bearers[0].phone;
+        let phone = &self.measured().phone;
         let sender = &phone.sender;
         let [new_bytes, retx_bytes] = [sender.new_bytes(), sender.retx_bytes()]
             .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));

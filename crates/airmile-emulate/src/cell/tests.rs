@@ -5,6 +5,7 @@ use super::*;
 use crate::scenario::{
     CellConfig, Competing, DrxConfig, RrcConfig, SchedulerKind, SecondaryConfig,
 };
+use crate::user::UserId;
 
 /// Whether phones without traffic, at TTI 300 of a run, hear anything, beside
 /// full buffers on a secondary carrier.
@@ -33,7 +34,8 @@ fn users_of_another_carrier_wake_no_phone() {
 /// Channels of the measured phone now: downlink of each carrier, uplink, and the
 /// resource block groups of the primary one, in dB.
 fn phone_channels(cell: &Cell) -> Vec<f64> {
-    let mut all: Vec<f64> = cell.carriers.iter().map(|carrier| carrier.fade_db(0)).collect();
+    let mut all: Vec<f64> =
+        cell.carriers.iter().map(|carrier| carrier.fade_db(UserId::MEASURED)).collect();
     all.push(cell.bearers[0].uplink.fade_db());
     all.extend((0..17).map(|group| cell.carriers[0].offset_db(0, group)));
     all
@@ -45,7 +47,7 @@ fn step_with_packets(cell: &mut Cell, tti: i64, every: i64) {
         for user in 0..cell.users() {
             for dir in [Direction::Dl, Direction::Ul] {
                 let id = (tti as u64) << 8 | (user as u64) << 1 | dir as u64;
-                cell.push(user, dir, Sdu { id, bytes: 1_400 });
+                cell.push(UserId(user), dir, Sdu { id, bytes: 1_400 });
             }
         }
     }
@@ -114,7 +116,7 @@ proptest! {
             prop_assert_eq!(phone_channels(&full), phone_channels(&empty), "TTI {}", tti);
             if !stays.is_empty() {
                 let of = |cell: &Cell, user: usize| {
-                    (cell.carriers[0].fade_db(user), cell.bearers[user].uplink.fade_db())
+                    (cell.carriers[0].fade_db(UserId(user)), cell.bearers[user].uplink.fade_db())
                 };
                 prop_assert_eq!(of(&full, users.len()), of(&empty, 1), "TTI {}", tti);
             }
@@ -192,7 +194,7 @@ proptest! {
         let mut grants = Vec::new();
         for tti in 0..600 {
             let bytes = 1_400;
-            (0..4).for_each(|n| _ = cell.push(0, Direction::Dl, Sdu { id: 4 * tti + n, bytes }));
+            (0..4).for_each(|n| _ = cell.push(UserId::MEASURED, Direction::Dl, Sdu { id: 4 * tti + n, bytes }));
             cell.step();
             grants.extend(std::iter::from_fn(|| cell.poll_record()).filter_map(|record| {
                 match record {

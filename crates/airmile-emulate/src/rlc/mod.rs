@@ -64,13 +64,13 @@ pub(crate) struct Nack {
 
 /// A STATUS PDU (TS 36.322, 6.2.1.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Status {
+pub(crate) struct StatusPdu {
     /// All below are received but for the NACKs.
     pub(crate) ack_sn: u64,
     pub(crate) nacks: Vec<Nack>,
 }
 
-impl Status {
+impl StatusPdu {
     /// Bytes: D/C, CPT, ACK_SN and E1 are 15 bits, a NACK_SN with E1 and E2 12,
     /// SOstart with SOend 30.
     pub(crate) fn size_bytes(&self) -> u32 {
@@ -83,7 +83,7 @@ impl Status {
 #[derive(Debug, Clone)]
 pub(crate) enum Pdu {
     Data(AmdPdu),
-    Status(Status),
+    Status(StatusPdu),
 }
 
 impl Pdu {
@@ -118,6 +118,13 @@ pub(crate) fn in_transit_bytes(sender: &AmSender, receiver: &AmReceiver) -> u64 
     receiver.held_bytes() + missing.map(|(_, bytes)| u64::from(bytes)).sum::<u64>()
 }
 
+/// The ends of a bearer on one side.
+#[derive(Debug, Clone)]
+pub(crate) struct RlcEnd {
+    pub(crate) sender: AmSender,
+    pub(crate) receiver: AmReceiver,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +143,7 @@ mod tests {
         assert_eq!((delivered.len(), in_transit_bytes(&sender, &receiver)), (1, 300));
         receiver.tick(10);
         let status = receiver.take_status(100, 10).unwrap();
-        assert_eq!(status, Status { ack_sn: 4, nacks: vec![Nack { sn: 1, part: None }] });
+        assert_eq!(status, StatusPdu { ack_sn: 4, nacks: vec![Nack { sn: 1, part: None }] });
         sender.receive_status(&status);
         assert_eq!(in_transit_bytes(&sender, &receiver), 300);
         // Half of it again: what is missing is still the sender's.

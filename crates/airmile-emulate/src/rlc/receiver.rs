@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{AmdPdu, Element, Nack, Sdu, Status, WINDOW};
+use super::{AmdPdu, Element, Nack, Sdu, StatusPdu, WINDOW};
 use crate::scenario::RlcConfig;
 
 /// A PDU of which something has arrived.
@@ -224,7 +224,7 @@ impl AmReceiver {
 
     /// The STATUS PDU that is due, cut to fit: ACK_SN is then the first SN that
     /// is missing and not named (5.2.3). `None` where not even that fits.
-    pub(crate) fn take_status(&mut self, room: u32, tti: i64) -> Option<Status> {
+    pub(crate) fn take_status(&mut self, room: u32, tti: i64) -> Option<StatusPdu> {
         if self.status_bytes(tti) == 0 {
             return None;
         }
@@ -240,7 +240,7 @@ impl AmReceiver {
     }
 
     /// 6.2.1.6: what is missing below VR(MS).
-    fn status(&self) -> Status {
+    fn status(&self) -> StatusPdu {
         let mut nacks = Vec::new();
         for sn in self.vr_r..self.vr_ms {
             match self.arrived.get(&sn) {
@@ -250,7 +250,7 @@ impl AmReceiver {
                 None => nacks.push(Nack { sn, part: None }),
             }
         }
-        Status { ack_sn: self.vr_ms, nacks }
+        StatusPdu { ack_sn: self.vr_ms, nacks }
     }
 }
 
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(receiver.status_bytes(40), 0);
         receiver.tick(41);
         let status = receiver.take_status(100, 41).unwrap();
-        assert_eq!(status, Status { ack_sn: 3, nacks: vec![Nack { sn: 1, part: None }] });
+        assert_eq!(status, StatusPdu { ack_sn: 3, nacks: vec![Nack { sn: 1, part: None }] });
         assert_eq!(status.size_bytes(), 4);
         // Two segments make it whole.
         assert_eq!(ids(&receiver.receive(&pdu(1, false, (60, 100)), 50)).len(), 0);
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(ids(&receiver.receive(&pdu(1, true, (0, 60)), 51)), [1, 2]);
         // t-StatusProhibit holds the answer back.
         assert_eq!(receiver.status_bytes(60), 0);
-        assert_eq!(receiver.take_status(100, 61), Some(Status { ack_sn: 3, nacks: vec![] }));
+        assert_eq!(receiver.take_status(100, 61), Some(StatusPdu { ack_sn: 3, nacks: vec![] }));
     }
 
     #[test]
@@ -304,13 +304,13 @@ mod tests {
         let whole = |sn| Nack { sn, part: None };
         let parts = [part(0, 20), part(40, 60), part(80, 100)];
         let all = [&parts[..], &[whole(1), whole(3)]].concat();
-        assert_eq!(receiver.status(), Status { ack_sn: 5, nacks: all });
+        assert_eq!(receiver.status(), StatusPdu { ack_sn: 5, nacks: all });
         let cut = |room| receiver.clone().take_status(room, 200);
         // 15 bits, three NACKs of 42 and one of 12.
         let three = [&parts[..], &[whole(1)]].concat();
-        assert_eq!(cut(20), Some(Status { ack_sn: 3, nacks: three }));
+        assert_eq!(cut(20), Some(StatusPdu { ack_sn: 3, nacks: three }));
         // A PDU is named with all its parts, or not at all.
-        assert_eq!(cut(17), Some(Status { ack_sn: 0, nacks: vec![] }));
+        assert_eq!(cut(17), Some(StatusPdu { ack_sn: 0, nacks: vec![] }));
         assert_eq!(cut(1), None);
     }
 
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(receiver.status_bytes(0), 0);
         // VR(MS) passes the first poll, the second still waits.
         receiver.receive(&pdu(0, false, (0, 100)), 1);
-        assert_eq!(receiver.take_status(100, 1), Some(Status { ack_sn: 2, nacks: vec![] }));
+        assert_eq!(receiver.take_status(100, 1), Some(StatusPdu { ack_sn: 2, nacks: vec![] }));
         assert_eq!(receiver.delayed_polls, [3].into());
     }
 

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{AmdPdu, Element, Nack, Sdu, Status, WINDOW, header_bytes};
+use super::{AmdPdu, Element, Nack, Sdu, StatusPdu, WINDOW, header_bytes};
 use crate::scenario::RlcConfig;
 
 /// A PDU that was sent and is not acknowledged.
 #[derive(Debug, Clone)]
-struct Sent {
+struct SentPdu {
     elements: Arc<[Element]>,
     field_bytes: u32,
 }
@@ -29,7 +29,7 @@ pub(crate) struct AmSender {
     first_sent_bytes: u32,
     new_bytes: u64,
     retransmission_buffer: VecDeque<Due>,
-    unacknowledged: BTreeMap<u64, Sent>,
+    unacknowledged: BTreeMap<u64, SentPdu>,
     vt_s: u64,
     pdu_without_poll: u32,
     byte_without_poll: u64,
@@ -129,7 +129,7 @@ impl AmSender {
         }
         let part = (from, cut);
         let size_bytes = part_bytes(&sent, part);
-        let Sent { elements, field_bytes } = sent;
+        let SentPdu { elements, field_bytes } = sent;
         Some(AmdPdu { sn: due.sn, elements, field_bytes, part, size_bytes, poll: false })
     }
 
@@ -165,7 +165,7 @@ impl AmSender {
             let part = (0, field_bytes);
             return Some(AmdPdu { sn, elements, field_bytes, part, size_bytes, poll: false });
         }
-        self.unacknowledged.insert(sn, Sent { elements: Arc::clone(&elements), field_bytes });
+        self.unacknowledged.insert(sn, SentPdu { elements: Arc::clone(&elements), field_bytes });
         self.vt_s += 1;
         // 5.2.2.1: counted upon assembly of a new AMD PDU.
         self.pdu_without_poll += 1;
@@ -221,7 +221,7 @@ impl AmSender {
     }
 
     /// Takes a STATUS PDU (5.2.1 and 5.2.2.2).
-    pub(crate) fn receive_status(&mut self, status: &Status) {
+    pub(crate) fn receive_status(&mut self, status: &StatusPdu) {
         let nacked = |sn: u64| status.nacks.iter().any(|nack| nack.sn == sn);
         self.unacknowledged.retain(|&sn, _| sn >= status.ack_sn || nacked(sn));
         let unacknowledged = &self.unacknowledged;
@@ -241,7 +241,7 @@ impl AmSender {
 }
 
 /// Bytes of a part of a PDU with its header.
-fn part_bytes(sent: &Sent, (from, to): (u32, u32)) -> u32 {
+fn part_bytes(sent: &SentPdu, (from, to): (u32, u32)) -> u32 {
     let mut at = 0;
     let overlap = |element: &&Element| {
         let begin = at;
@@ -297,7 +297,7 @@ mod tests {
         (0..3).for_each(|id| sender.push(Sdu { id, bytes: 100 }));
         (0..3).for_each(|_| drop(sender.build(102, 0).unwrap()));
         let nacks = vec![Nack { sn: 1, part: None }];
-        sender.receive_status(&Status { ack_sn: 3, nacks });
+        sender.receive_status(&StatusPdu { ack_sn: 3, nacks });
         assert_eq!((sender.queue_bytes(), sender.vt_a()), (100, 1));
         let head = sender.build(64, 0).unwrap();
         assert_eq!((head.sn, head.part, head.size_bytes, head.poll), (1, (0, 60), 64, false));

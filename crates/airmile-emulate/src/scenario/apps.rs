@@ -4,8 +4,8 @@ use airmile_control::ControllerKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Workload;
 use super::{CoreConfig, LinkConfig};
-use crate::workload::Workload;
 
 /// An application of a phone, with a server of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub struct AppConfig {
     pub port: u16,
     /// What carries it.
     #[serde(default)]
-    pub transport: Carrier,
+    pub transport: TransportKind,
     /// What it does.
     pub workload: Workload,
 }
@@ -29,7 +29,7 @@ pub struct AppConfig {
 /// Which transport carries an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Carrier {
+pub enum TransportKind {
     /// TCP.
     #[default]
     Tcp,

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Competing;
-use crate::harq::MAX_TRANSMISSIONS;
+
+/// Transmissions of a block before it is given up (chosen here; a usual
+/// maxHARQ-Tx of TS 36.331, MAC-MainConfig).
+pub(crate) const MAX_TRANSMISSIONS: u8 = 4;
 
 /// How the cell shares a TTI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

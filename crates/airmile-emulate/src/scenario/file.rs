@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Workload;
 use super::{Scenario, ScenarioError};
-use crate::workload::Workload;
 
 /// Something that a scenario does to its transfers on purpose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,29 +6,39 @@ mod cell;
 mod core;
 mod file;
 mod link;
+mod proxy;
+mod quic;
 mod radio_report;
 mod rrc;
+mod tcp;
 mod traffic;
 mod uplink_queue;
 mod validate;
+mod workload;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::EPOCH_NS;
-use crate::proxy::ProxyConfig;
-use crate::quic::QuicConfig;
-use crate::tcp::Config;
-
-pub use self::apps::{AppConfig, Carrier, OtherConfig};
+pub use self::apps::{AppConfig, OtherConfig, TransportKind};
 pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, UplinkConfig};
 pub use self::core::{CoreConfig, PathConfig, RateLimit};
 pub use self::file::Cause;
 pub use self::link::{LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, TraceFiles};
+pub use self::proxy::{ProxyConfig, ProxyPort};
+pub use self::quic::{QuicConfig, QuicControl};
 pub use self::radio_report::RadioReportConfig;
 pub use self::rrc::{DrxConfig, RrcConfig};
+pub use self::tcp::{AckConfig, LossDetection, ReceiveConfig, RtoConfig, RttSource, TcpConfig};
 pub use self::traffic::{Competing, Traffic, WindowConfig};
 pub use self::uplink_queue::{Discipline, ModemLogConfig, UplinkQueueConfig};
+pub use self::workload::{Abr, VideoConfig, WebConfig, Workload};
+
+pub(crate) use self::cell::MAX_TRANSMISSIONS;
+pub(crate) use self::traffic::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
+
+/// Time of TTI index 0 of a run whose scenario has no other:
+/// 2026-01-05T09:00:00Z (chosen here).
+pub const EPOCH_NS: i64 = 1_767_603_600_000_000_000;
 
 /// A cell, a phone in it, and what the phone transfers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,9 +88,9 @@ pub struct Scenario {
     /// The measured phone's applications.
     pub apps: Vec<AppConfig>,
     /// The phones' TCP.
-    pub phone_tcp: Config,
+    pub phone_tcp: TcpConfig,
     /// The servers' TCP.
-    pub server_tcp: Config,
+    pub server_tcp: TcpConfig,
     /// QUIC of phones and servers.
     pub quic: QuicConfig,
     /// How phones tell servers of their radio, where congestion control asks for it.
@@ -119,8 +129,8 @@ impl Default for Scenario {
             rrc: None,
             competing: Vec::new(),
             apps: Vec::new(),
-            phone_tcp: Config::default(),
-            server_tcp: Config::default(),
+            phone_tcp: TcpConfig::default(),
+            server_tcp: TcpConfig::default(),
             quic: QuicConfig::default(),
             radio_reports: RadioReportConfig::default(),
             proxy: None,

@@ -3,6 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Application bytes of a window sender's full packet: 1,500 bytes of IPv4 and TCP with
+/// time stamps (RFC 7323).
+pub(crate) const MSS_BYTES: u64 = 1_448;
+
+/// Initial window in segments (RFC 6928).
+pub(crate) const INITIAL_WINDOW_SEGMENTS: u64 = 10;
+
 /// Other users whose traffic is bytes that come and go. They have a queue and
 /// HARQ, no RLC and no uplink, so that a thousand of them are cheap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,14 +3,11 @@
 use airmile_model::radio::LTE_BANDWIDTHS_PRB;
 
 use super::{
-    AppConfig, CellConfig, Competing, CoreConfig, Discipline, LinkConfig, MeasurementConfig,
-    PathConfig, RlcConfig, RrcConfig, Scenario, ScenarioError, Traffic, UplinkConfig,
-    UplinkQueueConfig, WindowConfig,
+    Abr, AppConfig, CellConfig, Competing, CoreConfig, Discipline, INITIAL_WINDOW_SEGMENTS,
+    LinkConfig, MSS_BYTES, MeasurementConfig, PathConfig, QuicConfig, RlcConfig, RrcConfig,
+    Scenario, ScenarioError, TcpConfig, Traffic, UplinkConfig, UplinkQueueConfig, VideoConfig,
+    WindowConfig, Workload,
 };
-use crate::flow::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
-use crate::quic::QuicConfig;
-use crate::tcp::Config;
-use crate::workload::{Abr, VideoConfig, Workload};
 
 /// The longest run in ms (chosen here: a day, as of link traces).
 const DAY_MS: u32 = 86_400_000;
@@ -154,7 +151,7 @@ impl Scenario {
         c.that(self.proxy.is_none(), "proxy", "not beside traffic: use apps");
         c.that(self.others.is_empty(), "others", "not beside traffic: use apps");
         c.that(self.cell.numerology == 0, "cell.numerology", "0 beside traffic: use apps");
-        let default = Config::default();
+        let default = TcpConfig::default();
         let plain = self.phone_tcp == default && self.server_tcp == default;
         c.that(
             plain && self.quic == QuicConfig::default(),
@@ -309,7 +306,7 @@ fn rrc(c: &mut Checks, rrc: &RrcConfig) {
     }
 }
 
-fn tcp(c: &mut Checks, tcp: &Config, at: &str) {
+fn tcp(c: &mut Checks, tcp: &TcpConfig, at: &str) {
     let mss = (LEAST_MSS_BYTES..=MOST_MSS_BYTES).contains(&tcp.mss_bytes);
     c.that(mss, format!("{at}.mss_bytes"), format!("{LEAST_MSS_BYTES} to {MOST_MSS_BYTES}"));
 }

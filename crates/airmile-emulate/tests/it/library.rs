@@ -5,23 +5,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use airmile_control::claw::{Bottleneck, Feedback};
 use airmile_emulate::{
-    LinkConfig, LinkTrace, PhoneView, RadioReader, ReaderSetup, Scenario, SenderPlace, SenderState,
-    Sink, Trace, Traffic, WindowConfig, library, named, run, run_into, run_with,
+    LinkConfig, LinkTrace, PhoneView, RadioReader, ReaderSetup, RunSink, RunTrace, Scenario,
+    SenderPlace, SenderState, Traffic, WindowConfig, library, named, run, run_into, run_with,
 };
 use airmile_model::{Direction, Grant, Record};
 
-fn trace(name: &str) -> Trace {
+fn trace(name: &str) -> RunTrace {
     run(&named(name).unwrap().scenario()).unwrap()
 }
 
 /// Link demand over all transfers of a run: pauses between them left out.
-fn link_demand(trace: &Trace) -> f64 {
+fn link_demand(trace: &RunTrace) -> f64 {
     let throughput_ms: f64 = trace.transfers.iter().map(|t| t.truth.throughput_time_ms).sum();
     let duration_ms: f64 = trace.transfers.iter().filter_map(|t| t.truth.duration_ms).sum();
     throughput_ms / duration_ms
 }
 
-fn grants(trace: &Trace, dir: Direction) -> impl Iterator<Item = &Grant> {
+fn grants(trace: &RunTrace, dir: Direction) -> impl Iterator<Item = &Grant> {
     trace.records.iter().filter_map(move |record| match record {
         Record::Grant(grant) if grant.dir == dir => Some(grant),
         _ => None,
@@ -193,7 +193,7 @@ impl RadioReader for Says {
 #[derive(Default)]
 struct Windows(Vec<u64>);
 
-impl Sink for Windows {
+impl RunSink for Windows {
     fn wants_senders(&self) -> bool {
         true
     }
@@ -223,7 +223,7 @@ fn told(loss: f64) -> (Vec<u64>, [u64; 2]) {
     scenario.radio_reports.loss = loss;
     let records = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
     let reader = |setup: &ReaderSetup| -> Box<dyn RadioReader> {
-        Box::new(Says { records: Arc::clone(&records[setup.user]), sequence: 0 })
+        Box::new(Says { records: Arc::clone(&records[setup.user.index()]), sequence: 0 })
     };
     let mut windows = Windows::default();
     run_with(&scenario, &mut windows, Some(&reader)).unwrap();

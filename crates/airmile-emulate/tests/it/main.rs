@@ -17,6 +17,7 @@ mod simulation;
 mod standards;
 mod support;
 mod tcp;
+mod tcp_segments;
 mod uplink_queue;
 mod wire;
 mod workload;

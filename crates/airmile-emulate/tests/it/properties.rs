@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_emulate::workload::Workload;
 use airmile_emulate::{
-    AppConfig, Carrier, CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig,
-    RlcConfig, Scenario, SchedulerKind, Trace, Traffic, UplinkConfig, WindowConfig, run,
+    AppConfig, CellConfig, Competing, CoreConfig, LinkConfig, MeasurementConfig, RlcConfig,
+    RunTrace, Scenario, SchedulerKind, Traffic, TransportKind, UplinkConfig, WindowConfig, run,
     throughput_time_ms,
 };
 use airmile_model::{Direction, Grant, MacBlock, Record, RlcPdu, TruthRun, TtiState};
@@ -89,7 +89,7 @@ fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
             think_ms: 10
         }),
     ];
-    let transport = prop_oneof![Just(Carrier::Tcp), Just(Carrier::Quic)];
+    let transport = prop_oneof![Just(TransportKind::Tcp), Just(TransportKind::Quic)];
     let app = (0u32..500, transport, workload).prop_map(|(start_ms, transport, workload)| {
         AppConfig { name: "app".to_owned(), start_ms, port: 443, transport, workload }
     });
@@ -157,7 +157,7 @@ prop_compose! {
     }
 }
 
-fn grants(trace: &Trace, dir: Direction) -> impl Iterator<Item = &Grant> {
+fn grants(trace: &RunTrace, dir: Direction) -> impl Iterator<Item = &Grant> {
     trace.records.iter().filter_map(move |record| match record {
         Record::Grant(grant) if grant.dir == dir => Some(grant),
         _ => None,
@@ -172,7 +172,7 @@ fn by_tti(runs: &[TruthRun]) -> BTreeMap<i64, &TruthRun> {
 
 /// Downlink blocks that were received: TTI of the first transmission, MAC
 /// block, RLC PDUs.
-fn blocks(trace: &Trace) -> Vec<(i64, &MacBlock, Vec<&RlcPdu>)> {
+fn blocks(trace: &RunTrace) -> Vec<(i64, &MacBlock, Vec<&RlcPdu>)> {
     let mut first = BTreeMap::new();
     let mut blocks: Vec<(i64, &MacBlock, Vec<&RlcPdu>)> = Vec::new();
     for record in &trace.records {

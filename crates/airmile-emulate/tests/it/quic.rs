@@ -5,16 +5,18 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use crate::support::LinkConfig;
 use crate::support::chain::Chain;
 use airmile_control::ControllerKind;
-use airmile_emulate::net::{Host, Packet};
+use airmile_emulate::net::{Host, IpPacket};
 use airmile_emulate::quic::{QuicConfig, QuicControl, QuicHost};
-use airmile_emulate::workload::{AppEvent, AppEventKind, Server, VideoConfig, WebConfig, Workload};
+use airmile_emulate::workload::{
+    AppEvent, AppEventKind, VideoConfig, WebConfig, Workload, WorkloadServer,
+};
 
 const SECOND: i64 = 1_000_000_000;
 const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 /// Time, sender's place, to the right, packet.
-type Trace = Vec<(i64, usize, bool, Packet)>;
+type Trace = Vec<(i64, usize, bool, IpPacket)>;
 
 fn run(
     workload: &Workload,
@@ -25,7 +27,7 @@ fn run(
     let config = QuicConfig { control, ..QuicConfig::default() };
     let server = SocketAddrV4::new(SERVER, 443);
     let mut client = QuicHost::client(PHONE, server, &config, workload.client(0, 1), seed);
-    let mut host = QuicHost::server(server, &config, Box::new(Server::new()), seed);
+    let mut host = QuicHost::server(server, &config, Box::new(WorkloadServer::new()), seed);
     let trace = {
         let row: Vec<(&mut dyn Host, _)> =
             vec![(&mut client, Some(PHONE)), (&mut host, Some(SERVER))];
@@ -67,7 +69,7 @@ fn downloads_fill_the_link() {
         assert!((4.1..5.5).contains(&seconds), "{control:?}: {seconds} s");
         for (_, _, _, packet) in &trace {
             assert!(packet.ip_bytes() <= 1500);
-            assert_eq!(Packet::parse(&packet.emit()).as_ref(), Ok(packet));
+            assert_eq!(IpPacket::parse(&packet.emit()).as_ref(), Ok(packet));
         }
     }
 }

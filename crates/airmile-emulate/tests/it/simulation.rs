@@ -3,11 +3,11 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use airmile_emulate::net::{Host, Packet, Transport};
+use airmile_emulate::net::{Host, IpPacket, Transport};
 use airmile_emulate::{
-    CapturePoint, CellConfig, Competing, CoreConfig, DrxConfig, Ended, LinkConfig, PathConfig,
-    RateLimit, RrcConfig, Scenario, SchedulerKind, SecondaryConfig, Simulation, Sink, UplinkConfig,
-    User,
+    CapturePoint, CellConfig, Competing, CoreConfig, DrxConfig, LinkConfig, PathConfig, RateLimit,
+    RrcConfig, RunSink, Scenario, SchedulerKind, SecondaryConfig, SimulatedUser, Simulation,
+    SimulationEnd, UplinkConfig, UserId,
 };
 use airmile_model::{Direction, Record};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ struct Pulse {
     sent: u16,
     got: u32,
     /// A box: hands on what it gets.
-    relay: Vec<Packet>,
+    relay: Vec<IpPacket>,
     relays: bool,
 }
 
@@ -55,7 +55,7 @@ impl Pulse {
 }
 
 impl Host for Pulse {
-    fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
+    fn handle_packet(&mut self, now_ns: i64, packet: IpPacket) {
         assert!(now_ns > 0);
         self.got += 1;
         if self.relays {
@@ -67,7 +67,7 @@ impl Host for Pulse {
         self.next_ns = self.next_ns.max(now_ns);
     }
 
-    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket> {
         if let Some(packet) = self.relay.pop() {
             return Some(packet);
         }
@@ -77,7 +77,7 @@ impl Host for Pulse {
         self.left -= 1;
         self.sent += 1;
         self.next_ns = self.next_ns.max(now_ns) + self.period_ns;
-        Some(Packet {
+        Some(IpPacket {
             src: SocketAddrV4::new(self.from, 5_000),
             dst: SocketAddrV4::new(self.to, 6_000),
             ip_id: self.sent,
@@ -98,29 +98,29 @@ struct Told {
     drops: usize,
 }
 
-impl Sink for Told {
+impl RunSink for Told {
     fn record(&mut self, record: Record) {
         self.records.push(record);
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         self.packets.push((at_ns, point, packet.ip_id));
     }
 
     fn dropped(
         &mut self,
         _at_ns: i64,
-        _user: usize,
+        _user: UserId,
         _point: airmile_emulate::DropPoint,
-        _packet: &Packet,
+        _packet: &IpPacket,
     ) {
         self.drops += 1;
     }
 }
 
-fn users(scenario: &Scenario, n: usize, period_us: i64, proxy: bool) -> Vec<User<Pulse>> {
+fn users(scenario: &Scenario, n: usize, period_us: i64, proxy: bool) -> Vec<SimulatedUser<Pulse>> {
     (0..n)
-        .map(|user| User {
+        .map(|user| SimulatedUser {
             name: format!("user {user}"),
             address: PHONE,
             phone: Pulse::new(false, 200, 3 * period_us * 1_000, 150),
@@ -132,7 +132,11 @@ fn users(scenario: &Scenario, n: usize, period_us: i64, proxy: bool) -> Vec<User
         .collect()
 }
 
-fn run(scenario: &Scenario, users: Vec<User<Pulse>>, ttis: u32) -> (Ended<Pulse>, Told) {
+fn run(
+    scenario: &Scenario,
+    users: Vec<SimulatedUser<Pulse>>,
+    ttis: u32,
+) -> (SimulationEnd<Pulse>, Told) {
     let mut told = Told::default();
     let mut simulation = Simulation::new(scenario, users).unwrap();
     for _ in 0..ttis {
@@ -262,9 +266,9 @@ fn all_arrives_where_nothing_is_lost() {
 fn the_uplink_is_shared_and_no_tti_of_it_is_overbooked() {
     // Six phones that together send more than the cell's uplink carries.
     let scenario = Scenario::default();
-    let users: Vec<User<Pulse>> = users(&scenario, 6, 1_000, false)
+    let users: Vec<SimulatedUser<Pulse>> = users(&scenario, 6, 1_000, false)
         .into_iter()
-        .map(|user| User { phone: Pulse::new(false, 1_400, 500_000, 4_000), ..user })
+        .map(|user| SimulatedUser { phone: Pulse::new(false, 1_400, 500_000, 4_000), ..user })
         .collect();
     let (ended, _) = run(&scenario, users, 2_000);
     let delivered: Vec<u64> = ended.totals.iter().map(|t| t[1].delivered_bytes).collect();

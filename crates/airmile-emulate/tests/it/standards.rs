@@ -1,8 +1,8 @@
 //! What standards say of a run, seen from outside.
 
-use airmile_emulate::net::Packet;
+use airmile_emulate::net::IpPacket;
 use airmile_emulate::{
-    CellConfig, CoreConfig, DropPoint, OtherConfig, PathConfig, Scenario, Sink, Traffic,
+    CellConfig, CoreConfig, DropPoint, OtherConfig, PathConfig, RunSink, Scenario, Traffic, UserId,
     WindowConfig, run_into,
 };
 
@@ -20,9 +20,9 @@ fn windowed(bytes: u64, queue_bytes: u64) -> Scenario {
 #[derive(Debug, Default)]
 struct Drops(Vec<(DropPoint, u32)>);
 
-impl Sink for Drops {
-    fn dropped(&mut self, _at_ns: i64, user: usize, point: DropPoint, packet: &Packet) {
-        assert_eq!(user, 0);
+impl RunSink for Drops {
+    fn dropped(&mut self, _at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {
+        assert_eq!(user, UserId::MEASURED);
         self.0.push((point, packet.ip_bytes()));
     }
 }

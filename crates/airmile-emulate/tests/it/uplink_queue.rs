@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::{CapturePoint, Outcome, Scenario, ScenarioError, Sink, run_into};
+use airmile_emulate::net::{IpPacket, Transport};
+use airmile_emulate::{CapturePoint, RunOutcome, RunSink, Scenario, ScenarioError, run_into};
 
 /// What passes the gate, and what the firmware holds.
 #[derive(Default)]
@@ -14,8 +14,8 @@ struct Watch {
     rtt_ms: Vec<f64>,
 }
 
-impl Sink for Watch {
-    fn handed_over(&mut self, at_ns: i64, packet: &Packet) {
+impl RunSink for Watch {
+    fn handed_over(&mut self, at_ns: i64, packet: &IpPacket) {
         if let Transport::Tcp(segment) = &packet.transport
             && segment.payload_bytes() > 0
         {
@@ -24,7 +24,7 @@ impl Sink for Watch {
         }
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         if point != CapturePoint::Phone {
             return;
         }
@@ -53,7 +53,7 @@ impl Watch {
     }
 }
 
-fn run(snr_db: f64, discipline: &str, rest: &str) -> Result<(Watch, Outcome), ScenarioError> {
+fn run(snr_db: f64, discipline: &str, rest: &str) -> Result<(Watch, RunOutcome), ScenarioError> {
     let text = format!(
         "seed = 5
         duration_ms = 20_000
@@ -78,7 +78,7 @@ fn run(snr_db: f64, discipline: &str, rest: &str) -> Result<(Watch, Outcome), Sc
 }
 
 /// Mbit/s that the upload's server has got.
-fn mbps(outcome: &Outcome) -> f64 {
+fn mbps(outcome: &RunOutcome) -> f64 {
     outcome.totals[0][1].delivered_bytes as f64 * 8.0 / 19.5e6
 }
 

@@ -3,15 +3,15 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
-use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::tcp::{Flags, Literal, SackBlock, Segment};
+use airmile_emulate::net::{IpPacket, Transport};
+use airmile_emulate::tcp::{Flags, Literal, SackBlock, TcpSegment};
 use proptest::prelude::*;
 
 fn address() -> impl Strategy<Value = SocketAddrV4> {
     any::<(u32, u16)>().prop_map(|(ip, port)| SocketAddrV4::new(Ipv4Addr::from(ip), port))
 }
 
-fn segment() -> impl Strategy<Value = Segment> {
+fn segment() -> impl Strategy<Value = TcpSegment> {
     let flags = any::<(bool, bool, bool, bool, bool)>();
     let options = (
         any::<Option<u16>>(),
@@ -33,7 +33,7 @@ fn segment() -> impl Strategy<Value = Segment> {
             } else {
                 vec![Literal { offset: 0, bytes: Arc::from(bytes.as_slice()) }]
             };
-            Segment {
+            TcpSegment {
                 seq,
                 ack,
                 flags: Flags { syn, ack: is_ack, fin, rst, psh },
@@ -50,11 +50,11 @@ fn segment() -> impl Strategy<Value = Segment> {
     )
 }
 
-fn packet() -> impl Strategy<Value = Packet> {
+fn packet() -> impl Strategy<Value = IpPacket> {
     let udp = prop::collection::vec(any::<u8>(), 0..1472).prop_map(Transport::Udp);
     let transport = prop_oneof![segment().prop_map(Transport::Tcp), udp];
     (address(), address(), any::<u16>(), transport)
-        .prop_map(|(src, dst, ip_id, transport)| Packet { src, dst, ip_id, transport })
+        .prop_map(|(src, dst, ip_id, transport)| IpPacket { src, dst, ip_id, transport })
 }
 
 proptest! {
@@ -62,7 +62,7 @@ proptest! {
     fn parse_gives_back_what_emit_wrote(packet in packet()) {
         let bytes = packet.emit();
         prop_assert_eq!(bytes.len() as u32, packet.ip_bytes());
-        prop_assert_eq!(Packet::parse(&bytes).unwrap(), packet);
+        prop_assert_eq!(IpPacket::parse(&bytes).unwrap(), packet);
     }
 
     #[test]
@@ -70,12 +70,12 @@ proptest! {
         let mut bytes = packet.emit();
         let bit = bit.index(bytes.len() * 8);
         bytes[bit / 8] ^= 1 << (bit % 8);
-        prop_assert!(Packet::parse(&bytes) != Ok(packet));
+        prop_assert!(IpPacket::parse(&bytes) != Ok(packet));
     }
 
     #[test]
     fn any_bytes_are_taken_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = Packet::parse(&bytes);
+        let _ = IpPacket::parse(&bytes);
     }
 
     /// Behind a right checksum: any header length and any options.
@@ -85,11 +85,11 @@ proptest! {
         options in prop::collection::vec(any::<u8>(), 0..40),
         rest in prop::collection::vec(any::<u8>(), 0..40),
     ) {
-        let packet = Packet {
+        let packet = IpPacket {
             src: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1),
             dst: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 2),
             ip_id: 0,
-            transport: Transport::Tcp(Segment::default()),
+            transport: Transport::Tcp(TcpSegment::default()),
         };
         let mut bytes = packet.emit();
         bytes.extend(options.iter().chain(&rest));
@@ -113,14 +113,14 @@ proptest! {
         let pseudo = 2 * (0x7f00 + 1) + 6 + (bytes.len() as u32 - 20);
         let tcp = sum(&bytes[20..], pseudo);
         bytes[36..38].copy_from_slice(&tcp);
-        match Packet::parse(&bytes) {
+        match IpPacket::parse(&bytes) {
             // What was taken can be written, and reads the same again: options
             // of ours take no more room than those that they were read from.
             Ok(packet) => {
                 let written = packet.emit();
                 prop_assert_eq!(packet.ip_bytes() as usize, written.len());
                 prop_assert!(written.len() <= bytes.len());
-                prop_assert_eq!(Packet::parse(&written), Ok(packet));
+                prop_assert_eq!(IpPacket::parse(&written), Ok(packet));
             }
             Err(error) => prop_assert!(!error.to_string().contains("checksum")),
         }
@@ -129,13 +129,13 @@ proptest! {
     #[test]
     fn any_cut_is_refused(packet in packet(), at in any::<prop::sample::Index>()) {
         let bytes = packet.emit();
-        prop_assert!(Packet::parse(&bytes[..at.index(bytes.len())]).is_err());
+        prop_assert!(IpPacket::parse(&bytes[..at.index(bytes.len())]).is_err());
     }
 }
 
 #[test]
 fn a_syn_by_hand() {
-    let syn = Segment {
+    let syn = TcpSegment {
         seq: 0x0102_0304,
         flags: Flags { syn: true, ..Flags::default() },
         window: 0xffff,
@@ -143,9 +143,9 @@ fn a_syn_by_hand() {
         window_scale: Some(7),
         sack_permitted: true,
         timestamps: Some((0x0a0b_0c0d, 0)),
-        ..Segment::default()
+        ..TcpSegment::default()
     };
-    let packet = Packet {
+    let packet = IpPacket {
         src: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 40_000),
         dst: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80),
         ip_id: 7,

@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use crate::support::chain::Chain;
 use crate::support::{LinkConfig, MS};
-use airmile_emulate::net::{Host, Packet, Transport};
+use airmile_emulate::net::{Host, IpPacket, Transport};
 use airmile_emulate::proxy::{Proxy, ProxyConfig, ProxyPort, Side};
-use airmile_emulate::tcp::{Config, EventKind, bytes_of};
+use airmile_emulate::tcp::{EventKind, TcpConfig, bytes_of};
 use airmile_emulate::workload::{
-    Abr, AppEvent, AppEventKind, EndHost, Server, VideoConfig, WebConfig, Workload,
+    Abr, AppEvent, AppEventKind, EndHost, VideoConfig, WebConfig, Workload, WorkloadServer,
 };
 use proptest::prelude::*;
 
@@ -17,12 +17,12 @@ const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 fn hosts(workload: &Workload) -> (EndHost, EndHost) {
-    let config = Config { time_wait_ns: SECOND, ..Config::default() };
+    let config = TcpConfig { time_wait_ns: SECOND, ..TcpConfig::default() };
     let server = SocketAddrV4::new(SERVER, 80);
     let client = workload.client(0, 1);
     (
         EndHost::client(PHONE, server, config.clone(), client, 1),
-        EndHost::server(SERVER, &[80], config, Box::new(Server::new()), 2),
+        EndHost::server(SERVER, &[80], config, Box::new(WorkloadServer::new()), 2),
     )
 }
 
@@ -31,7 +31,7 @@ fn log(host: &mut EndHost) -> Vec<AppEvent> {
 }
 
 /// Time, sender's place, to the right, packet.
-type Trace = Vec<(i64, usize, bool, Packet)>;
+type Trace = Vec<(i64, usize, bool, IpPacket)>;
 
 /// Runs a workload over a link; the client's log and all packets.
 fn run(workload: &Workload, link: LinkConfig, seconds: i64) -> (Vec<AppEvent>, Trace) {
@@ -135,7 +135,7 @@ fn heads_are_literal_in_captures() {
                 bytes.extend(bytes_of(segment.payload.clone(), &segment.literals));
             }
             // What a capture holds is a packet.
-            assert!(Packet::parse(&packet.emit()).is_ok());
+            assert!(IpPacket::parse(&packet.emit()).is_ok());
         }
         bytes
     };
@@ -261,7 +261,7 @@ fn a_refused_connection_is_told() {
     let workload = Workload::File { bytes: 1000, count: 1, gap_ms: 0 };
     let server = SocketAddrV4::new(SERVER, 81);
     let client = workload.client(0, 1);
-    let mut client = EndHost::client(PHONE, server, Config::default(), client, 1);
+    let mut client = EndHost::client(PHONE, server, TcpConfig::default(), client, 1);
     let (_, mut server) = hosts(&workload);
     {
         let row: Vec<(&mut dyn Host, _)> =

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use airmile_decode::packet::{Frame, dissect};
-use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::{CapturePoint, PHONE_ADDRESS, Scenario, Sink, run_into};
+use airmile_emulate::net::{IpPacket, Transport};
+use airmile_emulate::{CapturePoint, PHONE_ADDRESS, RunSink, Scenario, run_into};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
@@ -52,7 +52,7 @@ struct Monitor {
 }
 
 impl Monitor {
-    fn study(&mut self, at_ns: i64, packet: &Packet) {
+    fn study(&mut self, at_ns: i64, packet: &IpPacket) {
         let data = packet.emit();
         let (offset, wire_bytes) = (self.offset, packet.ip_bytes());
         self.offset += u64::from(wire_bytes);
@@ -66,8 +66,8 @@ impl Monitor {
     }
 }
 
-impl Sink for Monitor {
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+impl RunSink for Monitor {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         let Transport::Tcp(segment) = &packet.transport else { return };
         let to_phone = packet.dst.ip().is_private();
         match point {

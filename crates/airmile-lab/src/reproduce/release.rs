@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::{AppNote, CapturePoint, Scenario, Sink, run_into};
+use airmile_emulate::net::{IpPacket, Transport};
+use airmile_emulate::{AppNote, CapturePoint, RunSink, Scenario, run_into};
 
 use super::estimate::quantile;
 use super::figure::{Axis, Figure, Series};
@@ -28,8 +28,8 @@ struct Passing {
     phone: Vec<(i64, u32)>,
 }
 
-impl Sink for Passing {
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+impl RunSink for Passing {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         let Transport::Tcp(segment) = &packet.transport else { return };
         let bytes = segment.payload_bytes();
         if !packet.dst.ip().is_private() || bytes == 0 {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use airmile_emulate::{Competing, Scenario, SchedulerKind, Trace, run};
+use airmile_emulate::{Competing, RunTrace, Scenario, SchedulerKind, run};
 use airmile_model::{Direction, Record};
 
 use super::estimate::{part, quantile};
@@ -38,7 +38,7 @@ const SLOW_IDLE: &str = include_str!("../../experiments/fig5-slow-idle.toml");
 const SLOW_BUSY: &str = include_str!("../../experiments/fig5-slow-busy.toml");
 
 /// Busy TTIs, and those that one user has alone.
-fn alone(trace: &Trace) -> (u64, u64) {
+fn alone(trace: &RunTrace) -> (u64, u64) {
     let busy = trace.cell_use.iter().filter(|run| run.users > 0);
     busy.fold((0, 0), |(n, one), run| {
         let ttis = u64::from(run.n_tti);
@@ -59,7 +59,7 @@ const SHOWN: std::ops::Range<i64> = 1_000..1_100;
 
 /// What each of two users has of the resource blocks, TTI by TTI, in percent:
 /// the phone's by its grants, the other's what else is in use.
-fn schedule(trace: &Trace, n_prb: u16) -> [Vec<(f64, f64)>; 2] {
+fn schedule(trace: &RunTrace, n_prb: u16) -> [Vec<(f64, f64)>; 2] {
     let own = own_prbs(trace);
     let mut points = [Vec::new(), Vec::new()];
     for run in &trace.cell_use {
@@ -126,7 +126,7 @@ const SMALLER: u32 = 10;
 /// Scheduled TTIs, those of them with over 90 % and under 40 % of the cell, and
 /// each one's share in percent. Where TTIs are given whole, what is in use is
 /// one user's.
-fn fractions(trace: Option<&Trace>, n_prb: u16) -> (u64, u64, u64, Vec<f64>) {
+fn fractions(trace: Option<&RunTrace>, n_prb: u16) -> (u64, u64, u64, Vec<f64>) {
     let (mut n, mut most, mut few) = (0, 0, 0);
     let mut shares = Vec::new();
     let runs = trace.into_iter().flat_map(|trace| &trace.cell_use);
@@ -183,13 +183,13 @@ fn figure_4(work: &Work<'_>) -> Result<Found> {
 }
 
 /// Shares of the cell in percent that the phone had in each TTI in which it had any.
-fn own_shares(trace: &Trace, n_prb: u16) -> Vec<f64> {
+fn own_shares(trace: &RunTrace, n_prb: u16) -> Vec<f64> {
     let own = own_prbs(trace);
     own.into_values().map(|prb| 100.0 * f64::from(prb) / f64::from(n_prb)).collect()
 }
 
 /// PRB pairs that the phone had, by TTI.
-fn own_prbs(trace: &Trace) -> HashMap<i64, u16> {
+fn own_prbs(trace: &RunTrace) -> HashMap<i64, u16> {
     let mut own: HashMap<i64, u16> = HashMap::new();
     for record in &trace.records {
         if let Record::Grant(grant) = record

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use airmile_decode::packet::{Frame, dissect};
-use airmile_emulate::net::Packet;
-use airmile_emulate::{CapturePoint, EmulatedTransfer, Scenario, Sink, run_into};
+use airmile_emulate::net::IpPacket;
+use airmile_emulate::{CapturePoint, EmulatedTransfer, RunSink, Scenario, run_into};
 use airmile_model::{Direction, VerdictThresholds};
 use airmile_wire::packets_only::{CapturedPhones, Features, Suspect};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
@@ -93,8 +93,8 @@ impl Monitor {
 /// Captures of one run, and when the first packet passed.
 struct Watch(Vec<Monitor>, Option<i64>);
 
-impl Sink for Watch {
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+impl RunSink for Watch {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         self.1.get_or_insert(at_ns);
         let wanted = |monitor: &Monitor| monitor.point == point && at_ns >= monitor.from_ns;
         if self.0.iter().any(wanted) {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::diag::LogReader;
-use airmile_emulate::{Trace, library, named, run};
+use airmile_emulate::{RunTrace, library, named, run};
 use airmile_model::{Grant, GrantSources, Record};
 
 use super::*;
 
-fn trace(name: &str) -> Trace {
+fn trace(name: &str) -> RunTrace {
     run(&named(name).unwrap().scenario()).unwrap()
 }
 

@@ -3,9 +3,9 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use airmile_emulate::net::{Host, Packet, Transport};
-use airmile_emulate::tcp::{Config, ConnectionId, Endpoint};
-use airmile_emulate::{CoreConfig, LinkConfig, User};
+use airmile_emulate::net::{Host, IpPacket, Transport};
+use airmile_emulate::tcp::{ConnectionId, Endpoint, TcpConfig};
+use airmile_emulate::{CoreConfig, LinkConfig, SimulatedUser};
 
 pub const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
@@ -29,7 +29,7 @@ pub struct Files {
 impl Files {
     pub fn phone(file_bytes: u64, start_ns: i64, pause_ns: i64, files: u32, seed: u64) -> Self {
         Self {
-            endpoint: Endpoint::new(PHONE, Config::default(), seed),
+            endpoint: Endpoint::new(PHONE, TcpConfig::default(), seed),
             is_phone: true,
             file_bytes,
             pause_ns,
@@ -42,7 +42,7 @@ impl Files {
     }
 
     pub fn server(file_bytes: u64, seed: u64) -> Self {
-        let mut endpoint = Endpoint::new(SERVER, Config::default(), seed);
+        let mut endpoint = Endpoint::new(SERVER, TcpConfig::default(), seed);
         endpoint.listen(443);
         let phone = Self::phone(file_bytes, 0, 0, 0, seed);
         Self { endpoint, is_phone: false, ..phone }
@@ -93,7 +93,7 @@ impl Files {
 }
 
 impl Host for Files {
-    fn handle_packet(&mut self, now_ns: i64, packet: Packet) {
+    fn handle_packet(&mut self, now_ns: i64, packet: IpPacket) {
         if let Transport::Tcp(segment) = &packet.transport {
             self.endpoint.handle_segment(now_ns, packet.dst, packet.src, segment);
         }
@@ -105,7 +105,7 @@ impl Host for Files {
         self.act(now_ns);
     }
 
-    fn poll_transmit(&mut self, now_ns: i64) -> Option<Packet> {
+    fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket> {
         self.endpoint.poll_transmit(now_ns)
     }
 
@@ -123,8 +123,8 @@ pub fn user(
     link: LinkConfig,
     core: CoreConfig,
     seed: u64,
-) -> User<Files> {
-    User {
+) -> SimulatedUser<Files> {
+    SimulatedUser {
         name: format!("user {seed}"),
         address: PHONE,
         phone: Files::phone(file_bytes, start_ns, pause_ns, u32::MAX, 2 * seed),

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use airmile_emulate::net::{Host, Packet};
+use airmile_emulate::net::{Host, IpPacket};
 
 use super::{Link, LinkConfig};
 
@@ -12,10 +12,10 @@ pub struct Chain<'a> {
     pub now_ns: i64,
     hosts: Vec<(&'a mut dyn Host, Option<Ipv4Addr>)>,
     /// Between each two: to the right and to the left.
-    pub links: Vec<(Link<Packet>, Link<Packet>)>,
+    pub links: Vec<(Link<IpPacket>, Link<IpPacket>)>,
     /// Every packet, with its time, the host that sent it, and whether it went
     /// to the right.
-    pub trace: Vec<(i64, usize, bool, Packet)>,
+    pub trace: Vec<(i64, usize, bool, IpPacket)>,
 }
 
 impl<'a> Chain<'a> {
@@ -32,7 +32,7 @@ impl<'a> Chain<'a> {
         Self { now_ns: 0, hosts, links, trace: Vec::new() }
     }
 
-    fn send(&mut self, from: usize, packet: Packet) {
+    fn send(&mut self, from: usize, packet: IpPacket) {
         let at = |ip| self.hosts.iter().position(|(_, address)| *address == Some(ip));
         let to = at(*packet.dst.ip()).expect("every destination is in the row");
         let right = to > from;

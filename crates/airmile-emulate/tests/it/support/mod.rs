@@ -6,7 +6,7 @@ pub mod chain;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use airmile_emulate::tcp::{Config, Connection, Segment};
+use airmile_emulate::tcp::{TcpConfig, TcpConnection, TcpSegment};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -157,11 +157,11 @@ pub fn address(host: u8, port: u16) -> SocketAddrV4 {
 /// A server that sends and a client that reads, each over its own direction.
 pub struct Pair {
     pub now_ns: i64,
-    pub client: Connection,
-    pub server: Option<Connection>,
-    server_config: Config,
-    pub down: Link<Segment>,
-    pub up: Link<Segment>,
+    pub client: TcpConnection,
+    pub server: Option<TcpConnection>,
+    server_config: TcpConfig,
+    pub down: Link<TcpSegment>,
+    pub up: Link<TcpSegment>,
     /// Bytes that the server has yet to write, and whether it then finishes.
     pub to_write: u64,
     pub finish: bool,
@@ -170,19 +170,19 @@ pub struct Pair {
     pub read_rate_bps: Option<u64>,
     read_from_ns: i64,
     /// Every segment, with its time and whether it went down.
-    pub trace: Vec<(i64, bool, Segment)>,
+    pub trace: Vec<(i64, bool, TcpSegment)>,
     pub keep_trace: bool,
 }
 
 impl Pair {
     pub fn new(
-        server: Config,
-        client: Config,
+        server: TcpConfig,
+        client: TcpConfig,
         down: LinkConfig,
         up: LinkConfig,
         seed: u64,
     ) -> Self {
-        let client = Connection::connect(
+        let client = TcpConnection::connect(
             0,
             address(1, 40_000),
             address(2, 80),
@@ -206,7 +206,7 @@ impl Pair {
         }
     }
 
-    fn note(&mut self, down: bool, segment: &Segment) {
+    fn note(&mut self, down: bool, segment: &TcpSegment) {
         if self.keep_trace {
             self.trace.push((self.now_ns, down, segment.clone()));
         }
@@ -218,7 +218,7 @@ impl Pair {
             match &mut self.server {
                 Some(server) => server.handle_segment(now_ns, &segment),
                 None => {
-                    self.server = Connection::accept(
+                    self.server = TcpConnection::accept(
                         now_ns,
                         address(2, 80),
                         address(1, 40_000),
@@ -269,7 +269,7 @@ impl Pair {
             self.down.next_ns(),
             self.up.next_ns(),
             self.client.poll_timeout(),
-            self.server.as_ref().and_then(Connection::poll_timeout),
+            self.server.as_ref().and_then(TcpConnection::poll_timeout),
             reads,
         ]
         .into_iter()
@@ -303,7 +303,7 @@ impl Pair {
         Some(self.now_ns)
     }
 
-    pub fn server(&self) -> &Connection {
+    pub fn server(&self) -> &TcpConnection {
         self.server.as_ref().expect("the handshake has begun")
     }
 }

@@ -1,8 +1,8 @@
 //! Figures 6 and 10: RSRQ against allocated RBs, and a load that is followed.
 
-use airmile_emulate::net::Packet;
+use airmile_emulate::net::IpPacket;
 use airmile_emulate::workload::Workload;
-use airmile_emulate::{AppConfig, CapturePoint, Carrier, Scenario, Sink};
+use airmile_emulate::{AppConfig, CapturePoint, RunSink, Scenario, TransportKind};
 use airmile_model::Record;
 use airmile_radio::load::{Fit, LoadEstimator, LoadOptions, plain_rsrq_db};
 
@@ -34,14 +34,14 @@ struct Seen {
     arrived: Vec<(i64, u32)>,
 }
 
-impl Sink for Seen {
+impl RunSink for Seen {
     fn record(&mut self, record: Record) {
         if matches!(record, Record::Grant(_) | Record::Measurement(_) | Record::CellInfo(_)) {
             self.records.push(record);
         }
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         if point == CapturePoint::Phone && !packet.src.ip().is_private() {
             self.arrived.push((at_ns, packet.ip_bytes()));
         }
@@ -56,7 +56,7 @@ fn growing(seed: u64, seconds: u64) -> Result<Scenario> {
         name: format!("stream-{n}"),
         start_ms: START_MS + 1_000 * n as u32,
         port: 443,
-        transport: Carrier::Tcp,
+        transport: TransportKind::Tcp,
         workload: Workload::Paced {
             bytes: (seconds - n) * STEP_BPS / 8,
             rate_bps: STEP_BPS,

@@ -2,7 +2,7 @@
 //! a LinkedIn profile, of which it tells no size; here it is the median page.
 
 use airmile_emulate::quic::QuicControl;
-use airmile_emulate::{Carrier, LinkConfig, Scenario, SchedulerKind, SecondaryConfig};
+use airmile_emulate::{LinkConfig, Scenario, SchedulerKind, SecondaryConfig, TransportKind};
 
 use super::load::load;
 use super::{
@@ -141,7 +141,7 @@ fn more(work: &Work<'_>) -> Result<Found> {
             "HTTP/3",
             with(|s| {
                 web(s).into_iter().for_each(|w| (w.multiplexed, w.lanes) = (false, 100));
-                s.apps.iter_mut().for_each(|app| app.transport = Carrier::Quic);
+                s.apps.iter_mut().for_each(|app| app.transport = TransportKind::Quic);
             })?,
             None,
         ),

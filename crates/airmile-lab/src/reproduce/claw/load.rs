@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::{CapturePoint, Readers, Scenario, SenderPlace, SenderState, Sink, run_with};
+use airmile_emulate::net::{IpPacket, Transport};
+use airmile_emulate::{
+    CapturePoint, Readers, RunSink, Scenario, SenderPlace, SenderState, run_with,
+};
 
 use crate::reproduce::estimate::quantile;
 use crate::reproduce::runs::cannot;
@@ -82,8 +84,8 @@ impl Watch {
     }
 }
 
-impl Sink for Watch {
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+impl RunSink for Watch {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         let Transport::Tcp(segment) = &packet.transport else { return };
         if point != CapturePoint::Server {
             return;

@@ -5,7 +5,7 @@
 use airmile_control::ControllerKind;
 use airmile_emulate::quic::QuicControl;
 use airmile_emulate::workload::Workload;
-use airmile_emulate::{AppConfig, Carrier, RateLimit, Scenario};
+use airmile_emulate::{AppConfig, RateLimit, Scenario, TransportKind};
 
 use super::neighbours::{LIES, Lie, cost, run_pair};
 use super::{CLAW, CUBIC, Row, SEEDS, Work, mean, page};
@@ -37,7 +37,7 @@ fn line(seed: u64, queue_bytes: u64, rival: ControllerKind) -> Result<Scenario> 
             name: "rival".to_owned(),
             start_ms: RIVAL_START_MS,
             port: 443,
-            transport: Carrier::Quic,
+            transport: TransportKind::Quic,
             workload: Workload::File { bytes: RIVAL_BYTES, count: 1, gap_ms: 0 },
         });
     })

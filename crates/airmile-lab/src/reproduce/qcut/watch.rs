@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use airmile_emulate::net::{Packet, Transport};
-use airmile_emulate::{CapturePoint, DropPoint, Sink};
+use airmile_emulate::net::{IpPacket, Transport};
+use airmile_emulate::{CapturePoint, DropPoint, RunSink, UserId};
 
 use crate::reproduce::estimate::quantile;
 
@@ -30,8 +30,8 @@ pub(super) struct Watch {
     pub(super) packets: [u64; 3],
 }
 
-impl Sink for Watch {
-    fn handed_over(&mut self, at_ns: i64, packet: &Packet) {
+impl RunSink for Watch {
+    fn handed_over(&mut self, at_ns: i64, packet: &IpPacket) {
         // Probes were sent by no host.
         let is_probe = matches!(packet.transport, Transport::Udp(_)) && packet.dst.port() == ECHO;
         self.packets[1] += u64::from(!is_probe);
@@ -44,7 +44,7 @@ impl Sink for Watch {
         }
     }
 
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &Packet) {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         let from_phone = packet.src.ip().is_private();
         self.packets[0] += u64::from(point == CapturePoint::Phone && from_phone);
         let Transport::Tcp(segment) = &packet.transport else { return };
@@ -69,8 +69,8 @@ impl Sink for Watch {
         }
     }
 
-    fn dropped(&mut self, _at_ns: i64, user: usize, point: DropPoint, _packet: &Packet) {
-        self.packets[2] += u64::from(user == 0 && point == DropPoint::Phone);
+    fn dropped(&mut self, _at_ns: i64, user: UserId, point: DropPoint, _packet: &IpPacket) {
+        self.packets[2] += u64::from(user.is_measured() && point == DropPoint::Phone);
     }
 
     fn firmware(&mut self, at_ns: i64, bytes: u64) {
@@ -100,19 +100,19 @@ impl Watch {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddrV4};
 
-    use airmile_emulate::tcp::{Flags, Segment};
+    use airmile_emulate::tcp::{Flags, TcpSegment};
 
     use super::*;
 
     const MS: i64 = 1_000_000;
 
-    fn segment(up: bool, seq: u32, ack: u32, payload: std::ops::Range<u64>) -> Packet {
+    fn segment(up: bool, seq: u32, ack: u32, payload: std::ops::Range<u64>) -> IpPacket {
         let phone = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5_000);
         let server = SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 1), 443);
         let (src, dst) = if up { (phone, server) } else { (server, phone) };
         let flags = Flags { ack: true, ..Flags::default() };
-        let segment = Segment { seq, ack, flags, payload, ..Segment::default() };
-        Packet { src, dst, ip_id: 0, transport: Transport::Tcp(segment) }
+        let segment = TcpSegment { seq, ack, flags, payload, ..TcpSegment::default() };
+        IpPacket { src, dst, ip_id: 0, transport: Transport::Tcp(segment) }
     }
 
     #[test]

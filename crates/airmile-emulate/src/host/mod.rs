@@ -1,0 +1,14 @@
+//! Hosts: the applications of phones and servers over their transports, what a phone's
+//! system does with packets and modem logs, and what applications log.
+
+mod app_log;
+pub(crate) mod device;
+mod hosts;
+pub(crate) mod radio;
+pub mod workload;
+
+pub use app_log::AppNote;
+pub(crate) use app_log::{AppLog, TimedTransfer};
+pub use hosts::SimulatedUser;
+pub(crate) use hosts::{OutsideHost, PHONE, ScenarioHost, radio_needs, server_address, users};
+pub use radio::{RadioReader, ReaderSetup, Readers};

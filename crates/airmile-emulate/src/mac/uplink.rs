@@ -1,0 +1,460 @@
+//! The uplink shared channel of a phone: scheduling requests, buffer status
+//! reports, grants, and blocks.
+
+use std::collections::VecDeque;
+
+use airmile_model::Modulation;
+use airmile_model::tables::{McsTable, bsr_upper_bound_bytes};
+
+use super::{Harq, Transmission};
+use super::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR, SHORT_BSR_BYTES};
+use crate::phy::Frame;
+use crate::phy::{Fading, LinkAdaptation, Mcs, linear};
+use crate::random::{Owner, Process, Random};
+use crate::rlc::RlcEnd;
+use crate::scenario::{LinkConfig, LinkTrace, MAX_TRANSMISSIONS, Scenario, UplinkConfig};
+use std::sync::Arc;
+
+/// TTIs from a transmission to when the base station can act on it (chosen here:
+/// as from a grant to its transmission, TS 36.213, 8).
+const NOTICE_TTIS: i64 = 4;
+
+/// Bytes granted on a scheduling request, whose sender's need is unknown
+/// (chosen here: holds a buffer status report and a TCP acknowledgement).
+const SR_GRANT_BYTES: u64 = 80;
+
+/// periodicBSR-Timer (TS 36.331, MAC-MainConfig; chosen here: sf5).
+const BSR_PERIOD_TTIS: i64 = 5;
+
+/// retxBSR-Timer (TS 36.331, MAC-MainConfig: the least, sf320).
+const BSR_RETX_TTIS: i64 = 320;
+
+/// What the base station is to learn of the phone's buffer.
+#[derive(Debug, Clone, Copy)]
+enum Notice {
+    /// A scheduling request, sent in a TTI.
+    Request { sent: i64 },
+    /// A BSR of this many bytes, sent in a TTI.
+    Report { bytes: u64, sent: i64 },
+}
+
+/// A block sent by the phone in a TTI.
+#[derive(Debug)]
+pub(crate) struct UplinkBlock {
+    pub(crate) transmission: Transmission,
+    pub(crate) n_prb: u16,
+    pub(crate) tbs_bytes: u32,
+    pub(crate) modulation: Modulation,
+    /// What it carries, when sent for the first time.
+    pub(crate) built: Option<MacPdu>,
+    /// Index of the BSR in it, when sent for the first time.
+    pub(crate) bsr_index: Option<u8>,
+    pub(crate) departed_bytes: u32,
+    /// What the base station got, if the block was received.
+    pub(crate) received: Option<MacPdu>,
+}
+
+/// What a grant assigns.
+#[derive(Debug, Clone, Copy)]
+struct Assigned {
+    n_prb: u16,
+    mcs: Mcs,
+}
+
+#[derive(Debug, Clone)]
+struct UplinkPayload {
+    pdu: MacPdu,
+    bsr: Option<(i64, u8)>,
+}
+
+/// The phone's uplink.
+#[derive(Debug, Clone)]
+pub(crate) struct Uplink {
+    config: UplinkConfig,
+    frame: Frame,
+    trace: Option<Arc<LinkTrace>>,
+    fading: Fading,
+    adaptation: LinkAdaptation,
+    /// The last TTI, and the last of which the channel is known: it goes on by the clock,
+    /// but is gone through only when somebody asks.
+    now: i64,
+    known: i64,
+    harq: Harq<UplinkPayload>,
+    blocks: Random,
+    /// Grants on their way, by TTI of transmission.
+    grants: VecDeque<(i64, Assigned)>,
+    /// Bytes of recent grants by TTI of transmission.
+    granted: VecDeque<(i64, u64)>,
+    /// Last TTI that was granted.
+    last_granted: i64,
+    /// What the base station believes to be waiting.
+    believed_bytes: u64,
+    notices: VecDeque<(i64, Notice)>,
+    bsr: BsrState,
+}
+
+/// The phone's side of buffer status reporting (TS 36.321, 5.4.5).
+#[derive(Debug, Clone)]
+struct BsrState {
+    /// A BSR is triggered and not cancelled.
+    triggered: bool,
+    /// A scheduling request is pending (5.4.4): a regular BSR had no grant.
+    request: bool,
+    /// Data was there when a TTI ended.
+    had_data: bool,
+    /// When periodicBSR-Timer and retxBSR-Timer run out.
+    periodic_due: Option<i64>,
+    retx_due: Option<i64>,
+}
+
+impl BsrState {
+    const fn new() -> Self {
+        Self {
+            triggered: false,
+            request: false,
+            had_data: false,
+            periodic_due: None,
+            retx_due: None,
+        }
+    }
+
+    /// Begins a TTI with data waiting or not, and with a grant or not.
+    fn tick(&mut self, tti: i64, has_data: bool, granted: bool) {
+        let due = |timer: Option<i64>| timer.is_some_and(|due| due <= tti);
+        if due(self.periodic_due) {
+            self.periodic_due = None;
+            self.triggered = true;
+        }
+        // Regular: data for an empty buffer, or no grant came for a long time.
+        if has_data && (!self.had_data || due(self.retx_due)) {
+            self.triggered = true;
+            self.request |= !granted;
+        }
+        if due(self.retx_due) {
+            self.retx_due = None;
+        }
+    }
+
+    /// A block for new data is built, with a BSR in it, or with all that waits.
+    const fn on_block(&mut self, tti: i64, reported: bool, emptied: bool) {
+        if reported {
+            self.periodic_due = Some(tti + BSR_PERIOD_TTIS);
+        }
+        if reported || emptied {
+            self.triggered = false;
+            self.request = false;
+        }
+    }
+}
+
+impl Uplink {
+    /// The uplink of a user whose radio is `link`.
+    pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, owner: Owner, frame: Frame) -> Self {
+        let first_tti = i64::from(scenario.first_tti);
+        let random = owner.random(scenario.seed, Process::UlFading);
+        let link = frame.scaled_link(link);
+        let fading = Fading::new(link.ul_snr_mean_db, &link, first_tti, random);
+        let adaptation = LinkAdaptation::new(McsTable::Pusch, link.bler_target, fading.snr_db());
+        Self {
+            config: scenario.uplink.clone(),
+            trace: link.ul_trace.clone(),
+            fading,
+            adaptation,
+            now: first_tti - 1,
+            known: first_tti - 1,
+            harq: Harq::new(frame.harq_round_trip_ttis(), MAX_TRANSMISSIONS),
+            blocks: owner.random(scenario.seed, Process::UlBlocks),
+            grants: VecDeque::new(),
+            granted: VecDeque::new(),
+            last_granted: first_tti - i64::from(scenario.uplink.grant_every_tti),
+            believed_bytes: 0,
+            notices: VecDeque::new(),
+            bsr: BsrState::new(),
+            frame,
+        }
+    }
+
+    /// The channel of a TTI, whether or not the phone is connected in it.
+    pub(crate) const fn observe(&mut self, tti: i64) {
+        self.now = tti;
+    }
+
+    /// Goes through the channel up to now.
+    fn catch_up(&mut self) {
+        while self.known < self.now {
+            self.known += 1;
+            self.fading.advance(self.known);
+            self.adaptation.observe(self.known, self.fading.snr_db());
+        }
+    }
+
+    /// Goes through a TTI, which was [observed](Self::observe), up to what the
+    /// phone sends; `phone` is its end of the bearer. The base station's
+    /// [`grant`](Self::grant) follows.
+    pub(crate) fn step(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<UplinkBlock> {
+        self.take_notices(tti);
+        let granted = self.grants.front().is_some_and(|(at, _)| *at <= tti);
+        self.bsr.tick(tti, buffer_bytes(phone, tti) > 0, granted);
+        let sent = if self.frame.is_uplink(tti) {
+            self.request(tti);
+            self.transmit(tti, phone)
+        } else {
+            None
+        };
+        self.bsr.had_data = buffer_bytes(phone, tti) > 0;
+        sent
+    }
+
+    /// The deviation of the channel from its mean, in dB.
+    #[cfg(test)]
+    pub(crate) fn fade_db(&self) -> f64 {
+        let mut now = self.clone();
+        now.catch_up();
+        now.fading.fade_db()
+    }
+
+    /// Whether a scheduling request is pending.
+    pub(crate) const fn requests(&self) -> bool {
+        self.bsr.request
+    }
+
+    /// PRB pairs that a retransmission has in a TTI.
+    pub(crate) fn taken_prb(&self, at: i64) -> u16 {
+        self.harq.retx_prb_at(at)
+    }
+
+    /// What a block of the phone can be in a TTI.
+    fn mcs(&self, at: i64) -> Mcs {
+        match &self.trace {
+            Some(trace) => {
+                let bytes =
+                    trace.bytes_at(self.frame.run_ms(at)) / self.frame.slots_per_ms() as u32;
+                self.adaptation.replayed(bytes, self.config.max_prb)
+            }
+            None => self.adaptation.mcs(0.0),
+        }
+    }
+
+    /// Bytes that the phone could have sent in a TTI with all that it may be given.
+    pub(crate) fn capacity_bytes(&mut self, tti: i64) -> u32 {
+        if !self.frame.is_uplink(tti) {
+            return 0;
+        }
+        self.catch_up();
+        let most = self.config.max_prb;
+        self.mcs(tti).tbs_bytes(transform_size(most, most))
+    }
+
+    /// The base station reads what has arrived.
+    fn take_notices(&mut self, tti: i64) {
+        while let Some(&(due, notice)) = self.notices.front()
+            && due <= tti
+        {
+            self.notices.pop_front();
+            self.believed_bytes = match notice {
+                // Whoever is granted a TTI since has room for a BSR there.
+                Notice::Request { sent } if self.granted.iter().any(|(at, _)| *at > sent) => {
+                    self.believed_bytes
+                }
+                Notice::Request { .. } => self.believed_bytes.max(SR_GRANT_BYTES),
+                Notice::Report { bytes, sent } => {
+                    let since = self.granted.iter().filter(|(at, _)| *at > sent);
+                    bytes.saturating_sub(since.map(|(_, bytes)| bytes).sum())
+                }
+            };
+        }
+        self.granted.retain(|(at, _)| *at > tti - 2 * self.frame.harq_round_trip_ttis());
+    }
+
+    /// The phone asks for a grant for as long as a request is pending (TS 36.321,
+    /// 5.4.4; sr-ProhibitTimer 0).
+    fn request(&mut self, tti: i64) {
+        if self.bsr.request && self.is_sr_occasion(tti) {
+            self.notices.push_back((tti + NOTICE_TTIS, Notice::Request { sent: tti }));
+        }
+    }
+
+    /// The first uplink TTI of each period.
+    fn is_sr_occasion(&self, tti: i64) -> bool {
+        let period = i64::from(self.config.sr_period_ms) * self.frame.slots_per_ms();
+        let since = tti.rem_euclid(period);
+        !(tti - since..tti).any(|earlier| self.frame.is_uplink(earlier))
+    }
+
+    /// The base station grants the TTI `at`, `free_prb` PRB pairs at most; gives
+    /// the PRB pairs granted. Uplink HARQ is synchronous: the TTI gives the
+    /// process, and a retransmission has priority (TS 36.213, 8).
+    pub(crate) fn grant(&mut self, tti: i64, at: i64, free_prb: u16) -> u16 {
+        let spaced = at - self.last_granted >= i64::from(self.config.grant_every_tti);
+        let most = self.config.max_prb.min(free_prb);
+        let process = self.harq.of_tti(at);
+        if self.believed_bytes == 0
+            || !spaced
+            || most == 0
+            || !self.frame.is_uplink(at)
+            || !self.harq.is_free(process, at)
+        {
+            return 0;
+        }
+        self.catch_up();
+        let mcs = self.mcs(at);
+        // Headers: MAC 3, BSR 2, RLC 2 and some length indicators.
+        let wanted = self.believed_bytes + 16;
+        let n_prb = transform_size(mcs.prbs_for(wanted, most), most);
+        let tbs_bytes = mcs.tbs_bytes(n_prb);
+        if tbs_bytes < LEAST_BLOCK_BYTES {
+            // Others may leave more another time, a trace too; a whole grant
+            // that is too small never will.
+            if most == self.config.max_prb && self.trace.is_none() {
+                self.believed_bytes = 0;
+            }
+            return 0;
+        }
+        self.grants.push_back((at, Assigned { n_prb, mcs }));
+        self.granted.push_back((at, tbs_bytes.into()));
+        self.last_granted = at;
+        // Heard by the phone: it starts retxBSR-Timer (TS 36.321, 5.4.5).
+        self.bsr.retx_due = Some(tti + BSR_RETX_TTIS);
+        self.believed_bytes = self.believed_bytes.saturating_sub(tbs_bytes.into());
+        n_prb
+    }
+
+    fn transmit(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<UplinkBlock> {
+        let (id, mut sent) = match self.harq.due(tti) {
+            Some(id) => (id, None),
+            None => {
+                let assigned = self.grants.front().filter(|(at, _)| *at <= tti)?.1;
+                self.grants.pop_front();
+                let id = self.harq.of_tti(tti);
+                (id, Some(self.start(id, assigned, tti, phone)))
+            }
+        };
+        let block = self.harq.block(id)?;
+        let (n_prb, tbs_bytes, modulation) = (block.n_prb, block.tbs_bytes, block.mcs.modulation);
+        self.catch_up();
+        let snr = linear(self.fading.snr_db());
+        let blocks = &mut self.blocks;
+        let (transmission, gone) = self.harq.transmit(id, tti, snr, |bler| blocks.chance(bler))?;
+        if !transmission.retx {
+            self.adaptation.learn(transmission.crc_ok);
+        }
+        let received = gone.filter(|_| transmission.crc_ok).map(|block| block.body);
+        match received.as_ref().map(|carried| carried.bsr) {
+            Some(Some((sent, index))) => {
+                // More than 150000: taken as the table's last bound.
+                let bytes = bsr_upper_bound_bytes(index).unwrap_or(150_000).into();
+                self.notices.push_back((tti + NOTICE_TTIS, Notice::Report { bytes, sent }));
+            }
+            // A full block without a report may have left data behind: without
+            // another small grant the phone would wait for retxBSR-Timer (what
+            // base stations do about it is theirs; chosen here).
+            Some(None) => {
+                self.notices.push_back((tti + NOTICE_TTIS, Notice::Request { sent: tti }));
+            }
+            None => {}
+        }
+        let built = sent.take();
+        Some(UplinkBlock {
+            transmission,
+            n_prb,
+            tbs_bytes,
+            modulation,
+            departed_bytes: built.as_ref().map_or(0, |carried| carried.pdu.departed_bytes()),
+            bsr_index: built.as_ref().and_then(|carried| carried.bsr).map(|(_, index)| index),
+            built: built.map(|carried| carried.pdu),
+            received: received.map(|carried| carried.pdu),
+        })
+    }
+
+    /// The phone fills a granted block: a BSR that is triggered, unless all data
+    /// fits and the BSR beside it does not; else a padding BSR if there is room
+    /// (TS 36.321, 5.4.5).
+    fn start(
+        &mut self,
+        id: usize,
+        Assigned { n_prb, mcs }: Assigned,
+        tti: i64,
+        phone: &mut RlcEnd,
+    ) -> UplinkPayload {
+        let tbs_bytes = mcs.tbs_bytes(n_prb);
+        let RlcEnd { sender, receiver } = phone;
+        let wanted_bytes = sender.wanted_bytes() + u64::from(receiver.status_bytes(tti));
+        let fits = |control_bytes: u32| wanted_bytes + u64::from(control_bytes) <= tbs_bytes.into();
+        let report = self.bsr.triggered && (fits(SHORT_BSR_BYTES) || !fits(0));
+        let control = if report { vec![SHORT_BSR] } else { Vec::new() };
+        let pdu = MacPdu::fill(tbs_bytes, control, receiver, sender, tti, true);
+        let left_bytes = buffer_bytes(phone, tti);
+        let bsr = pdu.has_bsr().then(|| (tti, bsr_index(left_bytes)));
+        self.bsr.on_block(tti, bsr.is_some(), left_bytes == 0);
+        if bsr.is_some() {
+            self.bsr.retx_due = Some(tti + BSR_RETX_TTIS);
+        }
+        let carried = UplinkPayload { pdu, bsr };
+        self.harq.load(id, carried.clone(), mcs, n_prb);
+        carried
+    }
+}
+
+/// Bytes available for transmission at the phone (TS 36.322, 4.5).
+fn buffer_bytes(phone: &RlcEnd, tti: i64) -> u64 {
+    phone.sender.queue_bytes() + u64::from(phone.receiver.status_bytes(tti))
+}
+
+/// The index that a BSR reports (TS 36.321, table 6.1.3.1-1).
+fn bsr_index(bytes: u64) -> u8 {
+    let holds =
+        |&index: &u8| bsr_upper_bound_bytes(index).is_some_and(|top| u64::from(top) >= bytes);
+    (0..63).find(holds).unwrap_or(63)
+}
+
+/// The next size at or above `n_prb` whose factors are 2, 3 and 5 (TS 36.211,
+/// 5.3.3); the last one up to `most` where there is none above.
+fn transform_size(n_prb: u16, most: u16) -> u16 {
+    let is_size = |n: &u16| {
+        let mut n = *n;
+        for factor in [2, 3, 5] {
+            while n.is_multiple_of(factor) {
+                n /= factor;
+            }
+        }
+        n == 1
+    };
+    (n_prb.max(1)..=most).find(is_size).or_else(|| (1..=most).rev().find(is_size)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bsrs_are_triggered_as_5_4_5_says() {
+        let mut bsr = BsrState::new();
+        let state = |bsr: &BsrState| (bsr.triggered, bsr.request);
+        bsr.tick(0, false, false);
+        assert_eq!(state(&bsr), (false, false));
+        // Data for an empty buffer, without a grant: a request, until a BSR goes.
+        bsr.tick(1, true, false);
+        assert_eq!(state(&bsr), (true, true));
+        bsr.had_data = true;
+        bsr.on_block(9, true, false);
+        bsr.retx_due = Some(9 + BSR_RETX_TTIS);
+        // More data for a buffer that is not empty triggers nothing.
+        bsr.tick(10, true, false);
+        assert_eq!(state(&bsr), (false, false));
+        // The periodic one asks for no grant.
+        bsr.tick(14, true, false);
+        assert_eq!(state(&bsr), (true, false));
+        bsr.on_block(14, false, true);
+        assert_eq!(state(&bsr), (false, false));
+        // The grants have ceased.
+        bsr.tick(9 + BSR_RETX_TTIS, true, false);
+        assert_eq!(state(&bsr), (true, true));
+    }
+
+    #[test]
+    fn sizes_and_indexes() {
+        assert_eq!([1, 7, 11, 13, 20].map(|n| transform_size(n, 20)), [1, 8, 12, 15, 20]);
+        assert_eq!(transform_size(7, 7), 6);
+        assert_eq!([0, 1, 10, 11, 150_000, 150_001].map(bsr_index), [0, 1, 1, 2, 62, 63]);
+    }
+}

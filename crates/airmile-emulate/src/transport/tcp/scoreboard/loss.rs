@@ -1,0 +1,103 @@
+//! Which segments count as lost.
+
+use super::{DUP_THRESH, Latest, Scoreboard, SentSegment};
+
+impl Scoreboard {
+    /// RFC 6675, IsLost: DupThresh ranges or more than DupThresh - 1 segments'
+    /// bytes have arrived above. Gives the bytes newly taken for lost.
+    pub(crate) fn find_lost_by_sack(&mut self, mss_bytes: u64) -> u64 {
+        let (mut ranges, mut bytes) = (0, 0);
+        let enough = self.sacked.ranges().iter().rev().find(|range| {
+            ranges += 1;
+            bytes += range.end - range.start;
+            ranges >= DUP_THRESH || bytes > (DUP_THRESH as u64 - 1) * mss_bytes
+        });
+        let below = enough.map_or(0, |range| range.start);
+        self.mark_lost_below(below)
+    }
+
+    fn mark_lost_below(&mut self, below: u64) -> u64 {
+        let mut lost_bytes = 0;
+        let mut index = self.index_of(self.lost_below);
+        while let Some(sent) = self.sent.get(index) {
+            if sent.range.start >= below {
+                break;
+            }
+            if !sent.sacked && !sent.lost {
+                lost_bytes += sent.bytes();
+                self.change(index, |sent| sent.lost = true);
+            }
+            index += 1;
+        }
+        self.lost_below = self.lost_below.max(below);
+        lost_bytes
+    }
+
+    /// The first segment is taken for lost (RFC 6582, without SACK).
+    pub(crate) fn lose_first(&mut self) -> u64 {
+        let bytes = self.sent.front().filter(|s| !s.lost).map_or(0, SentSegment::bytes);
+        self.change(0, |sent| {
+            sent.lost = true;
+            sent.resent = false;
+        });
+        bytes
+    }
+
+    /// RFC 5681, 3.1: after a timeout all that has not arrived is taken for
+    /// lost, copies included. What SACK reported is kept (RFC 6675, 5.1).
+    pub(crate) fn lose_all(&mut self) {
+        for index in 0..self.sent.len() {
+            self.change(index, |sent| {
+                sent.lost = true;
+                sent.resent = false;
+            });
+        }
+        self.lost_below = self.sent.back().map_or(self.lost_below, |s| s.range.end);
+        self.order.clear();
+    }
+
+    /// Nothing was lost after all.
+    pub(crate) fn forgive(&mut self) {
+        for index in 0..self.sent.len() {
+            self.change(index, |sent| sent.lost = false);
+        }
+        self.lost_below = 0;
+    }
+
+    /// RFC 8985, 6.2 step 5: what was sent so long before something that has
+    /// arrived is lost. Gives the bytes newly taken for lost, and when to look
+    /// again.
+    pub(crate) fn find_lost_by_time(
+        &mut self,
+        now_ns: i64,
+        reorder_window_ns: i64,
+    ) -> (u64, Option<i64>) {
+        let Some(latest) = self.latest else { return (0, None) };
+        let mut lost_bytes = 0;
+        while let Some(&(sent_ns, end, transmissions)) = self.order.front() {
+            let index = self.index_of(end - 1);
+            let live = self.sent.get(index).is_some_and(|s| {
+                s.range.end == end && s.transmissions == transmissions && !s.sacked
+            });
+            if live {
+                if latest <= (Latest { sent_ns, end }) {
+                    break;
+                }
+                let due_ns = sent_ns + self.rack_rtt_ns + reorder_window_ns;
+                if due_ns > now_ns {
+                    return (lost_bytes, Some(due_ns));
+                }
+                let lost = self.sent.get(index).is_some_and(|s| !s.lost || s.resent);
+                if lost {
+                    lost_bytes += self.sent.get(index).map_or(0, SentSegment::bytes);
+                    self.change(index, |sent| {
+                        sent.lost = true;
+                        sent.resent = false;
+                    });
+                }
+            }
+            self.order.pop_front();
+        }
+        (lost_bytes, None)
+    }
+}

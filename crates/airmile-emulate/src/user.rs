@@ -1,0 +1,23 @@
+//! Which user of a cell.
+
+/// A user of a cell with a bearer, by its place in the order in which users are given to
+/// [`Simulation::new`](crate::Simulation::new).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserId(pub usize);
+
+impl UserId {
+    /// The measured phone: records and truth are of its queues.
+    pub const MEASURED: Self = Self(0);
+
+    /// Its place in lists of users.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0
+    }
+
+    /// Whether it is the measured phone.
+    #[must_use]
+    pub const fn is_measured(self) -> bool {
+        self.0 == Self::MEASURED.0
+    }
+}
