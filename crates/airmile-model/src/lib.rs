@@ -10,6 +10,7 @@
 pub mod application;
 pub mod finding;
 pub mod flow;
+pub mod nr_tables;
 pub mod packet;
 pub mod problem;
 pub mod radio;
