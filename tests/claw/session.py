@@ -99,7 +99,8 @@ def write_site(work):
     with open(os.path.join(www, "endless"), "wb") as file:
         file.truncate(4_000_000_000)
     open(os.path.join(work, "nginx.conf"), "w").write(NGINX.format(dir=work))
-    open(os.path.join(work, "key"), "w").write(os.urandom(32).hex() + "\n")
+    with open(os.open(os.path.join(work, "key"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as key:
+        key.write(os.urandom(32).hex() + "\n")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                     "-keyout", f"{work}/cert.key", "-out", f"{work}/cert.pem", "-days", "2", "-subj", "/CN=claw.test"],
                    check=True, capture_output=True)

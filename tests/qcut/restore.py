@@ -217,11 +217,11 @@ def check_metrics(hosts, airmile):
     assert instance.end(signal.SIGTERM) == 0
     out = instance.process.stdout.read()
     assert "urgent" in out and "CPU" in out, out
-    os.environ["AIRMILE_TOKEN"] = "secret"
+    os.environ["AIRMILE_TOKEN"] = secret = "0123456789abcdef"
     instance = Instance(hosts, airmile, "--metrics", f"{NEAR}:9478")
     code = lambda *words: fetch("-o", "/dev/null", "-w", "%{http_code}", *words, f"http://{NEAR}:9478/metrics")
     bearer = lambda word: ("-H", f"Authorization: Bearer {word}")
-    assert [code(), code(*bearer("wrong")), code(*bearer("secret"))] == ["401", "401", "200"]
+    assert [code(), code(*bearer("wrong")), code(*bearer(secret))] == ["401", "401", "200"]
     instance.end(signal.SIGTERM)
     del os.environ["AIRMILE_TOKEN"]
     print("metrics, watch and the summary: there")

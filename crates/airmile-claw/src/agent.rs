@@ -3,19 +3,22 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use airmile_control::claw::Bottleneck;
 use airmile_control::claw::feedback::{
     FeedbackKey, FeedbackReport, FeedbackReporter, REPORT_EVERY_NS, ReportStatus,
 };
-use airmile_live::source::{Piece, Pieces, Source};
+use airmile_host::Attempt;
+use airmile_host::clock::now_since_start_ns;
+use airmile_host::source::{LogPiece, LogReader, LogSource};
+use airmile_host::thread::lock;
+use airmile_host::thread::{StopFlag, Worker};
 use serde::Serialize;
 
-use crate::clock::now_ns;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::keys;
 use crate::live_cell::LiveCell;
 
@@ -60,13 +63,12 @@ impl Reports for Fixed {
 /// A live modem log, read by a thread of its own.
 #[derive(Debug)]
 pub struct Modem {
-    inner: Arc<Mutex<Inner>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    inner: Arc<Mutex<ModemState>>,
+    _worker: Worker,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ModemState {
     cell: LiveCell,
     /// When bytes last came.
     heard: Option<Instant>,
@@ -79,24 +81,23 @@ impl Modem {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(source: &Source) -> Result<Self> {
-        let pieces = Pieces::of(source).attempt(|| "cannot start a thread".to_owned())?;
+    pub fn start(source: &LogSource) -> Result<Self> {
+        let pieces = LogReader::of(source).attempt(|| "cannot start a thread".to_owned())?;
         let state = format!("{}: starting", source.name());
-        let inner = Inner { cell: LiveCell::new(), heard: None, state, ended: false };
+        let inner = ModemState { cell: LiveCell::new(), heard: None, state, ended: false };
         let inner = Arc::new(Mutex::new(inner));
-        let stop = Arc::new(AtomicBool::new(false));
-        let (its_inner, its_stop, name) = (inner.clone(), stop.clone(), source.name());
-        let read = move || {
-            while !its_stop.load(Ordering::Relaxed) {
+        let (its_inner, name) = (inner.clone(), source.name());
+        let read = move |stop: &StopFlag| {
+            while !stop.is_set() {
                 let piece = pieces.next_within(AWAY);
-                let mut inner = its_inner.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut inner = lock(&its_inner);
                 match piece {
-                    Ok(Piece::Bytes(bytes)) => {
+                    Ok(LogPiece::Bytes(bytes)) => {
                         inner.cell.push(&bytes);
                         inner.heard = Some(Instant::now());
                     }
-                    Ok(Piece::Gap) => inner.cell.note_gap(),
-                    Ok(Piece::State(state)) => inner.state = format!("{name}: {state:?}"),
+                    Ok(LogPiece::Gap) => inner.cell.note_gap(),
+                    Ok(LogPiece::State(state)) => inner.state = format!("{name}: {state:?}"),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => {
                         inner.ended = true;
@@ -105,27 +106,26 @@ impl Modem {
                 }
             }
         };
-        let thread = thread::Builder::new().name("modem".to_owned()).spawn(read);
-        let thread = Some(thread.attempt(|| "cannot start a thread".to_owned())?);
-        Ok(Self { inner, stop, thread })
+        let worker = Worker::start("modem", StopFlag::new(), read);
+        Ok(Self { inner, _worker: worker.attempt(|| "cannot start a thread".to_owned())? })
     }
 
     /// How the source is, in words.
     #[must_use]
     pub fn state(&self) -> String {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).state.clone()
+        lock(&self.inner).state.clone()
     }
 }
 
 impl Reports for Modem {
     fn report(&self, rtt_ns: i64, used: bool) -> Option<FeedbackReport> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         let since = inner.heard?.elapsed();
         (since < GONE).then(|| inner.cell.look(rtt_ns, since > AWAY, used)).flatten()
     }
 
     fn why_none(&self) -> Option<String> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = lock(&self.inner);
         if inner.heard.is_none() {
             return Some(format!("nothing has come from the modem; {}", inner.state));
         }
@@ -133,17 +133,7 @@ impl Reports for Modem {
     }
 
     fn has_ended(&self) -> bool {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).ended
-    }
-}
-
-impl Drop for Modem {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
-            let _ = thread.join();
-        }
+        lock(&self.inner).ended
     }
 }
 
@@ -245,7 +235,7 @@ pub fn report(
         let took_us = u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX);
         let Some(report) = report else { continue };
         let time_ms = begun.elapsed().as_millis() as u32;
-        let datagram = reporter.send(now_ns(), &FeedbackReport { time_ms, ..report });
+        let datagram = reporter.send(now_since_start_ns(), &FeedbackReport { time_ms, ..report });
         // A network that is away comes back.
         if socket.send(&datagram).is_ok() {
             sent = (sent.0 + 1, sent.1 + datagram.len() as u64);
@@ -292,7 +282,7 @@ fn hear(socket: &UdpSocket, reporter: &mut FeedbackReporter, wait: Duration) -> 
         // What is not the server's is left out.
         Ok(bytes) => {
             let datagram = buffer.get(..bytes).unwrap_or_default();
-            reporter.ingest(now_ns(), datagram).ok().map(|_| bytes)
+            reporter.ingest(now_since_start_ns(), datagram).ok().map(|_| bytes)
         }
         // A server that is not there (yet) answers by ICMP, at once.
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use airmile_control::claw::feedback::{FeedbackKey, FeedbackReport, REPORT_EVERY_NS};
+use airmile_host::Attempt;
 use bytes::Buf;
 use http::{Request, Uri};
 use quinn::Endpoint;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::agent::Reports;
-use crate::error::{Attempt, Connect, Error, Result};
+use crate::error::{Connect, Error, Result};
 use crate::keys;
 use crate::server::ABOUT;
 use crate::tls::{self, H3, H3_CLAW};

@@ -2,17 +2,17 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use airmile_control::claw::feedback::FeedbackReport;
 use airmile_control::claw::{Claw, ClawOptions, Feedback, Mode};
 use airmile_control::{AckEvent, CongestionEvent, CongestionKind, Controller as _};
+use airmile_host::clock::{instant_ns, now_since_start_ns};
+use airmile_host::thread::lock;
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 use serde::Serialize;
-
-use crate::clock::{now_ns, ns_of};
 
 /// Segments of the initial window (RFC 9002, 7.2).
 const INITIAL_SEGMENTS: u64 = 10;
@@ -20,14 +20,14 @@ const INITIAL_SEGMENTS: u64 = 10;
 /// What was heard for a connection, on its way to the controller.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    inner: Mutex<Inner>,
+    inner: Mutex<MailboxState>,
     /// Reports that were put in.
     reports: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    said: Option<PendingFeedback>,
+struct MailboxState {
+    pending: Option<PendingFeedback>,
     used: Used,
 }
 
@@ -62,26 +62,26 @@ impl Mailbox {
     /// the operator's one of `cap_share`: a client may have several connections. Numbers
     /// are given anew, as sessions begin again.
     pub(crate) fn put(&self, report: &FeedbackReport, share: u32, cap_share: u32) {
-        self.put_at(now_ns(), report, share, cap_share);
+        self.put_at(now_since_start_ns(), report, share, cap_share);
     }
 
     fn put_at(&self, heard_ns: i64, report: &FeedbackReport, share: u32, cap_share: u32) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         let sequence = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
         let feedback = Feedback { sequence, ..report.feedback() };
         let (share, cap_share) = (share.max(1), cap_share.max(1));
-        inner.said = Some(PendingFeedback { feedback, heard_ns, share, cap_share });
+        inner.pending = Some(PendingFeedback { feedback, heard_ns, share, cap_share });
     }
 
     fn later_than(&self, sequence: u64) -> Option<PendingFeedback> {
         if self.reports.load(Ordering::Relaxed) == sequence {
             return None;
         }
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).said
+        lock(&self.inner).pending
     }
 
     fn tell(&self, window_bytes: u64, mode: Mode) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         let used = &mut inner.used;
         used.acks += 1;
         used.most_window_bytes = used.most_window_bytes.max(window_bytes);
@@ -93,7 +93,7 @@ impl Mailbox {
 
     /// How the window was used so far.
     pub(crate) fn used(&self) -> Used {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = lock(&self.inner);
         Used { reports: self.reports.load(Ordering::Relaxed), ..inner.used }
     }
 }
@@ -186,7 +186,7 @@ impl QuicClaw {
 
 impl Controller for QuicClaw {
     fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
-        let now_ns = ns_of(now);
+        let now_ns = instant_ns(now);
         self.sent_to += bytes;
         self.hear(now_ns);
         let flight = self.sent_to.saturating_sub(self.acked_to);
@@ -203,15 +203,15 @@ impl Controller for QuicClaw {
     ) {
         self.acked_to += bytes;
         self.batch.acked_bytes += bytes;
-        self.batch.rtt_ns = Some(ns_of(now) - ns_of(sent));
+        self.batch.rtt_ns = Some(instant_ns(now) - instant_ns(sent));
         self.batch.srtt_ns = i64::try_from(rtt.get().as_nanos()).ok();
         self.batch.window_limited |= !app_limited;
         // Of what was sent before a loss nothing grows (RFC 9002, 7.3.2).
-        self.batch.in_recovery = self.recovery_ns.is_some_and(|began| ns_of(sent) <= began);
+        self.batch.in_recovery = self.recovery_ns.is_some_and(|began| instant_ns(sent) <= began);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, _: bool, _: Option<u64>) {
-        let now_ns = ns_of(now);
+        let now_ns = instant_ns(now);
         // What is never acknowledged by itself (RFC 9000, 13.2.1) was counted as sent.
         self.sent_to = self.acked_to + in_flight;
         self.round_ends_at = self.round_ends_at.min(self.sent_to);
@@ -243,7 +243,7 @@ impl Controller for QuicClaw {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
-        let (now_ns, sent_ns) = (ns_of(now), ns_of(sent));
+        let (now_ns, sent_ns) = (instant_ns(now), instant_ns(sent));
         let flight = self.sent_to.saturating_sub(self.acked_to);
         // What is lost is neither acknowledged nor in flight.
         self.acked_to += lost_bytes;
@@ -303,7 +303,7 @@ mod tests {
         (QuicClaw::new(options, mailbox.clone(), 1_200), mailbox)
     }
 
-    /// Whatever is said, and however often: the window is the operator's at most.
+    /// Whatever is reported, and however often: the window is the operator's at most.
     #[test]
     fn hostile_reports_stay_under_the_cap() {
         let limits = OperatorLimits { window_bytes: 500_000, rate_bps: 8_000_000 };
@@ -318,7 +318,7 @@ mod tests {
                 radio_losses: n as u32,
                 ..FeedbackReport::default()
             };
-            mailbox.put_at(ns_of(now), &report, 1, 1);
+            mailbox.put_at(instant_ns(now), &report, 1, 1);
             control.on_sent(now, 1_200, n);
             // 8 Mbit/s for 100 ms, as there is no RTT yet.
             assert!(control.window() <= 100_000, "{}", control.window());
@@ -349,7 +349,7 @@ mod tests {
             let now = Instant::now() + Duration::from_secs(60);
             let report =
                 FeedbackReport { w_claw_bytes: 600_000, idle, ..FeedbackReport::default() };
-            mailbox.put_at(ns_of(now) - age_ms * 1_000_000, &report, 1, 1);
+            mailbox.put_at(instant_ns(now) - age_ms * 1_000_000, &report, 1, 1);
             control.on_sent(now, 1_200, 0);
             assert_eq!(control.window(), expected, "{age_ms} ms, {idle}");
         };

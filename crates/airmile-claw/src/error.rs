@@ -1,17 +1,15 @@
-use std::io;
+//! Why something cannot be done here.
+
 use std::path::PathBuf;
+
+use airmile_host::SystemError;
 
 /// Why something cannot be done here.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refuses.
-    #[error("{what}: {why}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// Why not.
-        why: io::Error,
-    },
+    #[error(transparent)]
+    System(#[from] SystemError),
     /// A file that holds something else than it should.
     #[error("{path}: {what}")]
     File {
@@ -31,26 +29,12 @@ pub enum Error {
     /// An option that cannot be.
     #[error("{0}")]
     Option(String),
-    /// The modem's log.
-    #[error("{0}")]
-    Modem(#[from] airmile_live::engine::StartError),
 }
 
 /// With an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Says what was tried.
-pub(crate) trait Attempt<T> {
-    fn attempt(self, what: impl FnOnce() -> String) -> Result<T>;
-}
-
-impl<T, E: Into<io::Error>> Attempt<T> for std::result::Result<T, E> {
-    fn attempt(self, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|why| Error::System { what: what(), why: why.into() })
-    }
-}
-
-/// The same for errors of QUIC, TLS and HTTP.
+/// Names the step of QUIC, TLS or HTTP that failed.
 pub(crate) trait Connect<T> {
     fn connect(self, what: impl FnOnce() -> String) -> Result<T>;
 }

@@ -1,11 +1,12 @@
 //! Keys: from files, and random ones.
 
-use std::fs;
 use std::path::Path;
 
 use airmile_control::claw::feedback::FeedbackKey;
+use airmile_host::Attempt;
+use airmile_host::files::read_secret;
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 
 /// Random bytes of the system.
 ///
@@ -13,10 +14,9 @@ use crate::error::{Attempt, Error, Result};
 /// The system has none.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| Error::System {
-        what: "cannot get random bytes".to_owned(),
-        why: std::io::Error::other(error.to_string()),
-    })?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| std::io::Error::other(error.to_string()))
+        .attempt(|| "cannot get random bytes".to_owned())?;
     Ok(bytes)
 }
 
@@ -33,8 +33,8 @@ pub fn random_key() -> Result<FeedbackKey> {
 /// # Errors
 /// It cannot be read, or holds something else.
 pub fn read_key(path: &Path) -> Result<FeedbackKey> {
-    let text = fs::read_to_string(path).attempt(|| path.display().to_string())?;
-    parse(text.trim()).ok_or_else(|| Error::File {
+    let text = read_secret(path).attempt(|| path.display().to_string())?;
+    parse(&text).ok_or_else(|| Error::File {
         path: path.to_owned(),
         what: "no key: 64 hexadecimal digits are needed (openssl rand -hex 32)".to_owned(),
     })

@@ -11,7 +11,6 @@
 
 pub mod agent;
 pub mod client;
-mod clock;
 mod controller;
 mod error;
 #[cfg(target_os = "linux")]

@@ -1,27 +1,28 @@
 //! Takes reports over UDP, checks them, and hands them on (docs/claw-feedback.md).
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use airmile_control::claw::feedback::{
     AuthenticatedReport, FeedbackKey, ReportStatus, SessionCounts, SessionOptions, Sessions,
 };
+use airmile_host::Attempt;
+use airmile_host::clock::now_since_start_ns;
+use airmile_host::thread::{StopFlag, Worker, lock};
 
-use crate::clock::now_ns;
-use crate::error::{Attempt, Result};
+use crate::error::Result;
 use crate::keys;
 
 /// How long the thread waits until it looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A server that takes reports.
+/// Where authenticated reports go.
 pub trait ReportSink: Send + Sync {
     /// A report that is of the key and new. `alone`: no other session is at its address,
     /// so that connections from there are its. Gives for how many it was used.
-    fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize;
+    fn on_report(&self, report: &AuthenticatedReport, alone: bool) -> usize;
 }
 
 /// A socket and its thread; ends with it.
@@ -31,8 +32,7 @@ pub struct Listener {
     sessions: Arc<Mutex<Sessions>>,
     /// Datagrams, and bytes of them.
     received: Arc<[AtomicU64; 2]>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
 impl Listener {
@@ -51,13 +51,11 @@ impl Listener {
         let address = socket.local_addr().attempt(|| "a socket".to_owned())?;
         let options = SessionOptions::default();
         let sessions = Arc::new(Mutex::new(Sessions::new(secret, shared, options)));
-        let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
-        let (its_sessions, its_stop) = (sessions.clone(), stop.clone());
-        let its_received = received.clone();
-        let run = move || {
+        let (its_sessions, its_received) = (sessions.clone(), received.clone());
+        let run = move |stop: &StopFlag| {
             let mut buffer = [0; 2_048];
-            while !its_stop.load(Ordering::Relaxed) {
+            while !stop.is_set() {
                 let Ok((bytes, from)) = socket.recv_from(&mut buffer) else { continue };
                 let datagram = buffer.get(..bytes).unwrap_or_default();
                 its_received[0].fetch_add(1, Ordering::Relaxed);
@@ -68,9 +66,9 @@ impl Listener {
                 }
             }
         };
-        let thread = thread::Builder::new().name("reports".to_owned()).spawn(run);
-        let thread = thread.attempt(|| "cannot start a thread".to_owned())?;
-        Ok(Self { address, sessions, received, stop, thread: Some(thread) })
+        let worker = Worker::start("reports", StopFlag::new(), run);
+        let worker = worker.attempt(|| "cannot start a thread".to_owned())?;
+        Ok(Self { address, sessions, received, _worker: worker })
     }
 
     /// Where it listens.
@@ -89,7 +87,7 @@ impl Listener {
     /// What came so far.
     #[must_use]
     pub fn counts(&self) -> SessionCounts {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).counts()
+        lock(&self.sessions).counts()
     }
 }
 
@@ -100,8 +98,8 @@ fn take(
     sink: &dyn ReportSink,
 ) -> Option<Vec<u8>> {
     let random = keys::random().ok()?;
-    let now_ns = now_ns();
-    let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    let now_ns = now_since_start_ns();
+    let mut sessions = lock(sessions);
     let taken = sessions.ingest(now_ns, from.ip(), datagram, random);
     let Some(heard) = taken.report else { return taken.answer };
     let alone = sessions.sessions_at(now_ns, heard.address).nth(1).is_none();
@@ -111,14 +109,4 @@ fn take(
         _ => ReportStatus::Used,
     };
     sessions.answer(&heard, status)
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
-            let _ = thread.join();
-        }
-    }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use airmile_control::claw::feedback::{AuthenticatedReport, FeedbackReport, SessionToken};
+use airmile_host::thread::lock;
 
 use crate::controller::Mailbox;
 use crate::listener::ReportSink;
@@ -12,11 +13,11 @@ use crate::listener::ReportSink;
 /// Live connections of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    connections: Mutex<BTreeMap<u64, Connection>>,
+    connections: Mutex<BTreeMap<u64, ReportedConnection>>,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct ReportedConnection {
     address: IpAddr,
     binding: Binding,
     mailbox: Arc<Mailbox>,
@@ -36,7 +37,7 @@ enum Binding {
 impl Peers {
     pub(crate) fn add(&self, id: u64, address: IpAddr, itself: bool, mailbox: Arc<Mailbox>) {
         let binding = if itself { Binding::Itself } else { Binding::Address };
-        self.with(|all| all.insert(id, Connection { address, binding, mailbox }));
+        self.with(|all| all.insert(id, ReportedConnection { address, binding, mailbox }));
     }
 
     pub(crate) fn remove(&self, id: u64) {
@@ -65,15 +66,15 @@ impl Peers {
         });
     }
 
-    fn with<T>(&self, of: impl FnOnce(&mut BTreeMap<u64, Connection>) -> T) -> T {
-        of(&mut self.connections.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, of: impl FnOnce(&mut BTreeMap<u64, ReportedConnection>) -> T) -> T {
+        of(&mut lock(&self.connections))
     }
 }
 
 impl ReportSink for Peers {
     fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize {
         self.with(|all| {
-            let is_meant = |connection: &&Connection| match connection.binding {
+            let is_meant = |connection: &&ReportedConnection| match connection.binding {
                 // A name that is no session's any more is no reason to be without.
                 Binding::Token(token) => {
                     (token == heard.token && is_same_host(connection.address, heard.address))
@@ -94,7 +95,7 @@ impl ReportSink for Peers {
 }
 
 /// Connections of an address, which share what the operator allows.
-fn of_address(all: &BTreeMap<u64, Connection>, address: IpAddr) -> u32 {
+fn of_address(all: &BTreeMap<u64, ReportedConnection>, address: IpAddr) -> u32 {
     let count = all.values().filter(|connection| connection.address == address).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }

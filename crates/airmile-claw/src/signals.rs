@@ -4,9 +4,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
+use airmile_host::Attempt;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::error::{Attempt, Result};
+use crate::error::Result;
 
 /// The signals that ask a process to end.
 #[derive(Debug)]

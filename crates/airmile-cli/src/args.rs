@@ -317,10 +317,7 @@ impl AnalysisArgs {
                 end_threshold: self.end_threshold,
                 ..BurstOptions::default()
             },
-            detect: DetectOptions {
-                pause_ttis: i64::from(self.pause_ms),
-                min_bytes: self.min_bytes,
-            },
+            detect: DetectOptions { pause_ms: i64::from(self.pause_ms), min_bytes: self.min_bytes },
             limits: limits.into(),
             subscription: self.sim,
             ..RadioOptions::default()

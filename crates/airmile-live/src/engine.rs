@@ -2,21 +2,20 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use airmile::RadioOptions;
 use airmile::live::packets::{LivePackets, PacketView};
 use airmile::live::{Live, LiveBurst, LiveView};
 use airmile::model::Direction;
+use airmile_host::source::{LogSource, SourceItem, SourceState, queue};
+use airmile_host::thread::{StopFlag, Worker};
 use thiserror::Error;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 use crate::snapshot::{Event, KEPT_BURSTS, News, Passing, Snapshot, SourceStatus, Totals};
-use crate::source::{Input, Source, SourceState, queue};
 
 /// How often the engine is looked at. Chosen here: with the 300 ms by which
 /// modems write late, a verdict comes within a second of a burst's end, also where
@@ -50,8 +49,7 @@ pub enum StartError {
 pub struct Engine {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     events: Told,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    worker: Worker,
 }
 
 /// What readers of an engine hold: cloning is cheap.
@@ -117,7 +115,7 @@ impl Engine {
     /// # Errors
     /// The options are of no use here, or a thread cannot be started.
     pub fn start(
-        source: &Source,
+        source: &LogSource,
         options: RadioOptions,
         lines: Option<SyncSender<Arc<Event>>>,
     ) -> Result<Self, StartError> {
@@ -129,7 +127,7 @@ impl Engine {
     /// # Errors
     /// As there, or the interface cannot be captured.
     pub fn start_beside(
-        source: &Source,
+        source: &LogSource,
         interface: Option<&str>,
         options: RadioOptions,
         lines: Option<SyncSender<Arc<Event>>>,
@@ -157,7 +155,7 @@ impl Engine {
         let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
         let [radio, flows] = [(); 2].map(|()| broadcast::Sender::new(WAITING_EVENTS));
         let events = Told { radio, flows };
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = StopFlag::new();
         let (feed, inputs) = queue(&stop);
         if let Some(name) = interface {
             capture(name, feed.clone())?;
@@ -171,12 +169,11 @@ impl Engine {
             snapshot,
             sender,
             events: events.clone(),
-            stop: Arc::clone(&stop),
+            stop: stop.clone(),
             lines,
         };
-        let thread =
-            thread::Builder::new().name("engine".into()).spawn(move || feeder.run(&inputs))?;
-        Ok(Self { snapshots, events, stop, thread: Some(thread) })
+        let worker = Worker::start("engine", stop, move |_| feeder.run(&inputs))?;
+        Ok(Self { snapshots, events, worker })
     }
 
     /// What it publishes.
@@ -188,32 +185,23 @@ impl Engine {
     /// Whether the source has ended, and all that it gave is told.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.worker.has_ended()
     }
 
     /// Ends the log: what is left is decided and told.
     pub fn stop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so on standard error.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        self.stop();
+        self.worker.stop();
     }
 }
 
 #[cfg(target_os = "linux")]
-fn capture(name: &str, feed: crate::source::Feed) -> Result<(), StartError> {
-    crate::passing::start(name, feed).map_err(|error| StartError::Interface(error.to_string()))
+fn capture(name: &str, feed: airmile_host::source::Feed) -> Result<(), StartError> {
+    airmile_host::source::start_capture(name, feed)
+        .map_err(|error| StartError::Interface(error.to_string()))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn capture(name: &str, _: crate::source::Feed) -> Result<(), StartError> {
+fn capture(name: &str, _: airmile_host::source::Feed) -> Result<(), StartError> {
     Err(StartError::Interface(format!("{name}: capturing needs Linux")))
 }
 
@@ -226,39 +214,39 @@ struct Feeder {
     snapshot: Snapshot,
     sender: watch::Sender<Arc<Snapshot>>,
     events: Told,
-    stop: Arc<AtomicBool>,
+    stop: StopFlag,
     lines: Option<SyncSender<Arc<Event>>>,
 }
 
 impl Feeder {
-    fn run(mut self, inputs: &Receiver<Input>) {
+    fn run(mut self, inputs: &Receiver<SourceItem>) {
         let mut due = Instant::now();
         let mut changed = true;
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.stop.is_set() {
             let wait = due.saturating_duration_since(Instant::now());
             match inputs.recv_timeout(wait) {
-                Ok(Input::Bytes(bytes)) => {
+                Ok(SourceItem::Bytes(bytes)) => {
                     self.live.push(&bytes);
                     changed = true;
                 }
-                Ok(Input::Gap) => {
+                Ok(SourceItem::Gap) => {
                     self.live.note_gap();
                     self.snapshot.source.gaps += 1;
                     changed = true;
                 }
-                Ok(Input::State(state)) => {
+                Ok(SourceItem::State(state)) => {
                     let ended = state == SourceState::Ended;
                     self.source_is(state);
                     if ended {
                         break;
                     }
                 }
-                Ok(Input::Packets(bytes)) => {
+                Ok(SourceItem::Packets(bytes)) => {
                     self.packets.push(&bytes);
                     self.packets_came = Some(Instant::now());
                 }
-                Ok(Input::Interface(state)) => self.interface_is(state),
-                Ok(Input::Dropped(n)) => {
+                Ok(SourceItem::Interface(state)) => self.interface_is(state),
+                Ok(SourceItem::Dropped(n)) => {
                     self.snapshot.packets.iter_mut().for_each(|passing| passing.dropped = n);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -362,7 +350,7 @@ impl Feeder {
         {
             // Its reader has seen enough (`| head`).
             self.lines = None;
-            self.stop.store(true, Ordering::Relaxed);
+            self.stop.set();
         }
         let events = match *event {
             Event::Flow(_) => &self.events.flows,

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use airmile::live::packets::{LiveFlow, PacketView};
 use airmile::live::{LiveBurst, LiveTransfer, LiveView, State};
 use airmile::model::{Direction, Verdict};
+use airmile_host::source::SourceState;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::source::SourceState;
 
 /// Bursts that are kept for those who ask (chosen here: some pages of them).
 pub const KEPT_BURSTS: usize = 1_024;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use airmile::format_utc;
 use airmile::live::{LiveBurst, LiveTransfer, State};
 use airmile::model::Verdict;
+use airmile_host::format::{mbps, size};
+use airmile_host::source::SourceState;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -16,7 +18,6 @@ use ratatui::{DefaultTerminal, Frame};
 
 use crate::engine::{Engine, Published};
 use crate::snapshot::{Passing, Snapshot};
-use crate::source::SourceState;
 
 /// How often it is drawn anew.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
@@ -260,22 +261,4 @@ pub fn time_of_day(us: i64, decimals: usize) -> String {
     let text = format_utc(us.saturating_mul(1_000));
     let time = text.split_once(' ').map_or(text.as_str(), |(_, time)| time);
     time.get(..9 + decimals).unwrap_or(time).to_owned()
-}
-
-/// Bytes in a unit that fits.
-#[must_use]
-pub fn size(bytes: u64) -> String {
-    let x = bytes as f64;
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.0} kB", x / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", x / 1e6),
-        _ => format!("{:.1} GB", x / 1e9),
-    }
-}
-
-/// A rate in Mbit/s.
-#[must_use]
-pub fn mbps(bps: f64) -> String {
-    format!("{:.1} Mb/s", bps / 1e6)
 }

@@ -38,4 +38,4 @@ pub use records::{
 pub use row::{Column, ColumnType, Row, Value};
 pub use stamp::{Clock, Stamp};
 pub use transfer::{Transfer, TransferTruth, TruthRun, TtiState};
-pub use tti::{Position, Tti, TtiIndex, TtiUnwrapper};
+pub use tti::{Position, Tti, TtiIndex, TtiSpan, TtiUnwrapper};

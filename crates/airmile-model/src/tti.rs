@@ -108,6 +108,41 @@ impl fmt::Display for TtiIndex {
     }
 }
 
+/// The highest numerology that is defined (TS 38.211, 4.2).
+const MAX_NUMEROLOGY: u8 = 6;
+
+/// A length of time as a number of TTIs of one numerology.
+///
+/// A TTI lasts `1 ms / 2^numerology` (TS 38.211, 4.3.2): an LTE subframe 1 ms, an NR slot
+/// less. So a count of TTIs is a time only together with its numerology; conversions
+/// between the two go through this type. A numerology above 6 counts as 6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct TtiSpan(pub i64);
+
+impl TtiSpan {
+    /// TTIs in whole milliseconds, saturating.
+    #[must_use]
+    pub const fn from_ms(ms: i64, numerology: u8) -> Self {
+        Self(ms.saturating_mul(1 << clamped(numerology)))
+    }
+
+    /// The length in ms.
+    #[must_use]
+    pub fn ms(self, numerology: u8) -> f64 {
+        self.0 as f64 / f64::from(1_u32 << clamped(numerology))
+    }
+
+    /// The length in nanoseconds, saturating.
+    #[must_use]
+    pub const fn ns(self, numerology: u8) -> i64 {
+        self.0.saturating_mul(1_000_000 >> clamped(numerology))
+    }
+}
+
+const fn clamped(numerology: u8) -> u8 {
+    if numerology > MAX_NUMEROLOGY { MAX_NUMEROLOGY } else { numerology }
+}
+
 /// Where on the air a record belongs: timing segment, cell, numerology, TTI.
 ///
 /// Handovers, jumps of the SFN and jumps of the clock begin a new
@@ -222,6 +257,17 @@ mod tests {
         assert_eq!(Tti::new(0x7ff, 9).map(Tti::count), Some(10_239));
         assert_eq!(Tti::new(0, 10), None);
         assert_eq!(Tti::from_count(10_240), None);
+    }
+
+    #[test]
+    fn a_span_of_ttis_is_a_time_by_its_numerology() {
+        for (numerology, ttis) in [(0, 500), (1, 1_000), (3, 4_000), (6, 32_000), (200, 32_000)] {
+            let span = TtiSpan::from_ms(500, numerology);
+            assert_eq!((span.0, span.ns(numerology)), (ttis, 500_000_000), "{numerology}");
+            assert!((span.ms(numerology) - 500.0).abs() < 1e-9, "{numerology}");
+        }
+        assert_eq!(TtiSpan::from_ms(i64::MAX, 1), TtiSpan(i64::MAX));
+        assert_eq!(TtiSpan(1).ns(4), 62_500);
     }
 
     #[test]

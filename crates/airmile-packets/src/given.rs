@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use airmile_model::packet::Address;
-use airmile_wire::tcp::SendRateBar;
+use airmile_wire::tcp::SendRateThreshold;
 
 use airmile_io::error::{Error, Result};
 
@@ -27,12 +27,12 @@ pub fn client_network(text: &str) -> Result<(Address, u8)> {
 ///
 /// # Errors
 /// It is neither.
-pub fn send_rate_bar(text: &str) -> Result<SendRateBar> {
+pub fn send_rate_threshold(text: &str) -> Result<SendRateThreshold> {
     if text == "auto" {
-        return Ok(SendRateBar::Auto);
+        return Ok(SendRateThreshold::Auto);
     }
     match text.parse::<f64>() {
-        Ok(mbps) if mbps > 0.0 && mbps.is_finite() => Ok(SendRateBar::Fixed(mbps * 1e6)),
+        Ok(mbps) if mbps > 0.0 && mbps.is_finite() => Ok(SendRateThreshold::Fixed(mbps * 1e6)),
         _ => Err(Error::Option(format!("{text:?}: give Mbit/s above 0, or auto"))),
     }
 }
@@ -54,10 +54,10 @@ mod tests {
 
     #[test]
     fn rates() {
-        assert_eq!(send_rate_bar("auto").ok(), Some(SendRateBar::Auto));
-        assert_eq!(send_rate_bar("2.5").ok(), Some(SendRateBar::Fixed(2.5e6)));
+        assert_eq!(send_rate_threshold("auto").ok(), Some(SendRateThreshold::Auto));
+        assert_eq!(send_rate_threshold("2.5").ok(), Some(SendRateThreshold::Fixed(2.5e6)));
         for bad in ["0", "-1", "inf", "NaN", "30M", ""] {
-            assert!(send_rate_bar(bad).is_err(), "{bad}");
+            assert!(send_rate_threshold(bad).is_err(), "{bad}");
         }
     }
 }

@@ -24,7 +24,7 @@ use airmile_io::limits::Limits;
 use airmile_io::table::ArrowTable;
 
 pub use compare::{Compared, Table1Row};
-pub use given::{client_network, send_rate_bar};
+pub use given::{client_network, send_rate_threshold};
 pub use largest::FlowEntry;
 pub use report::PacketReport;
 pub use study::{

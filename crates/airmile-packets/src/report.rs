@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_wire::tcp::{PeriodicRequests, Quality, SendRateBar, StudyOptions, StudySummary};
+use airmile_wire::tcp::{PeriodicRequests, Quality, SendRateThreshold, StudyOptions, StudySummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -96,9 +96,9 @@ impl PacketReport {
             summary: compare(s, send_rate_bar_bps(s, options)),
             table1: table1(s),
             curves: curves(s),
-            send_rate_by: match options.send_rate_bar {
-                SendRateBar::Fixed(_) => "given",
-                SendRateBar::Auto => "auto",
+            send_rate_by: match options.send_rate_threshold {
+                SendRateThreshold::Fixed(_) => "given",
+                SendRateThreshold::Auto => "auto",
             },
             send_rate_bar_bps: send_rate_bar_bps(s, options),
             flows,
@@ -115,9 +115,9 @@ impl PacketReport {
 
 /// C of the paper: given, or what the windows that `auto` took were sent at.
 fn send_rate_bar_bps(s: &StudySummary, options: &StudyOptions) -> Option<f64> {
-    match options.send_rate_bar {
-        SendRateBar::Fixed(bps) => Some(bps),
-        SendRateBar::Auto => s.send_rate_bps.quantile(0.05),
+    match options.send_rate_threshold {
+        SendRateThreshold::Fixed(bps) => Some(bps),
+        SendRateThreshold::Auto => s.send_rate_bps.quantile(0.05),
     }
 }
 

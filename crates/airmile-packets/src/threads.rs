@@ -7,7 +7,7 @@ use std::thread;
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
 use airmile_wire::tcp::{
-    Change, Collector, Finding, LANES, PacketRouter, PacketShard, Quality, Route, ShardCounts,
+    Change, Collector, Finding, PARTITIONS, PacketRouter, PacketShard, Quality, Route, ShardCounts,
     StudyOptions, StudySummary,
 };
 
@@ -28,7 +28,7 @@ const ROUNDS_AHEAD: usize = 8;
 /// Threads for `wanted` (0: as many as there are cores): no more than lanes.
 pub(super) fn count(wanted: usize) -> usize {
     let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    if wanted == 0 { cores() } else { wanted }.clamp(1, LANES)
+    if wanted == 0 { cores() } else { wanted }.clamp(1, PARTITIONS)
 }
 
 /// Findings of a round, each with the step that made it.
@@ -95,7 +95,7 @@ impl Dealer {
     fn change(&mut self, change: &Change) {
         let n = self.shards.len();
         for (at, shard) in self.shards.iter_mut().enumerate() {
-            if change.lane.is_none_or(|lane| usize::from(lane) % n == at) {
+            if change.partition.is_none_or(|partition| usize::from(partition) % n == at) {
                 shard.next.change(self.steps, change);
             }
         }
@@ -107,7 +107,7 @@ impl Dealer {
         let step = self.steps;
         self.steps += 1;
         self.packets += 1;
-        if let Some(ToShard { next, .. }) = self.shards.get_mut(usize::from(route.lane) % n) {
+        if let Some(ToShard { next, .. }) = self.shards.get_mut(usize::from(route.partition) % n) {
             next.packet(step, route, packet);
         }
         if self.packets >= ROUND_PACKETS {

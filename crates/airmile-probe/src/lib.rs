@@ -5,7 +5,9 @@
 //! Sockets, threads and clocks are here; what the transfers mean is told by
 //! `airmile::compare`.
 
+mod answer;
 mod client;
+mod connection;
 mod content;
 mod log;
 mod server;

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::io::{BufWriter, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use airmile_host::thread::lock;
+use airmile_host::tls::provider;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -176,8 +178,7 @@ fn tls_config() -> Result<Arc<ServerConfig>> {
     let names = vec!["airmile-probe".to_owned(), "localhost".to_owned()];
     let own = rcgen::generate_simple_self_signed(names).map_err(|e| told(&e))?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|e| told(&e))?
         .with_no_client_auth()
@@ -224,7 +225,7 @@ struct Place {
 
 impl Place {
     fn take(shared: &Arc<Shared>, address: IpAddr) -> Option<Self> {
-        let mut open = shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&shared.connections);
         let own = open.of.get(&address).copied().unwrap_or(0);
         if open.all >= shared.limits.connections || own >= shared.limits.per_address {
             return None;
@@ -237,7 +238,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.shared.connections);
         open.all = open.all.saturating_sub(1);
         if let Some(own) = open.of.get_mut(&self.address) {
             *own = own.saturating_sub(1);

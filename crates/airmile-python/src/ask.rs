@@ -83,7 +83,7 @@ impl Analysis {
                 ..BurstOptions::default()
             },
             detect: DetectOptions {
-                pause_ttis: pause_ms.unwrap_or_default().into(),
+                pause_ms: pause_ms.unwrap_or_default().into(),
                 min_bytes: min_bytes.unwrap_or_default(),
             },
             limits: Limits { from: time(self.from)?, to: time(self.to)? },
@@ -128,7 +128,7 @@ impl Packets {
                 ),
             proxy_ports: self.proxy_ports,
             client_networks: networks.collect::<PyResult<_>>()?,
-            send_rate_bar: packets::send_rate_bar(&self.send_rate).map_err(to_py)?,
+            send_rate_threshold: packets::send_rate_threshold(&self.send_rate).map_err(to_py)?,
             radio: RadioModel { tail_ns, ..defaults.radio },
             ..defaults
         };

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use airmile::codec::packet::CaptureReader;
-use airmile::packet_study::Ends;
+use airmile::packet_study::FlowEnds;
 use airmile::packets::scale::{
     self, BucketPart, BucketReport, DealReport, DealSource, RecordBatches, ScaleOptions,
 };
@@ -104,9 +104,9 @@ fn parts(py: Python<'_>, parts: Vec<Part>) -> PyResult<Vec<BucketPart>> {
     parts.into_iter().map(part).collect()
 }
 
-fn ends(bytes: &[u8]) -> HashSet<Ends> {
-    let each = bytes.chunks_exact(Ends::BYTES).filter_map(|ends| ends.first_chunk());
-    each.map(|ends| Ends::from_bytes(*ends)).collect()
+fn ends(bytes: &[u8]) -> HashSet<FlowEnds> {
+    let each = bytes.chunks_exact(FlowEnds::BYTES).filter_map(|ends| ends.first_chunk());
+    each.map(|ends| FlowEnds::from_bytes(*ends)).collect()
 }
 
 /// Whether a file that begins like this is a capture that can be cut.

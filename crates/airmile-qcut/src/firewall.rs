@@ -6,8 +6,9 @@ use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
 use airmile_control::qcut::{ClassConfig, Tier};
+use airmile_host::{Attempt, SystemError};
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::Result;
 use crate::instance::{StateFile, Step};
 use crate::netlink::traffic::{CLASSES, MAJOR};
 
@@ -116,11 +117,12 @@ pub(crate) fn queue(
         Ok(()) => return Ok(Filter::Iptables),
         Err(error) => error,
     };
-    Err(Error::Refused {
+    Err(SystemError {
         attempt: format!("neither nft ({by_nft}) nor iptables can lead packets into a queue"),
         source: by_iptables,
-        remedy: NO_FILTER.to_owned(),
-    })
+        remedy: Some(NO_FILTER),
+    }
+    .into())
 }
 
 /// Writes on packets that leave to which of HTB's classes they belong.
@@ -144,10 +146,10 @@ pub(crate) fn classify(
     }
     script.push_str(" }\n}\n");
     state.add(nft_undo(index))?;
-    nft(&script).refused(
+    Ok(nft(&script).refused(
         || "nft cannot write classes on packets".to_owned(),
         "Install nftables, or run without classes: --classify none.",
-    )
+    )?)
 }
 
 /// Rules in the order in which the core's classes go ([`ClassConfig::tier`]).

@@ -1,98 +1,42 @@
 //! The gate on packets: the kernel's queue or a TUN device above, the interface
 //! below. One thread, which sleeps until something is there or is due.
 
-use std::io;
-use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::thread;
 use std::time::Duration;
 
-use airmile_control::qcut::{PacketInfo, Qcut};
+use airmile_control::qcut::Qcut;
+use airmile_host::Attempt;
+use airmile_host::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock;
-use crate::error::{Attempt, Result};
-use crate::header::{self, Answer};
-use crate::netlink::queue::Queue;
-use crate::run::{Control, Keeper};
-use crate::tap::{Passed, Tap};
+use crate::control::{Control, GateSnapshot};
+use crate::error::Result;
+use crate::path::PacketPath;
+use crate::tap::{Tap, apply_answer};
 
 /// Behind what came others are waited for until so long after, as the modem sends no
 /// sooner: a TTI (TS 36.211, 4). What comes after a pause is handed on at once.
 const TOGETHER_NS: i64 = 1_000_000;
 
-/// Takes a packet, what is known of it, and whom it is for.
-pub(crate) type Take<'a, P> = dyn FnMut(PacketInfo, Option<IpAddr>, P) + 'a;
-
-/// Where packets come from and go to.
-pub(crate) trait Path {
-    /// A packet that is held.
-    type Packet;
-
-    /// Becomes readable when packets are there.
-    fn fd(&self) -> BorrowedFd<'_>;
-
-    /// Packets that came.
-    fn receive(&mut self, take: &mut Take<'_, Self::Packet>) -> io::Result<()>;
-
-    /// It may go.
-    fn release(&mut self, packet: Self::Packet);
-
-    /// It is dropped.
-    fn discard(&mut self, packet: Self::Packet);
-
-    /// All that was said since the last time is done.
-    fn flush(&mut self) -> io::Result<()>;
-
-    /// Packets that could not be handed on.
-    fn failed(&self) -> u64;
-}
-
-impl Path for Queue {
-    type Packet = u32;
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd()
-    }
-
-    fn receive(&mut self, take: &mut Take<'_, u32>) -> io::Result<()> {
-        self.receive(|id, bytes, head| {
-            let (info, far) = header::outgoing(head, bytes);
-            take(info, far, id);
-        })
-    }
-
-    fn release(&mut self, id: u32) {
-        self.decide(id, true);
-    }
-
-    fn discard(&mut self, id: u32) {
-        self.decide(id, false);
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.flush()
-    }
-
-    fn failed(&self) -> u64 {
-        self.refused()
-    }
-}
-
 /// Keeps the modem's buffer short until it is time to end. What waits then goes.
-pub(crate) fn keep<P: Path>(path: &mut P, tap: &mut Tap, control: &mut Control) -> Result<()> {
+pub(crate) fn keep<P: PacketPath>(
+    path: &mut P,
+    tap: &mut Tap,
+    control: &mut Control,
+) -> Result<()> {
     let mut qcut: Qcut<P::Packet> = Qcut::new(control.config.clone());
     let outcome = turn(path, tap, control, &mut qcut);
     for packet in qcut.finish() {
         path.release(packet);
     }
     let flushed = path.flush();
-    control.publish(&qcut.as_kept(), path.failed());
+    control.publish(&GateSnapshot::of(&qcut), path.failed());
     outcome?;
-    flushed.attempt(|| "cannot let go what waits".to_owned())
+    Ok(flushed.attempt(|| "cannot let go what waits".to_owned())?)
 }
 
-fn turn<P: Path>(
+fn turn<P: PacketPath>(
     path: &mut P,
     tap: &mut Tap,
     control: &mut Control,
@@ -100,7 +44,7 @@ fn turn<P: Path>(
 ) -> Result<()> {
     let mut ready = Ready { path: true, tap: true };
     while control.goes_on() {
-        let now_ns = clock::now_ns();
+        let now_ns = monotonic_ns();
         if ready.path {
             let mut take = |info, far, packet| {
                 control.to(far);
@@ -109,7 +53,7 @@ fn turn<P: Path>(
             path.receive(&mut take).attempt(|| "cannot read packets".to_owned())?;
         }
         if ready.tap {
-            tap.receive(|passed| answered(qcut, control.identifier(), &passed))
+            tap.receive(|passed| apply_answer(qcut, control.identifier(), &passed))
                 .attempt(|| "cannot read what comes in".to_owned())?;
         }
         for report in control.reports() {
@@ -128,31 +72,16 @@ fn turn<P: Path>(
         }
         path.flush().attempt(|| "cannot let packets go".to_owned())?;
         if control.is_due(now_ns) {
-            control.publish(&qcut.as_kept(), path.failed());
+            control.publish(&GateSnapshot::of(qcut), path.failed());
         }
         if ready.path || ready.tap {
-            let rest_ns = (now_ns + TOGETHER_NS - clock::now_ns()).max(0).unsigned_abs();
+            let rest_ns = (now_ns + TOGETHER_NS - monotonic_ns()).max(0).unsigned_abs();
             thread::sleep(Duration::from_nanos(rest_ns));
         }
         let due_ns = qcut.poll_timeout(now_ns).unwrap_or(i64::MAX).min(control.due_ns());
-        ready = wait(path, tap, control, due_ns - clock::now_ns())?;
+        ready = wait(path, tap, control, due_ns - monotonic_ns())?;
     }
     Ok(())
-}
-
-/// An answer has come in.
-pub(crate) fn answered<P>(qcut: &mut Qcut<P>, identifier: Option<u16>, passed: &Passed<'_>) {
-    match header::incoming(passed.head) {
-        Some(Answer::Acknowledged { flow, up_to }) => {
-            for number in up_to {
-                qcut.acknowledged(passed.at_ns, flow, number);
-            }
-        }
-        Some(Answer::Echo(of, number)) if Some(of) == identifier => {
-            qcut.probe_answered(passed.at_ns, airmile_control::qcut::ProbeId(number.into()));
-        }
-        _ => {}
-    }
 }
 
 struct Ready {
@@ -161,7 +90,7 @@ struct Ready {
 }
 
 /// Sleeps until something is there, at most so long.
-fn wait<P: Path>(path: &P, tap: &Tap, control: &Control, wait_ns: i64) -> Result<Ready> {
+fn wait<P: PacketPath>(path: &P, tap: &Tap, control: &Control, wait_ns: i64) -> Result<Ready> {
     let wait_ns = wait_ns.max(0);
     let timeout = Timespec { tv_sec: wait_ns / 1_000_000_000, tv_nsec: wait_ns % 1_000_000_000 };
     let path_fd = path.fd();
@@ -171,22 +100,11 @@ fn wait<P: Path>(path: &P, tap: &Tap, control: &Control, wait_ns: i64) -> Result
     let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     match poll(&mut fds, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error).attempt(|| "cannot wait".to_owned()),
+        Err(error) => Err(error).attempt(|| "cannot wait".to_owned())?,
     }
     let is = |fd: &PollFd<'_>| !fd.revents().is_empty();
     Ok(Ready {
         path: fds.first().is_some_and(is),
         tap: fds.iter().skip(1).take(tap_fds.len()).any(is),
     })
-}
-
-/// What is published of a gate.
-pub(crate) trait AsKept {
-    fn as_kept(&self) -> Keeper;
-}
-
-impl<P> AsKept for Qcut<P> {
-    fn as_kept(&self) -> Keeper {
-        Keeper::of(self)
-    }
 }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use airmile_host::Attempt;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::instance::{Lock, StateFile};
 
 /// What the guard says when it holds the place.
@@ -133,7 +134,7 @@ impl Guard {
             ))),
             _ => {
                 let status = guard.child.wait();
-                Err(io::Error::other(format!("it ended: {status:?}"))).attempt(what)
+                Ok(Err(io::Error::other(format!("it ended: {status:?}"))).attempt(what)?)
             }
         }
     }

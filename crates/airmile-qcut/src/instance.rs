@@ -8,10 +8,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use airmile_host::Attempt;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::netlink::traffic::{self, Root};
 use crate::netlink::{Netlink, route};
 
@@ -142,7 +143,7 @@ fn read(path: &Path) -> Result<Option<Instance>> {
         text => text.attempt(|| format!("cannot read {}", path.display()))?,
     };
     let parsed = serde_json::from_slice(&text).map_err(io::Error::other);
-    parsed.attempt(|| format!("{} is damaged; remove it", path.display())).map(Some)
+    Ok(Some(parsed.attempt(|| format!("{} is damaged; remove it", path.display()))?))
 }
 
 /// The directory of instances' files. Only the user's own: who could write there
@@ -168,7 +169,7 @@ fn place() -> Result<PathBuf> {
 /// Which network namespace this is: the same interface may be in several.
 fn namespace() -> Result<u64> {
     let found = fs::metadata("/proc/thread-self/ns/net");
-    found.map(|of| of.ino()).attempt(|| "cannot read /proc/thread-self/ns/net".to_owned())
+    Ok(found.map(|of| of.ino()).attempt(|| "cannot read /proc/thread-self/ns/net".to_owned())?)
 }
 
 /// The file of an interface's instance.
@@ -225,7 +226,7 @@ impl StateFile {
             file.sync_all()?;
             fs::rename(&new, &self.path)
         };
-        written().attempt(|| format!("cannot write {}", self.path.display()))
+        Ok(written().attempt(|| format!("cannot write {}", self.path.display()))?)
     }
 
     /// Takes back what was changed, the last first; gives what could not be, which
@@ -267,7 +268,7 @@ impl Lock {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error).attempt(|| format!("cannot lock {}", path.display())),
+            Err(error) => Err(error).attempt(|| format!("cannot lock {}", path.display()))?,
         }
     }
 }

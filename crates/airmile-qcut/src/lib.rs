@@ -18,7 +18,7 @@
 //! `kill -9`.
 
 #[cfg(target_os = "linux")]
-mod clock;
+mod control;
 #[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
@@ -35,6 +35,10 @@ mod instance;
 mod modem;
 #[cfg(target_os = "linux")]
 mod netlink;
+#[cfg(target_os = "linux")]
+mod options;
+#[cfg(target_os = "linux")]
+mod path;
 #[cfg(target_os = "linux")]
 mod probe;
 #[cfg(target_os = "linux")]
@@ -59,4 +63,6 @@ pub use guard::{Restored, guard, restore};
 #[cfg(target_os = "linux")]
 pub use instance::{Instance, instances};
 #[cfg(target_os = "linux")]
-pub use run::{Deploy, Options, ProbeTo, Summary, run};
+pub use options::{Deploy, Options, ProbeTo};
+#[cfg(target_os = "linux")]
+pub use run::{Summary, run};

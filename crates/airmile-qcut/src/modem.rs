@@ -2,17 +2,16 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use airmile::codec::diag::PromptReader;
 use airmile_control::qcut::{ModemReport, ReportExtractor};
-use airmile_live::source::{Piece, Source, SourceState, read_from_now};
+use airmile_decode::diag::PromptReader;
+use airmile_host::clock::{monotonic_ns, wall_ns};
+use airmile_host::source::{LogPiece, LogSource, SourceState, read_from_now};
+use airmile_host::thread::{StopFlag, lock};
 use rustix::event::{EventfdFlags, eventfd};
-
-use crate::clock;
 
 /// How often a file that grows is looked at (chosen here: a fifth of the time in
 /// which a log's batch of transmissions fills).
@@ -35,15 +34,15 @@ struct Shared {
     /// Becomes readable with a report.
     wake: OwnedFd,
     state: Mutex<SourceState>,
-    stop: Arc<AtomicBool>,
+    stop: StopFlag,
 }
 
 impl Modem {
     /// Starts to read a source.
-    pub(crate) fn start(source: &Source) -> io::Result<Self> {
+    pub(crate) fn start(source: &LogSource) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         let state = Mutex::new(SourceState::Waiting("nothing came yet".to_owned()));
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = StopFlag::new();
         let shared = Arc::new(Shared { wake, state, stop: stop.clone() });
         let (sender, reports) = channel();
         let mut reader = Reader::new(sender, shared.clone());
@@ -58,7 +57,7 @@ impl Modem {
 
     /// How it is.
     pub(crate) fn state(&self) -> SourceState {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.shared.state).clone()
     }
 
     /// Becomes readable when reports are there.
@@ -76,7 +75,7 @@ impl Modem {
 
 impl Drop for Modem {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.set();
     }
 }
 
@@ -96,19 +95,19 @@ impl Reader {
         Self { log, reported, alignment, sender, shared }
     }
 
-    fn take(&mut self, piece: Piece) {
+    fn take(&mut self, piece: LogPiece) {
         match piece {
-            Piece::Bytes(bytes) => self.read(&bytes),
+            LogPiece::Bytes(bytes) => self.read(&bytes),
             // What was sent meanwhile is not known.
-            Piece::Gap => self.reported = ReportExtractor::default(),
-            Piece::State(state) => {
-                *self.shared.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+            LogPiece::Gap => self.reported = ReportExtractor::default(),
+            LogPiece::State(state) => {
+                *lock(&self.shared.state) = state;
             }
         }
     }
 
     fn read(&mut self, bytes: &[u8]) {
-        let (now_ns, wall_ns) = (clock::now_ns(), clock::wall_ns());
+        let (now_ns, wall_ns) = (monotonic_ns(), wall_ns());
         let Self { log, reported, .. } = self;
         let mut found = Vec::new();
         log.push(bytes, &mut |record| found.extend(reported.push(&record)));

@@ -1,10 +1,10 @@
-//! HTTP: Prometheus metrics and JSON, to who may enter ([`airmile_live::server`]).
+//! HTTP: Prometheus metrics and JSON, to who may enter ([`airmile_host::http`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use airmile_live::server::Server;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use airmile_host::http::{HttpServer, prometheus};
+use airmile_host::thread::lock;
+use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 
@@ -17,11 +17,11 @@ pub(crate) struct Published(Arc<Mutex<Arc<Status>>>);
 
 impl Published {
     pub(crate) fn set(&self, status: Status) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(status);
+        *lock(&self.0) = Arc::new(status);
     }
 
     pub(crate) fn now(&self) -> Arc<Status> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 }
 
@@ -30,15 +30,14 @@ pub(crate) fn serve(
     address: std::net::SocketAddr,
     token: Option<&str>,
     published: &Published,
-) -> Result<Server> {
+) -> Result<HttpServer> {
     let metrics = published.clone();
     let status = published.clone();
     let routes = Router::new()
         .route(
             "/metrics",
             get(move || {
-                let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-                let answer = (kind, metrics.now().metrics()).into_response();
+                let answer = prometheus(metrics.now().metrics());
                 async move { answer }
             }),
         )
@@ -50,5 +49,5 @@ pub(crate) fn serve(
             }),
         )
         .fallback(async || (StatusCode::NOT_FOUND, "there are /metrics and /v1/status\n"));
-    Ok(Server::serve(address, token, routes)?)
+    Ok(HttpServer::start(address, token, routes)?)
 }

@@ -5,18 +5,25 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use airmile_control::qcut::{GateState, Qcut, Tier};
+use airmile_control::qcut::{ClassConfig, GateState, Qcut, Tier};
+use airmile_host::Attempt;
+use airmile_host::clock::monotonic_ns;
 use nix::errno::Errno;
 
-use crate::clock;
-use crate::error::{Attempt, Result};
-use crate::gate::{AsKept, answered};
+use crate::control::{Control, GateSnapshot};
+use crate::error::{Error, Result};
+use crate::firewall;
 use crate::header;
+use crate::instance::{StateFile, Step};
 use crate::netlink::Netlink;
 use crate::netlink::traffic::{self, Leaf};
-use crate::run::{Control, Keeper};
+use crate::options::{Deploy, Options};
 use crate::status::{ClassStatus, name_of};
-use crate::tap::Tap;
+use crate::tap::{Tap, apply_answer};
+use crate::tun;
+
+/// Ethernet's header with a tag; interfaces without have less.
+const LINK_HEADER_BYTES: u32 = 18;
 
 /// How often the rate is looked at (chosen here: a few of a log's batches; fifty
 /// changes a second cost the kernel little).
@@ -84,7 +91,7 @@ impl Shaper {
         Ok(())
     }
 
-    fn kept(&mut self, qcut: &Qcut<()>) -> Keeper {
+    fn snapshot(&mut self, qcut: &Qcut<()>) -> GateSnapshot {
         let counts = traffic::counts(&mut self.netlink, self.index).unwrap_or_default();
         // The kernel counts CoDel's with the others.
         let has_codel = matches!(self.shape, Shape::Cake | Shape::Htb(Leaf::FqCodel));
@@ -98,12 +105,81 @@ impl Shaper {
             dropped_aqm: if has_codel { counts.dropped } else { 0 },
             dropped_full: if has_codel { 0 } else { counts.dropped },
         });
-        Keeper {
+        GateSnapshot {
             classes: classes.collect(),
             set_rate: Some((self.bytes_per_s, self.changes)),
-            ..qcut.as_kept()
+            ..GateSnapshot::of(qcut)
         }
     }
+}
+
+/// Puts the shaper in place of what is there, if that can be put back.
+pub(crate) fn install(
+    options: &Options,
+    index: u32,
+    state: &mut StateFile,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Shaper> {
+    const WITH_CLASSES: [&str; 6] = ["htb", "hfsc", "prio", "drr", "qfq", "ets"];
+    let name = options.interface.as_str();
+    let mut netlink = Netlink::route().attempt(|| "cannot open a netlink socket".to_owned())?;
+    let former = traffic::root_of(&mut netlink, index)
+        .attempt(|| format!("cannot read the queueing of {name}"))?;
+    if let Some(root) = &former {
+        if root.handle != 0 && WITH_CLASSES.contains(&root.kind.as_str()) {
+            return Err(Error::Unfit(format!(
+                "{name} has queueing with classes of its own ({}), which could not be put back: \
+                 remove it (`tc qdisc del dev {name} root`), or use --deploy nfqueue, which leaves it",
+                root.kind
+            )));
+        }
+        let child = traffic::child_of(&mut netlink, index)
+            .attempt(|| format!("cannot read the queueing of {name}"))?;
+        if let Some(kind) = child {
+            return Err(Error::Unfit(format!(
+                "{name} has queueing of its own below its root ({kind}), which could not be put \
+                 back: remove it (`tc qdisc del dev {name} root`), or use --deploy nfqueue, which \
+                 leaves it"
+            )));
+        }
+        let traffic::Root { kind, handle, options } = root.clone();
+        state.add(Step::Qdisc { index, kind, handle, options })?;
+    }
+    let rate = Shaper::START_BYTES_PER_S;
+    if options.deploy == Deploy::Cake {
+        traffic::install_cake(&mut netlink, index, rate).refused(
+            || format!("cannot put a CAKE at {name}"),
+            "It needs the module sch_cake (`modprobe sch_cake`); --deploy htb and --deploy nfqueue \
+             do without.",
+        )?;
+        if options.classes != ClassConfig::default() {
+            tell(&format!(
+                "{name}: CAKE goes by DSCP and by flows: other classes count for nothing"
+            ));
+        }
+        return Ok(Shaper::new(netlink, index, Shape::Cake));
+    }
+    let packet_bytes = tun::mtu_of(name) + LINK_HEADER_BYTES;
+    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).refused(
+        || format!("cannot put an HTB at {name}"),
+        "It needs the module sch_htb (`modprobe sch_htb`); --deploy nfqueue and --deploy tun do without.",
+    )?;
+    if leaf != Leaf::FqCodel {
+        tell(&format!(
+            "{name}: this kernel has no fq_codel: flows of a class share one short queue; \
+             --deploy nfqueue keeps them apart"
+        ));
+    }
+    if leaf == Leaf::Fifo {
+        tell(&format!(
+            "{name}: this kernel has no TBF, which takes large packets (GSO) apart: they go in \
+             one piece, and the modem holds up to 64 KB more; --deploy nfqueue does not need it"
+        ));
+    }
+    if let Err(error) = firewall::classify(state, name, index, &options.classes) {
+        tell(&format!("{name}: {error}; all traffic is of one class"));
+    }
+    Ok(Shaper::new(netlink, index, Shape::Htb(leaf)))
 }
 
 /// Keeps the rate until it is time to end.
@@ -121,11 +197,11 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
                 control.to(far);
                 qcut.passed(passed.at_ns, &info);
             } else {
-                answered(&mut qcut, identifier, &passed);
+                apply_answer(&mut qcut, identifier, &passed);
             }
         })
         .attempt(|| "cannot read what passes".to_owned())?;
-        let now_ns = clock::now_ns();
+        let now_ns = monotonic_ns();
         for report in control.reports() {
             qcut.report(now_ns, report);
         }
@@ -137,13 +213,13 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
         let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);
         shaper.set(rate).attempt(|| "cannot change the rate".to_owned())?;
         if control.is_due(now_ns) {
-            let kept = shaper.kept(&qcut);
-            control.publish(&kept, 0);
+            let snapshot = shaper.snapshot(&qcut);
+            control.publish(&snapshot, 0);
         }
         thread::sleep(TICK);
     }
-    let kept = shaper.kept(&qcut);
-    control.publish(&kept, 0);
+    let snapshot = shaper.snapshot(&qcut);
+    control.publish(&snapshot, 0);
     Ok(())
 }
 

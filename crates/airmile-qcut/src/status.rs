@@ -1,7 +1,7 @@
 //! How an instance is: what it tells by HTTP, and to who watches.
 
 use airmile_control::qcut::{GateState, QueueCounts, Tier};
-use airmile_live::server::metrics::Metrics;
+use airmile_host::http::Metrics;
 use serde::{Deserialize, Serialize};
 
 /// How an instance is.

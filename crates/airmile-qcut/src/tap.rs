@@ -4,6 +4,8 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use airmile_control::qcut::{ProbeId, Qcut};
+use airmile_host::clock::{monotonic_ns, wall_ns};
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
@@ -12,7 +14,7 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::clock;
+use crate::header::{self, Answer};
 
 /// linux/if_ether.h. Who asks for a protocol gets what comes in, who asks for all
 /// of them what goes out, too.
@@ -55,7 +57,7 @@ impl Tap {
         let protocols: &[u16] = if outgoing { &[ALL] } else { &[IPV4, IPV6] };
         let sockets = protocols.iter().map(|protocol| open(name, *protocol));
         let sockets = sockets.collect::<io::Result<_>>()?;
-        Ok(Self { sockets, index: index as usize, offset_ns: clock::now_ns() - clock::wall_ns() })
+        Ok(Self { sockets, index: index as usize, offset_ns: monotonic_ns() - wall_ns() })
     }
 
     /// Become readable when something has passed.
@@ -65,7 +67,7 @@ impl Tap {
 
     /// What has passed.
     pub(crate) fn receive(&mut self, mut take: impl FnMut(Passed<'_>)) -> io::Result<()> {
-        self.offset_ns = clock::now_ns() - clock::wall_ns();
+        self.offset_ns = monotonic_ns() - wall_ns();
         for socket in &self.sockets {
             for _ in 0..AT_A_TIME {
                 if !self.receive_one(socket, &mut take)? {
@@ -99,7 +101,7 @@ impl Tap {
         });
         let Some(from) = from.filter(|from| from.ifindex() == self.index) else { return Ok(true) };
         take(Passed {
-            at_ns: stamp.map_or_else(clock::now_ns, |wall_ns| wall_ns + self.offset_ns),
+            at_ns: stamp.map_or_else(monotonic_ns, |wall_ns| wall_ns + self.offset_ns),
             is_outgoing: from.pkttype() == OUTGOING,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             head: &head[..bytes.min(HEAD_BYTES)],
@@ -123,4 +125,20 @@ fn open(name: &str, protocol: u16) -> io::Result<Socket> {
         .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &KERNEL_BYTES));
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
     Ok(socket)
+}
+
+/// Takes what came in for an answer to what passed the gate: an acknowledgement, or our
+/// echo.
+pub(crate) fn apply_answer<P>(qcut: &mut Qcut<P>, identifier: Option<u16>, passed: &Passed<'_>) {
+    match header::incoming(passed.head) {
+        Some(Answer::Acknowledged { flow, up_to }) => {
+            for number in up_to {
+                qcut.acknowledged(passed.at_ns, flow, number);
+            }
+        }
+        Some(Answer::Echo(of, number)) if Some(of) == identifier => {
+            qcut.probe_answered(passed.at_ns, ProbeId(number.into()));
+        }
+        _ => {}
+    }
 }

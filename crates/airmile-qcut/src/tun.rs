@@ -6,18 +6,19 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use airmile_host::Attempt;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use crate::error::{Attempt, NEEDS_ROOT, Result};
+use crate::error::{NEEDS_ROOT, Result};
 use crate::firewall::MARK;
-use crate::gate::{Path, Take};
 use crate::header;
 use crate::instance::{StateFile, Step};
 use crate::netlink::{Netlink, route};
+use crate::path::{PacketPath, TakePacket};
 
 /// The table of our routes, and the place of our rule: the last before the main table's
 /// (32,766). Rules of others, which come before it and may lead into a VPN, stay first:
@@ -107,8 +108,8 @@ impl Tunnel {
             self.notes.push(note);
         }
         state.add(Step::Rule { family, priority: RULE, mark: MARK, table: TABLE })?;
-        route::add_rule(netlink, (family, RULE), MARK, TABLE)
-            .attempt(|| "cannot add a rule of routing".to_owned())
+        Ok(route::add_rule(netlink, (family, RULE), MARK, TABLE)
+            .attempt(|| "cannot add a rule of routing".to_owned())?)
     }
 
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
@@ -123,14 +124,14 @@ impl Tunnel {
     }
 }
 
-impl Path for Tunnel {
+impl PacketPath for Tunnel {
     type Packet = Vec<u8>;
 
     fn fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
 
-    fn receive(&mut self, take: &mut Take<'_, Vec<u8>>) -> io::Result<()> {
+    fn receive(&mut self, take: &mut TakePacket<'_, Vec<u8>>) -> io::Result<()> {
         for _ in 0..AT_A_TIME {
             match self.device.recv(&mut self.buffer) {
                 Ok(length) => {
@@ -215,7 +216,7 @@ fn accept_answers(state: &mut StateFile, interface: &str) -> Result<()> {
         return Ok(());
     }
     state.add(Step::Setting { path: path(interface), value: own })?;
-    fs::write(path(interface), LOOSE).attempt(|| format!("cannot set {}", path(interface)))
+    Ok(fs::write(path(interface), LOOSE).attempt(|| format!("cannot set {}", path(interface)))?)
 }
 
 /// Bytes of the largest packet of an interface.

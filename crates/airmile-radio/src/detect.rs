@@ -3,16 +3,15 @@
 
 use std::collections::VecDeque;
 
-use airmile_model::tti::TtiIndex;
-use airmile_model::{Direction, Grant, Stamp};
+use airmile_model::{Direction, Grant, Stamp, TtiIndex, TtiSpan};
 
 /// How transfers are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DetectOptions {
-    /// A pause of this many TTIs without new data ends an activity. Chosen
+    /// A pause of this many ms without new data ends an activity. Chosen
     /// here: well over an RTT, an RTO's minimum (RFC 6298, 2.4) and a long
     /// DRX cycle (TS 36.331, 320 ms), under a person's or player's pauses.
-    pub pause_ttis: i64,
+    pub pause_ms: i64,
     /// Activities of fewer bytes are counted, not reported. Chosen here: ten
     /// segments of the initial window and some (RFC 6928): less says nothing
     /// about a link.
@@ -21,7 +20,7 @@ pub struct DetectOptions {
 
 impl Default for DetectOptions {
     fn default() -> Self {
-        Self { pause_ttis: 500, min_bytes: 20_000 }
+        Self { pause_ms: 500, min_bytes: 20_000 }
     }
 }
 
@@ -58,6 +57,8 @@ pub struct TransferDetector {
     dir: Direction,
     options: DetectOptions,
     current: Option<DetectedTransfer>,
+    /// The pause that ends the current activity, in TTIs of its first grant.
+    pause: TtiSpan,
     done: VecDeque<DetectedTransfer>,
     small: SmallTransfers,
 }
@@ -70,6 +71,7 @@ impl TransferDetector {
             dir,
             options,
             current: None,
+            pause: TtiSpan(0),
             done: VecDeque::new(),
             small: SmallTransfers { count: 0, bytes: 0 },
         }
@@ -84,13 +86,14 @@ impl TransferDetector {
         }
         let tti = grant.position.tti;
         match &mut self.current {
-            Some(activity) if tti.since(activity.end_tti) < self.options.pause_ttis => {
+            Some(activity) if tti.since(activity.end_tti) < self.pause.0 => {
                 activity.end_tti = activity.end_tti.max(tti.plus(1));
                 activity.last = grant.at.or(activity.last);
                 activity.bytes += bytes;
             }
             _ => {
                 self.close();
+                self.pause = TtiSpan::from_ms(self.options.pause_ms, grant.position.numerology);
                 self.current = Some(DetectedTransfer {
                     dir: self.dir,
                     start_tti: tti,
@@ -112,8 +115,8 @@ impl TransferDetector {
     /// Says that no grant at or before a TTI is still to come: ends the activity
     /// whose pause is over.
     pub fn advance(&mut self, tti: TtiIndex) {
-        let pause = self.options.pause_ttis;
-        if self.current.as_ref().is_some_and(|activity| tti.since(activity.end_tti) >= pause) {
+        let is_over = |activity: &DetectedTransfer| tti.since(activity.end_tti) >= self.pause.0;
+        if self.current.as_ref().is_some_and(is_over) {
             self.close();
         }
     }
@@ -163,6 +166,7 @@ pub fn new_data_bytes(grant: &Grant) -> u64 {
 #[cfg(test)]
 mod tests {
     use airmile_model::Position;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -173,7 +177,7 @@ mod tests {
     }
 
     fn split(grants: &[Grant]) -> (Vec<(i64, i64, u64)>, SmallTransfers) {
-        let options = DetectOptions { pause_ttis: 100, min_bytes: 1_000 };
+        let options = DetectOptions { pause_ms: 100, min_bytes: 1_000 };
         let mut detector = TransferDetector::new(Direction::Dl, options);
         grants.iter().for_each(|g| detector.push(g));
         let small = detector.finish();
@@ -206,5 +210,51 @@ mod tests {
         let mut uplink = grant(8, 9_000);
         uplink.dir = Direction::Ul;
         assert_eq!(split(&[retx, control, paging, uplink]).0, []);
+    }
+
+    /// Transfers of activity given in ms (pause before, length, bytes a ms), on a carrier of
+    /// a numerology: start and end in ms and bytes, and what was too small.
+    fn transfers_of(
+        activity: &[(i64, i64, u32)],
+        numerology: u8,
+        options: DetectOptions,
+    ) -> (Vec<(f64, f64, u64)>, SmallTransfers) {
+        let mut detector = TransferDetector::new(Direction::Dl, options);
+        let mut at_ms = 0;
+        for &(pause_ms, n_ms, bytes) in activity {
+            let start = TtiSpan::from_ms(at_ms + pause_ms, numerology).0;
+            at_ms += pause_ms + n_ms;
+            let end = TtiSpan::from_ms(at_ms, numerology).0;
+            // The advance of the log ends a transfer as the next grant would.
+            detector.advance(TtiIndex(start));
+            for tti in start..end {
+                let mut grant = grant(tti, bytes >> numerology);
+                grant.position.numerology = numerology;
+                detector.push(&grant);
+            }
+        }
+        let small = detector.finish();
+        let mut found = Vec::new();
+        while let Some(one) = detector.poll() {
+            let ms = |tti: TtiIndex| TtiSpan(tti.0).ms(numerology);
+            found.push((ms(one.start_tti), ms(one.end_tti), one.bytes));
+        }
+        (found, small)
+    }
+
+    proptest! {
+        /// The pause is a time: the same traffic in shorter TTIs gives the same transfers.
+        #[test]
+        fn the_numerology_changes_no_transfer(
+            activity in prop::collection::vec((0_i64..400, 1_i64..20, 1_u32..20), 1..20),
+            numerology in 1_u8..=4,
+            pause_ms in 1_i64..300,
+        ) {
+            let activity: Vec<_> =
+                activity.into_iter().map(|(pause, n, bytes)| (pause, n, bytes * 160)).collect();
+            let options = DetectOptions { pause_ms, min_bytes: 5_000 };
+            let lte = transfers_of(&activity, 0, options);
+            prop_assert_eq!(transfers_of(&activity, numerology, options), lte);
+        }
     }
 }

@@ -6,8 +6,9 @@
 //! and the facade joins their findings.
 //!
 //! - [`burst`]: when the downlink queue was not empty (BurstTracker).
+//! - [`decided`]: how far the findings of a tracker are complete.
 //! - [`detect`]: transfers from the allocation alone, where none are given.
-//! - [`gauge`]: the measures of one transfer, gathered piece by piece.
+//! - [`meter`]: the measures of one transfer, summed while the log is read.
 //! - [`load`]: how much of the cell other users hold, and what is free (CLAW).
 //! - [`loss`]: what the radio lost, and what it only delayed.
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
@@ -15,12 +16,13 @@
 //! - [`usage`]: allocation and signal over a span.
 
 pub mod burst;
+pub mod decided;
 pub mod detect;
-mod few;
-pub mod gauge;
-mod held;
 pub mod load;
 pub mod loss;
+pub mod meter;
+mod reorder;
+mod small_map;
 mod spans;
 pub mod transfer;
 pub mod uplink;

@@ -75,13 +75,13 @@ impl Covered {
 /// each.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ByteRuns {
-    runs: Vec<Run>,
+    runs: Vec<ByteRun>,
     /// Bytes of all runs.
     total: u128,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct ByteRun {
     start: i64,
     end: i64,
     bytes: u64,
@@ -95,7 +95,7 @@ impl ByteRuns {
 
     /// Adds the next run.
     pub(crate) fn add(&mut self, start: i64, end: i64, bytes: u64) {
-        self.runs.push(Run { start, end, bytes, before: self.total });
+        self.runs.push(ByteRun { start, end, bytes, before: self.total });
         self.total += u128::from(bytes);
     }
 
@@ -139,7 +139,7 @@ pub(crate) const fn worth_forgetting(n: usize, of: usize) -> bool {
     n >= 256 && 2 * n >= of
 }
 
-impl Run {
+impl ByteRun {
     fn part(&self, start: i64, end: i64) -> u128 {
         let ttis = self.end.saturating_sub(self.start).max(1) as u128;
         let part = self.end.min(end).saturating_sub(self.start.max(start)).max(0) as u128;

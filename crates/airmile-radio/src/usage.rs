@@ -37,7 +37,7 @@ pub struct Usage {
 #[derive(Debug, Clone)]
 pub struct UsageBins {
     dir: Direction,
-    bins: BTreeMap<i64, Bin>,
+    bins: BTreeMap<i64, UsageBin>,
     last_tti: Option<(i64, u8)>,
     n_prb_cell: Option<u16>,
 }
@@ -49,14 +49,14 @@ pub struct UsageSum {
     end: TtiIndex,
     /// Bins before it are in.
     bins_to: i64,
-    bins: Bin,
+    bins: UsageBin,
 }
 
 impl UsageSum {
     /// Nothing of `[start, end)` yet.
     #[must_use]
     pub fn new(start: TtiIndex, end: TtiIndex) -> Self {
-        Self { start, end, bins_to: start.0.div_euclid(BIN_TTIS), bins: Bin::default() }
+        Self { start, end, bins_to: start.0.div_euclid(BIN_TTIS), bins: UsageBin::default() }
     }
 
     /// The span ends then.
@@ -83,7 +83,7 @@ impl UsageSum {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Bin {
+struct UsageBin {
     scheduled: u64,
     with_prb: u64,
     prb: u64,
@@ -93,18 +93,18 @@ struct Bin {
     retx: u64,
     retx_known: u64,
     padded: u64,
-    rsrp: Sum,
-    rsrq: Sum,
-    snr: Sum,
+    rsrp: MeanSum,
+    rsrq: MeanSum,
+    snr: MeanSum,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Sum {
+struct MeanSum {
     total: f64,
     count: u64,
 }
 
-impl Sum {
+impl MeanSum {
     fn add(&mut self, value: Option<f32>) {
         if let Some(value) = value {
             self.total += f64::from(value);
@@ -220,12 +220,12 @@ impl UsageBins {
         self.conclude(&sum)
     }
 
-    fn bin(&mut self, tti: TtiIndex) -> &mut Bin {
+    fn bin(&mut self, tti: TtiIndex) -> &mut UsageBin {
         self.bins.entry(tti.0.div_euclid(BIN_TTIS)).or_default()
     }
 }
 
-impl Bin {
+impl UsageBin {
     fn join(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         self.with_prb += other.with_prb;

@@ -95,18 +95,18 @@ impl Distribution {
         Some(self.most)
     }
 
-    /// The share of values above `bar` (whole buckets; by their means).
+    /// The share of values above `threshold` (whole buckets; by their means).
     #[must_use]
-    pub fn share_above(&self, bar: f64) -> Option<f64> {
+    pub fn share_above(&self, threshold: f64) -> Option<f64> {
         let above: u64 =
-            self.buckets.values().filter(|(n, sum)| sum / *n as f64 > bar).map(|b| b.0).sum();
+            self.buckets.values().filter(|(n, sum)| sum / *n as f64 > threshold).map(|b| b.0).sum();
         (self.n > 0).then(|| above as f64 / self.n as f64)
     }
 
-    /// The share of the sum that values above `bar` make.
+    /// The share of the sum that values above `threshold` make.
     #[must_use]
-    pub fn sum_share_above(&self, bar: f64) -> Option<f64> {
-        let above = self.buckets.values().filter(|(n, sum)| sum / *n as f64 > bar);
+    pub fn sum_share_above(&self, threshold: f64) -> Option<f64> {
+        let above = self.buckets.values().filter(|(n, sum)| sum / *n as f64 > threshold);
         let above = above.fold(0.0, |total, bucket| total + bucket.1);
         (self.sum > 0.0).then(|| above / self.sum)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use airmile_decode::packet::{CaptureReader, Captured, Frame, dissect};
 use airmile_model::flow::{BandwidthSample, FlowRow, PacketRow};
-use airmile_wire::tcp::{PacketStudy, SendRateBar, StudyOptions, StudySummary, Tables};
+use airmile_wire::tcp::{PacketStudy, SendRateThreshold, StudyOptions, StudySummary, Tables};
 use anyhow::Context;
 
 /// One frame, kept.
@@ -107,9 +107,9 @@ pub fn tagged_events(frames: &[Kept]) -> BTreeMap<usize, String> {
 }
 
 /// Studies frames.
-pub fn study(frames: &[Kept], bar: SendRateBar) -> Studied {
+pub fn study(frames: &[Kept], bar: SendRateThreshold) -> Studied {
     let options =
-        StudyOptions { tables: Tables::ALL, send_rate_bar: bar, ..StudyOptions::default() };
+        StudyOptions { tables: Tables::ALL, send_rate_threshold: bar, ..StudyOptions::default() };
     let mut study = PacketStudy::new(options);
     let (mut flows, mut bandwidth) = (Vec::new(), Vec::new());
     let mut take = |row| match row {

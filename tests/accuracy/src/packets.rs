@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use airmile_model::flow::{BandwidthSample, FlowRow};
-use airmile_wire::tcp::SendRateBar;
+use airmile_wire::tcp::SendRateThreshold;
 use anyhow::Context;
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ fn counts(dir: &Path, truth: &Value, check: &mut Check) -> anyhow::Result<()> {
             if name.contains(".ue.") {
                 continue;
             }
-            let studied = study(&open(dir, name)?, SendRateBar::Auto);
+            let studied = study(&open(dir, name)?, SendRateThreshold::Auto);
             let sum = |of: fn(&FlowRow) -> u64| studied.flows.iter().map(of).sum::<u64>();
             let counted = |key: &str| about["counted"][key].as_u64().unwrap_or(u64::MAX);
             let retx = counted("retransmitted_data_packets_down");
@@ -90,7 +90,7 @@ fn clocks(dir: &Path, check: &mut Check) -> anyhow::Result<()> {
         ("drv-G10ms.pcap.gz", 1e7),
     ];
     for (name, expected) in runs {
-        let studied = study(&open(dir, name)?, SendRateBar::Auto);
+        let studied = study(&open(dir, name)?, SendRateThreshold::Auto);
         let ticks: Vec<f64> = studied.flows.iter().filter_map(|f| f.client_tick_ns).collect();
         let worst = ticks.iter().map(|t| (t / expected - 1.0).abs()).fold(0.0, f64::max);
         check.at_most(&format!("{name}: client"), worst, TICK_BAR, ticks.len(), "[paper 0.1 %]");
@@ -103,7 +103,7 @@ fn clocks(dir: &Path, check: &mut Check) -> anyhow::Result<()> {
 
 fn promotions(dir: &Path, truth: &Value, check: &mut Check) -> anyhow::Result<()> {
     println!("\nPromotion delay");
-    let studied = study(&open(dir, "emu-lte_promo2.mon.pcap")?, SendRateBar::Auto);
+    let studied = study(&open(dir, "emu-lte_promo2.mon.pcap")?, SendRateThreshold::Auto);
     let expected = truth["lte_promo2"]["settings"]["promotion_ms"].as_f64().unwrap_or(0.0) * 1e6;
     let found: Vec<f64> =
         studied.flows.iter().filter_map(|f| f.promotion_ns).map(|ns| ns as f64).collect();
@@ -112,7 +112,7 @@ fn promotions(dir: &Path, truth: &Value, check: &mut Check) -> anyhow::Result<()
     check.at_most("emu-lte_promo2: mean error", mean, PROMOTION_BAR, errors.len(), "");
     let handshakes = studied.flows.iter().filter(|f| f.protocol == "tcp").count();
     check.same("emu-lte_promo2: all handshakes but the first", found.len() + 1, handshakes);
-    let studied = study(&open(dir, "emu-lte_promo.mon.pcap")?, SendRateBar::Auto);
+    let studied = study(&open(dir, "emu-lte_promo.mon.pcap")?, SendRateThreshold::Auto);
     let found = studied.flows.iter().filter(|f| f.promotion_ns.is_some()).count();
     check.same("emu-lte_promo: DNS took the promotion, none qualify", found, 0);
     Ok(())
@@ -164,9 +164,9 @@ fn bandwidth(dir: &Path, run: &str, check: &mut Check) -> anyhow::Result<()> {
         column(&truth, "down_opportunities")?.iter().map(|n| n * 1500.0).collect();
     let start = run_start(&kept, &truth)?;
     for (bar, words, barred) in [
-        (SendRateBar::Auto, "auto", true),
-        (SendRateBar::Fixed(30e6), "C = 30 Mbit/s", false),
-        (SendRateBar::Fixed(10e6), "C = 10 Mbit/s", false),
+        (SendRateThreshold::Auto, "auto", true),
+        (SendRateThreshold::Fixed(30e6), "C = 30 Mbit/s", false),
+        (SendRateThreshold::Fixed(10e6), "C = 10 Mbit/s", false),
     ] {
         let studied = study(&kept, bar);
         let ip_per_payload = whole_packets(&studied);
@@ -227,7 +227,7 @@ fn tcp_facts(row: &FlowRow) -> (u64, u64, u64, u64, u64, u64, String) {
 
 fn derived(dir: &Path, check: &mut Check) -> anyhow::Result<()> {
     println!("\nCaptures changed in one way");
-    let auto = SendRateBar::Auto;
+    let auto = SendRateThreshold::Auto;
     let facts = |kept: &[Kept]| study(kept, auto).flows.iter().map(tcp_facts).collect::<Vec<_>>();
     let promo = open(dir, "emu-lte_promo.mon.pcap")?;
     let wrapped = open(dir, "drv-seqwrap.pcap")?;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use airmile_wire::tcp::SendRateBar;
+use airmile_wire::tcp::SendRateThreshold;
 use anyhow::Context;
 
 use crate::capture::{Kept, frames, study, tagged_events};
@@ -179,7 +179,7 @@ fn totals(dir: &Path, name: &str, kept: &[Kept]) -> anyhow::Result<String> {
         });
         numbers.sum()
     };
-    let studied = study(kept, SendRateBar::Auto);
+    let studied = study(kept, SendRateThreshold::Auto);
     let tcp = studied.flows.iter().filter(|f| f.protocol == "tcp");
     let (mut bytes, mut retx, mut connections) = (0, 0, 0);
     for flow in tcp {

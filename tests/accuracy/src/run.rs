@@ -130,7 +130,7 @@ impl Run {
     /// The scores of all transfers under one kind of evidence.
     pub fn score(&self, kind: Kind) -> Vec<Score> {
         let options = BurstOptions { evidence: kind.evidence(), ..BurstOptions::default() };
-        let timeline = Timeline::of_downlink(&self.records, &options);
+        let timeline = Timeline::from_downlink_records(&self.records, &options);
         let findings = timeline.findings(&self.transfers, &VerdictThresholds::default());
         findings.iter().filter_map(|finding| self.compare(kind, finding)).collect()
     }

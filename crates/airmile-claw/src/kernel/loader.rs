@@ -6,18 +6,19 @@ use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use airmile_control::claw::ClawOptions;
 use airmile_control::claw::feedback::{AuthenticatedReport, FeedbackReport};
+use airmile_host::Attempt;
+use airmile_host::thread::lock;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::maps::{self, ClientFeedback, Config};
 use super::stats::Stats;
 use super::{AttachOptions, Figures};
-use crate::error::{Attempt, Connect, Error, Result};
+use crate::error::{Connect, Error, Result};
 use crate::keys;
 use crate::listener::{Listener, ReportSink};
 
@@ -26,8 +27,7 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/claw.bpf.o"));
 
 /// The monotonic clock, which is `bpf_ktime_get_ns`.
 fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    (now.tv_sec.unsigned_abs()) * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+    airmile_host::clock::monotonic_ns().unsigned_abs()
 }
 
 /// A loaded object. All of it goes with it, and with its process: what is left to
@@ -176,7 +176,7 @@ fn open_root_cgroup() -> Result<File> {
     };
     let is_there = |dir: &PathBuf| dir.join("cgroup.procs").exists();
     if let Some(dir) = mounts.lines().filter_map(of_line).find(is_there) {
-        return File::open(&dir).attempt(|| dir.display().to_string());
+        return Ok(File::open(&dir).attempt(|| dir.display().to_string())?);
     }
     let what = || "cannot mount control groups of version 2".to_owned();
     let dir = tempfile::tempdir().attempt(what)?;
@@ -184,7 +184,7 @@ fn open_root_cgroup() -> Result<File> {
         .attempt(what)?;
     let root = File::open(dir.path());
     umount2(dir.path(), MntFlags::MNT_DETACH).attempt(what)?;
-    root.attempt(what)
+    Ok(root.attempt(what)?)
 }
 
 /// `claw` on connections of a namespace or a control group, as long as this is there.
@@ -211,7 +211,7 @@ impl Attached {
         };
         let loaded = Loaded::new(config, options.cgroup.as_deref())?;
         let start = |at| {
-            let peers = Peers {
+            let peers = KernelPeers {
                 map: loaded.map("peers")?,
                 told: Mutex::default(),
                 full_from_load: claw.full_from_load,
@@ -246,7 +246,7 @@ impl Attached {
 }
 
 /// Clients by address.
-struct Peers {
+struct KernelPeers {
     map: MapHandle,
     told: Mutex<BTreeMap<[u8; 16], ClientFeedback>>,
     full_from_load: f64,
@@ -257,14 +257,14 @@ const KEPT: usize = 16_384;
 /// A client that said nothing for so long is forgotten.
 const FORGOTTEN_NS: u64 = 20_000_000_000;
 
-impl ReportSink for Peers {
+impl ReportSink for KernelPeers {
     fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize {
         // Whose connections they are is not known: the kernel sees addresses alone.
         if !alone {
             return 0;
         }
         let now_ns = monotonic_ns();
-        let mut all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.told);
         if all.len() >= KEPT {
             all.retain(|_, told| now_ns.saturating_sub(told.heard_ns) < FORGOTTEN_NS);
         }

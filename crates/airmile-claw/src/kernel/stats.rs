@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::AsFd;
 
+use airmile_host::Attempt;
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Object, Program};
 
 use super::ProgramTime;
-use crate::error::{Attempt, Result};
+use crate::error::Result;
 
 const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
 

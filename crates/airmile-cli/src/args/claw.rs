@@ -29,7 +29,7 @@ changes nothing: the window is Cubic's. docs/claw.md tells how browsers come in.
   sudo airmile claw agent --follow log.qmdl --tcp-option
 
 With an https URL the server is asked for a key; a server of TCP (claw attach) and the
-agent share one in a file: openssl rand -hex 32 > claw.key")]
+agent share one in a file: (umask 077; openssl rand -hex 32 > claw.key)")]
     Agent(ClawAgentArgs),
     /// Fetch over HTTP/3, and report the cell on the same connection
     #[command(after_help = "Examples:

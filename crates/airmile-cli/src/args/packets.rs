@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use airmile::model::packet::Address;
-use airmile::packet_study::{RadioModel, SendRateBar, StudyOptions};
-use airmile::packets::{client_network, send_rate_bar};
+use airmile::packet_study::{RadioModel, SendRateThreshold, StudyOptions};
+use airmile::packets::{client_network, send_rate_threshold};
 use airmile::{FlowName, PacketOptions, TableFormat};
 use clap::{Args, ValueEnum};
 
@@ -63,8 +63,8 @@ pub struct PacketsArgs {
     #[arg(long, value_name = "MS", default_value_t = 200, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub min_rto_ms: u32,
     /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
-    #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate_bar)]
-    pub send_rate: SendRateBar,
+    #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate_threshold)]
+    pub send_rate: SendRateThreshold,
     /// Threads that analyse; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub threads: u16,
@@ -112,7 +112,7 @@ impl PacketsArgs {
                 promotion_idle_ns: i64::from(self.promotion_idle_s) * SECOND_NS,
                 proxy_ports: self.proxy_ports.clone(),
                 client_networks: self.client.clone(),
-                send_rate_bar: self.send_rate,
+                send_rate_threshold: self.send_rate,
                 min_rto_ns: i64::from(self.min_rto_ms) * 1_000_000,
                 radio: RadioModel { tail_ns: i64::from(self.tail_s) * SECOND_NS, ..defaults.radio },
                 ..defaults

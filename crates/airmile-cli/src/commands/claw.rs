@@ -12,7 +12,7 @@ use airmile_claw::agent::{AgentOptions, Fixed, Modem, Reported, Reports, report}
 use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
 use airmile_claw::keys::read_key;
 use airmile_claw::server::{Event, ServeOptions, Server};
-use airmile_live::source::Source;
+use airmile_host::source::LogSource;
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -125,9 +125,9 @@ fn reports(args: &ModemArgs) -> Result<Option<Arc<dyn Reports>>> {
         return Ok(Some(Arc::new(Fixed(report))));
     }
     let source = match (&args.modem, &args.follow) {
-        (Some(port), _) => Source::Port(port.clone()),
-        (_, Some(file)) if file.as_os_str() == "-" => Source::Stdin,
-        (_, Some(file)) => Source::Follow(file.clone()),
+        (Some(port), _) => LogSource::Port(port.clone()),
+        (_, Some(file)) if file.as_os_str() == "-" => LogSource::Stdin,
+        (_, Some(file)) => LogSource::Follow(file.clone()),
         _ => return Ok(None),
     };
     Ok(Some(Arc::new(Modem::start(&source)?)))

@@ -95,7 +95,7 @@ fn restarts(group: &ComparedGroup) -> String {
     let word = match found.restarts_slow_start {
         Restarts::Yes => "yes",
         Restarts::No => "no",
-        Restarts::Untold => "untold",
+        Restarts::Unknown => "untold",
     };
     format!("{word}: {hits} of {}", share.n)
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use airmile::packet_study::SendRateBar;
+use airmile::packet_study::SendRateThreshold;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
@@ -45,8 +45,8 @@ fn asked(global: &Global, args: &PacketsArgs, engine: &str) -> Result<String> {
     let output = args.out.as_deref().map(text).transpose()?.unwrap_or_default();
     let client: Vec<String> = args.client.iter().map(|(a, bits)| format!("{a}/{bits}")).collect();
     let send_rate = match args.send_rate {
-        SendRateBar::Auto => "auto".to_owned(),
-        SendRateBar::Fixed(bps) => (bps / 1e6).to_string(),
+        SendRateThreshold::Auto => "auto".to_owned(),
+        SendRateThreshold::Fixed(bps) => (bps / 1e6).to_string(),
     };
     let ask = json!({
         "files": files,

@@ -11,11 +11,12 @@ use airmile::Error;
 use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer, State};
 use airmile::model::{Direction, Verdict};
+use airmile_host::format::{mbps, size};
+use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::{Engine, StartError};
-use airmile_live::server::Server;
+use airmile_live::server::serve;
 use airmile_live::snapshot::{Event, SourceStatus};
-use airmile_live::source::{Source, SourceState};
-use airmile_live::terminal::{self, mbps, size, time_of_day};
+use airmile_live::terminal::{self, time_of_day};
 use anyhow::{Context, Result};
 
 use crate::Outcome;
@@ -45,7 +46,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
         error => error.into(),
     })?;
     let server = match args.listen {
-        Some(address) => Some(Server::start(address, token.as_deref(), engine.published())?),
+        Some(address) => Some(serve(address, token.as_deref(), engine.published())?),
         None => None,
     };
     // A token that the user did not set has to be told.
@@ -66,12 +67,12 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     Ok(Outcome::of(damaged))
 }
 
-fn source(args: &LiveArgs) -> Source {
+fn source(args: &LiveArgs) -> LogSource {
     match (&args.follow, &args.port) {
-        (Some(file), _) if file != Path::new("-") => Source::Follow(file.clone()),
-        (_, Some(port)) => Source::Port(port.clone()),
-        (None, None) if args.interface.is_some() => Source::Nothing,
-        _ => Source::Stdin,
+        (Some(file), _) if file != Path::new("-") => LogSource::Follow(file.clone()),
+        (_, Some(port)) => LogSource::Port(port.clone()),
+        (None, None) if args.interface.is_some() => LogSource::Nothing,
+        _ => LogSource::Stdin,
     }
 }
 
@@ -79,7 +80,7 @@ fn source(args: &LiveArgs) -> Source {
 /// where others on the machine would see it.
 pub(super) fn token(file: Option<&Path>) -> Result<Option<String>> {
     let of_file = |path: &Path| {
-        let text = std::fs::read_to_string(path);
+        let text = airmile_host::files::read_secret(path);
         text.with_context(|| format!("--token-file {}", path.display()))
     };
     let token = match file {

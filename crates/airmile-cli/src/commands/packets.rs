@@ -59,7 +59,7 @@ mod interface {
     use std::time::Duration;
 
     use airmile::CaptureStream;
-    use airmile_live::interface::InterfaceCapture;
+    use airmile_host::interface::InterfaceCapture;
     use anyhow::Result;
 
     /// A capture of an interface, and what the kernel drops of it.

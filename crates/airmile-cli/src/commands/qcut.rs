@@ -24,7 +24,7 @@ mod on_linux {
 
     use airmile::Error;
     use airmile_control::qcut::{ClassConfig, Limit, LimitError};
-    use airmile_live::source::Source;
+    use airmile_host::source::LogSource;
     use airmile_qcut::status::Status;
     use airmile_qcut::{
         Deploy, Instance, Options, ProbeTo, Restored, guard, instances, restore, watch,
@@ -88,15 +88,15 @@ mod on_linux {
     }
 
     /// A port is a device of characters, all else a log that grows.
-    fn source(path: &Path) -> Source {
+    fn source(path: &Path) -> LogSource {
         if path == Path::new("-") {
-            return Source::Stdin;
+            return LogSource::Stdin;
         }
         let is_device = path.metadata().is_ok_and(|there| there.file_type().is_char_device());
         // One that is away now is told by its place.
         match is_device || path.starts_with("/dev") {
-            true => Source::Port(path.to_owned()),
-            false => Source::Follow(path.to_owned()),
+            true => LogSource::Port(path.to_owned()),
+            false => LogSource::Follow(path.to_owned()),
         }
     }
 
@@ -239,10 +239,10 @@ mod on_linux {
         #[test]
         fn sources_by_their_place() {
             for (path, expected) in [
-                ("-", Source::Stdin),
-                ("/dev/null", Source::Port(PathBuf::from("/dev/null"))),
-                ("/dev/ttyUSB77", Source::Port(PathBuf::from("/dev/ttyUSB77"))),
-                ("log.qmdl", Source::Follow(PathBuf::from("log.qmdl"))),
+                ("-", LogSource::Stdin),
+                ("/dev/null", LogSource::Port(PathBuf::from("/dev/null"))),
+                ("/dev/ttyUSB77", LogSource::Port(PathBuf::from("/dev/ttyUSB77"))),
+                ("log.qmdl", LogSource::Follow(PathBuf::from("log.qmdl"))),
             ] {
                 assert_eq!(source(Path::new(path)), expected);
             }

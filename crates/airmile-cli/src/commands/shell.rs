@@ -36,7 +36,7 @@ mod on_linux {
     use std::time::Duration;
 
     use airmile_lab::RealTime;
-    use airmile_realtime::{Error, RealHosts, Shell, shell};
+    use airmile_lab_realtime::{Error, RealHosts, Shell, shell};
 
     use super::*;
     use crate::output;
@@ -91,7 +91,7 @@ mod on_linux {
     }
 
     pub fn inside(args: &LabInsideArgs) -> Result<Outcome> {
-        Ok(Outcome::Status(airmile_realtime::inside(
+        Ok(Outcome::Status(airmile_lab_realtime::inside(
             &args.command,
             args.linger,
             args.parent.as_deref(),

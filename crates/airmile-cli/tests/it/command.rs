@@ -522,6 +522,7 @@ fn claw_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let short = path(dir.path(), "short.key");
     fs::write(&short, "00ff").unwrap();
+    fs::set_permissions(&short, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     check(&["get", "https://localhost:9/"], "give --ca with the server's certificate");
     check(&["get", "http://localhost:9/", "--insecure"], "give an https URL");
     check(&["get", "https://localhost:9/", "--insecure", "--report", "9", "--load", "2"], "0 to 1");

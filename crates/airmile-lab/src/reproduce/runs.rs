@@ -94,7 +94,7 @@ pub(super) fn estimate(
     transfers: &[EmulatedTransfer],
     options: &BurstOptions,
 ) -> Estimated {
-    let timeline = Timeline::of_downlink(records, options);
+    let timeline = Timeline::from_downlink_records(records, options);
     let downlink: Vec<Transfer> = downlink(transfers).map(|t| t.transfer.clone()).collect();
     let findings = timeline.findings(&downlink, &VerdictThresholds::default());
     Estimated {

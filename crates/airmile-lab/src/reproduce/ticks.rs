@@ -3,7 +3,7 @@
 
 use airmile_emulate::Scenario;
 use airmile_model::flow::{BandwidthSample, PacketRow};
-use airmile_wire::tcp::{SendRateBar, StudyOptions};
+use airmile_wire::tcp::{SendRateThreshold, StudyOptions};
 
 use super::estimate::{Estimate, mean};
 use super::figure::{Axis, Figure, Series};
@@ -121,8 +121,8 @@ fn error_of(runs: &[Vec<Compared>], of: fn(&Compared) -> f64) -> Estimate {
 }
 
 /// A sender's rate that a window needs, and its name.
-const BARS: [(&str, SendRateBar); 2] =
-    [("C = 30 Mbit/s", SendRateBar::Fixed(30e6)), ("ours", SendRateBar::Auto)];
+const BARS: [(&str, SendRateThreshold); 2] =
+    [("C = 30 Mbit/s", SendRateThreshold::Fixed(30e6)), ("ours", SendRateThreshold::Auto)];
 
 /// Whether the link changes while a second goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     for (tick_ms, link) in
         [(1, Link::Fades), (10, Link::Fades), (1, Link::Steady), (10, Link::Steady)]
     {
-        for (bar, (_, send_rate_bar)) in BARS.iter().enumerate() {
+        for (bar, (_, send_rate_threshold)) in BARS.iter().enumerate() {
             for n in 0..work.size.of(1, 5, 10) {
                 let mut scenario = Scenario { seed: 53_000 + n, ..base.clone() };
                 scenario.phone_tcp.timestamp_tick_ns = tick_ms * MS;
@@ -155,8 +155,8 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
                     scenario.link.shadowing_sigma_db = 0.0;
                     scenario.competing.clear();
                 }
-                let send_rate_bar = *send_rate_bar;
-                let options = StudyOptions { send_rate_bar, ..StudyOptions::default() };
+                let send_rate_threshold = *send_rate_threshold;
+                let options = StudyOptions { send_rate_threshold, ..StudyOptions::default() };
                 cases.push((tick_ms, bar, link, scenario, options));
             }
         }

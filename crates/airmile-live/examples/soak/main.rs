@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use airmile::RadioOptions;
 use airmile::codec::diag::hdlc;
+use airmile_host::source::LogSource;
 use airmile_live::engine::Engine;
-use airmile_live::source::Source;
 
 /// A log packet: command, flags, two lengths, code, then 64 bits of time.
 const LOG_COMMAND: u8 = 0x10;
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}: {:.0} s, {times} times", log.display(), frames.length_s());
     let fifo = dir.path().join("port");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
-    let source = Source::Follow(fifo.clone());
+    let source = LogSource::Follow(fifo.clone());
     let mut engine = Engine::start(&source, RadioOptions::default(), None)?;
     let grew = replay(&frames, times, &fifo, &engine)?;
     engine.stop();

@@ -4,8 +4,8 @@ use std::sync::mpsc::sync_channel;
 
 use crate::common::{append, bursts_of_file, decided, sample, taken, wait_until};
 use airmile::RadioOptions;
+use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::Engine;
-use airmile_live::source::{Source, SourceState};
 
 #[test]
 fn a_growing_file_gives_the_bursts_of_the_whole_one() {
@@ -13,7 +13,7 @@ fn a_growing_file_gives_the_bursts_of_the_whole_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.qmdl");
     let (sender, lines) = sync_channel(1 << 16);
-    let source = Source::Follow(path.clone());
+    let source = LogSource::Follow(path.clone());
     let mut engine = Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap();
     let published = engine.published();
     // It is not there yet.
@@ -38,7 +38,7 @@ fn a_file_that_is_replaced_is_another_part_of_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.qmdl");
     append(&path, &bytes[..bytes.len() / 2]);
-    let source = Source::Follow(path.clone());
+    let source = LogSource::Follow(path.clone());
     let mut engine = Engine::start(&source, RadioOptions::default(), None).unwrap();
     let published = engine.published();
     let half = (bytes.len() / 2) as u64;

@@ -8,9 +8,10 @@ use std::sync::mpsc::sync_channel;
 
 use crate::common::{append, bursts_of_file, decided, sample, taken, wait_until};
 use airmile::RadioOptions;
+use airmile_host::http::HttpServer;
+use airmile_host::source::LogSource;
 use airmile_live::engine::Engine;
-use airmile_live::server::Server;
-use airmile_live::source::Source;
+use airmile_live::server::serve;
 use serde_json::{Value, json};
 
 struct Answer {
@@ -45,7 +46,7 @@ fn engine(path: &Path) -> (Engine, u64) {
     let bytes = sample("sample-download");
     append(path, &bytes);
     let engine =
-        Engine::start(&Source::Follow(path.to_owned()), RadioOptions::default(), None).unwrap();
+        Engine::start(&LogSource::Follow(path.to_owned()), RadioOptions::default(), None).unwrap();
     let published = engine.published();
     wait_until("the log is read", || taken(&published.now()) == bytes.len() as u64);
     (engine, bytes.len() as u64)
@@ -59,7 +60,7 @@ fn loopback() -> SocketAddr {
 fn every_documented_path_answers_by_its_schema() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, n) = engine(&dir.path().join("log"));
-    let server = Server::start(loopback(), None, engine.published()).unwrap();
+    let server = serve(loopback(), None, engine.published()).unwrap();
     let at = server.address();
     let document = get(at, "/v1/openapi.json").json();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
@@ -99,7 +100,7 @@ fn every_documented_path_answers_by_its_schema() {
 fn metrics_are_in_prometheus_format() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, n) = engine(&dir.path().join("log"));
-    let server = Server::start(loopback(), None, engine.published()).unwrap();
+    let server = serve(loopback(), None, engine.published()).unwrap();
     let text = get(server.address(), "/metrics").body;
     let mut names = Vec::new();
     for line in text.lines() {
@@ -122,8 +123,8 @@ fn metrics_are_in_prometheus_format() {
 fn only_those_who_may_enter() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, _) = engine(&dir.path().join("log"));
-    let open = Server::start(loopback(), None, engine.published()).unwrap();
-    let check = |server: &Server, path: &str, headers: &str, expected: u16| {
+    let open = serve(loopback(), None, engine.published()).unwrap();
+    let check = |server: &HttpServer, path: &str, headers: &str, expected: u16| {
         let answer = ask(server.address(), path, headers);
         assert_eq!(answer.status, expected, "{path} {headers:?}");
     };
@@ -132,18 +133,18 @@ fn only_those_who_may_enter() {
     // A name of elsewhere that points here (DNS rebinding).
     check(&open, "/v1/status", "Host: evil.example\r\n", 401);
     check(&open, "/v1/status", "Host: 127.0.0.1.evil.example\r\n", 401);
-    let locked = Server::start(loopback(), Some("s3cret"), engine.published()).unwrap();
+    let locked = serve(loopback(), Some("s3cret-s3cret-s3cret"), engine.published()).unwrap();
     for path in ["/", "/metrics", "/v1/status", "/v1/events", "/nothing"] {
         check(&locked, path, "Host: localhost\r\n", 401);
     }
-    check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer wrong1\r\n", 401);
-    check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer s3cret\r\n", 200);
-    check(&locked, "/v1/status?token=s3cret", "Host: a\r\n", 200);
+    check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer wr0ng-wr0ng-wr0ng-\r\n", 401);
+    check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer s3cret-s3cret-s3cret\r\n", 200);
+    check(&locked, "/v1/status?token=s3cret-s3cret-s3cret", "Host: a\r\n", 200);
     // Nothing is served to others without a token.
     let elsewhere = SocketAddr::from(([0, 0, 0, 0], 0));
-    let error = Server::start(elsewhere, None, engine.published()).unwrap_err();
+    let error = serve(elsewhere, None, engine.published()).unwrap_err();
     assert!(error.to_string().contains("set a token"), "{error}");
-    let error = Server::start(elsewhere, Some(""), engine.published()).unwrap_err();
+    let error = serve(elsewhere, Some(""), engine.published()).unwrap_err();
     assert!(error.to_string().contains("set a token"), "{error}");
 }
 
@@ -152,8 +153,8 @@ fn events_come_as_they_happen() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let engine =
-        Engine::start(&Source::Follow(path.clone()), RadioOptions::default(), None).unwrap();
-    let server = Server::start(loopback(), None, engine.published()).unwrap();
+        Engine::start(&LogSource::Follow(path.clone()), RadioOptions::default(), None).unwrap();
+    let server = serve(loopback(), None, engine.published()).unwrap();
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
@@ -177,9 +178,9 @@ fn clients_that_are_stuck_do_not_hold_up_the_engine() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let (sender, lines) = sync_channel(1 << 16);
-    let source = Source::Follow(path.clone());
+    let source = LogSource::Follow(path.clone());
     let mut engine = Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap();
-    let server = Server::start(loopback(), None, engine.published()).unwrap();
+    let server = serve(loopback(), None, engine.published()).unwrap();
     let at = server.address();
     let stuck = |request: &str| {
         let mut stream = TcpStream::connect(at).unwrap();

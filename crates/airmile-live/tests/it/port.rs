@@ -11,8 +11,8 @@ use crate::common::{bursts_of_file, decided, sample, wait_until};
 use airmile::RadioOptions;
 use airmile::codec::diag::hdlc;
 use airmile::codec::diag::log_config::{CMD_LOG_CONFIG, WANTED};
+use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::Engine;
-use airmile_live::source::{Source, SourceState};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// The modem's end of a pseudo-terminal.
@@ -86,7 +86,7 @@ fn start(
     path: &Path,
 ) -> (Engine, std::sync::mpsc::Receiver<std::sync::Arc<airmile_live::snapshot::Event>>) {
     let (sender, lines) = sync_channel(1 << 16);
-    let source = Source::Port(path.to_owned());
+    let source = LogSource::Port(path.to_owned());
     (Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap(), lines)
 }
 

@@ -3,9 +3,9 @@
 use crate::common::{append, taken, wait_until};
 use airmile::RadioOptions;
 use airmile::live::packets::LivePackets;
+use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::Engine;
 use airmile_live::snapshot::{Passing, SourceStatus};
-use airmile_live::source::{Source, SourceState};
 use airmile_live::terminal::draw;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -17,7 +17,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     airmile_lab::run_scenario("sample-download", None, &dir.path().join("run")).unwrap();
     let bytes = std::fs::read(dir.path().join("run/modem.mi2log")).unwrap();
     append(&path, &bytes);
-    let engine = Engine::start(&Source::Follow(path), RadioOptions::default(), None).unwrap();
+    let engine = Engine::start(&LogSource::Follow(path), RadioOptions::default(), None).unwrap();
     let published = engine.published();
     wait_until("the log is read", || taken(&published.now()) == bytes.len() as u64);
     let mut terminal = Terminal::new(TestBackend::new(100, 36)).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use airmile_model::flow::{FlowRow, PacketRow};
 use airmile_model::row::Row;
-use airmile_wire::tcp::{Ends, Quality, StudySummary, Tables, Traced};
+use airmile_wire::tcp::{FlowEnds, Quality, StudySummary, Tables, Traced};
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub fn study_bucket(
     bucket: u32,
     parts: Vec<BucketPart>,
     settled: Option<RecordBatches>,
-    strays: &HashSet<Ends>,
+    strays: &HashSet<FlowEnds>,
     end_ns: i64,
     options: &ScaleOptions,
     dir: &Path,
@@ -73,7 +73,7 @@ pub fn study_bucket(
             let columns = Columns::of(&batch)?;
             for row in 0..batch.num_rows() {
                 let record = columns.packet(row)?;
-                if !strays.is_empty() && strays.contains(&Ends::of(&record.packet)) {
+                if !strays.is_empty() && strays.contains(&FlowEnds::from_packet(&record.packet)) {
                     continue;
                 }
                 let number = part.first_packet + record.number;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use airmile_decode::packet::{Dissector, FragmentCounts};
 use airmile_model::packet::Packet;
-use airmile_wire::tcp::{Ends, Placing, Quality, bucket_of};
+use airmile_wire::tcp::{FlowEnds, PacketOwner, Quality, bucket_of};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -144,7 +144,7 @@ struct Dealer<'a> {
     first: Option<(i64, bool)>,
     last_ns: Option<i64>,
     clock_ns: i64,
-    strays: BTreeSet<Ends>,
+    strays: BTreeSet<FlowEnds>,
     syns: Vec<u8>,
     failed: Option<Error>,
 }
@@ -196,11 +196,12 @@ impl<'a> Dealer<'a> {
         if let Some(mark) = Views::mark(packet) {
             self.syns.extend(mark.to_le_bytes());
         }
-        let Some(placing) = Placing::of(packet, &self.options.study.client_networks) else {
+        let Some(placing) = PacketOwner::from_packet(packet, &self.options.study.client_networks)
+        else {
             return;
         };
         if !placing.sure {
-            self.strays.insert(Ends::of(packet));
+            self.strays.insert(FlowEnds::from_packet(packet));
         }
         let hour = self.clock_ns.div_euclid(HOUR_NS);
         if hour != self.hour {

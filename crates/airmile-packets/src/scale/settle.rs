@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
 
-use airmile_wire::tcp::{Ends, PacketRouter, bucket_of};
+use airmile_wire::tcp::{FlowEnds, PacketRouter, bucket_of};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -28,7 +28,7 @@ const GROUP_ROWS: usize = 1 << 14;
 /// Records cannot be read, or the file cannot be written.
 pub fn settle(
     parts: Vec<Vec<BucketPart>>,
-    strays: &HashSet<Ends>,
+    strays: &HashSet<FlowEnds>,
     options: &ScaleOptions,
     out: &Path,
 ) -> Result<Vec<Group>> {
@@ -74,7 +74,7 @@ struct Stray {
 }
 
 /// The strays of one part of the capture, in its order: buckets hold them apart.
-fn sorted(part: Vec<BucketPart>, strays: &HashSet<Ends>) -> Result<Vec<Stray>> {
+fn sorted(part: Vec<BucketPart>, strays: &HashSet<FlowEnds>) -> Result<Vec<Stray>> {
     let mut found = Vec::new();
     for BucketPart { batches, first_packet, clock_ns } in part {
         for batch in batches {
@@ -82,7 +82,7 @@ fn sorted(part: Vec<BucketPart>, strays: &HashSet<Ends>) -> Result<Vec<Stray>> {
             let columns = Columns::of(&batch)?;
             for row in 0..batch.num_rows() {
                 let record = columns.packet(row)?;
-                if strays.contains(&Ends::of(&record.packet)) {
+                if strays.contains(&FlowEnds::from_packet(&record.packet)) {
                     let number = first_packet + record.number;
                     let clock_ns = record.clock_ns.max(clock_ns.unwrap_or(i64::MIN));
                     found.push(Stray { number, clock_ns, batch: batch.slice(row, 1) });

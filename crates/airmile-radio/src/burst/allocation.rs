@@ -19,7 +19,7 @@ use super::gap::{self, EM_ITERATIONS, N_BINS};
 
 /// A block of user data, as far as this evidence goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Allocation {
+pub(super) struct AllocatedBlock {
     pub tti: i64,
     pub prb: u32,
     pub tbs_bytes: u32,
@@ -30,7 +30,7 @@ pub(super) struct Allocation {
 /// What an allocation says: the posterior that it emptied the queue, and
 /// whether its size or the pause after it told.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Judgement {
+pub(super) struct AllocationJudgement {
     pub p_empty: f64,
     pub by_size: bool,
 }
@@ -77,17 +77,20 @@ const REFERENCE_GAP_TTIS: i64 = 8;
 const REFERENCE_SPAN_TTIS: i64 = 40;
 
 /// Judges every allocation of a stretch of log.
-pub(super) fn judge(blocks: &[Allocation]) -> (CellHabit, Vec<Judgement>) {
+pub(super) fn judge(blocks: &[AllocatedBlock]) -> (CellHabit, Vec<AllocationJudgement>) {
     let largest = blocks.iter().map(|b| b.prb).max().unwrap_or(0);
     let full = FULL_SHARE * f64::from(largest);
-    let is_full = |b: &Allocation| f64::from(b.prb) >= full;
+    let is_full = |b: &AllocatedBlock| f64::from(b.prb) >= full;
     let habit = habit(blocks, &is_full);
     let judgements = match habit {
         CellHabit::Trims => blocks
             .iter()
             .map(|b| {
                 let by_size = !is_full(b);
-                Judgement { p_empty: if by_size || paused_long(b) { 0.95 } else { 0.05 }, by_size }
+                AllocationJudgement {
+                    p_empty: if by_size || paused_long(b) { 0.95 } else { 0.05 },
+                    by_size,
+                }
             })
             .collect(),
         CellHabit::Shares => judge_shared(blocks, largest),
@@ -95,11 +98,11 @@ pub(super) fn judge(blocks: &[Allocation]) -> (CellHabit, Vec<Judgement>) {
     (habit, judgements)
 }
 
-fn paused_long(block: &Allocation) -> bool {
+fn paused_long(block: &AllocatedBlock) -> bool {
     block.gap.is_none_or(|gap| gap >= LONG_GAP_TTIS)
 }
 
-fn habit(blocks: &[Allocation], is_full: &dyn Fn(&Allocation) -> bool) -> CellHabit {
+fn habit(blocks: &[AllocatedBlock], is_full: &dyn Fn(&AllocatedBlock) -> bool) -> CellHabit {
     // If blocks before the longest pauses are full, nothing is trimmed.
     let (mut long, mut long_full) = (0_usize, 0_usize);
     for block in blocks.iter().filter(|b| b.gap.is_some_and(|gap| gap >= LONG_GAP_TTIS)) {
@@ -133,16 +136,16 @@ fn habit(blocks: &[Allocation], is_full: &dyn Fn(&Allocation) -> bool) -> CellHa
 /// number of equal packets, beyond what chance would give. PRBs come in steps,
 /// so a block cut to the queue is larger than it by less than a step.
 fn packet_sized_share(
-    blocks: &[Allocation],
-    is_full: &dyn Fn(&Allocation) -> bool,
+    blocks: &[AllocatedBlock],
+    is_full: &dyn Fn(&AllocatedBlock) -> bool,
     step_prb: u32,
 ) -> f64 {
-    let cut: Vec<&Allocation> =
+    let cut: Vec<&AllocatedBlock> =
         blocks.iter().filter(|b| !is_full(b) && b.prb > step_prb && b.tbs_bytes > 0).collect();
     if cut.len() < MIN_PACKET_BLOCKS {
         return 0.0;
     }
-    let span = |b: &Allocation| {
+    let span = |b: &AllocatedBlock| {
         let tbs = f64::from(b.tbs_bytes);
         (tbs - tbs * f64::from(step_prb) / f64::from(b.prb), tbs)
     };
@@ -203,7 +206,7 @@ fn size_class(ratio: f64) -> usize {
     UPPER.iter().position(|&upper| ratio < upper).unwrap_or(SIZE_CLASSES - 1)
 }
 
-fn judge_shared(blocks: &[Allocation], largest: u32) -> Vec<Judgement> {
+fn judge_shared(blocks: &[AllocatedBlock], largest: u32) -> Vec<AllocationJudgement> {
     let classes: Vec<usize> = (0..blocks.len())
         .map(|i| {
             let reference = reference_prb(&blocks[..=i]).unwrap_or(largest).max(1);
@@ -232,7 +235,7 @@ fn judge_shared(blocks: &[Allocation], largest: u32) -> Vec<Judgement> {
     let mut contention = short_pauses;
     let mut underflow = [1.0 / N_BINS as f64; N_BINS];
     let mut prior = 0.1;
-    let mut judgements = vec![Judgement { p_empty: 0.02, by_size: false }; blocks.len()];
+    let mut judgements = vec![AllocationJudgement { p_empty: 0.02, by_size: false }; blocks.len()];
     for _ in 0..EM_ITERATIONS {
         // Prior counts: they keep a thin log near the starting points.
         let mut contention_n = short_pauses.map(|p| PRIOR_PAUSES * p + FLOOR);
@@ -245,7 +248,7 @@ fn judge_shared(blocks: &[Allocation], largest: u32) -> Vec<Judgement> {
             // Long pauses are not contention: they anchor the other class.
             let p = if paused_long(&blocks[i]) { 1.0 } else { empty / (empty + waiting) };
             let by_size = emptied[class] * contention[bin] > underflow[bin] * backlogged[class];
-            judgements[i] = Judgement { p_empty: p, by_size };
+            judgements[i] = AllocationJudgement { p_empty: p, by_size };
             total += p;
             underflow_n[bin] += p;
             contention_n[bin] += 1.0 - p;
@@ -265,7 +268,7 @@ fn normalised<const N: usize>(counts: [f64; N]) -> [f64; N] {
 }
 
 /// Median PRBs of the blocks just before the last one of `blocks`.
-fn reference_prb(blocks: &[Allocation]) -> Option<u32> {
+fn reference_prb(blocks: &[AllocatedBlock]) -> Option<u32> {
     let (last, before) = blocks.split_last()?;
     let mut near: Vec<u32> = before
         .iter()
@@ -286,12 +289,12 @@ fn reference_prb(blocks: &[Allocation]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn stretch(parts: &[(u32, u32, i64)]) -> Vec<Allocation> {
+    fn stretch(parts: &[(u32, u32, i64)]) -> Vec<AllocatedBlock> {
         let mut tti = 0;
         parts
             .iter()
             .map(|&(prb, tbs_bytes, gap)| {
-                let block = Allocation { tti, prb, tbs_bytes, gap: Some(gap) };
+                let block = AllocatedBlock { tti, prb, tbs_bytes, gap: Some(gap) };
                 tti += gap;
                 block
             })

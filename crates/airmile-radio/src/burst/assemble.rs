@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use airmile_model::{Bound, Burst, Direction, TtiIndex};
 
 use super::fuse::Decision;
-use super::paper::{PaperRule, Step};
+use super::paper::{PaperRule, PaperStep};
 use super::tti_row::TtiRow;
 use super::{Activity, BurstOptions};
-use crate::gauge::Decided;
+use crate::decided::Decided;
 
 /// How sure an end is that was not seen: the log or the cell's timing ended.
 const UNSEEN_END: f64 = 0.5;
@@ -95,7 +95,7 @@ impl Assembler {
     ) {
         self.begin_row(row, bursts, activities);
         let step = self.paper.step(row, gap, options.start_threshold, options.end_threshold);
-        if step == Step::Opens {
+        if step == PaperStep::Opens {
             self.open = Some(OpenBurst {
                 start: row.tti,
                 bytes: 0,
@@ -107,7 +107,7 @@ impl Assembler {
             open.bytes = open.bytes.saturating_add(row.data_bytes());
             open.scheduled += u32::from(row.has_grant);
         }
-        if let Step::Closes { end, .. } = step {
+        if let PaperStep::Closes { end, .. } = step {
             self.close(end, Bound::Fraction, PAPER_RULE, bursts);
         }
     }

@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 
 use super::poll_model::{BearerCounters, PduLite};
 use super::tti_row::TtiRow;
-use crate::few::Few;
-use crate::held::{END, Held};
+use crate::reorder::{END, ReorderBuffer};
+use crate::small_map::SmallMap;
 
 /// How far back a HARQ process is traced, in TTIs (chosen here: 8 TTIs round
 /// trip, TS 36.213, 7, times far more retransmissions than operators allow).
@@ -55,14 +55,14 @@ struct GrantLite {
 
 /// What was pushed of a TTI.
 #[derive(Debug, Clone, Default)]
-struct Pending {
+struct DownlinkTti {
     grants: SmallVec<[GrantLite; 1]>,
     pdus: SmallVec<[PduLite; 6]>,
     has_status: bool,
     hole_ttis: i64,
 }
 
-impl Slot for Pending {
+impl Slot for DownlinkTti {
     fn clear(&mut self) {
         // Usual TTIs fit inside; what others took is given back.
         self.grants = SmallVec::new();
@@ -73,7 +73,7 @@ impl Slot for Pending {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Carrier {
+struct CarrierState {
     last_tti: i64,
     n_prb: Option<u16>,
     max_prb: u16,
@@ -89,13 +89,13 @@ struct OpenRow {
 /// Puts rows together; holds records back until late ones have come.
 #[derive(Debug, Clone)]
 pub(super) struct Collector {
-    held: Held<Pending>,
-    rows: Rows,
+    reorder: ReorderBuffer<DownlinkTti>,
+    rows: RowAssembly,
 }
 
 /// Rows that are not complete yet, and what is known to complete them.
 #[derive(Debug, Clone, Default)]
-struct Rows {
+struct RowAssembly {
     /// First transmission of each HARQ process of a cell, per transport block.
     harq: Vec<Vec<[Option<i64>; 2]>>,
     segment: u32,
@@ -103,25 +103,25 @@ struct Rows {
     open: VecDeque<OpenRow>,
     /// Holes not yet passed on: first TTI and length.
     holes: BTreeMap<i64, i64>,
-    carriers: Few<u8, Carrier>,
-    bearers: Few<u8, BearerCounters>,
+    carriers: SmallMap<u8, CarrierState>,
+    bearers: SmallMap<u8, BearerCounters>,
     /// Highest sequence number of each bearer.
-    highest_sn: Few<u8, u32>,
+    highest_sn: SmallMap<u8, u32>,
 }
 
 impl Collector {
     pub(super) fn new(lateness_ttis: i64) -> Self {
-        Self { held: Held::new(lateness_ttis), rows: Rows::default() }
+        Self { reorder: ReorderBuffer::new(lateness_ttis), rows: RowAssembly::default() }
     }
 
     /// Records that came after the watermark had passed them.
     pub(super) const fn late_records(&self) -> u64 {
-        self.held.late_records
+        self.reorder.late_records
     }
 
     /// Whatever is still to come is at or after this TTI; `None`: nothing was given yet.
     pub(super) fn given_before(&self) -> Option<i64> {
-        let closed = self.held.closed().map(|(_, tti)| tti.0);
+        let closed = self.reorder.closed().map(|(_, tti)| tti.0);
         let open = self.rows.open.front().map(|open| open.row.tti);
         let hole = self.rows.holes.first_key_value().map(|(tti, _)| *tti);
         closed.map(|closed| [open, hole].into_iter().flatten().fold(closed, i64::min))
@@ -131,7 +131,7 @@ impl Collector {
         if !grant.rnti.is_user() {
             return;
         }
-        let Some(pending) = self.held.at((grant.position.timing_segment, grant.position.tti))
+        let Some(pending) = self.reorder.at((grant.position.timing_segment, grant.position.tti))
         else {
             return;
         };
@@ -155,7 +155,7 @@ impl Collector {
         if pdu.signalling == Some(true) || pdu.mode == RlcMode::Tm {
             return;
         }
-        let Some(pending) = self.held.at((pdu.position.timing_segment, pdu.position.tti)) else {
+        let Some(pending) = self.reorder.at((pdu.position.timing_segment, pdu.position.tti)) else {
             return;
         };
         if pdu.status {
@@ -173,7 +173,7 @@ impl Collector {
 
     pub(super) fn push_hole(&mut self, hole: &Hole) {
         let at = (hole.position.timing_segment, hole.position.tti);
-        if let Some(pending) = self.held.at(at) {
+        if let Some(pending) = self.reorder.at(at) {
             pending.hole_ttis = pending.hole_ttis.max(hole.n_tti);
         }
     }
@@ -186,7 +186,7 @@ impl Collector {
 
     /// Gives what no record within the allowed lateness can still change.
     pub(super) fn drain(&mut self, give: &mut impl FnMut(Item)) {
-        if let Some(mark) = self.held.mark() {
+        if let Some(mark) = self.reorder.mark() {
             self.close_before(mark, give);
         }
     }
@@ -198,16 +198,16 @@ impl Collector {
     }
 
     fn close_before(&mut self, mark: SegmentTti, give: &mut impl FnMut(Item)) {
-        while let Some(((segment, TtiIndex(tti)), pending)) = self.held.first_before(mark) {
+        while let Some(((segment, TtiIndex(tti)), pending)) = self.reorder.first_before(mark) {
             self.rows.enter(segment, give);
             self.rows.place(tti, pending);
-            self.held.remove_first();
+            self.reorder.remove_first();
             self.rows.emit(tti.saturating_sub(HARQ_SPAN_TTIS), give);
         }
     }
 }
 
-impl Rows {
+impl RowAssembly {
     /// The next TTI is of this timing segment.
     fn enter(&mut self, segment: u32, give: &mut impl FnMut(Item)) {
         if segment != self.segment {
@@ -220,7 +220,7 @@ impl Rows {
         }
     }
 
-    fn place(&mut self, tti: i64, pending: &mut Pending) {
+    fn place(&mut self, tti: i64, pending: &mut DownlinkTti) {
         // Order of arrival within a TTI says nothing.
         pending.grants.sort_by_key(|g| (g.cell, g.harq_id, g.tb, g.retx));
         if pending.hole_ttis > 0 {
@@ -320,8 +320,8 @@ impl Rows {
         Some(if ahead { youngest } else { oldest })
     }
 
-    fn carrier(&mut self, cell: u8) -> &mut Carrier {
-        let seen_nothing = || Carrier { last_tti: i64::MIN, n_prb: None, max_prb: 0 };
+    fn carrier(&mut self, cell: u8) -> &mut CarrierState {
+        let seen_nothing = || CarrierState { last_tti: i64::MIN, n_prb: None, max_prb: 0 };
         self.carriers.or_insert_with(cell, seen_nothing)
     }
 

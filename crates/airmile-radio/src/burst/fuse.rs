@@ -6,12 +6,12 @@
 
 use airmile_model::{Bound, Evidence};
 
-use super::allocation::{self, Allocation, CellHabit};
+use super::allocation::{self, AllocatedBlock, CellHabit};
 use super::gap::{self, GapHistogram, N_BINS};
 use super::padding::{self, PaddedBlock};
 use super::poll_model::{PollLimits, PollMark, PollRun};
 use super::tti_row::TtiRow;
-use crate::few::Few;
+use crate::small_map::SmallMap;
 
 /// What was decided of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,12 +103,12 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
     // Contents are not looked at: a block of STATUS counts as any other.
     let is_data: Vec<bool> = rows.iter().map(|r| r.new_data && r.prb.is_some()).collect();
     let gaps = gaps(rows, &is_data);
-    let blocks: Vec<Allocation> = rows
+    let blocks: Vec<AllocatedBlock> = rows
         .iter()
         .zip(&gaps)
         .zip(&is_data)
         .filter(|(_, data)| **data)
-        .map(|((row, gap), _)| Allocation {
+        .map(|((row, gap), _)| AllocatedBlock {
             tti: row.tti,
             prb: row.prb.unwrap_or(0),
             tbs_bytes: row.tbs_bytes,
@@ -291,7 +291,7 @@ impl Signs {
 
 /// Which bearers had data left, and when that was seen.
 #[derive(Default)]
-struct BearersLeft(Few<u8, (i64, bool)>);
+struct BearersLeft(SmallMap<u8, (i64, bool)>);
 
 impl BearersLeft {
     /// Whether another bearer than those of this TTI holds the queue open.
@@ -357,7 +357,7 @@ fn is_weak(run: &PollRun, limits: &PollLimits) -> Option<bool> {
 
 /// Rows (and their marks) after which the bearer's sequence numbers jump, in order.
 fn holes_after(rows: &[TtiRow]) -> Vec<(usize, usize)> {
-    let mut last = Few::default();
+    let mut last = SmallMap::default();
     let mut holes = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         for (m, mark) in row.marks.iter().enumerate() {

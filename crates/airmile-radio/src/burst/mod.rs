@@ -48,7 +48,7 @@ use fuse::{decide_auto, decide_grants, decide_padding, decide_poll};
 pub use poll_model::PollLimits;
 use tti_row::TtiRow;
 
-use crate::gauge::Decided;
+use crate::decided::Decided;
 
 /// Which evidence to use (`--evidence`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -181,7 +181,7 @@ impl BurstTracker {
             _ => return,
         }
         let Self { collector, judge } = self;
-        collector.drain(&mut |item| judge.take(item));
+        collector.drain(&mut |item| judge.ingest(item));
     }
 
     /// A burst out: decided, never to change.
@@ -206,7 +206,7 @@ impl BurstTracker {
     /// The end of the log: the bursts not yet taken.
     pub fn finish(&mut self) -> Vec<Burst> {
         let Self { collector, judge } = self;
-        collector.finish(&mut |item| judge.take(item));
+        collector.finish(&mut |item| judge.ingest(item));
         judge.judge_all(Bound::End);
         judge.bursts.drain(..).collect()
     }
@@ -230,7 +230,7 @@ struct Judge {
 }
 
 impl Judge {
-    fn take(&mut self, item: Item) {
+    fn ingest(&mut self, item: Item) {
         match item {
             Item::Row(row) => {
                 if self.rows.first().is_some_and(|first| first.segment != row.segment) {

@@ -12,7 +12,7 @@ pub(super) struct PaperRule {
 
 /// What a row does to the burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PaperStep {
     None,
     Opens,
     /// The burst that began at `start` ends before `end`.
@@ -31,19 +31,19 @@ impl PaperRule {
         gap: Option<i64>,
         start_threshold: f64,
         end_threshold: f64,
-    ) -> Step {
-        let Some(fraction) = row.prb_fraction() else { return Step::None };
-        let mut step = Step::None;
+    ) -> PaperStep {
+        let Some(fraction) = row.prb_fraction() else { return PaperStep::None };
+        let mut step = PaperStep::None;
         if self.open_since.is_none() && fraction > start_threshold {
             self.open_since = Some(row.tti);
-            step = Step::Opens;
+            step = PaperStep::Opens;
         }
         if let Some(start) = self.open_since
             && fraction < end_threshold
             && gap.is_none_or(|gap| gap > 1)
         {
             self.open_since = None;
-            step = Step::Closes { start, end: row.tti.saturating_add(1) };
+            step = PaperStep::Closes { start, end: row.tti.saturating_add(1) };
         }
         step
     }

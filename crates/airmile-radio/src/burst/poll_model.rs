@@ -12,7 +12,7 @@
 
 use smallvec::SmallVec;
 
-use crate::few::Few;
+use crate::small_map::SmallMap;
 
 /// An RLC data PDU, as far as the poll model needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(super) struct BearerCounters {
 impl BearerCounters {
     /// Takes the PDUs of one TTI, all bearers mixed; a mark per bearer.
     pub(super) fn advance(
-        bearers: &mut Few<u8, Self>,
+        bearers: &mut SmallMap<u8, Self>,
         pdus: &mut [PduLite],
         marks: &mut SmallVec<[PollMark; 1]>,
     ) {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn runs_of(pdus: &[PduLite]) -> Vec<PollRun> {
-        let mut bearers = Few::default();
+        let mut bearers = SmallMap::default();
         let mut marks = SmallVec::new();
         for pdu in pdus {
             BearerCounters::advance(&mut bearers, &mut [*pdu], &mut marks);

@@ -21,22 +21,24 @@ mod capacity;
 mod model;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::{Direction, Grant, Measurement, Record, Stamp, TtiIndex};
 
-use capacity::{McsMean, PrbBudget};
+use capacity::McsMean;
 pub use model::{
-    ANCHOR_SHARE, Anchor, DataPower, FULL_PADDING_BYTES, LEAST_SNR_DB, NoiseFloor, NoiseReadings,
+    ANCHOR_SHARE, Anchor, DataPower, FULL_PADDING_BYTES, MIN_SNR_DB, NoiseFloor, NoiseReadings,
     Slope, WAITING_TTIS, data_power, plain_rsrq_db, plain_share, plain_share_of, reference_res,
 };
+use window::{ClosedWindow, OpenWindow, OwnBlocks};
 
 /// Folds of [`Fit::Others`] (chosen here: few, as each is a fit; enough that
 /// the rest is nearly all).
 pub const FOLDS: usize = 8;
 
-/// Window where no round-trip time is known (spec 10).
+/// Window where no round-trip time is known (chosen here).
 pub const WINDOW_MS: i64 = 200;
 
 /// TTIs for which a window waits for late records unless it is told otherwise (chosen
@@ -147,7 +149,7 @@ impl LoadEstimate {
 pub struct LoadEstimator {
     options: LoadOptions,
     /// By timing segment and cell.
-    carriers: BTreeMap<(u32, u8), Carrier>,
+    carriers: BTreeMap<(u32, u8), CarrierWindows>,
     /// By PCI and EARFCN.
     cells: BTreeMap<(u16, u32), CellFit>,
     /// Bandwidth and antenna ports by cell index, as last told.
@@ -159,47 +161,15 @@ pub struct LoadEstimator {
 
 /// A cell index in a timing segment.
 #[derive(Debug, Clone, Default)]
-struct Carrier {
+struct CarrierWindows {
     /// First TTI of window 0.
     origin: i64,
-    open: BTreeMap<i64, Window>,
+    open: BTreeMap<i64, OpenWindow>,
     /// Windows before it are closed.
     closed_before: i64,
     /// MCS of the last window that had any.
     last_mcs: Option<(i64, McsMean)>,
-    closed: Vec<Closed>,
-}
-
-/// A window while records of it come.
-#[derive(Debug, Clone, Default)]
-struct Window {
-    /// What the phone had, by TTI.
-    own: BTreeMap<i64, OwnBlocks>,
-    mcs: McsMean,
-    measurements: Vec<Measurement>,
-}
-
-/// The phone's blocks in a TTI.
-#[derive(Debug, Clone, Copy)]
-struct OwnBlocks {
-    /// PRB pairs.
-    n_prb: u16,
-    /// Whether all of them were new, and without padding.
-    are_full: bool,
-}
-
-/// A window that is over, without a slope yet.
-#[derive(Debug, Clone)]
-struct Closed {
-    number: i64,
-    at: Option<Stamp>,
-    cell: (u16, u32),
-    n_prb_cell: u16,
-    own_prb: u64,
-    mcs: Option<McsMean>,
-    measurements: usize,
-    /// Data powers of the measurements in which they could be told.
-    powers: Vec<DataPower>,
+    closed: Vec<ClosedWindow>,
 }
 
 /// What is known of a (PCI, EARFCN).
@@ -328,11 +298,11 @@ impl LoadEstimator {
     }
 
     /// The open window of a TTI; `None` where it is over.
-    fn window(&mut self, key: (u32, u8), tti: TtiIndex) -> Option<&mut Window> {
-        let carrier = self.carriers.entry(key).or_insert_with(|| Carrier {
+    fn window(&mut self, key: (u32, u8), tti: TtiIndex) -> Option<&mut OpenWindow> {
+        let carrier = self.carriers.entry(key).or_insert_with(|| CarrierWindows {
             origin: tti.0,
             closed_before: i64::MIN,
-            ..Carrier::default()
+            ..CarrierWindows::default()
         });
         let number = tti.0.saturating_sub(carrier.origin).div_euclid(self.options.window_ms);
         (number >= carrier.closed_before).then(|| carrier.open.entry(number).or_default())
@@ -366,7 +336,7 @@ impl LoadEstimator {
             let cell = (first.pci, first.earfcn);
             let fit = self.cells.entry(cell).or_default();
             let (powers, anchors) = window.read(n_prb_cell, n_ant, fit, self.options.fit);
-            let closed = Closed {
+            let closed = ClosedWindow {
                 number,
                 at,
                 cell,
@@ -404,102 +374,4 @@ impl LoadEstimator {
 /// The fold of a window.
 fn fold(number: i64) -> usize {
     number.rem_euclid(FOLDS as i64) as usize
-}
-
-impl Window {
-    /// Whether the phone had full blocks in all subframes around one, those of
-    /// other windows left out.
-    fn waited_around(&self, tti: i64) -> bool {
-        let around = tti.saturating_sub(WAITING_TTIS)..=tti.saturating_add(WAITING_TTIS);
-        let served = self.own.range(around).filter(|(_, own)| own.are_full);
-        served.count() as i64 == 2 * WAITING_TTIS + 1
-    }
-
-    /// Data powers of the measurements, and the anchors among them.
-    fn read(
-        &self,
-        n_prb_cell: u16,
-        n_ant: u8,
-        fit: &CellFit,
-        how: Fit,
-    ) -> (Vec<DataPower>, Vec<Anchor>) {
-        if how == Fit::Plain {
-            let plain = |value| DataPower { value, sigma: 0.0 };
-            let shares = self.measurements.iter().filter_map(|m| plain_share_of(m, n_ant));
-            return (shares.map(plain).collect(), Vec::new());
-        }
-        let needs_floor =
-            self.measurements.iter().any(|m| m.snr_rx0_db.is_none() || m.snr_rx1_db.is_none());
-        let floor = if needs_floor { fit.noise.floor() } else { NoiseFloor::default() };
-        let (mut powers, mut anchors) = (Vec::new(), Vec::new());
-        for m in &self.measurements {
-            let Some(power) = data_power(m, n_ant, &floor) else { continue };
-            powers.push(power);
-            let own = self.own.get(&m.position.tti.0).map_or(0, |own| own.n_prb);
-            let own_share = (f64::from(own) / f64::from(n_prb_cell.max(1))).min(1.0);
-            if own_share >= ANCHOR_SHARE {
-                anchors.push(Anchor::Own { power: power.value, own_share });
-            } else if self.waited_around(m.position.tti.0) {
-                anchors.push(Anchor::Waited { power: power.value });
-            }
-        }
-        (powers, anchors)
-    }
-}
-
-impl Closed {
-    fn estimate(
-        &self,
-        (timing_segment, cell): (u32, u8),
-        origin: i64,
-        slope: Slope,
-        options: LoadOptions,
-    ) -> LoadEstimate {
-        let n_tti = options.window_ms;
-        let load = self.load(slope, options.fit);
-        let budget = PrbBudget::new(self.n_prb_cell, n_tti, load.unwrap_or(0.0), self.own_prb);
-        let known = load.map(|_| budget);
-        let n_free_prb = known.map(|b| b.free);
-        let per_tti = n_free_prb.map(|free| free / n_tti as f64);
-        let bits = self.mcs.zip(per_tti).and_then(|(mcs, n_prb)| mcs.bits(n_prb));
-        LoadEstimate {
-            at: self.at,
-            timing_segment,
-            cell,
-            tti: TtiIndex(self.number.saturating_mul(n_tti).saturating_add(origin)),
-            n_tti,
-            measurements: self.measurements,
-            load,
-            own_share: budget.own / budget.total.max(1.0),
-            n_total_prb: budget.total,
-            n_own_prb: budget.own,
-            n_idle_prb: known.map(|b| b.idle),
-            n_free_prb,
-            capacity_bps: bits.map(|bits_per_ms| bits_per_ms * 1_000.0),
-            slope: slope.value,
-            confidence: load.map_or(0.0, |_| self.confidence(slope)),
-        }
-    }
-
-    /// Equation 8. Calibrated, the mean is clipped, not each subframe: errors
-    /// at an idle or full cell would else all count one way.
-    fn load(&self, slope: Slope, fit: Fit) -> Option<f64> {
-        let n = self.powers.len() as f64;
-        let mean = self.powers.iter().map(|power| power.value).sum::<f64>() / n;
-        let slope = if fit == Fit::Plain { 1.0 } else { slope.value };
-        (n > 0.0).then(|| (mean / slope).clamp(0.0, 1.0))
-    }
-
-    /// Product of: the slope's; that of the readings (one half where the
-    /// mean's standard deviation is 15 points); that of the number of them (one
-    /// subframe stands for a window badly); the share above the least SNR.
-    /// (Chosen here: a scale for display, not a probability.)
-    fn confidence(&self, slope: Slope) -> f64 {
-        const HALF_SIGMA: f64 = 0.15;
-        let n = self.powers.len() as f64;
-        let variance = self.powers.iter().map(|power| power.sigma.powi(2)).sum::<f64>();
-        let sigma = variance.sqrt() / n / slope.value;
-        let readings = 1.0 / (1.0 + (sigma / HALF_SIGMA).powi(2));
-        slope.confidence() * readings * (n / (n + 1.0)) * (n / self.measurements as f64)
-    }
 }

@@ -24,7 +24,7 @@ const STUCK_RSRQ_DB: f64 = -29.9;
 
 /// SNR below which the load cannot be told: noise is then more than a third of
 /// the power of even a full, unboosted symbol.
-pub const LEAST_SNR_DB: f64 = 0.0;
+pub const MIN_SNR_DB: f64 = 0.0;
 
 /// Relative error of 1/Q: 0.3 dB (chosen here: logs repeat within that while
 /// nothing is scheduled and RSRP stands still).
@@ -186,7 +186,7 @@ impl NoiseReadings {
 
 /// Data power of a measurement, its antennas weighted by how sure each is.
 /// `None` where no antenna has both an RSRQ and an SNR (or floor) above
-/// [`LEAST_SNR_DB`]: noise then drowns the load.
+/// [`MIN_SNR_DB`]: noise then drowns the load.
 #[must_use]
 pub fn data_power(m: &Measurement, n_ant: u8, floor: &NoiseFloor) -> Option<DataPower> {
     let (n_ref, full) = geometry(n_ant);
@@ -198,7 +198,7 @@ pub fn data_power(m: &Measurement, n_ant: u8, floor: &NoiseFloor) -> Option<Data
             (None, Some(mw), Some(rsrp_dbm)) => mw * inverse(rsrp_dbm),
             _ => continue,
         };
-        if noise > SUBCARRIERS * inverse(LEAST_SNR_DB) {
+        if noise > SUBCARRIERS * inverse(MIN_SNR_DB) {
             continue;
         }
         let power = inverse(rsrq_db);
@@ -241,7 +241,7 @@ pub const FULL_PADDING_BYTES: u32 = 2;
 /// Spread of anchors (half the interquartile range over the median) beyond
 /// which the readings are no readings of those very subframes, but means over
 /// longer: twice what the readings' errors make of a full symbol.
-const MOST_SPREAD: f64 = 0.25;
+const MAX_SPREAD: f64 = 0.25;
 
 /// Quantile of the anchors that stands for a full cell then: a mean over idle
 /// time is below it (chosen here: some above it are the readings' errors).
@@ -249,7 +249,7 @@ const SPREAD_QUANTILE: f64 = 0.9;
 
 /// Subframes in which data waited that are needed to agree (chosen here: by
 /// chance a few always do).
-const LEAST_WAITED: usize = 20;
+const MIN_WAITED: usize = 20;
 
 /// Subframes of the phone's own that outweigh any number in which its data
 /// waited (chosen here: one or two may have a bad reading).
@@ -261,7 +261,7 @@ fn full_power(ratios: &mut [f64]) -> Option<(f64, bool)> {
     let last = ratios.len().checked_sub(1)?;
     let at = |p: f64| ratios[(last as f64 * p).round() as usize];
     let spread = (at(0.75) - at(0.25)) / 2.0;
-    let agree = spread <= MOST_SPREAD * at(0.5);
+    let agree = spread <= MAX_SPREAD * at(0.5);
     Some((at(if agree { 0.5 } else { SPREAD_QUANTILE }), agree))
 }
 
@@ -300,7 +300,7 @@ impl Slope {
             }
         }
         let by_waiting = full_power(&mut waited)
-            .filter(|(_, agree)| *agree && waited.len() >= LEAST_WAITED && own.len() < FEW_OWN);
+            .filter(|(_, agree)| *agree && waited.len() >= MIN_WAITED && own.len() < FEW_OWN);
         let is_own = by_waiting.is_none();
         let Some((full, agree)) = by_waiting.or_else(|| full_power(&mut own)) else {
             return Self::PRIOR;

@@ -1,5 +1,7 @@
 use airmile_model::Bound;
 
+use airmile_model::Verdict;
+
 use super::*;
 
 fn burst(start: i64, end: i64) -> Burst {

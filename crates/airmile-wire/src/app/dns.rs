@@ -3,7 +3,7 @@
 use airmile_model::flow::{DnsRow, PacketRow};
 use airmile_model::packet::Packet;
 
-use super::{Place, dns_row};
+use super::{PacketContext, dns_row};
 
 /// Lookups under way in one flow that are remembered (chosen here).
 const MAX_PENDING: usize = 64;
@@ -13,7 +13,7 @@ pub(super) struct DnsState {
     pending: Vec<(u16, DnsRow)>,
 }
 
-struct Message {
+struct DnsMessage {
     id: u16,
     is_response: bool,
     response_code: u8,
@@ -22,7 +22,12 @@ struct Message {
 }
 
 impl DnsState {
-    pub(super) fn push(&mut self, place: Place, packet: &Packet<'_>, rows: &mut Vec<PacketRow>) {
+    pub(super) fn push(
+        &mut self,
+        place: PacketContext,
+        packet: &Packet<'_>,
+        rows: &mut Vec<PacketRow>,
+    ) {
         // RFC 1035, 4.2.2: over TCP two bytes of length come first.
         let payload = packet.payload.get(if place.tcp { 2 } else { 0 }..).unwrap_or_default();
         let Some(message) = read(payload) else { return };
@@ -40,7 +45,7 @@ impl DnsState {
         rows.push(dns_row(row));
     }
 
-    fn query(&mut self, place: Place, now: i64, message: Message, at: Option<usize>) {
+    fn query(&mut self, place: PacketContext, now: i64, message: DnsMessage, at: Option<usize>) {
         if let Some((_, row)) = at.and_then(|at| self.pending.get_mut(at)) {
             row.queries += 1;
             return;
@@ -63,15 +68,15 @@ impl DnsState {
     }
 
     /// Lookups that nothing answered.
-    pub(super) fn finish(&mut self, _: Place, rows: &mut Vec<PacketRow>) {
+    pub(super) fn finish(&mut self, _: PacketContext, rows: &mut Vec<PacketRow>) {
         rows.extend(self.pending.drain(..).map(|(_, row)| dns_row(row)));
     }
 }
 
-fn read(payload: &[u8]) -> Option<Message> {
+fn read(payload: &[u8]) -> Option<DnsMessage> {
     let header = payload.first_chunk::<12>()?;
     let questions = u16::from_be_bytes([header[4], header[5]]);
-    let mut message = Message {
+    let mut message = DnsMessage {
         id: u16::from_be_bytes([header[0], header[1]]),
         is_response: header[2] & 0x80 != 0,
         response_code: header[3] & 0x0f,

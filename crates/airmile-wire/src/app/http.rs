@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use airmile_model::flow::{HttpRow, PacketRow};
 use airmile_model::packet::Packet;
 
-use super::{Place, http_row};
+use super::{PacketContext, http_row};
 
 /// Requests without a response that are remembered (chosen here).
 const MAX_PENDING: usize = 64;
@@ -40,7 +40,12 @@ impl HttpState {
         self.host.as_deref()
     }
 
-    pub(super) fn push(&mut self, place: Place, packet: &Packet<'_>, rows: &mut Vec<PacketRow>) {
+    pub(super) fn push(
+        &mut self,
+        place: PacketContext,
+        packet: &Packet<'_>,
+        rows: &mut Vec<PacketRow>,
+    ) {
         let payload = packet.payload;
         if place.up {
             if is_request(payload) {
@@ -54,7 +59,7 @@ impl HttpState {
         }
     }
 
-    fn request(&mut self, place: Place, packet: &Packet<'_>) {
+    fn request(&mut self, place: PacketContext, packet: &Packet<'_>) {
         let mut lines = lines(packet.payload);
         let mut words = lines.next().unwrap_or_default().split(' ');
         let method = words.next().unwrap_or_default().to_owned();
@@ -164,7 +169,7 @@ mod tests {
             interface: 0,
         };
         let mut rows = Vec::new();
-        let place = Place { flow: 1, user: 2, up, server_port: 80, tcp: true };
+        let place = PacketContext { flow: 1, user: 2, up, server_port: 80, tcp: true };
         http.push(place, &packet, &mut rows);
         rows
     }

@@ -15,7 +15,7 @@ const MAX_TRIES: u8 = 6;
 /// What is known of a flow's application.
 #[derive(Debug, Default)]
 pub(crate) struct AppState {
-    kind: Kind,
+    kind: AppProtocol,
     names: Option<Box<Names>>,
 }
 
@@ -31,7 +31,7 @@ struct Names {
 struct HelloBytes(Vec<u8>);
 
 #[derive(Debug)]
-enum Kind {
+enum AppProtocol {
     Unknown(u8),
     Http(Box<http::HttpState>),
     Dns(Box<dns::DnsState>),
@@ -42,7 +42,7 @@ enum Kind {
     Other,
 }
 
-impl Default for Kind {
+impl Default for AppProtocol {
     fn default() -> Self {
         Self::Unknown(0)
     }
@@ -50,7 +50,7 @@ impl Default for Kind {
 
 /// Which flow and direction a payload is of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct PacketContext {
     pub(crate) flow: u64,
     pub(crate) user: u64,
     /// From the client.
@@ -63,41 +63,41 @@ impl AppState {
     /// Whether more payload could tell more.
     #[inline]
     pub(crate) const fn looks(&self) -> bool {
-        !matches!(self.kind, Kind::Tls | Kind::Other)
+        !matches!(self.kind, AppProtocol::Tls | AppProtocol::Other)
     }
 
     /// Whether it is QUIC.
     pub(crate) const fn is_quic(&self) -> bool {
-        matches!(self.kind, Kind::Quic(_))
+        matches!(self.kind, AppProtocol::Quic(_))
     }
 
     /// Takes payload that had not passed before, in order. Gives the time of a
     /// downstream RTT where QUIC's spin bit shows one.
     pub(crate) fn push(
         &mut self,
-        place: Place,
+        place: PacketContext,
         packet: &Packet<'_>,
         rows: &mut Vec<PacketRow>,
     ) -> Option<i64> {
         match &mut self.kind {
-            Kind::Tls | Kind::Other => {}
-            Kind::Unknown(tries) => {
+            AppProtocol::Tls | AppProtocol::Other => {}
+            AppProtocol::Unknown(tries) => {
                 *tries += 1;
                 let last = *tries >= MAX_TRIES;
                 self.begin(place, packet, rows);
-                if last && matches!(self.kind, Kind::Unknown(_)) {
-                    self.kind = Kind::Other;
+                if last && matches!(self.kind, AppProtocol::Unknown(_)) {
+                    self.kind = AppProtocol::Other;
                 }
             }
-            Kind::Http(http) => {
+            AppProtocol::Http(http) => {
                 http.push(place, packet, rows);
                 if let Some(host) = http.host().filter(|_| self.names.is_none()) {
                     let server = Some(host.to_owned());
                     self.names = Some(Box::new(Names { server, alpn: None }));
                 }
             }
-            Kind::Dns(dns) => dns.push(place, packet, rows),
-            Kind::Hello(hello) => {
+            AppProtocol::Dns(dns) => dns.push(place, packet, rows),
+            AppProtocol::Hello(hello) => {
                 let HelloBytes(bytes) = &mut **hello;
                 if place.up {
                     bytes.extend_from_slice(packet.payload);
@@ -106,7 +106,7 @@ impl AppState {
                     self.read_hello();
                 }
             }
-            Kind::Quic(quic) => {
+            AppProtocol::Quic(quic) => {
                 let spin = quic.push(place.up, packet);
                 if let Some(hello) = quic.take_hello() {
                     let (server, alpn) = (hello.server_name, hello.alpn);
@@ -118,16 +118,16 @@ impl AppState {
         None
     }
 
-    fn begin(&mut self, place: Place, packet: &Packet<'_>, rows: &mut Vec<PacketRow>) {
+    fn begin(&mut self, place: PacketContext, packet: &Packet<'_>, rows: &mut Vec<PacketRow>) {
         let payload = packet.payload;
         self.kind = if place.server_port == 53 {
-            Kind::Dns(Box::default())
+            AppProtocol::Dns(Box::default())
         } else if place.tcp && place.up && http::is_request(payload) {
-            Kind::Http(Box::default())
+            AppProtocol::Http(Box::default())
         } else if place.tcp && place.up && tls::is_hello(payload) {
-            Kind::Hello(Box::default())
+            AppProtocol::Hello(Box::default())
         } else if !place.tcp && quic::is_long_header(payload) {
-            Kind::Quic(Box::default())
+            AppProtocol::Quic(Box::default())
         } else {
             return;
         };
@@ -135,10 +135,10 @@ impl AppState {
     }
 
     fn read_hello(&mut self) {
-        if let Kind::Hello(hello) = &self.kind {
+        if let AppProtocol::Hello(hello) = &self.kind {
             let hello = tls::client_hello(&hello.0);
             self.names = Some(Box::new(Names { server: hello.server_name, alpn: hello.alpn }));
-            self.kind = Kind::Tls;
+            self.kind = AppProtocol::Tls;
         }
     }
 
@@ -154,11 +154,11 @@ impl AppState {
     /// The application's name.
     pub(crate) fn name(&self) -> Option<String> {
         let name = match &self.kind {
-            Kind::Http(_) => "http",
-            Kind::Dns(_) => "dns",
-            Kind::Quic(_) => self.alpn().unwrap_or("quic"),
-            Kind::Tls | Kind::Hello(_) => self.alpn().unwrap_or("tls"),
-            Kind::Unknown(_) | Kind::Other => return None,
+            AppProtocol::Http(_) => "http",
+            AppProtocol::Dns(_) => "dns",
+            AppProtocol::Quic(_) => self.alpn().unwrap_or("quic"),
+            AppProtocol::Tls | AppProtocol::Hello(_) => self.alpn().unwrap_or("tls"),
+            AppProtocol::Unknown(_) | AppProtocol::Other => return None,
         };
         Some(name.to_owned())
     }
@@ -166,17 +166,17 @@ impl AppState {
     /// Length of QUIC's handshake in nanoseconds.
     pub(crate) fn quic_handshake_ns(&self) -> Option<i64> {
         match &self.kind {
-            Kind::Quic(quic) => quic.handshake_ns(),
+            AppProtocol::Quic(quic) => quic.handshake_ns(),
             _ => None,
         }
     }
 
     /// The end of the flow: what was under way.
-    pub(crate) fn finish(&mut self, place: Place, rows: &mut Vec<PacketRow>) {
+    pub(crate) fn finish(&mut self, place: PacketContext, rows: &mut Vec<PacketRow>) {
         match &mut self.kind {
-            Kind::Http(http) => http.finish(rows),
-            Kind::Dns(dns) => dns.finish(place, rows),
-            Kind::Hello(_) => self.read_hello(),
+            AppProtocol::Http(http) => http.finish(rows),
+            AppProtocol::Dns(dns) => dns.finish(place, rows),
+            AppProtocol::Hello(_) => self.read_hello(),
             _ => {}
         }
     }

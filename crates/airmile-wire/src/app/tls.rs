@@ -16,9 +16,9 @@ pub(super) fn is_hello(payload: &[u8]) -> bool {
 /// Whether the record that a payload begins with is all there, or is longer than
 /// records get (RFC 8446, 5.1): a key share after quantum computers takes two segments.
 pub(super) fn is_whole(payload: &[u8]) -> bool {
-    const MOST_BYTES: usize = 5 + (1 << 14);
+    const MAX_BYTES: usize = 5 + (1 << 14);
     let length = u16_at(payload, 3).map_or(0, usize::from);
-    payload.len() >= (5 + length).min(MOST_BYTES)
+    payload.len() >= (5 + length).min(MAX_BYTES)
 }
 
 /// Reads a client hello, record header first.

@@ -1,6 +1,6 @@
 //! Which cause each moment of a transfer went to.
 //!
-//! [`SenderStory`] takes one connection's packets and tells what its sender
+//! [`SenderModel`] takes one connection's packets and tells what its sender
 //! waited for before each of them. [`Attribution`] puts the stories of a phone's
 //! connections on one time axis, lets the radio take precedence where its queue
 //! was not empty, and splits each transfer among causes; the parts add up to its
@@ -10,17 +10,17 @@
 //! acknowledgement whose time stamp it echoes (RFC 7323, 4.3), or which passed an
 //! upstream round trip before; at the server that round trip is nothing.
 
-mod least;
-mod merge;
-mod place;
+mod capture_site;
+mod min_duration;
+mod sender_model;
 mod split;
-mod story;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod window;
 
-pub use least::least_ns;
-pub use merge::{ByteBins, Wait, Waits};
-pub use place::{Place, Sides};
-pub use split::{Attribution, RELEASE_NS, Radio, RadioSpan, Shares};
-pub use story::{Held, LostSegment, Reason, SenderStory};
+pub use capture_site::{CaptureSite, Sides};
+pub use min_duration::min_duration_ns;
+pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
+pub use split::{Attribution, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
+pub use timeline::{ByteBins, PhoneWait, WaitTimeline};

@@ -6,8 +6,8 @@ use airmile_model::Cause;
 
 use crate::clocks::ClockLine;
 
-use super::merge::{ByteBins, Wait, Waits};
-use super::story::{LostSegment, MIN_RTO_NS, Reason};
+use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
+use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
 /// What a phone's connection takes to be released at least, from its last data on
 /// (chosen here: inactivity timers of networks are 10 s or so; 11.6 s in "A close
@@ -26,7 +26,7 @@ const EARLY_NS: i64 = 20_000_000;
 /// What the radio's records say of a transfer's time; spans are in order and
 /// without overlaps.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Radio<'a> {
+pub struct RadioEvidence<'a> {
     /// The downlink.
     pub downlink: &'a [RadioSpan],
     /// When the phone's own queue was not empty.
@@ -75,18 +75,18 @@ impl Shares {
 /// What is known of a phone's time.
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
-    waits: Waits,
+    waits: WaitTimeline,
     uplink: ByteBins,
     at_server: bool,
     lost: Vec<LostSegment>,
-    behind: Waits,
+    behind: WaitTimeline,
     round_trip_ns: i64,
 }
 
 impl Attribution {
     /// Of packets as they passed at the phone, or as if they had.
     #[must_use]
-    pub fn new(waits: Waits, uplink: ByteBins) -> Self {
+    pub fn new(waits: WaitTimeline, uplink: ByteBins) -> Self {
         Self { waits, uplink, ..Self::default() }
     }
 
@@ -101,7 +101,7 @@ impl Attribution {
     /// What the server waited for behind a proxy that splits connections: who has
     /// nothing to send there waits for the server.
     #[must_use]
-    pub fn with_behind(self, behind: Waits) -> Self {
+    pub fn with_behind(self, behind: WaitTimeline) -> Self {
         Self { behind, ..self }
     }
 
@@ -132,9 +132,9 @@ impl Attribution {
     /// Splits the time from `from_ns` to `to_ns` among causes; `radio` is `None`
     /// where nobody saw it.
     #[must_use]
-    pub fn split(&self, from_ns: i64, to_ns: i64, radio: Option<Radio<'_>>) -> Shares {
+    pub fn split(&self, from_ns: i64, to_ns: i64, radio: Option<RadioEvidence<'_>>) -> Shares {
         let first_byte_ns = self.first_byte_ns(from_ns).unwrap_or(to_ns);
-        let mut split = Split { of: self, radio, first_byte_ns, shares: Shares::default() };
+        let mut split = TransferSplit { of: self, radio, first_byte_ns, shares: Shares::default() };
         let mut at = from_ns;
         for span in self.touching(from_ns, to_ns) {
             let start = span.from_ns.max(at);
@@ -154,7 +154,7 @@ impl Attribution {
         split.shares
     }
 
-    fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &Wait> {
+    fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &PhoneWait> {
         self.waits.touching(from_ns, to_ns)
     }
 
@@ -172,14 +172,14 @@ impl Attribution {
 }
 
 /// A transfer that is being split.
-struct Split<'a> {
+struct TransferSplit<'a> {
     of: &'a Attribution,
-    radio: Option<Radio<'a>>,
+    radio: Option<RadioEvidence<'a>>,
     first_byte_ns: i64,
     shares: Shares,
 }
 
-impl Split<'_> {
+impl TransferSplit<'_> {
     /// A part with one reason: the radio first, then what the reason stands for.
     fn part(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
         if to_ns <= from_ns {
@@ -218,14 +218,14 @@ impl Split<'_> {
 
     fn cut(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
         match reason {
-            Reason::Thinking => self.thinking(from_ns, to_ns, uploads),
+            Reason::ServerThinkTime => self.thinking(from_ns, to_ns, uploads),
             Reason::Handshake => {
                 let connected = self.connected_ns(from_ns, to_ns).unwrap_or(from_ns);
-                self.tell(from_ns, connected, Reason::Promotion, uploads);
-                self.tell(connected, to_ns, Reason::Handshake, uploads);
+                self.annotate(from_ns, connected, Reason::Promotion, uploads);
+                self.annotate(connected, to_ns, Reason::Handshake, uploads);
             }
-            Reason::NothingToSend | Reason::Pacing => self.starved(from_ns, to_ns, reason, uploads),
-            other => self.tell(from_ns, to_ns, other, uploads),
+            Reason::AppLimited | Reason::Pacing => self.starved(from_ns, to_ns, reason, uploads),
+            other => self.annotate(from_ns, to_ns, other, uploads),
         }
     }
 
@@ -244,9 +244,9 @@ impl Split<'_> {
         let before = silences.iter().find(|(start, end)| *start < to_ns && *end > from_ns - up);
         let connected = before.map_or(from_ns, |(_, end)| *end).clamp(from_ns, to_ns);
         let due = before.map_or(from_ns, |(_, end)| end + up).clamp(connected, to_ns);
-        self.tell(from_ns, connected, Reason::Promotion, uploads);
-        self.tell(connected, due, Reason::Request, uploads);
-        self.tell(due, to_ns, Reason::Thinking, uploads);
+        self.annotate(from_ns, connected, Reason::Promotion, uploads);
+        self.annotate(connected, due, Reason::Request, uploads);
+        self.annotate(due, to_ns, Reason::ServerThinkTime, uploads);
     }
 
     /// Who sends has nothing to send: behind a proxy it is told what the server
@@ -256,7 +256,7 @@ impl Split<'_> {
         let mut at = from_ns;
         for behind in of.behind.touching(from_ns, to_ns) {
             let (start, end) = (behind.from_ns.max(at), behind.to_ns.min(to_ns));
-            let told = match behind.reason {
+            let reason_of_server = match behind.reason {
                 // Acknowledged at the pace of a line, or queued before it.
                 Reason::Queue | Reason::Pacing | Reason::LossRecovery => Reason::Queue,
                 Reason::FirstSlowStart
@@ -265,18 +265,18 @@ impl Split<'_> {
                 | Reason::ReceiveWindow => behind.reason,
                 _ => reason,
             };
-            self.tell(at, start, reason, uploads);
-            self.tell(start, end, told, uploads);
+            self.annotate(at, start, reason, uploads);
+            self.annotate(start, end, reason_of_server, uploads);
             at = end.max(at);
         }
-        self.tell(at, to_ns, reason, uploads);
+        self.annotate(at, to_ns, reason, uploads);
     }
 
-    fn tell(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
+    fn annotate(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
         if to_ns > from_ns {
             let before_first = to_ns <= self.first_byte_ns;
             let reason = match reason {
-                Reason::Unasked if self.of.at_server && !before_first => Reason::AfterLast,
+                Reason::NoRequest if self.of.at_server && !before_first => Reason::AfterLast,
                 other => other,
             };
             let cause = match reason {
@@ -293,7 +293,7 @@ impl Split<'_> {
     /// what follows a loss, which looks like a queue.
     fn shows_no_loss(&self, reason: Reason, from_ns: i64, to_ns: i64) -> bool {
         let fits = match reason {
-            Reason::NothingToSend | Reason::Pacing => {
+            Reason::AppLimited | Reason::Pacing => {
                 (MIN_RTO_NS..=BACKED_OFF_NS).contains(&(to_ns - from_ns))
             }
             Reason::Queue => to_ns - from_ns <= REORDERING_NS,
@@ -332,20 +332,20 @@ impl RadioSpan {
 impl Reason {
     /// What a long queue of the phone's own can be behind.
     const fn may_be_upload(self) -> bool {
-        !matches!(self, Self::Unasked | Self::Untold | Self::AfterLast)
+        !matches!(self, Self::NoRequest | Self::Unknown | Self::AfterLast)
     }
 }
 
 /// What a reason stands for, where no queue of the radio does.
 const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bool) -> Cause {
     match reason {
-        Reason::Queue | Reason::Thinking if uploads => Cause::UplinkQueue,
+        Reason::Queue | Reason::ServerThinkTime if uploads => Cause::UplinkQueue,
         Reason::Queue if radio_seen => Cause::Wireline,
         // The queue may be the radio's, which nobody saw.
-        Reason::Queue | Reason::Untold | Reason::AfterLast => Cause::Unknown,
+        Reason::Queue | Reason::Unknown | Reason::AfterLast => Cause::Unknown,
         Reason::Handshake | Reason::Promotion | Reason::Request => Cause::Setup,
-        Reason::Unasked if before_first => Cause::Setup,
-        Reason::Unasked | Reason::Thinking | Reason::NothingToSend | Reason::Pacing => {
+        Reason::NoRequest if before_first => Cause::Setup,
+        Reason::NoRequest | Reason::ServerThinkTime | Reason::AppLimited | Reason::Pacing => {
             Cause::SenderLimited
         }
         Reason::FirstSlowStart => Cause::FirstSlowStart,

@@ -14,9 +14,9 @@ const RTT_MS: i64 = 50;
 
 /// One connection as the phone sees it; times in ms.
 struct Wire {
-    attribution: (SenderStory, Waits, ByteBins),
+    attribution: (SenderModel, WaitTimeline, ByteBins),
     /// What a server behind a proxy waited for.
-    behind: Waits,
+    behind: WaitTimeline,
     stamps: Option<(u32, u32)>,
     sent: i64,
     rwnd: u64,
@@ -30,8 +30,8 @@ impl Wire {
 
     fn open_at(ms: i64) -> Self {
         let mut wire = Self {
-            attribution: (SenderStory::new(), Waits::new(), ByteBins::default()),
-            behind: Waits::new(),
+            attribution: (SenderModel::new(), WaitTimeline::new(), ByteBins::default()),
+            behind: WaitTimeline::new(),
             stamps: None,
             sent: 0,
             rwnd: 1 << 20,
@@ -118,7 +118,12 @@ impl Wire {
         at
     }
 
-    fn shares(self, from_ms: i64, to_ms: i64, radio: Option<Radio<'_>>) -> Vec<(Cause, i64)> {
+    fn shares(
+        self,
+        from_ms: i64,
+        to_ms: i64,
+        radio: Option<RadioEvidence<'_>>,
+    ) -> Vec<(Cause, i64)> {
         let (story, waits, uplink) = self.attribution;
         let attribution = Attribution::new(waits, uplink)
             .with_lost(story.lost().to_vec())
@@ -133,7 +138,7 @@ impl Wire {
 
 #[track_caller]
 fn check(wire: Wire, (from_ms, to_ms): (i64, i64), expected: &[(Cause, i64)]) {
-    let nothing = Radio::default();
+    let nothing = RadioEvidence::default();
     assert_eq!(wire.shares(from_ms, to_ms, Some(nothing)), expected);
 }
 
@@ -181,8 +186,8 @@ fn a_window_update_is_no_request() {
 #[test]
 fn without_a_round_trip_nothing_is_told() {
     let mut wire = Wire {
-        attribution: (SenderStory::new(), Waits::new(), ByteBins::default()),
-        behind: Waits::new(),
+        attribution: (SenderModel::new(), WaitTimeline::new(), ByteBins::default()),
+        behind: WaitTimeline::new(),
         stamps: None,
         sent: 0,
         rwnd: 1 << 20,
@@ -254,7 +259,7 @@ fn a_loss_is_the_radios_where_the_radio_lost_something_before_it_was_missed() {
         wire.ack(250);
         let end = wire.rounds(250, &[20, 21]);
         let losses_ns = [radio_ms * MS];
-        let radio = Radio { losses_ns: &losses_ns, ..Radio::default() };
+        let radio = RadioEvidence { losses_ns: &losses_ns, ..RadioEvidence::default() };
         wire.shares(300, end, Some(radio))
     };
     // RLC hands on what followed up to 250 ms later.
@@ -278,7 +283,7 @@ fn a_phone_that_was_released_connects_first() {
         wire.rounds(50, &[10, 20]);
         wire.request(20_000);
         wire.burst(20_400, 10);
-        wire.shares(20_000, 20_400, Some(Radio { silences, ..Radio::default() }))
+        wire.shares(20_000, 20_400, Some(RadioEvidence { silences, ..RadioEvidence::default() }))
     };
     // 300 ms until something is scheduled, a round trip, and 50 ms of thought.
     let expected = [(Cause::SenderLimited, 50), (Cause::Setup, 350)];
@@ -289,11 +294,11 @@ fn a_phone_that_was_released_connects_first() {
 #[test]
 fn tls_is_set_up_not_asked_for() {
     let mut wire = Wire::open();
-    wire.attribution.0.client_says(&[22, 3, 1]);
+    wire.attribution.0.client_payload(&[22, 3, 1]);
     wire.request(60);
     // The server's certificate, which took it a while.
     wire.burst(300, 3);
-    wire.attribution.0.client_says(&[20, 3, 3]);
+    wire.attribution.0.client_payload(&[20, 3, 3]);
     wire.request(310);
     wire.burst(360, 4);
     check(wire, (0, 360), &[(Cause::Setup, 360)]);
@@ -307,15 +312,15 @@ fn behind_a_proxy_the_server_tells_what_is_waited_for() {
         for at in (100..1_000).step_by(100) {
             wire.burst(at, 2);
         }
-        let held = Held { from_ns: 0, to_ns: 2_000 * MS, reason };
+        let held = WaitSpan { from_ns: 0, to_ns: 2_000 * MS, reason };
         wire.behind.push(&[held]);
-        wire.shares(500, 900, Some(Radio::default()))
+        wire.shares(500, 900, Some(RadioEvidence::default()))
     };
     let told = |reason| trickling(reason).into_iter().max_by_key(|(_, ms)| *ms).map(|(c, _)| c);
     assert_eq!(told(Reason::Queue), Some(Cause::Wireline));
     assert_eq!(told(Reason::LossRecovery), Some(Cause::Wireline));
     assert_eq!(told(Reason::ReceiveWindow), Some(Cause::ReceiveWindow));
-    assert_eq!(told(Reason::Thinking), Some(Cause::SenderLimited));
+    assert_eq!(told(Reason::ServerThinkTime), Some(Cause::SenderLimited));
 }
 
 #[test]
@@ -349,7 +354,7 @@ fn long_round_trips_are_a_queue_before_the_radio_or_behind_an_upload() {
         }
         wire
     };
-    let radio = Some(Radio::default());
+    let radio = Some(RadioEvidence::default());
     let of = |wire: Wire, radio| wire.shares(550, 990, radio).first().copied();
     assert_eq!(of(paced(false), radio), Some((Cause::Wireline, 440)));
     assert_eq!(of(paced(false), None), Some((Cause::Unknown, 440)));
@@ -363,7 +368,7 @@ fn the_radio_takes_precedence() {
     let end = wire.rounds(50, &[10, 20, 40]);
     let span = |from: i64, to: i64| RadioSpan { from_ns: from * MS, to_ns: to * MS, queued: true };
     let downlink = [span(90, 110), span(130, 150)];
-    let radio = Radio { downlink: &downlink, ..Radio::default() };
+    let radio = RadioEvidence { downlink: &downlink, ..RadioEvidence::default() };
     let shares = wire.shares(0, end, Some(radio));
     let expected = [(Cause::RadioSignal, 40), (Cause::FirstSlowStart, 70), (Cause::Setup, 90)];
     assert_eq!(shares, expected);
@@ -442,7 +447,7 @@ fn what_the_phone_never_had_is_the_radios_loss() {
         let sent = wire.rounds(50, &[10]);
         // All that came is acknowledged; the next comes by the timer.
         wire.burst(sent + 400, 10);
-        wire.shares(sent, sent + 400, Some(Radio { losses_ns, ..Radio::default() }))
+        wire.shares(sent, sent + 400, Some(RadioEvidence { losses_ns, ..RadioEvidence::default() }))
     };
     // A round trip is the slow start's; RTT_MS and its slack behind it is no pause yet.
     let of = |shares: Vec<(Cause, i64)>, cause| {
@@ -458,7 +463,11 @@ fn what_the_phone_never_had_is_the_radios_loss() {
         wire.request(50);
         let sent = wire.rounds(50, &[10]);
         wire.burst(sent + 8_000, 10);
-        wire.shares(sent, sent + 8_000, Some(Radio { losses_ns, ..Radio::default() }))
+        wire.shares(
+            sent,
+            sent + 8_000,
+            Some(RadioEvidence { losses_ns, ..RadioEvidence::default() }),
+        )
     };
     assert_eq!(of(pause(&lost), Cause::SenderLimited), 8_000 - RTT_MS);
     // One long before it is of something else.

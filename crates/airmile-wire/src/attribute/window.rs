@@ -16,7 +16,7 @@ const RESET_SHARE: f64 = 0.7;
 
 /// What a sender is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Phase {
+pub(super) enum WindowPhase {
     /// The connection's own slow start.
     First,
     /// The first round after idle time, and the window before it.
@@ -37,7 +37,7 @@ pub(super) enum Phase {
 /// Follows the window.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WindowRounds {
-    pub(super) phase: Phase,
+    pub(super) phase: WindowPhase,
     /// A round ends when this is acknowledged.
     round_until: i64,
     /// Most in flight in this round, and in the one before.
@@ -54,17 +54,17 @@ pub(super) struct WindowRounds {
 impl WindowRounds {
     /// The connection begins here; without this it is taken in its middle.
     pub(super) const fn begins(&mut self) {
-        self.phase = Phase::First;
+        self.phase = WindowPhase::First;
     }
 
     /// Takes what the sender had heard before it sends: a round may be over. One
     /// that did not go on by itself (`full`) was as large as what there was to
     /// send, and tells nothing.
     pub(super) fn heard(&mut self, edge: i64, next: i64, full: bool) {
-        if let Phase::Recovery { until, before } = self.phase
+        if let WindowPhase::Recovery { until, before } = self.phase
             && edge >= until
         {
-            self.phase = Phase::Reduced { before };
+            self.phase = WindowPhase::Reduced { before };
         }
         if edge < self.round_until || self.most == 0 {
             return;
@@ -89,18 +89,22 @@ impl WindowRounds {
         }
         let stale = self.stale >= STALE_ROUNDS;
         self.phase = match self.phase {
-            Phase::AfterIdle { before } if (self.most as f64) < before as f64 * RESET_SHARE => {
+            WindowPhase::AfterIdle { before }
+                if (self.most as f64) < before as f64 * RESET_SHARE =>
+            {
                 self.flat = 0;
-                Phase::Restart { before }
+                WindowPhase::Restart { before }
             }
-            Phase::AfterIdle { .. } => self.behind_start(),
-            Phase::Restart { before } if flat || self.most >= before => self.behind_start(),
-            Phase::Timeout { before, .. } if flat || self.most >= before => self.behind_start(),
-            Phase::Reduced { before } if self.most >= before && stale => {
+            WindowPhase::AfterIdle { .. } => self.behind_start(),
+            WindowPhase::Restart { before } if flat || self.most >= before => self.behind_start(),
+            WindowPhase::Timeout { before, .. } if flat || self.most >= before => {
+                self.behind_start()
+            }
+            WindowPhase::Reduced { before } if self.most >= before && stale => {
                 self.cut = None;
-                Phase::Steady
+                WindowPhase::Steady
             }
-            Phase::First if flat => Phase::Steady,
+            WindowPhase::First if flat => WindowPhase::Steady,
             other => other,
         };
         self.before = self.most;
@@ -108,9 +112,9 @@ impl WindowRounds {
 
     /// What holds the sender back once a slow start or idle time is over: the loss before
     /// it, if the window is not back.
-    fn behind_start(&mut self) -> Phase {
+    fn behind_start(&mut self) -> WindowPhase {
         self.cut = self.cut.filter(|before| self.most < *before);
-        self.cut.map_or(Phase::Steady, |before| Phase::Reduced { before })
+        self.cut.map_or(WindowPhase::Steady, |before| WindowPhase::Reduced { before })
     }
 
     /// Takes what is in flight behind a segment with new data.
@@ -126,40 +130,42 @@ impl WindowRounds {
         let reached = self.before.max(self.most);
         let before = match self.phase {
             // Too little was sent since the last time to tell.
-            Phase::AfterIdle { before } => before.max(reached),
+            WindowPhase::AfterIdle { before } => before.max(reached),
             _ => reached,
         };
-        self.phase = Phase::AfterIdle { before };
+        self.phase = WindowPhase::AfterIdle { before };
         self.most = 0;
         self.flat = 0;
     }
 
     /// Whether a loss is being mended, by duplicate ACKs or behind a timeout.
     pub(super) const fn mends(&self) -> bool {
-        matches!(self.phase, Phase::Recovery { .. } | Phase::Timeout { .. })
+        matches!(self.phase, WindowPhase::Recovery { .. } | WindowPhase::Timeout { .. })
     }
 
     /// Whether a loss is being mended by duplicate ACKs.
     pub(super) const fn recovering(&self) -> bool {
-        matches!(self.phase, Phase::Recovery { .. })
+        matches!(self.phase, WindowPhase::Recovery { .. })
     }
 
     /// Something was sent again by the timer.
     pub(super) fn timeout(&mut self, after_dup_acks: bool) {
         let before = self.before.max(self.most);
         self.phase = match self.phase {
-            Phase::Timeout { after_dup_acks: was, before } => {
-                Phase::Timeout { after_dup_acks: was || after_dup_acks, before }
+            WindowPhase::Timeout { after_dup_acks: was, before } => {
+                WindowPhase::Timeout { after_dup_acks: was || after_dup_acks, before }
             }
-            Phase::Recovery { before, .. } => Phase::Timeout { after_dup_acks, before },
-            _ => Phase::Timeout { after_dup_acks, before },
+            WindowPhase::Recovery { before, .. } => WindowPhase::Timeout { after_dup_acks, before },
+            _ => WindowPhase::Timeout { after_dup_acks, before },
         };
         self.note_cut();
         self.flat = 0;
     }
 
     fn note_cut(&mut self) {
-        let (Phase::Recovery { before, .. } | Phase::Timeout { before, .. }) = self.phase else {
+        let (WindowPhase::Recovery { before, .. } | WindowPhase::Timeout { before, .. }) =
+            self.phase
+        else {
             return;
         };
         // A further loss does not lower what there was before the first one.
@@ -169,10 +175,10 @@ impl WindowRounds {
     /// Something was sent again as duplicate ACKs asked for it.
     pub(super) fn recovers(&mut self, until: i64) {
         self.phase = match self.phase {
-            same @ (Phase::Recovery { .. } | Phase::Timeout { .. }) => same,
+            same @ (WindowPhase::Recovery { .. } | WindowPhase::Timeout { .. }) => same,
             // A further loss does not lower what there was before the first one.
-            Phase::Reduced { before } => Phase::Recovery { until, before },
-            _ => Phase::Recovery { until, before: self.before.max(self.most) },
+            WindowPhase::Reduced { before } => WindowPhase::Recovery { until, before },
+            _ => WindowPhase::Recovery { until, before: self.before.max(self.most) },
         };
         self.note_cut();
         // The round that lost tells nothing of what the window is now.

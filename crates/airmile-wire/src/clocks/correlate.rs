@@ -46,7 +46,7 @@ pub(super) fn best_lag(
         .map(|(at, v)| (at, f64::from(*v)))
         .collect();
     let norm = filled.iter().map(|(_, v)| v * v).sum::<f64>() - n as f64 * mean * mean;
-    let sums = Sums::of(series);
+    let sums = Sums::from_series(series);
     let shapes: Vec<f64> = (0..=2 * reach)
         .map(|lag| {
             let (sum, squares) = sums.within(lag, lag + n);
@@ -109,7 +109,7 @@ fn vertex(scores: &[f64], at: usize) -> f64 {
 struct Sums(Vec<(f64, f64)>);
 
 impl Sums {
-    fn of(series: &[f32]) -> Self {
+    fn from_series(series: &[f32]) -> Self {
         let mut sums = Vec::with_capacity(series.len() + 1);
         let mut so_far = (0.0, 0.0);
         sums.push(so_far);

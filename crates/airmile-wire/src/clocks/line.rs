@@ -111,7 +111,7 @@ pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine
     let (first, last) = (samples.first()?.0, samples.last()?.0);
     let at_ns = first + (last - first) / 2;
     let long = last - first >= MIN_DRIFT_SPAN_NS && samples.len() >= 4;
-    let slope = if long { Slope::of(samples) } else { Slope::untold() };
+    let slope = if long { Slope::from_samples(samples) } else { Slope::untold() };
     let gained = |at: i64| ((at - at_ns) as f64 * slope.drift).round() as i64;
     let mut rest: Vec<i64> = samples.iter().map(|(at, offset)| offset - gained(*at)).collect();
     let offset_ns = median(&mut rest)?;
@@ -143,7 +143,7 @@ impl Slope {
     }
 
     /// The median of the slopes of all pairs, and half of its interval at 95 %.
-    fn of(samples: &[(i64, i64)]) -> Self {
+    fn from_samples(samples: &[(i64, i64)]) -> Self {
         let mut slopes = Vec::with_capacity(samples.len() * samples.len() / 2);
         for (i, (t, offset)) in samples.iter().enumerate() {
             for (later, other) in samples.iter().skip(i + 1) {

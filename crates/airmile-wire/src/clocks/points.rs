@@ -74,10 +74,10 @@ fn without_queue(
     bin_ns: i64,
     gained: impl Fn(i64) -> i64,
 ) -> Option<(Vec<(i64, i64)>, i64)> {
-    let mut bins: BTreeMap<i64, Bin> = BTreeMap::new();
+    let mut bins: BTreeMap<i64, DelayBin> = BTreeMap::new();
     for pair in pairs {
         let later = pair.other_ns - pair.reference_ns - gained(pair.reference_ns);
-        bins.entry(pair.reference_ns.div_euclid(bin_ns)).or_default().take(pair.outward, later);
+        bins.entry(pair.reference_ns.div_euclid(bin_ns)).or_default().apply(pair.outward, later);
     }
     let both = bins.iter().filter_map(|(bin, ways)| Some((*bin, ways.out?, ways.back?)));
     // A round trip of less than nothing is of bytes that are not the same.
@@ -96,13 +96,13 @@ fn without_queue(
 
 /// The fastest of both ways, by two clocks.
 #[derive(Default)]
-struct Bin {
+struct DelayBin {
     out: Option<i64>,
     back: Option<i64>,
 }
 
-impl Bin {
-    fn take(&mut self, outward: bool, later: i64) {
+impl DelayBin {
+    fn apply(&mut self, outward: bool, later: i64) {
         let (way, took) = if outward { (&mut self.out, later) } else { (&mut self.back, -later) };
         *way = Some(way.map_or(took, |least| least.min(took)));
     }

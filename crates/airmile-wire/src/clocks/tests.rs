@@ -132,7 +132,7 @@ fn points_with_queues_most_of_the_time() {
 #[test]
 fn little_evidence_moves_no_clock_far() {
     let busy: Vec<(i64, u32)> = (0..2_000).map(|ms| (20 * S + ms * MS, 1_000)).collect();
-    let other = of_transfers(&seen(&busy, 0, 0, 0.0), &[(10 * S, 12 * S)], 30 * S);
+    let other = align_transfers(&seen(&busy, 0, 0, 0.0), &[(10 * S, 12 * S)], 30 * S);
     assert_eq!(other, Err(Unaligned::Nothing));
     let mut line = ClockLine {
         at_ns: 0,
@@ -166,7 +166,7 @@ fn traffic_that_repeats_itself_is_where_the_clock_says() {
     let reference = seen(&points, 0, 0, 0.0);
     let transfers: Vec<(i64, i64)> =
         (0..30).map(|n| (n * 2 * S + 5 * MS, n * 2 * S + 305 * MS)).collect();
-    let line = of_transfers(&reference, &transfers, 30 * S);
+    let line = align_transfers(&reference, &transfers, 30 * S);
     assert!(
         line.is_ok_and(|l| l.offset_ns.abs() < 10 * MS) || line == Err(Unaligned::Ambiguous),
         "{line:?}"
@@ -208,7 +208,7 @@ fn a_session_of_an_hour() {
         .filter(|(i, (at, _))| own(*at) || i / 150 % 10 == 0)
         .map(|(_, point)| *point)
         .collect();
-    let line = of_transfers(&seen(&points, 0, 0, 0.0), &some, 5 * S).unwrap();
+    let line = align_transfers(&seen(&points, 0, 0, 0.0), &some, 5 * S).unwrap();
     for at in [0, 1_800 * S, 3_600 * S] {
         assert!((line.offset_at_ns(at) - (shows(at) - at)).abs() <= 5 * MS, "{at}: {line:?}");
     }
@@ -313,7 +313,7 @@ proptest! {
             .iter()
             .map(|(start, end)| (start - 40 * MS + offset_ms * MS, end + MS + offset_ms * MS))
             .collect();
-        let line = of_transfers(&seen(&points, 0, 0, 0.0), &moved, 5 * S).unwrap();
+        let line = align_transfers(&seen(&points, 0, 0, 0.0), &moved, 5 * S).unwrap();
         prop_assert!((line.offset_ns - offset_ms * MS).abs() < 5 * MS, "{line:?}");
     }
 
@@ -326,8 +326,8 @@ proptest! {
         let _ = between_arrivals(&arrivals, &arrivals, S);
         let spans: Vec<(i64, i64)> =
             sorted.windows(2).map(|w| (i64::from(w[0].0), i64::from(w[1].0))).collect();
-        let _ = of_transfers(&arrivals, &spans, S);
+        let _ = align_transfers(&arrivals, &spans, S);
         let ends = [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (i64::MAX - 1, i64::MAX)];
-        let _ = of_transfers(&arrivals, &ends, S);
+        let _ = align_transfers(&arrivals, &ends, S);
     }
 }

@@ -36,7 +36,11 @@ const FLOOR_NS: i64 = 3_000_000;
 ///
 /// # Errors
 /// They do not look alike, or do so at several offsets; or no transfer's end can be told.
-pub fn of_transfers(reference: &Arrivals, transfers: &[(i64, i64)], max_offset_ns: i64) -> Aligned {
+pub fn align_transfers(
+    reference: &Arrivals,
+    transfers: &[(i64, i64)],
+    max_offset_ns: i64,
+) -> Aligned {
     // A table may hold any number; no clock shows times so far from 1970.
     let sane = |(start, end): &(i64, i64)| -FAR_NS < *start && start <= end && *end < FAR_NS;
     let transfers: Vec<(i64, i64)> = transfers.iter().copied().filter(sane).collect();

@@ -15,7 +15,7 @@ const BIN_NS: i64 = 1_000_000;
 
 /// A request and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exchange {
+pub struct RequestExchange {
     /// When the request went, in nanoseconds.
     pub start_ns: i64,
     /// When the answer's first byte came.
@@ -43,7 +43,7 @@ pub struct Exchanges {
     former_down_ns: Option<i64>,
     /// Bytes of the answers before.
     former_bytes: u64,
-    done: VecDeque<Exchange>,
+    done: VecDeque<RequestExchange>,
 }
 
 impl Exchanges {
@@ -78,7 +78,7 @@ impl Exchanges {
     }
 
     /// The next exchange that has ended.
-    pub fn poll(&mut self) -> Option<Exchange> {
+    pub fn poll(&mut self) -> Option<RequestExchange> {
         self.done.pop_front()
     }
 
@@ -98,7 +98,7 @@ impl Exchanges {
         let start_ns = request_ns.unwrap_or(first_byte_ns);
         let bytes: u64 = arrivals.iter().map(|(_, bytes)| bytes).sum();
         let former_ns = self.former_down_ns.filter(|_| self.former_bytes >= OPENED_BYTES);
-        self.done.push_back(Exchange {
+        self.done.push_back(RequestExchange {
             start_ns,
             first_byte_ns,
             end_ns,
@@ -118,7 +118,7 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     /// `u` is payload up, a number bytes down, each with its time in ms.
-    fn of(packets: &[(i64, Option<u64>)]) -> Vec<(i64, i64, u64, Option<i64>)> {
+    fn exchanges_of(packets: &[(i64, Option<u64>)]) -> Vec<(i64, i64, u64, Option<i64>)> {
         let mut exchanges = Exchanges::default();
         exchanges.set_rtt(80 * MS);
         for (ms, down) in packets {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn requests_behind_pauses_and_window_updates_are_told_apart() {
-        let check = |packets: &[_], expected: &[_]| assert_eq!(of(packets), expected);
+        let check = |packets: &[_], expected: &[_]| assert_eq!(exchanges_of(packets), expected);
         check(
             &[(0, None), (80, Some(9)), (200, Some(70_000)), (3_200, None), (3_280, Some(5))],
             &[(0, 200, 70_009, None), (3_200, 3_280, 5, Some(3_000))],

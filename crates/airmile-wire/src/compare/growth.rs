@@ -9,19 +9,19 @@ const INITIAL_WINDOW_BYTES: f64 = 14_600.0;
 /// The most that a first round has which is taken for an initial window: senders with
 /// 32 segments are known, and an acknowledgement for the request may open it by some
 /// (chosen here).
-const MOST_INITIAL_BYTES: f64 = 3.2 * INITIAL_WINDOW_BYTES;
+const MAX_INITIAL_BYTES: f64 = 3.2 * INITIAL_WINDOW_BYTES;
 /// Smaller transfers are over before a restart shows (chosen here: slow start sends
 /// that many in its first two rounds, and a third has to follow).
-const LEAST_BYTES: u64 = 60_000;
+const MIN_BYTES: u64 = 60_000;
 /// Of a full rate per round trip, a first round under this share is a small window's
 /// (chosen here: slow start's is at most half of the next).
 const SMALL_SHARE: f64 = 0.55;
 /// A restart costs at least so many round trips (chosen here: going from the initial
 /// window to twice that costs one, less what the queue gives back).
-const LEAST_RESTART_LAG: f64 = 0.8;
+const MIN_RESTART_LAG: f64 = 0.8;
 /// Where a restart would cost less round trips than that, one cannot be told from an
 /// open window (chosen here).
-const LEAST_COST: f64 = 1.0;
+const MIN_COST: f64 = 1.0;
 
 /// How a transfer began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -33,7 +33,8 @@ pub enum Start {
     Open,
     /// Cannot be told: too few bytes, a way so slow that an initial window fills it,
     /// or neither pattern.
-    Untold,
+    #[serde(rename = "untold")]
+    Unknown,
 }
 
 /// How the rate of a transfer went.
@@ -83,7 +84,7 @@ pub fn growth(arrivals: &[(i64, u64)], rtt_ns: Option<i64>) -> Option<Growth> {
         rounds.as_ref().and_then(|rounds| rounds.first().copied()).unwrap_or_default();
     let start = match rtt_ns {
         Some(rtt_ns) => start(total, first_round_bytes, late_bps, lag_ns, rtt_ns),
-        None => Start::Untold,
+        None => Start::Unknown,
     };
     let unevenness = rounds.as_deref().and_then(unevenness);
     Some(Growth { first_round_bytes, late_bps, lag_ns, unevenness, start })
@@ -92,11 +93,11 @@ pub fn growth(arrivals: &[(i64, u64)], rtt_ns: Option<i64>) -> Option<Growth> {
 /// Bytes of each round trip.
 fn rounds(arrivals: &[(i64, u64)], first_ns: i64, rtt_ns: i64) -> Vec<u64> {
     /// More rounds tell no more of one transfer (chosen here).
-    const MOST: usize = 10_000;
+    const MAX: usize = 10_000;
     let mut rounds = Vec::new();
     for (at, bytes) in arrivals {
         let Ok(round) = usize::try_from((at - first_ns).div_euclid(rtt_ns)) else { continue };
-        if round >= MOST {
+        if round >= MAX {
             break;
         }
         if rounds.len() <= round {
@@ -114,15 +115,15 @@ fn start(total: u64, first_round_bytes: u64, late_bps: f64, lag_ns: i64, rtt_ns:
     let lag = lag_ns as f64 / rtt_ns as f64;
     let first = first_round_bytes as f64;
     let cost = restart_cost(full);
-    if total < LEAST_BYTES || cost < LEAST_COST {
-        return Start::Untold;
+    if total < MIN_BYTES || cost < MIN_COST {
+        return Start::Unknown;
     }
-    if first <= MOST_INITIAL_BYTES && first < SMALL_SHARE * full && lag >= LEAST_RESTART_LAG {
+    if first <= MAX_INITIAL_BYTES && first < SMALL_SHARE * full && lag >= MIN_RESTART_LAG {
         Start::SlowStart
     } else if lag < cost / 2.0 {
         Start::Open
     } else {
-        Start::Untold
+        Start::Unknown
     }
 }
 
@@ -157,7 +158,7 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     /// Rounds of 100 ms, each in one piece at its start.
-    fn of(rounds: &[u64]) -> Growth {
+    fn growth_of(rounds: &[u64]) -> Growth {
         // Packets of a round come over half of it.
         let arrivals = rounds.iter().zip(0..).flat_map(|(bytes, round): (_, i64)| {
             (0..10).map(move |n| (round * 100 * MS + n * 5 * MS, bytes / 10))
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn starts_are_told_apart() {
         let check = |rounds: &[u64], expected: Start| {
-            let growth = of(rounds);
+            let growth = growth_of(rounds);
             assert_eq!(growth.start, expected, "{rounds:?}: {growth:?}");
         };
         check(&[14_600, 29_200, 58_400, 116_800, 120_000, 60_000], Start::SlowStart);
@@ -178,24 +179,24 @@ mod tests {
         // A token bucket: fast, then slow.
         check(&[300_000, 60_000, 60_000, 60_000, 60_000, 60_000], Start::Open);
         // The way takes no more than an initial window each round trip.
-        check(&[14_600; 20], Start::Untold);
+        check(&[14_600; 20], Start::Unknown);
         // To two of them, or nearly three: a restart costs less than a round trip.
-        check(&[29_200; 12], Start::Untold);
-        check(&[40_000; 12], Start::Untold);
+        check(&[29_200; 12], Start::Unknown);
+        check(&[40_000; 12], Start::Unknown);
         check(&[50_000; 12], Start::Open);
         // Over too soon.
-        check(&[14_600, 29_200], Start::Untold);
+        check(&[14_600, 29_200], Start::Unknown);
     }
 
     #[test]
     fn growth_costs_and_steadiness_does_not() {
         // 45 % of 400 kB after 100 + 100 + ... at a steady rate: halves take the same.
-        let steady = of(&[80_000; 10]);
+        let steady = growth_of(&[80_000; 10]);
         assert!(steady.lag_ns.abs() <= 60 * MS, "{steady:?}");
         assert!(steady.unevenness.unwrap() < 0.01, "{steady:?}");
-        let grown = of(&[14_600, 29_200, 58_400, 116_800, 120_000, 60_000]);
+        let grown = growth_of(&[14_600, 29_200, 58_400, 116_800, 120_000, 60_000]);
         assert!(grown.lag_ns > 100 * MS, "{grown:?}");
-        let fallen = of(&[300_000, 40_000, 40_000, 40_000, 40_000, 40_000, 40_000]);
+        let fallen = growth_of(&[300_000, 40_000, 40_000, 40_000, 40_000, 40_000, 40_000]);
         assert!(fallen.lag_ns < -100 * MS, "{fallen:?}");
     }
 
@@ -205,6 +206,6 @@ mod tests {
         assert_eq!(growth(&[(5, 1_000)], Some(MS)), None);
         assert_eq!(growth(&[(0, 1), (9, 100_000)], None).map(|g| g.start), None);
         let without_rtt = growth(&[(0, 50_000), (MS, 50_000), (2 * MS, 50_000)], None);
-        assert_eq!(without_rtt.map(|g| g.start), Some(Start::Untold));
+        assert_eq!(without_rtt.map(|g| g.start), Some(Start::Unknown));
     }
 }

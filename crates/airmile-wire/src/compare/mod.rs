@@ -12,8 +12,8 @@ mod judge;
 mod resample;
 mod sample;
 
-pub use exchanges::{Exchange, Exchanges};
+pub use exchanges::{Exchanges, RequestExchange};
 pub use growth::{Growth, Start, growth};
-pub use judge::{Judgement, LEAST_TRANSFERS, Outcome, PairFinding, judge};
+pub use judge::{ComparisonOutcome, Judgement, MIN_TRANSFERS, PairFinding, judge};
 pub use resample::{Difference, Estimate, difference, estimate, holm, share};
 pub use sample::{GroupFinding, PAUSE_NS, Restarts, Sample, is_by_turns, measure};

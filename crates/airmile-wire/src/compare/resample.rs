@@ -11,7 +11,7 @@ use serde::Serialize;
 const DRAWS: usize = 2_000;
 /// Fewer values than that give no interval (chosen here: of four, the least and the
 /// most enclose the median in 7 cases of 8).
-const LEAST_VALUES: usize = 4;
+const MIN_VALUES: usize = 4;
 
 /// A value and its interval of 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -114,7 +114,7 @@ fn draw<'a, T>(values: &[&'a T], random: &mut impl Rng) -> Vec<&'a T> {
 }
 
 fn interval(n: usize, mut drawn: impl FnMut() -> Option<f64>) -> (Option<f64>, Option<f64>) {
-    if n < LEAST_VALUES {
+    if n < MIN_VALUES {
         return (None, None);
     }
     let mut all: Vec<f64> = (0..DRAWS).filter_map(|_| drawn()).collect();

@@ -65,7 +65,8 @@ pub enum Restarts {
     /// In one of three, or less.
     No,
     /// Cannot be told.
-    Untold,
+    #[serde(rename = "untold")]
+    Unknown,
 }
 
 /// What a group's transfers give together. Intervals are of 95 %.
@@ -144,15 +145,15 @@ pub fn measure(samples: &[Sample], seed: u64) -> GroupFinding {
 /// From this share of transfers on a group restarts, and up to one less it does not
 /// (chosen here: one transfer in three may be held up by something else; whether two
 /// groups differ is the permutation test's to say).
-const MOST_OF_THEM: f64 = 2.0 / 3.0;
+const MAJORITY_SHARE: f64 = 2.0 / 3.0;
 /// Fewer that can be told say nothing (chosen here).
-const LEAST_TOLD: usize = 4;
+const MIN_KNOWN: usize = 4;
 
 fn restarts_of(share: Option<Estimate>) -> Restarts {
-    match share.filter(|share| share.n >= LEAST_TOLD).map(|share| share.value) {
-        Some(value) if value >= MOST_OF_THEM - 1e-9 => Restarts::Yes,
-        Some(value) if value <= 1.0 - MOST_OF_THEM + 1e-9 => Restarts::No,
-        _ => Restarts::Untold,
+    match share.filter(|share| share.n >= MIN_KNOWN).map(|share| share.value) {
+        Some(value) if value >= MAJORITY_SHARE - 1e-9 => Restarts::Yes,
+        Some(value) if value <= 1.0 - MAJORITY_SHARE + 1e-9 => Restarts::No,
+        _ => Restarts::Unknown,
     }
 }
 

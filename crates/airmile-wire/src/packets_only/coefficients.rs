@@ -2,9 +2,9 @@
 
 #![allow(clippy::approx_constant, reason = "numbers that were fitted")]
 
-use super::model::Table;
+use super::model::CoefficientTable;
 
-pub(super) static STAMPED: Table = Table {
+pub(super) static STAMPED: CoefficientTable = CoefficientTable {
     scale: [
         (0.3455, 0.3738),
         (0.0307, 0.1243),
@@ -112,7 +112,7 @@ pub(super) static STAMPED: Table = Table {
     ],
 };
 
-pub(super) static PLAIN: Table = Table {
+pub(super) static PLAIN: CoefficientTable = CoefficientTable {
     scale: [
         (0.0, 0.0),
         (0.0001, 0.0007),
@@ -219,7 +219,7 @@ pub(super) static PLAIN: Table = Table {
     ],
 };
 
-pub(super) static DATAGRAMS: Table = Table {
+pub(super) static DATAGRAMS: CoefficientTable = CoefficientTable {
     scale: [
         (0.0, 0.0),
         (0.0, 0.0),

@@ -2,13 +2,13 @@
 
 use airmile_model::Cause;
 
-use super::pattern::{Pattern, quantile};
-use super::phone::{Carrier, Phone, Span, within};
+use super::pattern::{ArrivalPattern, quantile};
+use super::phone::{CapturedPhone, TransferSpan, TransportKind, within};
 use crate::attribute::Reason;
 
 /// Datagrams at a lower rate are no download that anything held back (chosen here: above
 /// what a voice call takes, 64 kbit/s of G.711 and its headers).
-const LEAST_DATAGRAM_BPS: f64 = 120e3;
+const MIN_DATAGRAM_BPS: f64 = 120e3;
 /// How many there are.
 pub const N_FEATURES: usize = 28;
 
@@ -57,7 +57,7 @@ pub struct Features {
     /// In the order of [`NAMES`].
     pub values: [f64; N_FEATURES],
     /// What carried most of the bytes.
-    pub carrier: Carrier,
+    pub transport: TransportKind,
     /// Least round trip to the largest one's server, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
     /// How long it took, in nanoseconds.
@@ -73,14 +73,14 @@ pub struct Features {
 impl Features {
     /// Of transfers of a phone; `None` where there is none, or nothing came.
     #[must_use]
-    pub fn of(phone: &Phone, spans: &[Span]) -> Option<Self> {
+    pub fn from_spans(phone: &CapturedPhone, spans: &[TransferSpan]) -> Option<Self> {
         let largest = spans.iter().max_by_key(|span| span.bytes)?;
-        let carrier = largest.carrier;
-        let ns = spans.iter().map(Span::ns).fold(0, i64::saturating_add);
+        let transport = largest.transport;
+        let ns = spans.iter().map(TransferSpan::ns).fold(0, i64::saturating_add);
         let lists: Vec<Vec<(i64, u32)>> = spans
             .iter()
             .map(|span| {
-                let list = phone.arrivals(span.carrier);
+                let list = phone.arrivals(span.transport);
                 within(list, span.from_ns, span.to_ns).copied().collect()
             })
             .collect();
@@ -90,12 +90,14 @@ impl Features {
         }
         let bytes: u64 = spans.iter().map(|span| span.bytes).sum();
         // Voice and games keep their own low pace, whatever carries them.
-        if carrier == Carrier::Datagrams && bytes as f64 * 8e9 / (ns as f64) < LEAST_DATAGRAM_BPS {
+        if transport == TransportKind::Datagrams
+            && bytes as f64 * 8e9 / (ns as f64) < MIN_DATAGRAM_BPS
+        {
             return None;
         }
-        let pattern = Pattern::of(lists.iter().map(Vec::as_slice));
+        let pattern = ArrivalPattern::from_spans(lists.iter().map(Vec::as_slice));
         let mut values = [f64::NAN; N_FEATURES];
-        if carrier != Carrier::Datagrams {
+        if transport != TransportKind::Datagrams {
             shares(phone, spans, ns, &mut values);
             let again: usize = spans
                 .iter()
@@ -129,7 +131,7 @@ impl Features {
         values[STEADY_QUEUE] = steady_queue(phone, spans);
         Some(Self {
             values,
-            carrier,
+            transport,
             base_rtt_ns: phone.base_rtt_ns_of(largest),
             ns,
             bytes: spans.iter().map(|span| span.bytes).fold(0, u64::saturating_add),
@@ -147,11 +149,11 @@ impl Features {
 }
 
 /// Shares of the time by what senders waited for.
-fn shares(phone: &Phone, spans: &[Span], ns: i64, values: &mut [f64; N_FEATURES]) {
+fn shares(phone: &CapturedPhone, spans: &[TransferSpan], ns: i64, values: &mut [f64; N_FEATURES]) {
     let (mut by_reason, mut by_cause) = ([0_i64; 5], [0_i64; 8]);
     const REASONS: [Reason; 5] = [
         Reason::Pacing,
-        Reason::Untold,
+        Reason::Unknown,
         Reason::AfterLast,
         Reason::UndesiredSlowStart,
         Reason::Queue,
@@ -195,10 +197,15 @@ fn shares(phone: &Phone, spans: &[Span], ns: i64, values: &mut [f64; N_FEATURES]
 }
 
 /// What queues added to round trips; gives the middle of it in ms.
-fn queues(phone: &Phone, spans: &[Span], rate: f64, values: &mut [f64; N_FEATURES]) -> Option<f64> {
+fn queues(
+    phone: &CapturedPhone,
+    spans: &[TransferSpan],
+    rate: f64,
+    values: &mut [f64; N_FEATURES],
+) -> Option<f64> {
     let samples: Vec<f64> = spans
         .iter()
-        .filter(|span| span.carrier == Carrier::Stamped)
+        .filter(|span| span.transport == TransportKind::Stamped)
         .flat_map(|span| within(&phone.queued, span.from_ns, span.to_ns))
         .map(|(_, longer_ns)| *longer_ns as f64 / 1e6)
         .collect();
@@ -220,9 +227,9 @@ const WINDOW_NS: i64 = 100_000_000;
 /// How much the rate varies while a queue stands: in windows in each of which round
 /// trips were longer than the least by 20 ms (chosen here, as in
 /// [`crate::attribute`]).
-fn steady_queue(phone: &Phone, spans: &[Span]) -> f64 {
+fn steady_queue(phone: &CapturedPhone, spans: &[TransferSpan]) -> f64 {
     let mut rates = Vec::new();
-    for span in spans.iter().filter(|span| span.carrier == Carrier::Stamped) {
+    for span in spans.iter().filter(|span| span.transport == TransportKind::Stamped) {
         let windows = (span.ns() / WINDOW_NS).min(100_000);
         for n in 0..windows {
             let from = span.from_ns.saturating_add(n * WINDOW_NS);

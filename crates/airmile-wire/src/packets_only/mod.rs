@@ -1,6 +1,6 @@
 //! Who the bottleneck was, by packets alone: probabilities in place of a split.
 //!
-//! [`Phones`] takes a capture's packets and keeps what the phone got and when,
+//! [`CapturedPhones`] takes a capture's packets and keeps what the phone got and when,
 //! and what its senders waited for; [`Features`] are numbers of one transfer, or
 //! of several; [`Model`] gives each [`Suspect`] a probability. The coefficients
 //! are fitted on runs of the lab (`airmile-accuracy --blind-fit`, see
@@ -19,5 +19,5 @@ mod phone;
 mod tests;
 
 pub use features::{Features, N_FEATURES, NAMES};
-pub use model::{Model, NAMED_FROM, Suspect, Suspicion, Table};
-pub use phone::{Carrier, Phone, Phones, Span};
+pub use model::{CoefficientTable, Model, NAMED_FROM, Suspect, Suspicion};
+pub use phone::{CapturedPhone, CapturedPhones, TransferSpan, TransportKind};

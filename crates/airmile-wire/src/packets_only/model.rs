@@ -5,7 +5,7 @@ use airmile_model::Cause;
 
 use super::coefficients;
 use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE};
-use super::phone::Carrier;
+use super::phone::TransportKind;
 
 /// Who may have been the bottleneck, as far as packets part them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,7 +87,7 @@ pub struct Suspicion {
 
 /// Coefficients for one kind of evidence.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct CoefficientTable {
     /// Mean and standard deviation of each number where it was fitted; those that it
     /// does not use have 0 for the latter.
     pub scale: [(f64, f64); N_FEATURES],
@@ -101,23 +101,23 @@ pub struct Table {
 pub const NAMED_FROM: f64 = 0.7;
 /// Numbers further off than this are as far (chosen here): past what was fitted on, a
 /// straight line proves nothing.
-const MOST_DEVIATIONS: f64 = 4.0;
+const MAX_DEVIATIONS: f64 = 4.0;
 /// What nobody thought of: so much of all probability is shared by all, and none is
 /// certain (chosen here: the lab's families are few beside what there is).
 const UNTHOUGHT: f64 = 0.01;
 /// No round trip over a cellular link is shorter: LTE's user plane takes 4 ms one way
 /// (TR 36.912, 11.3.2), NR's with its longest slot about as long both ways (TR
 /// 37.910, 5.7.1).
-const LEAST_RADIO_RTT_NS: i64 = 4_000_000;
+const MIN_RADIO_RTT_NS: i64 = 4_000_000;
 
-impl Table {
-    /// Numbers that tables of this carrier use.
+impl CoefficientTable {
+    /// Numbers that tables of this transport use.
     #[must_use]
-    pub fn uses(carrier: Carrier, feature: usize) -> bool {
-        match carrier {
-            Carrier::Stamped => true,
-            Carrier::Plain => feature != STEADY_QUEUE && !OF_RTT.contains(&feature),
-            Carrier::Datagrams => (FIRST_OF_ARRIVALS..STEADY_QUEUE).contains(&feature),
+    pub fn uses(transport: TransportKind, feature: usize) -> bool {
+        match transport {
+            TransportKind::Stamped => true,
+            TransportKind::Plain => feature != STEADY_QUEUE && !OF_RTT.contains(&feature),
+            TransportKind::Datagrams => (FIRST_OF_ARRIVALS..STEADY_QUEUE).contains(&feature),
         }
     }
 
@@ -126,7 +126,7 @@ impl Table {
     pub fn standard(&self, feature: usize, value: f64) -> f64 {
         match self.scale.get(feature) {
             Some((mean, deviation)) if *deviation > 0.0 && value.is_finite() => {
-                ((value - mean) / deviation).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+                ((value - mean) / deviation).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
             }
             _ => 0.0,
         }
@@ -158,18 +158,18 @@ pub struct Model;
 impl Model {
     /// The table for what carried a transfer.
     #[must_use]
-    pub const fn table(carrier: Carrier) -> &'static Table {
-        match carrier {
-            Carrier::Stamped => &coefficients::STAMPED,
-            Carrier::Plain => &coefficients::PLAIN,
-            Carrier::Datagrams => &coefficients::DATAGRAMS,
+    pub const fn table(transport: TransportKind) -> &'static CoefficientTable {
+        match transport {
+            TransportKind::Stamped => &coefficients::STAMPED,
+            TransportKind::Plain => &coefficients::PLAIN,
+            TransportKind::Datagrams => &coefficients::DATAGRAMS,
         }
     }
 
     /// Probabilities of all suspects, the most probable first.
     #[must_use]
     pub fn judge(features: &Features) -> Vec<Suspicion> {
-        let mut probabilities = Self::table(features.carrier).probabilities(&features.values);
+        let mut probabilities = Self::table(features.transport).probabilities(&features.values);
         if Self::no_radio(features) {
             // A network without a cell in it: the rest shares what the radio had.
             let rest: f64 = probabilities.iter().skip(1).sum();
@@ -191,6 +191,6 @@ impl Model {
     /// Whether a round trip was too short for a cellular link.
     #[must_use]
     pub fn no_radio(features: &Features) -> bool {
-        features.base_rtt_ns.is_some_and(|ns| ns < LEAST_RADIO_RTT_NS)
+        features.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
     }
 }

@@ -21,7 +21,7 @@ const ENOUGH: usize = 4;
 
 /// The pattern of one or several spans; what cannot be told is not a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Pattern {
+pub(super) struct ArrivalPattern {
     /// Deviation of the rate over its mean, in short and in long windows.
     pub(super) cv_short: f64,
     pub(super) cv_long: f64,
@@ -50,7 +50,7 @@ pub(super) struct Pattern {
 
 /// Gathers what each stretch without a pause says.
 #[derive(Debug, Default)]
-struct Gathered {
+struct PatternSums {
     short: Vec<Vec<f64>>,
     long: Vec<f64>,
     peaks: Vec<f64>,
@@ -65,10 +65,10 @@ struct Gathered {
     paused_ns: f64,
 }
 
-impl Pattern {
+impl ArrivalPattern {
     /// Of arrivals (nanoseconds and bytes, in order) in several spans.
-    pub(super) fn of<'a>(spans: impl Iterator<Item = &'a [(i64, u32)]>) -> Self {
-        let mut all = Gathered::default();
+    pub(super) fn from_spans<'a>(spans: impl Iterator<Item = &'a [(i64, u32)]>) -> Self {
+        let mut all = PatternSums::default();
         for arrivals in spans {
             all.span(arrivals);
         }
@@ -76,7 +76,7 @@ impl Pattern {
     }
 }
 
-impl Gathered {
+impl PatternSums {
     fn span(&mut self, arrivals: &[(i64, u32)]) {
         let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else { return };
         let middle = first.0.midpoint(last.0);
@@ -142,7 +142,7 @@ impl Gathered {
         }
     }
 
-    fn pattern(&self) -> Pattern {
+    fn pattern(&self) -> ArrivalPattern {
         let short: Vec<f64> = self.short.iter().flatten().copied().collect();
         let mean_batch = mean(&self.batches).unwrap_or(f64::NAN);
         let rate = self.bytes * 1e9 / self.busy_ns.max(1.0);
@@ -151,7 +151,7 @@ impl Gathered {
             let middle = quantile(values, 0.5).map(|ms| ms.max(0.1).ln());
             middle.filter(|_| !values.is_empty()).unwrap_or(f64::NAN)
         };
-        Pattern {
+        ArrivalPattern {
             cv_short: variation(&short),
             cv_long: variation(&self.long),
             lag: lag(&self.short),
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn one_rate_is_one_rate() {
         let list = paced(4_000, 1_000, |_| 0);
-        let pattern = Pattern::of(std::iter::once(list.as_slice()));
+        let pattern = ArrivalPattern::from_spans(std::iter::once(list.as_slice()));
         assert!(pattern.cv_short < 0.01 && pattern.line_whole <= 0.11_f64.ln(), "{pattern:?}");
         assert!((pattern.rate - 1.5e6).abs() < 1e3 && pattern.paused == 0.0, "{pattern:?}");
         assert!(pattern.growth.abs() < 0.01 && pattern.peak.abs() < 0.01, "{pattern:?}");
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_wire_makes_up_for_the_air() {
         let list = paced(4_000, 1_000, |k| if k % 50 < 8 { 8_000 - (k % 50) * 1_000 } else { 0 });
-        let pattern = Pattern::of(std::iter::once(list.as_slice()));
+        let pattern = ArrivalPattern::from_spans(std::iter::once(list.as_slice()));
         assert!((pattern.catch_up - 1.0).abs() < 0.1, "{pattern:?}");
         assert!(pattern.line_whole < 8.0_f64.ln() && pattern.cv_short < 0.1, "{pattern:?}");
     }
@@ -291,7 +291,7 @@ mod tests {
                 (at, 1_500)
             })
             .collect();
-        let pattern = Pattern::of(std::iter::once(list.as_slice()));
+        let pattern = ArrivalPattern::from_spans(std::iter::once(list.as_slice()));
         assert!(pattern.cv_short > 0.4 && pattern.lag > 0.7, "{pattern:?}");
         assert!(pattern.line_whole > 100.0_f64.ln(), "{pattern:?}");
     }
@@ -299,10 +299,10 @@ mod tests {
     #[test]
     fn pauses_and_too_little() {
         let list = [(0, 1_500), (1_000_000, 1_500), (1_001_000_000, 1_500)];
-        let pattern = Pattern::of(std::iter::once(list.as_slice()));
+        let pattern = ArrivalPattern::from_spans(std::iter::once(list.as_slice()));
         assert!((pattern.paused - 1_000.0 / 1_001.0).abs() < 1e-9, "{pattern:?}");
         assert!(pattern.cv_short.is_nan() && pattern.lag.is_nan() && pattern.catch_up.is_nan());
-        let nothing = Pattern::of(std::iter::empty());
+        let nothing = ArrivalPattern::from_spans(std::iter::empty());
         assert!(nothing.paused == 0.0 && nothing.line_whole.is_nan());
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use airmile_model::packet::{Address, Packet, Transport};
 
-use crate::attribute::{Attribution, ByteBins, Held, Place, SenderStory, Shares, Sides, Waits};
+use crate::attribute::{
+    Attribution, ByteBins, CaptureSite, SenderModel, Shares, Sides, WaitSpan, WaitTimeline,
+};
 use crate::tcp::TracedPacket;
 
 /// Data that comes within this time is one arrival (chosen here: the shortest slot
@@ -16,18 +18,18 @@ const PAUSE_NS: i64 = 500_000_000;
 /// So long without data ends it, also where nobody asked again (chosen here: the
 /// inactivity timer of LTE's RRC is of this length, too).
 const SILENCE_NS: i64 = 10_000_000_000;
-/// Less payload of the client is no request (as in [`SenderStory`]).
+/// Less payload of the client is no request (as in [`SenderModel`]).
 const MIN_REQUEST_BYTES: u64 = 60;
 /// Time stamps on their way to the sender that are remembered (chosen here).
 const MAX_STAMPS: usize = 4_096;
 /// Users, and flows of datagrams, that are kept at a time (chosen here: a phone
 /// has one or two, a server's capture thousands).
-const MOST_USERS: usize = 64;
-const MOST_FLOWS: usize = 16_384;
+const MAX_USERS: usize = 64;
+const MAX_FLOWS: usize = 16_384;
 
 /// What carried a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Carrier {
+pub enum TransportKind {
     /// TCP with time stamps: round trips are seen all the time.
     Stamped,
     /// TCP without: a queue is not seen.
@@ -38,7 +40,7 @@ pub enum Carrier {
 
 /// A transfer to the phone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct TransferSpan {
     /// Its request, or the connection's first packet, in nanoseconds.
     pub from_ns: i64,
     /// Its last data, in nanoseconds.
@@ -46,10 +48,10 @@ pub struct Span {
     /// Payload.
     pub bytes: u64,
     /// What carried it.
-    pub carrier: Carrier,
+    pub transport: TransportKind,
 }
 
-impl Span {
+impl TransferSpan {
     /// How long it took, in nanoseconds.
     #[must_use]
     pub const fn ns(&self) -> i64 {
@@ -59,8 +61,8 @@ impl Span {
 
 /// One connection's downlink.
 #[derive(Debug, Default)]
-struct Connection {
-    story: SenderStory,
+struct FlowDownlink {
+    model: SenderModel,
     server: Option<Address>,
     bytes: u64,
     /// When round trips ended, and their lengths, in nanoseconds.
@@ -71,40 +73,40 @@ struct Connection {
     asked_ns: Option<i64>,
     last_data_ns: Option<i64>,
     stamped: bool,
-    current: Option<Answer>,
+    current: Option<OpenResponse>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Answer {
-    span: Span,
+struct OpenResponse {
+    span: TransferSpan,
     up_bytes: u64,
 }
 
 /// One user of a capture.
 #[derive(Debug, Default)]
-struct User {
+struct UserDownlink {
     address: Option<Address>,
-    waits: Waits,
+    waits: WaitTimeline,
     uplink: ByteBins,
     arrivals: Vec<(i64, u32)>,
     again_ns: Vec<i64>,
-    answers: Vec<(Option<Address>, Span)>,
+    answers: Vec<(Option<Address>, TransferSpan)>,
     bytes: u64,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, FlowDownlink>,
 }
 
 /// A capture that is being read: each user as if it were the phone.
 #[derive(Debug, Default)]
-pub struct Phones {
-    users: BTreeMap<u64, User>,
+pub struct CapturedPhones {
+    users: BTreeMap<u64, UserDownlink>,
     datagrams: BTreeMap<Address, Vec<(i64, u32)>>,
     /// Clients' ends of flows of datagrams.
     flows: HashSet<(Address, u16, Address, u16)>,
     pub(super) ends: Option<[Address; 2]>,
-    held: Vec<Held>,
+    held: Vec<WaitSpan>,
 }
 
-impl Phones {
+impl CapturedPhones {
     /// No packets yet.
     #[must_use]
     pub fn new() -> Self {
@@ -118,7 +120,7 @@ impl Phones {
         if !udp || packet.payload_bytes == 0 || !self.is_down(packet) {
             return;
         }
-        if self.datagrams.len() >= MOST_USERS && !self.datagrams.contains_key(&packet.dst) {
+        if self.datagrams.len() >= MAX_USERS && !self.datagrams.contains_key(&packet.dst) {
             let least = self.datagrams.iter().min_by_key(|(_, list)| list.len()).map(|(a, _)| *a);
             least.and_then(|address| self.datagrams.remove(&address));
         }
@@ -135,7 +137,7 @@ impl Phones {
         if self.flows.contains(&ends) {
             return false;
         }
-        if self.flows.len() >= MOST_FLOWS {
+        if self.flows.len() >= MAX_FLOWS {
             self.flows.clear();
         }
         let down = packet.src_port < 1_024 && packet.dst_port >= 1_024;
@@ -145,7 +147,7 @@ impl Phones {
 
     /// Takes what the engine made of a packet of TCP.
     pub fn push(&mut self, packet: &TracedPacket) {
-        if self.users.len() >= MOST_USERS && !self.users.contains_key(&packet.user) {
+        if self.users.len() >= MAX_USERS && !self.users.contains_key(&packet.user) {
             let least = self.users.iter().min_by_key(|(_, user)| user.bytes).map(|(n, _)| *n);
             least.and_then(|number| self.users.remove(&number));
         }
@@ -161,13 +163,17 @@ impl Phones {
 
     /// Each user as if it were the phone, who received the most first.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Phone> {
-        let mut phones: Vec<Phone> = Vec::new();
+    pub fn finish(mut self) -> Vec<CapturedPhone> {
+        let mut phones: Vec<CapturedPhone> = Vec::new();
         for user in std::mem::take(&mut self.users).into_values() {
             let datagrams = user.address.and_then(|address| self.datagrams.remove(&address));
-            phones.push(Phone::of(user, datagrams.unwrap_or_default()));
+            phones.push(CapturedPhone::from_user(user, datagrams.unwrap_or_default()));
         }
-        phones.extend(self.datagrams.into_values().map(|list| Phone::of(User::default(), list)));
+        phones.extend(
+            self.datagrams
+                .into_values()
+                .map(|list| CapturedPhone::from_user(UserDownlink::default(), list)),
+        );
         phones.sort_by_key(|phone| std::cmp::Reverse(phone.bytes));
         phones
     }
@@ -184,8 +190,8 @@ fn add(list: &mut Vec<(i64, u32)>, at_ns: i64, bytes: u32) {
     }
 }
 
-impl User {
-    fn push(&mut self, packet: &TracedPacket, server: Option<Address>, held: &mut Vec<Held>) {
+impl UserDownlink {
+    fn push(&mut self, packet: &TracedPacket, server: Option<Address>, held: &mut Vec<WaitSpan>) {
         let connection = self.connections.entry(packet.flow).or_default();
         connection.begun_ns.get_or_insert(packet.at_ns);
         connection.server = connection.server.or(server);
@@ -208,12 +214,12 @@ impl User {
             self.uplink.add(packet.at_ns, packet.new_bytes);
             connection.up(packet);
         }
-        connection.story.push(packet, held);
+        connection.model.push(packet, held);
         self.waits.push(held);
     }
 }
 
-impl Connection {
+impl FlowDownlink {
     fn up(&mut self, packet: &TracedPacket) {
         if let Some((value, _)) = packet.timestamps {
             self.stamped = true;
@@ -250,7 +256,7 @@ impl Connection {
     }
 
     /// Takes new data; gives the answer before it where that is over.
-    fn data(&mut self, packet: &TracedPacket) -> Option<Span> {
+    fn data(&mut self, packet: &TracedPacket) -> Option<TransferSpan> {
         let now = packet.at_ns;
         let asked = self.asked_ns.take();
         let last = self.last_data_ns.replace(now);
@@ -260,10 +266,13 @@ impl Connection {
         });
         let done = if apart { self.done() } else { None };
         let begun_ns = if last.is_none() { self.begun_ns } else { None };
-        let carrier = if self.stamped { Carrier::Stamped } else { Carrier::Plain };
+        let transport = if self.stamped { TransportKind::Stamped } else { TransportKind::Plain };
         let answer = self.current.get_or_insert_with(|| {
             let from_ns = begun_ns.or(asked).unwrap_or(now).min(now);
-            Answer { span: Span { from_ns, to_ns: now, bytes: 0, carrier }, up_bytes: 0 }
+            OpenResponse {
+                span: TransferSpan { from_ns, to_ns: now, bytes: 0, transport },
+                up_bytes: 0,
+            }
         });
         answer.span.bytes = answer.span.bytes.saturating_add(packet.new_bytes);
         answer.span.to_ns = answer.span.to_ns.max(now);
@@ -271,7 +280,7 @@ impl Connection {
     }
 
     /// What an upload is answered with is no download.
-    fn done(&mut self) -> Option<Span> {
+    fn done(&mut self) -> Option<TransferSpan> {
         let answer = self.current.take()?;
         (answer.up_bytes <= answer.span.bytes).then_some(answer.span)
     }
@@ -279,9 +288,9 @@ impl Connection {
 
 /// A phone, and what it got.
 #[derive(Debug, Clone, Default)]
-pub struct Phone {
+pub struct CapturedPhone {
     /// Where the capture was taken.
-    pub place: Place,
+    pub place: CaptureSite,
     /// Payload towards it.
     pub bytes: u64,
     /// Least round trip to the server that sent the most, in nanoseconds.
@@ -295,18 +304,19 @@ pub struct Phone {
     /// server, in nanoseconds.
     pub(super) queued: Vec<(i64, i64)>,
     pub(super) again_ns: Vec<i64>,
-    answers: Vec<(Option<Address>, Span)>,
+    answers: Vec<(Option<Address>, TransferSpan)>,
 }
 
-impl Phone {
-    fn of(user: User, datagrams: Vec<(i64, u32)>) -> Self {
-        let sides = Sides::of(user.connections.values().map(|connection| &connection.story));
+impl CapturedPhone {
+    fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
+        let sides =
+            Sides::from_connections(user.connections.values().map(|connection| &connection.model));
         let mut servers: BTreeMap<Option<Address>, i64> = BTreeMap::new();
         let mut sent: BTreeMap<Option<Address>, u64> = BTreeMap::new();
         for one in user.connections.values() {
-            let Some(rtt_ns) = one.story.upstream_rtt_ns() else { continue };
-            let least_ns = servers.entry(one.server).or_insert(rtt_ns);
-            *least_ns = rtt_ns.min(*least_ns);
+            let Some(rtt_ns) = one.model.upstream_rtt_ns() else { continue };
+            let min_duration_ns = servers.entry(one.server).or_insert(rtt_ns);
+            *min_duration_ns = rtt_ns.min(*min_duration_ns);
             let bytes = sent.entry(one.server).or_default();
             *bytes = bytes.saturating_add(one.bytes);
         }
@@ -315,11 +325,11 @@ impl Phone {
         let (mut answers, mut queued) = (user.answers, Vec::new());
         for mut one in user.connections.into_values() {
             answers.extend(one.done().map(|span| (one.server, span)));
-            if let Some(&least_ns) = servers.get(&one.server) {
+            if let Some(&min_duration_ns) = servers.get(&one.server) {
                 let longer = one
                     .rtts
                     .iter()
-                    .map(|&(at_ns, rtt_ns)| (at_ns, rtt_ns.saturating_sub(least_ns).max(0)));
+                    .map(|&(at_ns, rtt_ns)| (at_ns, rtt_ns.saturating_sub(min_duration_ns).max(0)));
                 queued.extend(longer);
             }
         }
@@ -342,49 +352,49 @@ impl Phone {
     /// Its transfers of at least so many bytes: answers that overlap, or between which
     /// there is no pause, are one.
     #[must_use]
-    pub fn transfers(&self, min_bytes: u64) -> Vec<Span> {
+    pub fn transfers(&self, min_bytes: u64) -> Vec<TransferSpan> {
         let mut spans = joined(self.answers.iter().map(|(_, span)| *span).collect());
-        spans.extend(joined(self.of_datagrams()));
+        spans.extend(joined(self.datagram_spans()));
         spans.retain(|span| span.bytes >= min_bytes);
         spans.sort_by_key(|span| (span.from_ns, span.to_ns));
         spans
     }
 
     /// Stretches of datagrams without a pause.
-    fn of_datagrams(&self) -> Vec<Span> {
-        let each = self.datagrams.iter().map(|&(at_ns, bytes)| Span {
+    fn datagram_spans(&self) -> Vec<TransferSpan> {
+        let each = self.datagrams.iter().map(|&(at_ns, bytes)| TransferSpan {
             from_ns: at_ns,
             to_ns: at_ns,
             bytes: bytes.into(),
-            carrier: Carrier::Datagrams,
+            transport: TransportKind::Datagrams,
         });
         each.collect()
     }
 
-    /// A span's carrier, where the application tells when it was: what most came by.
+    /// A span's transport, where the application tells when it was: what most came by.
     #[must_use]
-    pub fn span(&self, from_ns: i64, to_ns: i64) -> Span {
+    pub fn span(&self, from_ns: i64, to_ns: i64) -> TransferSpan {
         let sum = |list: &[(i64, u32)]| within(list, from_ns, to_ns).map(|a| u64::from(a.1)).sum();
         let (tcp, datagrams): (u64, u64) = (sum(&self.arrivals), sum(&self.datagrams));
-        let carrier = match self.most_of(from_ns, to_ns) {
-            _ if datagrams > tcp => Carrier::Datagrams,
-            Some((_, answer)) => answer.carrier,
-            None => Carrier::Plain,
+        let transport = match self.most_of(from_ns, to_ns) {
+            _ if datagrams > tcp => TransportKind::Datagrams,
+            Some((_, answer)) => answer.transport,
+            None => TransportKind::Plain,
         };
-        Span { from_ns, to_ns, bytes: tcp.saturating_add(datagrams), carrier }
+        TransferSpan { from_ns, to_ns, bytes: tcp.saturating_add(datagrams), transport }
     }
 
     /// The largest answer that touches a span.
-    fn most_of(&self, from_ns: i64, to_ns: i64) -> Option<&(Option<Address>, Span)> {
-        let touching = |(_, a): &&(_, Span)| a.from_ns < to_ns && a.to_ns > from_ns;
+    fn most_of(&self, from_ns: i64, to_ns: i64) -> Option<&(Option<Address>, TransferSpan)> {
+        let touching = |(_, a): &&(_, TransferSpan)| a.from_ns < to_ns && a.to_ns > from_ns;
         self.answers.iter().filter(touching).max_by_key(|(_, answer)| answer.bytes)
     }
 
     /// Least round trip to the server of a span, in nanoseconds: of its largest answer.
     /// That of datagrams is taken for the phone's usual one.
     #[must_use]
-    pub fn base_rtt_ns_of(&self, span: &Span) -> Option<i64> {
-        if span.carrier == Carrier::Datagrams {
+    pub fn base_rtt_ns_of(&self, span: &TransferSpan) -> Option<i64> {
+        if span.transport == TransportKind::Datagrams {
             return self.base_rtt_ns;
         }
         let server = self.most_of(span.from_ns, span.to_ns).map(|(server, _)| server);
@@ -393,13 +403,13 @@ impl Phone {
 
     /// What came when, of what carries it: nanoseconds and bytes.
     #[must_use]
-    pub fn arrivals(&self, carrier: Carrier) -> &[(i64, u32)] {
-        if carrier == Carrier::Datagrams { &self.datagrams } else { &self.arrivals }
+    pub fn arrivals(&self, transport: TransportKind) -> &[(i64, u32)] {
+        if transport == TransportKind::Datagrams { &self.datagrams } else { &self.arrivals }
     }
 
     /// A span's time by what senders waited for, the radio unseen.
     #[must_use]
-    pub fn split(&self, span: &Span) -> Shares {
+    pub fn split(&self, span: &TransferSpan) -> Shares {
         self.attribution.split(span.from_ns, span.to_ns, None)
     }
 }
@@ -416,15 +426,15 @@ pub(super) fn within<T>(
 
 /// Spans that overlap or follow each other without a pause, as one. What carried
 /// most of it decides.
-fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+fn joined(mut spans: Vec<TransferSpan>) -> Vec<TransferSpan> {
     spans.sort_by_key(|span| (span.from_ns, span.to_ns));
-    let mut out: Vec<Span> = Vec::new();
+    let mut out: Vec<TransferSpan> = Vec::new();
     let mut most = 0;
     for span in spans {
         match out.last_mut() {
             Some(last) if span.from_ns <= last.to_ns.saturating_add(PAUSE_NS) => {
                 if span.bytes > most {
-                    (most, last.carrier) = (span.bytes, span.carrier);
+                    (most, last.transport) = (span.bytes, span.transport);
                 }
                 last.to_ns = last.to_ns.max(span.to_ns);
                 last.bytes = last.bytes.saturating_add(span.bytes);

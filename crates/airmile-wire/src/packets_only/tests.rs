@@ -3,9 +3,9 @@
 use airmile_model::packet::{Address, SeqNum, TcpFlags};
 use proptest::prelude::*;
 
-use super::model::Table;
+use super::model::CoefficientTable;
 use super::*;
-use crate::attribute::Place;
+use crate::attribute::CaptureSite;
 use crate::tcp::{TracedAck, TracedPacket};
 
 const MS: i64 = 1_000_000;
@@ -35,8 +35,8 @@ fn packet(at_ns: i64, dir: &'static str, offset: i64, bytes: u32) -> TracedPacke
 }
 
 /// Requests and answers: `(asked at ms, first data at ms, segments a ms apart)`.
-fn phone(answers: &[(i64, i64, i64)]) -> Phone {
-    let mut phones = Phones::new();
+fn phone(answers: &[(i64, i64, i64)]) -> CapturedPhone {
+    let mut phones = CapturedPhones::new();
     let (mut up, mut down) = (0, 0);
     for &(asked, first, segments) in answers {
         phones.push(&packet(asked * MS, "ul", up, 300));
@@ -71,7 +71,7 @@ fn transfers_of_a_connection() {
 /// What an upload is answered with is no download.
 #[test]
 fn an_uploads_answer_is_left_out() {
-    let mut phones = Phones::new();
+    let mut phones = CapturedPhones::new();
     phones.push(&packet(0, "ul", 0, 300));
     phones.push(&packet(10 * MS, "dl", 0, 30_000));
     for n in 0..100 {
@@ -83,7 +83,7 @@ fn an_uploads_answer_is_left_out() {
 /// Shares of the time are those of what senders waited for.
 #[test]
 fn a_server_that_thinks() {
-    let mut phones = Phones::new();
+    let mut phones = CapturedPhones::new();
     let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
     phones.push(&syn(0, "ul"));
     phones.push(&syn(40 * MS, "dl"));
@@ -93,12 +93,12 @@ fn a_server_that_thinks() {
         phones.push(&packet((1_000 + n) * MS, "dl", n * 1_000, 1_000));
     }
     let phone = phones.finish().remove(0);
-    assert_eq!((phone.place, phone.base_rtt_ns), (Place::Phone, Some(40 * MS)));
+    assert_eq!((phone.place, phone.base_rtt_ns), (CaptureSite::Phone, Some(40 * MS)));
     let spans = phone.transfers(20_000);
-    let features = Features::of(&phone, &spans).unwrap();
+    let features = Features::from_spans(&phone, &spans).unwrap();
     // 919 of 1,099 ms: from 81 ms, a round trip behind the request, to 1,000 ms.
     assert!((features.get("idle").unwrap() - 919.0 / 1_099.0).abs() < 0.01, "{features:?}");
-    assert_eq!(features.carrier, Carrier::Plain);
+    assert_eq!(features.transport, TransportKind::Plain);
     assert!(features.get("queue_bytes").is_none() && features.get("steady_queue").is_none());
     let first = Model::judge(&features)[0];
     assert_eq!(first.suspect, Suspect::SenderLimited, "{first:?}");
@@ -108,7 +108,7 @@ fn a_server_that_thinks() {
 #[test]
 fn each_server_has_its_own_least_round_trip() {
     let host = |last: u8| Address::from(std::net::IpAddr::from([198, 51, 100, last]));
-    let mut phones = Phones::new();
+    let mut phones = CapturedPhones::new();
     let mut say = |server: u8, what: TracedPacket| {
         phones.ends =
             Some(if what.dir == "dl" { [host(server), host(1)] } else { [host(1), host(server)] });
@@ -134,7 +134,7 @@ fn each_server_has_its_own_least_round_trip() {
     }
     let phone = phones.finish().remove(0);
     let spans = phone.transfers(20_000);
-    let features = Features::of(&phone, &spans).unwrap();
+    let features = Features::from_spans(&phone, &spans).unwrap();
     assert_eq!((phone.base_rtt_ns, features.base_rtt_ns), (Some(40 * MS), Some(40 * MS)));
     assert_eq!(features.queue_ms, Some(5.0), "{features:?}");
     assert!(!Model::no_radio(&features));
@@ -143,8 +143,8 @@ fn each_server_has_its_own_least_round_trip() {
 /// Where a capture was taken, by the round trips on its two sides in microseconds.
 #[test]
 fn places() {
-    let check = |up_us: i64, down_us: i64, expected: Place| {
-        let mut phones = Phones::new();
+    let check = |up_us: i64, down_us: i64, expected: CaptureSite| {
+        let mut phones = CapturedPhones::new();
         let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
         phones.push(&syn(0, "ul"));
         phones.push(&syn(up_us * 1_000, "dl"));
@@ -152,20 +152,20 @@ fn places() {
         let phone = phones.finish().remove(0);
         assert_eq!(phone.place, expected, "{up_us} {down_us}");
     };
-    check(40_000, 100, Place::Phone);
-    check(40_000, 3_000, Place::Phone);
-    check(40_000, 30_000, Place::Between);
-    check(100, 40_000, Place::Server);
+    check(40_000, 100, CaptureSite::Phone);
+    check(40_000, 3_000, CaptureSite::Phone);
+    check(40_000, 30_000, CaptureSite::Between);
+    check(100, 40_000, CaptureSite::Server);
     // Two hosts of a room, at the client; and at the server.
-    check(100, 40, Place::Phone);
-    check(40, 100, Place::Between);
+    check(100, 40, CaptureSite::Phone);
+    check(40, 100, CaptureSite::Between);
 }
 
 /// A round trip of 0.2 ms has no cell in it.
 #[test]
 fn no_cell_no_radio() {
     let list = phone(&[(0, 50, 300)]);
-    let mut features = Features::of(&list, &list.transfers(20_000)).unwrap();
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
     let radio = |features: &Features| {
         let all = Model::judge(features);
         all.iter().find(|one| one.suspect == Suspect::Radio).unwrap().probability
@@ -182,7 +182,7 @@ fn no_cell_no_radio() {
 /// Constants alone: their softmax. A number that cannot be told weighs nothing.
 #[test]
 fn a_tables_arithmetic() {
-    let mut table = Table {
+    let mut table = CoefficientTable {
         scale: [(0.0, 0.0); N_FEATURES],
         weights: [(0.0, [0.0; N_FEATURES]); Suspect::ALL.len()],
     };
@@ -205,14 +205,15 @@ fn a_tables_arithmetic() {
 /// A table uses what its evidence has: round trips and headers.
 #[test]
 fn what_tables_use() {
-    let used = |carrier| (0..N_FEATURES).filter(|at| Table::uses(carrier, *at)).count();
-    assert_eq!(used(Carrier::Stamped), 28);
-    assert_eq!(used(Carrier::Plain), 22);
-    assert_eq!(used(Carrier::Datagrams), 12);
-    for carrier in [Carrier::Stamped, Carrier::Plain, Carrier::Datagrams] {
-        let table = Model::table(carrier);
+    let used =
+        |transport| (0..N_FEATURES).filter(|at| CoefficientTable::uses(transport, *at)).count();
+    assert_eq!(used(TransportKind::Stamped), 28);
+    assert_eq!(used(TransportKind::Plain), 22);
+    assert_eq!(used(TransportKind::Datagrams), 12);
+    for transport in [TransportKind::Stamped, TransportKind::Plain, TransportKind::Datagrams] {
+        let table = Model::table(transport);
         for (at, (_, deviation)) in table.scale.iter().enumerate() {
-            assert!(Table::uses(carrier, at) || *deviation == 0.0, "{}", NAMES[at]);
+            assert!(CoefficientTable::uses(transport, at) || *deviation == 0.0, "{}", NAMES[at]);
         }
         assert!(table.weights.iter().any(|(constant, _)| *constant != 0.0), "not fitted");
     }
@@ -252,7 +253,7 @@ proptest! {
         from in -1_000_000_000_i64..40_000_000_000,
         length in -5_i64..40_000_000_000,
     ) {
-        let mut phones = Phones::new();
+        let mut phones = CapturedPhones::new();
         for packet in &packets {
             phones.push(packet);
         }
@@ -260,7 +261,7 @@ proptest! {
             let mut spans = phone.transfers(0);
             spans.push(phone.span(from, from + length));
             for part in spans.chunks(1).chain([spans.as_slice()]) {
-                let Some(features) = Features::of(&phone, part) else { continue };
+                let Some(features) = Features::from_spans(&phone, part) else { continue };
                 let all = Model::judge(&features);
                 let sum: f64 = all.iter().map(|one| one.probability).sum();
                 prop_assert!((sum - 1.0).abs() < 1e-9, "{sum} {features:?}");

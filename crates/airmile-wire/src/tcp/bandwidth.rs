@@ -26,7 +26,7 @@ const MIN_TICKS_NS: i64 = 25_000_000;
 
 /// When a window is sure to show the bandwidth and not the sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SendRateBar {
+pub enum SendRateThreshold {
     /// R_snd is at least this many bit/s (the paper's C: 30 Mbit/s).
     Fixed(f64),
     /// From the capture: each segment of the window waited in a queue, so the
@@ -54,7 +54,7 @@ pub(super) struct Acked {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct AckPoint {
     /// When the ACK passed.
     at_ns: i64,
     /// How long before the last segment it acknowledges passed; the lowest bit
@@ -66,7 +66,7 @@ struct Point {
     acked: u32,
 }
 
-impl Point {
+impl AckPoint {
     const fn sent_ns(&self) -> i64 {
         self.at_ns - (self.rtt >> 1)
     }
@@ -78,7 +78,7 @@ impl Point {
 
 /// One window that qualifies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
+pub struct BandwidthWindow {
     /// When the client sent its first ACK, in nanoseconds of the monitor.
     pub from_ns: i64,
     /// When it sent its last ACK.
@@ -93,7 +93,7 @@ pub struct Window {
     pub enough: bool,
 }
 
-impl Window {
+impl BandwidthWindow {
     /// Middle of it in nanoseconds.
     #[must_use]
     pub const fn middle_ns(&self) -> i64 {
@@ -110,17 +110,17 @@ impl Window {
 /// Finds windows in the ACKs of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Bandwidth {
-    points: VecDeque<Point>,
+    points: VecDeque<AckPoint>,
     least_rtt: Opt64,
-    /// The bar of the ACKs so far.
-    bar: Option<SendRateBar>,
+    /// The threshold of the ACKs so far.
+    threshold: Option<SendRateThreshold>,
     /// The best window of the current bin that is too slow by itself, where the
     /// user has other flows beside this one.
-    slow: Option<Box<Window>>,
+    slow: Option<Box<BandwidthWindow>>,
     shared: bool,
     bin: i64,
     /// Windows waiting for G; the last is the best of the current bin, if it has one.
-    windows: Vec<Window>,
+    windows: Vec<BandwidthWindow>,
     has_best: bool,
     sum_bps: f64,
     samples: u32,
@@ -155,7 +155,7 @@ impl Bandwidth {
 
     /// Gives back the room of ACKs, once all are too old for another window.
     pub(super) fn rest(&mut self) {
-        if self.bar == Some(SendRateBar::Auto) {
+        if self.threshold == Some(SendRateThreshold::Auto) {
             // A queue that ran empty still asks for them.
             self.points.shrink_to_fit();
         } else {
@@ -167,7 +167,7 @@ impl Bandwidth {
 
     /// Takes an ACK that advanced.
     #[inline]
-    pub(super) fn push(&mut self, acked: &Acked, bar: SendRateBar) {
+    pub(super) fn push(&mut self, acked: &Acked, threshold: SendRateThreshold) {
         let Acked { at_ns, ticks, edge, sent_ns, segments, stopped } = *acked;
         let rtt = at_ns - sent_ns;
         let least = self.least_rtt.get().map_or(rtt, |least| least.min(rtt));
@@ -177,9 +177,10 @@ impl Bandwidth {
             self.bin = bin;
         }
         self.least_rtt = Opt64::some(least);
-        self.bar = Some(bar);
-        let backwards = |last: &Point| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
-        let ran_empty = bar == SendRateBar::Auto && (stopped || rtt < least + QUEUED_NS);
+        self.threshold = Some(threshold);
+        let backwards = |last: &AckPoint| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
+        let ran_empty =
+            threshold == SendRateThreshold::Auto && (stopped || rtt < least + QUEUED_NS);
         if ran_empty || self.points.back().is_some_and(backwards) {
             // The next window begins behind it.
             self.disturb();
@@ -191,7 +192,7 @@ impl Bandwidth {
             self.points.pop_front();
         }
         make_room(&mut self.points);
-        self.points.push_back(Point {
+        self.points.push_back(AckPoint {
             at_ns,
             rtt: rtt << 1 | i64::from(segments < 2),
             ticks,
@@ -222,7 +223,7 @@ impl Bandwidth {
     }
 
     /// Tries the window that ends with the ACK `last` and is about `length` long.
-    fn consider(&mut self, last: &Point, length: i64) {
+    fn consider(&mut self, last: &AckPoint, length: i64) {
         let before = self.points.partition_point(|p| p.at_ns <= last.at_ns - length);
         let Some(first) = before.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
             return;
@@ -240,11 +241,11 @@ impl Bandwidth {
         // At the client it was half the fastest round trip earlier.
         let way_back = self.least_rtt.get().unwrap_or(0) / 2;
         let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
-        let enough = match self.bar {
-            Some(SendRateBar::Fixed(least)) => r_snd_bps >= least,
-            Some(SendRateBar::Auto) | None => true,
+        let enough = match self.threshold {
+            Some(SendRateThreshold::Fixed(least)) => r_snd_bps >= least,
+            Some(SendRateThreshold::Auto) | None => true,
         };
-        let window = Window { from_ns, to_ns, ticks, bytes, r_snd_bps, enough };
+        let window = BandwidthWindow { from_ns, to_ns, ticks, bytes, r_snd_bps, enough };
         if enough {
             let best = self.windows.last().filter(|_| self.has_best);
             if best.is_none_or(|best| self.is_nearer(&window, best)) {
@@ -262,9 +263,9 @@ impl Bandwidth {
 
     /// Whether a window fits its bin better: by how far its ends are from the
     /// bin's, so that windows follow each other without gap or overlap.
-    fn is_nearer(&self, window: &Window, best: &Window) -> bool {
+    fn is_nearer(&self, window: &BandwidthWindow, best: &BandwidthWindow) -> bool {
         let (from, to) = (self.bin * BIN_NS, (self.bin + 1) * BIN_NS);
-        let off = |w: &Window| (w.from_ns - from).abs() + (w.to_ns - to).abs();
+        let off = |w: &BandwidthWindow| (w.from_ns - from).abs() + (w.to_ns - to).abs();
         off(window) < off(best)
     }
 
@@ -290,7 +291,7 @@ impl Bandwidth {
     }
 
     /// Windows whose rate can be told now that G is known.
-    pub(super) fn take(&mut self, tick_ns: f64, at_end: bool) -> Vec<Window> {
+    pub(super) fn drain_windows(&mut self, tick_ns: f64, at_end: bool) -> Vec<BandwidthWindow> {
         if at_end {
             self.close_bin();
         }
@@ -316,7 +317,7 @@ mod tests {
     /// one early that took 20), and how many windows they give; `stopped` by the
     /// number of the ACK.
     #[track_caller]
-    fn check(bar: SendRateBar, stopped: impl Fn(i64) -> bool, expected: usize) {
+    fn check(threshold: SendRateThreshold, stopped: impl Fn(i64) -> bool, expected: usize) {
         let mut bandwidth = Bandwidth::default();
         for n in 0..200 {
             let (at_ns, took) = (n * 10_000_000, if n == 0 { 20 } else { 60 });
@@ -328,18 +329,18 @@ mod tests {
                 segments: 2,
                 stopped: stopped(n),
             };
-            bandwidth.push(&acked, bar);
+            bandwidth.push(&acked, threshold);
         }
-        assert_eq!(bandwidth.take(1e6, true).len(), expected);
+        assert_eq!(bandwidth.drain_windows(1e6, true).len(), expected);
     }
 
     #[test]
     fn late_acks_are_a_queue_where_the_sender_is_not_stopped() {
-        check(SendRateBar::Auto, |_| false, 8);
+        check(SendRateThreshold::Auto, |_| false, 8);
         // A reader that takes what it has every 40 ms.
-        check(SendRateBar::Auto, |n| n % 4 == 0, 0);
+        check(SendRateThreshold::Auto, |n| n % 4 == 0, 0);
         // One that pauses for half a second.
-        check(SendRateBar::Auto, |n| (100..150).contains(&n), 6);
-        check(SendRateBar::Fixed(1e6), |n| n % 4 == 0, 8);
+        check(SendRateThreshold::Auto, |n| (100..150).contains(&n), 6);
+        check(SendRateThreshold::Fixed(1e6), |n| n % 4 == 0, 8);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::sender::Phase;
+use super::sender::SenderPhase;
 
 /// ACKs remembered on their way to the sender (chosen here: with one a
 /// millisecond, a quarter of a second of distance).
@@ -31,12 +31,12 @@ pub(super) struct SentSegment {
     /// It is as large as segments get.
     pub(super) is_full: bool,
     pub(super) rwnd: Option<u64>,
-    pub(super) phase: Phase,
+    pub(super) phase: SenderPhase,
 }
 
 /// An ACK on its way from the monitor to the sender.
 #[derive(Debug, Clone, Copy)]
-struct Ack {
+struct InFlightAck {
     at_ns: i64,
     edge: i64,
     ts_val: Option<u32>,
@@ -45,7 +45,7 @@ struct Ack {
 /// Follows one sender.
 #[derive(Debug, Default)]
 pub(super) struct OwnFlight {
-    acks: VecDeque<Ack>,
+    acks: VecDeque<InFlightAck>,
     /// The edge that the sender knows of.
     acked: i64,
     /// Most in flight since the last ACK it answered, and before that.
@@ -57,7 +57,7 @@ pub(super) struct OwnFlight {
 
 /// What a segment tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct FlightEstimate {
     /// Bytes in flight at the sender.
     pub(super) flight: i64,
     /// Its congestion window; `None` where something else held it back.
@@ -71,13 +71,13 @@ impl OwnFlight {
             // The newest counts for both.
             self.acks.pop_back();
         }
-        self.acks.push_back(Ack { at_ns, edge, ts_val });
+        self.acks.push_back(InFlightAck { at_ns, edge, ts_val });
     }
 
     /// Takes the ACKs that the sender had heard when it sent a segment; gives
     /// the bytes of those that it let pass without an answer.
-    fn hear(&mut self, segment: &SentSegment) -> i64 {
-        let heard = |ack: &&Ack| match (ack.ts_val, segment.ts_ecr) {
+    fn apply_acks(&mut self, segment: &SentSegment) -> i64 {
+        let heard = |ack: &&InFlightAck| match (ack.ts_val, segment.ts_ecr) {
             (Some(value), Some(echo)) => value.wrapping_sub(echo).cast_signed() <= 0,
             _ => ack.at_ns <= segment.at_ns - segment.upstream_ns,
         };
@@ -102,8 +102,8 @@ impl OwnFlight {
     }
 
     /// Takes a segment with new data.
-    pub(super) fn sent(&mut self, segment: &SentSegment) -> Told {
-        let unanswered = self.hear(segment);
+    pub(super) fn sent(&mut self, segment: &SentSegment) -> FlightEstimate {
+        let unanswered = self.apply_acks(segment);
         let flight = (segment.next - self.acked).max(0);
         self.burst = self.burst.max(flight);
         let by_receiver =
@@ -111,13 +111,13 @@ impl OwnFlight {
         if unanswered >= 2 * segment.mss || !segment.is_full || by_receiver {
             self.idle_until = segment.next;
         }
-        if matches!(segment.phase, Phase::Recovery | Phase::AfterTimeout) {
+        if matches!(segment.phase, SenderPhase::Recovery | SenderPhase::AfterTimeout) {
             (self.before, self.burst) = (0, 0);
         }
         // One burst must be over before its largest flight is known.
         let by_window = self.before > 0 && self.acked >= self.idle_until;
         let cwnd = by_window.then(|| self.before.max(self.burst));
-        Told { flight, cwnd }
+        FlightEstimate { flight, cwnd }
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
             mss: 1000,
             is_full: true,
             rwnd: Some(1 << 20),
-            phase: Phase::CongestionAvoidance,
+            phase: SenderPhase::CongestionAvoidance,
         }
     }
 
@@ -149,26 +149,26 @@ mod tests {
         own
     }
 
-    fn told(flight: i64, cwnd: i64) -> Told {
-        Told { flight, cwnd: Some(cwnd) }
+    fn estimate(flight: i64, cwnd: i64) -> FlightEstimate {
+        FlightEstimate { flight, cwnd: Some(cwnd) }
     }
 
     #[test]
     fn the_distance_to_the_sender_is_taken_off() {
         let mut own = begun([None, None]);
         // At the monitor 7 are in flight; the sender has heard of two.
-        assert_eq!(own.sent(&segment(70, 11_000, None)), told(9000, 10_000));
-        assert_eq!(own.sent(&segment(70, 12_000, None)), told(10_000, 10_000));
-        assert_eq!(own.sent(&segment(90, 13_000, None)), told(9000, 10_000));
+        assert_eq!(own.sent(&segment(70, 11_000, None)), estimate(9000, 10_000));
+        assert_eq!(own.sent(&segment(70, 12_000, None)), estimate(10_000, 10_000));
+        assert_eq!(own.sent(&segment(90, 13_000, None)), estimate(9000, 10_000));
     }
 
     #[test]
     fn a_queue_before_the_monitor_is_seen_by_the_time_stamps() {
         let mut own = begun([Some(31), Some(51)]);
         // 200 ms late, and still sent when only the first ACK was there.
-        assert_eq!(own.sent(&segment(270, 11_000, Some(31))), told(9000, 10_000));
-        assert_eq!(own.sent(&segment(270, 12_000, Some(31))), told(10_000, 10_000));
-        assert_eq!(own.sent(&segment(290, 13_000, Some(51))), told(9000, 10_000));
+        assert_eq!(own.sent(&segment(270, 11_000, Some(31))), estimate(9000, 10_000));
+        assert_eq!(own.sent(&segment(270, 12_000, Some(31))), estimate(10_000, 10_000));
+        assert_eq!(own.sent(&segment(290, 13_000, Some(51))), estimate(9000, 10_000));
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(own.sent(&segment(90, 11_000, Some(51))).cwnd, None);
         assert_eq!(own.sent(&segment(90, 12_000, Some(51))).cwnd, None);
         own.acknowledged(200 * MS, 12_000, Some(201));
-        assert_eq!(own.sent(&segment(240, 13_000, Some(201))), told(1000, 8000));
+        assert_eq!(own.sent(&segment(240, 13_000, Some(201))), estimate(1000, 8000));
         // A segment that is not full: that was all there was.
         let last = SentSegment { is_full: false, ..segment(240, 13_500, Some(201)) };
         assert_eq!(own.sent(&last).cwnd, None);
@@ -188,9 +188,12 @@ mod tests {
     #[test]
     fn the_first_burst_and_a_full_receive_window_tell_none() {
         let mut own = OwnFlight::default();
-        assert_eq!(own.sent(&segment(0, 1000, Some(1))), Told { flight: 1000, cwnd: None });
+        assert_eq!(
+            own.sent(&segment(0, 1000, Some(1))),
+            FlightEstimate { flight: 1000, cwnd: None }
+        );
         own.acknowledged(30 * MS, 1000, Some(31));
         let small = SentSegment { rwnd: Some(2500), ..segment(70, 3000, Some(31)) };
-        assert_eq!(own.sent(&small), Told { flight: 2000, cwnd: None });
+        assert_eq!(own.sent(&small), FlightEstimate { flight: 2000, cwnd: None });
     }
 }

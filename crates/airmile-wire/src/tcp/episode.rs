@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use super::rto::RtoEstimator;
-use super::stream::Why;
+use super::stream::RetransmissionCause;
 
 /// R_ss above this: a slow start followed (paper 5).
-pub const R_SS_BAR: f64 = 1.5;
+pub const R_SS_THRESHOLD: f64 = 1.5;
 /// theta's window in nanoseconds (paper 5).
 const THETA_NS: i64 = 100_000_000;
 /// What a timer sent again comes twice within this, or did not (chosen here:
@@ -80,7 +80,7 @@ impl Episode {
 
     /// Whether a slow start followed.
     pub(super) fn is_slow_start(&self) -> bool {
-        self.r_ss().map_or(self.bytes[1] > 0, |r| r > R_SS_BAR)
+        self.r_ss().map_or(self.bytes[1] > 0, |r| r > R_SS_THRESHOLD)
     }
 
     pub(super) fn rto_ns(&self) -> Option<i64> {
@@ -105,7 +105,7 @@ impl Episode {
 #[derive(Debug, Default)]
 pub(super) struct Episodes {
     open: Option<Box<Episode>>,
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<OpenEpisodes>>,
     pub(super) slow_starts: u32,
     pub(super) timers_too_soon: u32,
 }
@@ -113,11 +113,11 @@ pub(super) struct Episodes {
 /// Bursts that are over, but for whether a timer's segment comes twice, or is still
 /// on its way to the monitor; the oldest first.
 #[derive(Debug, Default)]
-struct Waiting(VecDeque<Episode>);
+struct OpenEpisodes(VecDeque<Episode>);
 
 /// Bursts that wait at most: holes of one loss that are filled within a round trip
 /// (chosen here).
-const MOST_WAITING: usize = 16;
+const MAX_OPEN: usize = 16;
 
 /// What is known when a duplicate ACK passes.
 pub(super) struct DupAck {
@@ -180,7 +180,7 @@ impl Episodes {
         &mut self,
         at_ns: i64,
         (start, next): (i64, i64),
-        (why, in_timeout): (Why, bool),
+        (why, in_timeout): (RetransmissionCause, bool),
         beyond_ns: i64,
     ) {
         let waiting = self.waiting.iter_mut().flat_map(|waiting| &mut waiting.0);
@@ -188,12 +188,16 @@ impl Episodes {
         let Some(open) = all.find(|episode| episode.offset == start) else { return };
         let crossed = |(repaired, _): (i64, i64)| at_ns - repaired <= crossing_ns(beyond_ns);
         match (why, open.resent_ns) {
-            (Why::Timeout, _) if open.timeout_ns.is_some() => open.timed_out_again = true,
-            (Why::Timeout, _) if !in_timeout => {
+            (RetransmissionCause::Timeout, _) if open.timeout_ns.is_some() => {
+                open.timed_out_again = true
+            }
+            (RetransmissionCause::Timeout, _) if !in_timeout => {
                 open.timeout_ns = Some(at_ns);
                 open.sent_before_timeout = next;
             }
-            (Why::Spurious, Some(_)) if open.repaired.is_some_and(crossed) && !in_timeout => {
+            (RetransmissionCause::Spurious, Some(_))
+                if open.repaired.is_some_and(crossed) && !in_timeout =>
+            {
                 _ = open.timeout_ns.get_or_insert(at_ns);
             }
             (_, None) => open.resent_ns = Some(at_ns),
@@ -281,7 +285,7 @@ impl Episodes {
         }
         let waiting = &mut self.waiting.get_or_insert_default().0;
         waiting.push_back(*over);
-        let before = if waiting.len() > MOST_WAITING { waiting.pop_front() } else { None };
+        let before = if waiting.len() > MAX_OPEN { waiting.pop_front() } else { None };
         before.map(|before| self.count(before))
     }
 
@@ -335,8 +339,8 @@ mod tests {
         for n in 0..20 {
             episodes.dup_ack(&dup(n * 10, 262, RtoEstimator::default()), Some(262 * MS));
         }
-        episodes.sent_again(40 * MS, (7, 900_000), (Why::Fast, false), 50 * MS);
-        episodes.sent_again(300 * MS, (7, 900_000), (Why::Timeout, false), 50 * MS);
+        episodes.sent_again(40 * MS, (7, 900_000), (RetransmissionCause::Fast, false), 50 * MS);
+        episodes.sent_again(300 * MS, (7, 900_000), (RetransmissionCause::Timeout, false), 50 * MS);
         episodes.repaired((repaired_ms * MS, received_to), Some(300 * MS), Some(25 * MS));
         if twice {
             episodes.came_twice((7, 1455));
@@ -366,14 +370,19 @@ mod tests {
             let mut episodes = Episodes::default();
             let at = |n: i64| DupAck { beyond_ns: 70 * MS, ..dup(n, 262, RtoEstimator::default()) };
             (0..20).for_each(|n| _ = episodes.dup_ack(&at(n * 10), None));
-            episodes.sent_again(40 * MS, (7, 900_000), (Why::Fast, false), 70 * MS);
+            episodes.sent_again(40 * MS, (7, 900_000), (RetransmissionCause::Fast, false), 70 * MS);
             episodes.repaired((300 * MS, 900_000), Some(40 * MS), Some(25 * MS));
             for n in 0..5 {
                 let next = DupAck { offset: 500_000, ..at(301 + n) };
                 assert_eq!(episodes.dup_ack(&next, None), None);
             }
             let late = (300 + late_ms) * MS;
-            episodes.sent_again(late, (7, 900_000), (Why::Spurious, false), 70 * MS);
+            episodes.sent_again(
+                late,
+                (7, 900_000),
+                (RetransmissionCause::Spurious, false),
+                70 * MS,
+            );
             let first = episodes.data(late + 100 * MS, 1000).unwrap();
             let told: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
             assert_eq!([first.timer_too_soon(), told[0]], expected);

@@ -2,9 +2,9 @@
 
 use airmile_model::flow::{FlowRow, PacketRow};
 
-use super::flow::{Closing, End, Flow, UdpTotals};
+use super::flow::{Closing, End, FlowState, UdpTotals};
 use super::options::StudyOptions;
-use super::user::User;
+use super::user::UserState;
 
 /// Large flow of sections 5 and 6: more than this towards the client ...
 pub(super) const LARGE_BYTES: u64 = 1_000_000;
@@ -14,13 +14,13 @@ pub(super) const LARGE_NS: i64 = 5_000_000_000;
 /// Largest promotion that is believed (chosen here: 3G took 2 s).
 const MAX_PROMOTION_NS: i64 = 5_000_000_000;
 
-impl Flow {
+impl FlowState {
     /// Ends the flow. `why` is told where no FIN or RST does; `leg`: of a split
     /// connection.
     pub(super) fn end(
         &mut self,
         (why, leg): (&'static str, Option<&'static str>),
-        mut user: Option<&mut User>,
+        mut user: Option<&mut UserState>,
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) -> FlowRow {
@@ -41,7 +41,7 @@ impl Flow {
     }
 
     /// The device's clock from this flow, or this flow's from the device.
-    fn learn_clocks(&mut self, user: Option<&mut User>) {
+    fn learn_clocks(&mut self, user: Option<&mut UserState>) {
         let Some(user) = user else { return };
         let clock = self.ends[0].clock;
         let own = clock.tick_ns().or_else(|| clock.likely_ns());
@@ -83,7 +83,7 @@ impl Flow {
         let (congestion_control, confidence) = server.sender.guess();
         let duration_ns = self.last_ns - self.start_ns;
         let rtt = server.stream.rtt;
-        let [client_trouble, server_trouble] = [client, server].map(|end| end.stream.trouble());
+        let [client_losses, server_losses] = [client, server].map(|end| end.stream.losses());
         FlowRow {
             flow: self.number,
             user,
@@ -137,18 +137,18 @@ impl Flow {
                 .map(|at| (at - self.start_ns) as f64 / duration_ns as f64),
             dl_segments: server.stream.totals.segments,
             ul_segments: client.stream.totals.segments,
-            dl_retx: server_trouble.retx,
-            ul_retx: client_trouble.retx,
-            dl_retx_bytes: server_trouble.retx_bytes,
-            ul_retx_bytes: client_trouble.retx_bytes,
-            dl_retx_fast: server_trouble.retx_fast,
-            dl_retx_timeout: server_trouble.retx_timeout,
-            dl_retx_probe: server_trouble.retx_probe,
-            dl_retx_spurious: server_trouble.retx_spurious,
-            dl_reordered: server_trouble.reordered,
-            dl_out_of_order: server_trouble.out_of_order,
-            dl_dup_acks: server_trouble.dup_acks,
-            ul_dup_acks: client_trouble.dup_acks,
+            dl_retx: server_losses.retx,
+            ul_retx: client_losses.retx,
+            dl_retx_bytes: server_losses.retx_bytes,
+            ul_retx_bytes: client_losses.retx_bytes,
+            dl_retx_fast: server_losses.retx_fast,
+            dl_retx_timeout: server_losses.retx_timeout,
+            dl_retx_probe: server_losses.retx_probe,
+            dl_retx_spurious: server_losses.retx_spurious,
+            dl_reordered: server_losses.reordered,
+            dl_out_of_order: server_losses.out_of_order,
+            dl_dup_acks: server_losses.dup_acks,
+            ul_dup_acks: client_losses.dup_acks,
             keep_alives: self.keep_alives.into(),
             window_probes: self.window_probes.into(),
             dl_unseen_bytes: server.stream.totals.unseen_bytes,
@@ -205,13 +205,13 @@ pub(super) const fn is_large(row: &FlowRow) -> bool {
 
 /// Windows that a flow's available bandwidth is told from at least: 1 s of them
 /// (chosen here: what the accuracy of the estimate is measured over).
-const LEAST_SAMPLES: u64 = 4;
+const MIN_SAMPLES: u64 = 4;
 
 /// Used over available bandwidth of a large flow that had the link for itself
 /// (paper 6.3). Above 1 the windows were of a worse time than the rest.
 #[must_use]
 pub fn utilisation(row: &FlowRow) -> Option<f64> {
-    let known = is_large(row) && !row.shared && row.available_samples >= LEAST_SAMPLES;
+    let known = is_large(row) && !row.shared && row.available_samples >= MIN_SAMPLES;
     let available = row.available_bps.filter(|_| known)?;
     let used = row.dl_bytes as f64 * 8e9 / row.duration_ns.max(1) as f64;
     Some(used / available)

@@ -11,7 +11,7 @@ use super::mix::mix;
 use super::opt64::Opt64;
 use super::route::NewFlow;
 use super::sender::SenderWindow;
-use super::stream::Stream;
+use super::stream::ByteStream;
 use super::window::WindowFull;
 use crate::app::AppState;
 
@@ -40,7 +40,7 @@ impl FlowKey {
 
     /// The key, and whether the packet goes from the lower end to the higher.
     #[inline]
-    pub(super) fn of(packet: &Packet<'_>) -> (Self, bool) {
+    pub(super) fn from_packet(packet: &Packet<'_>) -> (Self, bool) {
         let src = (packet.src, packet.src_port);
         let dst = (packet.dst, packet.dst_port);
         let upwards = src <= dst;
@@ -220,7 +220,7 @@ pub(super) struct Offer {
 /// One end of a flow: the stream it sends, and what it told of itself.
 #[derive(Debug, Default)]
 pub(super) struct End {
-    pub(super) stream: Stream,
+    pub(super) stream: ByteStream,
     /// Copies of its packets are known to be in the capture.
     pub(super) sure_copies: bool,
     pub(super) offer: Offer,
@@ -275,7 +275,7 @@ pub(super) enum Closing {
 
 /// One flow.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(super) struct FlowState {
     pub(super) number: u64,
     pub(super) key: FlowKey,
     /// Index of the client in `key.ends()`.
@@ -321,7 +321,7 @@ pub(super) struct UdpTotals {
     pub(super) last_ns: Option<i64>,
 }
 
-impl Flow {
+impl FlowState {
     pub(super) fn new(new: &NewFlow) -> Self {
         let NewFlow { number, key, client, client_by, user, now, mid_flow } = *new;
         Self {

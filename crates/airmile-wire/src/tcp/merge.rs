@@ -2,7 +2,8 @@
 
 use std::ops::AddAssign;
 
-use super::summary::{MAX_PERIODIC, Quality, Share, StudySummary};
+use super::quality::Quality;
+use super::summary::{MAX_PERIODIC, Share, StudySummary};
 
 fn add<T: AddAssign, const N: usize>(sums: &mut [T; N], more: [T; N]) {
     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);

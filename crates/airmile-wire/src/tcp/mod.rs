@@ -13,10 +13,11 @@
 //! assert_eq!(summary.quality.packets, 0);
 //! ```
 
+mod aggregate;
 mod bandwidth;
 mod clock;
-mod copies;
 mod cwnd;
+mod duplicates;
 mod energy;
 mod episode;
 mod finish;
@@ -26,10 +27,12 @@ mod merge;
 mod mix;
 mod opt64;
 mod options;
+mod partition;
 mod periodic;
-mod placing;
+mod quality;
 mod ranges;
 mod route;
+mod rows;
 mod rto;
 mod segments;
 mod sender;
@@ -37,29 +40,27 @@ mod shard;
 mod stream;
 mod study;
 mod summary;
-mod together;
 mod trace;
 mod user;
 mod window;
 
-pub use bandwidth::SendRateBar;
+pub use bandwidth::SendRateThreshold;
 pub use clock::DELTA_G_NS;
 pub use energy::{RadioModel, RadioUse};
-pub use episode::R_SS_BAR;
+pub use episode::R_SS_THRESHOLD;
 pub use finish::utilisation;
 pub use options::{StudyOptions, Tables, Traced};
+pub use partition::{FlowEnds, PacketOwner, bucket_of};
 pub use periodic::Periodic;
-pub use placing::{Ends, Placing, bucket_of};
-pub use route::{Change, LANES, PacketRouter, Route};
+pub use quality::Quality;
+pub use route::{Change, PARTITIONS, PacketRouter, Route};
 pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
 pub use shard::{Finding, OPEN, PacketShard, ShardCounts};
 pub use study::{Collector, PacketStudy};
 pub use summary::{
-    PeriodicRequests, Quality, RANGES, RATE_SIZES_BYTES, Share, StudySummary, USUAL_WINDOW_BYTES,
+    PeriodicRequests, RANGES, RATE_SIZES_BYTES, Share, StudySummary, USUAL_WINDOW_BYTES,
 };
 pub use trace::{TracedAck, TracedPacket};
 
-#[cfg(test)]
-mod live_tests;
 #[cfg(test)]
 mod tests;

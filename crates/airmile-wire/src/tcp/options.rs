@@ -2,7 +2,7 @@
 
 use airmile_model::packet::Address;
 
-use super::bandwidth::SendRateBar;
+use super::bandwidth::SendRateThreshold;
 use super::energy::RadioModel;
 use super::rto::LINUX_MIN_RTO_NS;
 
@@ -102,7 +102,7 @@ pub struct StudyOptions {
     /// Least RTO of the senders, in nanoseconds: 200 ms in Linux, 1 s by RFC 6298.
     pub min_rto_ns: i64,
     /// When a window shows the available bandwidth.
-    pub send_rate_bar: SendRateBar,
+    pub send_rate_threshold: SendRateThreshold,
     /// Times and powers of the radio.
     pub radio: RadioModel,
     /// Tables to write.
@@ -125,7 +125,7 @@ impl Default for StudyOptions {
             proxy_ports: vec![80, 8080],
             client_networks: Vec::new(),
             min_rto_ns: LINUX_MIN_RTO_NS,
-            send_rate_bar: SendRateBar::Fixed(30e6),
+            send_rate_threshold: SendRateThreshold::Fixed(30e6),
             radio: RadioModel::default(),
             tables: Tables::NONE,
             traced: Traced::default(),

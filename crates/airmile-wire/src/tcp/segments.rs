@@ -1,45 +1,21 @@
 //! One TCP packet through a flow: both streams, then what is made of them.
 
-use airmile_model::flow::{BandwidthSample, InflightSample, PacketRow, RttSample, TcpEvent};
+use airmile_model::flow::{InflightSample, PacketRow, RttSample};
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
-use super::bandwidth::{Acked, Bandwidth, Window};
+use super::bandwidth::{Acked, Bandwidth};
 use super::cwnd::{OwnFlight, SentSegment};
-use super::episode::{DupAck, Episode};
-use super::flow::{Closing, Flow};
+use super::episode::DupAck;
+use super::flow::{Closing, FlowState};
 use super::options::StudyOptions;
 use super::route::Route;
+use super::rows::{direction, event_of};
 use super::sender::SendState;
 use super::shard::PacketShard;
-use super::stream::{AckKind, Kind, Seen, Why};
-use super::user::User;
+use super::stream::{AckKind, SegmentKind, SegmentReport};
 
 /// One second, for concurrency (paper 4.1).
 const SECOND_NS: i64 = 1_000_000_000;
-
-/// Name of the direction that an end sends in: the client's is `ul`.
-pub(super) const fn direction(end: usize) -> &'static str {
-    if end == 0 { "ul" } else { "dl" }
-}
-
-/// What `tcp_events` calls a segment, if it is out of the ordinary.
-pub(super) const fn event_of(kind: Kind) -> Option<&'static str> {
-    Some(match kind {
-        Kind::Bare | Kind::New { ahead: false } => return None,
-        Kind::New { ahead: true } => "ahead",
-        Kind::Reordered => "reordered",
-        Kind::Retransmission(Why::Fast) => "retx_fast",
-        Kind::Retransmission(Why::Timeout) => "retx_timeout",
-        Kind::Retransmission(Why::TailLossProbe) => "retx_probe",
-        Kind::Retransmission(Why::Spurious) => "retx_spurious",
-        Kind::Retransmission(Why::Unknown) => "retx_other",
-        Kind::KeepAlive => "keep_alive",
-        Kind::WindowProbe => "window_probe",
-        Kind::HandshakeAgain => "syn_again",
-        Kind::CloseAgain => "fin_again",
-        Kind::Wild => "wild_sequence",
-    })
-}
 
 impl PacketShard {
     pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, route: Route) {
@@ -55,18 +31,18 @@ impl PacketShard {
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
             || flow.ends[1 - sender].stream.is_advanced_by(tcp);
         let sure = &mut flow.ends[sender].sure_copies;
-        let lane = self.recent.get_mut(usize::from(route.lane));
-        if lane.is_some_and(|recent| recent.is_copy(stream, packet, tcp, fresh, sure)) {
+        let partition = self.recent.get_mut(usize::from(route.partition));
+        if partition.is_some_and(|recent| recent.is_copy(stream, packet, tcp, fresh, sure)) {
             self.counts.copies += 1;
         } else {
             let mut rows = std::mem::take(&mut self.scratch);
             let before = flow.before(sender);
-            let seen = flow.take(packet, tcp, sender, &self.options, &mut rows);
+            let seen = flow.ingest(packet, tcp, sender, &self.options, &mut rows);
             if let Some(before) = before {
                 let user = self.user_number(flow.user);
                 self.trace.push_back(flow.traced(packet, tcp, (sender, user), seen, before));
             }
-            self.counts.wild_sequences += u64::from(seen.kind == Kind::Wild);
+            self.counts.wild_sequences += u64::from(seen.kind == SegmentKind::OutOfWindow);
             self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);
             if !rows.is_empty() {
                 self.take_rows(&mut rows, flow.is_aside());
@@ -82,11 +58,11 @@ impl PacketShard {
     #[inline]
     fn around(
         &mut self,
-        flow: &mut Flow,
+        flow: &mut FlowState,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
         (at, sender): (u32, usize),
-        seen: Seen,
+        seen: SegmentReport,
         rows: &mut Vec<PacketRow>,
     ) {
         let up = sender == 0;
@@ -123,7 +99,7 @@ impl PacketShard {
     }
 
     /// Notes that a flow receives, and which others do in the same second.
-    pub(super) fn concurrency(&mut self, flow: &mut Flow, at: u32, now: i64) {
+    pub(super) fn concurrency(&mut self, flow: &mut FlowState, at: u32, now: i64) {
         let second = now.div_euclid(SECOND_NS);
         if flow.active_second == second {
             return;
@@ -144,17 +120,17 @@ impl PacketShard {
     }
 }
 
-impl Flow {
+impl FlowState {
     /// Takes a packet that is no copy.
     #[inline]
-    fn take(
+    fn ingest(
         &mut self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
         sender: usize,
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
-    ) -> Seen {
+    ) -> SegmentReport {
         let (now, sender) = (packet.at_ns, sender & 1);
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
         self.greet(now, tcp, sender == 0);
@@ -171,15 +147,15 @@ impl Flow {
             && now - self.ends[sender].stream.last_sent_ns() > SECOND_NS;
         let in_timeout = self.ends[sender].stream.after_timeout();
         let seen = self.ends[sender].stream.segment(packet, tcp, beyond);
-        let probe = matches!(seen.kind, Kind::KeepAlive | Kind::WindowProbe);
+        let probe = matches!(seen.kind, SegmentKind::KeepAlive | SegmentKind::WindowProbe);
         self.touch(packet, probe);
         self.note(now, packet, sender, seen, rows);
-        if let Kind::Retransmission(why) = seen.kind {
+        if let SegmentKind::Retransmission(why) = seen.kind {
             let end = &mut self.ends[sender];
             let place = (seen.start, end.stream.next());
             end.episodes.sent_again(now, place, (why, in_timeout), beyond);
         }
-        if seen.new_bytes > 0 || matches!(seen.kind, Kind::Retransmission(_)) {
+        if seen.new_bytes > 0 || matches!(seen.kind, SegmentKind::Retransmission(_)) {
             self.sent(now, packet, sender, was_idle, options, rows);
         }
         if tcp.flags.has(TcpFlags::RST) {
@@ -207,54 +183,23 @@ impl Flow {
         now: i64,
         packet: &Packet<'_>,
         sender: usize,
-        seen: Seen,
+        seen: SegmentReport,
         rows: &mut Vec<PacketRow>,
     ) {
         let Some(name) = event_of(seen.kind) else { return };
-        self.keep_alives += u32::from(seen.kind == Kind::KeepAlive);
-        self.window_probes += u32::from(seen.kind == Kind::WindowProbe);
+        self.keep_alives += u32::from(seen.kind == SegmentKind::KeepAlive);
+        self.window_probes += u32::from(seen.kind == SegmentKind::WindowProbe);
         if matches!(
             seen.kind,
-            Kind::New { ahead: true } | Kind::Reordered | Kind::Retransmission(_) | Kind::Wild
+            SegmentKind::New { ahead: true }
+                | SegmentKind::Reordered
+                | SegmentKind::Retransmission(_)
+                | SegmentKind::OutOfWindow
         ) && let Some(bandwidth) = &mut self.ends[sender].bandwidth
         {
             bandwidth.disturb();
         }
         self.event(now, sender, name, seen.start, u64::from(packet.payload_bytes), rows);
-    }
-
-    /// A row of `tcp_events` about the data of `end`.
-    fn event(
-        &self,
-        now: i64,
-        end: usize,
-        event: &'static str,
-        offset_bytes: i64,
-        bytes: u64,
-        rows: &mut Vec<PacketRow>,
-    ) {
-        if !self.wants_events {
-            return;
-        }
-        let flight = self.ends[end].stream.flight();
-        rows.push(PacketRow::Tcp(Box::new(TcpEvent {
-            flow: self.number,
-            time_ns: now,
-            dir: direction(end),
-            event,
-            offset_bytes,
-            bytes,
-            flight_bytes: flight.unsigned_abs(),
-            dup_acks: None,
-            r_ss: None,
-            rtt_before_ns: None,
-            rtt_during_ns: None,
-            rtt_retx_ns: None,
-            rto_ns: None,
-            rto_with_dup_acks_ns: None,
-            avoided: None,
-            timer_too_soon: None,
-        })));
     }
 
     /// Data of an end passed: its window, the receiver's, and bursts.
@@ -378,7 +323,7 @@ impl Flow {
                     && rtt_ns.is_some()
                 {
                     let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
-                    let bar = options.send_rate_bar;
+                    let threshold = options.send_rate_threshold;
                     bandwidth.share(self.shared);
                     let acked = Acked {
                         at_ns: now,
@@ -388,7 +333,7 @@ impl Flow {
                         segments,
                         stopped: end.stream.flight() == 0 || end.stream.is_stopped_by_reader(),
                     };
-                    bandwidth.push(&acked, bar);
+                    bandwidth.push(&acked, threshold);
                 }
             }
             AckKind::Duplicate { rtt_ns } => {
@@ -422,98 +367,4 @@ impl Flow {
         }
         self.check_window(now, data, rows);
     }
-
-    /// The row of a burst of duplicate ACKs that is over.
-    pub(super) fn episode_row(
-        &self,
-        data: usize,
-        over: &Episode,
-        min_rto_ns: i64,
-        rows: &mut Vec<PacketRow>,
-    ) {
-        rows.push(PacketRow::Tcp(Box::new(TcpEvent {
-            flow: self.number,
-            time_ns: over.last_dup_ns,
-            dir: direction(data),
-            event: if over.is_slow_start() { "slow_start" } else { "recovered" },
-            offset_bytes: over.offset,
-            bytes: 0,
-            flight_bytes: over.flight.unsigned_abs(),
-            dup_acks: Some(over.dup_acks.into()),
-            r_ss: over.r_ss(),
-            rtt_before_ns: over.rtt_before_ns,
-            rtt_during_ns: over.rtt_during_ns,
-            rtt_retx_ns: over.rtt_retx_ns,
-            rto_ns: over.rto_ns(),
-            rto_with_dup_acks_ns: over.rto_with_ns(),
-            avoided: over.avoided(min_rto_ns),
-            timer_too_soon: Some(over.timer_too_soon()),
-        })));
-    }
-
-    /// Samples of the available bandwidth of the data that `receiver` takes.
-    pub(super) fn bandwidth_rows(
-        &mut self,
-        mut user: Option<&mut User>,
-        receiver: usize,
-        at_end: bool,
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
-    ) {
-        let data = 1 - receiver;
-        let alone = receiver == 1 || self.is_aside();
-        let waiting = |b: &&mut Box<Bandwidth>| at_end || b.has_waiting();
-        let Some(bandwidth) = self.ends[data].bandwidth.as_mut().filter(waiting) else { return };
-        let own = self.ends[receiver].clock.tick_ns();
-        let Some(tick_ns) = own.or(self.device_tick_ns.filter(|_| at_end && receiver == 0)) else {
-            return;
-        };
-        for window in bandwidth.take(tick_ns, at_end) {
-            let mut place = (0, 1);
-            if let Some(user) = &mut user {
-                let flows = if alone { 1 } else { user.together.flows_at(window.middle_ns()) };
-                place = (user.number, flows);
-                if flows > 1 {
-                    let (numbers, bar) = ((user.number, self.number), options.send_rate_bar);
-                    rows.extend(user.together.push(numbers, &window, tick_ns, bar));
-                }
-            }
-            if window.enough {
-                rows.push(bandwidth_row(self.number, place, data, &window, tick_ns));
-            }
-        }
-    }
-
-    /// An RTT between monitor and client, by the spin bit.
-    pub(super) fn spin_rtt(&mut self, now: i64, rtt_ns: i64, rows: &mut Vec<PacketRow>) {
-        self.ends[1].stream.rtt.push(rtt_ns);
-        rows.push(PacketRow::Rtt(RttSample {
-            flow: self.number,
-            time_ns: now,
-            dir: "dl",
-            rtt_ns,
-            flight_bytes: 0,
-            by: "spin",
-        }));
-    }
-}
-
-fn bandwidth_row(
-    flow: u64,
-    (user, flows): (u64, u32),
-    data: usize,
-    window: &Window,
-    tick_ns: f64,
-) -> PacketRow {
-    PacketRow::Bandwidth(BandwidthSample {
-        flow: Some(flow),
-        user,
-        flows,
-        time_ns: window.middle_ns(),
-        dir: direction(data),
-        window_ns: (f64::from(window.ticks) * tick_ns) as i64,
-        bytes: window.bytes.unsigned_abs(),
-        r_snd_bps: window.r_snd_bps,
-        r_rcv_bps: window.r_rcv_bps(tick_ns),
-    })
 }

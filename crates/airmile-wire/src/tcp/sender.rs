@@ -3,7 +3,7 @@
 
 /// What a sender is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Phase {
+pub(super) enum SenderPhase {
     #[default]
     SlowStart,
     CongestionAvoidance,
@@ -12,7 +12,7 @@ pub(super) enum Phase {
     AfterIdle,
 }
 
-impl Phase {
+impl SenderPhase {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::SlowStart => "slow_start",
@@ -27,7 +27,7 @@ impl Phase {
 /// Follows one sender.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SenderWindow {
-    phase: Phase,
+    phase: SenderPhase,
     /// Flight at the beginning of this round and of the one before.
     round_until: i64,
     round_flight: i64,
@@ -60,25 +60,27 @@ pub(super) struct SendState {
 impl SenderWindow {
     /// Takes a sent segment; gives the phase it was sent in.
     #[inline]
-    pub(super) fn push(&mut self, state: &SendState) -> Phase {
+    pub(super) fn push(&mut self, state: &SendState) -> SenderPhase {
         let was = self.phase;
         self.phase = if state.after_timeout {
-            Phase::AfterTimeout
+            SenderPhase::AfterTimeout
         } else if state.in_recovery {
-            Phase::Recovery
+            SenderPhase::Recovery
         } else if state.was_idle {
-            Phase::AfterIdle
+            SenderPhase::AfterIdle
         } else {
             match was {
-                Phase::Recovery | Phase::AfterTimeout => Phase::CongestionAvoidance,
+                SenderPhase::Recovery | SenderPhase::AfterTimeout => {
+                    SenderPhase::CongestionAvoidance
+                }
                 other => other,
             }
         };
-        if self.phase == Phase::Recovery && was != Phase::Recovery {
+        if self.phase == SenderPhase::Recovery && was != SenderPhase::Recovery {
             let before = self.round_flight.max(state.flight);
             self.cuts.get_or_insert_default().flight_before_loss = before;
         }
-        if was == Phase::Recovery && self.phase == Phase::CongestionAvoidance {
+        if was == SenderPhase::Recovery && self.phase == SenderPhase::CongestionAvoidance {
             self.cut(state.flight);
         }
         self.round(state);
@@ -96,8 +98,10 @@ impl SenderWindow {
         let grows = state.flight * 10 >= self.round_flight * 13;
         self.round_flight = state.flight;
         self.flat_rounds = if grows { 0 } else { self.flat_rounds.saturating_add(1) };
-        if self.flat_rounds >= 3 && matches!(self.phase, Phase::SlowStart | Phase::AfterIdle) {
-            self.phase = Phase::CongestionAvoidance;
+        if self.flat_rounds >= 3
+            && matches!(self.phase, SenderPhase::SlowStart | SenderPhase::AfterIdle)
+        {
+            self.phase = SenderPhase::CongestionAvoidance;
         }
     }
 

@@ -1,18 +1,18 @@
-//! The flows and users of some lanes: packets in, findings out.
+//! The flows and users of some partitions: packets in, findings out.
 
 use std::collections::VecDeque;
 
 use airmile_model::flow::{FlowRow, PacketRow, UserRow};
 use airmile_model::packet::{Packet, Transport};
 
-use super::copies::Recent;
+use super::duplicates::RecentPackets;
 use super::flight::FlightCounts;
-use super::flow::Flow;
+use super::flow::FlowState;
 use super::options::StudyOptions;
-use super::route::{Change, LANES, Route, What};
+use super::route::{Change, ChangeKind, PARTITIONS, Route};
 use super::summary::UserSums;
 use super::trace::TracedPacket;
-use super::user::{RadioPacket, User};
+use super::user::{RadioPacket, UserState};
 
 /// `termination` of a flow that goes on, in rows of what is known by now.
 pub const OPEN: &str = "open";
@@ -23,15 +23,15 @@ const REST_NS: i64 = super::bandwidth::MEMORY_NS;
 
 /// A row, and what only the summary needs of it.
 #[derive(Debug)]
-pub struct Finding(pub(super) Found);
+pub struct Finding(pub(super) FindingKind);
 
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FindingKind {
     Row(PacketRow),
     /// Of the second leg of a split connection: in tables, and in no sum.
     Aside(PacketRow),
-    Flow(Box<FlowRow>, Option<FlightCounts>),
-    User(Box<UserRow>, Box<UserSums>),
+    FlowState(Box<FlowRow>, Option<FlightCounts>),
+    UserState(Box<UserRow>, Box<UserSums>),
 }
 
 /// What shards count of a capture's quality.
@@ -53,15 +53,15 @@ impl ShardCounts {
     }
 }
 
-/// Analyses the flows of the users of one or more lanes.
+/// Analyses the flows of the users of one or more partitions.
 #[derive(Debug)]
 pub struct PacketShard {
     pub(super) options: StudyOptions,
-    pub(super) flows: Vec<Option<Box<Flow>>>,
+    pub(super) flows: Vec<Option<Box<FlowState>>>,
     /// Flows with traffic since they last rested.
     pub(super) awake: Vec<u32>,
-    pub(super) users: Vec<Option<Box<User>>>,
-    pub(super) recent: [Recent; LANES],
+    pub(super) users: Vec<Option<Box<UserState>>>,
+    pub(super) recent: [RecentPackets; PARTITIONS],
     pub(super) scratch: Vec<PacketRow>,
     pub(super) counts: ShardCounts,
     pub(super) found: Vec<Finding>,
@@ -88,11 +88,11 @@ impl PacketShard {
     /// Takes what begins or ends, in the router's order.
     pub fn change(&mut self, change: &Change) {
         match change.what {
-            What::UserBegins { at, number, address, now } => {
-                put(&mut self.users, at, Box::new(User::new(number, address, now)));
+            ChangeKind::UserBegins { at, number, address, now } => {
+                put(&mut self.users, at, Box::new(UserState::new(number, address, now)));
             }
-            What::FlowBegins { at, flow } => {
-                let mut begun = Box::new(Flow::new(&flow));
+            ChangeKind::FlowBegins { at, flow } => {
+                let mut begun = Box::new(FlowState::new(&flow));
                 begun.wants_events = self.options.tables.tcp_events;
                 begun.traced = self.options.traced.has(flow.number);
                 let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
@@ -101,9 +101,9 @@ impl PacketShard {
                 }
                 put(&mut self.flows, at, begun);
             }
-            What::FlowEnds { at, why, leg } => self.end_flow(at, why, leg),
-            What::UserEnds { at } => self.end_user(at),
-            What::Rest { now } => {
+            ChangeKind::FlowEnds { at, why, leg } => self.end_flow(at, why, leg),
+            ChangeKind::UserEnds { at } => self.end_user(at),
+            ChangeKind::Rest { now } => {
                 let flows = &mut self.flows;
                 self.awake.retain(|at| match flows.get_mut(*at as usize) {
                     Some(Some(flow)) if now - flow.last_ns > REST_NS => {
@@ -162,15 +162,15 @@ impl PacketShard {
     /// The open flows with the latest packets, the latest first, as they are now.
     #[must_use]
     pub fn latest_flows(&self, most: usize) -> Vec<FlowRow> {
-        let mut open: Vec<&Flow> = self.flows.iter().flatten().map(AsRef::as_ref).collect();
-        let newest = |flow: &&Flow| std::cmp::Reverse((flow.last_ns, flow.number));
+        let mut open: Vec<&FlowState> = self.flows.iter().flatten().map(AsRef::as_ref).collect();
+        let newest = |flow: &&FlowState| std::cmp::Reverse((flow.last_ns, flow.number));
         if open.len() > most {
             open.select_nth_unstable_by_key(most, newest);
             open.truncate(most);
         }
         open.sort_unstable_by_key(newest);
-        let user = |flow: &Flow| self.users.get(flow.user as usize)?.as_ref();
-        let number = |flow: &Flow| user(flow).map_or(0, |user| user.number);
+        let user = |flow: &FlowState| self.users.get(flow.user as usize)?.as_ref();
+        let number = |flow: &FlowState| user(flow).map_or(0, |user| user.number);
         open.iter().map(|flow| flow.row(number(flow), (OPEN, None), &self.options)).collect()
     }
 
@@ -184,18 +184,18 @@ impl PacketShard {
         let Some(mut user) = self.users.get_mut(at as usize).and_then(Option::take) else { return };
         let mut rows = std::mem::take(&mut self.scratch);
         let number = user.number;
-        user.together.finish(number, self.options.send_rate_bar, &mut rows);
+        user.aggregate.finish(number, self.options.send_rate_threshold, &mut rows);
         self.take_rows(&mut rows, false);
         self.scratch = rows;
         let row = user.row(&self.options.radio);
-        let sums = Box::new(UserSums::of(&row, &user));
-        self.found.push(Finding(Found::User(Box::new(row), sums)));
+        let sums = Box::new(UserSums::from_user(&row, &user));
+        self.found.push(Finding(FindingKind::UserState(Box::new(row), sums)));
     }
 
     fn end_flow(&mut self, at: u32, why: &'static str, leg: Option<&'static str>) {
         let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
         self.counts.late_segments +=
-            flow.ends.iter().map(|end| end.stream.trouble().late).sum::<u64>();
+            flow.ends.iter().map(|end| end.stream.losses().late).sum::<u64>();
         let mut rows = std::mem::take(&mut self.scratch);
         let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
         let number = user.as_ref().map_or(0, |user| user.number);
@@ -207,11 +207,11 @@ impl PacketShard {
         let [_, server] = &mut flow.ends;
         let flights = std::mem::take(&mut server.flight_counts);
         let counted = (row.dl_bytes > super::summary::COUNTED_BYTES).then_some(flights);
-        self.found.push(Finding(Found::Flow(Box::new(row), counted)));
+        self.found.push(Finding(FindingKind::FlowState(Box::new(row), counted)));
     }
 
     pub(super) fn take_rows(&mut self, rows: &mut Vec<PacketRow>, aside: bool) {
-        let found = if aside { Found::Aside } else { Found::Row };
+        let found = if aside { FindingKind::Aside } else { FindingKind::Row };
         self.found.extend(rows.drain(..).map(|row| Finding(found(row))));
     }
 
@@ -221,8 +221,8 @@ impl PacketShard {
         };
         let up = route.sender == 0;
         let stream = flow.number << 1 | u64::from(route.sender);
-        let lane = self.recent.get_mut(usize::from(route.lane));
-        if lane.is_some_and(|recent| recent.is_datagram_copy(stream, packet)) {
+        let partition = self.recent.get_mut(usize::from(route.partition));
+        if partition.is_some_and(|recent| recent.is_datagram_copy(stream, packet)) {
             self.counts.copies += 1;
             if let Some(slot) = self.flows.get_mut(route.flow as usize) {
                 *slot = Some(flow);
@@ -258,7 +258,7 @@ impl PacketShard {
 
     /// Tells the user's radio of a packet.
     #[inline]
-    pub(super) fn radio(&mut self, flow: &Flow, packet: &Packet<'_>, up: bool, closing: bool) {
+    pub(super) fn radio(&mut self, flow: &FlowState, packet: &Packet<'_>, up: bool, closing: bool) {
         let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut) else {
             return;
         };
@@ -284,7 +284,7 @@ fn put<T>(slots: &mut Vec<Option<T>>, at: u32, value: T) {
     }
 }
 
-impl Flow {
+impl FlowState {
     /// Reads a word of each line of memory that a packet touches.
     #[inline]
     fn touch_lines(&self) -> i64 {

@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 use airmile_model::flow::{FlowRow, PacketRow};
 use airmile_model::packet::Packet;
 
-use super::flow::Flow;
+use super::flow::FlowState;
 use super::opt64::Opt64;
 use super::options::{StudyOptions, Tables};
+use super::quality::Quality;
 use super::route::{Change, PacketRouter};
-use super::shard::{Finding, Found, PacketShard, ShardCounts};
-use super::summary::{Gathered, Quality, StudySummary};
+use super::shard::{Finding, FindingKind, PacketShard, ShardCounts};
+use super::summary::{Gathered, StudySummary};
 use super::trace::TracedPacket;
-use crate::app::Place;
+use crate::app::PacketContext;
 
 /// Studies a capture's packets in the order of the capture.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl PacketStudy {
     /// One that gives rows and sums nothing up, so that its memory is that of what is
     /// open; [`finish`](Self::finish) then has only the quality of the capture.
     #[must_use]
-    pub fn of_rows(options: StudyOptions) -> Self {
+    pub fn rows_only(options: StudyOptions) -> Self {
         let tables = options.tables;
         Self { collector: Collector { tables, gathered: None }, ..Self::new(options) }
     }
@@ -153,7 +154,7 @@ impl Collector {
     pub fn push(&mut self, finding: Finding, sink: &mut dyn FnMut(PacketRow)) {
         let tables = self.tables;
         match finding.0 {
-            Found::Flow(row, flights) => {
+            FindingKind::FlowState(row, flights) => {
                 if let Some(gathered) = &mut self.gathered {
                     gathered.flow(&row, flights.as_ref());
                 }
@@ -161,7 +162,7 @@ impl Collector {
                     sink(PacketRow::Flow(row));
                 }
             }
-            Found::User(row, sums) => {
+            FindingKind::UserState(row, sums) => {
                 if let Some(gathered) = &mut self.gathered {
                     gathered.user(&row, *sums);
                 }
@@ -169,13 +170,13 @@ impl Collector {
                     sink(PacketRow::User(row));
                 }
             }
-            Found::Row(row) => {
+            FindingKind::Row(row) => {
                 if let Some(gathered) = &mut self.gathered {
                     gathered.row(&row);
                 }
                 self.give(row, sink);
             }
-            Found::Aside(row) => self.give(row, sink),
+            FindingKind::Aside(row) => self.give(row, sink),
         }
     }
 
@@ -203,7 +204,7 @@ impl Collector {
     }
 }
 
-impl Flow {
+impl FlowState {
     /// Notes the time of a packet.
     pub(super) fn touch(&mut self, packet: &Packet<'_>, control: bool) {
         self.max_gap_ns = self.max_gap_ns.max(packet.at_ns - self.last_ns);
@@ -213,8 +214,8 @@ impl Flow {
         }
     }
 
-    pub(super) fn place(&self, user: u64, up: bool) -> Place {
+    pub(super) fn place(&self, user: u64, up: bool) -> PacketContext {
         let server_port = self.server().1;
-        Place { flow: self.number, user, up, server_port, tcp: self.is_tcp() }
+        PacketContext { flow: self.number, user, up, server_port, tcp: self.is_tcp() }
     }
 }

@@ -5,9 +5,9 @@
 
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 
-use super::flow::Flow;
-use super::segments::{direction, event_of};
-use super::stream::{Seen, Stream};
+use super::flow::FlowState;
+use super::rows::{direction, event_of};
+use super::stream::{ByteStream, SegmentReport};
 
 /// One packet of a traced flow, copies of the capture left out. Offsets are from
 /// the first sequence number of the stream that was seen.
@@ -62,22 +62,22 @@ pub(super) struct Before {
     dup_acks: u64,
 }
 
-impl Flow {
+impl FlowState {
     pub(super) fn before(&self, sender: usize) -> Option<Before> {
         if !self.traced {
             return None;
         }
         let acked = self.ends.get(1 - sender)?;
-        Some(Before { dup_acks: acked.stream.trouble().dup_acks })
+        Some(Before { dup_acks: acked.stream.losses().dup_acks })
     }
 
-    /// The packet as [`Flow::take`] left it.
+    /// The packet as [`FlowState::ingest`] left it.
     pub(super) fn traced(
         &self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
         (sender, user): (usize, u64),
-        seen: Seen,
+        seen: SegmentReport,
         before: Before,
     ) -> TracedPacket {
         let (own, other) = (&self.ends[sender].stream, &self.ends[1 - sender].stream);
@@ -98,7 +98,7 @@ impl Flow {
             ack: acks.then(|| TracedAck {
                 offset_bytes: other.acked(),
                 rwnd_bytes: other.rwnd,
-                duplicate: other.trouble().dup_acks > before.dup_acks,
+                duplicate: other.losses().dup_acks > before.dup_acks,
                 flight_bytes: other.flight().unsigned_abs(),
                 sack: other.sack_offsets(tcp),
             }),
@@ -106,7 +106,7 @@ impl Flow {
     }
 }
 
-impl Stream {
+impl ByteStream {
     /// SACK blocks as offsets; those below what is acknowledged (RFC 2883) left out.
     fn sack_offsets(&self, tcp: &TcpHeader) -> [(i64, i64); 4] {
         let mut out = [(0, 0); 4];

@@ -3,17 +3,17 @@
 use airmile_model::flow::UserRow;
 use airmile_model::packet::Address;
 
+use super::aggregate::AggregateBandwidth;
 use super::energy::{RadioModel, RadioUse, Without};
 use super::periodic::Rhythms;
-use super::together::Together;
 
 /// Flows that receive in one second are told apart up to this many (chosen here:
 /// the paper's figure 6 ends below it).
-const MOST_CONCURRENT: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 
 /// A user session.
 #[derive(Debug)]
-pub(super) struct User {
+pub(super) struct UserState {
     pub(super) number: u64,
     pub(super) address: Address,
     start_ns: i64,
@@ -28,13 +28,13 @@ pub(super) struct User {
     /// Flow that was the first to receive in this second.
     pub(super) first_in_second: Option<u32>,
     /// Seconds by the flows that received in them: 1, 2, ..., and the last or more.
-    seconds: [u32; MOST_CONCURRENT],
+    seconds: [u32; MAX_CONCURRENT],
     radio: RadioUse,
     radio_prompt_close: Without,
     radio_aperiodic: Without,
     pub(super) low_use_ns: f64,
     pub(super) rhythms: Rhythms,
-    pub(super) together: Together,
+    pub(super) aggregate: AggregateBandwidth,
 }
 
 /// A packet of a user as the radio sees it.
@@ -49,7 +49,7 @@ pub(super) struct RadioPacket {
     pub(super) server: Address,
 }
 
-impl User {
+impl UserState {
     pub(super) fn new(number: u64, address: Address, now: i64) -> Self {
         Self {
             number,
@@ -63,13 +63,13 @@ impl User {
             second: i64::MIN,
             in_second: 0,
             first_in_second: None,
-            seconds: [0; MOST_CONCURRENT],
+            seconds: [0; MAX_CONCURRENT],
             radio: RadioUse::default(),
             radio_prompt_close: Without::default(),
             radio_aperiodic: Without::default(),
             low_use_ns: 0.0,
             rhythms: Rhythms::default(),
-            together: Together::default(),
+            aggregate: AggregateBandwidth::default(),
         }
     }
 
@@ -121,14 +121,14 @@ impl User {
         }
         self.in_second += 1;
         if self.in_second > 1 {
-            self.together.company(second, self.in_second);
+            self.aggregate.concurrent_flows(second, self.in_second);
         }
         self.in_second - 1
     }
 
     fn end_second(&mut self) {
         let flows = std::mem::take(&mut self.in_second) as usize;
-        let place = flows.min(MOST_CONCURRENT).checked_sub(1);
+        let place = flows.min(MAX_CONCURRENT).checked_sub(1);
         if let Some(seconds) = place.and_then(|place| self.seconds.get_mut(place)) {
             *seconds += 1;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_model::{Direction, Grant, Record, Transfer};
 use airmile_wire::clocks::{
-    Aligned, Arrivals, ClockLine, Unaligned, between_arrivals, of_transfers,
+    Aligned, Arrivals, ClockLine, Unaligned, align_transfers, between_arrivals,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -167,7 +167,7 @@ pub(super) fn of_capture(radio: &Arrivals, capture: &Arrivals) -> Aligned {
 /// The clock of an application's downlink transfers, as spans in nanoseconds, over that of
 /// the bytes that came.
 pub(super) fn of_application(came: &Arrivals, spans: &[(i64, i64)]) -> Aligned {
-    of_transfers(came, spans, MAX_OFFSET_NS)
+    align_transfers(came, spans, MAX_OFFSET_NS)
 }
 
 /// Spans of downlink transfers whose time is not the modem's own.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
-use airmile_radio::gauge::BurstsSeen;
+use airmile_radio::meter::BurstsSeen;
 use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -538,12 +538,19 @@ fn burst_words(bursts: &BurstsSeen, finding: &TransferFinding) -> String {
     }
 }
 
+/// A time without a burst that is shorter does not matter (chosen here).
+const LONG_EMPTY_MS: f64 = 100.0;
+
 /// The longest span inside the transfer that no burst covers, where it is
-/// long enough to matter (100 ms, chosen here).
+/// long enough to matter.
 fn longest_empty(finding: &TransferFinding, seen: &Seen) -> Option<(TtiIndex, TtiIndex)> {
     finding.throughput_time_ms?;
     let empty = seen.bursts.as_ref()?.longest_empty_until(finding.end_tti);
-    (empty.n_tti() >= 100).then_some((empty.start_tti, empty.end_tti))
+    is_long(empty.n_tti(), tti_ms(finding)).then_some((empty.start_tti, empty.end_tti))
+}
+
+fn is_long(n_tti: i64, tti_ms: f64) -> bool {
+    n_tti as f64 * tti_ms >= LONG_EMPTY_MS
 }
 
 fn signal_words(usage: &Usage) -> Option<String> {
@@ -635,5 +642,17 @@ fn next_step(
             Some(missing) => format!("capture {}: {}", missing.what, missing.how_to_capture),
             None => "log again, with the whole transfer inside the log".into(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_long;
+
+    /// 100 ms are 100 subframes of LTE, and 200 slots of 0.5 ms.
+    #[test]
+    fn a_long_time_without_a_burst_is_a_time_and_no_count() {
+        assert!(is_long(100, 1.0) && is_long(200, 0.5));
+        assert!(!is_long(99, 1.0) && !is_long(199, 0.5));
     }
 }

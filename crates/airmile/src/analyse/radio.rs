@@ -6,9 +6,9 @@ use airmile_decode::diag::Tagged;
 use airmile_model::{Burst, Direction, Transfer, TransferFinding, TtiIndex, VerdictThresholds};
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use airmile_radio::detect::DetectOptions;
-use airmile_radio::gauge::{BurstsSeen, Gauge};
 use airmile_radio::load::LoadEstimate;
 use airmile_radio::loss::RadioLoss;
+use airmile_radio::meter::{BurstsSeen, TransferMeter};
 use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -376,7 +376,7 @@ fn conclude_all(
     watched: &[&Watched],
     options: &RadioOptions,
 ) -> impl Iterator<Item = Found> {
-    let gauged: Vec<(&Transfer, Option<&Gauge>)> =
+    let gauged: Vec<(&Transfer, Option<&TransferMeter>)> =
         watched.iter().map(|w| (&w.transfer, w.gauge.as_ref())).collect();
     let findings = track.timeline.conclude(&gauged, &options.thresholds);
     findings.into_iter().zip(watched).map(|(finding, watched)| Found {

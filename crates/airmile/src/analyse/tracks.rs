@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airmile_model::{Burst, Direction, GrantSources, Record, Stamp, Transfer, TtiIndex};
+use airmile_model::{Burst, Direction, GrantSources, Record, Stamp, Transfer, TtiIndex, TtiSpan};
 use airmile_radio::burst::BurstTracker;
 use airmile_radio::detect::{SmallTransfers, TransferDetector};
 use airmile_radio::load::{LoadEstimate, LoadEstimator};
@@ -170,7 +170,7 @@ struct Silent {
 impl Silent {
     /// Takes a TTI in which something was scheduled.
     fn busy(&mut self, tti: TtiIndex, numerology: u8) {
-        let least = (RELEASE_NS / 1_000_000) << numerology.min(6);
+        let least = TtiSpan::from_ms(RELEASE_NS / 1_000_000, numerology).0;
         // Before the first one the phone may have been anywhere.
         let since = self.last.unwrap_or(TtiIndex(i64::MIN / 2));
         if tti.0.saturating_sub(since.0) >= least {

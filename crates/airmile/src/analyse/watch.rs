@@ -2,9 +2,10 @@
 //! gauges, and only what an open one still needs is kept.
 
 use airmile_model::{Direction, Transfer, TtiIndex};
+use airmile_radio::decided::Decided;
 use airmile_radio::detect::DetectedTransfer;
-use airmile_radio::gauge::{Decided, Gauge};
 use airmile_radio::load::LoadEstimate;
+use airmile_radio::meter::TransferMeter;
 use airmile_radio::transfer::Timeline;
 use airmile_radio::usage::{UsageBins, UsageSum};
 
@@ -41,7 +42,7 @@ pub(crate) struct Watched {
     number: usize,
     pub(super) transfer: Transfer,
     /// `None` until its start can be placed.
-    pub(super) gauge: Option<Gauge>,
+    pub(super) gauge: Option<TransferMeter>,
     pub(super) usage: UsageSum,
     pub(super) others: Others,
 }
@@ -50,7 +51,7 @@ impl Watched {
     /// One that the application gave; its times are placed as the log goes by.
     fn given(number: usize, transfer: Transfer) -> Self {
         let (gauge, usage) = match transfer.tti {
-            Some((start, end)) => (Some(Gauge::new(start, end)), UsageSum::new(start, end)),
+            Some((start, end)) => (Some(TransferMeter::new(start, end)), UsageSum::new(start, end)),
             None => (None, UsageSum::new(TtiIndex(0), TtiIndex(0))),
         };
         Self { number, transfer, gauge, usage, others: Others::default() }
@@ -60,7 +61,7 @@ impl Watched {
         Self {
             number,
             transfer: as_transfer(number, found),
-            gauge: Some(Gauge::open(found.start_tti, found.end_tti)),
+            gauge: Some(TransferMeter::open(found.start_tti, found.end_tti)),
             usage: UsageSum::new(found.start_tti, found.end_tti),
             others: Others::default(),
         }
@@ -85,7 +86,7 @@ impl Watched {
         };
         let Some((newest, newest_tti)) = timeline.last_anchor() else { return };
         if self.gauge.is_none() && (newest.ns > start.ns || log_ended) {
-            self.gauge = timeline.tti_at(start).map(|tti| Gauge::open(tti, tti));
+            self.gauge = timeline.tti_at(start).map(|tti| TransferMeter::open(tti, tti));
             if let Some(tti) = timeline.tti_at(start) {
                 self.usage = UsageSum::new(tti, tti);
             }
@@ -106,11 +107,11 @@ impl Watched {
     }
 
     fn has_ended(&self) -> bool {
-        self.gauge.as_ref().is_some_and(Gauge::has_ended)
+        self.gauge.as_ref().is_some_and(TransferMeter::has_ended)
     }
 
     fn is_whole(&self) -> bool {
-        self.gauge.as_ref().is_some_and(Gauge::is_whole) && self.usage.is_whole()
+        self.gauge.as_ref().is_some_and(TransferMeter::is_whole) && self.usage.is_whole()
     }
 
     /// When it began, in nanoseconds; a table without times by its TTIs, 1 ms each.
@@ -212,7 +213,7 @@ impl Watch {
         let mut kept = until.decided;
         let mut bins = until.records;
         for watched in &self.open {
-            let needs = watched.gauge.as_ref().map(Gauge::needs);
+            let needs = watched.gauge.as_ref().map(TransferMeter::needs);
             // One that cannot be placed yet begins after the newest anchor.
             let newest = timeline.last_anchor().map_or(TtiIndex(i64::MIN), |(_, tti)| tti);
             kept = kept.min(needs.unwrap_or(Decided { runs: newest, bursts: newest }));
@@ -293,7 +294,7 @@ fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
 /// Which way a given transfer went: as it says, else the way that more bytes
 /// went during it.
 pub(super) fn direction(dl: &Watched, ul: &Watched) -> Direction {
-    let sent = |watched: &Watched| watched.gauge.as_ref().map(Gauge::sent_bytes);
+    let sent = |watched: &Watched| watched.gauge.as_ref().map(TransferMeter::sent_bytes);
     match dl.transfer.dir {
         Some(dir) => dir,
         None if sent(dl).is_some() && sent(ul) > sent(dl) => Direction::Ul,

@@ -173,7 +173,7 @@ impl LivePackets {
             reader: CaptureReader::new(),
             parts: Parts {
                 dissector: Dissector::new(),
-                study: PacketStudy::of_rows(options),
+                study: PacketStudy::rows_only(options),
                 view: PacketView::default(),
                 rtts: Default::default(),
                 last_ns: None,

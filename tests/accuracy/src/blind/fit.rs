@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use airmile_wire::packets_only::{Carrier, N_FEATURES, Suspect, Table};
+use airmile_wire::packets_only::{CoefficientTable, N_FEATURES, Suspect, TransportKind};
 
 use super::rows::Row;
 
@@ -17,11 +17,15 @@ const STEPS: usize = 4_000;
 const N: usize = Suspect::ALL.len();
 
 /// A table for one kind of evidence.
-pub fn fit(rows: &[&Row], carrier: Carrier) -> Table {
+pub fn fit(rows: &[&Row], transport: TransportKind) -> CoefficientTable {
     let scale = std::array::from_fn(|feature| {
-        if Table::uses(carrier, feature) { scale_of(rows, feature) } else { (0.0, 0.0) }
+        if CoefficientTable::uses(transport, feature) {
+            scale_of(rows, feature)
+        } else {
+            (0.0, 0.0)
+        }
     });
-    let empty = Table { scale, weights: [(0.0, [0.0; N_FEATURES]); N] };
+    let empty = CoefficientTable { scale, weights: [(0.0, [0.0; N_FEATURES]); N] };
     let inputs: Vec<[f64; N_FEATURES]> = rows
         .iter()
         .map(|row| {
@@ -67,7 +71,7 @@ fn round(value: f64) -> f64 {
 
 type Weights = [(f64, [f64; N_FEATURES]); N];
 
-fn gradient(table: &Table, inputs: &[[f64; N_FEATURES]], truths: &[usize]) -> Weights {
+fn gradient(table: &CoefficientTable, inputs: &[[f64; N_FEATURES]], truths: &[usize]) -> Weights {
     let mut out: Weights = [(0.0, [0.0; N_FEATURES]); N];
     for (input, truth) in inputs.iter().zip(truths) {
         let p = softmax(table, input);
@@ -88,7 +92,7 @@ fn gradient(table: &Table, inputs: &[[f64; N_FEATURES]], truths: &[usize]) -> We
     out
 }
 
-fn softmax(table: &Table, input: &[f64; N_FEATURES]) -> [f64; N] {
+fn softmax(table: &CoefficientTable, input: &[f64; N_FEATURES]) -> [f64; N] {
     let mut out: [f64; N] = std::array::from_fn(|k| {
         let (constant, weights) = &table.weights[k];
         constant + weights.iter().zip(input).map(|(w, x)| w * x).sum::<f64>()
@@ -107,7 +111,7 @@ struct Adam {
 }
 
 impl Adam {
-    fn step(&mut self, table: &mut Table, gradient: &Weights, step: usize) {
+    fn step(&mut self, table: &mut CoefficientTable, gradient: &Weights, step: usize) {
         let flat = |w: &Weights| -> Vec<f64> {
             w.iter().flat_map(|(c, ws)| std::iter::once(*c).chain(ws.iter().copied())).collect()
         };
@@ -128,13 +132,13 @@ impl Adam {
 }
 
 /// The tables as the source file that holds them.
-pub fn source(tables: &[(&str, Table)]) -> String {
+pub fn source(tables: &[(&str, CoefficientTable)]) -> String {
     let mut out = String::from(
         r#"//! Fitted by `airmile-accuracy --blind-fit`; not written by hand.
 
 #![allow(clippy::approx_constant, reason = "numbers that were fitted")]
 
-use super::model::Table;
+use super::model::CoefficientTable;
 "#,
     );
     let number = |value: f64| {
@@ -143,7 +147,10 @@ use super::model::Table;
         format!("{:?}", if rounded == 0.0 { 0.0 } else { rounded })
     };
     for (name, table) in tables {
-        let _ = write!(out, "\npub(super) static {name}: Table = Table {{\n    scale: [\n");
+        let _ = write!(
+            out,
+            "\npub(super) static {name}: CoefficientTable = CoefficientTable {{\n    scale: [\n"
+        );
         for (mean, deviation) in table.scale {
             let _ = writeln!(out, "        ({}, {}),", number(mean), number(deviation));
         }

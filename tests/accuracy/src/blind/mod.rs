@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use airmile_wire::packets_only::{
-    Carrier, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion, Table,
+    CoefficientTable, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion, TransportKind,
 };
 
 use crate::bars::wilson;
@@ -33,15 +33,17 @@ pub fn fit(runs: u64, path: &Path, shared: &Path) -> anyhow::Result<()> {
     println!("{} runs to fit on, {left_out} left out", rows.len());
     counts(&rows);
     let mut tables = Vec::new();
-    for (name, carrier) in [
-        ("STAMPED", Carrier::Stamped),
-        ("PLAIN", Carrier::Plain),
-        ("DATAGRAMS", Carrier::Datagrams),
+    for (name, transport) in [
+        ("STAMPED", TransportKind::Stamped),
+        ("PLAIN", TransportKind::Plain),
+        ("DATAGRAMS", TransportKind::Datagrams),
     ] {
         // What needs no TCP is learnt from all.
-        let of = |row: &&Row| carrier == Carrier::Datagrams || row.features.carrier == carrier;
+        let of = |row: &&Row| {
+            transport == TransportKind::Datagrams || row.features.transport == transport
+        };
         let own: Vec<&Row> = rows.iter().filter(of).collect();
-        let table = fit::fit(&own, carrier);
+        let table = fit::fit(&own, transport);
         let right = own.iter().filter(|row| best(&table, row) == row.truth).count();
         println!("{name}: {right} of {} right where it was fitted", own.len());
         tables.push((name, table));
@@ -51,7 +53,7 @@ pub fn fit(runs: u64, path: &Path, shared: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn best(table: &Table, row: &Row) -> Suspect {
+fn best(table: &CoefficientTable, row: &Row) -> Suspect {
     let p = table.probabilities(&row.features.values);
     let most = p.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
     Suspect::ALL.get(most).copied().unwrap_or(Suspect::Other)

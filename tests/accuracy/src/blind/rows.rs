@@ -8,7 +8,7 @@ use airmile_decode::packet::{Frame, dissect};
 use airmile_emulate::net::IpPacket;
 use airmile_emulate::{CapturePoint, EmulatedTransfer, RunSink, Scenario, run_into};
 use airmile_model::{Direction, VerdictThresholds};
-use airmile_wire::packets_only::{Features, Phones, Suspect};
+use airmile_wire::packets_only::{CapturedPhones, Features, Suspect};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 use anyhow::Context;
 
@@ -35,7 +35,7 @@ pub struct Row {
 /// The phone's own capture.
 struct Watch {
     study: PacketStudy,
-    phones: Phones,
+    phones: CapturedPhones,
     offset: u64,
 }
 
@@ -66,7 +66,8 @@ fn durations(transfers: &[EmulatedTransfer]) -> BTreeMap<&str, f64> {
 /// Runs a scenario; `None` where its transfers did not end, or nothing is to be seen.
 fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Option<Row>> {
     let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
-    let mut watch = Watch { study: PacketStudy::new(options), phones: Phones::new(), offset: 0 };
+    let mut watch =
+        Watch { study: PacketStudy::new(options), phones: CapturedPhones::new(), offset: 0 };
     let fails = || format!("{}, seed {seed}", family.name);
     let outcome = run_into(scenario, &mut watch).with_context(fails)?;
     let with = durations(&outcome.transfers);
@@ -91,7 +92,7 @@ fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Option
     let phones = watch.phones.finish();
     let Some(phone) = phones.first() else { return Ok(None) };
     let spans = phone.transfers(MIN_BYTES);
-    let Some(features) = Features::of(phone, &spans) else { return Ok(None) };
+    let Some(features) = Features::from_spans(phone, &spans) else { return Ok(None) };
     Ok(Some(Row { family: family.name, seed, features, truth, demand, cost }))
 }
 

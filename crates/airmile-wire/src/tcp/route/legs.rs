@@ -4,7 +4,7 @@
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 
 use super::super::flow::FlowKey;
-use super::{Change, Entry, PacketRouter};
+use super::{Change, PacketRouter, RoutedFlow};
 
 /// A proxy connects to the server within this of the last packet of the client's
 /// leg; whoever uses a port again waits longer (chosen here).
@@ -12,7 +12,7 @@ const CONNECTS_WITHIN_NS: i64 = 3_000_000_000;
 /// Probes are a number below what is next (RFC 9293, 3.8.4).
 const BELOW: u32 = 2;
 
-impl Entry {
+impl RoutedFlow {
     /// Which leg it was of a connection that turned out to be split.
     pub(super) fn leg(&self) -> Option<&'static str> {
         let name = if self.key.leg == 0 { "client" } else { "server" };
@@ -45,7 +45,7 @@ impl PacketRouter {
         from: usize,
     ) -> bool {
         let Some(flow) = found.and_then(|at| self.flows.get(at as usize)) else { return false };
-        flow.is(Entry::TWIN) || opens(tcp) && flow.is_opened_beside(packet.at_ns, tcp, from)
+        flow.is(RoutedFlow::TWIN) || opens(tcp) && flow.is_opened_beside(packet.at_ns, tcp, from)
     }
 
     /// The leg of a TCP packet, and its flow if there is one. `first`: the leg
@@ -73,7 +73,7 @@ impl PacketRouter {
         let beside = opens(tcp) && one.is_opened_beside(packet.at_ns, tcp, from);
         let Some(other) = other else {
             if beside {
-                self.mark(first, Entry::TWIN);
+                self.mark(first, RoutedFlow::TWIN);
                 return (1, None);
             }
             return (0, first);
@@ -82,7 +82,7 @@ impl PacketRouter {
             if beside && self.is_older(second, first) {
                 // That one was of an earlier connection.
                 second.into_iter().for_each(|at| self.end_flow(at, "replaced", changes));
-                self.mark(first, Entry::TWIN);
+                self.mark(first, RoutedFlow::TWIN);
                 return (1, None);
             }
             return (0, first);
@@ -90,9 +90,9 @@ impl PacketRouter {
         if nearer(&one, &other, tcp, from) {
             return (1, second);
         }
-        if other.is(Entry::SYN_ACK) && !opens(tcp) {
-            self.mark(first, Entry::SPLIT);
-            self.mark(second, Entry::SPLIT);
+        if other.is(RoutedFlow::SYN_ACK) && !opens(tcp) {
+            self.mark(first, RoutedFlow::SPLIT);
+            self.mark(second, RoutedFlow::SPLIT);
         }
         (0, first)
     }
@@ -116,7 +116,7 @@ fn opens(tcp: &TcpHeader) -> bool {
 
 /// Whether a packet goes on where the `other` leg began rather than `one`: by the
 /// numbers of the client's end, of which both legs have shown a SYN.
-fn nearer(one: &Entry, other: &Entry, tcp: &TcpHeader, from: usize) -> bool {
+fn nearer(one: &RoutedFlow, other: &RoutedFlow, tcp: &TcpHeader, from: usize) -> bool {
     let client = other.client();
     let (end, number) = if from == client {
         (client, tcp.seq)
@@ -125,6 +125,6 @@ fn nearer(one: &Entry, other: &Entry, tcp: &TcpHeader, from: usize) -> bool {
     } else {
         (from, tcp.seq)
     };
-    let known = one.is(Entry::FIRST_SEQ[end]) && other.is(Entry::FIRST_SEQ[end]);
+    let known = one.is(RoutedFlow::FIRST_SEQ[end]) && other.is(RoutedFlow::FIRST_SEQ[end]);
     known && other.ahead(end, number) < one.ahead(end, number)
 }

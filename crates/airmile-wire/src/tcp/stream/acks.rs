@@ -3,14 +3,15 @@
 use airmile_model::packet::TcpHeader;
 
 use super::super::opt64::Opt64;
-use super::{AckKind, Early, JUMP_BYTES, Segment, Stream};
+use super::losses::EarlyAck;
+use super::{AckKind, ByteStream, JUMP_BYTES, OutstandingSegment};
 
 /// An ACK may be captured this long ahead of its data (chosen here: more than
 /// queues of a network card and clocks of two taps are apart, less than any RTT
 /// after which the same is sent again).
 const ACK_AHEAD_NS: i64 = 10_000_000;
 
-impl Stream {
+impl ByteStream {
     /// Takes an acknowledgement of this stream, from a packet of the other side.
     #[inline]
     pub(in crate::tcp) fn acknowledge(
@@ -35,7 +36,7 @@ impl Stream {
         }
         let Some(edge) = self.offset_of(tcp.ack, self.acked) else { return AckKind::Same };
         if edge > self.max + JUMP_BYTES + 2 * self.largest_rwnd {
-            self.troubled().wild += 1;
+            self.losses_mut().out_of_window += 1;
             return AckKind::Same;
         }
         let fin = i64::from(self.fin_at == Opt64::some(self.max));
@@ -46,7 +47,7 @@ impl Stream {
             let early = &mut self.lost.get_or_insert_default().early;
             let before = early.filter(|early| early.end == self.max);
             let start = before.map_or(self.max + fin, |early| early.start);
-            *early = Some(Early { start, end: edge, acked_ns: now });
+            *early = Some(EarlyAck { start, end: edge, acked_ns: now });
             self.max = edge;
         }
         if edge > self.acked {
@@ -63,7 +64,7 @@ impl Stream {
         let outstanding = self.max > self.acked;
         if bare && outstanding && (window_same || sack.is_new) {
             self.dup_acks += 1;
-            self.troubled().dup_acks += 1;
+            self.losses_mut().dup_acks += 1;
             self.lost.get_or_insert_default().last_dup_ns = now;
             let rtt_ns = sack.rtt_ns.or_else(|| self.rtt_by_order(now, tcp));
             return AckKind::Duplicate { rtt_ns };
@@ -82,10 +83,10 @@ impl Stream {
             if segment.end() > edge {
                 // Part of it: a super-segment, or a middlebox cut it anew.
                 if let Some(front) = self.segments.front_mut() {
-                    *front = Segment {
+                    *front = OutstandingSegment {
                         times: segment.times,
                         sacked: segment.sacked,
-                        ..Segment::new(edge, segment.end(), segment.sent_ns)
+                        ..OutstandingSegment::new(edge, segment.end(), segment.sent_ns)
                     };
                 }
                 again |= segment.times > 1;
@@ -116,7 +117,7 @@ impl Stream {
     /// Whether what passes was acknowledged a moment ago; then it is not unseen.
     pub(super) fn come_late(&mut self, now: i64, start: i64, end: i64) -> bool {
         let Some(lost) = &mut self.lost else { return false };
-        let fits = |early: &Early| {
+        let fits = |early: &EarlyAck| {
             (early.start..early.end).contains(&start) && now - early.acked_ns <= ACK_AHEAD_NS
         };
         let Some(early) = lost.early.as_mut().filter(|early| fits(early)) else { return false };
@@ -124,7 +125,7 @@ impl Stream {
         self.totals.unseen_bytes =
             self.totals.unseen_bytes.saturating_sub((to - start).unsigned_abs());
         early.start = to;
-        lost.trouble.late += 1;
+        lost.losses.late += 1;
         true
     }
 }

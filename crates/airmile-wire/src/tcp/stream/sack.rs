@@ -2,7 +2,7 @@
 
 use airmile_model::packet::TcpHeader;
 
-use super::Stream;
+use super::ByteStream;
 
 /// What SACK blocks told.
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(super) struct Sacked {
     pub(super) rtt_ns: Option<i64>,
 }
 
-impl Stream {
+impl ByteStream {
     /// Takes the SACK blocks of an ACK up to `edge`.
     pub(super) fn take_sack(&mut self, now: i64, tcp: &TcpHeader, edge: i64) -> Sacked {
         let mut found = Sacked::default();
@@ -23,7 +23,7 @@ impl Stream {
             if right <= edge {
                 // RFC 2883, 4: a duplicate was received.
                 if index == 0 {
-                    self.troubled().d_sacks += 1;
+                    self.losses_mut().d_sacks += 1;
                     self.lost.get_or_insert_default().d_sack = Some((left, right));
                 }
                 continue;

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use airmile_model::{AppTransfer, Cause, Direction, TimeBase, TtiIndex, Verdict};
-use airmile_wire::attribute::Place;
+use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::ClockLine;
-use airmile_wire::packets_only::{self, Features, Model, NAMED_FROM, Phone, Span, Suspect};
+use airmile_wire::packets_only::{
+    self, CapturedPhone, Features, Model, NAMED_FROM, Suspect, TransferSpan,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -47,7 +49,7 @@ impl From<&packets_only::Suspicion> for Suspicion {
 #[derive(Debug)]
 pub(crate) struct Blind {
     /// The phone by the capture nearest to it; `None` where nothing went to anybody.
-    phone: Option<Phone>,
+    phone: Option<CapturedPhone>,
     /// That capture's name.
     name: String,
     /// A report of each capture.
@@ -144,27 +146,32 @@ impl Blind {
     }
 
     /// Numbers of spans; `None` where the capture's place or the spans show none.
-    fn features(&self, spans: &[Span]) -> Option<Features> {
+    fn features(&self, spans: &[TransferSpan]) -> Option<Features> {
         let phone = self.phone.as_ref()?;
-        let seen = matches!(phone.place, Place::Phone | Place::Untold);
-        seen.then(|| Features::of(phone, spans)).flatten()
+        let seen = matches!(phone.place, CaptureSite::Phone | CaptureSite::Unknown);
+        seen.then(|| Features::from_spans(phone, spans)).flatten()
     }
 
     /// The transfers: the application's, where their times fall into the capture, or else
     /// the capture's own.
-    fn place(&self, phone: &Phone, diagnosis: &mut Diagnosis, answer: &Answer) -> Vec<Span> {
+    fn place(
+        &self,
+        phone: &CapturedPhone,
+        diagnosis: &mut Diagnosis,
+        answer: &Answer,
+    ) -> Vec<TransferSpan> {
         let log =
             answer.applications.iter().map(|one| &one.log).find(|log| !log.transfers.is_empty());
         if let Some(log) = log.filter(|log| log.scale.base == TimeBase::Wall) {
             let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
             let span = |one: &AppTransfer| phone.span(at(one.start_ns), at(one.end_ns));
-            let spans: Vec<Span> = log.transfers.iter().map(span).collect();
+            let spans: Vec<TransferSpan> = log.transfers.iter().map(span).collect();
             if spans.iter().any(|span| span.bytes > 0) && spans.len() == diagnosis.transfers.len() {
                 return spans;
             }
         }
         let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
-        let (names, spans): (Vec<String>, Vec<Span>) = self
+        let (names, spans): (Vec<String>, Vec<TransferSpan>) = self
             .table
             .iter()
             .map(|(id, from_ns, to_ns)| (id.clone(), phone.span(at(*from_ns), at(*to_ns))))
@@ -181,11 +188,16 @@ impl Blind {
         spans
     }
 
-    fn judge(&self, transfer: &mut TransferDiagnosis, span: &Span, features: Option<&Features>) {
+    fn judge(
+        &self,
+        transfer: &mut TransferDiagnosis,
+        span: &TransferSpan,
+        features: Option<&Features>,
+    ) {
         let Some(phone) = &self.phone else { return };
         let place = (transfer.finding.start_tti, transfer.finding.end_tti);
         let shares = phone.split(span);
-        if span.carrier != packets_only::Carrier::Datagrams && shares.total_ns() > 0 {
+        if span.transport != packets_only::TransportKind::Datagrams && shares.total_ns() > 0 {
             // Setup that the application tells of is in what the packets show.
             transfer.shares = shares
                 .by_cause
@@ -203,7 +215,7 @@ impl Blind {
         transfer.next_step = words::next_step(verdict, self.restarter, phone, span);
     }
 
-    fn session(&self, spans: &[Span], features: Option<&Features>) -> SessionVerdict {
+    fn session(&self, spans: &[TransferSpan], features: Option<&Features>) -> SessionVerdict {
         let suspects = features.map(Model::judge).unwrap_or_default();
         let (verdict, confidence) = named(&suspects);
         let mut shares: BTreeMap<&'static str, f64> = BTreeMap::new();
@@ -267,12 +279,12 @@ fn table(session: &Session) -> Vec<(String, i64, i64)> {
 }
 
 /// Transfers that packets show.
-fn transfers(names: &[String], spans: &[Span]) -> Vec<TransferDiagnosis> {
+fn transfers(names: &[String], spans: &[TransferSpan]) -> Vec<TransferDiagnosis> {
     let from_ns = spans.iter().map(|span| span.from_ns).min().unwrap_or(0);
     names.iter().zip(spans).map(|(name, span)| transfer(name, span, from_ns)).collect()
 }
 
-fn transfer(name: &str, span: &Span, from_ns: i64) -> TransferDiagnosis {
+fn transfer(name: &str, span: &TransferSpan, from_ns: i64) -> TransferDiagnosis {
     let duration_ms = span.ns() as f64 / 1e6;
     let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
     TransferDiagnosis {

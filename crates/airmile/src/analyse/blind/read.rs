@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use airmile_model::{Problem, Severity};
 use airmile_radio::detect::DetectOptions;
-use airmile_wire::attribute::Place;
+use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::Arrivals;
-use airmile_wire::packets_only::{Carrier, Phone, Phones};
+use airmile_wire::packets_only::{CapturedPhone, CapturedPhones, TransportKind};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use super::super::radio::{Missing, MissingKind};
@@ -18,7 +18,7 @@ use airmile_io::limits::{LimitFilter, Limits};
 
 /// What captures show.
 pub(super) struct Read {
-    pub(super) phone: Option<Phone>,
+    pub(super) phone: Option<CapturedPhone>,
     /// The name of the capture that shows it.
     pub(super) name: String,
     pub(super) files: Vec<FileReport>,
@@ -28,13 +28,13 @@ pub(super) struct Read {
 struct One {
     report: FileReport,
     packets: u64,
-    phone: Option<Phone>,
+    phone: Option<CapturedPhone>,
 }
 
 fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
     let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
     let mut study = PacketStudy::new(options);
-    let mut phones = Phones::new();
+    let mut phones = CapturedPhones::new();
     let mut filter = LimitFilter::new(limits);
     let mut packets = 0_u64;
     let report = read_capture(path, progress, &mut |packet| {
@@ -69,10 +69,10 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
     let rank = |one: &One| {
         let phone = one.phone.as_ref()?;
         let near = match phone.place {
-            Place::Phone => 3,
-            Place::Untold => 2,
-            Place::Between => 1,
-            Place::Server => 0,
+            CaptureSite::Phone => 3,
+            CaptureSite::Unknown => 2,
+            CaptureSite::Between => 1,
+            CaptureSite::Server => 0,
         };
         Some((near, phone.bytes))
     };
@@ -96,13 +96,13 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
 }
 
 /// What came to the phone, by whatever carried it.
-pub(super) fn arrivals(phone: &Phone) -> Arrivals {
-    let of = |carrier| {
+pub(super) fn arrivals(phone: &CapturedPhone) -> Arrivals {
+    let of = |transport| {
         let mut arrivals = Arrivals::new();
-        phone.arrivals(carrier).iter().for_each(|(at, bytes)| arrivals.add(*at, *bytes));
+        phone.arrivals(transport).iter().for_each(|(at, bytes)| arrivals.add(*at, *bytes));
         arrivals
     };
-    of(Carrier::Stamped).merged(&of(Carrier::Datagrams))
+    of(TransportKind::Stamped).merged(&of(TransportKind::Datagrams))
 }
 
 /// What `inspect` tells of a capture.
@@ -137,21 +137,21 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
     }
     let Some(phone) = phone else { return Ok(look) };
     let spans = phone.transfers(DetectOptions::default().min_bytes);
-    let n = |carrier| spans.iter().filter(|span| span.carrier == carrier).count();
+    let n = |transport| spans.iter().filter(|span| span.transport == transport).count();
     let (stamped, plain, datagrams) =
-        (n(Carrier::Stamped), n(Carrier::Plain), n(Carrier::Datagrams));
+        (n(TransportKind::Stamped), n(TransportKind::Plain), n(TransportKind::Datagrams));
     if spans.is_empty() {
         look.lack("a download in the capture", "capture while one runs");
         return Ok(look);
     }
     match phone.place {
-        Place::Phone | Place::Untold => look.answers.push(format!(
+        CaptureSite::Phone | CaptureSite::Unknown => look.answers.push(format!(
             "who the bottleneck may have been, as probabilities (`airmile diagnose`): from {} \
              downloads of one phone, {stamped} over TCP with time stamps, {plain} without, \
              {datagrams} over UDP or QUIC, of which less can be told",
             spans.len()
         )),
-        Place::Between | Place::Server => look.lack(
+        CaptureSite::Between | CaptureSite::Server => look.lack(
             "the phone's side: it was not taken at the phone, so that how data came over the \
              air does not show",
             "capture at the phone (tcpdump -s 128 where it is rooted, PCAPdroid where not)",

@@ -1,9 +1,11 @@
 //! Probabilities and what they rest on, in words.
 
 use airmile_model::{TtiIndex, Verdict};
-use airmile_wire::attribute::Place;
+use airmile_wire::attribute::CaptureSite;
 use airmile_wire::attribute::Shares;
-use airmile_wire::packets_only::{self, Carrier, Features, Model, Phone, Span, Suspect};
+use airmile_wire::packets_only::{
+    self, CapturedPhone, Features, Model, Suspect, TransferSpan, TransportKind,
+};
 
 use super::super::diagnose::EvidenceItem;
 use super::super::radio::{Missing, MissingKind};
@@ -41,8 +43,8 @@ fn candidates(suspects: &[packets_only::Suspicion]) -> String {
 
 /// The verdict of a session in a sentence.
 pub(super) fn says(
-    phone: Option<&Phone>,
-    spans: &[Span],
+    phone: Option<&CapturedPhone>,
+    spans: &[TransferSpan],
     suspects: &[packets_only::Suspicion],
     verdict: Verdict,
     restarter: Restarter,
@@ -59,12 +61,16 @@ pub(super) fn says(
     };
     let Some(first) = suspects.first() else {
         return match phone.place {
-            Place::Server => "Cannot tell: the capture was taken at the server, and how data came \
+            CaptureSite::Server => {
+                "Cannot tell: the capture was taken at the server, and how data came \
                 to the phone does not show. Capture at the phone, and log its modem."
-                .into(),
-            Place::Between => "Cannot tell: the capture was taken between server and phone, and \
+                    .into()
+            }
+            CaptureSite::Between => {
+                "Cannot tell: the capture was taken between server and phone, and \
                 how data came to the phone does not show. Capture at the phone, and log its modem."
-                .into(),
+                    .into()
+            }
             _ => "Cannot tell: too little came in the transfers' time to see a pattern.".into(),
         };
     };
@@ -91,8 +97,8 @@ pub(super) fn says(
 
 /// What the probabilities of a transfer rest on.
 pub(super) fn evidence(
-    phone: &Phone,
-    span: &Span,
+    phone: &CapturedPhone,
+    span: &TransferSpan,
     features: Option<&Features>,
     shares: &Shares,
     suspects: &[packets_only::Suspicion],
@@ -113,7 +119,7 @@ pub(super) fn evidence(
     if let Some(features) = features {
         patterns(features, &mut add);
     }
-    if span.carrier == Carrier::Datagrams {
+    if span.transport == TransportKind::Datagrams {
         let what = "it came in datagrams (QUIC or another): only when they came is seen, not what \
                     their sender waited for";
         add(what.to_owned(), None, "");
@@ -133,7 +139,7 @@ pub(super) fn evidence(
             add(what, Some(*ns as f64 / 1e6), "ms");
         }
     }
-    if phone.place == Place::Untold {
+    if phone.place == CaptureSite::Unknown {
         add("where the capture was taken does not show; taken as the phone's".to_owned(), None, "");
     }
     out
@@ -191,9 +197,9 @@ fn reason_words(reason: airmile_wire::attribute::Reason) -> &'static str {
         Reason::Handshake => "handshakes",
         Reason::Promotion => "the radio connected",
         Reason::Request => "requests' round trips",
-        Reason::Thinking => "the server thought",
-        Reason::Unasked => "nobody asked",
-        Reason::NothingToSend => "the server had nothing to send in the middle of an answer",
+        Reason::ServerThinkTime => "the server thought",
+        Reason::NoRequest => "nobody asked",
+        Reason::AppLimited => "the server had nothing to send in the middle of an answer",
         Reason::FirstSlowStart => "the connection's first slow start waited for ACKs",
         Reason::SlowStartRestart => "a slow start after idle time waited for ACKs",
         Reason::UndesiredSlowStart => "a slow start behind a needless timeout",
@@ -201,7 +207,7 @@ fn reason_words(reason: airmile_wire::attribute::Reason) -> &'static str {
         Reason::ReceiveWindow => "the receive window was full",
         Reason::Pacing => "ACKs or the sender's own pace",
         Reason::Queue => "a queue stood on the round trip",
-        Reason::Untold => "the connection's start is not in the capture",
+        Reason::Unknown => "the connection's start is not in the capture",
         Reason::AfterLast => "no data came any more",
     }
 }
@@ -210,8 +216,8 @@ fn reason_words(reason: airmile_wire::attribute::Reason) -> &'static str {
 pub(super) fn next_step(
     verdict: Verdict,
     restarter: Restarter,
-    phone: &Phone,
-    span: &Span,
+    phone: &CapturedPhone,
+    span: &TransferSpan,
 ) -> String {
     match verdict {
         Verdict::Radio => "the radio limits it: fewer bytes help (lower bitrate, compression, \
@@ -253,13 +259,13 @@ pub(super) fn next_step(
 }
 
 /// What would make the answer surer, most telling first.
-pub(super) fn missing(phone: Option<&Phone>, spans: &[Span]) -> Vec<Missing> {
+pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> Vec<Missing> {
     let mut out = Vec::new();
     let mut add = |kind: MissingKind, what: &str, how: &str| {
         out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
     };
-    let place = phone.map_or(Place::Untold, |phone| phone.place);
-    if matches!(place, Place::Server | Place::Between) {
+    let place = phone.map_or(CaptureSite::Unknown, |phone| phone.place);
+    if matches!(place, CaptureSite::Server | CaptureSite::Between) {
         add(
             MissingKind::Packets,
             "the phone's own packets",
@@ -274,7 +280,7 @@ pub(super) fn missing(phone: Option<&Phone>, spans: &[Span]) -> Vec<Missing> {
          DIAG port with `airmile live --port`), and give that log beside the capture: the \
          downlink's queue is then seen, and no guess",
     );
-    if place != Place::Server {
+    if place != CaptureSite::Server {
         add(
             MissingKind::Packets,
             "what the server sent, and when",
@@ -282,14 +288,14 @@ pub(super) fn missing(phone: Option<&Phone>, spans: &[Span]) -> Vec<Missing> {
              from data that the way held back",
         );
     }
-    if spans.iter().any(|span| span.carrier == Carrier::Plain) {
+    if spans.iter().any(|span| span.transport == TransportKind::Plain) {
         add(
             MissingKind::Packets,
             "TCP time stamps (RFC 7323), without which a queue in round trips is not seen",
             "switch them on at both ends (Linux: net.ipv4.tcp_timestamps=1)",
         );
     }
-    if spans.iter().any(|span| span.carrier == Carrier::Datagrams) {
+    if spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
         add(
             MissingKind::Application,
             "what a QUIC sender waited for",

@@ -17,7 +17,7 @@ mod uplink;
 mod wireline;
 
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
-use airmile_wire::attribute::Place;
+use airmile_wire::attribute::CaptureSite;
 
 use self::split::Split;
 use super::diagnose::{Diagnosis, EvidenceItem, TransferDiagnosis};
@@ -163,7 +163,7 @@ fn explain(transfer: &mut TransferDiagnosis, seen: &Context) {
     transfer.counterfactual_of = Some(cause);
     let step = match explained(cause) {
         Some(one) => one.next_step(seen),
-        None if wire.place == Place::Phone => "capture at the server, too".into(),
+        None if wire.place == CaptureSite::Phone => "capture at the server, too".into(),
         None => "capture at the phone, too".into(),
     };
     transfer.next_step = match radio {

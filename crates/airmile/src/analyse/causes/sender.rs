@@ -19,8 +19,8 @@ impl SenderLimited {
     /// where it was asked for, and nobody saw the server.
     fn may_be_a_line(seen: &Context) -> bool {
         let split = seen.split;
-        let trickles = split.ms(Reason::NothingToSend) + split.ms(Reason::Pacing);
-        let other = split.ms(Reason::Thinking) + split.ms(Reason::Unasked);
+        let trickles = split.ms(Reason::AppLimited) + split.ms(Reason::Pacing);
+        let other = split.ms(Reason::ServerThinkTime) + split.ms(Reason::NoRequest);
         !seen.wire.has_server && trickles > other
     }
 }
@@ -35,9 +35,9 @@ impl Explain for SenderLimited {
         let mut words = format!(
             "the sender had nothing to send ({:.0} ms), thought ({:.0} ms), was not asked ({:.0} \
              ms), answered ({:.0} ms), or kept its own pace ({:.0} ms)",
-            ms(Reason::NothingToSend),
-            ms(Reason::Thinking),
-            ms(Reason::Unasked),
+            ms(Reason::AppLimited),
+            ms(Reason::ServerThinkTime),
+            ms(Reason::NoRequest),
             ms(Reason::Request),
             ms(Reason::Pacing)
         );
@@ -56,7 +56,7 @@ impl Explain for SenderLimited {
                 from a slow line behind a proxy"
                 .into();
         }
-        if split.ms(Reason::Thinking) > split.ms(Reason::Pacing) {
+        if split.ms(Reason::ServerThinkTime) > split.ms(Reason::Pacing) {
             return "look at the server's application: it answered late; time a request there \
                 (`curl -w '%{time_starttransfer}'`)"
                 .into();

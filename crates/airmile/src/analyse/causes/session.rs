@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::{Cause, Direction, TransferFinding, Verdict};
-use airmile_wire::attribute::Place;
+use airmile_wire::attribute::CaptureSite;
 
 use super::super::diagnose::{Counterfactual, SessionVerdict};
 use super::super::wire::Wire;
@@ -55,7 +55,7 @@ pub(super) fn name(
         session.counterfactuals.push(without(cause, transfers, wire));
     }
     let Some(cause) = mend else {
-        if radio == Verdict::NotRadio && wire.place == Place::Server {
+        if radio == Verdict::NotRadio && wire.place == CaptureSite::Server {
             session.says.push_str(
                 " The server had sent what was asked for: something between it and the cell held \
                  it. Capture at the phone, too.",

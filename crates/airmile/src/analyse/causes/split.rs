@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex};
 use airmile_radio::usage::Usage;
-use airmile_wire::attribute::{Radio, RadioSpan, Reason, Shares, least_ns};
+use airmile_wire::attribute::{RadioEvidence, RadioSpan, Reason, Shares, min_duration_ns};
 
 use super::super::radio::{Answer, ROUGH_CONFIDENCE, RadioReport};
 use super::super::wire::Wire;
@@ -214,7 +214,7 @@ impl Split {
         let begins = starts && relief.slow_start;
         let round_trip_ns = begins.then_some(self.round_trip_ns);
         let link = self.link_bps.zip(self.bytes).map_or(0.0, |(bps, bytes)| {
-            least_ns(bytes, bps * rate * relief.faster, round_trip_ns) as f64
+            min_duration_ns(bytes, bps * rate * relief.faster, round_trip_ns) as f64
         });
         rest.max(setup + link).min(total) / 1e6
     }
@@ -260,7 +260,7 @@ impl Seen {
         let silences: Vec<_> =
             self.silences.iter().map(|(from, to)| (later(*from), later(*to))).collect();
         let losses_ns: Vec<i64> = self.losses_ns.iter().map(|at| later(*at)).collect();
-        let radio = Radio {
+        let radio = RadioEvidence {
             downlink: &downlink,
             uplink: &uplink,
             silences: &silences,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
-use airmile_wire::compare::{Exchange, Exchanges};
+use airmile_wire::compare::{Exchanges, RequestExchange};
 
 use airmile_io::FileReport;
 use airmile_io::capture::read_capture;
@@ -22,7 +22,7 @@ pub(super) struct Flow {
     pub(super) port: u16,
     /// From SYN to SYN-ACK.
     pub(super) rtt_ns: Option<i64>,
-    pub(super) exchanges: Vec<Exchange>,
+    pub(super) exchanges: Vec<RequestExchange>,
 }
 
 /// A capture's connections.
@@ -103,7 +103,7 @@ struct Reading {
 #[derive(Debug, Default)]
 struct Connection {
     exchanges: Exchanges,
-    done: Vec<Exchange>,
+    done: Vec<RequestExchange>,
     /// Sequence number of the SYN.
     isn: Option<SeqNum>,
     syn_ns: Option<i64>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_model::{Direction, Record};
-use airmile_wire::compare::{Exchange, Sample, growth};
+use airmile_wire::compare::{RequestExchange, Sample, growth};
 
 use super::flows::{self, Captured, Flow};
 use super::probe_log::ProbeLog;
@@ -294,7 +294,8 @@ fn arrived(flow: &Flow, shift_ns: i64, (from_ns, to_ns): (i64, i64)) -> (Vec<(i6
 /// The pause before the exchange that the arrivals begin with.
 fn pause_of(flow: &Flow, arrivals: &[(i64, u64)]) -> Option<i64> {
     let first = arrivals.first()?.0;
-    let begins = |exchange: &&Exchange| exchange.arrivals.first().is_some_and(|a| a.0 == first);
+    let begins =
+        |exchange: &&RequestExchange| exchange.arrivals.first().is_some_and(|a| a.0 == first);
     flow.exchanges.iter().find(begins)?.pause_ns
 }
 

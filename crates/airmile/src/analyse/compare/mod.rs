@@ -8,7 +8,9 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use airmile_wire::compare::{GroupFinding, LEAST_TRANSFERS, Outcome, PairFinding, Sample, judge};
+use airmile_wire::compare::{
+    ComparisonOutcome, GroupFinding, MIN_TRANSFERS, PairFinding, Sample, judge,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -216,7 +218,7 @@ fn has_several_ports(runs: &[Run]) -> bool {
 /// Groups with enough transfers for a test, where there are two of them: a port with
 /// one download is no reason to tell nothing of the others.
 fn large_enough(groups: Vec<Group>) -> (Vec<Group>, Option<String>) {
-    let is_enough = |group: &Group| group.told.len() >= LEAST_TRANSFERS;
+    let is_enough = |group: &Group| group.told.len() >= MIN_TRANSFERS;
     if groups.iter().filter(|group| is_enough(group)).count() < 2 {
         return (groups, None);
     }
@@ -287,11 +289,11 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
     };
     let middlebox = is_middlebox(groups, &judged.about, &judged.against);
     let verdict = match judged.outcome {
-        Outcome::Restarts if middlebox => CompareVerdict::MiddleboxRestarts,
-        Outcome::Restarts => CompareVerdict::Restarts,
-        Outcome::Throttling => CompareVerdict::Throttling,
-        Outcome::NoDifference => CompareVerdict::NoDifference,
-        Outcome::CannotTell => CompareVerdict::CannotTell,
+        ComparisonOutcome::Restarts if middlebox => CompareVerdict::MiddleboxRestarts,
+        ComparisonOutcome::Restarts => CompareVerdict::Restarts,
+        ComparisonOutcome::Throttling => CompareVerdict::Throttling,
+        ComparisonOutcome::NoDifference => CompareVerdict::NoDifference,
+        ComparisonOutcome::CannotTell => CompareVerdict::CannotTell,
     };
     let seen: BTreeSet<&str> = runs.iter().flat_map(|run| run.seen_by.iter().copied()).collect();
     let compared: Vec<ComparedGroup> = groups

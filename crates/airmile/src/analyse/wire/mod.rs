@@ -6,7 +6,7 @@ mod phone;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use airmile_wire::attribute::{Attribution, ByteBins, Place, Radio, Shares};
+use airmile_wire::attribute::{Attribution, ByteBins, CaptureSite, RadioEvidence, Shares};
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
@@ -44,7 +44,7 @@ pub(crate) struct Wire {
     /// How far its clock may be from the radio's, in nanoseconds.
     clock_error_ns: i64,
     round_trip_ns: i64,
-    pub(crate) place: Place,
+    pub(crate) place: CaptureSite,
     pub(crate) restarter: Restarter,
     /// The server's own capture is there, too.
     pub(crate) has_server: bool,
@@ -140,8 +140,8 @@ impl Wire {
             ClockReport::of(other, &name, &line, false)
         });
         let clocks = clocks.collect();
-        let server = rest.iter().find(|(_, user)| user.place == Place::Server);
-        let at_server = rest.iter().position(|(_, user)| user.place == Place::Server);
+        let server = rest.iter().find(|(_, user)| user.place == CaptureSite::Server);
+        let at_server = rest.iter().position(|(_, user)| user.place == CaptureSite::Server);
         let behind = at_server.and_then(|at| {
             let (_, user) = rest.get(at).filter(|(_, user)| first.is_split_from(user))?;
             let mut waits = user.waits.clone();
@@ -150,16 +150,18 @@ impl Wire {
             }
             Some(waits)
         });
-        let has_server = server.is_some() || first.place == Place::Server;
+        let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
-            _ if first.place == Place::Server => Restarter::SenderOrMiddlebox,
+            _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
             Some((_, server)) => first.who_restarts(server),
             None => Restarter::SenderOrMiddlebox,
         };
         // What leaves the server comes to the cell half a round trip later.
         let delay_ns = match first.place {
-            Place::Server | Place::Between | Place::Untold => first.downstream_ns / 2,
-            Place::Phone => 0,
+            CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
+                first.downstream_ns / 2
+            }
+            CaptureSite::Phone => 0,
         };
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let lost = first.lost();
@@ -168,8 +170,8 @@ impl Wire {
             .with_behind(behind.unwrap_or_default())
             .with_round_trip(round_trip_ns);
         let attribution = match first.place {
-            Place::Server => attribution.at_server(),
-            Place::Phone | Place::Between | Place::Untold => attribution,
+            CaptureSite::Server => attribution.at_server(),
+            CaptureSite::Phone | CaptureSite::Between | CaptureSite::Unknown => attribution,
         };
         Some(Self {
             attribution,
@@ -188,7 +190,7 @@ impl Wire {
 
     /// Whether its packets came right from the radio.
     pub(crate) fn is_at_phone(&self) -> bool {
-        self.place == Place::Phone
+        self.place == CaptureSite::Phone
     }
 
     /// The name of the capture whose clock it has.
@@ -230,7 +232,12 @@ impl Wire {
 
     /// Splits a transfer, of which the radio's spans are given; `None` where most of
     /// what passed meanwhile was not TCP.
-    pub(crate) fn split(&self, from_ns: i64, to_ns: i64, radio: Radio<'_>) -> Option<Shares> {
+    pub(crate) fn split(
+        &self,
+        from_ns: i64,
+        to_ns: i64,
+        radio: RadioEvidence<'_>,
+    ) -> Option<Shares> {
         let followed = self.followed.within(from_ns, to_ns);
         let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
         follows.then(|| self.attribution.split(from_ns, to_ns, Some(radio)))
@@ -263,7 +270,7 @@ impl Wire {
             clocks: Vec::new(),
             clock_error_ns: 0,
             round_trip_ns: 100_000_000,
-            place: Place::Phone,
+            place: CaptureSite::Phone,
             restarter: Restarter::SenderOrMiddlebox,
             has_server: false,
         }

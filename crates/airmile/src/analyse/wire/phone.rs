@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
-use airmile_wire::attribute::{ByteBins, Held, LostSegment, Place, SenderStory, Sides, Waits};
+use airmile_wire::attribute::{
+    ByteBins, CaptureSite, LostSegment, SenderModel, Sides, WaitSpan, WaitTimeline,
+};
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
 
@@ -28,7 +30,7 @@ type Ends = [(Address, u16); 2];
 /// A connection's server side.
 #[derive(Debug, Default)]
 struct Connection {
-    story: SenderStory,
+    story: SenderModel,
     ends: Option<Ends>,
     /// Sequence numbers of the SYN and the SYN-ACK: a proxy that splits has others.
     client_isn: Option<u32>,
@@ -112,7 +114,7 @@ impl Connection {
 /// One user of a capture.
 #[derive(Debug, Default)]
 struct User {
-    waits: Waits,
+    waits: WaitTimeline,
     uplink: ByteBins,
     followed: ByteBins,
     dl_bytes: u64,
@@ -130,7 +132,7 @@ pub(super) struct Capture {
     ends: Option<Ends>,
     /// First bytes of its payload: enough to tell a TLS record.
     begin: [u8; 3],
-    held: Vec<Held>,
+    held: Vec<WaitSpan>,
     /// Bytes that are not TCP's.
     others: ByteBins,
     /// The same, by whom they went to.
@@ -222,7 +224,7 @@ impl Capture {
         }
         connection.mark(packet);
         if !down && packet.payload_bytes > 0 {
-            connection.story.client_says(&self.begin);
+            connection.story.client_payload(&self.begin);
         }
         self.held.clear();
         connection.story.push(packet, &mut self.held);
@@ -248,12 +250,12 @@ impl Capture {
 /// The phone as one capture shows it.
 #[derive(Debug)]
 pub(super) struct Phone {
-    pub(super) waits: Waits,
+    pub(super) waits: WaitTimeline,
     pub(super) uplink: ByteBins,
     pub(super) followed: ByteBins,
     pub(super) others: ByteBins,
     pub(super) arrivals: Arrivals,
-    pub(super) place: Place,
+    pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
     connections: Vec<Connection>,
@@ -263,7 +265,7 @@ pub(super) struct Phone {
 impl Phone {
     fn of(user: User) -> Self {
         let connections: Vec<Connection> = user.connections.into_values().collect();
-        let sides = Sides::of(connections.iter().map(|connection| &connection.story));
+        let sides = Sides::from_connections(connections.iter().map(|connection| &connection.story));
         Self {
             waits: user.waits,
             uplink: user.uplink,
@@ -273,7 +275,7 @@ impl Phone {
             connections,
             // A part of a capture without handshakes is like one from between.
             place: match sides.place() {
-                Place::Untold => Place::Between,
+                CaptureSite::Unknown => CaptureSite::Between,
                 place => place,
             },
             upstream_ns: sides.upstream_ns.unwrap_or(0),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use airmile::packet_study::{Ends, StudyOptions};
+use airmile::packet_study::{FlowEnds, StudyOptions};
 use airmile::packets::packets;
 use airmile::packets::scale::{
     BucketPart, BucketReport, DealReport, DealSource, ScaleOptions, clocks, deal, join, records_of,
@@ -189,7 +189,9 @@ fn in_parts(dir: &Path, files: &[PathBuf], buckets: u32, part_bytes: u64) -> (Pa
     let mut strays = HashSet::new();
     for (_, path) in &dealt {
         let bytes = fs::read(path.with_extension("strays")).unwrap_or_default();
-        strays.extend(bytes.chunks(Ends::BYTES).map(|b| Ends::from_bytes(b.try_into().unwrap())));
+        strays.extend(
+            bytes.chunks(FlowEnds::BYTES).map(|b| FlowEnds::from_bytes(b.try_into().unwrap())),
+        );
     }
     let settled = dir.path().join("settled.parquet");
     let capture = (0..dealt.len()).map(|n| vec![part(n, &|_| true)]).collect();

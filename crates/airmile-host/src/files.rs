@@ -1,0 +1,131 @@
+//! Files that others may have, and files that they may not.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The well-known locations of a site (RFC 8615), the one name with a dot that is served.
+const WELL_KNOWN: &str = ".well-known";
+
+/// The file of a site that a URL's path names, an index for a directory. Nothing outside
+/// of the site's canonical directory, also by links; no file or directory whose name
+/// begins with a dot.
+#[must_use]
+pub fn site_file(dir: &Path, path: &str) -> Option<PathBuf> {
+    let relative = PathBuf::from(unescape(path)?.trim_start_matches('/').to_owned());
+    if !is_served(&relative) {
+        return None;
+    }
+    let mut file = dir.join(relative).canonicalize().ok()?;
+    if file.is_dir() {
+        file = file.join("index.html").canonicalize().ok()?;
+    }
+    // A link may lead out, or to a hidden file.
+    let inside = file.strip_prefix(dir).ok()?;
+    (is_served(inside) && file.is_file()).then_some(file)
+}
+
+fn is_served(relative: &Path) -> bool {
+    relative.components().all(|part| match part {
+        Component::Normal(name) => name == WELL_KNOWN || !name.as_encoded_bytes().starts_with(b"."),
+        _ => false,
+    })
+}
+
+/// A path without its escapes (RFC 3986, 2.1).
+fn unescape(path: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        let byte = match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                u8::try_from(digit()? << 4 | digit()?).ok()?
+            }
+            other => other,
+        };
+        out.push(byte);
+    }
+    String::from_utf8(out).ok().filter(|path| !path.contains('\0'))
+}
+
+/// The text of a file that holds a secret, without the space around it.
+///
+/// # Errors
+/// It cannot be read, is no text, or others than its user and group may read it.
+pub fn read_secret(path: &Path) -> io::Result<String> {
+    let mode = fs::metadata(path)?.permissions().mode();
+    let text = fs::read_to_string(path)?;
+    // Pipes (`<(pass show ...)`) have no file of that mode.
+    if mode & 0o004 != 0 && fs::metadata(path)?.is_file() {
+        let what = format!("everybody can read it: chmod 600 {}", path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
+    Ok(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_of_the_directory() {
+        let outer = tempfile::tempdir().unwrap();
+        let dir = outer.path().join("site");
+        std::fs::create_dir_all(dir.join("a b")).unwrap();
+        std::fs::write(outer.path().join("secret"), "x").unwrap();
+        std::fs::write(dir.join("index.html"), "x").unwrap();
+        std::fs::write(dir.join("a b/c.png"), "x").unwrap();
+        std::os::unix::fs::symlink(outer.path().join("secret"), dir.join("link")).unwrap();
+        let dir = dir.canonicalize().unwrap();
+        let check = |path: &str, expected: Option<&str>| {
+            assert_eq!(site_file(&dir, path), expected.map(|name| dir.join(name)), "{path}");
+        };
+        check("/", Some("index.html"));
+        check("/a%20b/c.png", Some("a b/c.png"));
+        for outside in [
+            "/../secret",
+            "/%2e%2e/secret",
+            "/a b/../../secret",
+            "/link",
+            "/a b",
+            "/%",
+            "/%00",
+            "/none",
+        ] {
+            check(outside, None);
+        }
+    }
+
+    #[test]
+    fn files_with_a_dot_are_not_served() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        for name in [".git", "a", ".well-known"] {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+        }
+        for name in [".env", ".git/config", "a/.htpasswd", ".well-known/x"] {
+            std::fs::write(dir.join(name), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(dir.join(".env"), dir.join("link")).unwrap();
+        for hidden in ["/.env", "/.git/config", "/a/.htpasswd", "/%2eenv", "/link"] {
+            assert_eq!(site_file(&dir, hidden), None, "{hidden}");
+        }
+        let served = site_file(&dir, "/.well-known/x");
+        assert_eq!(served, Some(dir.join(".well-known/x")));
+    }
+
+    #[test]
+    fn secrets_that_everybody_can_read_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        std::fs::write(&path, " abc\n").unwrap();
+        let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        set(0o644);
+        let refused = read_secret(&path).unwrap_err().to_string();
+        assert!(refused.contains("chmod 600"), "{refused}");
+        set(0o640);
+        assert_eq!(read_secret(&path).unwrap(), "abc");
+    }
+}

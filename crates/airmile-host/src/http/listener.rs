@@ -1,0 +1,285 @@
+//! A listener whose connections cannot use up the machine, nor keep others out.
+//!
+//! A connection waits until a request of it was let in. Connections that wait have
+//! places of their own; where all are taken, the one that waits longest of the address
+//! that has most of them is closed. So who has the token gets a place however many
+//! connections of others wait.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::net::host_prefix;
+use crate::thread::lock;
+
+/// What connections may use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConnectionLimits {
+    /// Connections at a time of which no request was let in yet.
+    pub(super) waiting: usize,
+    /// Connections at a time of which one was.
+    pub(super) admitted: usize,
+    /// A request's head is whole after so long, or the connection is closed.
+    pub(super) header: Duration,
+    /// A connection that was given nothing for so long is closed. What comes does not
+    /// count: who asks a byte at a time would hold a place for good.
+    pub(super) idle: Duration,
+}
+
+impl Default for ConnectionLimits {
+    /// Chosen here: a head is one or two packets; three times the comments on an idle
+    /// stream of events.
+    fn default() -> Self {
+        let (header, idle) = (Duration::from_secs(5), Duration::from_secs(30));
+        Self { waiting: 128, admitted: 128, header, idle }
+    }
+}
+
+pub(super) struct LimitedListener {
+    listener: TcpListener,
+    limits: ConnectionLimits,
+    places: Arc<Mutex<Places>>,
+}
+
+impl LimitedListener {
+    pub(super) fn new(listener: TcpListener, limits: ConnectionLimits) -> Self {
+        Self { listener, limits, places: Places::new(limits) }
+    }
+}
+
+impl Listener for LimitedListener {
+    type Io = LimitedConnection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (LimitedConnection, SocketAddr) {
+        let (stream, address) = Listener::accept(&mut self.listener).await;
+        let (place, closed) = Place::take(&self.places, host_prefix(address.ip()));
+        let limits = self.limits;
+        let deadline = Box::pin(sleep(limits.header));
+        let connection =
+            LimitedConnection { stream, deadline, closed, is_answering: false, limits, place };
+        (connection, address)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+#[derive(Debug)]
+struct Places {
+    limits: ConnectionLimits,
+    next: u64,
+    admitted: usize,
+    /// In the order in which they came; dropping the sender closes the connection.
+    waiting: BTreeMap<u64, (IpAddr, oneshot::Sender<()>)>,
+}
+
+impl Places {
+    fn new(limits: ConnectionLimits) -> Arc<Mutex<Self>> {
+        let waiting = BTreeMap::new();
+        Arc::new(Mutex::new(Self { limits, next: 0, admitted: 0, waiting }))
+    }
+
+    /// Closes the connection that waits longest of the address with most of them.
+    fn make_room(&mut self) {
+        if self.waiting.len() < self.limits.waiting {
+            return;
+        }
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        for (from, _) in self.waiting.values() {
+            *counts.entry(*from).or_default() += 1;
+        }
+        let most = counts.values().copied().max().unwrap_or(0);
+        let oldest = self.waiting.iter().find(|(_, (from, _))| counts.get(from) == Some(&most));
+        if let Some(id) = oldest.map(|(id, _)| *id) {
+            self.waiting.remove(&id);
+        }
+    }
+}
+
+/// The place of a connection, given back when dropped.
+#[derive(Debug)]
+struct Place {
+    id: u64,
+    places: Arc<Mutex<Places>>,
+    /// Keeps the connection open once it was admitted.
+    admitted: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl Place {
+    fn take(places: &Arc<Mutex<Places>>, from: IpAddr) -> (Arc<Self>, oneshot::Receiver<()>) {
+        let (keep, closed) = oneshot::channel();
+        let mut all = lock(places);
+        all.make_room();
+        all.next += 1;
+        let id = all.next;
+        all.waiting.insert(id, (from, keep));
+        let places = Arc::clone(places);
+        (Arc::new(Self { id, places, admitted: Mutex::new(None) }), closed)
+    }
+
+    /// A request was let in: the connection waits no more. Whether there is a place.
+    fn admit(&self) -> bool {
+        let mut admitted = lock(&self.admitted);
+        if admitted.is_some() {
+            return true;
+        }
+        let mut all = lock(&self.places);
+        if all.admitted >= all.limits.admitted {
+            return false;
+        }
+        // Its place may have been given to another just now.
+        let Some((_, keep)) = all.waiting.remove(&self.id) else { return false };
+        all.admitted += 1;
+        *admitted = Some(keep);
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let is_admitted = lock(&self.admitted).is_some();
+        let mut all = lock(&self.places);
+        all.admitted -= usize::from(is_admitted);
+        all.waiting.remove(&self.id);
+    }
+}
+
+/// The place of the connection on which a request came.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionPlace(Arc<Place>);
+
+impl ConnectionPlace {
+    /// A request was let in. Whether there is a place for its connection.
+    pub(super) fn admit(&self) -> bool {
+        self.0.admit()
+    }
+}
+
+impl Connected<IncomingStream<'_, LimitedListener>> for ConnectionPlace {
+    fn connect_info(stream: IncomingStream<'_, LimitedListener>) -> Self {
+        Self(Arc::clone(&stream.io().place))
+    }
+}
+
+/// A connection that holds one of the places.
+pub(super) struct LimitedConnection {
+    stream: TcpStream,
+    deadline: Pin<Box<Sleep>>,
+    /// Resolves when its place is given to another.
+    closed: oneshot::Receiver<()>,
+    is_answering: bool,
+    limits: ConnectionLimits,
+    place: Arc<Place>,
+}
+
+impl LimitedConnection {
+    /// What was tried, or an error where it took too long or the place is another's.
+    fn unless_over<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        tried: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let is_late = self.deadline.as_mut().poll(cx).is_ready();
+        if is_late || Pin::new(&mut self.closed).poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        tried
+    }
+}
+
+impl AsyncRead for LimitedConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let tried = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if self.is_answering && buf.filled().len() > before {
+            // Another request begins.
+            self.is_answering = false;
+            let until = Instant::now() + self.limits.header;
+            self.deadline.as_mut().reset(until);
+        }
+        self.unless_over(cx, tried)
+    }
+}
+
+impl AsyncWrite for LimitedConnection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let tried = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if tried.is_ready() {
+            self.is_answering = true;
+            let until = Instant::now() + self.limits.idle;
+            self.deadline.as_mut().reset(until);
+        }
+        self.unless_over(cx, tried)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oneshot::error::TryRecvError::{Closed, Empty};
+
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    #[test]
+    fn a_flood_of_one_address_takes_no_place_of_others() {
+        let limits = ConnectionLimits::default();
+        let places = Places::new(limits);
+        let (other, mut other_closed) = Place::take(&places, address(2));
+        let mut flood: Vec<_> = (0..1_000).map(|_| Place::take(&places, address(1))).collect();
+        assert!(lock(&places).waiting.len() <= limits.waiting);
+        // The oldest of the flood were closed, and nobody else.
+        assert_eq!(flood[0].1.try_recv(), Err(Closed));
+        assert_eq!(flood[999].1.try_recv(), Err(Empty));
+        assert_eq!(other_closed.try_recv(), Err(Empty));
+        assert!(!flood[0].0.admit());
+        assert!(other.admit() && other.admit());
+        assert_eq!(lock(&places).admitted, 1);
+        drop((other, flood));
+        assert_eq!((lock(&places).admitted, lock(&places).waiting.len()), (0, 0));
+    }
+
+    #[test]
+    fn so_many_are_admitted_and_no_more() {
+        let limits = ConnectionLimits::default();
+        let places = Places::new(limits);
+        let all: Vec<_> = (0..limits.admitted).map(|_| Place::take(&places, address(1))).collect();
+        assert!(all.iter().all(|(place, _)| place.admit()));
+        let (late, _closed) = Place::take(&places, address(1));
+        assert!(!late.admit());
+        drop(all);
+        assert!(late.admit());
+    }
+}

@@ -1,0 +1,143 @@
+//! Where bytes come from: a growing file, standard input, a modem's port. Each
+//! source is a thread that hands over bytes and waits for what is away.
+
+#[cfg(target_os = "linux")]
+mod capture;
+mod feed;
+mod follow;
+mod port;
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use crate::thread::StopFlag;
+#[cfg(target_os = "linux")]
+pub use capture::start_capture;
+pub use feed::{Feed, ReaderGone, SourceItem, SourceState, queue};
+
+/// Where bytes come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogSource {
+    /// A log that another program writes.
+    Follow(PathBuf),
+    /// Standard input.
+    Stdin,
+    /// A modem's serial DIAG port.
+    Port(PathBuf),
+    /// No modem: packets alone.
+    Nothing,
+}
+
+impl LogSource {
+    /// Its name, as the user gave it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Follow(path) | Self::Port(path) => path.display().to_string(),
+            Self::Stdin => "standard input".into(),
+            Self::Nothing => "no modem".into(),
+        }
+    }
+
+    /// Starts its thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(&self, feed: Feed) -> std::io::Result<()> {
+        let source = self.clone();
+        thread::Builder::new().name("source".into()).spawn(move || {
+            // It ends when nobody listens.
+            let _stopped = match &source {
+                Self::Follow(path) => follow::follow(path, &feed),
+                Self::Stdin => follow::read_stdin(&feed),
+                Self::Port(path) => port::run(path, &feed),
+                Self::Nothing => {
+                    feed.state(SourceState::Waiting("no modem stream was asked for".into()))
+                }
+            };
+        })?;
+        Ok(())
+    }
+}
+
+/// What is read of a source.
+#[derive(Debug)]
+pub enum LogPiece {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// What came until the next bytes is lost.
+    Gap,
+    /// It came or went.
+    State(SourceState),
+}
+
+impl LogPiece {
+    /// `None`: of an interface's capture, which is no source.
+    fn of(input: SourceItem) -> Option<Self> {
+        match input {
+            SourceItem::Bytes(bytes) => Some(Self::Bytes(bytes)),
+            SourceItem::Gap => Some(Self::Gap),
+            SourceItem::State(state) => Some(Self::State(state)),
+            SourceItem::Packets(_) | SourceItem::Interface(_) | SourceItem::Dropped(_) => None,
+        }
+    }
+}
+
+/// Reads a source from now on, on threads of its own, until `stop` is set: what
+/// grows is looked at after each pause of `idle`.
+///
+/// # Errors
+/// A thread cannot be started.
+pub fn read_from_now(
+    source: &LogSource,
+    idle: Duration,
+    stop: &StopFlag,
+    mut take: impl FnMut(LogPiece) + Send + 'static,
+) -> std::io::Result<()> {
+    let (feed, inputs) = queue(stop);
+    source.start(feed.read_new_only(idle))?;
+    thread::Builder::new().name("reading".into()).spawn(move || {
+        inputs.into_iter().filter_map(LogPiece::of).for_each(&mut take);
+    })?;
+    Ok(())
+}
+
+/// A source's pieces; it ends when this goes.
+#[derive(Debug)]
+pub struct LogReader {
+    inputs: Receiver<SourceItem>,
+    stop: StopFlag,
+}
+
+impl LogReader {
+    /// Starts a source.
+    ///
+    /// # Errors
+    /// Its thread cannot be started.
+    pub fn of(source: &LogSource) -> std::io::Result<Self> {
+        let stop = StopFlag::new();
+        let (feed, inputs) = queue(&stop);
+        source.start(feed)?;
+        Ok(Self { inputs, stop })
+    }
+
+    /// The next piece, if one comes in time.
+    ///
+    /// # Errors
+    /// It did not, or the source has ended.
+    pub fn next_within(&self, wait: Duration) -> Result<LogPiece, RecvTimeoutError> {
+        loop {
+            if let Some(piece) = LogPiece::of(self.inputs.recv_timeout(wait)?) {
+                return Ok(piece);
+            }
+        }
+    }
+}
+
+impl Drop for LogReader {
+    fn drop(&mut self) {
+        self.stop.set();
+    }
+}

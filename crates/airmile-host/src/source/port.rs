@@ -1,0 +1,230 @@
+//! A modem's serial DIAG port: logs are turned on by commands whose answers are
+//! checked, then bytes go to the engine as they come. A modem that goes away
+//! is waited for, and asked again when it is back.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use airmile_decode::diag::hdlc;
+use airmile_decode::diag::log_config::{ConfigError, LogSetup, Step};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use thiserror::Error;
+
+use super::feed::{CHUNK_BYTES, Feed, RETRY, ReaderGone, SourceItem, SourceState};
+
+/// A modem answers at once; after this long it is asked again (chosen here).
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// So often, until the port is closed and opened anew (chosen here).
+const ATTEMPTS: u32 = 3;
+/// How long to wait for bytes before the rest is looked at.
+const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// A frame longer than this is no answer (chosen here: a mask of 4,096 bits,
+/// escaped, with room).
+const MAX_ANSWER: usize = 4_096;
+
+/// Why a port is not used.
+#[derive(Debug, Error)]
+enum PortError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the port was closed")]
+    Closed,
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error(
+        "no answer to LOG_CONFIG after {ATTEMPTS} attempts: is this the modem's DIAG port, and \
+         not its AT port?"
+    )]
+    NoAnswer,
+}
+
+/// Reads the port until nobody listens.
+pub(super) fn run(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
+    let mut was_there = false;
+    let mut told = String::new();
+    loop {
+        let mut session =
+            PortConnection { feed, setup: Some(LogSetup::default()), piece: Vec::new() };
+        let ended = match open(path) {
+            Ok(port) => {
+                if was_there {
+                    feed.give(SourceItem::Gap)?;
+                }
+                session.run(port, &mut was_there)
+            }
+            Err(error) => Err(Ended::Port(error.into())),
+        };
+        match ended {
+            Ok(()) => {}
+            Err(Ended::Stopped) => return Err(ReaderGone),
+            Err(Ended::Port(error)) => {
+                let why = error.to_string();
+                // Once each: it may stay away for hours.
+                if why != told || session.setup.is_none() {
+                    feed.state(SourceState::Waiting(why.clone()))?;
+                    told = why;
+                }
+            }
+        }
+        feed.pause(RETRY)?;
+    }
+}
+
+/// Opens a port in raw mode: no echo, no line ends, all eight bits. USB ports
+/// ignore the speed.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let port = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let mut settings = tcgetattr(&port)?;
+    settings.make_raw();
+    tcsetattr(&port, OptionalActions::Now, &settings)?;
+    Ok(port)
+}
+
+enum Ended {
+    Port(PortError),
+    Stopped,
+}
+
+impl From<ReaderGone> for Ended {
+    fn from(_: ReaderGone) -> Self {
+        Self::Stopped
+    }
+}
+
+impl<E: Into<PortError>> From<E> for Ended {
+    fn from(error: E) -> Self {
+        Self::Port(error.into())
+    }
+}
+
+/// One connection.
+struct PortConnection<'a> {
+    feed: &'a Feed,
+    /// While the logs are not on.
+    setup: Option<LogSetup>,
+    /// Bytes behind the last terminator.
+    piece: Vec<u8>,
+}
+
+impl PortConnection<'_> {
+    fn run(&mut self, mut port: File, was_there: &mut bool) -> Result<(), Ended> {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut attempts = 0;
+        let mut asked: Option<Instant> = None;
+        loop {
+            if self.feed.is_stopped() {
+                return Err(Ended::Stopped);
+            }
+            if let Some(setup) = &mut self.setup
+                && asked.is_none_or(|asked| asked.elapsed() > ANSWER_WITHIN)
+            {
+                if attempts == ATTEMPTS {
+                    return Err(PortError::NoAnswer.into());
+                }
+                attempts += 1;
+                asked = Some(Instant::now());
+                let request = setup.begin();
+                send(&mut port, &request)?;
+            }
+            if !readable(&port)? {
+                continue;
+            }
+            match port.read(&mut buffer) {
+                Ok(0) => return Err(PortError::Closed.into()),
+                Ok(n) => {
+                    let bytes = buffer.get(..n).unwrap_or_default();
+                    if let Some(on) = self.look_for_answers(&mut port, bytes)? {
+                        *was_there = true;
+                        self.feed.state(SourceState::Connected(on))?;
+                    }
+                    self.feed.give(SourceItem::Bytes(bytes.to_vec()))?;
+                }
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Looks for answers in what comes, until the logs are on; then gives words
+    /// on which.
+    fn look_for_answers(
+        &mut self,
+        port: &mut File,
+        bytes: &[u8],
+    ) -> Result<Option<String>, PortError> {
+        let Some(setup) = &mut self.setup else { return Ok(None) };
+        for part in bytes.split_inclusive(|byte| *byte == hdlc::TERMINATOR) {
+            self.piece.extend(part);
+            if self.piece.len() > 2 * MAX_ANSWER {
+                self.piece.clear();
+            }
+            if self.piece.pop_if(|last| *last == hdlc::TERMINATOR).is_none() {
+                continue;
+            }
+            let mut frame = Vec::new();
+            let good = hdlc::unescape(&self.piece, &mut frame).is_ok();
+            self.piece.clear();
+            let Some(packet) = good.then(|| hdlc::check(&frame).ok()).flatten() else { continue };
+            match setup.take(packet)? {
+                Step::Wait => {}
+                Step::Send(request) => send(port, &request)?,
+                Step::Done { on, off } => {
+                    self.setup = None;
+                    return Ok(Some(words(on.len(), &off)));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn words(on: usize, off: &std::collections::BTreeSet<u16>) -> String {
+    let off: Vec<String> = off.iter().map(|code| format!("0x{code:04X}")).collect();
+    match off.len() {
+        0 => format!("{on} logs on"),
+        _ => format!("{on} logs on; the modem does not have {}", off.join(", ")),
+    }
+}
+
+/// Sends a packet; a port that takes nothing for long is as good as closed.
+fn send(port: &mut File, packet: &[u8]) -> Result<(), PortError> {
+    let mut frame = Vec::new();
+    hdlc::encode(packet, &mut frame);
+    let begun = Instant::now();
+    let mut rest = frame.as_slice();
+    while !rest.is_empty() {
+        match port.write(rest) {
+            Ok(0) => return Err(PortError::Closed),
+            Ok(n) => rest = rest.get(n..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error)
+                if error.kind() == ErrorKind::WouldBlock && begun.elapsed() < ANSWER_WITHIN =>
+            {
+                let mut fds = [PollFd::new(port, PollFlags::OUT)];
+                poll(&mut fds, Some(&POLL)).map_err(io::Error::from)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn readable(port: &File) -> io::Result<bool> {
+    let mut fds = [PollFd::new(port, PollFlags::IN)];
+    match poll(&mut fds, Some(&POLL)) {
+        Ok(n) => Ok(n > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,194 @@
+//! Threads that stop when their owner is dropped, and locks.
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+/// Locks a mutex, also after a panic of another thread that held it. What is locked in
+/// this workspace is whole between any two statements: counts, maps, the last status.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks threads to stop. Clones share one flag.
+#[derive(Debug, Clone, Default)]
+pub struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// One that is not set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks to stop.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was set.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for signal handlers.
+    #[must_use]
+    pub fn shared(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// A thread that is asked to stop, and waited for, when this is dropped.
+#[derive(Debug)]
+pub struct Worker {
+    stop: StopFlag,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Starts a thread, which looks at the flag often enough.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(
+        name: &str,
+        stop: StopFlag,
+        run: impl FnOnce(&StopFlag) + Send + 'static,
+    ) -> io::Result<Self> {
+        let its_stop = stop.clone();
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&its_stop))?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Whether the thread has ended by itself, or was stopped.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub fn stop(&mut self) {
+        self.stop.set();
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported on standard error by its thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Resolves when an [`AsyncWorker`] is to stop.
+pub type Stopped = oneshot::Receiver<()>;
+
+/// A thread with a runtime, which is asked to stop, and waited for, when this is dropped.
+pub struct AsyncWorker {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for AsyncWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncWorker").finish_non_exhaustive()
+    }
+}
+
+impl AsyncWorker {
+    /// A runtime for one thread.
+    ///
+    /// # Errors
+    /// The system refuses what it needs.
+    pub fn runtime() -> io::Result<Runtime> {
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()
+    }
+
+    /// Runs a future on a thread of its own; the future ends soon after its argument
+    /// resolves.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start<F: Future<Output = ()>>(
+        name: &str,
+        runtime: Runtime,
+        run: impl FnOnce(Stopped) -> F + Send + 'static,
+    ) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || runtime.block_on(run(stopped)))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Waits until it ends by itself.
+    pub fn wait(mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for AsyncWorker {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported on standard error by its thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_ends_with_its_owner() {
+        let flag = StopFlag::new();
+        let ended = Arc::new(AtomicBool::new(false));
+        let its_ended = ended.clone();
+        let worker = Worker::start("test", flag.clone(), move |stop| {
+            while !stop.is_set() {
+                thread::yield_now();
+            }
+            its_ended.store(true, Ordering::Relaxed);
+        });
+        let worker = worker.unwrap();
+        assert!(!worker.has_ended());
+        drop(worker);
+        assert!(flag.is_set() && ended.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_future_ends_with_its_owner() {
+        let ended = Arc::new(AtomicBool::new(false));
+        let its_ended = ended.clone();
+        let run = move |stopped: Stopped| async move {
+            let _ = stopped.await;
+            its_ended.store(true, Ordering::Relaxed);
+        };
+        drop(AsyncWorker::start("test", AsyncWorker::runtime().unwrap(), run).unwrap());
+        assert!(ended.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_lock_outlives_a_panic() {
+        let shared = Arc::new(Mutex::new(1));
+        let its = shared.clone();
+        let panicked = thread::spawn(move || {
+            let _guard = its.lock().unwrap();
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(panicked.join().is_err() && shared.is_poisoned());
+        assert_eq!(*lock(&shared), 1);
+    }
+}

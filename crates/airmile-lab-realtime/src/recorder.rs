@@ -1,0 +1,126 @@
+//! What a run leaves, written by a thread of its own: a disk must not hold up
+//! the cell.
+
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use airmile_emulate::net::IpPacket;
+use airmile_emulate::{CapturePoint, DropPoint, RunSink, SenderState, UserId};
+use airmile_host::Attempt;
+use airmile_lab::RunWriter;
+use airmile_model::Record;
+
+use crate::error::{Error, Result};
+
+/// Something that goes to a run's files.
+#[derive(Debug)]
+enum Event {
+    Record(Record),
+    Packet(i64, CapturePoint, IpPacket),
+    Dropped(i64, UserId, DropPoint, IpPacket),
+    Sender(SenderState),
+    /// All up to this time in ns since the Unix epoch was given.
+    Tick(i64),
+}
+
+/// Takes what a run leaves to the thread that writes it, a TTI at a time.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    batch: Vec<Event>,
+    /// Absent where nothing is to be left.
+    out: Option<mpsc::Sender<Vec<Event>>>,
+}
+
+impl Feed {
+    /// One that keeps nothing.
+    pub(crate) const fn none() -> Self {
+        Self { batch: Vec::new(), out: None }
+    }
+
+    /// One into a run's files, and who gives them back when the feed has ended.
+    pub(crate) fn into(mut writer: RunWriter) -> Result<(Self, Recording)> {
+        let (out, batches) = mpsc::channel::<Vec<Event>>();
+        let write = move || {
+            for event in batches.into_iter().flatten() {
+                match event {
+                    Event::Record(record) => writer.record(record),
+                    Event::Packet(at_ns, point, packet) => writer.packet(at_ns, point, &packet),
+                    Event::Dropped(at_ns, user, point, packet) => {
+                        writer.dropped(at_ns, user, point, &packet);
+                    }
+                    Event::Sender(state) => writer.sender_state(&state),
+                    Event::Tick(now_ns) => writer.tick(now_ns),
+                }
+            }
+            writer
+        };
+        let thread = thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(write)
+            .attempt(|| "cannot start the thread that writes".to_owned())?;
+        Ok((Self { batch: Vec::new(), out: Some(out) }, Recording(thread)))
+    }
+
+    /// For what is known of senders; `None` where nothing is kept.
+    pub(crate) fn senders(&self) -> Option<Senders> {
+        self.out.clone().map(Senders)
+    }
+
+    /// Whether anything is kept.
+    pub(crate) const fn keeps(&self) -> bool {
+        self.out.is_some()
+    }
+
+    /// A TTI has ended at a time in ns since the Unix epoch.
+    pub(crate) fn flush(&mut self, now_ns: i64) {
+        self.push(|| Event::Tick(now_ns));
+        if let Some(out) = self.out.as_ref().filter(|_| !self.batch.is_empty()) {
+            // The thread ends after us: its end of the channel is there.
+            let _ = out.send(std::mem::take(&mut self.batch));
+        }
+    }
+
+    fn push(&mut self, event: impl FnOnce() -> Event) {
+        if self.keeps() {
+            self.batch.push(event());
+        }
+    }
+}
+
+/// Takes what is known of senders to the thread that writes. It ends when all of
+/// these have gone, too.
+#[derive(Debug, Clone)]
+pub(crate) struct Senders(mpsc::Sender<Vec<Event>>);
+
+impl Senders {
+    /// A sender's state has changed.
+    pub(crate) fn send(&self, state: SenderState) {
+        // As of `flush`.
+        let _ = self.0.send(vec![Event::Sender(state)]);
+    }
+}
+
+impl RunSink for Feed {
+    fn record(&mut self, record: Record) {
+        self.push(|| Event::Record(record));
+    }
+
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
+        self.push(|| Event::Packet(at_ns, point, packet.clone()));
+    }
+
+    fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {
+        self.push(|| Event::Dropped(at_ns, user, point, packet.clone()));
+    }
+}
+
+/// The thread that writes.
+#[derive(Debug)]
+pub(crate) struct Recording(JoinHandle<RunWriter>);
+
+impl Recording {
+    /// The run's files, when all is written.
+    pub(crate) fn finish(self) -> Result<RunWriter> {
+        self.0.join().map_err(|_| Error::Thread("the recorder"))
+    }
+}

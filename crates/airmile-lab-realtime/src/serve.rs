@@ -1,0 +1,63 @@
+//! A small server of files, in the server's namespace.
+
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+
+use airmile_emulate::SERVER_ADDRESS;
+use airmile_host::Attempt;
+use axum::Router;
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tower_http::services::ServeDir;
+
+use crate::error::{Error, Result};
+use crate::namespace::Namespace;
+
+/// Its first port.
+pub(crate) const PORT: u16 = 80;
+
+/// Serves a directory over HTTP/1.1, with ranges, at ports of the server's
+/// address.
+pub(crate) fn serve(namespace: &Namespace, dir: PathBuf, mut ports: Vec<u16>) -> Result<()> {
+    ports.sort_unstable();
+    ports.dedup();
+    let (bound, is_bound) = mpsc::channel();
+    let work = move || {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let none = SocketAddrV4::new(SERVER_ADDRESS, 0);
+                return drop(bound.send(Err((none, error))));
+            }
+        };
+        runtime.block_on(async {
+            let mut servers = tokio::task::JoinSet::new();
+            for port in ports {
+                let address = SocketAddrV4::new(SERVER_ADDRESS, port);
+                let listener = match TcpListener::bind(address).await {
+                    Ok(listener) => listener,
+                    Err(error) => return drop(bound.send(Err((address, error)))),
+                };
+                let files = Router::new().fallback_service(ServeDir::new(dir.clone()));
+                let listener = listener.tap_io(|stream| {
+                    let _ = stream.set_nodelay(true);
+                });
+                servers.spawn(axum::serve(listener, files).into_future());
+            }
+            let _ = bound.send(Ok(()));
+            // They end with the process.
+            while servers.join_next().await.is_some() {}
+        });
+    };
+    namespace
+        .run(|| thread::Builder::new().name("serve".to_owned()).spawn(work).map(drop))?
+        .attempt(|| "cannot start the thread that serves".to_owned())?;
+    let bound = is_bound.recv().map_err(|_| Error::Thread("the file server"))?;
+    let (address, outcome) = match bound {
+        Ok(()) => return Ok(()),
+        Err((address, error)) => (address, Err::<(), _>(error)),
+    };
+    Ok(outcome.attempt(|| format!("cannot serve at {address}"))?)
+}

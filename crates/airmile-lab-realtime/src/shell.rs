@@ -1,0 +1,537 @@
+//! A command as the phone, and all that it takes.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use airmile_emulate::{Bridge, PHONE_ADDRESS, SERVER_ADDRESS, ScenarioError};
+use airmile_host::Attempt;
+use airmile_host::clock::monotonic_ns;
+use airmile_lab::{Clock, LabRun, RealTime, RunWriter, Scenario};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::command::{self, Running, Start};
+use crate::engine::{Engine, LaneOf, Left, Port};
+use crate::error::{Error, Result};
+use crate::lateness::Punctuality;
+use crate::namespace::Namespace;
+use crate::network::{Host, Tcp, lost_packets};
+use crate::recorder::{Feed, Recording};
+use crate::{privilege, senders, serve, split};
+
+/// How long a server's command may take until it listens (chosen here).
+const LISTENS_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a command may take to end when it is asked to (chosen here).
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long after a command's end a signal may still be the one that ended it
+/// (chosen here: far over what it takes to come, under what a second key takes).
+const SAME_KEY: Duration = Duration::from_millis(100);
+
+/// From when everything is ready to the first TTI: the cell is made meanwhile
+/// (chosen here: enough for a thousand users).
+const LEAD: Duration = Duration::from_millis(20);
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct Shell {
+    /// A scenario's name, or its file.
+    pub scenario: String,
+    /// In place of the scenario's seed.
+    pub seed: Option<u64>,
+    /// The phone's command; none: the user's shell.
+    pub command: Vec<OsString>,
+    /// A shell command for the server's namespace.
+    pub server: Option<String>,
+    /// A directory to serve there over HTTP, at port 80 and at each port that
+    /// the scenario's middlebox takes.
+    pub serve: Option<PathBuf>,
+    /// Further ports to serve it at.
+    pub serve_ports: Vec<u16>,
+    /// Where to leave the run's files, a new or empty directory; absent: nothing
+    /// is left.
+    pub output: Option<PathBuf>,
+    /// Replace a former run that the directory holds.
+    pub force: bool,
+    /// What the 99th percentile of the lateness of TTIs may be.
+    pub late_limit: Duration,
+    /// Program and first arguments that lead to [`inside`](crate::inside()).
+    pub launcher: Vec<OsString>,
+    /// The command that made the run, for its files.
+    pub about: String,
+    /// End when the thread that has started this process ends.
+    pub dies_with_parent: bool,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The command's exit status, 128 and the signal's number where one ended
+    /// the run.
+    pub exit_status: u8,
+    /// How the run went.
+    pub real_time: RealTime,
+    /// What it left.
+    pub run: Option<LabRun>,
+}
+
+/// Runs a command as the phone of a scenario.
+///
+/// Where this process is not root it enters a user namespace and stays in it;
+/// nothing else of it may run in another thread then.
+///
+/// # Errors
+/// The scenario cannot be run; the system does not let us; the server does not
+/// come up; files cannot be written.
+pub fn shell(options: Shell) -> Result<Ended> {
+    if options.dies_with_parent {
+        let signal = Some(rustix::process::Signal::TERM);
+        rustix::process::set_parent_process_death_signal(signal)
+            .attempt(|| "cannot follow the parent".to_owned())?;
+    }
+    let mut scenario = airmile_lab::load(&options.scenario)?;
+    if let Some(seed) = options.seed {
+        scenario.seed = seed;
+    }
+    let serve = options.serve.as_ref().map(fs::canonicalize).transpose();
+    let serve = serve.attempt(|| "cannot serve the directory".to_owned())?;
+    privilege::acquire()?;
+    let network = Network::new(&scenario)?;
+    let (events, happened) = mpsc::channel();
+    let create =
+        |dir: &PathBuf| RunWriter::create(&scenario, dir, options.force, options.about.clone());
+    let mut writer = options.output.as_ref().map(create).transpose()?;
+    if let Some(dir) = serve.clone() {
+        let mut ports = vec![serve::PORT];
+        ports.extend(network.boxes.iter().flat_map(|(_, taken)| taken));
+        ports.extend(&options.serve_ports);
+        serve::serve(&network.server, dir, ports)?;
+    }
+    let server = match &options.server {
+        Some(line) => {
+            let log = writer.as_mut().map(RunWriter::server_log).transpose()?;
+            Some(network.start_server(&options, line, log, events.clone())?)
+        }
+        None => None,
+    };
+    let app_log = writer.as_mut().map(RunWriter::command_log).transpose()?;
+    let modem_log = match &mut writer {
+        Some(writer) => writer.live_modem_log(&scenario)?,
+        None => None,
+    };
+    let logs = Logs { app: app_log, modem: modem_log };
+    let ends = network.run(&mut scenario, writer)?;
+    let launched = watch_signals(events.clone())
+        .and_then(|()| ends.network.start_phone(&options, logs, events));
+    let (exit_status, server_ended) = match launched {
+        Ok(phone) => wait(phone, &happened),
+        Err(error) => {
+            server.inspect(|server| server.kill());
+            return Err(error);
+        }
+    };
+    if let Some(server) = server.filter(|_| server_ended.is_none()) {
+        end_server(server, &happened);
+    }
+    end_at_once_on_signal(happened);
+    ends.leave(options, serve, (exit_status, server_ended), &scenario)
+}
+
+/// While a run ends, a signal ends this process as it would without us. Not the one
+/// from the terminal that has ended the command, too.
+fn end_at_once_on_signal(happened: mpsc::Receiver<Event>) {
+    let ended = Instant::now();
+    let wait = move || {
+        for event in happened {
+            if let Event::Signal(signal) = event
+                && ended.elapsed() > SAME_KEY
+            {
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        }
+    };
+    // Without it a run ends by itself.
+    let _ = thread::Builder::new().name("ending".to_owned()).spawn(wait);
+}
+
+/// What happens while a command runs.
+enum Event {
+    /// The phone's command has ended.
+    Phone(u8),
+    /// The server's command has ended.
+    Server(u8),
+    /// We were asked to end.
+    Signal(i32),
+}
+
+/// Waits until the phone's command has ended; gives its exit status, and the
+/// server's if that has ended before.
+fn wait(phone: Running, happened: &mpsc::Receiver<Event>) -> (u8, Option<u8>) {
+    let mut asked = None;
+    let mut server = None;
+    loop {
+        let event = match asked {
+            None => happened.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(_) => happened.recv_timeout(ENDS_WITHIN),
+        };
+        match event {
+            Ok(Event::Phone(status)) => return (asked.unwrap_or(status), server),
+            Ok(Event::Server(status)) => server = Some(status),
+            // The terminal sends these to the command, too: that it decides.
+            Ok(Event::Signal(SIGINT | SIGQUIT)) => {}
+            Ok(Event::Signal(signal)) => {
+                asked = Some(u8::try_from(128 + signal).unwrap_or(1));
+                phone.terminate();
+            }
+            Err(RecvTimeoutError::Timeout) => phone.kill(),
+            Err(RecvTimeoutError::Disconnected) => return (asked.unwrap_or(1), server),
+        }
+    }
+}
+
+/// Ends the server's command, if it has not ended by itself.
+fn end_server(server: Running, happened: &mpsc::Receiver<Event>) {
+    server.terminate();
+    let is_server = |event: Event| matches!(event, Event::Server(_));
+    if !happened.recv_timeout(ENDS_WITHIN).is_ok_and(is_server) {
+        server.kill();
+    }
+}
+
+fn watch_signals(events: mpsc::Sender<Event>) -> Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT])
+        .attempt(|| "cannot watch for signals".to_owned())?;
+    let watch = move || {
+        for signal in signals.forever() {
+            if events.send(Event::Signal(signal)).is_err() {
+                break;
+            }
+        }
+    };
+    let watcher = thread::Builder::new().name("signals".to_owned()).spawn(watch);
+    Ok(watcher
+        .map(drop)
+        .attempt(|| "cannot start the thread that watches for signals".to_owned())?)
+}
+
+/// Files of a run that the command may use while it goes on.
+struct Logs {
+    /// In which it may note down what happens to it.
+    app: Option<PathBuf>,
+    /// In which the modem's log grows.
+    modem: Option<PathBuf>,
+}
+
+/// Hosts and boxes of a run.
+struct Network {
+    phone: Namespace,
+    server: Namespace,
+    /// Boxes, each with the ports that it takes.
+    boxes: Vec<(Namespace, Vec<u16>)>,
+    ports: Vec<Port>,
+}
+
+impl Network {
+    fn new(scenario: &Scenario) -> Result<Self> {
+        let mut ports = Vec::new();
+        let mut host = |name: &'static str, lane: usize, host: Host| -> Result<Namespace> {
+            let namespace = Namespace::new(name)?;
+            let devices = namespace.run(|| host.set_up())??;
+            ports.extend(devices.into_iter().map(|(point, device)| Port { point, lane, device }));
+            Ok(namespace)
+        };
+        let phone = host("phone", 0, Host::phone(scenario.phone_tcp.clone()))?;
+        let server = host("server", 0, Host::server(scenario.server_tcp.clone()))?;
+        let mut boxes = Vec::new();
+        for (lane, (tcp, taken)) in boxes_of(scenario).into_iter().enumerate() {
+            let namespace = host("box", lane, Host::middlebox(tcp, taken.clone()))?;
+            split::split(&namespace, taken.clone())?;
+            boxes.push((namespace, taken));
+        }
+        Ok(Self { phone, server, boxes, ports })
+    }
+
+    /// Starts the server's command and waits until something listens.
+    fn start_server(
+        &self,
+        options: &Shell,
+        line: &str,
+        log: Option<File>,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Running> {
+        let [output, error] = match log {
+            Some(file) => {
+                let again = file.try_clone().attempt(|| "cannot share a file".to_owned())?;
+                [Stdio::from(file), Stdio::from(again)]
+            }
+            None => [Stdio::null(), Stdio::inherit()],
+        };
+        let start = Start {
+            launcher: options.launcher.clone(),
+            words: ["/bin/sh", "-c", line].map(OsString::from).to_vec(),
+            environment: environment(options),
+            lingers: true,
+            stdio: [Stdio::null(), output, error],
+        };
+        let before = self.server.run(listeners)?;
+        let (ended, has_ended) = mpsc::channel();
+        let tell = move |status| {
+            let _ = ended.send(status);
+            let _ = events.send(Event::Server(status));
+        };
+        let running = command::start(&self.server, start, tell)?;
+        let fail = |what: String| {
+            running.kill();
+            Err(Error::Server { command: line.to_owned(), what })
+        };
+        let until = monotonic_ns() + LISTENS_WITHIN.as_nanos() as i64;
+        while self.server.run(listeners)?.is_subset(&before) {
+            if let Ok(status) = has_ended.recv_timeout(Duration::from_millis(5)) {
+                return fail(format!("ended with status {status}"));
+            }
+            if monotonic_ns() > until {
+                return fail(format!("did not listen within {} s", LISTENS_WITHIN.as_secs()));
+            }
+        }
+        Ok(running)
+    }
+
+    fn start_phone(
+        &self,
+        options: &Shell,
+        logs: Logs,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Running> {
+        let words = if options.command.is_empty() {
+            vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())]
+        } else {
+            options.command.clone()
+        };
+        let mut environment = environment(options);
+        environment.extend(logs.app.map(|path| ("AIRMILE_APP_LOG", path.into())));
+        environment.extend(logs.modem.map(|path| ("AIRMILE_MODEM_LOG", path.into())));
+        let start = Start {
+            launcher: options.launcher.clone(),
+            words,
+            environment,
+            lingers: false,
+            stdio: [Stdio::inherit(), Stdio::inherit(), Stdio::inherit()],
+        };
+        command::start(&self.phone, start, move |status| {
+            let _ = events.send(Event::Phone(status));
+        })
+    }
+
+    /// Sets the clock going. The scenario gets the time at which it does.
+    fn run(mut self, scenario: &mut Scenario, writer: Option<RunWriter>) -> Result<Ends> {
+        let slot_ns = Bridge::new(scenario).map_err(unusable)?.slot_ns();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + LEAD;
+        // The first TTI begins with a millisecond of the machine's clock.
+        let start_wall_ns = (wall.as_millis() as i64 + 1) * 1_000_000;
+        let start_ns =
+            monotonic_ns() + start_wall_ns - wall.as_nanos() as i64 + LEAD.as_nanos() as i64;
+        scenario.epoch_ns = start_wall_ns - i64::from(scenario.first_tti) * slot_ns;
+        let slot = Duration::from_nanos(slot_ns.unsigned_abs());
+        let punctuality = Punctuality::new(slot).ok_or(Error::Thread("the engine"))?;
+        let (feed, recording) = match writer {
+            Some(writer) => {
+                let (feed, recording) = Feed::into(writer)?;
+                (feed, Some(recording))
+            }
+            None => (Feed::none(), None),
+        };
+        let tail_ms = if feed.keeps() { scenario.tail_ms } else { 0 };
+        let stop = Arc::new(AtomicBool::new(false));
+        let clock = senders::Clock { monotonic_ns: start_ns, wall_ns: start_wall_ns };
+        let mut watchers = Vec::new();
+        if let Some(out) = feed.senders() {
+            let boxes = self.boxes.iter().map(|(namespace, _)| namespace);
+            for namespace in [&self.phone, &self.server].into_iter().chain(boxes) {
+                let (out, stop) = (out.clone(), stop.clone());
+                watchers.push(senders::watch(namespace, clock, out, stop)?);
+            }
+        }
+        let engine = Engine {
+            scenario: scenario.clone(),
+            ports: std::mem::take(&mut self.ports),
+            lane_of: self.lane_of(),
+            punctuality,
+            feed,
+            start_ns,
+            tail: Duration::from_millis(tail_ms.into()),
+            stop: stop.clone(),
+        };
+        let engine = thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || engine.run())
+            .attempt(|| "cannot start the engine's thread".to_owned())?;
+        Ok(Ends { network: self, engine, watchers, recording, stop })
+    }
+
+    /// Which box has the connections of a port. One that no box takes passes
+    /// through the first.
+    fn lane_of(&self) -> LaneOf {
+        let taken: Vec<Vec<u16>> = self.boxes.iter().map(|(_, taken)| taken.clone()).collect();
+        Box::new(move |port| taken.iter().position(|ports| ports.contains(&port)).unwrap_or(0))
+    }
+
+    /// Packets that devices had no room for.
+    fn lost_packets(&self) -> Result<u64> {
+        let boxes = self.boxes.iter().map(|(namespace, _)| namespace);
+        let mut lost = 0;
+        for namespace in [&self.phone, &self.server].into_iter().chain(boxes) {
+            lost += namespace.run(lost_packets)??;
+        }
+        Ok(lost)
+    }
+}
+
+/// The boxes of a scenario. The kernel has one setting of the restart for a
+/// namespace: ports with and without it are two boxes.
+fn boxes_of(scenario: &Scenario) -> Vec<(Tcp, Vec<u16>)> {
+    let Some(config) = &scenario.proxy else { return Vec::new() };
+    let with = |restart: bool| {
+        let ports = config.ports.iter().filter(|port| port.slow_start_after_idle == restart);
+        let tcp = Tcp {
+            slow_start_after_idle: restart,
+            send_buffer_bytes: config.buffer_bytes,
+            ..config.tcp.clone()
+        };
+        (tcp, ports.map(|port| port.port).collect::<Vec<u16>>())
+    };
+    let mut boxes = vec![with(true), with(false)];
+    boxes.retain(|(_, ports)| !ports.is_empty());
+    if boxes.is_empty() {
+        boxes.push(with(true));
+    }
+    boxes
+}
+
+fn unusable(error: ScenarioError) -> Error {
+    Error::Lab(airmile::Error::Option(format!("the scenario cannot be run: {error}")))
+}
+
+/// What the commands can look up.
+fn environment(options: &Shell) -> Vec<(&'static str, OsString)> {
+    let mut all = vec![
+        ("AIRMILE_SERVER", SERVER_ADDRESS.to_string().into()),
+        ("AIRMILE_PHONE", PHONE_ADDRESS.to_string().into()),
+        ("AIRMILE_SCENARIO", options.scenario.clone().into()),
+    ];
+    if options.serve.is_some() {
+        all.push(("AIRMILE_URL", format!("http://{SERVER_ADDRESS}/").into()));
+    }
+    all
+}
+
+/// Sockets of TCP that listen in the caller's namespace, and those of UDP that have
+/// a port there, by their address.
+fn listeners() -> BTreeSet<String> {
+    /// TCP_LISTEN of the kernel's tcp_states.h.
+    const LISTEN: &str = "0A";
+    let mut found = BTreeSet::new();
+    for file in ["tcp", "tcp6", "udp", "udp6"] {
+        let text = fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
+        for line in text.lines() {
+            let mut words = line.split_whitespace();
+            if let (Some(local), Some(state)) = (words.nth(1), words.nth(1))
+                && (state == LISTEN || file.starts_with("udp") && local.contains(':'))
+            {
+                found.insert(format!("{file} {local}"));
+            }
+        }
+    }
+    found
+}
+
+/// A run under way.
+struct Ends {
+    network: Network,
+    engine: JoinHandle<result::Result<Left, ScenarioError>>,
+    /// Of what senders know.
+    watchers: Vec<JoinHandle<()>>,
+    recording: Option<Recording>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Ends {
+    /// Stops the clock and leaves the run's files.
+    fn leave(
+        self,
+        options: Shell,
+        serve: Option<PathBuf>,
+        (exit_status, server_exit_status): (u8, Option<u8>),
+        scenario: &Scenario,
+    ) -> Result<Ended> {
+        self.stop.store(true, Ordering::Relaxed);
+        let left = self.engine.join().map_err(|_| Error::Thread("the engine"))?;
+        let left = left.map_err(unusable)?;
+        for watcher in self.watchers {
+            watcher.join().map_err(|_| Error::Thread("the watcher of senders"))?;
+        }
+        let (lateness, late_ttis) = left.punctuality.finish(options.late_limit);
+        let real_time = RealTime {
+            command: options.command.iter().map(|word| word.display().to_string()).collect(),
+            server: options.server,
+            serve: serve.map(|dir| dir.display().to_string()),
+            exit_status,
+            server_exit_status,
+            valid: lateness.is_valid(),
+            lateness,
+            late_ttis,
+            load_average: load_average(),
+            not_ipv4: left.not_ipv4,
+            lost_at_device: self.network.lost_packets()?,
+        };
+        let run = match self.recording {
+            Some(recording) => {
+                let clock = Clock::Real(Box::new(real_time.clone()));
+                let writer = recording.finish()?;
+                Some(writer.finish(scenario, &left.outcome, Vec::new(), clock)?)
+            }
+            None => None,
+        };
+        Ok(Ended { exit_status, real_time, run })
+    }
+}
+
+/// Load averages of the machine (proc(5)).
+fn load_average() -> Option<[f64; 3]> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?, numbers.next()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_emulate::proxy::{ProxyConfig, ProxyPort};
+
+    use super::*;
+
+    #[test]
+    fn ports_with_and_without_the_restart_are_two_boxes() {
+        let check = |ports: &[(u16, bool)], boxes: &[(bool, &[u16])]| {
+            let port = |&(port, slow_start_after_idle)| ProxyPort { port, slow_start_after_idle };
+            let ports = ports.iter().map(port).collect();
+            let proxy = Some(ProxyConfig { ports, ..ProxyConfig::default() });
+            let got = boxes_of(&Scenario { proxy, ..Scenario::default() });
+            let got: Vec<_> =
+                got.iter().map(|(tcp, ports)| (tcp.slow_start_after_idle, &ports[..])).collect();
+            assert_eq!(got, boxes);
+        };
+        check(&[], &[(true, &[])]);
+        check(&[(443, true), (80, true)], &[(true, &[443, 80])]);
+        check(&[(443, true), (7777, false)], &[(true, &[443]), (false, &[7777])]);
+        assert!(boxes_of(&Scenario::default()).is_empty());
+    }
+}

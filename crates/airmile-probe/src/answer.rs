@@ -1,0 +1,120 @@
+//! Answers of the server: their heads are read, their content is counted.
+
+use std::io::ErrorKind;
+
+use crate::connection::ByteStream;
+
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 65_536;
+/// The longest head of an answer (chosen here).
+const MAX_HEAD_BYTES: usize = 65_536;
+
+/// What an answer's head says beside its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProbeAnswer {
+    pub(super) goes_on: bool,
+    pub(super) restarts: Option<bool>,
+}
+
+/// Asks, and reads the answer to its end; its content is counted.
+pub(super) fn receive(
+    stream: &mut dyn ByteStream,
+    request: &str,
+    most: u64,
+    bytes: &mut u64,
+) -> std::io::Result<ProbeAnswer> {
+    stream.write_all(request.as_bytes())?;
+    stream.flush()?;
+    let mut head = Vec::new();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let (length, answer) = loop {
+        let n = read(stream, &mut buffer)?;
+        head.extend_from_slice(buffer.get(..n).unwrap_or_default());
+        if let Some((head_bytes, length, answer)) = read_head(&head)? {
+            *bytes = (head.len() - head_bytes) as u64;
+            if length > most {
+                return Err(std::io::Error::other(format!(
+                    "the answer has {length} bytes, and {most} were asked for by Range"
+                )));
+            }
+            break (length, answer);
+        }
+        if head.len() > MAX_HEAD_BYTES {
+            return Err(std::io::Error::other("the answer's head does not end"));
+        }
+    };
+    while *bytes < length {
+        *bytes += read(stream, &mut buffer)? as u64;
+    }
+    Ok(answer)
+}
+
+/// Reads at least a byte.
+fn read(stream: &mut dyn ByteStream, buffer: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Ok(0) => return Err(std::io::Error::other("the server closed the connection")),
+            Ok(n) => return Ok(n),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Err(std::io::Error::other("nothing came until the time was over"));
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Length of an answer's head and of its content, and what it says; `None` where there
+/// is more of it to come.
+fn read_head(head: &[u8]) -> std::io::Result<Option<(usize, u64, ProbeAnswer)>> {
+    let wrong = |what: String| std::io::Error::other(what);
+    let mut headers = [httparse::EMPTY_HEADER; 128];
+    let mut response = httparse::Response::new(&mut headers);
+    let head_bytes = match response.parse(head) {
+        Ok(httparse::Status::Complete(bytes)) => bytes,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(e) => return Err(wrong(format!("the answer is no HTTP/1.1: {e}"))),
+    };
+    let of = |name: &str| {
+        let found = response.headers.iter().find(|h| h.name.eq_ignore_ascii_case(name));
+        found.and_then(|header| std::str::from_utf8(header.value).ok()).map(str::trim)
+    };
+    match response.code {
+        Some(200 | 206) => {}
+        code => return Err(wrong(format!("the server answered {}", code.unwrap_or_default()))),
+    }
+    let length = of("content-length").and_then(|text| text.parse().ok());
+    let length = length.ok_or_else(|| wrong("the answer tells no length".to_owned()))?;
+    let goes_on = !of("connection").is_some_and(|text| text.eq_ignore_ascii_case("close"));
+    let restarts = of("airmile-slow-start-after-idle").map(|text| text != "0");
+    Ok(Some((head_bytes, length, ProbeAnswer { goes_on, restarts })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read() {
+        let check = |head: &str, expected: Option<(u64, bool, Option<bool>)>| {
+            let got = read_head(head.as_bytes()).unwrap();
+            let got = got.map(|(_, length, a)| (length, a.goes_on, a.restarts));
+            assert_eq!(got, expected, "{head}");
+        };
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n";
+        check(&format!("{head}\r\n"), Some((7, true, None)));
+        check(&format!("{head}Connection: Close\r\n\r\n"), Some((7, false, None)));
+        check(
+            &format!("{head}Airmile-Slow-Start-After-Idle: 1\r\n\r\nabc"),
+            Some((7, true, Some(true))),
+        );
+        check(head, None);
+        let wrong = |head: &str, words: &str| {
+            let error = read_head(head.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        wrong("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "404");
+        wrong("HTTP/1.1 200 OK\r\n\r\n", "no length");
+        wrong("hello\r\n\r\n", "no HTTP");
+    }
+}

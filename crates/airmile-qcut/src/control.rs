@@ -1,0 +1,257 @@
+//! What a gate or a shaper shares with all around it: evidence that comes in, the status
+//! that goes out, and when it is time to end.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airmile_control::qcut::{
+    Evidence, GateState, ModemReport, ProbeId, Qcut, QcutConfig, QueueConfig, ReportCounts, Tier,
+};
+use airmile_host::Attempt;
+use airmile_host::clock::{monotonic_ns, process_cpu_ns};
+use airmile_host::source::SourceState;
+use airmile_host::thread::StopFlag;
+use nix::net::if_::if_nametoindex;
+
+use crate::error::{NEEDS_ROOT, Result};
+use crate::firewall::MARK;
+use crate::guard::Guard;
+use crate::modem::Modem;
+use crate::options::{Options, ProbeTo};
+use crate::probe::Prober;
+use crate::serve::Published;
+use crate::status::{ClassStatus, ModemStatus, Status};
+
+/// How often it is told how things are.
+const TOLD_EVERY_NS: i64 = 200_000_000;
+
+/// Behind the last packet there is nothing to be asked about any more, in ns (chosen
+/// here: as long as nobody's answer is waited for).
+const PROBED_FOR_NS: i64 = 2_000_000_000;
+
+/// What a gate or a shaper shares with all around it.
+pub(crate) struct Control {
+    pub(crate) config: QcutConfig,
+    stop: StopFlag,
+    until_ns: Option<i64>,
+    guard: Option<Guard>,
+    modem: Option<Modem>,
+    prober: Option<Prober>,
+    to: ProbeTo,
+    last_far: Option<Ipv4Addr>,
+    /// When a packet came last.
+    busy_ns: i64,
+    probes: u64,
+    published: Published,
+    base: Status,
+    index: u32,
+    /// Whether the interface is there no more.
+    is_gone: bool,
+    began_ns: i64,
+    due_ns: i64,
+}
+
+/// The state of a gate or a shaper, to be published.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GateSnapshot {
+    pub(crate) held: GateState,
+    pub(crate) classes: Vec<ClassStatus>,
+    pub(crate) reports: ReportCounts,
+    pub(crate) silences: u64,
+    /// In bytes per second, and how often it was changed.
+    pub(crate) set_rate: Option<(u64, u64)>,
+}
+
+impl GateSnapshot {
+    pub(crate) fn of<P>(qcut: &Qcut<P>) -> Self {
+        let classes = Tier::ALL.iter().map(|tier| ClassStatus::of(*tier, &qcut.counts_of(*tier)));
+        Self {
+            held: qcut.held(monotonic_ns()),
+            classes: classes.collect(),
+            reports: qcut.reports(),
+            silences: qcut.silences(),
+            set_rate: None,
+        }
+    }
+}
+
+impl Control {
+    pub(crate) fn new(
+        options: &Options,
+        index: u32,
+        stop: StopFlag,
+        guard: Guard,
+        published: Published,
+    ) -> Result<Self> {
+        let modem = options.modem.as_ref().map(Modem::start).transpose();
+        let modem = modem.attempt(|| "cannot start to read the modem's log".to_owned())?;
+        let prober = match options.probe {
+            ProbeTo::Nobody => None,
+            _ => Some(
+                Prober::open(&options.interface, MARK)
+                    .refused(|| "cannot send echoes".to_owned(), NEEDS_ROOT)?,
+            ),
+        };
+        let (evidence, by) = match modem {
+            Some(_) => (Evidence::Modem, "modem"),
+            None => (Evidence::RoundTrips, "round_trips"),
+        };
+        let queue = QueueConfig { classes: options.classes.clone(), ..QueueConfig::default() };
+        let limit = options.limit;
+        let began_ns = monotonic_ns();
+        let nanoseconds = |of: Duration| i64::try_from(of.as_nanos()).unwrap_or(i64::MAX);
+        let base = Status {
+            interface: options.interface.clone(),
+            deploy: options.deploy.name().to_owned(),
+            evidence: by.to_owned(),
+            limit: limit.to_string(),
+            ..Status::default()
+        };
+        Ok(Self {
+            config: QcutConfig { limit, evidence, queue, ..QcutConfig::default() },
+            stop,
+            until_ns: options.duration.map(|of| began_ns.saturating_add(nanoseconds(of))),
+            guard: Some(guard),
+            modem,
+            prober,
+            to: options.probe,
+            last_far: None,
+            busy_ns: began_ns,
+            probes: 0,
+            published,
+            base,
+            index,
+            is_gone: false,
+            began_ns,
+            due_ns: began_ns,
+        })
+    }
+
+    /// The guard, to be ended, the last status, and whether the interface has gone.
+    pub(crate) fn end(self) -> (Option<Guard>, Arc<Status>, bool) {
+        (self.guard, self.published.now(), self.is_gone)
+    }
+
+    /// Whether it goes on.
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.stop.is_set() && self.until_ns.is_none_or(|until| monotonic_ns() < until)
+    }
+
+    /// Whether a status is due.
+    pub(crate) const fn is_due(&self, now_ns: i64) -> bool {
+        now_ns >= self.due_ns
+    }
+
+    /// When the next one is.
+    pub(crate) fn due_ns(&self) -> i64 {
+        self.until_ns.map_or(self.due_ns, |until| until.min(self.due_ns))
+    }
+
+    pub(crate) const fn has_modem(&self) -> bool {
+        self.modem.is_some()
+    }
+
+    pub(crate) fn modem_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.modem.as_ref().map(Modem::fd)
+    }
+
+    /// Reports that came.
+    pub(crate) fn reports(&self) -> Vec<ModemReport> {
+        self.modem.as_ref().map_or_else(Vec::new, |modem| modem.receive().collect())
+    }
+
+    /// The identifier of our echoes.
+    pub(crate) fn identifier(&self) -> Option<u16> {
+        self.prober.as_ref().map(Prober::identifier)
+    }
+
+    /// A packet is for this host.
+    pub(crate) fn to(&mut self, far: Option<IpAddr>) {
+        self.busy_ns = monotonic_ns();
+        if let Some(IpAddr::V4(far)) = far {
+            self.last_far = Some(far);
+        }
+    }
+
+    /// Whether a probe would be sent: the gate counts what it asks for.
+    pub(crate) fn may_probe(&self) -> bool {
+        self.prober.is_some()
+            && self.probed().is_some()
+            && monotonic_ns() - self.busy_ns <= PROBED_FOR_NS
+    }
+
+    fn probed(&self) -> Option<Ipv4Addr> {
+        match self.to {
+            ProbeTo::Host(host) => Some(host),
+            ProbeTo::LastFar => self.last_far,
+            ProbeTo::Nobody => None,
+        }
+    }
+
+    /// Sends a probe. One that cannot be sent is one that is not answered.
+    pub(crate) fn probe(&mut self, ProbeId(number): ProbeId) {
+        if let (Some(prober), Some(to)) = (&self.prober, self.probed()) {
+            // The field has sixteen bits; older ones are long forgotten.
+            self.probes += u64::from(prober.send(to, (number & 0xffff) as u16).is_ok());
+        }
+    }
+
+    /// Tells how things are.
+    pub(crate) fn publish(&mut self, kept: &GateSnapshot, failed_packets: u64) {
+        let now_ns = monotonic_ns();
+        self.due_ns = now_ns + TOLD_EVERY_NS;
+        let modem = self.modem.as_ref().map(|modem| ModemStatus {
+            source: modem.name().to_owned(),
+            state: match modem.state() {
+                SourceState::Waiting(why) => format!("waiting: {why}"),
+                SourceState::Connected(what) if what.is_empty() => "connected".to_owned(),
+                SourceState::Connected(what) => format!("connected: {what}"),
+                SourceState::Ended => "ended".to_owned(),
+            },
+            reports: kept.reports.used,
+            unused_reports: kept.reports.late + kept.reports.bad + kept.reports.disagreed,
+        });
+        let mut status = Status {
+            uptime_s: (now_ns - self.began_ns) as f64 / 1e9,
+            cpu_s: process_cpu_ns() as f64 / 1e9,
+            modem,
+            classes: kept.classes.clone(),
+            silences: kept.silences,
+            probes: self.probes,
+            set_rate_bps: kept.set_rate.map(|(bytes_per_s, _)| bytes_per_s * 8),
+            rate_changes: kept.set_rate.map_or(0, |(_, changes)| changes),
+            failed_packets,
+            warnings: warnings(&kept.held),
+            ..self.base.clone()
+        };
+        status.hold(&kept.held);
+        self.published.set(status);
+        // Away, or back as another: what was set up for it is no use.
+        let is_there = if_nametoindex(self.base.interface.as_str()) == Ok(self.index);
+        if !is_there && !self.is_gone {
+            self.is_gone = true;
+            self.stop.set();
+        }
+        // Ended by somebody: nothing would put things back after us.
+        if self.guard.as_mut().is_some_and(|guard| !guard.is_there()) {
+            self.stop.set();
+        }
+    }
+}
+
+fn warnings(held: &GateState) -> Vec<String> {
+    let mut all = Vec::new();
+    if held.silent && !held.blind {
+        all.push("the modem's log is silent: round trips tell how much it holds".to_owned());
+    }
+    if held.blind {
+        all.push(
+            "nobody answers: nothing tells how much the modem holds, and nothing is held back; \
+             --probe HOST names a host that answers pings"
+                .to_owned(),
+        );
+    }
+    all
+}

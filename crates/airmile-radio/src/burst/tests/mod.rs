@@ -1,0 +1,321 @@
+//! The tracker as a whole: small logs checked by hand, and properties.
+
+mod simulated;
+
+use airmile_model::{
+    Bound, Burst, Direction, Evidence, Grant, Hole, Position, Record, RlcMode, RlcPdu, TtiIndex,
+};
+
+use super::{BurstOptions, BurstTracker, EvidenceChoice};
+
+fn at(segment: u32, tti: i64) -> Position {
+    Position { timing_segment: segment, ..Position::lte(tti) }
+}
+
+fn block(tti: i64, harq_id: u8, tbs_bytes: u32, padding_bytes: u32) -> Grant {
+    Grant {
+        n_prb_cell: Some(50),
+        tbs_bytes: Some(tbs_bytes),
+        harq_id: Some(harq_id),
+        retx: Some(false),
+        padding_bytes: Some(padding_bytes),
+        ..Grant::new(at(0, tti), Direction::Dl, 48)
+    }
+}
+
+fn pdu(tti: i64, sn: u32, size_bytes: u32, poll: bool) -> RlcPdu {
+    RlcPdu {
+        at: None,
+        position: at(0, tti),
+        dir: Direction::Dl,
+        bearer: 3,
+        signalling: Some(false),
+        mode: RlcMode::Am,
+        sn: Some(sn % 1024),
+        size_bytes,
+        poll: Some(poll),
+        resegment: false,
+        status: false,
+    }
+}
+
+fn run(records: &[Record], options: BurstOptions) -> Vec<Burst> {
+    let mut tracker = BurstTracker::new(options);
+    records.iter().for_each(|record| tracker.push(record));
+    tracker.finish()
+}
+
+fn with(evidence: EvidenceChoice) -> BurstOptions {
+    BurstOptions { evidence, ..BurstOptions::default() }
+}
+
+/// `(start, end, closed_by)` of bursts.
+fn spans(bursts: &[Burst]) -> Vec<(i64, i64, Bound)> {
+    bursts.iter().map(|b| (b.start_tti.0, b.end_tti.0, b.closed_by)).collect()
+}
+
+fn check(records: &[Record], expected: &[(i64, i64, Bound)]) {
+    assert_eq!(spans(&run(records, BurstOptions::default())), expected);
+}
+
+#[test]
+fn a_burst_ends_at_the_padded_block_and_counts_its_bytes() {
+    let records: Vec<Record> = [(10, 0), (11, 0), (14, 0), (15, 700)]
+        .map(|(tti, padding)| block(tti, 0, 1_000, padding).into())
+        .to_vec();
+    let bursts = run(&records, BurstOptions::default());
+    assert_eq!(spans(&bursts), [(10, 15, Bound::Padding)]);
+    assert_eq!((bursts[0].bytes, bursts[0].scheduled_ttis), (3_300, 3));
+    assert_eq!(bursts[0].opened_by, Bound::FirstData);
+}
+
+#[test]
+fn a_starved_phone_waits_for_as_long_as_its_poll_bits_say() {
+    let after = |pause: i64, polled: bool| -> [Record; 4] {
+        let padding = if polled { 200 } else { 0 };
+        [
+            block(10, 0, 1_000, padding).into(),
+            pdu(10, 0, 1_000 - padding, polled).into(),
+            block(10 + pause, 1, 1_000, 500).into(),
+            pdu(10 + pause, 1, 500, true).into(),
+        ]
+    };
+    check(&after(2_500, false), &[(10, 2_510, Bound::Padding)]);
+    check(&after(2_500, true), &[]);
+    // Longer than a log may be silent: records are missing.
+    check(&after(4_000, false), &[]);
+}
+
+#[test]
+fn a_queue_that_one_block_empties_makes_no_burst() {
+    check(&[block(10, 0, 1_000, 300).into(), block(40, 1, 1_000, 300).into()], &[]);
+}
+
+#[test]
+fn a_block_of_status_alone_neither_begins_nor_ends_a_burst() {
+    let status = RlcPdu { status: true, sn: None, size_bytes: 4, ..pdu(12, 0, 4, false) };
+    check(
+        &[
+            block(5, 0, 500, 496).into(),
+            block(10, 1, 1_000, 0).into(),
+            pdu(10, 0, 1_000, false).into(),
+            block(12, 2, 1_000, 996).into(),
+            status.into(),
+            block(16, 3, 1_000, 400).into(),
+            pdu(16, 1, 600, true).into(),
+        ],
+        &[(10, 16, Bound::Padding)],
+    );
+}
+
+#[test]
+fn a_pdu_is_traced_back_to_the_first_transmission_of_its_block() {
+    // The block of TTI 11 fails and is delivered 16 TTIs later: the queue ran
+    // empty at 11 all the same.
+    let lost = Grant { crc_ok: Some(false), ..block(11, 1, 1_000, 0) };
+    let retx = |tti, crc_ok| Grant {
+        retx: Some(true),
+        padding_bytes: None,
+        crc_ok: Some(crc_ok),
+        ..block(tti, 1, 1_000, 0)
+    };
+    check(
+        &[
+            block(10, 0, 1_000, 0).into(),
+            pdu(10, 0, 1_000, false).into(),
+            Grant { padding_bytes: Some(500), ..lost }.into(),
+            retx(19, false).into(),
+            retx(27, true).into(),
+            pdu(27, 1, 500, true).into(),
+            block(60, 2, 1_000, 0).into(),
+            pdu(60, 2, 1_000, false).into(),
+            block(61, 3, 1_000, 10).into(),
+            pdu(61, 3, 990, true).into(),
+        ],
+        &[(10, 11, Bound::Padding), (60, 61, Bound::Padding)],
+    );
+}
+
+#[test]
+fn padding_that_only_the_retransmission_shows_belongs_to_the_first_transmission() {
+    // A modem logs what was in a block once it has passed.
+    let failed = |tti, harq_id| Grant {
+        crc_ok: Some(false),
+        padding_bytes: None,
+        ..block(tti, harq_id, 1_000, 0)
+    };
+    let passed = |tti, harq_id, padding| Grant {
+        retx: Some(true),
+        crc_ok: Some(true),
+        ..block(tti, harq_id, 1_000, padding)
+    };
+    let records: Vec<Record> = vec![
+        block(10, 0, 1_000, 0).into(),
+        failed(11, 1).into(),
+        passed(19, 1, 600).into(),
+        block(60, 2, 1_000, 0).into(),
+        block(61, 3, 1_000, 0).into(),
+        block(62, 4, 1_000, 500).into(),
+    ];
+    let padded = run(&records, with(EvidenceChoice::Padding));
+    assert_eq!(spans(&padded), [(10, 11, Bound::Padding), (60, 62, Bound::Padding)]);
+}
+
+#[test]
+fn a_handover_ends_a_burst_as_unknown() {
+    let mut after = block(13, 0, 1_000, 0);
+    after.position = at(1, 13);
+    let mut last = block(14, 1, 1_000, 600);
+    last.position = at(1, 14);
+    check(
+        &[block(10, 0, 1_000, 0).into(), block(11, 1, 1_000, 0).into(), after.into(), last.into()],
+        &[(10, 12, Bound::Handover), (13, 14, Bound::Padding)],
+    );
+}
+
+#[test]
+fn what_reaches_back_into_a_hole_is_not_joined_over_it() {
+    // What was written behind the hole covers some of its TTIs.
+    let hole = Hole { at: None, position: at(0, 13), n_tti: 50, why: "test" };
+    check(
+        &[
+            hole.into(),
+            block(14, 0, 1_000, 0).into(),
+            block(40, 1, 1_000, 0).into(),
+            block(41, 2, 1_000, 0).into(),
+            block(70, 3, 1_000, 0).into(),
+            block(72, 4, 1_000, 500).into(),
+        ],
+        &[(14, 15, Bound::LogHole), (40, 42, Bound::LogHole), (70, 72, Bound::Padding)],
+    );
+}
+
+#[test]
+fn a_hole_is_unknown_and_not_contention() {
+    let hole = Hole { at: None, position: at(0, 13), n_tti: 50, why: "test" };
+    let records: Vec<Record> = vec![
+        block(10, 0, 1_000, 0).into(),
+        hole.into(),
+        block(70, 1, 1_000, 0).into(),
+        block(72, 2, 1_000, 500).into(),
+    ];
+    let mut tracker = BurstTracker::new(BurstOptions::default());
+    records.iter().for_each(|record| tracker.push(record));
+    let bursts = tracker.finish();
+    assert_eq!(spans(&bursts), [(10, 13, Bound::LogHole), (70, 72, Bound::Padding)]);
+    let unknown: Vec<(TtiIndex, i64)> = std::iter::from_fn(|| tracker.poll_activity())
+        .filter(|activity| activity.unknown)
+        .map(|activity| (activity.start_tti, activity.n_tti))
+        .collect();
+    assert_eq!(unknown, [(TtiIndex(13), 50)]);
+}
+
+#[test]
+fn a_second_of_silence_is_no_contention() {
+    // The last PDU left data behind, as it says; then nothing for 5 s.
+    let records = |pause: i64| -> Vec<Record> {
+        [(10, 0), (11, 1), (11 + pause, 2), (12 + pause, 3)]
+            .into_iter()
+            .flat_map(|(tti, sn)| {
+                let grant = Grant { padding_bytes: None, ..block(tti, 0, 1_000, 0) };
+                [Record::Grant(grant), pdu(tti, sn, 1_000, false).into()]
+            })
+            .collect()
+    };
+    check(&records(900), &[(10, 913, Bound::End)]);
+    check(&records(5_000), &[(10, 11, Bound::Gap), (5_011, 5_013, Bound::End)]);
+}
+
+#[test]
+fn a_stalled_window_waits_with_data() {
+    // No limit forces a poll: the sender stops after 512 PDUs (TS 36.322, 7.2),
+    // asks, and goes on 24 TTIs later, when the STATUS has come.
+    let records = |padding: Option<u32>| -> Vec<Record> {
+        (0..700_u32)
+            .flat_map(|sn| {
+                let tti = i64::from(sn) + if sn < 512 { 0 } else { 24 };
+                let last = sn == 699;
+                let padding_bytes = padding.map(|padding| if last { padding } else { 0 });
+                let grant = Grant { padding_bytes, ..block(tti, (tti % 8) as u8, 1_000, 0) };
+                [grant.into(), pdu(tti, sn, 900, sn == 511 || last).into()]
+            })
+            .collect()
+    };
+    check(&records(Some(90)), &[(0, 723, Bound::Padding)]);
+    check(&records(None), &[(0, 723, Bound::Poll)]);
+}
+
+#[test]
+fn the_users_queue_is_empty_when_the_last_bearers_is() {
+    let other = |tti, sn, poll| RlcPdu { bearer: 4, ..pdu(tti, sn, 500, poll) };
+    let mut records: Vec<Record> = Vec::new();
+    // What comes before teaches that pauses after polls are long.
+    let mut sn = 0;
+    for i in 0..20_i64 {
+        for (tti, poll) in [(100 + i * 50, false), (101 + i * 50, true)] {
+            records.push(Grant { padding_bytes: None, ..block(tti, 0, 1_000, 0) }.into());
+            records.push(pdu(tti, sn, 1_000 - u32::from(poll) * 30 * (i as u32), poll).into());
+            sn += 1;
+        }
+    }
+    for tti in 2_010..2_015 {
+        records.push(Grant { padding_bytes: None, ..block(tti, tti as u8, 1_000, 0) }.into());
+    }
+    records.extend([
+        // One bearer empties at 2012, the other at 2014.
+        Record::Rlc(pdu(2_010, sn, 500, false)),
+        pdu(2_011, sn + 1, 500, false).into(),
+        pdu(2_012, sn + 2, 400, true).into(),
+        other(2_010, 0, true).into(),
+        other(2_011, 1, false).into(),
+        other(2_012, 2, false).into(),
+        other(2_013, 3, false).into(),
+        other(2_014, 4, true).into(),
+    ]);
+    let bursts = run(&records, BurstOptions::default());
+    let last = bursts.last().unwrap();
+    assert_eq!((last.start_tti.0, last.end_tti.0), (2_010, 2_014));
+}
+
+#[test]
+fn the_papers_rule_is_literal() {
+    let share =
+        |tti, n_prb| -> Record { Grant { n_prb: Some(n_prb), ..block(tti, 0, 1_000, 0) }.into() };
+    let records = [
+        share(5, 45), // 90 %: not more than
+        share(10, 46),
+        share(12, 10), // under 40 %, but 13 is scheduled
+        share(13, 20), // 40 %: not fewer than
+        share(20, 19), // ends it, before 21
+        share(30, 10),
+    ];
+    let bursts = run(&records, with(EvidenceChoice::Paper));
+    assert_eq!(spans(&bursts), [(10, 21, Bound::Fraction)]);
+    assert_eq!(bursts[0].opened_by, Bound::Fraction);
+}
+
+#[test]
+fn evidence_that_a_log_lacks_is_not_made_up() {
+    let mut tracker = BurstTracker::new(with(EvidenceChoice::Poll));
+    for tti in 0..50 {
+        tracker.push(&block(tti, 0, 1_000, 0).into());
+    }
+    assert_eq!(tracker.finish(), []);
+    assert_eq!(tracker.summary().evidence, None);
+}
+
+#[test]
+fn auto_falls_back_to_padding_and_to_allocations() {
+    let evidence = |padding: bool| {
+        let mut tracker = BurstTracker::new(BurstOptions::default());
+        for tti in 0..50 {
+            let mut grant = block(tti, 0, 1_000, 0);
+            grant.padding_bytes = grant.padding_bytes.filter(|_| padding);
+            tracker.push(&grant.into());
+        }
+        tracker.finish();
+        tracker.summary().evidence
+    };
+    assert_eq!(evidence(true), Some(Evidence::Padding));
+    assert_eq!(evidence(false), Some(Evidence::Grants));
+}

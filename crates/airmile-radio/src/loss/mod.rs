@@ -1,0 +1,265 @@
+//! What the radio lost, and what it only delayed.
+//!
+//! A hole in the sequence numbers that a phone received is a loss if it is
+//! never filled. What that takes differs:
+//!
+//! - RLC UM and PDCP: the hole stays open for longer than reordering can last
+//!   ([`LossOptions`]).
+//! - RLC AM (TS 36.322, 5.1.3): the sender goes on until the PDU is
+//!   acknowledged, and its window holds 512 numbers. A hole that the numbers
+//!   have left behind by more than that was acknowledged, so it was received:
+//!   the log lacks it. A hole is a loss where it is still open, longer than
+//!   retransmissions take, when the bearer is set up anew or the records end.
+//! - Next to a hole in the log nothing is concluded.
+//!
+//! HARQ failures and RLC retransmissions are counted apart: they delay, they
+//! do not lose. In the uplink only retransmissions are counted, as the phone
+//! logs what it sent, not what arrived.
+//!
+//! PDCP numbers are given by the sender, which may discard what it has
+//! numbered: a PDCP loss without one in RLC can be of that kind, and is
+//! counted by layer for that reason.
+
+mod numbering;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airmile_model::{Direction, Grant, PdcpPdu, Position, Record, RlcMode, RlcPdu, TtiIndex};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use numbering::NumberedStream;
+
+/// Settings of a [`LossTracker`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LossOptions {
+    /// After this many TTIs a hole in RLC UM is a loss. Chosen here: past the
+    /// longest t-Reordering of 200 ms (TS 36.331, 6.3.2) with room.
+    pub um_ttis: i64,
+    /// The same for PDCP and RLC AM, where retransmissions may fill it: past
+    /// the longest t-PollRetransmit, t-StatusProhibit and t-Reordering in a
+    /// row (500, 500 and 200 ms), with room.
+    pub am_ttis: i64,
+}
+
+impl Default for LossOptions {
+    fn default() -> Self {
+        Self { um_ttis: 500, am_ttis: 2_000 }
+    }
+}
+
+/// A layer that numbers what it carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossLayer {
+    /// RLC PDUs.
+    Rlc,
+    /// PDCP PDUs, so SDUs of RLC.
+    Pdcp,
+}
+
+/// A unit that was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Loss {
+    /// Which layer's number it is.
+    pub layer: LossLayer,
+    /// Bearer: the modem's RB configuration index.
+    pub bearer: u8,
+    /// Sequence number.
+    pub sn: u32,
+    /// TTI at which a later number showed that it was missing.
+    pub tti: TtiIndex,
+}
+
+/// Counts of one bearer in one layer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BearerLoss {
+    /// Which layer.
+    pub layer: LossLayer,
+    /// `dl` or `ul`.
+    pub dir: Direction,
+    /// Bearer: the modem's RB configuration index.
+    pub bearer: u8,
+    /// RLC mode of the bearer.
+    pub mode: RlcMode,
+    /// PDUs seen.
+    pub pdus: u64,
+    /// Numbers that were lost.
+    pub lost: u64,
+    /// Holes that a later PDU filled: reordered or retransmitted.
+    pub filled: u64,
+    /// PDUs sent again: a number seen before, or a segment of one.
+    pub retransmitted: u64,
+    /// Numbers that are missing in the log only.
+    pub not_logged: u64,
+    /// Holes of which too little was seen to tell.
+    pub unresolved: u64,
+    /// Times that numbering began anew.
+    pub restarts: u64,
+}
+
+/// What the radio lost, and what it delayed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RadioLoss {
+    /// Whether the records hold downlink sequence numbers at all.
+    pub known: bool,
+    /// Downlink RLC PDUs lost.
+    pub lost_rlc_pdus: u64,
+    /// Downlink PDCP PDUs lost.
+    pub lost_pdcp_pdus: u64,
+    /// Downlink blocks whose CRC failed; HARQ repeats them.
+    pub harq_failures: u64,
+    /// Downlink blocks that were HARQ retransmissions.
+    pub harq_retx: u64,
+    /// Downlink RLC PDUs that were sent again.
+    pub rlc_retx: u64,
+    /// Per layer, direction and bearer.
+    pub bearers: Vec<BearerLoss>,
+}
+
+type Key = (LossLayer, Direction, u8);
+
+/// Follows sequence numbers per bearer.
+#[derive(Debug, Clone, Default)]
+pub struct LossTracker {
+    options: LossOptions,
+    streams: BTreeMap<Key, NumberedStream>,
+    now: Option<(u32, TtiIndex)>,
+    found: VecDeque<Loss>,
+    /// Blocks of which the last transmission failed, by carrier and process.
+    failed: BTreeMap<(u8, u8, u8), TtiIndex>,
+    given_up: VecDeque<TtiIndex>,
+    totals: RadioLoss,
+}
+
+impl LossTracker {
+    /// With settings.
+    #[must_use]
+    pub fn new(options: LossOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Takes the next record, in TTI order.
+    pub fn push(&mut self, record: &Record) {
+        match record {
+            Record::Grant(grant) => self.grant(grant),
+            Record::Rlc(pdu) => self.rlc(pdu),
+            Record::Pdcp(pdu) => self.pdcp(pdu),
+            Record::Hole(_) => {
+                for stream in self.streams.values_mut() {
+                    stream.log_hole = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The next loss.
+    pub fn poll(&mut self) -> Option<Loss> {
+        self.found.pop_front()
+    }
+
+    /// The next downlink block that HARQ gave up: its process had new data after a
+    /// transmission that failed (TS 36.321, 5.3.2.2).
+    pub fn poll_given_up(&mut self) -> Option<TtiIndex> {
+        self.given_up.pop_front()
+    }
+
+    /// The end of the records: what is still open is settled. Losses are then
+    /// polled; the summary is complete.
+    pub fn finish(&mut self) -> RadioLoss {
+        let now = self.now.map_or(TtiIndex(i64::MAX), |(_, tti)| tti);
+        for stream in self.streams.values_mut() {
+            stream.settle(now, &self.options, &mut self.found);
+            stream.close(now, &self.options, &mut self.found);
+        }
+        let mut totals = std::mem::take(&mut self.totals);
+        for stream in std::mem::take(&mut self.streams).into_values() {
+            let counts = stream.counts;
+            if counts.dir == Direction::Dl {
+                totals.known = true;
+                match counts.layer {
+                    LossLayer::Rlc => {
+                        totals.lost_rlc_pdus += counts.lost;
+                        totals.rlc_retx += counts.retransmitted;
+                    }
+                    LossLayer::Pdcp => totals.lost_pdcp_pdus += counts.lost,
+                }
+            }
+            totals.bearers.push(counts);
+        }
+        totals
+    }
+
+    fn grant(&mut self, grant: &Grant) {
+        if grant.dir == Direction::Dl && grant.rnti.is_user() {
+            self.totals.harq_failures += u64::from(grant.crc_ok == Some(false));
+            self.totals.harq_retx += u64::from(grant.retx == Some(true));
+            if let Some(harq_id) = grant.harq_id {
+                let process = (grant.position.cell, harq_id, grant.tb);
+                let before = self.failed.remove(&process);
+                if grant.retx == Some(false) {
+                    self.given_up.extend(before);
+                }
+                if grant.crc_ok == Some(false) {
+                    self.failed.insert(process, grant.position.tti);
+                }
+            }
+        }
+    }
+
+    fn rlc(&mut self, pdu: &RlcPdu) {
+        let Some(sn) = pdu.sn.filter(|_| !pdu.status && pdu.mode != RlcMode::Tm) else { return };
+        self.advance(pdu.position);
+        let key = (LossLayer::Rlc, pdu.dir, pdu.bearer);
+        self.number(key, pdu.mode, 1_024, pdu.position.tti, i64::from(sn), pdu.resegment);
+    }
+
+    fn pdcp(&mut self, pdu: &PdcpPdu) {
+        if !pdu.valid {
+            return;
+        }
+        self.advance(pdu.position);
+        let modulus = 1 << pdu.sn_bits.unwrap_or(12).clamp(5, 12);
+        let key = (LossLayer::Pdcp, pdu.dir, pdu.bearer);
+        self.number(key, pdu.mode, modulus, pdu.position.tti, i64::from(pdu.sn), false);
+    }
+
+    /// A new timing segment is another cell or a reset: RLC is set up anew
+    /// there, and PDCP hands over what RLC did not deliver.
+    fn advance(&mut self, position: Position) {
+        let at = (position.timing_segment, position.tti);
+        let segment = self.now.map_or(at.0, |(segment, _)| segment);
+        if at.0 > segment {
+            for (key, stream) in &mut self.streams {
+                if key.0 == LossLayer::Rlc {
+                    stream.counts.unresolved += stream.open.len() as u64;
+                    stream.open.clear();
+                    stream.log_hole = true;
+                }
+            }
+        }
+        self.now = self.now.max(Some(at));
+        let (options, found) = (&self.options, &mut self.found);
+        for stream in self.streams.values_mut() {
+            stream.settle(position.tti, options, found);
+        }
+    }
+
+    fn number(
+        &mut self,
+        key: Key,
+        mode: RlcMode,
+        modulus: i64,
+        tti: TtiIndex,
+        sn: i64,
+        segment: bool,
+    ) {
+        let (layer, dir, bearer) = key;
+        let new = || NumberedStream::new(layer, dir, bearer, mode, modulus, sn);
+        let stream = self.streams.entry(key).or_insert_with(new);
+        stream.number(tti, sn, segment, &self.options, &mut self.found);
+    }
+}

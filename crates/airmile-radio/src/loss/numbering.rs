@@ -1,0 +1,196 @@
+//! Sequence numbers of one bearer: which are missing, and for how long.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airmile_model::{Direction, RlcMode, TtiIndex};
+
+use super::{BearerLoss, Loss, LossLayer, LossOptions};
+
+/// Numbers of one bearer in one layer and direction, and those that are missing.
+#[derive(Debug, Clone)]
+pub(super) struct NumberedStream {
+    pub(super) counts: BearerLoss,
+    modulus: i64,
+    /// The number that comes next, unwrapped.
+    next: i64,
+    /// Numbers not seen, with when that showed.
+    pub(super) open: BTreeMap<i64, TtiIndex>,
+    /// Numbers that only go up while all of them are behind: a restart.
+    behind: Vec<i64>,
+    /// The log has a hole just before the next PDU.
+    pub(super) log_hole: bool,
+}
+
+/// Numbers behind the expected one, each following the last, after which
+/// numbering has begun anew (chosen here: retransmissions come in runs, but
+/// not in one this long that the bearer's window had already passed).
+const RESTART_RUN: usize = 8;
+
+/// The window of RLC AM with 10-bit numbers (TS 36.322, 7.2).
+const AM_WINDOW: i64 = 512;
+
+impl NumberedStream {
+    /// Before the PDU with the number `sn`, the first.
+    pub(super) const fn new(
+        layer: LossLayer,
+        dir: Direction,
+        bearer: u8,
+        mode: RlcMode,
+        modulus: i64,
+        sn: i64,
+    ) -> Self {
+        let counts = BearerLoss {
+            layer,
+            dir,
+            bearer,
+            mode,
+            pdus: 0,
+            lost: 0,
+            filled: 0,
+            retransmitted: 0,
+            not_logged: 0,
+            unresolved: 0,
+            restarts: 0,
+        };
+        Self {
+            counts,
+            modulus,
+            next: sn,
+            open: BTreeMap::new(),
+            behind: Vec::new(),
+            log_hole: false,
+        }
+    }
+
+    /// Takes the number of a PDU, and whether the PDU is a segment of one that was sent
+    /// before.
+    pub(super) fn number(
+        &mut self,
+        tti: TtiIndex,
+        sn: i64,
+        segment: bool,
+        options: &LossOptions,
+        found: &mut VecDeque<Loss>,
+    ) {
+        if sn >= self.modulus {
+            // 16-bit numbers (TS 36.322, 6.2.2.3).
+            self.modulus = 65_536;
+        }
+        self.counts.pdus += 1;
+        let half = self.modulus / 2;
+        // Forward from the expected number, or back.
+        let step = (sn - self.next + half).rem_euclid(self.modulus) - half;
+        let index = self.next + step;
+        if step < 0 {
+            if self.open.remove(&index).is_some() {
+                self.counts.filled += 1;
+                let again = self.counts.layer == LossLayer::Rlc && self.counts.mode == RlcMode::Am;
+                self.counts.retransmitted += u64::from(again || segment);
+                self.behind.clear();
+                return;
+            }
+            if self.behind.last().is_none_or(|last| *last + 1 == index) {
+                self.behind.push(index);
+            } else {
+                self.behind.clear();
+            }
+            if self.behind.len() < RESTART_RUN {
+                self.counts.retransmitted += 1;
+                return;
+            }
+            // They were new all along.
+            let counted = (self.behind.len() - 1) as u64;
+            self.counts.retransmitted = self.counts.retransmitted.saturating_sub(counted);
+            self.restart(tti, index, options, found);
+            return;
+        }
+        self.behind.clear();
+        self.counts.retransmitted += u64::from(segment);
+        if step > self.modulus / 4 && self.counts.pdus > 1 {
+            self.restart(tti, index, options, found);
+            return;
+        }
+        if step > 0 && self.counts.dir == Direction::Dl {
+            if self.log_hole {
+                self.counts.not_logged += step as u64;
+            } else {
+                self.open.extend((self.next..index).map(|missing| (missing, tti)));
+            }
+        }
+        self.log_hole = false;
+        self.next = index + 1;
+        if self.counts.mode == RlcMode::Am && self.counts.layer == LossLayer::Rlc {
+            let window = if self.modulus == 65_536 { 32_768 } else { AM_WINDOW };
+            let left = self.open.split_off(&(self.next - window));
+            self.counts.not_logged += self.open.len() as u64;
+            self.open = left;
+        }
+    }
+
+    fn restart(
+        &mut self,
+        tti: TtiIndex,
+        index: i64,
+        options: &LossOptions,
+        found: &mut VecDeque<Loss>,
+    ) {
+        self.close(tti, options, found);
+        self.counts.restarts += 1;
+        self.behind.clear();
+        self.log_hole = false;
+        self.next = index + 1;
+    }
+
+    fn wait(&self, options: &LossOptions) -> i64 {
+        match (self.counts.layer, self.counts.mode) {
+            (LossLayer::Rlc, RlcMode::Um) => options.um_ttis,
+            _ => options.am_ttis,
+        }
+    }
+
+    /// Holes that have been open for too long; those of RLC AM wait for the
+    /// window, or for the bearer's end.
+    pub(super) fn settle(
+        &mut self,
+        now: TtiIndex,
+        options: &LossOptions,
+        found: &mut VecDeque<Loss>,
+    ) {
+        if self.counts.layer == LossLayer::Rlc && self.counts.mode == RlcMode::Am {
+            return;
+        }
+        let wait = self.wait(options);
+        // Numbers and the times at which they were missed go up together.
+        while let Some(entry) = self.open.first_entry() {
+            if self.log_hole || now.since(*entry.get()) <= wait {
+                break;
+            }
+            let (index, tti) = entry.remove_entry();
+            self.lose(index, tti, found);
+        }
+    }
+
+    /// All holes, as the numbering ends here.
+    pub(super) fn close(
+        &mut self,
+        now: TtiIndex,
+        options: &LossOptions,
+        found: &mut VecDeque<Loss>,
+    ) {
+        let wait = self.wait(options);
+        for (index, tti) in std::mem::take(&mut self.open) {
+            if self.log_hole || now.since(tti) <= wait {
+                self.counts.unresolved += 1;
+            } else {
+                self.lose(index, tti, found);
+            }
+        }
+    }
+
+    fn lose(&mut self, index: i64, tti: TtiIndex, found: &mut VecDeque<Loss>) {
+        self.counts.lost += 1;
+        let BearerLoss { layer, bearer, .. } = self.counts;
+        let sn = index.rem_euclid(self.modulus) as u32;
+        found.push_back(Loss { layer, bearer, sn, tti });
+    }
+}

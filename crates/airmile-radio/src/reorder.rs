@@ -1,0 +1,81 @@
+//! Records held back until late ones have come.
+//!
+//! Logs give records nearly in order; an estimator that must see all of a TTI
+//! at once waits until the newest record is [`lateness_ttis`](ReorderBuffer::new) ahead.
+//! A new timing segment (a handover) waits as long before the old one closes,
+//! as batches of before it may follow.
+
+use airmile_model::TtiIndex;
+use airmile_model::window::{SegmentTti, Slot, TtiWindow};
+
+/// What is known of TTIs that are not closed yet.
+#[derive(Debug, Clone)]
+pub(crate) struct ReorderBuffer<S> {
+    lateness_ttis: i64,
+    window: TtiWindow<S>,
+    newest: Option<SegmentTti>,
+    segment_first: TtiIndex,
+    closed: Option<SegmentTti>,
+    /// Records that came after their TTI was closed.
+    pub(crate) late_records: u64,
+}
+
+impl<S: Slot> ReorderBuffer<S> {
+    pub(crate) const fn new(lateness_ttis: i64) -> Self {
+        Self {
+            lateness_ttis,
+            window: TtiWindow::new(),
+            newest: None,
+            segment_first: TtiIndex(0),
+            closed: None,
+            late_records: 0,
+        }
+    }
+
+    /// The slot of a record's TTI; `None`, and counted, where that is closed.
+    pub(crate) fn at(&mut self, at: SegmentTti) -> Option<&mut S> {
+        if self.closed.is_some_and(|closed| at < closed) {
+            self.late_records += 1;
+            return None;
+        }
+        match self.newest {
+            Some(newest) if at.0 <= newest.0 => self.newest = Some(newest.max(at)),
+            _ => {
+                self.newest = Some(at);
+                self.segment_first = at.1;
+            }
+        }
+        Some(self.window.at(at))
+    }
+
+    /// The TTI before which no record is waited for any more.
+    pub(crate) fn mark(&self) -> Option<SegmentTti> {
+        let (segment, tti) = self.newest?;
+        let waited = tti.since(self.segment_first) >= self.lateness_ttis;
+        let mark = (segment, tti.plus(-self.lateness_ttis));
+        (waited && self.closed.is_none_or(|closed| mark > closed)).then_some(mark)
+    }
+
+    /// The TTI before which all is closed.
+    pub(crate) const fn closed(&self) -> Option<SegmentTti> {
+        self.closed
+    }
+
+    /// The oldest TTI before `mark`, to be [removed](Self::remove_first); `None`:
+    /// there are none, and those before `mark` are closed now.
+    pub(crate) fn first_before(&mut self, mark: SegmentTti) -> Option<(SegmentTti, &mut S)> {
+        let first = self.window.first_before(mark);
+        if first.is_none() {
+            self.closed = self.closed.max(Some(mark));
+        }
+        first
+    }
+
+    /// Forgets the oldest TTI.
+    pub(crate) fn remove_first(&mut self) {
+        self.window.remove_first();
+    }
+}
+
+/// The mark of the log's end: everything closes.
+pub(crate) const END: SegmentTti = (u32::MAX, TtiIndex(i64::MAX));

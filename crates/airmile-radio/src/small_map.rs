@@ -1,0 +1,65 @@
+//! A map of a few keys: bearers, cells, logical channels. With so few, going
+//! through a list is faster than a tree, and clearing it keeps its room.
+
+/// A map in the order in which keys came.
+#[derive(Debug, Clone)]
+pub(crate) struct SmallMap<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for SmallMap<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Copy + PartialEq, V> SmallMap<K, V> {
+    /// The value of a key, made where there is none.
+    pub(crate) fn or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        let at = self.0.iter().position(|(of, _)| *of == key).unwrap_or_else(|| {
+            self.0.push((key, make()));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
+
+    /// Sets the value of a key; gives the one before.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        match self.0.iter_mut().find(|(of, _)| *of == key) {
+            Some((_, last)) => Some(std::mem::replace(last, value)),
+            None => {
+                self.0.push((key, value));
+                None
+            }
+        }
+    }
+
+    /// The values.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        self.0.iter().map(|(_, value)| value)
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Forgets all, and keeps room for so many at most.
+    pub(crate) fn clear(&mut self, room: usize) {
+        self.0.clear();
+        self.0.shrink_to(room);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_one_value() {
+        let mut map = SmallMap::default();
+        *map.or_insert_with(3, || 10) += 1;
+        *map.or_insert_with(3, || 10) += 1;
+        assert_eq!((map.insert(3, 20), map.insert(5, 1)), (Some(12), None));
+        assert_eq!(map.values().copied().collect::<Vec<_>>(), [20, 1]);
+        map.clear(0);
+        assert!(map.is_empty());
+    }
+}

@@ -1,0 +1,219 @@
+//! What is found of one transfer: its measures, its verdict and what limits it.
+
+use airmile_model::{
+    Direction, Evidence, Transfer, TransferFinding, TtiIndex, Verdict, VerdictThresholds,
+};
+
+use super::Timeline;
+use crate::meter::TransferMeter;
+
+impl Timeline {
+    pub(super) fn finding(
+        &self,
+        transfer: &Transfer,
+        meter: Option<&TransferMeter>,
+        overlapped: bool,
+        thresholds: &VerdictThresholds,
+    ) -> TransferFinding {
+        let placed = meter.is_some();
+        let nowhere = TransferMeter::new(TtiIndex(0), TtiIndex(0));
+        let meter = meter.unwrap_or(&nowhere);
+        let (start, end) = (meter.start, meter.end);
+        let mut notes = Vec::new();
+        let n_tti = end.saturating_sub(start);
+        let tti_ms = self.tti_ms();
+        let judged = self.evidence.is_some() && placed && n_tti > 0;
+        let ms = |ttis: i64| ttis as f64 * tti_ms;
+        let duration_ms = ms(n_tti.max(0));
+        let throughput_time_ms = judged.then(|| ms(meter.in_burst));
+        let outside = self.covered.map_or(0, |(first, last)| {
+            n_tti.max(0) - (end.min(last).saturating_sub(start.max(first))).max(0)
+        });
+        let unknown_ms = ms((meter.holes + outside).min(n_tti.max(0)));
+        let active_time_ms = placed.then(|| ms(meter.scheduled));
+        let bytes = transfer.bytes.or_else(|| placed.then_some(meter.sent_bytes));
+        let link_demand = throughput_time_ms.map(|t| t / duration_ms);
+        let (mut verdict, mut confidence) =
+            self.verdict(link_demand, unknown_ms / duration_ms, overlapped, thresholds, &mut notes);
+        if transfer.unfinished {
+            notes.insert(0, "it had not ended: this is of its time and bytes so far".into());
+        }
+        if let Some(note) = self.uncovered(start, end) {
+            notes.push(note);
+        }
+        let claimed = transfer.bytes.filter(|_| !transfer.unfinished);
+        if let Some(seen) = self.misses_bytes(claimed, meter) {
+            notes.push(format!(
+                "the modem saw {seen} bytes then, not {}: are its times on the modem's clock, or \
+                 did it go by Wi-Fi?",
+                transfer.bytes.unwrap_or(0)
+            ));
+            (verdict, confidence) = (Verdict::Unknown, 0.0);
+        }
+        if !placed {
+            notes.push("its times cannot be placed on the log's TTIs".into());
+        } else if !judged {
+            notes.push("the log holds no evidence of this kind".into());
+        }
+        if unknown_ms > 0.0 && outside == 0 {
+            notes
+                .push(format!("records are missing for {unknown_ms:.0} ms of {duration_ms:.0} ms"));
+        }
+        let seen_us = meter.times_us.or_else(|| self.us_of(start).zip(self.us_of(end)));
+        TransferFinding {
+            id: transfer.id.clone(),
+            dir: self.dir,
+            start_us: transfer.time.map(|t| t.0.micros()).or(seen_us.map(|t| t.0)),
+            end_us: transfer.time.map(|t| t.1.micros()).or(seen_us.map(|t| t.1)),
+            start_tti: TtiIndex(start),
+            end_tti: TtiIndex(end),
+            duration_ms,
+            bytes,
+            throughput_time_ms,
+            // Data that waits at the base station before its first departure
+            // leaves no trace at the phone.
+            sched_wait_ms: (self.dir == Direction::Ul && judged).then(|| ms(meter.waits)),
+            active_time_ms,
+            unknown_ms,
+            link_demand,
+            link_throughput_bps: bytes
+                .zip(throughput_time_ms)
+                .filter(|&(_, t)| t > 0.0)
+                .map(|(bytes, t)| bytes as f64 * 8_000.0 / t),
+            burst_throughput_bps: self.burst_throughput_bps(meter),
+            evidence: self.evidence,
+            verdict,
+            confidence,
+            overlapped,
+            notes,
+        }
+    }
+
+    /// What the log does not cover of a span. Where that is much of it, the
+    /// clocks may differ; a log of grants alone begins with the first one, and
+    /// so a little after a transfer's request.
+    fn uncovered(&self, start: i64, end: i64) -> Option<String> {
+        let (first, last) = self.covered?;
+        let ms = |ttis: i64| ttis as f64 * self.tti_ms();
+        let n_tti = (end - start).max(0);
+        let (before, after) = ((first - start).clamp(0, n_tti), (end - last).clamp(0, n_tti));
+        // A tenth: chosen here, far more than a request takes of a long transfer.
+        let of = match (before, after) {
+            (0, 0) => return None,
+            _ if before + after > n_tti / 10 => {
+                return Some(format!(
+                    "the log does not cover {:.0} of its {:.0} ms: are its times on the modem's \
+                     clock?",
+                    ms((before + after).min(n_tti)),
+                    ms(n_tti)
+                ));
+            }
+            (_, 0) => format!("begins {:.0} ms after it", ms(before)),
+            (0, _) => format!("ends {:.0} ms before it", ms(after)),
+            _ => format!("lacks its first {:.0} and last {:.0} ms", ms(before), ms(after)),
+        };
+        Some(format!("the log {of}: they are unknown"))
+    }
+
+    /// Bytes seen, where they are far fewer than a transfer claims.
+    fn misses_bytes(&self, claimed: Option<u64>, meter: &TransferMeter) -> Option<u64> {
+        let seen = meter.sent_bytes;
+        let sizes_known = self.sizes_known || seen > 0;
+        // Half: chosen here; headers add to what was claimed, losses take a few
+        // percent at most.
+        claimed.filter(|&claimed| sizes_known && seen < claimed / 2).map(|_| seen)
+    }
+
+    fn burst_throughput_bps(&self, meter: &TransferMeter) -> Option<f64> {
+        let (bytes, ttis) = (meter.bursts().bytes, meter.bursts().sending_ttis);
+        (ttis > 0 && bytes > 0).then(|| bytes as f64 * 8_000.0 / (ttis as f64 * self.tti_ms()))
+    }
+
+    fn verdict(
+        &self,
+        link_demand: Option<f64>,
+        unknown_share: f64,
+        overlapped: bool,
+        thresholds: &VerdictThresholds,
+        notes: &mut Vec<String>,
+    ) -> (Verdict, f64) {
+        let Some(demand) = link_demand else { return (Verdict::Unknown, 0.0) };
+        let verdict = thresholds.judge(demand);
+        // What is missing could have been all throughput time.
+        if unknown_share > 0.0 && thresholds.judge((demand + unknown_share).min(1.0)) != verdict {
+            notes.push(format!(
+                "link demand is between {demand:.2} and {:.2}, as records are missing",
+                (demand + unknown_share).min(1.0)
+            ));
+            return (Verdict::Unknown, 0.0);
+        }
+        if overlapped && matches!(verdict, Verdict::Radio | Verdict::Mixed) {
+            // BurstTracker, section 2.1.2: queues are per user.
+            notes.push(format!(
+                "another transfer overlaps it: the user's link demand is {demand:.2}, \
+                 but whose data waited cannot be told"
+            ));
+            return (Verdict::Unknown, 0.0);
+        }
+        (verdict, confidence(demand, thresholds) * reliability(self.evidence))
+    }
+}
+
+/// A segmented transfer (video): sums over its segments' downloads, pauses
+/// left out (BurstTracker, section 4.2). `None` without segments.
+#[must_use]
+pub fn combine_segments(
+    id: &str,
+    segments: &[TransferFinding],
+    thresholds: &VerdictThresholds,
+) -> Option<TransferFinding> {
+    let mut whole = segments.first()?.clone();
+    let sum = |value: fn(&TransferFinding) -> Option<f64>| {
+        segments.iter().map(value).sum::<Option<f64>>()
+    };
+    id.clone_into(&mut whole.id);
+    whole.end_tti = segments.iter().map(|s| s.end_tti).max()?;
+    whole.end_us = segments.iter().filter_map(|s| s.end_us).max();
+    whole.duration_ms = segments.iter().map(|s| s.duration_ms).sum();
+    whole.bytes = segments.iter().map(|s| s.bytes).sum();
+    whole.throughput_time_ms = sum(|s| s.throughput_time_ms);
+    whole.sched_wait_ms = sum(|s| s.sched_wait_ms);
+    whole.active_time_ms = sum(|s| s.active_time_ms);
+    whole.unknown_ms = segments.iter().map(|s| s.unknown_ms).sum();
+    whole.overlapped = segments.iter().any(|s| s.overlapped);
+    whole.link_demand =
+        whole.throughput_time_ms.filter(|_| whole.duration_ms > 0.0).map(|t| t / whole.duration_ms);
+    whole.link_throughput_bps = whole
+        .bytes
+        .zip(whole.throughput_time_ms)
+        .filter(|&(_, t)| t > 0.0)
+        .map(|(bytes, t)| bytes as f64 * 8_000.0 / t);
+    whole.burst_throughput_bps = None;
+    whole.verdict = whole.link_demand.map_or(Verdict::Unknown, |demand| thresholds.judge(demand));
+    if whole.overlapped && whole.verdict != Verdict::NotRadio {
+        whole.verdict = Verdict::Unknown;
+    }
+    whole.confidence = segments.iter().map(|s| s.confidence).fold(1.0, f64::min);
+    whole.notes = vec![format!("{} segments together, pauses left out", segments.len())];
+    Some(whole)
+}
+
+/// Distance of a link demand from the limits, as a share of 5 points (chosen
+/// here: several times the median error of the fused estimate).
+fn confidence(demand: f64, thresholds: &VerdictThresholds) -> f64 {
+    let distance =
+        (demand - thresholds.radio_at_least).abs().min((demand - thresholds.not_radio_below).abs());
+    0.5 + 0.5 * (distance / 0.05).min(1.0)
+}
+
+/// Agreement of verdicts with the truth on simulated logs (`make accuracy`),
+/// rounded down; of the uplink, which needs no inference, chosen here.
+const fn reliability(evidence: Option<Evidence>) -> f64 {
+    match evidence {
+        Some(Evidence::Fused | Evidence::Padding | Evidence::BufferStatus) => 0.99,
+        Some(Evidence::Poll) => 0.98,
+        Some(Evidence::Grants) => 0.95,
+        Some(Evidence::Paper) => 0.7,
+        _ => 0.0,
+    }
+}

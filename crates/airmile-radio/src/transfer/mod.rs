@@ -1,0 +1,317 @@
+//! Per-transfer results: throughput time, link demand, verdict.
+//!
+//! Throughput time is the bursts' overlap with the transfer; link demand is
+//! that over the duration (BurstTracker, sections 2.1 and 4.2). A [`Timeline`]
+//! takes the findings of a tracker and answers for any transfer, given
+//! beforehand or afterwards.
+
+mod finding;
+#[cfg(test)]
+mod meter_tests;
+#[cfg(test)]
+mod tests;
+
+use airmile_model::{
+    Burst, Direction, Evidence, Grant, Record, Stamp, Transfer, TransferFinding, TtiIndex, TtiSpan,
+    VerdictThresholds,
+};
+
+pub use finding::combine_segments;
+
+use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker, EvidenceChoice};
+use crate::decided::Decided;
+use crate::meter::TransferMeter;
+use crate::spans::{ByteRuns, Coverage, overlapped, worth_forgetting};
+
+/// Clock anchors are kept this far apart, in nanoseconds: drift within is
+/// far below a TTI.
+const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
+
+/// Bursts, activity and holes of one direction, on one axis of TTIs.
+#[derive(Debug, Clone)]
+pub struct Timeline {
+    dir: Direction,
+    evidence: Option<Evidence>,
+    numerology: u8,
+    bursts: Vec<Burst>,
+    in_burst: Coverage,
+    waits: Coverage,
+    scheduled: Coverage,
+    holes: Coverage,
+    sent: ByteRuns,
+    /// `(time in ns, TTI)`, ascending.
+    anchors: Vec<(i64, i64)>,
+    /// Whether any burst carried bytes that are known.
+    sizes_known: bool,
+    /// First TTI that the log speaks of, and the end of the last.
+    covered: Option<(i64, i64)>,
+}
+
+impl Timeline {
+    /// An empty timeline.
+    #[must_use]
+    pub const fn new(dir: Direction) -> Self {
+        Self {
+            dir,
+            evidence: None,
+            numerology: 0,
+            bursts: Vec::new(),
+            in_burst: Coverage::new(),
+            waits: Coverage::new(),
+            scheduled: Coverage::new(),
+            holes: Coverage::new(),
+            sent: ByteRuns::new(),
+            anchors: Vec::new(),
+            sizes_known: false,
+            covered: None,
+        }
+    }
+
+    /// The downlink's timeline by one kind of evidence, from a whole log. For
+    /// allocations alone blocks are stripped of what MAC and RLC say of them,
+    /// which a log of this kind would not have.
+    #[must_use]
+    pub fn from_downlink_records<'a>(
+        records: impl IntoIterator<Item = &'a Record>,
+        options: &BurstOptions,
+    ) -> Self {
+        let grants_only = options.evidence == EvidenceChoice::Grants;
+        let mut tracker = BurstTracker::new(*options);
+        for record in records {
+            match record {
+                Record::Rlc(_) if grants_only => {}
+                Record::Grant(grant) if grants_only => tracker.push(&Record::Grant(Grant {
+                    padding_bytes: None,
+                    data_bytes: None,
+                    ..grant.clone()
+                })),
+                _ => tracker.push(record),
+            }
+        }
+        let mut timeline = Self::new(Direction::Dl);
+        tracker.finish().into_iter().for_each(|burst| timeline.add_burst(burst));
+        timeline.absorb(&mut tracker);
+        timeline
+    }
+
+    /// Which way its data went.
+    #[must_use]
+    pub const fn dir(&self) -> Direction {
+        self.dir
+    }
+
+    /// Takes what a tracker has decided so far.
+    pub fn absorb(&mut self, tracker: &mut BurstTracker) {
+        while let Some(burst) = tracker.poll() {
+            self.add_burst(burst);
+        }
+        while let Some(activity) = tracker.poll_activity() {
+            self.add_activity(&activity);
+        }
+        self.set_summary(&tracker.summary());
+    }
+
+    /// Adds a burst; bursts come in order.
+    pub fn add_burst(&mut self, burst: Burst) {
+        self.in_burst.add(burst.start_tti.0, burst.end_tti.0);
+        self.sizes_known |= burst.bytes > 0;
+        self.bursts.push(burst);
+    }
+
+    /// Adds a wait of data before its first departure (uplink only; a phone
+    /// cannot see the base station's).
+    pub fn add_wait(&mut self, start_tti: TtiIndex, end_tti: TtiIndex) {
+        self.waits.add(start_tti.0, end_tti.0);
+    }
+
+    /// Adds a run of scheduled or missing TTIs; runs come in order.
+    pub fn add_activity(&mut self, activity: &Activity) {
+        let start = activity.start_tti.0;
+        let end = start.saturating_add(activity.n_tti);
+        self.numerology = activity.numerology;
+        if activity.unknown {
+            self.holes.add(start, end);
+            return;
+        }
+        self.scheduled.add(start, end);
+        self.sent.add(start, end, activity.bytes);
+        if let Some(at_ns) = activity.at_ns
+            && self.anchors.last().is_none_or(|last| {
+                at_ns.saturating_sub(last.0) >= ANCHOR_SPACING_NS && start > last.1
+            })
+        {
+            self.anchors.push((at_ns, start));
+        }
+    }
+
+    /// Notes that the log speaks of a TTI, of whatever: it covers the time from
+    /// the first such TTI to the last.
+    pub fn note(&mut self, tti: TtiIndex, at: Option<Stamp>) {
+        let (first, end) = self.covered.unwrap_or((tti.0, tti.0));
+        self.covered = Some((first.min(tti.0), end.max(tti.0.saturating_add(1))));
+        if let Some(at) = at
+            && self.anchors.last().is_none_or(|last| {
+                at.ns.saturating_sub(last.0) >= ANCHOR_SPACING_NS && tti.0 > last.1
+            })
+        {
+            self.anchors.push((at.ns, tti.0));
+        }
+    }
+
+    /// Tells the TTIs' length ahead of the runs (NR numerology; 0: LTE).
+    pub const fn set_numerology(&mut self, numerology: u8) {
+        self.numerology = numerology;
+    }
+
+    /// Adds to a meter what is decided of its span and not in it yet.
+    pub fn gather(&self, meter: &mut TransferMeter, decided: Decided) {
+        if meter.whole {
+            return;
+        }
+        let runs_known = meter.ended && decided.runs.0 >= meter.end;
+        let bursts_known = meter.ended && decided.bursts.0 >= meter.end;
+        let mut runs = decided.runs.0.min(meter.end);
+        if !runs_known {
+            // A run counts by its part in a span: it is not to be cut in two.
+            runs = self.sent.cut_at(runs);
+        }
+        if meter.runs_to < runs {
+            let from = meter.runs_to;
+            meter.scheduled += self.scheduled.within(from, runs);
+            meter.holes += self.holes.within(from, runs);
+            meter.sent_bytes = meter.sent_bytes.saturating_add(self.sent.within(from, runs));
+            meter.runs_to = runs;
+        }
+        let bursts = decided.bursts.0.min(meter.end);
+        let none_yet = meter.bursts_to == meter.start;
+        if meter.bursts_to < bursts || (bursts_known && none_yet) {
+            let from = meter.bursts_to;
+            meter.in_burst += self.in_burst.within(from, bursts);
+            meter.waits += self.waits.within(from, bursts);
+            meter.ingest_bursts(&self.bursts, bursts);
+            meter.bursts_to = meter.bursts_to.max(bursts);
+        }
+        if runs_known && bursts_known {
+            meter.whole = true;
+            meter.times_us = self.us_of(meter.start).zip(self.us_of(meter.end));
+        }
+    }
+
+    /// Forgets what ends at or before these TTIs: no meter may need it.
+    pub fn forget_before(&mut self, before: Decided) {
+        self.scheduled.forget_before(before.runs.0);
+        self.holes.forget_before(before.runs.0);
+        self.sent.forget_before(before.runs.0);
+        self.in_burst.forget_before(before.bursts.0);
+        self.waits.forget_before(before.bursts.0);
+        let n = self.bursts.partition_point(|b| b.end_tti <= before.bursts);
+        if worth_forgetting(n, self.bursts.len()) {
+            self.bursts.drain(..n);
+        }
+        // The first anchor holds for what is before it.
+        let oldest = before.runs.min(before.bursts).0;
+        let n = self.anchors.partition_point(|anchor| anchor.1 <= oldest).saturating_sub(1);
+        if worth_forgetting(n, self.anchors.len()) {
+            self.anchors.drain(1..n.max(1));
+        }
+    }
+
+    /// The newest TTI whose time is known, and its time.
+    #[must_use]
+    pub fn last_anchor(&self) -> Option<(Stamp, TtiIndex)> {
+        self.anchors.last().map(|&(ns, tti)| (Stamp::modem(ns), TtiIndex(tti)))
+    }
+
+    /// What the bursts rest on.
+    pub fn set_summary(&mut self, summary: &BurstSummary) {
+        self.evidence = summary.evidence;
+    }
+
+    /// As [`Self::set_summary`], for sources other than a burst tracker.
+    pub fn set_evidence(&mut self, evidence: Option<Evidence>) {
+        self.evidence = evidence;
+    }
+
+    /// The bursts so far.
+    #[must_use]
+    pub fn bursts(&self) -> &[Burst] {
+        &self.bursts
+    }
+
+    /// A TTI's length in ms: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
+    #[must_use]
+    pub fn tti_ms(&self) -> f64 {
+        TtiSpan(1).ms(self.numerology)
+    }
+
+    /// The TTI at a time of the log's clock; `None` while no anchor is known.
+    #[must_use]
+    pub fn tti_at(&self, at: Stamp) -> Option<TtiIndex> {
+        let after = self.anchors.partition_point(|anchor| anchor.0 <= at.ns);
+        let &(ns, tti) = self.anchors.get(after.saturating_sub(1))?;
+        let tti_ns = TtiSpan(1).ns(self.numerology);
+        Some(TtiIndex(tti.saturating_add(at.ns.saturating_sub(ns).div_euclid(tti_ns))))
+    }
+
+    /// The time of a TTI by the log's clock, in microseconds since the Unix
+    /// epoch; `None` while no anchor is known.
+    #[must_use]
+    pub fn time_us(&self, tti: TtiIndex) -> Option<i64> {
+        self.us_of(tti.0)
+    }
+
+    fn us_of(&self, tti: i64) -> Option<i64> {
+        let after = self.anchors.partition_point(|anchor| anchor.1 <= tti);
+        let &(ns, anchor) = self.anchors.get(after.saturating_sub(1))?;
+        let since_anchor_ns = TtiSpan(tti.saturating_sub(anchor)).ns(self.numerology);
+        Some(ns.saturating_add(since_anchor_ns).div_euclid(1_000))
+    }
+
+    /// Where a transfer lies on the axis.
+    #[must_use]
+    pub fn place(&self, transfer: &Transfer) -> Option<(TtiIndex, TtiIndex)> {
+        transfer.tti.or_else(|| {
+            let (start, end) = transfer.time?;
+            Some((self.tti_at(start)?, self.tti_at(end)?))
+        })
+    }
+
+    /// The findings of all transfers of the user, which tells overlaps too.
+    #[must_use]
+    pub fn findings(
+        &self,
+        transfers: &[Transfer],
+        thresholds: &VerdictThresholds,
+    ) -> Vec<TransferFinding> {
+        let metered = transfers.iter().map(|transfer| {
+            let meter = self.place(transfer).map(|(start, end)| {
+                let mut meter = TransferMeter::new(start, end);
+                self.gather(&mut meter, Decided::ALL);
+                meter
+            });
+            (transfer, meter)
+        });
+        let metered: Vec<_> = metered.collect();
+        let metered: Vec<_> = metered.iter().map(|(t, meter)| (*t, meter.as_ref())).collect();
+        self.conclude(&metered, thresholds)
+    }
+
+    /// The findings of all transfers of the user, from meters that are whole;
+    /// those without one could not be placed.
+    #[must_use]
+    pub fn conclude(
+        &self,
+        transfers: &[(&Transfer, Option<&TransferMeter>)],
+        thresholds: &VerdictThresholds,
+    ) -> Vec<TransferFinding> {
+        let places: Vec<Option<(i64, i64)>> =
+            transfers.iter().map(|(_, meter)| meter.map(|g| (g.start, g.end))).collect();
+        transfers
+            .iter()
+            .zip(overlapped(&places))
+            .map(|((transfer, meter), overlapped)| {
+                self.finding(transfer, *meter, overlapped, thresholds)
+            })
+            .collect()
+    }
+}

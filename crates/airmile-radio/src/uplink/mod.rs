@@ -1,0 +1,395 @@
+//! The uplink's bursts, without inference: the phone knows its own buffer.
+//!
+//! The same words as for the downlink (spec: [`crate::burst`]), with the
+//! phone's buffer for the queue: it is not empty while the sum of its logical
+//! channels' buffers is above zero. A burst begins with the first block sent
+//! from it and ends with the last one before it is seen empty; the time that
+//! data waits for its first grant is known here and reported apart.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_model::window::{SegmentTti, Slot};
+use airmile_model::{
+    Bound, BsrReport, BufferStatus, Burst, Direction, Evidence, Grant, Record, TtiIndex,
+};
+
+use crate::burst::{Activity, BurstSummary};
+use crate::decided::Decided;
+use crate::reorder::{END, ReorderBuffer};
+use crate::small_map::SmallMap;
+
+/// Settings of an [`UplinkTracker`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UplinkOptions {
+    /// How late a record may come, in TTIs.
+    pub lateness_ttis: i64,
+    /// Buffer samples further apart than this leave the time between unknown.
+    pub sample_span_ttis: i64,
+}
+
+impl Default for UplinkOptions {
+    /// Lateness as for the downlink. In two real logs (0xB066) samples are 1 ms
+    /// apart while data waits, 8 ms at most; far beyond that is chosen here,
+    /// for phones that log more sparsely.
+    fn default() -> Self {
+        Self { lateness_ttis: 1_000, sample_span_ttis: 1_000 }
+    }
+}
+
+/// How sure an end is that only reports tell (chosen here: data may have come
+/// since the report).
+const REPORTED_END: f64 = 0.7;
+
+/// Time that data waited in the phone before the first block of its burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferWait {
+    /// When the buffer was first seen not empty.
+    pub start_tti: TtiIndex,
+    /// The burst's first block.
+    pub end_tti: TtiIndex,
+}
+
+#[derive(Debug, Clone, Default)]
+struct UplinkTti {
+    /// Blocks sent: bytes of new data and whether new.
+    sent: Option<SentBlocks>,
+    /// Bytes by logical channel; no channel: none is active.
+    buffer: SmallMap<Option<u8>, u64>,
+    /// BSR index by logical channel group.
+    bsr: Vec<(u8, u8)>,
+    hole_ttis: i64,
+}
+
+/// Room that a slot keeps: of groups, and of the channels that phones have.
+const USUAL_ROOM: usize = 8;
+
+impl Slot for UplinkTti {
+    fn clear(&mut self) {
+        self.sent = None;
+        self.buffer.clear(USUAL_ROOM);
+        self.bsr.clear();
+        self.bsr.shrink_to(USUAL_ROOM);
+        self.hole_ttis = 0;
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct SentBlocks {
+    bytes: u64,
+    new_data: bool,
+    at_ns: Option<i64>,
+    numerology: u8,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenUplinkBurst {
+    start: i64,
+    last_sent: i64,
+    bytes: u64,
+    scheduled: u32,
+}
+
+/// Finds the bursts of one user's uplink. The verbs are those of
+/// [`crate::burst::BurstTracker`].
+#[derive(Debug, Clone)]
+pub struct UplinkTracker {
+    options: UplinkOptions,
+    reorder: ReorderBuffer<UplinkTti>,
+    segment: u32,
+    /// When the buffer was first seen not empty, and last sampled.
+    waiting_since: Option<i64>,
+    last_sample: Option<i64>,
+    /// Whether the phone's own samples were seen: reports are then left aside.
+    has_samples: bool,
+    lcg: BTreeMap<u8, u8>,
+    /// The most that is left by the reports; `None`: over the table's end.
+    reported_left: Option<u64>,
+    open: Option<OpenUplinkBurst>,
+    run: Option<Activity>,
+    last_tti: i64,
+    bursts: VecDeque<Burst>,
+    waits: VecDeque<BufferWait>,
+    activities: VecDeque<Activity>,
+    sampled: u64,
+}
+
+impl UplinkTracker {
+    /// A tracker that has seen nothing.
+    #[must_use]
+    pub fn new(options: UplinkOptions) -> Self {
+        Self {
+            options,
+            reorder: ReorderBuffer::new(options.lateness_ttis.max(0)),
+            segment: 0,
+            waiting_since: None,
+            last_sample: None,
+            has_samples: false,
+            lcg: BTreeMap::new(),
+            reported_left: None,
+            open: None,
+            run: None,
+            last_tti: 0,
+            bursts: VecDeque::new(),
+            waits: VecDeque::new(),
+            activities: VecDeque::new(),
+            sampled: 0,
+        }
+    }
+
+    /// A record in.
+    pub fn push(&mut self, record: &Record) {
+        match record {
+            Record::Grant(grant) if grant.dir == Direction::Ul => self.push_grant(grant),
+            Record::BufferStatus(status) => self.push_status(status),
+            Record::Bsr(bsr) => self.push_bsr(bsr),
+            Record::Hole(hole) => {
+                let at = (hole.position.timing_segment, hole.position.tti);
+                if let Some(pending) = self.reorder.at(at) {
+                    pending.hole_ttis = pending.hole_ttis.max(hole.n_tti);
+                }
+            }
+            _ => return,
+        }
+        if let Some(mark) = self.reorder.mark() {
+            self.close_before(mark);
+        }
+    }
+
+    /// A burst out.
+    pub fn poll(&mut self) -> Option<Burst> {
+        self.bursts.pop_front()
+    }
+
+    /// A wait before a burst out.
+    pub fn poll_wait(&mut self) -> Option<BufferWait> {
+        self.waits.pop_front()
+    }
+
+    /// A run of TTIs with blocks sent, or of missing ones, out.
+    pub fn poll_activity(&mut self) -> Option<Activity> {
+        self.activities.pop_front()
+    }
+
+    /// The end of the log: the bursts not yet taken.
+    pub fn finish(&mut self) -> Vec<Burst> {
+        self.close_before(END);
+        self.end_segment(Bound::End);
+        self.bursts.drain(..).collect()
+    }
+
+    /// How far what [`poll`](Self::poll) and the others gave is complete.
+    #[must_use]
+    pub fn decided(&self) -> Decided {
+        let Some((_, TtiIndex(closed))) = self.reorder.closed() else { return Decided::NOTHING };
+        let run = self.run.map_or(closed, |run| run.start_tti.0.min(closed));
+        // Samples that stay away for long make a hole of the time since the last.
+        let sampled = self.waiting_since.and(self.last_sample);
+        let waiting = self.waiting_since.map_or(closed, |since| since.min(closed));
+        Decided {
+            runs: TtiIndex(sampled.map_or(run, |last| run.min(last.saturating_add(1)))),
+            bursts: TtiIndex(self.open.map_or(waiting, |open| open.start.min(closed))),
+        }
+    }
+
+    /// What is known beside bursts.
+    #[must_use]
+    pub fn summary(&self) -> BurstSummary {
+        BurstSummary {
+            evidence: (self.sampled > 0).then_some(Evidence::BufferStatus),
+            late_records: self.reorder.late_records,
+            ..BurstSummary::default()
+        }
+    }
+
+    fn push_grant(&mut self, grant: &Grant) {
+        if !grant.rnti.is_user() {
+            return;
+        }
+        let at = (grant.position.timing_segment, grant.position.tti);
+        let filled = grant
+            .data_bytes
+            .unwrap_or_else(|| {
+                grant.tbs_bytes.unwrap_or(0).saturating_sub(grant.padding_bytes.unwrap_or(0))
+            })
+            .into();
+        let new_data = grant.retx != Some(true);
+        let (at_ns, numerology) = (grant.at.map(|at| at.ns), grant.position.numerology);
+        if let Some(pending) = self.reorder.at(at) {
+            let sent = pending.sent.get_or_insert_default();
+            sent.at_ns = sent.at_ns.or(at_ns);
+            sent.numerology = numerology;
+            if new_data {
+                sent.new_data = true;
+                sent.bytes = sent.bytes.saturating_add(filled);
+            }
+        }
+    }
+
+    fn push_status(&mut self, status: &BufferStatus) {
+        let at = (status.position.timing_segment, status.position.tti);
+        // RLC control is not user data (as STATUS on the downlink).
+        let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
+        let lcid = status.lcid;
+        if let Some(pending) = self.reorder.at(at) {
+            pending.buffer.insert(lcid, bytes);
+        }
+    }
+
+    fn push_bsr(&mut self, bsr: &BsrReport) {
+        let at = (bsr.position.timing_segment, bsr.position.tti);
+        let (lcg, index) = (bsr.lcg, bsr.index);
+        if let Some(pending) = self.reorder.at(at) {
+            pending.bsr.push((lcg, index));
+        }
+    }
+
+    fn close_before(&mut self, mark: SegmentTti) {
+        let mut reorder = std::mem::replace(&mut self.reorder, ReorderBuffer::new(0));
+        while let Some(((segment, TtiIndex(tti)), pending)) = reorder.first_before(mark) {
+            if segment != self.segment {
+                self.end_segment(Bound::Handover);
+                self.segment = segment;
+            }
+            self.apply(tti, pending);
+            reorder.remove_first();
+        }
+        self.reorder = reorder;
+    }
+
+    fn apply(&mut self, tti: i64, pending: &UplinkTti) {
+        if pending.hole_ttis > 0 {
+            self.lose_sight(tti, pending.hole_ttis);
+        }
+        // The sample is the buffer at the start of its TTI, before what it sends.
+        if !pending.buffer.is_empty() {
+            self.has_samples = true;
+            self.sample(tti, pending.buffer.values().sum());
+        } else if !pending.bsr.is_empty() && !self.has_samples {
+            // A report tells what is left after its block (TS 36.321, 5.4.5).
+            self.lcg.extend(pending.bsr.iter().copied());
+            let left = self.lcg.values().try_fold(0_u64, |sum, &index| {
+                Some(sum + u64::from(bsr_upper_bound_bytes(index)?))
+            });
+            self.reported_left = left;
+            self.sample(tti, left.unwrap_or(u64::MAX));
+        }
+        if let Some(sent) = pending.sent {
+            self.send(tti, sent);
+        }
+        self.last_tti = tti;
+    }
+
+    fn sample(&mut self, tti: i64, bytes: u64) {
+        self.sampled += 1;
+        if let Some(last) = self.last_sample.replace(tti)
+            && tti.saturating_sub(last) > self.options.sample_span_ttis
+            && self.waiting_since.is_some()
+        {
+            let from = last.saturating_add(1);
+            self.lose_sight(from, tti.saturating_sub(from));
+            self.last_sample = Some(tti);
+        }
+        if bytes > 0 {
+            self.waiting_since.get_or_insert(tti);
+        } else {
+            self.waiting_since = None;
+            // Seen empty: the last block before emptied it.
+            if let Some(open) = self.open {
+                self.close(open.last_sent, Bound::Gap, 1.0);
+            }
+        }
+    }
+
+    fn send(&mut self, tti: i64, sent: SentBlocks) {
+        self.note_activity(tti, sent);
+        if !sent.new_data {
+            return;
+        }
+        let Some(since) = self.waiting_since else { return };
+        let open = self.open.get_or_insert_with(|| {
+            self.waits.push_back(BufferWait { start_tti: TtiIndex(since), end_tti: TtiIndex(tti) });
+            OpenUplinkBurst { start: tti, last_sent: tti, bytes: 0, scheduled: 0 }
+        });
+        open.last_sent = tti;
+        open.bytes = open.bytes.saturating_add(sent.bytes);
+        open.scheduled += 1;
+        // Without samples: what was reported has been sent (TS 36.321, 6.1.3.1
+        // gives the most that an index stands for).
+        if !self.has_samples
+            && let Some(left) = &mut self.reported_left
+        {
+            *left = left.saturating_sub(sent.bytes);
+            if *left == 0 {
+                self.waiting_since = None;
+                self.lcg.clear();
+                self.close(tti, Bound::Gap, REPORTED_END);
+            }
+        }
+    }
+
+    fn note_activity(&mut self, tti: i64, sent: SentBlocks) {
+        match &mut self.run {
+            Some(run) if run.start_tti.0 + run.n_tti == tti => {
+                run.n_tti += 1;
+                run.bytes = run.bytes.saturating_add(sent.bytes);
+            }
+            run => {
+                self.activities.extend(run.take());
+                *run = Some(Activity {
+                    timing_segment: self.segment,
+                    numerology: sent.numerology,
+                    start_tti: TtiIndex(tti),
+                    n_tti: 1,
+                    at_ns: sent.at_ns,
+                    bytes: sent.bytes,
+                    unknown: false,
+                });
+            }
+        }
+    }
+
+    fn lose_sight(&mut self, tti: i64, n_tti: i64) {
+        self.close(tti, Bound::LogHole, 0.5);
+        self.waiting_since = None;
+        self.last_sample = None;
+        self.activities.push_back(Activity {
+            timing_segment: self.segment,
+            numerology: 0,
+            start_tti: TtiIndex(tti),
+            n_tti,
+            at_ns: None,
+            bytes: 0,
+            unknown: true,
+        });
+    }
+
+    fn end_segment(&mut self, by: Bound) {
+        self.close(self.last_tti.saturating_add(1), by, 0.5);
+        self.waiting_since = None;
+        self.last_sample = None;
+        self.lcg.clear();
+        self.activities.extend(self.run.take());
+    }
+
+    fn close(&mut self, end: i64, by: Bound, confidence: f64) {
+        let Some(open) = self.open.take() else { return };
+        if end > open.start {
+            self.bursts.push_back(Burst {
+                dir: Direction::Ul,
+                timing_segment: self.segment,
+                start_tti: TtiIndex(open.start),
+                end_tti: TtiIndex(end),
+                bytes: open.bytes,
+                scheduled_ttis: open.scheduled,
+                unknown_ttis: 0,
+                opened_by: Bound::FirstData,
+                closed_by: by,
+                confidence,
+            });
+        }
+    }
+}

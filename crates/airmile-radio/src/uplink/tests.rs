@@ -1,0 +1,123 @@
+use airmile_model::{Hole, Position};
+use proptest::prelude::*;
+
+use super::*;
+
+fn sample(tti: i64, new_bytes: u32) -> Record {
+    Record::BufferStatus(BufferStatus {
+        at: None,
+        position: Position::lte(tti),
+        lcid: Some(3),
+        priority: None,
+        new_bytes,
+        retx_bytes: 0,
+        control_bytes: 9,
+    })
+}
+
+fn sent(tti: i64) -> Record {
+    let mut grant = Grant::new(Position::lte(tti), Direction::Ul, 20);
+    grant.tbs_bytes = Some(1_000);
+    grant.into()
+}
+
+type Spans = Vec<(i64, i64)>;
+
+fn run(records: &[Record]) -> (Spans, Spans) {
+    let mut tracker = UplinkTracker::new(UplinkOptions::default());
+    records.iter().for_each(|record| tracker.push(record));
+    let bursts = tracker.finish();
+    let waits = std::iter::from_fn(|| tracker.poll_wait());
+    (
+        bursts.iter().map(|b| (b.start_tti.0, b.end_tti.0)).collect(),
+        waits.map(|w| (w.start_tti.0, w.end_tti.0)).collect(),
+    )
+}
+
+#[test]
+fn a_burst_goes_from_the_first_block_to_the_one_that_empties_the_buffer() {
+    let records = [
+        sample(10, 0),
+        sent(12), // nothing to send: padding
+        sample(20, 3_000),
+        sent(25),
+        sample(30, 2_000),
+        sent(31),
+        sent(40),
+        sample(41, 0),
+        sent(45),
+    ];
+    assert_eq!(run(&records), (vec![(25, 40)], vec![(20, 25)]));
+}
+
+#[test]
+fn all_logical_channels_count_together() {
+    let other = |tti, bytes| match sample(tti, bytes) {
+        Record::BufferStatus(status) => {
+            Record::BufferStatus(BufferStatus { lcid: Some(4), ..status })
+        }
+        record => record,
+    };
+    let records = [
+        sample(10, 500),
+        other(10, 500),
+        sent(11),
+        sample(20, 0),
+        other(20, 500),
+        sent(21),
+        sample(30, 0),
+        other(30, 0),
+    ];
+    assert_eq!(run(&records).0, [(11, 21)]);
+}
+
+#[test]
+fn a_hole_leaves_the_buffer_unknown() {
+    let hole = Hole { at: None, position: Position::lte(30), n_tti: 100, why: "test" };
+    let records =
+        [sample(10, 500), sent(11), hole.into(), sample(150, 0), sample(151, 5), sent(160)];
+    assert_eq!(run(&records).0, [(11, 30), (160, 161)]);
+}
+
+#[test]
+fn reports_stand_in_for_samples() {
+    let report = |tti, index| {
+        Record::Bsr(BsrReport {
+            at: None,
+            position: Position::lte(tti),
+            lcg: 2,
+            index,
+            upper_bound_bytes: None,
+        })
+    };
+    let records = [report(10, 40), sent(15), sent(19), report(20, 0), sent(20)];
+    assert_eq!(run(&records).0, [(15, 19)]);
+    // At most 4667 bytes were reported: five blocks of 1000 empty them.
+    let mut records = vec![report(10, 40)];
+    records.extend((15..25).map(sent));
+    assert_eq!(run(&records).0, [(15, 19)]);
+}
+
+proptest! {
+    #[test]
+    fn order_within_the_lateness_does_not_matter(
+        buffer in prop::collection::vec(0_u32..3, 5..60),
+        delays in prop::collection::vec(0_i64..200, 1..20),
+    ) {
+        let mut records = Vec::new();
+        for (i, &n) in buffer.iter().enumerate() {
+            let tti = 40 * i as i64;
+            records.push((tti, sample(tti, n * 700)));
+            records.push((tti + 3, sent(tti + 3)));
+        }
+        let in_order: Vec<Record> = records.iter().map(|(_, r)| r.clone()).collect();
+        let mut late: Vec<(i64, Record)> = records
+            .into_iter()
+            .enumerate()
+            .map(|(i, (tti, r))| (tti + delays[i % delays.len()], r))
+            .collect();
+        late.sort_by_key(|(when, _)| *when);
+        let late: Vec<Record> = late.into_iter().map(|(_, r)| r).collect();
+        prop_assert_eq!(run(&late), run(&in_order));
+    }
+}

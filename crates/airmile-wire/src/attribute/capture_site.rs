@@ -1,0 +1,68 @@
+//! Where a capture was taken, by the round trips on the monitor's two sides.
+
+use super::SenderModel;
+
+/// A round trip on one side of the monitor under this share of the other's: the
+/// monitor is at that end (chosen here).
+const AT_END_SHARE: f64 = 0.1;
+/// So near to the client no radio is between (chosen here: its own stack takes less, the
+/// air more).
+const AT_PHONE_NS: i64 = 2_000_000;
+
+/// Where a capture was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum CaptureSite {
+    /// At the phone: what comes there has come over the air.
+    Phone,
+    /// Between.
+    Between,
+    /// At the server.
+    Server,
+    /// No round trip shows it.
+    #[default]
+    Unknown,
+}
+
+/// Round trips between the monitor and either end, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sides {
+    /// Of the server's side.
+    pub upstream_ns: Option<i64>,
+    /// Of the client's side.
+    pub downstream_ns: Option<i64>,
+}
+
+impl Sides {
+    /// Of the connections of a phone. A quarter of them has more: at a proxy that splits
+    /// each connection is near to one end only, and half of them to either.
+    pub fn from_connections<'a>(models: impl Iterator<Item = &'a SenderModel> + Clone) -> Self {
+        Self {
+            upstream_ns: upper_quartile(
+                models.clone().filter_map(SenderModel::upstream_rtt_ns).collect(),
+            ),
+            downstream_ns: upper_quartile(
+                models.filter_map(SenderModel::downstream_rtt_ns).collect(),
+            ),
+        }
+    }
+
+    /// Where the monitor was.
+    #[must_use]
+    pub fn place(&self) -> CaptureSite {
+        let (Some(up), Some(down)) = (self.upstream_ns, self.downstream_ns) else {
+            return CaptureSite::Unknown;
+        };
+        if (down < AT_PHONE_NS && down <= up) || (down as f64) < up as f64 * AT_END_SHARE {
+            CaptureSite::Phone
+        } else if (up as f64) < down as f64 * AT_END_SHARE {
+            CaptureSite::Server
+        } else {
+            CaptureSite::Between
+        }
+    }
+}
+
+fn upper_quartile(mut values: Vec<i64>) -> Option<i64> {
+    values.sort_unstable();
+    values.get(values.len() * 3 / 4).copied()
+}

@@ -1,0 +1,455 @@
+//! Which flow and user a packet is of, and when those begin and end.
+//!
+//! A [`PacketRouter`] sees every packet and decides what needs all of them; a
+//! [`PacketShard`](super::PacketShard) analyses the flows of some users. Both in
+//! turn are a [`PacketStudy`](super::PacketStudy); with several shards each may
+//! be on a core of its own, and finds what one alone would.
+
+mod entry;
+mod legs;
+
+use std::collections::HashMap;
+
+use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use entry::{RoutedFlow, UserEntry};
+
+use super::flow::{ClientBy, FlowKey, client_is_source};
+use super::mix::mix;
+use super::options::StudyOptions;
+use super::quality::Quality;
+
+/// How often flows that are over are looked for, in time of the capture.
+const SWEEP_NS: i64 = 10_000_000_000;
+/// Of the most flows that may be open so many end at once where there are more, as
+/// finding the longest idle goes through all (chosen here).
+const CROWD_SHARE: usize = 16;
+/// How often flows without traffic are asked for memory, in time of the capture
+/// (chosen here).
+const REST_EVERY_NS: i64 = 500_000_000;
+
+/// The multiple of `step` at or before a time.
+const fn floor(at_ns: i64, step: i64) -> i64 {
+    at_ns - at_ns.rem_euclid(step)
+}
+
+/// Users are dealt to so many partitions, and partitions to shards: what a partition remembers
+/// is the same however many shards there are. One router feeds no more than
+/// some three shards (chosen here).
+pub const PARTITIONS: usize = 4;
+
+/// Where a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// Partition of the flow's user, under [`PARTITIONS`].
+    pub partition: u8,
+    /// The flow's place.
+    pub(super) flow: u32,
+    /// From the client (0) or the server (1).
+    pub(super) sender: u8,
+}
+
+/// A flow or user begins or ends, ahead of the packet that was pushed.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    /// Lane that it concerns; `None`: all.
+    pub partition: Option<u8>,
+    pub(super) what: ChangeKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ChangeKind {
+    UserBegins {
+        at: u32,
+        number: u64,
+        address: Address,
+        now: i64,
+    },
+    FlowBegins {
+        at: u32,
+        flow: NewFlow,
+    },
+    FlowEnds {
+        at: u32,
+        why: &'static str,
+        /// Which leg of a split connection it was.
+        leg: Option<&'static str>,
+    },
+    UserEnds {
+        at: u32,
+    },
+    /// Time to give back memory.
+    Rest {
+        now: i64,
+    },
+}
+
+/// What a flow is from its first packet on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewFlow {
+    pub(super) number: u64,
+    pub(super) key: FlowKey,
+    pub(super) client: usize,
+    pub(super) client_by: ClientBy,
+    pub(super) user: u32,
+    pub(super) now: i64,
+    pub(super) mid_flow: bool,
+}
+
+/// Tells flows and users apart.
+#[derive(Debug)]
+pub struct PacketRouter {
+    options: StudyOptions,
+    index: HashTable<u32>,
+    flows: Vec<RoutedFlow>,
+    /// Their numbers.
+    numbers: Vec<u64>,
+    free_flows: Vec<u32>,
+    addresses: HashMap<Address, u32, FixedState>,
+    users: Vec<Option<UserEntry>>,
+    free_users: Vec<u32>,
+    /// Number of the packet that is placed: of flows and users that begin with it.
+    packet: u64,
+    /// Latest time that was seen.
+    now_ns: i64,
+    last_ns: i64,
+    next_sweep_ns: i64,
+    next_rest_ns: i64,
+    quality: Quality,
+}
+
+impl PacketRouter {
+    /// A router without packets yet.
+    #[must_use]
+    pub fn new(options: StudyOptions) -> Self {
+        Self {
+            options,
+            index: HashTable::new(),
+            flows: Vec::new(),
+            numbers: Vec::new(),
+            free_flows: Vec::new(),
+            addresses: HashMap::default(),
+            users: Vec::new(),
+            free_users: Vec::new(),
+            packet: 0,
+            now_ns: i64::MIN,
+            last_ns: i64::MIN,
+            next_sweep_ns: i64::MIN,
+            next_rest_ns: i64::MIN,
+            quality: Quality::default(),
+        }
+    }
+
+    /// Takes the next packet of the capture. What begins or ends ahead of it is
+    /// added to `changes`, in order. `None`: it is of no flow.
+    #[inline]
+    pub fn push(&mut self, packet: &Packet<'_>, changes: &mut Vec<Change>) -> Option<Route> {
+        // What waited in vain for a fragment comes late, and says so.
+        if packet.at_ns < self.last_ns && !packet.fragmented {
+            self.quality.stepped_back(self.last_ns - packet.at_ns);
+        }
+        self.last_ns = packet.at_ns;
+        let number = self.quality.packets;
+        self.quality.packet(packet);
+        self.place(packet, number, packet.at_ns, changes)
+    }
+
+    /// Places a packet of a capture of which the others are elsewhere: `number` of
+    /// them came before it, the latest at `clock_ns` or before. Quality is theirs to
+    /// count; all else is as if [`push`](Self::push) had seen the whole capture.
+    #[inline]
+    pub fn place(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        clock_ns: i64,
+        changes: &mut Vec<Change>,
+    ) -> Option<Route> {
+        self.advance(clock_ns, changes);
+        self.packet = number;
+        match packet.transport {
+            Transport::Tcp(_) | Transport::Udp => {}
+            Transport::Icmp | Transport::Fragment | Transport::Other => return None,
+        }
+        let (mut key, upwards) = FlowKey::from_packet(packet);
+        let hash = key.hash();
+        let from = usize::from(!upwards);
+        let mut found = self.find(&key, hash);
+        if let Some(tcp) = packet.tcp()
+            && (found.is_none() || self.may_be_split(found, packet, tcp, from))
+        {
+            (key.leg, found) = self.leg_of((&key, hash), found, packet, from, changes);
+        }
+        if let Some(at) = found
+            && let Some(flow) = self.flows.get_mut(at as usize)
+        {
+            let over = packet.at_ns.saturating_sub(flow.last_ns) > self.options.idle_ns;
+            let tcp = packet.tcp();
+            let replaced = |tcp: &TcpHeader| {
+                tcp.flags.has(TcpFlags::SYN)
+                    && !tcp.flags.has(TcpFlags::ACK)
+                    && flow.is_replaced_by(tcp, from)
+            };
+            if !(over || tcp.is_some_and(replaced)) {
+                flow.last_ns = flow.last_ns.max(packet.at_ns);
+                if let Some(tcp) = tcp {
+                    flow.tcp(tcp, from);
+                }
+                let sender = u8::from(flow.client() != from);
+                return Some(Route { partition: flow.partition, flow: at, sender });
+            }
+            self.end_flow(at, if over { "idle" } else { "replaced" }, changes);
+        }
+        self.begin(packet, key, hash, from, changes)
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: &FlowKey, hash: u64) -> Option<u32> {
+        let flows = &self.flows;
+        let is_it = |at: &u32| flows.get(*at as usize).is_some_and(|flow| flow.key.is(key));
+        self.index.find(hash, is_it).copied()
+    }
+
+    /// What is known of the capture so far, but for what shards count.
+    #[must_use]
+    pub const fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    /// How many flows are open.
+    #[must_use]
+    pub fn open_flows(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The client of the flow that a packet was just routed to.
+    #[must_use]
+    pub fn client(&self, route: Route) -> Option<Address> {
+        let flow = self.flows.get(route.flow as usize)?;
+        Some(flow.key.ends()[flow.client()].0)
+    }
+
+    /// The end of the capture: all flows and users end.
+    pub fn finish(&mut self, changes: &mut Vec<Change>) {
+        let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(RoutedFlow::LIVE));
+        let number = |at: usize| self.numbers.get(at).copied().unwrap_or(0);
+        let mut open: Vec<(u64, u32)> = live.map(|(at, _)| (number(at), at as u32)).collect();
+        open.sort_unstable();
+        for (_, at) in open {
+            self.end_flow(at, "capture_end", changes);
+        }
+        let number = |at: &u32| Some((self.users.get(*at as usize)?.as_ref()?.number, *at));
+        let mut users: Vec<(u64, u32)> = self.addresses.values().filter_map(number).collect();
+        users.sort_unstable();
+        for (_, at) in users {
+            self.end_user(at, changes);
+        }
+    }
+
+    /// The capture is at `now_ns`. What is over by the clock ends at multiples of
+    /// ten seconds, so that it does not hang on who else has packets when.
+    #[inline]
+    pub fn advance(&mut self, now_ns: i64, changes: &mut Vec<Change>) {
+        if now_ns > self.now_ns {
+            self.now_ns = now_ns;
+            if now_ns >= self.next_rest_ns {
+                self.tick(changes);
+            }
+        }
+    }
+
+    #[cold]
+    fn tick(&mut self, changes: &mut Vec<Change>) {
+        let now = self.now_ns;
+        let next_sweep = floor(now, SWEEP_NS).saturating_add(SWEEP_NS);
+        if self.next_sweep_ns == i64::MIN {
+            self.next_sweep_ns = next_sweep;
+        }
+        while self.next_sweep_ns <= now {
+            let at = self.next_sweep_ns;
+            changes.push(Change { partition: None, what: ChangeKind::Rest { now: at } });
+            let soonest = self.sweep(at, changes);
+            // Over a pause, only the times at which something ends.
+            self.next_sweep_ns =
+                floor(soonest, SWEEP_NS).max(at).saturating_add(SWEEP_NS).min(next_sweep);
+        }
+        let rest = floor(now, REST_EVERY_NS);
+        if rest >= self.next_rest_ns {
+            changes.push(Change { partition: None, what: ChangeKind::Rest { now: rest } });
+        }
+        self.next_rest_ns = rest.saturating_add(REST_EVERY_NS).min(self.next_sweep_ns);
+    }
+
+    /// The clock was set back: what was seen later than now was seen now.
+    pub fn set_back(&mut self, now_ns: i64) {
+        self.now_ns = now_ns;
+        self.last_ns = self.last_ns.min(now_ns);
+        self.next_sweep_ns = self.next_sweep_ns.min(now_ns.saturating_add(SWEEP_NS));
+        self.next_rest_ns = self.next_rest_ns.min(now_ns);
+        for flow in &mut self.flows {
+            flow.last_ns = flow.last_ns.min(now_ns);
+        }
+        for user in self.users.iter_mut().flatten() {
+            user.last_ns = user.last_ns.min(now_ns);
+        }
+    }
+
+    /// Makes room where too many flows are open: the longest idle end, and users
+    /// without flows.
+    fn make_room(&mut self, changes: &mut Vec<Change>) {
+        let Some(most) = self.options.max_flows.filter(|most| self.index.len() >= *most) else {
+            return;
+        };
+        let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(RoutedFlow::LIVE));
+        let mut by_age: Vec<(i64, u32)> = live.map(|(at, f)| (f.last_ns, at as u32)).collect();
+        let over = (self.index.len() - most + 1).max(most / CROWD_SHARE).min(by_age.len());
+        if over < by_age.len() {
+            by_age.select_nth_unstable(over);
+        }
+        by_age.truncate(over);
+        by_age.sort_unstable();
+        for (_, at) in by_age {
+            self.end_flow(at, "crowded", changes);
+        }
+        for at in 0..self.users.len() {
+            let user = self.users.get(at).and_then(Option::as_ref);
+            if user.is_some_and(|user| user.open_flows == 0) {
+                self.end_user(at as u32, changes);
+            }
+        }
+    }
+
+    /// Ends flows and users that are over, in the order in which they began; gives
+    /// the soonest time at which another one may be.
+    fn sweep(&mut self, now_ns: i64, changes: &mut Vec<Change>) -> i64 {
+        let mut soonest = i64::MAX;
+        let mut over = Vec::new();
+        for (at, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.is(RoutedFlow::LIVE)) {
+            let end = flow.last_ns.saturating_add(flow.patience_ns(&self.options));
+            if end < now_ns {
+                over.push((self.numbers.get(at).copied().unwrap_or(0), at as u32));
+            } else {
+                soonest = soonest.min(end);
+            }
+        }
+        over.sort_unstable();
+        over.iter().for_each(|(_, at)| self.end_flow(*at, "idle", changes));
+        over.clear();
+        for (at, user) in self.users.iter().enumerate() {
+            let Some(user) = user.as_ref().filter(|user| user.open_flows == 0) else { continue };
+            let end = user.last_ns.saturating_add(self.options.user_gap_ns);
+            if end < now_ns {
+                over.push((user.number, at as u32));
+            } else {
+                soonest = soonest.min(end);
+            }
+        }
+        over.sort_unstable();
+        over.iter().for_each(|(_, at)| self.end_user(*at, changes));
+        soonest
+    }
+
+    /// A flow begins with its first packet.
+    fn begin(
+        &mut self,
+        packet: &Packet<'_>,
+        key: FlowKey,
+        hash: u64,
+        from: usize,
+        changes: &mut Vec<Change>,
+    ) -> Option<Route> {
+        self.make_room(changes);
+        let now = packet.at_ns;
+        let (client_is_source, client_by) = client_is_source(packet, &self.options.client_networks);
+        let client = if client_is_source { from } else { 1 - from };
+        let (user, partition) = self.user_of(key.ends()[client].0, now, changes);
+        let mid_flow = packet.tcp().is_some_and(|tcp| !tcp.flags.has(TcpFlags::SYN));
+        let number = self.packet;
+        let mut state = RoutedFlow::LIVE;
+        state |= if client == 1 { RoutedFlow::CLIENT_HIGH } else { 0 };
+        state |= if mid_flow { RoutedFlow::ESTABLISHED } else { 0 };
+        state |= if packet.tcp().is_none() { RoutedFlow::UDP } else { 0 };
+        let first_seq = [0; 2];
+        let mut entry = RoutedFlow { key, last_ns: now, first_seq, user, partition, state };
+        if let Some(tcp) = packet.tcp() {
+            entry.tcp(tcp, from);
+        }
+        let at = match self.free_flows.pop() {
+            Some(at) => at,
+            None => {
+                self.flows.push(entry);
+                self.numbers.push(number);
+                u32::try_from(self.flows.len() - 1).ok()?
+            }
+        };
+        *self.flows.get_mut(at as usize)? = entry;
+        *self.numbers.get_mut(at as usize)? = number;
+        let flows = &self.flows;
+        let rehash = |at: &u32| flows.get(*at as usize).map_or(0, |flow| flow.key.hash());
+        self.index.insert_unique(hash, at, rehash);
+        let flow = NewFlow { number, key, client, client_by, user, now, mid_flow };
+        changes
+            .push(Change { partition: Some(partition), what: ChangeKind::FlowBegins { at, flow } });
+        Some(Route { partition, flow: at, sender: u8::from(client != from) })
+    }
+
+    /// The user at an address, for one more flow.
+    fn user_of(&mut self, address: Address, now: i64, changes: &mut Vec<Change>) -> (u32, u8) {
+        if let Some(&at) = self.addresses.get(&address) {
+            let gap_ns = self.options.user_gap_ns;
+            match self.users.get_mut(at as usize).and_then(Option::as_mut) {
+                Some(user) if user.open_flows > 0 || now - user.last_ns <= gap_ns => {
+                    user.open_flows += 1;
+                    return (at, user.partition);
+                }
+                _ => self.end_user(at, changes),
+            }
+        }
+        let partition = (mix(address.words()[0], address.words()[1]) as usize % PARTITIONS) as u8;
+        let number = self.packet;
+        let user = UserEntry { number, address, last_ns: now, open_flows: 1, partition };
+        let at = self.free_users.pop().unwrap_or_else(|| {
+            self.users.push(None);
+            u32::try_from(self.users.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(slot) = self.users.get_mut(at as usize) {
+            *slot = Some(user);
+        }
+        self.addresses.insert(address, at);
+        changes.push(Change {
+            partition: Some(partition),
+            what: ChangeKind::UserBegins { at, number, address, now },
+        });
+        (at, partition)
+    }
+
+    fn end_user(&mut self, at: u32, changes: &mut Vec<Change>) {
+        let Some(user) = self.users.get_mut(at as usize).and_then(Option::take) else { return };
+        self.addresses.remove(&user.address);
+        self.free_users.push(at);
+        changes.push(Change { partition: Some(user.partition), what: ChangeKind::UserEnds { at } });
+    }
+
+    fn end_flow(&mut self, at: u32, why: &'static str, changes: &mut Vec<Change>) {
+        let Some(flow) = self.flows.get_mut(at as usize).filter(|f| f.is(RoutedFlow::LIVE)) else {
+            return;
+        };
+        let leg = flow.leg();
+        flow.state = 0;
+        let RoutedFlow { key, last_ns, user, partition, .. } = *flow;
+        if let Ok(entry) = self.index.find_entry(key.hash(), |other| *other == at) {
+            entry.remove();
+        }
+        self.free_flows.push(at);
+        if let Some(user) = self.users.get_mut(user as usize).and_then(Option::as_mut) {
+            user.open_flows = user.open_flows.saturating_sub(1);
+            user.last_ns = user.last_ns.max(last_ns);
+        }
+        changes.push(Change {
+            partition: Some(partition),
+            what: ChangeKind::FlowEnds { at, why, leg },
+        });
+    }
+}

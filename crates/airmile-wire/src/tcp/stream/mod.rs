@@ -1,0 +1,481 @@
+//! One direction of a TCP connection as the monitor sees it: which bytes
+//! passed, which again, which are in flight, and how long ACKs took.
+
+mod acks;
+mod kind;
+mod losses;
+mod retransmission;
+mod rtt;
+mod sack;
+
+use std::collections::VecDeque;
+
+use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
+
+use super::opt64::Opt64;
+use super::ranges::Ranges;
+use super::rto::RtoEstimator;
+pub(super) use kind::{AckKind, RetransmissionCause, SegmentKind, SegmentReport};
+use losses::{LossState, LossTotals, SequenceHole};
+use rtt::RttTotals;
+
+/// Segments remembered until they are acknowledged. With 1448 bytes each that
+/// is 23 MB in flight (chosen here).
+const MAX_SEGMENTS: usize = 16_384;
+/// As long as nothing came from the other side (chosen here): one-sided
+/// captures do not fill the memory.
+const MAX_SEGMENTS_UNHEARD: usize = 64;
+/// Holes remembered (chosen here).
+const MAX_HOLES: usize = 64;
+/// A window this part below the largest holds unread data: more than what the
+/// ACKs on their way can be behind (chosen here).
+const UNREAD_PART: i64 = 4;
+/// A sequence number may be this far beyond the largest window (chosen here).
+const JUMP_BYTES: i64 = 1 << 20;
+/// Without IP identification and time stamps: what fills a hole sooner than
+/// this was overtaken, not repeated (Jaiswal et al. 2003 use the RTT; 3 ms where
+/// it is unknown).
+const REORDER_NS: i64 = 3_000_000;
+
+#[derive(Debug, Clone, Copy)]
+struct OutstandingSegment {
+    start: i64,
+    sent_ns: i64,
+    bytes: u32,
+    times: u16,
+    sacked: bool,
+}
+
+impl OutstandingSegment {
+    fn new(start: i64, end: i64, sent_ns: i64) -> Self {
+        let bytes = u32::try_from(end - start).unwrap_or(u32::MAX);
+        Self { start, sent_ns, bytes, times: 1, sacked: false }
+    }
+
+    const fn end(&self) -> i64 {
+        self.start + self.bytes as i64
+    }
+}
+
+/// Segments that a stream has room for at first: what one that asks for something
+/// sends (chosen here).
+const FIRST_ROOM: usize = 4;
+
+/// Makes room in a full queue: twice as much.
+pub(super) fn make_room<T>(queue: &mut VecDeque<T>) {
+    let n = queue.len();
+    if n == queue.capacity() {
+        queue.reserve_exact(n.max(FIRST_ROOM));
+    }
+}
+
+/// Totals of a direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StreamTotals {
+    pub(super) packets: u64,
+    pub(super) ip_bytes: u64,
+    pub(super) segments: u64,
+    pub(super) bytes: u64,
+    pub(super) unseen_bytes: u64,
+    pub(super) max_flight: i64,
+}
+
+/// The data of one sender.
+#[derive(Debug, Default)]
+pub(super) struct ByteStream {
+    /// Sequence number of offset 0.
+    base: Option<SeqNum>,
+    /// Behind the highest byte that passed.
+    max: i64,
+    /// Behind the highest byte acknowledged.
+    acked: i64,
+    segments: VecDeque<OutstandingSegment>,
+    lost: Option<Box<LossState>>,
+    fin_at: Opt64,
+    syn_seen: bool,
+    heard_back: bool,
+    /// `acked` is where the first data began, in the middle of a flow.
+    acked_guessed: bool,
+    /// Duplicate ACKs since the last advance.
+    pub(super) dup_acks: u32,
+    last_advance_ns: i64,
+    /// Recovery lasts until this is acknowledged (RFC 6582).
+    recovery_until: Opt64,
+    timeout_until: Opt64,
+    /// Where the next segment of a wild jump would be.
+    jump: Opt64,
+    last_id: Option<u16>,
+    ids_in_order: u16,
+    ids_out_of_order: u16,
+    /// Window that the other side gives, scaled where its scale is known.
+    pub(super) rwnd: Option<u64>,
+    rwnd_raw: u16,
+    largest_rwnd: i64,
+    /// Largest payload of a segment.
+    pub(super) largest_segment: u32,
+    pub(super) rtt: RttTotals,
+    pub(super) rto: RtoEstimator,
+    pub(super) totals: StreamTotals,
+    pub(super) first_data_ns: Opt64,
+    pub(super) last_data_ns: Opt64,
+    last_sent_ns: i64,
+}
+
+impl ByteStream {
+    /// Totals of trouble so far.
+    pub(super) fn losses(&self) -> LossTotals {
+        self.lost.as_ref().map_or_else(LossTotals::default, |lost| lost.losses)
+    }
+
+    fn losses_mut(&mut self) -> &mut LossTotals {
+        &mut self.lost.get_or_insert_default().losses
+    }
+
+    /// What the last ACK said is there twice (RFC 2883).
+    #[inline]
+    pub(super) fn d_sack(&self) -> Option<(i64, i64)> {
+        self.lost.as_ref()?.d_sack
+    }
+
+    /// Bytes in flight.
+    pub(super) fn flight(&self) -> i64 {
+        (self.max - self.acked).max(0)
+    }
+
+    pub(super) const fn acked(&self) -> i64 {
+        self.acked
+    }
+
+    /// Whether no segment has room in a window that has been larger: the
+    /// application has not read what is there. (A window that is full at its
+    /// largest may still keep a queue in the network.)
+    pub(super) fn is_stopped_by_reader(&self) -> bool {
+        let Some(rwnd) = self.rwnd.map(u64::cast_signed) else { return false };
+        let no_room = rwnd - self.flight() < i64::from(self.largest_segment.max(1));
+        no_room && rwnd < self.largest_rwnd - self.largest_rwnd / UNREAD_PART
+    }
+
+    /// Behind the last byte that the receiver is known to have.
+    pub(super) fn received_to(&self) -> i64 {
+        let sacked = self.lost.as_ref().and_then(|lost| lost.sacked.end());
+        sacked.map_or(self.acked, |end| end.max(self.acked))
+    }
+
+    pub(super) const fn next(&self) -> i64 {
+        self.max
+    }
+
+    /// Whether the sender makes up for a loss.
+    pub(super) const fn in_recovery(&self) -> bool {
+        self.recovery_until.is_some()
+    }
+
+    pub(super) const fn after_timeout(&self) -> bool {
+        self.timeout_until.is_some()
+    }
+
+    pub(super) const fn last_sent_ns(&self) -> i64 {
+        self.last_sent_ns
+    }
+
+    pub(super) const fn closed(&self) -> bool {
+        self.fin_at.is_some()
+    }
+
+    /// Whether a segment goes on beyond all that passed, not far away.
+    #[inline]
+    pub(super) fn is_beyond(&self, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
+        let ahead = |start: i64| (self.max..self.max + JUMP_BYTES).contains(&start);
+        packet.payload_bytes > 1
+            && self.max > 0
+            && !tcp.flags.has(TcpFlags::SYN)
+            && self.offset_of(tcp.seq, self.max).is_some_and(ahead)
+    }
+
+    /// Whether an ACK goes beyond all before it, within what passed.
+    #[inline]
+    pub(super) fn is_advanced_by(&self, tcp: &TcpHeader) -> bool {
+        tcp.flags.has(TcpFlags::ACK)
+            && !tcp.flags.has(TcpFlags::RST)
+            && self.heard_back
+            && self
+                .offset_of(tcp.ack, self.acked)
+                .is_some_and(|edge| edge > self.acked && edge <= self.max)
+    }
+
+    #[inline]
+    pub(super) fn offset_of(&self, seq: SeqNum, near: i64) -> Option<i64> {
+        let near_seq = SeqNum(self.base?.0.wrapping_add(near as u32));
+        Some(near + i64::from(seq.since(near_seq)))
+    }
+
+    /// Takes a segment of this sender (copies of the capture left out before).
+    #[inline]
+    pub(super) fn segment(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        beyond_ns: i64,
+    ) -> SegmentReport {
+        let (syn, fin) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::FIN));
+        self.totals.packets += 1;
+        self.totals.ip_bytes += u64::from(packet.ip_bytes);
+        self.base.get_or_insert(tcp.seq);
+        let length = i64::from(packet.payload_bytes);
+        let start = self.offset_of(tcp.seq, self.max).unwrap_or(0) + i64::from(syn);
+        let seen = |kind, new_bytes| SegmentReport { kind, start, new_bytes };
+        if syn {
+            return seen(self.handshake(packet.at_ns, start), 0);
+        }
+        if length == 0 && !fin {
+            return seen(self.bare(start), 0);
+        }
+        let end = start + length;
+        if length > 0 {
+            self.totals.segments += 1;
+            self.largest_segment = self.largest_segment.max(packet.payload_bytes);
+        }
+        if self.is_out_of_window(start, end) {
+            return self.out_of_window(start, end, length);
+        }
+        self.jump = Opt64::NONE;
+        let seen_from = self.max;
+        if let Some(kind) = self.probe(start, end, length, fin) {
+            self.totals.segments -= u64::from(length > 0);
+            return seen(kind, 0);
+        }
+        self.note_id(packet, start);
+        let close = fin && self.close(end);
+        if length == 0 {
+            self.come_late(packet.at_ns, start, end + 1);
+            let kind = if close {
+                SegmentKind::New { ahead: start > seen_from }
+            } else {
+                SegmentKind::CloseAgain
+            };
+            return seen(kind, 0);
+        }
+        self.first_data_ns.or_set(packet.at_ns);
+        self.last_data_ns = Opt64::some(packet.at_ns);
+        let seen = if start >= seen_from {
+            self.advance(packet, tcp, start, end)
+        } else if self.come_late(packet.at_ns, start, end) {
+            if end > self.max {
+                self.remember(OutstandingSegment::new(self.max, end, packet.at_ns));
+                self.max = end;
+            }
+            SegmentReport {
+                kind: SegmentKind::New { ahead: false },
+                start,
+                new_bytes: packet.payload_bytes.into(),
+            }
+        } else {
+            self.below(packet, tcp, start, end, beyond_ns)
+        };
+        self.last_sent_ns = packet.at_ns;
+        self.totals.bytes += seen.new_bytes;
+        self.totals.max_flight = self.totals.max_flight.max(self.flight());
+        seen
+    }
+
+    fn handshake(&mut self, now: i64, start: i64) -> SegmentKind {
+        let again = self.syn_seen && start <= self.max;
+        self.syn_seen = true;
+        if self.max < start {
+            self.max = start;
+            self.acked = self.acked.max(start - 1);
+        }
+        self.last_sent_ns = now;
+        if again {
+            self.send_again(now, start - 1, start);
+            return SegmentKind::HandshakeAgain;
+        }
+        if self.acked < start {
+            self.remember(OutstandingSegment::new(start - 1, start, now));
+        }
+        SegmentKind::Bare
+    }
+
+    fn bare(&mut self, start: i64) -> SegmentKind {
+        // Before any data the first ACK shows where the stream is.
+        if self.totals.packets == 1 && self.max == 0 {
+            self.max = start;
+        }
+        if start == self.max - 1 && self.acked >= self.max && self.max > 0 && !self.closed() {
+            return if self.rwnd == Some(0) {
+                SegmentKind::WindowProbe
+            } else {
+                SegmentKind::KeepAlive
+            };
+        }
+        SegmentKind::Bare
+    }
+
+    /// Probes with a byte: of a silent peer, or of a closed window.
+    fn probe(&self, start: i64, end: i64, length: i64, fin: bool) -> Option<SegmentKind> {
+        if length != 1 || fin || self.totals.packets == 1 {
+            return None;
+        }
+        if self.rwnd == Some(0) && start == self.acked && end >= self.max {
+            return (start < self.max).then_some(SegmentKind::WindowProbe);
+        }
+        let idle = end == self.max && self.acked >= self.max;
+        idle.then_some(SegmentKind::KeepAlive)
+    }
+
+    /// Notes where the FIN is; false where it was known.
+    const fn close(&mut self, end: i64) -> bool {
+        if self.fin_at.is_some() {
+            return false;
+        }
+        self.fin_at = Opt64::some(end);
+        true
+    }
+
+    fn is_out_of_window(&self, start: i64, end: i64) -> bool {
+        let reach = JUMP_BYTES + 2 * self.largest_rwnd.max(1 << 16);
+        let first = self.totals.packets == 1 || (self.max == 0 && self.segments.is_empty());
+        !first && (start > self.max + reach || end < self.acked.min(self.max) - reach)
+    }
+
+    /// A jump is believed when the next segment goes on behind it.
+    fn out_of_window(&mut self, start: i64, end: i64, length: i64) -> SegmentReport {
+        self.losses_mut().out_of_window += 1;
+        let new_bytes = u64::try_from(length).unwrap_or(0);
+        self.totals.bytes += new_bytes;
+        if self.jump.get().is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
+            self.jump = Opt64::NONE;
+            self.segments.clear();
+            if let Some(lost) = &mut self.lost {
+                lost.holes.clear();
+                lost.sacked = Ranges::default();
+            }
+            (self.recovery_until, self.timeout_until) = (Opt64::NONE, Opt64::NONE);
+            (self.max, self.acked) = (end, start);
+        } else {
+            self.jump = Opt64::some(end);
+        }
+        SegmentReport { kind: SegmentKind::OutOfWindow, start, new_bytes }
+    }
+
+    /// Learns whether the sender counts its IP identification up.
+    #[inline]
+    fn note_id(&mut self, packet: &Packet<'_>, start: i64) {
+        let Some(id) = packet.ip_id else { return };
+        if start >= self.max
+            && let Some(last) = self.last_id
+        {
+            if (1..=64).contains(&id.wrapping_sub(last)) {
+                self.ids_in_order = self.ids_in_order.saturating_add(1);
+            } else {
+                self.ids_out_of_order = self.ids_out_of_order.saturating_add(1);
+            }
+        }
+        self.last_id = Some(id);
+    }
+
+    fn ids_count_up(&self) -> bool {
+        self.ids_in_order >= 4 && self.ids_out_of_order <= self.ids_in_order / 8
+    }
+
+    /// Remembers the next segment. Built where it stays: copied as a whole, it would
+    /// wait for the stores of its parts.
+    #[inline]
+    fn append(&mut self, start: i64, end: i64, sent_ns: i64) {
+        let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
+        let room = self.segments.len() < self.segments.capacity().min(most);
+        if room && self.segments.back().is_none_or(|last| last.start <= start) {
+            self.segments.push_back(OutstandingSegment::new(start, end, sent_ns));
+        } else {
+            self.remember(OutstandingSegment::new(start, end, sent_ns));
+        }
+    }
+
+    #[inline(never)]
+    fn remember(&mut self, segment: OutstandingSegment) {
+        let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
+        if self.segments.len() >= most {
+            self.segments.pop_front();
+        }
+        make_room(&mut self.segments);
+        match self.segments.back() {
+            Some(last) if last.start > segment.start => {
+                let at = self.segments.partition_point(|s| s.start < segment.start);
+                self.segments.insert(at, segment);
+            }
+            _ => self.segments.push_back(segment),
+        }
+    }
+
+    #[inline]
+    fn advance(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        start: i64,
+        end: i64,
+    ) -> SegmentReport {
+        let ahead = start > self.max && self.totals.segments > 1;
+        if self.totals.segments == 1 && !self.syn_seen {
+            // In the middle of a flow: what came before is not missing.
+            self.acked = self.acked.max(self.max).min(start);
+            self.acked_guessed = true;
+        } else if start > self.max {
+            self.open_hole(packet, tcp, start);
+        }
+        self.max = end;
+        self.append(start, end, packet.at_ns);
+        let new_bytes = u64::try_from(end - start).unwrap_or(0);
+        SegmentReport { kind: SegmentKind::New { ahead }, start, new_bytes }
+    }
+
+    fn open_hole(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64) {
+        let holes = &mut self.lost.get_or_insert_default().holes;
+        if holes.len() >= MAX_HOLES {
+            holes.remove(0);
+        }
+        holes.push(SequenceHole {
+            start: self.max,
+            end: start,
+            opened_ns: packet.at_ns,
+            opener_id: packet.ip_id,
+            opener_ts: tcp.timestamps.map(|t| t.0),
+        });
+    }
+
+    /// All before `edge` arrived: what was lost of it is so no more.
+    fn repaired_to(&mut self, edge: i64) {
+        let Some(lost) = &mut self.lost else { return };
+        lost.sacked.forget_below(edge);
+        if !lost.holes.is_empty() {
+            let missed: i64 = lost.holes.iter().map(|h| (h.end.min(edge) - h.start).max(0)).sum();
+            self.totals.unseen_bytes += missed.unsigned_abs();
+            lost.holes.retain_mut(|h| {
+                h.start = h.start.max(edge);
+                h.start < h.end
+            });
+        }
+        for until in [&mut self.recovery_until, &mut self.timeout_until] {
+            *until = until.get().filter(|until| edge < *until).into();
+        }
+    }
+
+    /// Reads a word of each line of memory that a packet touches.
+    #[inline]
+    pub(super) fn touch_lines(&self) -> i64 {
+        let totals = self.totals.bytes.cast_signed() ^ i64::from(self.largest_segment);
+        totals ^ self.max ^ self.last_advance_ns ^ self.rtt.sum ^ self.last_sent_ns
+    }
+
+    /// The same of the segments on their way.
+    #[inline]
+    pub(super) fn touch_segments(&self) -> i64 {
+        let at = |segment: Option<&OutstandingSegment>| segment.map_or(0, |segment| segment.start);
+        at(self.segments.front()) ^ at(self.segments.back())
+    }
+
+    /// Gives back the room of segments that were acknowledged.
+    pub(super) fn rest(&mut self) {
+        self.segments.shrink_to_fit();
+    }
+}
