@@ -14,7 +14,7 @@ AIRMILE ?= $(RELEASE)/airmile
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz wheel test-python \
+.PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands overflow deny units wheel test-python \
 	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean
 
 help: ## list the targets
@@ -111,6 +111,26 @@ lab/player/node_modules: lab/player/package-lock.json
 fuzz: ## a million mutated frames and files, none may panic
 	$(OPTIMISED) airmile-fuzz
 	$(RELEASE)/airmile-fuzz --iterations 1000000 --seed 1
+
+fuzz-commands: ## whole commands on mutated files with overflow checks (MUTANTS=5000 SEED=1 SECONDS=...); BIN=... takes a built airmile
+	$(if $(BIN),,CARGO_TARGET_DIR=target/checked CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off $(OPTIMISED) airmile)
+	$(PYTHON) tests/hostile/fuzz_commands.py $(or $(BIN),target/checked/release/airmile) --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),1) $(if $(SECONDS),--seconds $(SECONDS))
+
+overflow: ## the suites that use optimised builds, once with overflow checks (tests have them always)
+	CARGO_TARGET_DIR=target/checked CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off $(MAKE) accuracy fuzz fuzz-commands
+
+DENY := target/tools/bin/cargo-deny
+deny: ## licences, sources and advisories of third parties (deny.toml); installs cargo-deny into target/tools
+	@[ -x $(DENY) ] || CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_TARGET_DIR=target/tools/build \
+	  $(CARGO) install --quiet --locked --root target/tools --version 0.20.2 cargo-deny
+	$(DENY) --workspace --all-features check licenses bans sources
+	@if git ls-remote https://github.com/RustSec/advisory-db HEAD >/dev/null 2>&1; then $(DENY) --workspace --all-features check advisories; \
+	  else echo "SKIPPED: advisories: github.com/RustSec/advisory-db cannot be reached"; fi
+
+units: ## exposure of the systemd services, under 3.0 (SKIPPED without systemd-analyze)
+	@command -v systemd-analyze >/dev/null || { echo "SKIPPED: no systemd-analyze"; exit 0; }; \
+	for unit in packaging/systemd/*.service; do \
+	  set -o pipefail; systemd-analyze security --offline=true --no-pager --threshold=30 $$unit | tail -1 || exit 1; done
 
 wheel: ## build the Python package with the command in it (dist/*.whl); needs Rust and Python 3.11
 	rm -rf target/wheel-venv $(DIST_DIR)/airmile-*.whl

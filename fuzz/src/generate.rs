@@ -15,6 +15,8 @@ pub struct Kind {
     pub code: u16,
     /// Message version.
     pub version: u8,
+    /// Major version of NR messages, else 0.
+    pub major: u8,
     /// Subpacket id and version.
     pub subpacket: Option<(u8, u8)>,
 }
@@ -25,12 +27,14 @@ pub fn kinds() -> Vec<Kind> {
     let mut out = Vec::new();
     let mut add = |code, id: Option<u8>, versions: &[u8]| {
         out.extend(versions.iter().map(|&version| match id {
-            Some(id) => Kind { code, version: 1, subpacket: Some((id, version)) },
-            None => Kind { code, version, subpacket: None },
+            Some(id) => Kind { code, version: 1, major: 0, subpacket: Some((id, version)) },
+            None => Kind { code, version, major: 0, subpacket: None },
         }));
     };
     add(0xB063, Some(7), msg::MacDl::VERSIONS);
+    add(0xB063, None, msg::MacDlReport::VERSIONS);
     add(0xB064, Some(8), msg::MacUl::VERSIONS);
+    add(0xB064, Some(8), msg::MacUl::CHECKED_VERSIONS);
     add(0xB066, Some(10), msg::UlBufferStatus::VERSIONS);
     add(0xB067, Some(11), msg::UlTxStatistics::VERSIONS);
     add(0xB082, Some(65), msg::RlcDl::VERSIONS);
@@ -50,8 +54,24 @@ pub fn kinds() -> Vec<Kind> {
     add(0xB179, None, msg::IntraFreqMeas::VERSIONS);
     add(0xB18A, None, msg::RlmReport::VERSIONS);
     add(0xB193, Some(25), msg::ServCellMeas::VERSIONS);
+    add(0xB193, Some(25), msg::ServCellMeas::CHECKED_VERSIONS);
     add(0xB195, Some(31), msg::NeighbourMeas::VERSIONS);
-    add(0xB888, None, msg::NrPdschStats::VERSIONS);
+    let mut add_nr = |code, versions: &[(u16, u16)]| {
+        out.extend(versions.iter().map(|&(major, minor)| Kind {
+            code,
+            version: minor as u8,
+            major: major as u8,
+            subpacket: None,
+        }));
+    };
+    let plain = |versions: &[u8]| versions.iter().map(|&v| (0, v.into())).collect::<Vec<_>>();
+    add_nr(0xB821, &plain(msg::NrRrcOta::VERSIONS));
+    add_nr(0xB823, msg::NrServCell::VERSIONS);
+    add_nr(0xB872, &[(0, 4), (2, 1), (3, 8)]);
+    add_nr(0xB881, msg::NrUlTbStats::VERSIONS);
+    add_nr(0xB887, &[(2, 5), (3, 3), (3, 13)]);
+    add_nr(0xB888, msg::NrPdschStats::VERSIONS);
+    add_nr(0xB97F, msg::NrMeas::VERSIONS);
     out
 }
 
@@ -68,6 +88,9 @@ pub fn payload(kind: Kind, rng: &mut impl Rng) -> Vec<u8> {
         };
     }
     bytes[0] = kind.version;
+    if matches!(kind.code >> 8, 0xB8 | 0xB9) {
+        bytes[1..4].copy_from_slice(&[0, kind.major, 0]);
+    }
     if let Some((id, version)) = kind.subpacket {
         let size = (bytes.len() - 4) as u16;
         bytes[1] = 1;
@@ -188,6 +211,11 @@ Version 131077 {
 00:00:00.001000\t[0xB113]\tSomething Else
 A = 1
 ";
+
+/// Two lines of an srsRAN gNB's log.
+pub const SRSRAN: &str = "\
+2026-04-27T11:25:31.257380 [SCHED   ] [I] [   30.16] Slot decisions pci=1 t=26us (1 PDSCH, 1 PUSCH, 0 PUCCHs): DL: ue=1 c-rnti=0x4611 h_id=3 ss_id=2 rb=[4..55) k1=11 newtx=true rv=0 tbs=3240 ri=2 dl_bo=100, UL: ue=1 rnti=0x4611 h_id=2 ss_id=2 rb=[0..5) k2=4 newtx=false rv=2 tbs=36\n\
+2026-04-27T11:25:31.257399 [MAC     ] [I] [   30.16] DL PDU: ue=1 rnti=0x4611 size=3240: SDU: lcid=4 nof_sdus=1 total_size=3200\n";
 
 /// Sniffers' tables; the values are made up.
 pub const FALCON: &str = "\

@@ -207,6 +207,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("sniffer", "falcon", generate::FALCON.as_bytes())?;
     write("sniffer", "ng_scope", generate::NG_SCOPE.as_bytes())?;
     write("sniffer", "nr_scope", generate::NR_SCOPE.as_bytes())?;
+    write("sniffer", "srsran", generate::SRSRAN.as_bytes())?;
     write("hdlc_frame", "escapes", &[0x7d, 0x5e, 0x7d, 0x5d, 0x7e, 0x7d])?;
     write("diag_packet", "log", &generate::packet(&logs[0]))?;
     write("mac_header", "sdu_and_padding", &[0x2c, 0x07, 0x67, 0, 0x23, 0x86, 0xc1, 0x1f])?;
@@ -214,7 +215,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     for (name, packet) in generate::packets() {
         write("emulated_packet", name, &packet)?;
     }
-    let families: [(&str, &[u16]); 9] = [
+    let families: [(&str, &[u16]); 10] = [
         ("pdsch", &[0xB126, 0xB132, 0xB173]),
         ("pdcch", &[0xB130]),
         ("pusch", &[0xB139]),
@@ -224,13 +225,18 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
         ("rrc", &[0xB0C0, 0xB0C1, 0xB0C2]),
         ("counters", &[0xB087, 0xB097, 0xB888]),
         ("measurements", &[0xB179, 0xB18A, 0xB193, 0xB195]),
+        ("nr", &[0xB821, 0xB823, 0xB872, 0xB881, 0xB887, 0xB97F]),
     ];
     for kind in generate::kinds() {
         for (target, codes) in families {
             if let Some(choice) = codes.iter().position(|&code| code == kind.code) {
                 let mut bytes = vec![choice as u8];
                 bytes.extend(generate::payload(kind, &mut rng));
-                let version = kind.subpacket.map_or(kind.version, |(_, version)| version);
+                let version = match (kind.major, kind.subpacket) {
+                    (0, Some((_, version))) => version.to_string(),
+                    (0, None) => kind.version.to_string(),
+                    (major, _) => format!("{major}_{}", kind.version),
+                };
                 write(target, &format!("{:04x}_v{version}", kind.code), &bytes)?;
             }
         }

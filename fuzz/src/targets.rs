@@ -40,6 +40,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("mac_header", mac_header),
     ("rlc_header", rlc_header),
     ("counters", counters),
+    ("nr", nr),
     ("log_text", log_text),
     ("sniffer", sniffer),
     ("capture", capture),
@@ -268,6 +269,11 @@ pub fn rlc_header(data: &[u8]) {
     }
 }
 
+/// 0xB821, 0xB823, 0xB872, 0xB881, 0xB887, 0xB97F.
+pub fn nr(data: &[u8]) {
+    message(&[0xB821, 0xB823, 0xB872, 0xB881, 0xB887, 0xB97F], data);
+}
+
 /// 0xB087, 0xB097, 0xB888.
 pub fn counters(data: &[u8]) {
     message(&[0xB087, 0xB097, 0xB888], data);
@@ -294,7 +300,14 @@ pub fn log_text(data: &[u8]) {
 /// Sniffers' tables, of each kind; a cell's use holds the chosen user's own.
 pub fn sniffer(data: &[u8]) {
     let _ = SnifferKind::recognise(data);
-    for kind in [SnifferKind::Falcon, SnifferKind::NgScope, SnifferKind::NrScope] {
+    let kinds = [
+        SnifferKind::Falcon,
+        SnifferKind::NgScope,
+        SnifferKind::NrScope,
+        SnifferKind::SrsRanLog,
+        SnifferKind::SrsRanConsole,
+    ];
+    for kind in kinds {
         let read = |chunk: usize| {
             let mut reader = SnifferReader::new(kind);
             data.chunks(chunk).for_each(|piece| reader.push(piece));

@@ -50,6 +50,7 @@ bolero_targets!(
     mac_header,
     rlc_header,
     counters,
+    nr,
     log_text,
     sniffer,
     capture,

@@ -146,6 +146,34 @@ def check_guard_killed(hosts, airmile):
     print("guard ended: put back by `restore`, by the next instance, by the instance")
 
 
+def check_hung(hosts, airmile):
+    """An instance that hangs stops nothing, and is used again when it is back."""
+    before = hosts.state()
+    for deploy in ("nfqueue", "tun"):
+        instance = Instance(hosts, airmile, "--deploy", deploy)
+        running = hosts.state()
+        assert running != before, f"{deploy} changes nothing"
+        check_passes(hosts, f"{deploy} before it hangs")
+        instance.process.send_signal(signal.SIGSTOP)
+        hung_s = until(f"{deploy} hangs: the path is there", lambda: hosts.reaches(FAR) and hosts.reaches(FAR6), 15)
+        assert hosts.state() != running, f"{deploy} hangs: packets are still led to it"
+        instance.process.send_signal(signal.SIGCONT)
+        check_state(hosts, running, f"{deploy} is back")
+        sent = lambda: sum(each["sent_packets"] for each in (instance.status() or {"classes": []})["classes"])
+        count = sent()
+        check_passes(hosts, f"{deploy} is back")
+        until(f"{deploy} is back: packets pass the gate", lambda: sent() > count)
+        assert instance.end(signal.SIGTERM) == 0, instance.told()
+        check_state(hosts, before, f"{deploy} hung once")
+        # One that is killed while it hangs leaves nothing, either.
+        instance = Instance(hosts, airmile, "--deploy", deploy)
+        instance.process.send_signal(signal.SIGSTOP)
+        until(f"{deploy} hangs again: the path is there", lambda: hosts.reaches(FAR), 15)
+        instance.end(signal.SIGKILL)
+        check_state(hosts, before, f"{deploy} was killed while it hung")
+        print(f"{deploy:8} hangs    the path after {hung_s * 1e3:4.0f} ms, and by the gate again when it is back")
+
+
 def check_former_queueing(hosts, airmile):
     """Queueing of the user's own comes back with its parameters."""
     tc = lambda *words: subprocess.run(hosts.inside(hosts.near, "tc", "qdisc", *words), check=True)
@@ -242,6 +270,7 @@ def main():
         check_refusals(hosts, airmile)
         check_metrics(hosts, airmile)
         check_ends(hosts, airmile)
+        check_hung(hosts, airmile)
         check_guard_killed(hosts, airmile)
         check_former_queueing(hosts, airmile)
     print("all as before")

@@ -7,6 +7,8 @@
 mod args;
 mod commands;
 mod output;
+#[cfg(target_os = "linux")]
+mod privilege;
 mod progress;
 
 use std::ffi::OsString;

@@ -1,7 +1,10 @@
 //! Printing: tables a person can read, documents, warnings.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
+use airmile::model::printable::is_active;
+use airmile::model::{printable, printable_lines};
 use airmile::{Document, FileReport, Missing};
 use anyhow::Result;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -20,10 +23,11 @@ pub fn error(error: &anyhow::Error) {
     }
 }
 
-/// A line on standard error. That nobody reads it any more (`2>&1 | head`)
+/// A text of our own lines on standard error; what strangers wrote in it cannot move
+/// the cursor. That nobody reads it any more (`2>&1 | head`)
 /// cannot be told to anybody.
 fn to_stderr(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", printable_lines(line));
 }
 
 /// Something on standard error that is told always.
@@ -31,10 +35,10 @@ pub fn tell(text: &str) {
     to_stderr(text);
 }
 
-/// A warning.
+/// A warning, in one line.
 pub fn warn(global: &Global, text: &str) {
     if !global.quiet {
-        to_stderr(&format!("airmile: {text}"));
+        to_stderr(&format!("airmile: {}", printable(text)));
     }
 }
 
@@ -60,16 +64,34 @@ pub fn problems(global: &Global, files: &[FileReport]) {
 
 /// A JSON document on standard output.
 pub fn json<T: serde::Serialize>(name: &'static str, body: T) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &Document::new(name, body))
-        .map_err(std::io::Error::from)?;
-    Ok(writeln!(out)?)
+    let text =
+        serde_json::to_string_pretty(&Document::new(name, body)).map_err(std::io::Error::from)?;
+    Ok(writeln!(std::io::stdout().lock(), "{}", json_printable(&text))?)
 }
 
-/// Text on standard output.
+/// JSON whose strings hold no active characters: those that JSON lets stand as they
+/// are become escapes, which read as the same text.
+pub fn json_printable(text: &str) -> Cow<'_, str> {
+    let escaped = |c: char| is_active(c) && c != '\n';
+    if !text.contains(escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if escaped(c) {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Text of our own lines on standard output.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    Ok(out.write_all(text.as_bytes())?)
+    Ok(out.write_all(printable_lines(text).as_bytes())?)
 }
 
 /// A table with numbers to the right; `left` columns are text.
@@ -80,7 +102,8 @@ pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String 
     if std::io::stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }
-    table.add_rows(rows);
+    let shown = |cell: String| printable(&cell).into_owned();
+    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(shown).collect::<Vec<_>>()));
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if index == 0 { 0 } else { 1 }, 1));
         if !left.contains(&index) {
@@ -127,4 +150,24 @@ pub fn percent(share: f64) -> String {
 /// Mbit/s.
 pub fn mbps(bps: f64) -> String {
     format!("{:.2}", bps / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_reads_as_the_same_text() {
+        let text = "a\u{9b}b\u{202e}c\u{e0041}d\n\u{1b}";
+        let json = serde_json::to_string_pretty(&[text]).unwrap();
+        let shown = json_printable(&json);
+        assert!(!shown.contains(|c| is_active(c) && c != '\n'), "{shown:?}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [text]);
+    }
+
+    #[test]
+    fn a_cell_stays_in_its_row() {
+        let shown = table(&["a"], &[0], vec![vec!["x\nVerdict: radio\u{1b}[2J".into()]]);
+        assert_eq!(shown, "a\nx\\nVerdict: radio\\u{1b}[2J\n");
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use airmile_model::{printable, printable_path};
+
 /// How like a name must be to one that is known: strsim's Jaro-Winkler, 0 to 1
 /// (chosen here: a letter too few, too many or swapped is within, other words are not).
 const ALIKE: f64 = 0.87;
@@ -18,7 +20,7 @@ pub fn did_you_mean(name: &str, known: &[&str]) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be opened or read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", printable_path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -26,7 +28,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file or directory could not be written.
-    #[error("{}: cannot write: {source}", path.display())]
+    #[error("{}: cannot write: {source}", printable_path(path))]
     Write {
         /// The file.
         path: PathBuf,
@@ -34,7 +36,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// What the file is was recognised, but it cannot be used here.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {what}", printable_path(path))]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -42,7 +44,7 @@ pub enum Error {
         what: String,
     },
     /// A table lacks a column.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", printable_path(path))]
     Table {
         /// The file.
         path: PathBuf,
@@ -53,7 +55,7 @@ pub enum Error {
     #[error("{0}")]
     NothingToAnalyse(String),
     /// No scenario has this name, and there is no such file.
-    #[error("{}: no scenario has this name, and there is no such file{}; there are {}", name, did_you_mean(name, known), known.join(", "))]
+    #[error("{}: no scenario has this name, and there is no such file{}; there are {}", printable(name), did_you_mean(name, known), known.join(", "))]
     NoScenario {
         /// The name that was given.
         name: String,
@@ -64,7 +66,7 @@ pub enum Error {
     #[error("{0}")]
     Option(String),
     /// Parquet or Arrow refused.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {what}", printable_path(path))]
     Parquet {
         /// The file.
         path: PathBuf,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
 use airmile_model::words;
-use airmile_model::{Problem, Record, Severity};
+use airmile_model::{Problem, Record, Severity, printable_path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,8 @@ pub struct MessageRow {
     pub name: String,
     /// Version: the first payload byte.
     pub version: Option<u8>,
+    /// Major version, of NR messages; the first byte is then the minor one.
+    pub major: Option<u16>,
     /// Version of its first subpacket, where it has subpackets.
     pub subpacket_version: Option<u8>,
     /// How many.
@@ -68,12 +70,25 @@ pub struct MessageRow {
     pub decoded: u64,
 }
 
+impl MessageRow {
+    /// The version as tools print it: `24`, `1/4` with a subpacket's, `3.13` of NR.
+    #[must_use]
+    pub fn version_text(&self) -> String {
+        let version = self.version.map_or_else(|| "-".to_owned(), |v| v.to_string());
+        match (self.major.filter(|major| *major > 0), self.subpacket_version) {
+            (Some(major), _) => format!("{major}.{version}"),
+            (None, Some(sub)) => format!("{version}/{sub}"),
+            (None, None) => version,
+        }
+    }
+}
+
 impl FileReport {
     /// Of an input of which nothing was read yet.
     #[must_use]
     pub fn new(input: &Input, kind: Kind) -> Self {
         Self {
-            path: input.path().display().to_string(),
+            path: printable_path(input.path()),
             kind: kind.name(),
             compression: input.compression(),
             bytes: 0,

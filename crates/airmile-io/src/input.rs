@@ -32,6 +32,8 @@ pub struct Input {
     compression: Compression,
     head: Vec<u8>,
     head_at: usize,
+    /// What failed right after the head.
+    failed: Option<io::Error>,
     rest: Box<dyn Read + Send>,
     consumed: Progress,
     decompressed: Progress,
@@ -113,9 +115,9 @@ impl Input {
         };
         // A damaged compressed stream still gives what comes before the damage:
         // the error comes back when the reader reaches it.
-        let (head, failed) = read_head(&mut rest);
+        let (head, mut failed) = read_head(&mut rest);
         if head.is_empty()
-            && let Some(error) = failed
+            && let Some(error) = failed.take()
         {
             return Err(error);
         }
@@ -125,6 +127,7 @@ impl Input {
             compression,
             head,
             head_at: 0,
+            failed,
             rest,
             consumed: progress.clone(),
             decompressed: Progress::default(),
@@ -171,7 +174,12 @@ impl Input {
 impl Read for Input {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let head = self.head.get(self.head_at..).unwrap_or_default();
-        let n = if head.is_empty() {
+        let n = if buf.is_empty() {
+            0
+        } else if head.is_empty() {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
             self.rest.read(buf)?
         } else {
             let n = head.len().min(buf.len());
@@ -182,6 +190,31 @@ impl Read for Input {
         self.decompressed.add(n as u64);
         Ok(n)
     }
+}
+
+/// A limit on a file that is read whole, by the name that errors give it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeLimit {
+    /// Its name.
+    pub name: &'static str,
+    /// The maximum of bytes, decompressed.
+    pub bytes: u64,
+}
+
+/// Reads a file whole, compressed or not.
+///
+/// # Errors
+/// It cannot be read, is no text, or is larger than `limit`.
+pub fn read_text(path: &Path, progress: &Progress, limit: SizeLimit) -> Result<String> {
+    let mut text = String::new();
+    let input = Input::open(path, progress)?;
+    let read = input.take(limit.bytes.saturating_add(1)).read_to_string(&mut text);
+    if read.map_err(|e| Error::read(path, e))? as u64 > limit.bytes {
+        let SizeLimit { name, bytes } = limit;
+        let what = format!("byte {bytes}: over the limit `{name}` ({bytes} bytes)");
+        return Err(Error::Unusable { path: path.to_owned(), what });
+    }
+    Ok(text)
 }
 
 impl std::fmt::Debug for Input {
@@ -236,6 +269,22 @@ mod tests {
     #[test]
     fn an_empty_input_is_empty() {
         assert_eq!(text_of(Vec::new()).0, "");
+    }
+
+    #[test]
+    fn a_file_that_is_read_whole_is_limited() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text.gz");
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&[b'a'; 100_000]).unwrap();
+        std::fs::write(&path, gzip.finish().unwrap()).unwrap();
+        let read = |bytes| {
+            let limit = SizeLimit { name: "MAX_TEXT_BYTES", bytes };
+            read_text(&path, &Progress::default(), limit)
+        };
+        assert_eq!(read(100_000).unwrap().len(), 100_000);
+        let error = read(99_999).unwrap_err().to_string();
+        assert!(error.ends_with("over the limit `MAX_TEXT_BYTES` (99999 bytes)"), "{error}");
     }
 
     #[test]

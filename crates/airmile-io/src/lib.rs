@@ -6,6 +6,7 @@
 //! - [`capture`]: packets in order, from captures one after the other.
 //! - [`table`]: Arrow tables, Parquet, CSV.
 //! - [`document`]: what every JSON document begins with.
+//! - [`replacement`]: outputs that get their names when they are whole.
 //! - [`run_files`]: the names of a lab run's files.
 
 pub mod capture;
@@ -15,6 +16,7 @@ pub mod file_report;
 pub mod input;
 pub mod limits;
 pub mod recognise;
+pub mod replacement;
 pub mod run_files;
 pub mod table;
 
@@ -22,8 +24,9 @@ pub use capture::{CaptureStream, Captures, read_capture};
 pub use document::{Document, VERSION};
 pub use error::{Error, Result, did_you_mean};
 pub use file_report::{FileReport, MessageRow};
-pub use input::{Compression, Input, Progress};
+pub use input::{Compression, Input, Progress, SizeLimit, read_text};
 pub use limits::{Limits, TimePoint, format_utc};
 pub use recognise::{Foreign, Kind};
+pub use replacement::{Replacement, refuse_inputs, write_whole};
 pub use table::parquet::parquet_bytes;
 pub use table::{ArrowTable, arrow_schema};

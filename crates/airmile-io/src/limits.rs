@@ -26,9 +26,15 @@ impl TimePoint {
     /// It is none of these.
     pub fn parse(text: &str) -> Result<Self> {
         let parsed = if let Some((date, time)) = text.split_once(['T', ' ']) {
-            days(date)
-                .zip(time_of_day(time.trim_end_matches('Z')))
-                .map(|(day, ns)| Self::Absolute(day * DAY_NS + ns))
+            let read = days(date).zip(time_of_day(time.trim_end_matches('Z')));
+            let ns = read.map(|(day, ns)| day.checked_mul(DAY_NS)?.checked_add(ns));
+            if ns == Some(None) {
+                return Err(Error::Option(format!(
+                    "{text} is past {}: later times do not fit in 64 bits of nanoseconds",
+                    format_utc(i64::MAX)
+                )));
+            }
+            ns.flatten().map(Self::Absolute)
         } else if text.contains(':') {
             time_of_day(text.trim_end_matches('Z')).map(Self::TimeOfDay)
         } else {
@@ -51,7 +57,9 @@ impl TimePoint {
         match self {
             Self::SinceStart(ns) => start_ns.saturating_add(ns),
             Self::Absolute(ns) => ns,
-            Self::TimeOfDay(ns) => start_ns.div_euclid(DAY_NS) * DAY_NS + ns,
+            Self::TimeOfDay(ns) => {
+                start_ns.saturating_sub(start_ns.rem_euclid(DAY_NS)).saturating_add(ns)
+            }
         }
     }
 }
@@ -176,6 +184,9 @@ mod tests {
         for wrong in ["", "x", "1.2.3", "25:00:00", "2018-13-01T00:00:00", "-5", "1e3"] {
             assert!(TimePoint::parse(wrong).is_err(), "{wrong}");
         }
+        let far = TimePoint::parse("2300-01-01T00:00:00").unwrap_err().to_string();
+        assert!(far.contains("is past 2262-04-11"), "{far}");
+        assert!(TimePoint::parse("2262-04-11T23:47:16Z").is_ok());
         let told = TimePoint::parse("-5").unwrap_err().to_string();
         assert!(told.contains("give a number of 0 or more"), "{told}");
     }

@@ -119,6 +119,8 @@ impl Kind {
             Self::Sniffer(SnifferKind::Falcon) => "sniffer_falcon",
             Self::Sniffer(SnifferKind::NgScope) => "sniffer_ng_scope",
             Self::Sniffer(SnifferKind::NrScope) => "sniffer_nr_scope",
+            Self::Sniffer(SnifferKind::SrsRanLog) => "gnb_log_srsran",
+            Self::Sniffer(SnifferKind::SrsRanConsole) => "gnb_console_srsran",
             Self::Table(TableKind::Grants) => "grant_table",
             Self::Table(TableKind::Rlc) => "rlc_table",
             Self::Table(TableKind::Transfers) => "transfers",

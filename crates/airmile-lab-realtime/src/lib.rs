@@ -23,6 +23,8 @@ mod engine;
 #[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
+mod events;
+#[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
 mod inside;

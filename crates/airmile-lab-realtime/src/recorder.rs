@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Something that goes to a run's files.
 #[derive(Debug)]
-enum Event {
+enum RecordedEvent {
     Record(Record),
     Packet(i64, CapturePoint, IpPacket),
     Dropped(i64, UserId, DropPoint, IpPacket),
@@ -26,9 +26,9 @@ enum Event {
 /// Takes what a run leaves to the thread that writes it, a TTI at a time.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    batch: Vec<Event>,
+    batch: Vec<RecordedEvent>,
     /// Absent where nothing is to be left.
-    out: Option<mpsc::Sender<Vec<Event>>>,
+    out: Option<mpsc::Sender<Vec<RecordedEvent>>>,
 }
 
 impl Feed {
@@ -39,17 +39,19 @@ impl Feed {
 
     /// One into a run's files, and who gives them back when the feed has ended.
     pub(crate) fn into(mut writer: RunWriter) -> Result<(Self, Recording)> {
-        let (out, batches) = mpsc::channel::<Vec<Event>>();
+        let (out, batches) = mpsc::channel::<Vec<RecordedEvent>>();
         let write = move || {
             for event in batches.into_iter().flatten() {
                 match event {
-                    Event::Record(record) => writer.record(record),
-                    Event::Packet(at_ns, point, packet) => writer.packet(at_ns, point, &packet),
-                    Event::Dropped(at_ns, user, point, packet) => {
+                    RecordedEvent::Record(record) => writer.record(record),
+                    RecordedEvent::Packet(at_ns, point, packet) => {
+                        writer.packet(at_ns, point, &packet)
+                    }
+                    RecordedEvent::Dropped(at_ns, user, point, packet) => {
                         writer.dropped(at_ns, user, point, &packet);
                     }
-                    Event::Sender(state) => writer.sender_state(&state),
-                    Event::Tick(now_ns) => writer.tick(now_ns),
+                    RecordedEvent::Sender(state) => writer.sender_state(&state),
+                    RecordedEvent::Tick(now_ns) => writer.tick(now_ns),
                 }
             }
             writer
@@ -73,14 +75,14 @@ impl Feed {
 
     /// A TTI has ended at a time in ns since the Unix epoch.
     pub(crate) fn flush(&mut self, now_ns: i64) {
-        self.push(|| Event::Tick(now_ns));
+        self.push(|| RecordedEvent::Tick(now_ns));
         if let Some(out) = self.out.as_ref().filter(|_| !self.batch.is_empty()) {
             // The thread ends after us: its end of the channel is there.
             let _ = out.send(std::mem::take(&mut self.batch));
         }
     }
 
-    fn push(&mut self, event: impl FnOnce() -> Event) {
+    fn push(&mut self, event: impl FnOnce() -> RecordedEvent) {
         if self.keeps() {
             self.batch.push(event());
         }
@@ -90,27 +92,27 @@ impl Feed {
 /// Takes what is known of senders to the thread that writes. It ends when all of
 /// these have gone, too.
 #[derive(Debug, Clone)]
-pub(crate) struct Senders(mpsc::Sender<Vec<Event>>);
+pub(crate) struct Senders(mpsc::Sender<Vec<RecordedEvent>>);
 
 impl Senders {
     /// A sender's state has changed.
     pub(crate) fn send(&self, state: SenderState) {
         // As of `flush`.
-        let _ = self.0.send(vec![Event::Sender(state)]);
+        let _ = self.0.send(vec![RecordedEvent::Sender(state)]);
     }
 }
 
 impl RunSink for Feed {
     fn record(&mut self, record: Record) {
-        self.push(|| Event::Record(record));
+        self.push(|| RecordedEvent::Record(record));
     }
 
     fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
-        self.push(|| Event::Packet(at_ns, point, packet.clone()));
+        self.push(|| RecordedEvent::Packet(at_ns, point, packet.clone()));
     }
 
     fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {
-        self.push(|| Event::Dropped(at_ns, user, point, packet.clone()));
+        self.push(|| RecordedEvent::Dropped(at_ns, user, point, packet.clone()));
     }
 }
 

@@ -7,7 +7,12 @@ use std::thread;
 
 use airmile_emulate::SERVER_ADDRESS;
 use airmile_host::Attempt;
+use airmile_host::files::site_file;
 use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tower_http::services::ServeDir;
@@ -15,12 +20,16 @@ use tower_http::services::ServeDir;
 use crate::error::{Error, Result};
 use crate::namespace::Namespace;
 
+const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;
+
 /// Its first port.
 pub(crate) const PORT: u16 = 80;
 
 /// Serves a directory over HTTP/1.1, with ranges, at ports of the server's
 /// address.
 pub(crate) fn serve(namespace: &Namespace, dir: PathBuf, mut ports: Vec<u16>) -> Result<()> {
+    // Links in it are followed while they stay in it.
+    let dir = dir.canonicalize().attempt(|| format!("cannot serve {}", dir.display()))?;
     ports.sort_unstable();
     ports.dedup();
     let (bound, is_bound) = mpsc::channel();
@@ -41,6 +50,18 @@ pub(crate) fn serve(namespace: &Namespace, dir: PathBuf, mut ports: Vec<u16>) ->
                     Err(error) => return drop(bound.send(Err((address, error)))),
                 };
                 let files = Router::new().fallback_service(ServeDir::new(dir.clone()));
+                let root = dir.clone();
+                let files =
+                    files.layer(middleware::from_fn(move |request: Request, next: Next| {
+                        let is_served = site_file(&root, request.uri().path()).is_some();
+                        async move {
+                            if is_served {
+                                next.run(request).await
+                            } else {
+                                NOT_FOUND.into_response()
+                            }
+                        }
+                    }));
                 let listener = listener.tap_io(|stream| {
                     let _ = stream.set_nodelay(true);
                 });

@@ -8,20 +8,19 @@ use std::process::Stdio;
 use std::result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use airmile_emulate::{Bridge, PHONE_ADDRESS, SERVER_ADDRESS, ScenarioError};
 use airmile_host::Attempt;
 use airmile_host::clock::monotonic_ns;
 use airmile_lab::{Clock, LabRun, RealTime, RunWriter, Scenario};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::command::{self, Running, Start};
 use crate::engine::{Engine, LaneOf, Left, Port};
 use crate::error::{Error, Result};
+use crate::events::{RunEvent, end_at_once_on_signal, end_server, wait, watch_signals};
 use crate::lateness::Punctuality;
 use crate::namespace::Namespace;
 use crate::network::{Host, Tcp, lost_packets};
@@ -30,13 +29,6 @@ use crate::{privilege, senders, serve, split};
 
 /// How long a server's command may take until it listens (chosen here).
 const LISTENS_WITHIN: Duration = Duration::from_secs(30);
-
-/// How long a command may take to end when it is asked to (chosen here).
-const ENDS_WITHIN: Duration = Duration::from_secs(1);
-
-/// How long after a command's end a signal may still be the one that ended it
-/// (chosen here: far over what it takes to come, under what a second key takes).
-const SAME_KEY: Duration = Duration::from_millis(100);
 
 /// From when everything is ready to the first TTI: the cell is made meanwhile
 /// (chosen here: enough for a thousand users).
@@ -147,83 +139,6 @@ pub fn shell(options: Shell) -> Result<Ended> {
     ends.leave(options, serve, (exit_status, server_ended), &scenario)
 }
 
-/// While a run ends, a signal ends this process as it would without us. Not the one
-/// from the terminal that has ended the command, too.
-fn end_at_once_on_signal(happened: mpsc::Receiver<Event>) {
-    let ended = Instant::now();
-    let wait = move || {
-        for event in happened {
-            if let Event::Signal(signal) = event
-                && ended.elapsed() > SAME_KEY
-            {
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            }
-        }
-    };
-    // Without it a run ends by itself.
-    let _ = thread::Builder::new().name("ending".to_owned()).spawn(wait);
-}
-
-/// What happens while a command runs.
-enum Event {
-    /// The phone's command has ended.
-    Phone(u8),
-    /// The server's command has ended.
-    Server(u8),
-    /// We were asked to end.
-    Signal(i32),
-}
-
-/// Waits until the phone's command has ended; gives its exit status, and the
-/// server's if that has ended before.
-fn wait(phone: Running, happened: &mpsc::Receiver<Event>) -> (u8, Option<u8>) {
-    let mut asked = None;
-    let mut server = None;
-    loop {
-        let event = match asked {
-            None => happened.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(_) => happened.recv_timeout(ENDS_WITHIN),
-        };
-        match event {
-            Ok(Event::Phone(status)) => return (asked.unwrap_or(status), server),
-            Ok(Event::Server(status)) => server = Some(status),
-            // The terminal sends these to the command, too: that it decides.
-            Ok(Event::Signal(SIGINT | SIGQUIT)) => {}
-            Ok(Event::Signal(signal)) => {
-                asked = Some(u8::try_from(128 + signal).unwrap_or(1));
-                phone.terminate();
-            }
-            Err(RecvTimeoutError::Timeout) => phone.kill(),
-            Err(RecvTimeoutError::Disconnected) => return (asked.unwrap_or(1), server),
-        }
-    }
-}
-
-/// Ends the server's command, if it has not ended by itself.
-fn end_server(server: Running, happened: &mpsc::Receiver<Event>) {
-    server.terminate();
-    let is_server = |event: Event| matches!(event, Event::Server(_));
-    if !happened.recv_timeout(ENDS_WITHIN).is_ok_and(is_server) {
-        server.kill();
-    }
-}
-
-fn watch_signals(events: mpsc::Sender<Event>) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT])
-        .attempt(|| "cannot watch for signals".to_owned())?;
-    let watch = move || {
-        for signal in signals.forever() {
-            if events.send(Event::Signal(signal)).is_err() {
-                break;
-            }
-        }
-    };
-    let watcher = thread::Builder::new().name("signals".to_owned()).spawn(watch);
-    Ok(watcher
-        .map(drop)
-        .attempt(|| "cannot start the thread that watches for signals".to_owned())?)
-}
-
 /// Files of a run that the command may use while it goes on.
 struct Logs {
     /// In which it may note down what happens to it.
@@ -267,7 +182,7 @@ impl Network {
         options: &Shell,
         line: &str,
         log: Option<File>,
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<RunEvent>,
     ) -> Result<Running> {
         let [output, error] = match log {
             Some(file) => {
@@ -287,7 +202,7 @@ impl Network {
         let (ended, has_ended) = mpsc::channel();
         let tell = move |status| {
             let _ = ended.send(status);
-            let _ = events.send(Event::Server(status));
+            let _ = events.send(RunEvent::Server(status));
         };
         let running = command::start(&self.server, start, tell)?;
         let fail = |what: String| {
@@ -310,7 +225,7 @@ impl Network {
         &self,
         options: &Shell,
         logs: Logs,
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<RunEvent>,
     ) -> Result<Running> {
         let words = if options.command.is_empty() {
             vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())]
@@ -328,7 +243,7 @@ impl Network {
             stdio: [Stdio::inherit(), Stdio::inherit(), Stdio::inherit()],
         };
         command::start(&self.phone, start, move |status| {
-            let _ = events.send(Event::Phone(status));
+            let _ = events.send(RunEvent::Phone(status));
         })
     }
 

@@ -18,7 +18,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, PcapError};
 
-use airmile::{Error, Result};
+use airmile::{Error, Replacement, Result};
 
 /// Bytes kept of each packet: headers with all options and the head of a
 /// request (chosen here).
@@ -43,6 +43,7 @@ pub(crate) struct Drop {
 /// A capture file.
 struct Capture {
     path: PathBuf,
+    out: Replacement,
     writer: PcapNgWriter<BufWriter<File>>,
     packets: u64,
 }
@@ -103,8 +104,9 @@ impl Recorder {
         let mut names = Vec::new();
         for (n, capture) in self.captures.iter_mut().enumerate() {
             let Some(capture) = capture.take() else { continue };
-            let mut out = capture.writer.into_inner();
-            out.flush().map_err(|e| Error::write(&capture.path, e))?;
+            let mut file = capture.writer.into_inner();
+            file.flush().map_err(|e| Error::write(&capture.path, e))?;
+            capture.out.done()?;
             names.push(FILES[n].0.to_owned());
         }
         Ok(names)
@@ -144,7 +146,7 @@ impl Capture {
     fn create(dir: &Path, file: usize, about: &str) -> Result<Self> {
         let (name, interfaces) = FILES[file];
         let path = dir.join(name);
-        let created = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        let (out, created) = Replacement::begin(&path)?;
         let fail = |e| Error::write(&path, to_io(e));
         let section = SectionHeaderBlock {
             options: vec![
@@ -170,7 +172,7 @@ impl Capture {
             ];
             writer.write_block(&interface.into_block()).map_err(fail)?;
         }
-        Ok(Self { path, writer, packets: 0 })
+        Ok(Self { path, out, writer, packets: 0 })
     }
 }
 

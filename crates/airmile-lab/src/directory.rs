@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use airmile::run_files::{MANIFEST, RUN_FILES, SCENARIO, is_run_file};
-use airmile::{Error, Result};
+use airmile::{Error, Replacement, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +104,7 @@ impl Files {
         Self { dir: dir.to_owned(), names: Vec::new() }
     }
 
-    /// A file to write to.
+    /// A file that grows under its own name, for what follows it.
     ///
     /// # Errors
     /// It cannot be made.
@@ -115,14 +115,21 @@ impl Files {
         Ok(created)
     }
 
+    /// Writes a file, which gets its name when it is whole.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub(crate) fn write(
         &mut self,
         name: &str,
         write: &dyn Fn(&mut dyn Write) -> std::io::Result<()>,
     ) -> Result<()> {
-        let mut out = BufWriter::new(self.create(name)?);
-        let written = write(&mut out).and_then(|()| out.flush());
-        written.map_err(|e| Error::write(self.dir.join(name), e))
+        let (out, file) = Replacement::begin(&self.dir.join(name))?;
+        let mut file = BufWriter::new(file);
+        write(&mut file).and_then(|()| file.flush()).map_err(|e| out.failed(e))?;
+        out.done()?;
+        self.names.push(name.to_owned());
+        Ok(())
     }
 
     /// Takes a file away that nobody has written to.

@@ -1,11 +1,10 @@
 //! Runs a named scenario, or one from a file, and leaves its directory.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use airmile::{Error, Input, Progress, Result, run_files};
+use airmile::{Error, Progress, Result, SizeLimit, read_text, run_files};
 use airmile_emulate::{
     EmulatedTransfer, LinkTrace, RadioReader, ReaderSetup, RunOutcome, RunSink, Scenario,
     ScenarioError, library, named, run_with,
@@ -17,6 +16,11 @@ use crate::manifest::Clock;
 use crate::output::{Counterfactual, LabRun, all_transfers, name_of};
 use crate::radio_agent::RadioAgent;
 use crate::writer::RunWriter;
+
+/// The maximum size of a scenario (chosen here: those of the library have 2 kB).
+const MAX_SCENARIO: SizeLimit = SizeLimit { name: "MAX_SCENARIO_BYTES", bytes: 1 << 20 };
+/// The maximum size of a link trace, decompressed (chosen here: half an hour at 200 Mbit/s).
+const MAX_LINK_TRACE: SizeLimit = SizeLimit { name: "MAX_LINK_TRACE_BYTES", bytes: 256 << 20 };
 
 /// A scenario that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -86,7 +90,7 @@ pub fn load(name: &str) -> Result<Scenario> {
         let known = library().iter().map(|s| s.name).collect();
         return Err(Error::NoScenario { name: name.to_owned(), known });
     }
-    let text = std::fs::read_to_string(path).map_err(|e| Error::read(path, e))?;
+    let text = read_text(path, &Progress::default(), MAX_SCENARIO)?;
     let unusable = |what: String| Error::Unusable { path: path.to_owned(), what };
     let mut scenario = Scenario::from_toml(&text).map_err(|e| unusable(e.to_string()))?;
     if scenario.name.is_empty()
@@ -105,9 +109,7 @@ pub fn load(name: &str) -> Result<Scenario> {
 
 /// A link trace, compressed or not.
 fn read_trace(path: &Path) -> Result<Arc<LinkTrace>> {
-    let mut text = String::new();
-    let mut input = Input::open(path, &Progress::default())?;
-    input.read_to_string(&mut text).map_err(|e| Error::read(path, e))?;
+    let text = read_text(path, &Progress::default(), MAX_LINK_TRACE)?;
     let unusable = |what: String| Error::Unusable { path: path.to_owned(), what };
     let trace = LinkTrace::parse(&text)
         .map_err(|e| unusable(format!("is no link trace (Mahimahi): {e}")))?;

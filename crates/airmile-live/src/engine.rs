@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
-use crate::snapshot::{Event, KEPT_BURSTS, News, Passing, Snapshot, SourceStatus, Totals};
+use crate::snapshot::{Event, KEPT_BURSTS, LiveTotals, News, Passing, Snapshot, SourceStatus};
 
 /// How often the engine is looked at. Chosen here: with the 300 ms by which
 /// modems write late, a verdict comes within a second of a burst's end, also where
@@ -48,7 +48,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Engine {
     snapshots: watch::Receiver<Arc<Snapshot>>,
-    events: Told,
+    events: EventSenders,
     worker: Worker,
 }
 
@@ -56,13 +56,13 @@ pub struct Engine {
 #[derive(Debug, Clone)]
 pub struct Published {
     snapshots: watch::Receiver<Arc<Snapshot>>,
-    events: Told,
+    events: EventSenders,
 }
 
 /// Where events go: those of flows apart, as many may be over at once and would push
 /// out what is told of the radio.
 #[derive(Debug, Clone)]
-struct Told {
+struct EventSenders {
     radio: broadcast::Sender<Arc<Event>>,
     flows: broadcast::Sender<Arc<Event>>,
 }
@@ -147,14 +147,14 @@ impl Engine {
         let mut first = live.clone();
         let snapshot = Snapshot {
             source: status,
-            totals: Totals::default(),
+            totals: LiveTotals::default(),
             view: first.look(),
             decided: VecDeque::new(),
             packets: passing,
         };
         let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
         let [radio, flows] = [(); 2].map(|()| broadcast::Sender::new(WAITING_EVENTS));
-        let events = Told { radio, flows };
+        let events = EventSenders { radio, flows };
         let stop = StopFlag::new();
         let (feed, inputs) = queue(&stop);
         if let Some(name) = interface {
@@ -213,7 +213,7 @@ struct Feeder {
     news: News,
     snapshot: Snapshot,
     sender: watch::Sender<Arc<Snapshot>>,
-    events: Told,
+    events: EventSenders,
     stop: StopFlag,
     lines: Option<SyncSender<Arc<Event>>>,
 }

@@ -18,7 +18,7 @@ pub struct Snapshot {
     /// Where bytes come from.
     pub source: SourceStatus,
     /// Counts since the start.
-    pub totals: Totals,
+    pub totals: LiveTotals,
     /// What a file that ended here would say.
     #[serde(flatten)]
     pub view: LiveView,
@@ -68,7 +68,7 @@ pub struct SourceStatus {
 
 /// Counts since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct Totals {
+pub struct LiveTotals {
     /// Bursts decided, downlink.
     pub dl_bursts: u64,
     /// Bursts decided, uplink.

@@ -12,6 +12,7 @@ pub mod finding;
 pub mod flow;
 pub mod nr_tables;
 pub mod packet;
+pub mod printable;
 pub mod problem;
 pub mod radio;
 pub mod records;
@@ -28,12 +29,13 @@ pub use application::{
     TimeScale, TransferKind,
 };
 pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};
+pub use printable::{printable, printable_lines, printable_path};
 pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};
 pub use records::{
     BsrReport, BufferStatus, CellInfo, CellUse, Dci, Grant, GrantSources, Hole, MacBlock,
-    Measurement, Neighbour, NrStats, PdcpPdu, PdschDecode, RadioLink, Record, RlcPdu, RlcStats,
-    RrcMessage, UlTxStats, UnknownMessage,
+    Measurement, Neighbour, NrCell, NrMeasurement, NrStats, NrUlStats, PdcpPdu, PdschDecode,
+    RadioLink, Record, RlcPdu, RlcStats, RrcMessage, UlTxStats, UnknownMessage,
 };
 pub use row::{Column, ColumnType, Row, Value};
 pub use stamp::{Clock, Stamp};

@@ -27,12 +27,14 @@ impl GrantSources {
     pub const PDCCH: Self = Self(64);
     /// The emulator.
     pub const EMULATOR: Self = Self(128);
-    /// 0xB887, NR5G MAC PDSCH Status, from a text export.
+    /// 0xB887, NR5G MAC PDSCH Status.
     pub const NR_PDSCH_STATUS: Self = Self(256);
     /// A passive sniffer's table.
     pub const SNIFFER: Self = Self(512);
+    /// 0xB872, NR5G L2 UL TB.
+    pub const NR_UL_TB: Self = Self(1024);
 
-    const NAMES: [(Self, &'static str); 10] = [
+    const NAMES: [(Self, &'static str); 11] = [
         (Self::TABLE, "table"),
         (Self::PDSCH_STAT, "0xB173"),
         (Self::PDSCH_DEMAP, "0xB126"),
@@ -43,6 +45,7 @@ impl GrantSources {
         (Self::EMULATOR, "emulator"),
         (Self::NR_PDSCH_STATUS, "0xB887"),
         (Self::SNIFFER, "sniffer"),
+        (Self::NR_UL_TB, "0xB872"),
     ];
 
     /// Both sets together.
@@ -202,11 +205,11 @@ pub struct BsrReport {
     pub at: Option<Stamp>,
     /// TTI of the block that carried it.
     pub position: Position,
-    /// Logical channel group, 0 to 3.
+    /// Logical channel group, 0 to 3; of NR to 7.
     pub lcg: u8,
-    /// Buffer size index, 0 to 63.
+    /// Buffer size index, 0 to 63; of NR to 31 (short) or 254 (long).
     pub index: u8,
-    /// Largest buffer in bytes that the index stands for; null for 63 (more than 150000).
+    /// Largest buffer in bytes that the index stands for; null for the last index (more than that).
     pub upper_bound_bytes: Option<u32>,
 }}
 
@@ -402,7 +405,7 @@ pub struct RadioLink {
 }}
 
 record! { "rrc"
-/// That an RRC message went over the air (0xB0C0); not what it says.
+/// That an RRC message went over the air (0xB0C0, of NR 0xB821); not what it says.
 pub struct RrcMessage {
     /// Time of writing in nanoseconds since the Unix epoch.
     pub at: Option<Stamp>,
@@ -502,6 +505,69 @@ pub struct NrStats {
     pub padding_bytes: u64,
     /// Bytes of retransmitted blocks.
     pub retx_bytes: u64,
+}}
+
+record! { "nr_ul_stats"
+/// Counters of an NR carrier's uplink (0xB881), by a layout that no sample confirmed.
+pub struct NrUlStats {
+    /// Time of writing in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// Carrier, in the order of the message.
+    pub carrier: u32,
+    /// Blocks sent for the first time.
+    pub new_blocks: u32,
+    /// Blocks sent again.
+    pub retx_blocks: u32,
+    /// Bytes of the former.
+    pub new_bytes: u64,
+    /// Bytes of the latter.
+    pub retx_bytes: u64,
+}}
+
+record! { "nr_measurement"
+/// A measurement of an NR cell or of one of its beams (0xB97F).
+pub struct NrMeasurement {
+    /// Time of writing in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// NR-ARFCN of the SSB.
+    pub arfcn: u32,
+    /// Physical cell identity.
+    pub pci: u16,
+    /// True: the serving cell.
+    pub serving: bool,
+    /// System frame number of the cell's broadcast channel.
+    pub sfn: Option<u16>,
+    /// RSRP of the cell in dBm.
+    pub rsrp_dbm: Option<f32>,
+    /// RSRQ of the cell in dB.
+    pub rsrq_db: Option<f32>,
+    /// SSB of the beam; null in the row of a cell without beams.
+    pub ssb: Option<u16>,
+    /// RSRP of the beam at receive antenna 0 in dBm.
+    pub beam_rsrp_rx0_dbm: Option<f32>,
+    /// RSRP of the beam at receive antenna 1 in dBm.
+    pub beam_rsrp_rx1_dbm: Option<f32>,
+    /// RSRP of the beam, filtered, in dBm.
+    pub beam_rsrp_dbm: Option<f32>,
+    /// RSRQ of the beam, filtered, in dB.
+    pub beam_rsrq_db: Option<f32>,
+}}
+
+record! { "nr_cell"
+/// The serving cell of NR as RRC knows it (0xB823).
+pub struct NrCell {
+    /// Time of writing in nanoseconds since the Unix epoch.
+    pub at: Option<Stamp>,
+    /// Physical cell identity.
+    pub pci: u16,
+    /// Downlink NR-ARFCN.
+    pub arfcn: u32,
+    /// Band.
+    pub band: u16,
+    /// Downlink bandwidth in MHz.
+    pub bandwidth_dl_mhz: u16,
+    /// Uplink bandwidth in MHz.
+    pub bandwidth_ul_mhz: u16,
 }}
 
 record! { "cell_use"
@@ -641,6 +707,9 @@ any_record! {
     Pdcp(PdcpPdu),
     RlcStats(RlcStats),
     NrStats(NrStats),
+    NrUlStats(NrUlStats),
+    NrMeasurement(NrMeasurement),
+    NrCell(NrCell),
     CellUse(CellUse),
     CellInfo(CellInfo),
     Hole(Hole),

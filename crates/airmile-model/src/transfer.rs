@@ -5,6 +5,10 @@ use crate::stamp::Stamp;
 use crate::tti::TtiIndex;
 use serde::{Deserialize, Serialize};
 
+/// The maximum of a transfer's bytes that is taken for true (chosen here: 4 TiB, more
+/// than a phone fetches at once, and a million of them can be added up in 64 bits).
+pub const MAX_TRANSFER_BYTES: u64 = 1 << 42;
+
 /// When a transfer took place: by a clock, by TTI, or both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {

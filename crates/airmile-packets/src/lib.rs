@@ -61,10 +61,11 @@ pub fn packets<'a>(
     options: &PacketOptions,
     progress: &Progress,
 ) -> Result<(PacketReport, Vec<(PathBuf, u64)>)> {
-    let mut rows = Rows::create(options)?;
+    let captures = captures.into();
+    let mut rows = Rows::create(options, &captures)?;
     let study = StudyOptions { tables: rows.wanted(), ..options.study.clone() };
     let mut push = |row| rows.push(&row);
-    let reading = Reading { captures: captures.into(), limits: options.limits };
+    let reading = Reading { captures, limits: options.limits };
     let (report, _) = study_captures(reading, study, options.threads, progress, &mut push)?;
     let written = rows.finish()?;
     Ok((report, written))
@@ -115,9 +116,13 @@ struct Rows {
 }
 
 impl Rows {
-    fn create(options: &PacketOptions) -> Result<Self> {
+    fn create(options: &PacketOptions, captures: &Captures<'_>) -> Result<Self> {
+        let inputs = match captures {
+            Captures::Files(files) => *files,
+            Captures::Stream(_) => &[],
+        };
         let sink = match &options.output {
-            Some((dir, format)) => Some(TableSink::create(dir, *format)?),
+            Some((dir, format)) => Some(TableSink::create(dir, *format, inputs)?),
             None => None,
         };
         Ok(Self { sink, failed: None })

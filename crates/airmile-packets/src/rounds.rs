@@ -163,12 +163,19 @@ impl Lone {
         sink: &mut dyn FnMut(PacketRow),
     ) -> StudySummary {
         self.settle(sink);
-        let mut changes = std::mem::take(&mut self.changes);
-        self.router.finish(&mut changes);
-        for some in changes.chunks(ROUND_PACKETS) {
-            some.iter().for_each(|change| self.round.change(0, change));
-            self.settle(sink);
-        }
+        self.changes.drain(..).for_each(|change| self.round.change(0, &change));
+        let Self { router, shard, collector, round, .. } = &mut self;
+        let mut waiting = 0;
+        router.finish(&mut |change| {
+            round.change(0, &change);
+            waiting += 1;
+            if waiting == ROUND_PACKETS {
+                waiting = 0;
+                round.analyse(shard, &mut |_, finding| collector.push(finding, sink));
+                round.clear();
+            }
+        });
+        self.settle(sink);
         let quality = quality.unwrap_or(*self.router.quality());
         self.collector.finish(quality, self.shard.counts())
     }

@@ -13,6 +13,7 @@ use airmile_io::error::{Error, Result};
 use airmile_io::table::csv::line;
 use airmile_io::table::parquet::ParquetDir;
 use airmile_io::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
+use airmile_io::{Replacement, refuse_inputs};
 
 /// What kind of files tables become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,14 @@ pub(super) enum TableSink {
 }
 
 impl TableSink {
-    pub(super) fn create(dir: &Path, format: TableFormat) -> Result<Self> {
+    pub(super) fn create(dir: &Path, format: TableFormat, inputs: &[PathBuf]) -> Result<Self> {
+        let ending = match format {
+            TableFormat::Parquet => "parquet",
+            TableFormat::Csv => "csv",
+        };
+        let names = PacketRow::tables().into_iter().map(|(name, ..)| name);
+        let outputs = names.map(|name| dir.join(format!("{name}.{ending}")));
+        refuse_inputs(outputs, inputs.iter().map(PathBuf::as_path))?;
         let mut folders = PacketRow::tables().into_iter().map(|(name, ..)| dir.join(name));
         if let Some(path) = folders.find(|path| path.is_dir()) {
             let what = "it holds a table of a study on an engine: name another directory".into();
@@ -64,10 +72,17 @@ impl TableSink {
     }
 }
 
+struct CsvFile {
+    path: PathBuf,
+    out: Replacement,
+    file: BufWriter<File>,
+    rows: u64,
+}
+
 /// A directory that gets a `<table>.csv` for each table.
 pub(super) struct CsvDir {
     dir: PathBuf,
-    files: BTreeMap<&'static str, (PathBuf, BufWriter<File>, u64)>,
+    files: BTreeMap<&'static str, CsvFile>,
 }
 
 impl CsvDir {
@@ -78,11 +93,10 @@ impl CsvDir {
 
     fn push(&mut self, row: &PacketRow) -> Result<()> {
         let name = row.name();
-        let (path, file, rows) = match self.files.entry(name) {
+        let CsvFile { path, file, rows, .. } = match self.files.entry(name) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                let (path, file) = begin(&self.dir, name)?;
-                entry.insert((path, file, 0))
+                entry.insert(begin(&self.dir, name)?)
             }
         };
         *rows += 1;
@@ -93,12 +107,12 @@ impl CsvDir {
     fn finish(mut self) -> Result<Vec<(PathBuf, u64)>> {
         for (name, ..) in PacketRow::tables() {
             if !self.files.contains_key(name) {
-                let (path, file) = begin(&self.dir, name)?;
-                self.files.insert(name, (path, file, 0));
+                self.files.insert(name, begin(&self.dir, name)?);
             }
         }
-        let files = self.files.into_values().map(|(path, mut file, rows)| {
+        let files = self.files.into_values().map(|CsvFile { path, out, mut file, rows }| {
             file.flush().map_err(|e| Error::write(&path, e))?;
+            out.done()?;
             Ok((path, rows))
         });
         files.collect()
@@ -106,12 +120,12 @@ impl CsvDir {
 }
 
 /// A table's file with its header.
-fn begin(dir: &Path, name: &str) -> Result<(PathBuf, BufWriter<File>)> {
+fn begin(dir: &Path, name: &str) -> Result<CsvFile> {
     let path = dir.join(format!("{name}.csv"));
-    let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
+    let (out, file) = Replacement::begin(&path)?;
     let mut file = BufWriter::new(file);
     writeln!(file, "{}", header(name)).map_err(|e| Error::write(&path, e))?;
-    Ok((path, file))
+    Ok(CsvFile { path, out, file, rows: 0 })
 }
 
 fn header(name: &str) -> String {

@@ -102,6 +102,14 @@ impl Dealer {
         self.steps += 1;
     }
 
+    /// A change at the end of the capture.
+    fn end(&mut self, change: &Change) {
+        self.change(change);
+        if self.steps as usize >= ROUND_PACKETS {
+            self.send();
+        }
+    }
+
     fn packet(&mut self, route: Route, packet: &Packet<'_>) {
         let n = self.shards.len();
         let step = self.steps;
@@ -143,12 +151,9 @@ fn read(
         }
     })?;
     dealer.send();
-    router.finish(&mut changes);
     // Rows of the end, some flows at a time.
-    for some in changes.chunks(ROUND_PACKETS) {
-        some.iter().for_each(|change| dealer.change(change));
-        dealer.send();
-    }
+    router.finish(&mut |change| dealer.end(&change));
+    dealer.send();
     if dealer.over {
         return Err(Error::NothingToAnalyse("a thread of the study ended early".into()));
     }

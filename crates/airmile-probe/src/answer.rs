@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use crate::connection::ByteStream;
+use crate::turn::ByteStream;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 65_536;

@@ -10,31 +10,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::answer::{ProbeAnswer, receive};
-use crate::connection::{ArrivalLog, ByteStream, connect};
-use crate::{Error, Result, Target};
-
-/// What is probed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
-    /// The server.
-    pub target: Target,
-    /// Its ports.
-    pub ports: Vec<u16>,
-    /// Which of them speak TLS.
-    pub tls: Vec<u16>,
-    /// Segments of a connection.
-    pub segments: u32,
-    /// Bytes of a segment.
-    pub segment_bytes: u64,
-    /// Pause on a connection before each segment.
-    pub pause: Duration,
-    /// Rounds: each makes its connections anew.
-    pub rounds: u32,
-    /// What the order of ports is drawn from.
-    pub seed: u64,
-    /// A connection on which nothing moves for so long has failed.
-    pub timeout: Duration,
-}
+use crate::connection::{ArrivalLog, connect};
+use crate::turn::{ByteStream, Probe, Turn};
+use crate::{Error, Result};
 
 /// Fetches all segments; `told` hears of each transfer. What fails is noted down, and
 /// the connection is made anew at the next turn.
@@ -102,14 +80,6 @@ pub fn run(probe: &Probe, told: &mut dyn FnMut(&ProbeTransfer, u16)) -> Result<P
             Err(Error::Nothing(why.unwrap_or_else(|| "nothing was asked for".to_owned())))
         }
     }
-}
-
-/// A segment that is to be fetched.
-pub(super) struct Turn {
-    pub(super) id: String,
-    pub(super) number: u64,
-    pub(super) round: u32,
-    pub(super) address: SocketAddr,
 }
 
 /// An open connection.

@@ -11,13 +11,10 @@ use airmile_host::tls::{AcceptAnyCertificate, provider};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use crate::client::{Probe, Turn};
+use crate::turn::{ByteStream, Probe, Turn};
 
 /// Arrivals within so much time are noted as one (chosen here: a TTI of LTE).
 const BIN_US: i64 = 1_000;
-
-pub(super) trait ByteStream: Read + Write {}
-impl<T: Read + Write> ByteStream for T {}
 
 /// When bytes came at the socket, below TLS, whose records hold them back.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! The port test (BurstTracker, 4.5 and 5.1): a [`Server`] of segments on several
+//! The port test (BurstTracker, 4.5 and 5.1): a [`ProbeServer`] of segments on several
 //! ports, and a client ([`run`]) that fetches them with pauses, a connection a port,
 //! by turns, so that all ports meet the same conditions.
 //!
@@ -12,11 +12,13 @@ mod content;
 mod log;
 mod server;
 mod target;
+mod turn;
 
-pub use client::{Probe, run};
+pub use client::run;
 pub use log::write;
-pub use server::{ServeLimits, ServeOptions, Server};
+pub use server::{ProbeServer, ServeLimits, ServeOptions};
 pub use target::Target;
+pub use turn::Probe;
 
 /// Why a probe could not be served or run.
 #[derive(Debug, thiserror::Error)]

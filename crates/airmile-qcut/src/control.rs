@@ -17,15 +17,12 @@ use nix::net::if_::if_nametoindex;
 
 use crate::error::{NEEDS_ROOT, Result};
 use crate::firewall::MARK;
-use crate::guard::Guard;
+use crate::guard::{BEAT_EVERY_NS, Guard};
 use crate::modem::Modem;
 use crate::options::{Options, ProbeTo};
 use crate::probe::Prober;
 use crate::serve::Published;
-use crate::status::{ClassStatus, ModemStatus, Status};
-
-/// How often it is told how things are.
-const TOLD_EVERY_NS: i64 = 200_000_000;
+use crate::status::{ClassStatus, GateStatus, ModemStatus};
 
 /// Behind the last packet there is nothing to be asked about any more, in ns (chosen
 /// here: as long as nobody's answer is waited for).
@@ -45,7 +42,7 @@ pub(crate) struct Control {
     busy_ns: i64,
     probes: u64,
     published: Published,
-    base: Status,
+    base: GateStatus,
     index: u32,
     /// Whether the interface is there no more.
     is_gone: bool,
@@ -102,12 +99,12 @@ impl Control {
         let limit = options.limit;
         let began_ns = monotonic_ns();
         let nanoseconds = |of: Duration| i64::try_from(of.as_nanos()).unwrap_or(i64::MAX);
-        let base = Status {
+        let base = GateStatus {
             interface: options.interface.clone(),
             deploy: options.deploy.name().to_owned(),
             evidence: by.to_owned(),
             limit: limit.to_string(),
-            ..Status::default()
+            ..GateStatus::default()
         };
         Ok(Self {
             config: QcutConfig { limit, evidence, queue, ..QcutConfig::default() },
@@ -130,7 +127,7 @@ impl Control {
     }
 
     /// The guard, to be ended, the last status, and whether the interface has gone.
-    pub(crate) fn end(self) -> (Option<Guard>, Arc<Status>, bool) {
+    pub(crate) fn end(self) -> (Option<Guard>, Arc<GateStatus>, bool) {
         (self.guard, self.published.now(), self.is_gone)
     }
 
@@ -198,10 +195,10 @@ impl Control {
         }
     }
 
-    /// Tells how things are.
+    /// Publishes the status, and gives the guard a sign of life.
     pub(crate) fn publish(&mut self, kept: &GateSnapshot, failed_packets: u64) {
         let now_ns = monotonic_ns();
-        self.due_ns = now_ns + TOLD_EVERY_NS;
+        self.due_ns = now_ns + BEAT_EVERY_NS;
         let modem = self.modem.as_ref().map(|modem| ModemStatus {
             source: modem.name().to_owned(),
             state: match modem.state() {
@@ -213,7 +210,7 @@ impl Control {
             reports: kept.reports.used,
             unused_reports: kept.reports.late + kept.reports.bad + kept.reports.disagreed,
         });
-        let mut status = Status {
+        let mut status = GateStatus {
             uptime_s: (now_ns - self.began_ns) as f64 / 1e9,
             cpu_s: process_cpu_ns() as f64 / 1e9,
             modem,
@@ -228,6 +225,7 @@ impl Control {
         };
         status.hold(&kept.held);
         self.published.set(status);
+        self.guard.iter().for_each(Guard::beat);
         // Away, or back as another: what was set up for it is no use.
         let is_there = if_nametoindex(self.base.interface.as_str()) == Ok(self.index);
         if !is_there && !self.is_gone {

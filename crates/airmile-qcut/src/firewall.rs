@@ -2,14 +2,12 @@
 //! ours, or has its class written on it.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::process::{Command, Stdio};
 
 use airmile_control::qcut::{ClassConfig, Tier};
 use airmile_host::{Attempt, SystemError};
 
 use crate::error::Result;
-use crate::instance::{StateFile, Step};
+use crate::instance::{CommandInput, StateFile, SystemChange};
 use crate::netlink::traffic::{CLASSES, MAJOR};
 
 /// What has this mark is ours, and passes (chosen here: unlikely to be another's).
@@ -48,33 +46,15 @@ fn table(index: u32) -> String {
     format!("airmile_qcut_{index}")
 }
 
-fn nft_undo(index: u32) -> Step {
+/// That nft makes our table again, and takes it back.
+fn nft_step(index: u32, again: Option<CommandInput>) -> SystemChange {
     let words = ["nft", "delete", "table", "inet", &table(index)];
-    Step::Command { words: words.map(str::to_owned).to_vec() }
+    SystemChange::Command { words: words.map(str::to_owned).to_vec(), again }
 }
 
-/// Feeds a script to nft, which takes all of it or nothing.
-fn nft(script: &str) -> io::Result<()> {
-    let mut child = Command::new("nft")
-        .args(["-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    if let Some(mut input) = child.stdin.take() {
-        // One that ended early tells why below.
-        let _ = input.write_all(script.as_bytes());
-    }
-    said(child.wait_with_output()?)
-}
-
-fn said(done: std::process::Output) -> io::Result<()> {
-    if done.status.success() {
-        return Ok(());
-    }
-    let words = String::from_utf8_lossy(&done.stderr);
-    let first = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
-    Err(io::Error::other(first.trim().to_owned()))
+/// nft with a script, of which it takes all or nothing.
+fn nft(script: String) -> CommandInput {
+    CommandInput { words: ["nft", "-f", "-"].map(str::to_owned).to_vec(), input: script }
 }
 
 /// Packets that leave wait in the kernel's queue of a number. While nobody listens
@@ -91,8 +71,9 @@ pub(crate) fn queue(
          bypass\n }}\n}}\n",
         table(index)
     );
-    state.add(nft_undo(index))?;
-    let by_nft = match nft(&script) {
+    let nft = nft(script);
+    state.add(nft_step(index, Some(nft.clone())))?;
+    let by_nft = match nft.run() {
         Ok(()) => return Ok(Filter::Nftables),
         Err(error) => error,
     };
@@ -105,9 +86,10 @@ pub(crate) fn queue(
             );
             text.split_whitespace().map(str::to_owned).collect()
         };
-        let words = std::iter::once(program.to_owned()).chain(arguments("-D")).collect();
-        state.add(Step::Command { words })?;
-        let done = Command::new(program).args(arguments("-A")).output().and_then(said);
+        let words = |verb| std::iter::once(program.to_owned()).chain(arguments(verb)).collect();
+        let again = CommandInput { words: words("-A"), input: String::new() };
+        state.add(SystemChange::Command { words: words("-D"), again: Some(again.clone()) })?;
+        let done = again.run();
         // A host without IPv6 has no filter for it.
         if program == "iptables" {
             outcome = done;
@@ -145,8 +127,9 @@ pub(crate) fn classify(
         let _ = writeln!(script, "  {rule}");
     }
     script.push_str(" }\n}\n");
-    state.add(nft_undo(index))?;
-    Ok(nft(&script).refused(
+    // Classes hold no packet.
+    state.add(nft_step(index, None))?;
+    Ok(nft(script).run().refused(
         || "nft cannot write classes on packets".to_owned(),
         "Install nftables, or run without classes: --classify none.",
     )?)

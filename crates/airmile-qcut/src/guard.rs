@@ -1,8 +1,9 @@
 //! The process that puts things back: it waits for its pipe to close, which the
-//! kernel does however the instance ends.
+//! kernel does however the instance ends. Until then the pipe carries a heartbeat: while
+//! that is missing, nothing leads packets to an instance that hangs.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -10,10 +11,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use airmile_host::Attempt;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::error::{Error, Result};
-use crate::instance::{Lock, StateFile};
+use crate::instance::{Lock, StateFile, Suspended};
 
 /// What the guard says when it holds the place.
 const READY: &str = "ready";
@@ -22,6 +26,13 @@ const TAKEN: &str = "taken";
 /// How long it may take to put things back (chosen here: some commands, each of
 /// which waits for others' to end).
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+/// How often the instance gives a sign of life, in ns.
+pub(crate) const BEAT_EVERY_NS: i64 = 200_000_000;
+
+/// An instance without one for so long hangs (chosen here: five of them; TCP waits 1 s
+/// before it first sends again, RFC 6298, 2.1).
+const HUNG_AFTER: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// What [`restore`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,21 +86,52 @@ pub fn guard(interface: &str) -> Result<u8> {
         tell(&left.undo());
     }
     say(READY).attempt(|| "cannot answer".to_owned())?;
-    wait_for_end();
+    watch(interface);
     let failed = StateFile::open(interface)?.map_or_else(Vec::new, StateFile::undo);
     tell(&failed);
     Ok(u8::from(!failed.is_empty()))
 }
 
-fn wait_for_end() {
-    let mut byte = [0];
+/// Until the pipe closes: takes away what packets wait by while no heartbeat comes, and
+/// makes it again when one does.
+fn watch(interface: &str) {
+    let pipe = io::stdin();
+    let mut is_beating = false;
+    let mut suspended: Option<Suspended> = None;
     loop {
-        match io::stdin().read(&mut byte) {
+        // Setting up may take long: the first beat comes after it.
+        let timeout = (is_beating && suspended.is_none()).then_some(HUNG_AFTER);
+        let mut fds = [PollFd::new(&pipe, PollFlags::IN)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(0) => {
+                let file = StateFile::open(interface).ok().flatten();
+                let taken = file.map(|file| file.suspend()).unwrap_or_default();
+                tell(&taken.failed);
+                say_hung(interface, "does not respond: packets pass by it");
+                suspended = Some(taken);
+                continue;
+            }
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return,
+        }
+        match rustix::io::read(&pipe, &mut [0_u8; 64]) {
             Ok(0) => return,
-            Err(e) if e.kind() != io::ErrorKind::Interrupted => return,
-            _ => {}
+            Ok(_) => {
+                is_beating = true;
+                if let Some(suspended) = suspended.take() {
+                    tell(&suspended.resume());
+                    say_hung(interface, "responds again");
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(_) => return,
         }
     }
+}
+
+fn say_hung(interface: &str, what: &str) {
+    let _ = writeln!(io::stderr(), "airmile: qcut: {interface}: the gate {what}");
 }
 
 /// Nobody may listen any more.
@@ -126,6 +168,10 @@ impl Guard {
         if let Some(out) = child.stdout.take() {
             BufReader::new(out).read_line(&mut said).attempt(what)?;
         }
+        if let Some(pipe) = &child.stdin {
+            // A guard that hangs holds nothing up.
+            fcntl_setfl(pipe, OFlags::NONBLOCK).attempt(what)?;
+        }
         let mut guard = Self { child, interface: interface.to_owned() };
         match said.trim() {
             READY => Ok(guard),
@@ -136,6 +182,14 @@ impl Guard {
                 let status = guard.child.wait();
                 Ok(Err(io::Error::other(format!("it ended: {status:?}"))).attempt(what)?)
             }
+        }
+    }
+
+    /// That the instance goes on. To be called each [`BEAT_EVERY_NS`] or more often.
+    pub(crate) fn beat(&self) {
+        if let Some(pipe) = &self.child.stdin {
+            // A full pipe has enough of them.
+            let _ = rustix::io::write(pipe, &[0]);
         }
     }
 

@@ -157,7 +157,7 @@ pub(crate) fn is_echo(head: &[u8], identifier: u16) -> bool {
 
 /// What a packet that comes in answers.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum IncomingAnswer {
     /// Data of a flow: up to these numbers.
     Acknowledged { flow: u64, up_to: Vec<u32> },
     /// A probe: identifier and number.
@@ -165,13 +165,13 @@ pub(crate) enum Answer {
 }
 
 /// Reads a packet that comes in.
-pub(crate) fn incoming(head: &[u8]) -> Option<Answer> {
+pub(crate) fn incoming(head: &[u8]) -> Option<IncomingAnswer> {
     let ip = ip(head)?;
     if ip.protocol == ICMP {
         // Echo reply, whatever its code.
         let is_reply = ip.transport.first() == Some(&0);
         return is_reply
-            .then(|| Some(Answer::Echo(word(ip.transport, 4)?, word(ip.transport, 6)?)))
+            .then(|| Some(IncomingAnswer::Echo(word(ip.transport, 4)?, word(ip.transport, 6)?)))
             .flatten();
     }
     let (_, acknowledged, offset, flags) = tcp(&ip)?;
@@ -181,7 +181,7 @@ pub(crate) fn incoming(head: &[u8]) -> Option<Answer> {
     let flow = flow(ip.from, word(ip.transport, 2)?, word(ip.transport, 0)?, TCP);
     let mut up_to = vec![acknowledged];
     up_to.extend(block_ends(ip.transport.get(20..offset).unwrap_or_default()));
-    Some(Answer::Acknowledged { flow, up_to })
+    Some(IncomingAnswer::Acknowledged { flow, up_to })
 }
 
 /// Ends of the blocks that options name.
@@ -245,7 +245,8 @@ mod tests {
         for number in [3_000_u32, 4_000, 5_000, 6_000] {
             options.extend(number.to_be_bytes());
         }
-        let expected = Answer::Acknowledged { flow: info.flow, up_to: vec![2_000, 4_000, 6_000] };
+        let expected =
+            IncomingAnswer::Acknowledged { flow: info.flow, up_to: vec![2_000, 4_000, 6_000] };
         let answer = v4(ACK, 0, &options, true);
         assert_eq!(incoming(&answer), Some(expected));
         for end in 0..answer.len() {
@@ -255,7 +256,7 @@ mod tests {
         let mut echo = v4(0, 0, &[], true)[..20].to_vec();
         echo[9] = ICMP;
         echo.extend([0, 0, 0, 0, 0x12, 0x34, 0, 7]);
-        assert_eq!(incoming(&echo), Some(Answer::Echo(0x1234, 7)));
+        assert_eq!(incoming(&echo), Some(IncomingAnswer::Echo(0x1234, 7)));
         assert!(!is_echo(&echo, 0x1234));
         echo[20] = ECHO_REQUEST;
         assert!(is_echo(&echo, 0x1234) && !is_echo(&echo, 0x1235));

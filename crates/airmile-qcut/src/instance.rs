@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use airmile_host::Attempt;
 use rustix::fs::{FlockOperation, flock};
@@ -22,9 +22,13 @@ const PLACE: &str = "/run/airmile";
 /// A change of the system, with what takes it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub(crate) enum Step {
-    /// A command that takes it back.
-    Command { words: Vec<String> },
+pub(crate) enum SystemChange {
+    /// A command that takes it back; another makes it again.
+    Command {
+        words: Vec<String>,
+        #[serde(default)]
+        again: Option<CommandInput>,
+    },
     /// Our HTB at the root of an interface's queueing; what was there.
     Qdisc { index: u32, kind: String, handle: u32, options: Vec<u8> },
     /// A rule of routing.
@@ -35,45 +39,100 @@ pub(crate) enum Step {
     Setting { path: String, value: String },
 }
 
-impl Step {
-    /// Takes it back; what is back already is no error.
-    fn undo(&self) -> io::Result<()> {
+/// A command, and what it reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CommandInput {
+    pub(crate) words: Vec<String>,
+    pub(crate) input: String,
+}
+
+impl CommandInput {
+    /// Runs it; an error is the first line that it writes about it.
+    pub(crate) fn run(&self) -> io::Result<()> {
+        let (program, arguments) =
+            self.words.split_first().ok_or_else(|| io::Error::other("no command"))?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            // One that ended early explains it below.
+            let _ = input.write_all(self.input.as_bytes());
+        }
+        let done = child.wait_with_output()?;
+        if done.status.success() {
+            return Ok(());
+        }
+        let words = String::from_utf8_lossy(&done.stderr);
+        let first = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
+        Err(io::Error::other(first.trim().to_owned()))
+    }
+}
+
+impl SystemChange {
+    /// Whether packets wait for the instance by this change, and stop where it hangs.
+    const fn holds_packets(&self) -> bool {
+        matches!(self, Self::Command { again: Some(_), .. } | Self::Rule { .. })
+    }
+
+    /// Makes it again.
+    fn redo(&self) -> io::Result<()> {
         match self {
-            Self::Command { words } => undo_by(words),
+            Self::Command { again: Some(again), .. } => again.run(),
+            Self::Rule { family, priority, mark, table } => {
+                route::add_rule(&mut Netlink::route()?, (*family, *priority), *mark, *table)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes it back; what is back already is no error. Whether it was there.
+    fn undo(&self) -> io::Result<bool> {
+        match self {
+            Self::Command { words, .. } => undo_by(words),
             Self::Qdisc { index, kind, handle, options } => {
                 let (kind, options) = (kind.clone(), options.clone());
                 let former = Root { kind, handle: *handle, options };
                 match traffic::put_back(&mut Netlink::route()?, *index, Some(&former)) {
                     // The interface has gone, and its queueing with it.
-                    Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ENODEV as i32) => Ok(()),
-                    result => result.map(drop),
+                    Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ENODEV as i32) => {
+                        Ok(false)
+                    }
+                    result => result.map(|_| true),
                 }
             }
             Self::Rule { family, priority, mark, table } => {
                 route::delete_rule(&mut Netlink::route()?, (*family, *priority), *mark, *table)
             }
-            Self::Routes { family, table } => route::empty(&mut Netlink::route()?, *family, *table),
+            Self::Routes { family, table } => {
+                route::empty(&mut Netlink::route()?, *family, *table).map(|()| true)
+            }
             Self::Setting { path, value } => match fs::write(path, value) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-                result => result,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+                result => result.map(|()| true),
             },
         }
     }
 }
 
 /// Runs a command that deletes something. That it was not there is told by its
-/// words only, so what it says counts where it failed.
-fn undo_by(words: &[String]) -> io::Result<()> {
-    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+/// words only, so what it says counts where it failed. Whether it was there.
+fn undo_by(words: &[String]) -> io::Result<bool> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(false) };
     let done = match Command::new(program).args(arguments).output() {
         // What is not there has added nothing.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
         done => done?,
     };
     let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
     let was_gone = ["No such file", "does a matching rule exist", "Bad rule", "No chain"];
-    if done.status.success() || was_gone.iter().any(|words| said.contains(words)) {
-        return Ok(());
+    if done.status.success() {
+        return Ok(true);
+    }
+    if was_gone.iter().any(|words| said.contains(words)) {
+        return Ok(false);
     }
     Err(io::Error::other(format!("{}: {said}", words.join(" "))))
 }
@@ -90,7 +149,7 @@ pub struct Instance {
     /// Where it tells how it is.
     pub metrics: Option<SocketAddr>,
     /// What it has changed.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<SystemChange>,
 }
 
 /// Instances of this machine's network (of this namespace) that have a file.
@@ -205,7 +264,7 @@ impl StateFile {
     }
 
     /// A change will be made.
-    pub(crate) fn add(&mut self, step: Step) -> Result<()> {
+    pub(crate) fn add(&mut self, step: SystemChange) -> Result<()> {
         self.instance.steps.push(step);
         self.write()
     }
@@ -229,6 +288,20 @@ impl StateFile {
         Ok(written().attempt(|| format!("cannot write {}", self.path.display()))?)
     }
 
+    /// Takes away what packets wait by while the instance hangs, the last first. The
+    /// file stays as it is: a change that is back already is no error later.
+    pub(crate) fn suspend(&self) -> Suspended {
+        let mut suspended = Suspended::default();
+        for step in self.instance.steps.iter().rev().filter(|step| step.holds_packets()) {
+            match step.undo() {
+                Ok(true) => suspended.steps.insert(0, step.clone()),
+                Ok(false) => {}
+                Err(error) => suspended.failed.push(format!("{step:?}: {error}")),
+            }
+        }
+        suspended
+    }
+
     /// Takes back what was changed, the last first; gives what could not be, which
     /// stays in the file.
     pub(crate) fn undo(mut self) -> Vec<String> {
@@ -249,6 +322,22 @@ impl StateFile {
             failed.push(error.to_string());
         }
         failed
+    }
+}
+
+/// Changes that were taken away while an instance hangs.
+#[derive(Debug, Default)]
+pub(crate) struct Suspended {
+    steps: Vec<SystemChange>,
+    /// What could not be taken away.
+    pub(crate) failed: Vec<String>,
+}
+
+impl Suspended {
+    /// Makes them again, as the instance is back; gives what could not be.
+    pub(crate) fn resume(self) -> Vec<String> {
+        let redone = self.steps.iter().map(|step| (step, step.redo()));
+        redone.filter_map(|(step, result)| Some(format!("{step:?}: {}", result.err()?))).collect()
     }
 }
 
@@ -278,14 +367,54 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_what_holds_packets_is_taken_away_and_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let rule = |name: &str, again: bool| SystemChange::Command {
+            words: words(&["rm", &path(name)]),
+            again: again.then(|| CommandInput {
+                words: words(&["cp", "/dev/stdin", &path(name)]),
+                input: name.to_owned(),
+            }),
+        };
+        let steps = vec![rule("queue", true), rule("classes", false), rule("absent", true)];
+        for name in ["queue", "classes"] {
+            fs::write(path(name), name).unwrap();
+        }
+        let instance = Instance {
+            interface: "none0".to_owned(),
+            deploy: "nfqueue".to_owned(),
+            pid: 1,
+            metrics: None,
+            steps,
+        };
+        let file = StateFile { path: dir.path().join("state.json"), instance };
+        let there = |name: &str| Path::new(&path(name)).exists();
+        let suspended = file.suspend();
+        assert_eq!(suspended.failed, [""; 0]);
+        assert_eq!([there("queue"), there("classes")], [false, true]);
+        assert_eq!(suspended.resume(), [""; 0]);
+        assert_eq!(fs::read_to_string(path("queue")).unwrap(), "queue");
+        // What was not there is not made.
+        assert!(!there("absent"));
+        // Old files have no second command.
+        let old = r#"{"change":"command","words":["nft"]}"#;
+        let step = SystemChange::Command { words: words(&["nft"]), again: None };
+        assert_eq!(serde_json::from_str::<SystemChange>(old).unwrap(), step);
+    }
+
+    #[test]
     fn what_cannot_be_undone_stays() {
         let dir = tempfile::tempdir().unwrap();
         let setting = dir.path().join("rp_filter");
         fs::write(&setting, "2").unwrap();
         let path = dir.path().join("state.json");
-        let step =
-            |path: &Path| Step::Setting { path: path.display().to_string(), value: "1".to_owned() };
-        let never = Step::Command { words: vec!["false".to_owned()] };
+        let step = |path: &Path| SystemChange::Setting {
+            path: path.display().to_string(),
+            value: "1".to_owned(),
+        };
+        let never = SystemChange::Command { words: vec!["false".to_owned()], again: None };
         let instance = Instance {
             interface: "none0".to_owned(),
             deploy: "tun".to_owned(),

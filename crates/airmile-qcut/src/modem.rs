@@ -26,11 +26,11 @@ const OLDEST_NS: i64 = 1_000_000_000;
 pub(crate) struct Modem {
     name: String,
     reports: Receiver<ModemReport>,
-    shared: Arc<Shared>,
+    shared: Arc<ModemShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ModemShared {
     /// Becomes readable with a report.
     wake: OwnedFd,
     state: Mutex<SourceState>,
@@ -43,7 +43,7 @@ impl Modem {
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         let state = Mutex::new(SourceState::Waiting("nothing came yet".to_owned()));
         let stop = StopFlag::new();
-        let shared = Arc::new(Shared { wake, state, stop: stop.clone() });
+        let shared = Arc::new(ModemShared { wake, state, stop: stop.clone() });
         let (sender, reports) = channel();
         let mut reader = Reader::new(sender, shared.clone());
         read_from_now(source, LOOK, &stop, move |piece| reader.take(piece))?;
@@ -85,11 +85,11 @@ struct Reader {
     reported: ReportExtractor,
     alignment: Alignment,
     sender: Sender<ModemReport>,
-    shared: Arc<Shared>,
+    shared: Arc<ModemShared>,
 }
 
 impl Reader {
-    fn new(sender: Sender<ModemReport>, shared: Arc<Shared>) -> Self {
+    fn new(sender: Sender<ModemReport>, shared: Arc<ModemShared>) -> Self {
         let (log, reported, alignment) =
             (PromptReader::new(), ReportExtractor::default(), Alignment::new());
         Self { log, reported, alignment, sender, shared }

@@ -19,7 +19,7 @@ use crate::netlink::queue::Queue;
 use crate::options::{Deploy, Options};
 use crate::serve::{Published, serve};
 use crate::shaper;
-use crate::status::Status;
+use crate::status::GateStatus;
 use crate::tap::Tap;
 use crate::tun::Tunnel;
 
@@ -31,7 +31,7 @@ const UNREAD_PACKETS: usize = 4_096;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// How things were at the end.
-    pub status: Status,
+    pub status: GateStatus,
 }
 
 /// Keeps an interface's uplink short until it is told to end by SIGINT, SIGTERM or
@@ -77,7 +77,7 @@ pub fn run(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Summary> {
         )));
     }
     tell(&format!("{name}: as it was before"));
-    Ok(Summary { status: Status::clone(&status) })
+    Ok(Summary { status: GateStatus::clone(&status) })
 }
 
 fn unknown(name: &str) -> Error {

@@ -9,18 +9,18 @@ use axum::routing::get;
 use axum::{Json, Router};
 
 use crate::error::Result;
-use crate::status::Status;
+use crate::status::GateStatus;
 
 /// The last status, which replaces the one before.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Published(Arc<Mutex<Arc<Status>>>);
+pub(crate) struct Published(Arc<Mutex<Arc<GateStatus>>>);
 
 impl Published {
-    pub(crate) fn set(&self, status: Status) {
+    pub(crate) fn set(&self, status: GateStatus) {
         *lock(&self.0) = Arc::new(status);
     }
 
-    pub(crate) fn now(&self) -> Arc<Status> {
+    pub(crate) fn now(&self) -> Arc<GateStatus> {
         lock(&self.0).clone()
     }
 }
@@ -44,7 +44,7 @@ pub(crate) fn serve(
         .route(
             "/v1/status",
             get(move || {
-                let answer = Json(Status::clone(&status.now()));
+                let answer = Json(GateStatus::clone(&status.now()));
                 async move { answer }
             }),
         )

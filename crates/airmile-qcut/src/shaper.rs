@@ -14,7 +14,7 @@ use crate::control::{Control, GateSnapshot};
 use crate::error::{Error, Result};
 use crate::firewall;
 use crate::header;
-use crate::instance::{StateFile, Step};
+use crate::instance::{StateFile, SystemChange};
 use crate::netlink::Netlink;
 use crate::netlink::traffic::{self, Leaf};
 use crate::options::{Deploy, Options};
@@ -143,7 +143,7 @@ pub(crate) fn install(
             )));
         }
         let traffic::Root { kind, handle, options } = root.clone();
-        state.add(Step::Qdisc { index, kind, handle, options })?;
+        state.add(SystemChange::Qdisc { index, kind, handle, options })?;
     }
     let rate = Shaper::START_BYTES_PER_S;
     if options.deploy == Deploy::Cake {

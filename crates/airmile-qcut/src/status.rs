@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// How an instance is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Status {
+pub struct GateStatus {
     /// The interface that is kept short.
     pub interface: String,
     /// How: `nfqueue`, `htb` or `tun`.
@@ -112,7 +112,7 @@ impl ClassStatus {
     }
 }
 
-impl Status {
+impl GateStatus {
     /// What the gate goes by.
     pub(crate) fn hold(&mut self, held: &GateState) {
         let by_reports = self.modem.is_some() && !held.silent;
@@ -202,11 +202,11 @@ mod tests {
     fn metrics_name_classes() {
         let class =
             ClassStatus { class: "urgent".to_owned(), held_packets: 3, ..ClassStatus::default() };
-        let status = Status {
+        let status = GateStatus {
             occupancy_bytes: 9_000,
             rtt_f_ms: Some(52.5),
             classes: vec![class],
-            ..Status::default()
+            ..GateStatus::default()
         };
         let text = status.metrics();
         for line in [

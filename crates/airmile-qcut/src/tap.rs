@@ -14,7 +14,7 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::header::{self, Answer};
+use crate::header::{self, IncomingAnswer};
 
 /// linux/if_ether.h. Who asks for a protocol gets what comes in, who asks for all
 /// of them what goes out, too.
@@ -42,7 +42,7 @@ pub(crate) struct Tap {
 }
 
 /// A packet that passed.
-pub(crate) struct Passed<'a> {
+pub(crate) struct PassedPacket<'a> {
     /// When, in ns of the gate's clock.
     pub(crate) at_ns: i64,
     pub(crate) is_outgoing: bool,
@@ -66,7 +66,7 @@ impl Tap {
     }
 
     /// What has passed.
-    pub(crate) fn receive(&mut self, mut take: impl FnMut(Passed<'_>)) -> io::Result<()> {
+    pub(crate) fn receive(&mut self, mut take: impl FnMut(PassedPacket<'_>)) -> io::Result<()> {
         self.offset_ns = monotonic_ns() - wall_ns();
         for socket in &self.sockets {
             for _ in 0..AT_A_TIME {
@@ -78,7 +78,11 @@ impl Tap {
         Ok(())
     }
 
-    fn receive_one(&self, socket: &Socket, take: &mut impl FnMut(Passed<'_>)) -> io::Result<bool> {
+    fn receive_one(
+        &self,
+        socket: &Socket,
+        take: &mut impl FnMut(PassedPacket<'_>),
+    ) -> io::Result<bool> {
         let mut head = [0; HEAD_BYTES];
         let mut control = nix::cmsg_space!(TimeSpec);
         let mut pieces = [IoSliceMut::new(&mut head)];
@@ -100,7 +104,7 @@ impl Tap {
             _ => None,
         });
         let Some(from) = from.filter(|from| from.ifindex() == self.index) else { return Ok(true) };
-        take(Passed {
+        take(PassedPacket {
             at_ns: stamp.map_or_else(monotonic_ns, |wall_ns| wall_ns + self.offset_ns),
             is_outgoing: from.pkttype() == OUTGOING,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
@@ -129,14 +133,18 @@ fn open(name: &str, protocol: u16) -> io::Result<Socket> {
 
 /// Takes what came in for an answer to what passed the gate: an acknowledgement, or our
 /// echo.
-pub(crate) fn apply_answer<P>(qcut: &mut Qcut<P>, identifier: Option<u16>, passed: &Passed<'_>) {
+pub(crate) fn apply_answer<P>(
+    qcut: &mut Qcut<P>,
+    identifier: Option<u16>,
+    passed: &PassedPacket<'_>,
+) {
     match header::incoming(passed.head) {
-        Some(Answer::Acknowledged { flow, up_to }) => {
+        Some(IncomingAnswer::Acknowledged { flow, up_to }) => {
             for number in up_to {
                 qcut.acknowledged(passed.at_ns, flow, number);
             }
         }
-        Some(Answer::Echo(of, number)) if Some(of) == identifier => {
+        Some(IncomingAnswer::Echo(of, number)) if Some(of) == identifier => {
             qcut.probe_answered(passed.at_ns, ProbeId(number.into()));
         }
         _ => {}

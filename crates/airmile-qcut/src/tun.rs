@@ -16,7 +16,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use crate::error::{NEEDS_ROOT, Result};
 use crate::firewall::MARK;
 use crate::header;
-use crate::instance::{StateFile, Step};
+use crate::instance::{StateFile, SystemChange};
 use crate::netlink::{Netlink, route};
 use crate::path::{PacketPath, TakePacket};
 
@@ -98,7 +98,7 @@ impl Tunnel {
         if source.is_none() || (family != route::FAMILIES[0] && self.out[1].is_none()) {
             return Ok(());
         }
-        state.add(Step::Routes { family, table: TABLE })?;
+        state.add(SystemChange::Routes { family, table: TABLE })?;
         // What one that was ended has left.
         let _ = route::empty(netlink, family, TABLE);
         let left_out = route::copy_routes(netlink, family, (index, own), TABLE, source)
@@ -107,7 +107,7 @@ impl Tunnel {
             let note = format!("{left_out} routes by several ways are not led through the gate");
             self.notes.push(note);
         }
-        state.add(Step::Rule { family, priority: RULE, mark: MARK, table: TABLE })?;
+        state.add(SystemChange::Rule { family, priority: RULE, mark: MARK, table: TABLE })?;
         Ok(route::add_rule(netlink, (family, RULE), MARK, TABLE)
             .attempt(|| "cannot add a rule of routing".to_owned())?)
     }
@@ -215,7 +215,7 @@ fn accept_answers(state: &mut StateFile, interface: &str) -> Result<()> {
     if own == LOOSE || all == LOOSE || (own != STRICT && all != STRICT) {
         return Ok(());
     }
-    state.add(Step::Setting { path: path(interface), value: own })?;
+    state.add(SystemChange::Setting { path: path(interface), value: own })?;
     Ok(fs::write(path(interface), LOOSE).attempt(|| format!("cannot set {}", path(interface)))?)
 }
 

@@ -12,7 +12,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Table, Wrap};
 use ratatui::{DefaultTerminal, Frame};
 
-use crate::status::Status;
+use crate::status::GateStatus;
 
 /// How often it is asked.
 pub const EVERY: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// It is not there, wants a token, or is none.
-pub fn ask(address: SocketAddr, token: Option<&str>) -> io::Result<Status> {
+pub fn ask(address: SocketAddr, token: Option<&str>) -> io::Result<GateStatus> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWERS_WITHIN)?;
     stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
     stream.set_write_timeout(Some(ANSWERS_WITHIN))?;
@@ -40,7 +40,7 @@ pub fn ask(address: SocketAddr, token: Option<&str>) -> io::Result<Status> {
     read_answer(&String::from_utf8_lossy(&answer))
 }
 
-fn read_answer(answer: &str) -> io::Result<Status> {
+fn read_answer(answer: &str) -> io::Result<GateStatus> {
     let (head, body) = answer
         .split_once("\r\n\r\n")
         .ok_or_else(|| io::Error::other("no answer of `airmile qcut run`"))?;
@@ -56,7 +56,7 @@ fn read_answer(answer: &str) -> io::Result<Status> {
 
 /// A status in a line.
 #[must_use]
-pub fn line(now: &Status) -> String {
+pub fn line(now: &GateStatus) -> String {
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"));
     let held: Vec<String> = now
         .classes
@@ -93,8 +93,8 @@ pub fn run(address: SocketAddr, token: Option<&str>) -> io::Result<()> {
 
 fn show(
     terminal: &mut DefaultTerminal,
-    mut now: Status,
-    ask: &dyn Fn() -> io::Result<Status>,
+    mut now: GateStatus,
+    ask: &dyn Fn() -> io::Result<GateStatus>,
 ) -> io::Result<()> {
     loop {
         terminal.draw(|frame| draw(frame, &now))?;
@@ -113,7 +113,7 @@ fn show(
 }
 
 /// Draws a status.
-pub fn draw(frame: &mut Frame<'_>, now: &Status) {
+pub fn draw(frame: &mut Frame<'_>, now: &GateStatus) {
     let areas = Layout::vertical([
         Constraint::Length(3),
         Constraint::Length(4),
@@ -142,7 +142,7 @@ pub fn draw(frame: &mut Frame<'_>, now: &Status) {
     frame.render_widget(Line::from(vec![" q".bold(), " quits".dim()]), foot);
 }
 
-fn draw_figures(frame: &mut Frame<'_>, area: Rect, now: &Status) {
+fn draw_figures(frame: &mut Frame<'_>, area: Rect, now: &GateStatus) {
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
     let set = now.set_rate_bps.map_or_else(String::new, |bps| {
         format!(", shaper at {} ({} changes)", mbps(bps as f64), now.rate_changes)
@@ -163,7 +163,7 @@ fn draw_figures(frame: &mut Frame<'_>, area: Rect, now: &Status) {
     frame.render_widget(Paragraph::new(lines).block(Block::bordered()), area);
 }
 
-fn draw_classes(frame: &mut Frame<'_>, area: Rect, now: &Status) {
+fn draw_classes(frame: &mut Frame<'_>, area: Rect, now: &GateStatus) {
     let right = |text: String| Cell::from(Line::from(text).right_aligned());
     let rows = now.classes.iter().map(|class| {
         Row::new([
@@ -188,14 +188,14 @@ mod tests {
     use super::*;
     use crate::status::ClassStatus;
 
-    fn status() -> Status {
+    fn status() -> GateStatus {
         let class = |class: &str, held_packets| ClassStatus {
             class: class.to_owned(),
             held_packets,
             dropped_aqm: 2,
             ..ClassStatus::default()
         };
-        Status {
+        GateStatus {
             interface: "wwan0".to_owned(),
             occupancy_bytes: 12_000,
             limit_bytes: 30_000,
@@ -203,7 +203,7 @@ mod tests {
             rtt_f_ms: Some(58.4),
             classes: vec![class("urgent", 0), class("normal", 31)],
             warnings: vec!["nobody answers".to_owned()],
-            ..Status::default()
+            ..GateStatus::default()
         }
     }
 

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use airmile_io::replacement::whole;
+use airmile_model::printable_path;
+
 use crate::analyse::beside::Beside;
-use crate::analyse::diagnose::{Diagnosis, conclude_with};
+use crate::analyse::diagnose::{Diagnosis, conclude};
 use crate::analyse::lanes::Lanes;
 use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
 use crate::analyse::report::Report;
@@ -70,7 +73,7 @@ pub fn export(
         ));
     }
     let capture = beside.capture();
-    let diagnosis = conclude_with(&answer, beside, &options.thresholds);
+    let diagnosis = conclude(&answer, beside, &options.thresholds);
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;
     }
@@ -120,7 +123,7 @@ impl Exports {
             if read.contains(&whole(path)) {
                 return Err(Error::Option(format!(
                     "{option} {}: is one of the files to read; name another",
-                    path.display()
+                    printable_path(path)
                 )));
             }
         }
@@ -131,14 +134,4 @@ impl Exports {
         }
         Ok(())
     }
-}
-
-/// The path without links and detours, also of a file that is not there yet.
-fn whole(path: &Path) -> PathBuf {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let beside = || {
-        let dir = dir.unwrap_or(Path::new(".")).canonicalize().ok()?;
-        Some(dir.join(path.file_name()?))
-    };
-    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.to_owned())
 }

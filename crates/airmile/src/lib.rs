@@ -15,17 +15,20 @@ pub mod agent;
 mod analyse;
 mod budget;
 mod exports;
+mod fact;
 pub mod live;
 mod schemas;
 mod scrub;
 mod session;
+mod wording;
 pub mod write;
 
 pub use airmile_decode as codec;
 pub use airmile_io::{
     ArrowTable, CaptureStream, Captures, Compression, Document, Error, FileReport, Foreign, Input,
-    Kind, Limits, MessageRow, Progress, Result, TimePoint, VERSION, arrow_schema, did_you_mean,
-    format_utc, parquet_bytes, read_capture, run_files,
+    Kind, Limits, MessageRow, Progress, Replacement, Result, SizeLimit, TimePoint, VERSION,
+    arrow_schema, did_you_mean, format_utc, parquet_bytes, read_capture, read_text, refuse_inputs,
+    run_files, write_whole,
 };
 pub use airmile_model as model;
 pub use airmile_packets as packets;

@@ -316,6 +316,10 @@ export interface MessageRow {
    */
   version?: number | null;
   /**
+   * Major version, of NR messages; the first byte is then the minor one.
+   */
+  major?: number | null;
+  /**
    * Version of its first subpacket, where it has subpackets.
    */
   subpacket_version?: number | null;

@@ -32,7 +32,7 @@ fn monotonic_ns() -> u64 {
 
 /// A loaded object. All of it goes with it, and with its process: what is left to
 /// sockets is Cubic, as nothing is told any more.
-struct Loaded {
+struct LoadedProgram {
     // These go first, in this order: no new connection, then no new name.
     links: Vec<Link>,
     object: Object,
@@ -41,13 +41,13 @@ struct Loaded {
     stats: Option<Stats>,
 }
 
-impl fmt::Debug for Loaded {
+impl fmt::Debug for LoadedProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loaded").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("LoadedProgram").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
-impl Loaded {
+impl LoadedProgram {
     fn new(mut config: Config, cgroup: Option<&Path>) -> Result<Self> {
         libbpf_rs::set_print(None);
         let needs = "root (CAP_BPF, CAP_NET_ADMIN), and Linux 6.4 with BTF and Cubic";
@@ -192,7 +192,7 @@ fn open_root_cgroup() -> Result<File> {
 pub struct Attached {
     // Before what it writes to.
     listener: Option<Listener>,
-    loaded: Loaded,
+    loaded: LoadedProgram,
 }
 
 impl Attached {
@@ -209,7 +209,7 @@ impl Attached {
             measures: options.measure,
             ..Config::default()
         };
-        let loaded = Loaded::new(config, options.cgroup.as_deref())?;
+        let loaded = LoadedProgram::new(config, options.cgroup.as_deref())?;
         let start = |at| {
             let peers = KernelPeers {
                 map: loaded.map("peers")?,
@@ -278,7 +278,7 @@ impl ReportSink for KernelPeers {
 /// Options on the ACKs of this machine's own connections.
 #[derive(Debug)]
 pub struct OptionWriter {
-    loaded: Loaded,
+    loaded: LoadedProgram,
     map: MapHandle,
     full_from_load: f64,
 }
@@ -291,7 +291,7 @@ impl OptionWriter {
     pub fn new(cgroup: Option<PathBuf>) -> Result<Self> {
         let config = Config { reports: true, ..Config::default() };
         let full_from_load = config.claw.full_from_load;
-        let loaded = Loaded::new(config, cgroup.as_deref())?;
+        let loaded = LoadedProgram::new(config, cgroup.as_deref())?;
         let map = loaded.map("own_report")?;
         Ok(Self { loaded, map, full_from_load })
     }

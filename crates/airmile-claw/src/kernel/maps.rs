@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use airmile_control::claw::feedback::{FeedbackReport, OPTION_BYTES};
 use airmile_control::claw::{Bottleneck, ClawOptions};
 
-use super::{Network, as_ipv6};
+use super::{ClientNetwork, as_ipv6};
 
 /// `struct config`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Config {
     pub(super) netns_cookie: u64,
     pub(super) claw: ClawOptions,
-    pub(super) clients: Option<Network>,
+    pub(super) clients: Option<ClientNetwork>,
     /// Local and remote port of the probe.
     pub(super) probe: (u16, u16),
     pub(super) serves: bool,
@@ -37,7 +37,7 @@ impl Config {
         }
         let words = [self.claw.stale_round_trips, self.claw.full_round_trips];
         words.iter().for_each(|word| out.extend_from_slice(&word.to_ne_bytes()));
-        let clients = self.clients.unwrap_or(Network { address: 0, mask: 0 });
+        let clients = self.clients.unwrap_or(ClientNetwork { address: 0, mask: 0 });
         // These are in the network's order on both sides.
         out.extend_from_slice(&clients.address.to_be_bytes());
         out.extend_from_slice(&clients.mask.to_be_bytes());

@@ -35,7 +35,7 @@ pub struct AttachOptions {
     /// Connections of this control group; none: of the network namespace that we are in.
     pub cgroup: Option<PathBuf>,
     /// Connections to clients in this network alone.
-    pub clients: Option<Network>,
+    pub clients: Option<ClientNetwork>,
     /// Where to listen for reports over UDP; none: options of TCP alone.
     pub reports: Option<SocketAddr>,
     /// A key that clients have.
@@ -48,12 +48,12 @@ pub struct AttachOptions {
 
 /// An address and how many of its bits count, as IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct ClientNetwork {
     pub(crate) address: u128,
     pub(crate) mask: u128,
 }
 
-impl Network {
+impl ClientNetwork {
     /// Reads `ADDRESS/BITS`, or an address alone.
     ///
     /// # Errors
@@ -140,11 +140,11 @@ mod tests {
     #[test]
     fn networks() {
         let check = |text: &str, expected: Option<(&str, u32)>| {
-            let expected = expected.map(|(address, bits)| Network {
+            let expected = expected.map(|(address, bits)| ClientNetwork {
                 address: address.parse::<Ipv6Addr>().unwrap().into(),
                 mask: u128::MAX.checked_shl(128 - bits).unwrap_or(0),
             });
-            assert_eq!(Network::parse(text).ok(), expected, "{text}");
+            assert_eq!(ClientNetwork::parse(text).ok(), expected, "{text}");
         };
         check("192.0.2.9/24", Some(("::ffff:192.0.2.0", 120)));
         check("192.0.2.9", Some(("::ffff:192.0.2.9", 128)));

@@ -1,6 +1,7 @@
 //! Files over HTTP/3. The congestion window is CLAW's: reports come in datagrams of a
 //! connection, or over UDP for browsers that send none.
 
+mod admission;
 mod answer;
 mod files;
 
@@ -24,6 +25,7 @@ use crate::keys;
 use crate::listener::Listener;
 use crate::peers::Peers;
 use crate::tls::{self, H3_CLAW, Identity};
+use admission::{Admission, Admitted, HANDSHAKE, INCOMING_BYTES, MAX_INCOMING};
 use answer::{answer, session_of};
 
 /// Where a client asks for a key and the port of reports.
@@ -208,6 +210,8 @@ fn config(
 ) -> quinn::ServerConfig {
     let mut config = quinn::ServerConfig::with_crypto(quic.clone());
     config.transport_config(transport);
+    config.max_incoming(MAX_INCOMING);
+    config.incoming_buffer_size_total(INCOMING_BYTES);
     config
 }
 
@@ -240,7 +244,9 @@ async fn accept(
     site: &Arc<Site>,
 ) {
     let ids = AtomicU64::new(0);
+    let admission = Admission::new();
     while let Some(incoming) = endpoint.accept().await {
+        let Some((incoming, admitted)) = admission.admit(incoming) else { continue };
         let mailbox = Arc::new(Mailbox::default());
         let config = Arc::new(config(quic, controllers.transport(&mailbox)));
         let Ok(connecting) = incoming.accept_with(config) else { continue };
@@ -248,7 +254,11 @@ async fn accept(
         let site = site.clone();
         tokio::spawn(async move {
             // A handshake that fails concerns its client.
-            let Ok(connection) = connecting.await else { return };
+            let Admitted { handshake, connection: _place } = admitted;
+            let Ok(Ok(connection)) = tokio::time::timeout(HANDSHAKE, connecting).await else {
+                return;
+            };
+            drop(handshake);
             let is_claw = controllers.window == Window::Claw;
             let itself = is_claw && names_itself(&connection);
             let address = connection.remote_address().ip().to_canonical();

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use airmile::model::printable;
 use airmile_claw::Error as ClawError;
 use airmile_claw::agent::{AgentOptions, Fixed, Modem, Reported, Reports, report};
 use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
@@ -52,9 +53,9 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
         // A terminal that is gone is no reason to end.
         if as_json {
             let text = serde_json::to_string(event).unwrap_or_default();
-            let _ = writeln!(std::io::stdout(), "{text}");
+            let _ = writeln!(std::io::stdout(), "{}", output::json_printable(&text));
         } else if !quiet {
-            output::tell(&event_line(event));
+            output::tell(&printable(&event_line(event)));
         }
     };
     let server = Server::start(options, Arc::new(on_event))?;

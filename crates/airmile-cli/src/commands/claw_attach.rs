@@ -34,14 +34,15 @@ mod on_linux {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    use airmile_claw::kernel::{AttachOptions, Attached, Figures, Network, OptionWriter};
+    use airmile_claw::kernel::{AttachOptions, Attached, ClientNetwork, Figures, OptionWriter};
     use airmile_claw::keys::read_key;
     use anyhow::Context;
     use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+    use rustix::thread::CapabilitySet;
     use serde_json::json;
 
     use super::*;
-    use crate::output;
+    use crate::{output, privilege};
 
     /// Who is attached.
     const PID_FILE: &str = "/run/airmile-claw.pid";
@@ -53,12 +54,19 @@ mod on_linux {
     pub fn attach(global: &Global, args: &ClawAttachArgs) -> Result<Outcome> {
         let options = AttachOptions {
             cgroup: args.cgroup.clone(),
-            clients: args.dest.as_deref().map(Network::parse).transpose()?,
+            clients: args.dest.as_deref().map(ClientNetwork::parse).transpose()?,
             reports: args.reports,
             shared_key: args.key_file.as_deref().map(read_key).transpose()?,
             limits: args.cap.into(),
             measure: args.measure,
         };
+        let mut kept = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
+        if args.measure {
+            // kernel.bpf_stats_enabled asks for it (kernel/bpf/syscall.c).
+            kept |= CapabilitySet::SYS_ADMIN;
+        }
+        let writable = ["/run", "/sys/fs", "/proc/sys", "/dev"].map(Path::new);
+        privilege::keep(kept, &writable)?;
         let attached = Attached::new(&options)?;
         let _file = PidFile::new()?;
         let mut signals = airmile_claw::Signals::new()?;

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use airmile::model::Verdict;
-use airmile::{ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, export};
+use airmile::{
+    ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, export, refuse_inputs,
+    write_whole,
+};
 use anyhow::{Context, Result};
 
 use super::{settle, time_of_day};
@@ -11,6 +14,9 @@ use crate::Outcome;
 use crate::args::{DiagnoseArgs, Global, inputs};
 use crate::output::{self, bytes, or_dash, percent, table};
 use crate::progress::Shown;
+
+/// What `-o` writes.
+const DOCUMENT: &str = "diagnose.json";
 
 /// Transfers explained without `-v`; the rest are in the table.
 const EXPLAINED: usize = 3;
@@ -20,6 +26,10 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
     let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     inputs.whole_urls = global.verbose > 0;
+    if let Some(dir) = &args.output {
+        let read = inputs.files.iter().chain(&inputs.transfers).map(|path| path.as_path());
+        refuse_inputs([dir.join(DOCUMENT)], read)?;
+    }
     let shown = Shown::start(global, &inputs);
     let (_, answer) = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress)?;
     drop(shown);
@@ -38,9 +48,9 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
 
 fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
-    let path = dir.join("diagnose.json");
+    let path = dir.join(DOCUMENT);
     let text = serde_json::to_string_pretty(&Document::new("diagnose", answer))?;
-    std::fs::write(&path, text + "\n").with_context(|| format!("{}", path.display()))
+    Ok(write_whole(&path, (text + "\n").as_bytes())?)
 }
 
 /// The answer as the command prints it.

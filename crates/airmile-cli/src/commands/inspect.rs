@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::Outcome;
 use crate::args::{FilesArgs, Global, inputs};
-use crate::output::{self, bytes, or_dash, table};
+use crate::output::{self, bytes, table};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
@@ -62,10 +62,7 @@ fn file_text(file: &FileReport) -> String {
             vec![
                 m.code.clone(),
                 m.name.to_owned(),
-                match (m.version, m.subpacket_version) {
-                    (Some(v), Some(sub)) => format!("{v}/{sub}"),
-                    (version, _) => or_dash(version, |v| v.to_string()),
-                },
+                m.version_text(),
                 m.count.to_string(),
                 m.decoded.to_string(),
             ]

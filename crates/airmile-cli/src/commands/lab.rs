@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use airmile::model::printable_path;
 use airmile_lab::reproduce::{
     Bar, Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare,
     reproduce, write_files,
@@ -44,7 +45,8 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
 
 /// Files, transfers and causes of a run.
 fn run_text(run: &LabRun) -> String {
-    let mut out = format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, run.dir.display());
+    let mut out =
+        format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, printable_path(&run.dir));
     let files = run.files.iter();
     let files = files.map(|f| vec![f.name.clone(), output::bytes(f.bytes), f.what.to_owned()]);
     out.push_str(&table(&["file", "size", "what it holds"], &[0, 2], files.collect()));

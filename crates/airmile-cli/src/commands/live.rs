@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use airmile::Error;
 use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer, State};
-use airmile::model::{Direction, Verdict};
+use airmile::model::{Direction, Verdict, printable};
 use airmile_host::format::{mbps, size};
 use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::{Engine, StartError};
@@ -40,6 +40,12 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     let (sender, lines) = sync_channel(WAITING_LINES);
     let sender = (!on_terminal).then_some(sender);
     let interface = args.interface.as_deref();
+    #[cfg(target_os = "linux")]
+    if interface.is_some() {
+        use rustix::thread::CapabilitySet;
+        let kept = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
+        crate::privilege::keep(kept, &[Path::new("/dev")])?;
+    }
     let engine = Engine::start_beside(&source, interface, options, sender);
     let mut engine = engine.map_err(|error| match error {
         StartError::Options(error) => anyhow::Error::from(error),
@@ -104,10 +110,10 @@ fn print(global: &Global, lines: &Receiver<Arc<Event>>) -> Result<()> {
     let mut told = Told::default();
     for event in lines {
         if global.json {
-            serde_json::to_writer(&mut out, &*event).map_err(std::io::Error::from)?;
-            writeln!(out)?;
+            let text = serde_json::to_string(&*event).map_err(std::io::Error::from)?;
+            writeln!(out, "{}", output::json_printable(&text))?;
         } else if let Some(line) = told.line(&event) {
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", printable(&line))?;
         }
         out.flush()?;
     }

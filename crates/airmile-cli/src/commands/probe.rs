@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use airmile::model::printable_path;
 use airmile::{ProbeLog, compare};
-use airmile_probe::{Probe, Server, Target, run as run_probe, write};
+use airmile_probe::{Probe, ProbeServer, Target, run as run_probe, write};
 use anyhow::{Context, Result};
 
 use crate::Outcome;
@@ -19,7 +20,7 @@ pub fn run(global: &Global, command: &ProbeCommand) -> Result<Outcome> {
 
 fn serve(global: &Global, args: &ProbeServeArgs) -> Result<Outcome> {
     let options = args.options()?;
-    let server = Server::start(&options)?;
+    let server = ProbeServer::start(&options)?;
     for (address, port) in server.addresses().iter().zip(&options.ports) {
         let scheme = if options.tls.contains(port) { "https" } else { "http" };
         output::print(&format!("{scheme}://{address}/segment?bytes=400000\n"))?;
@@ -72,7 +73,10 @@ fn fetch(global: &Global, args: &ProbeRunArgs) -> Result<Outcome> {
         output::json("compare", &answer)?;
     } else {
         output::print(&super::compare::text(&answer, global.verbose > 0))?;
-        output::print(&format!("\nIn {0}; again with: airmile compare {0}\n", dir.display()))?;
+        output::print(&format!(
+            "\nIn {0}; again with: airmile compare {0}\n",
+            printable_path(dir)
+        ))?;
     }
     Ok(Outcome::of(answer.damaged()))
 }

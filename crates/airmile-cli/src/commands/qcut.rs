@@ -25,15 +25,16 @@ mod on_linux {
     use airmile::Error;
     use airmile_control::qcut::{ClassConfig, Limit, LimitError};
     use airmile_host::source::LogSource;
-    use airmile_qcut::status::Status;
+    use airmile_qcut::status::GateStatus;
     use airmile_qcut::{
         Deploy, Instance, Options, ProbeTo, Restored, guard, instances, restore, watch,
     };
+    use rustix::thread::CapabilitySet;
 
     use super::*;
     use crate::args::{ClassifyArg, DeployArg, ProbeArg, QcutRunArgs, QcutWatchArgs};
     use crate::commands::live;
-    use crate::output;
+    use crate::{output, privilege};
 
     pub fn run(global: &Global, command: &QcutCommand) -> Result<Outcome> {
         match command {
@@ -75,6 +76,9 @@ mod on_linux {
             },
             launcher: launcher()?,
         };
+        // What it changes is noted below /run; a modem's port and TUN are devices.
+        let writable = ["/run", "/proc/sys/net", "/dev"].map(Path::new);
+        privilege::keep(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW, &writable)?;
         let summary = airmile_qcut::run(&options, &mut |words| output::warn(global, words));
         let summary = told(summary)?;
         if global.json {
@@ -130,7 +134,7 @@ mod on_linux {
     }
 
     /// How it went.
-    fn text(status: &Status) -> String {
+    fn text(status: &GateStatus) -> String {
         let rows = status.classes.iter().map(|class| {
             vec![
                 class.class.clone(),

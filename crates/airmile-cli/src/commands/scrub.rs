@@ -1,6 +1,6 @@
 //! `airmile scrub`.
 
-use airmile::{Inputs, ScrubOptions, ScrubReport, model::Severity, scrub};
+use airmile::{Inputs, ScrubOptions, ScrubReport, model::Severity, model::printable_path, scrub};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -44,7 +44,7 @@ fn text(args: &ScrubArgs, report: &ScrubReport) -> String {
         let sizes = (bytes(file.input_bytes), bytes(file.output_bytes));
         out.push_str(&format!(
             "{} ({}) became {} ({})\n",
-            path.display(),
+            printable_path(path),
             sizes.0,
             file.output,
             sizes.1

@@ -2,38 +2,37 @@
 //! what goes to which stream.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-fn airmile(args: &[&str]) -> Output {
+pub(crate) fn airmile(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_airmile")).args(args).stdin(Stdio::null()).output().unwrap()
 }
 
-fn status(args: &[&str]) -> i32 {
+pub(crate) fn status(args: &[&str]) -> i32 {
     airmile(args).status.code().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// A sample of our own, and its directory.
-fn sample(name: &str) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn sample(name: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     assert_eq!(status(&["lab", "run", name, "-o", run.to_str().unwrap(), "-q"]), 0);
     (dir, run)
 }
 
-fn path(dir: &Path, name: &str) -> String {
+pub(crate) fn path(dir: &Path, name: &str) -> String {
     dir.join(name).to_str().unwrap().to_owned()
 }
 
 /// A `--json` document, checked by its schema.
-fn document(name: &str, args: &[&str]) -> Value {
+pub(crate) fn document(name: &str, args: &[&str]) -> Value {
     let out = airmile(&[args, &["--json"]].concat());
     let document: Value = serde_json::from_slice(&out.stdout).unwrap();
     let schema =
@@ -404,56 +403,6 @@ fn standard_input_and_limits() {
 /// The files beside an answer: made, with the verdict in them, and the answer
 /// is the same as without.
 #[test]
-fn reports_and_traces_are_made() {
-    let (_keep, run) = sample("sample-rate-limited");
-    let log = path(&run, "modem.mi2log");
-    for command in ["diagnose", "radio"] {
-        let alone = document(command, &[command, &log]);
-        let (html, trace) = (path(&run, "report.html"), path(&run, "trace.pftrace"));
-        let args = [command, &log, "--html", &html, "--perfetto", &trace];
-        assert_eq!(document(command, &args), alone);
-        let page = fs::read_to_string(&html).unwrap();
-        assert!(page.contains("\"verdict\":\"not_radio\""));
-        let bytes = fs::read(&trace).unwrap();
-        for words in ["The downlink was not the bottleneck", "not_radio", "Downlink grants"] {
-            let there = bytes.windows(words.len()).any(|at| at == words.as_bytes());
-            assert!(there, "{words}");
-        }
-        fs::remove_file(&html).unwrap();
-        fs::remove_file(&trace).unwrap();
-    }
-}
-
-/// Where such a file cannot be written, standard output stays empty, also with
-/// `--json`: a reader must not take half an answer for one.
-#[test]
-fn reports_and_traces_that_cannot_be_written() {
-    let (_keep, run) = sample("sample-rate-limited");
-    let log = path(&run, "modem.mi2log");
-    let nowhere = path(&run, "no/such/directory/out");
-    let directory = run.to_str().unwrap();
-    for option in ["--html", "--perfetto"] {
-        for json in [&[][..], &["--json"]] {
-            for (out, says, code) in [
-                (nowhere.as_str(), "cannot write: No such file", 3),
-                (directory, "cannot write: Is a directory", 3),
-                (log.as_str(), "is one of the files to read", 2),
-            ] {
-                let done = airmile(&[&["diagnose", &log, option, out][..], json].concat());
-                let told = text(&done.stderr);
-                assert_eq!(done.status.code(), Some(code), "{option} {out}: {told}");
-                assert!(told.contains(says) && told.contains(out), "{told}");
-                assert!(done.stdout.is_empty(), "{option} {out}");
-            }
-        }
-    }
-    assert_eq!(status(&["diagnose", &log]), 0, "the log is as it was");
-    let trace = path(&run, "trace.pftrace");
-    assert_eq!(status(&["radio", "/no/such/file", "--perfetto", &trace]), 3);
-    assert!(!Path::new(&trace).exists(), "no trace of nothing");
-}
-
-#[test]
 fn live_tells_each_burst_and_transfer_of_standard_input() {
     let (_dir, run) = sample("sample-rate-limited");
     let log = run.join("modem.mi2log");
@@ -511,98 +460,6 @@ fn a_scrubbed_copy_comes_with_a_manifest_and_is_never_written_over() {
 }
 
 /// What CLAW's commands refuse, and how to get what a plain build has not.
-#[test]
-fn claw_says_what_is_missing() {
-    let check = |args: &[&str], expected: &str| {
-        let out = airmile(&[&["claw"], args].concat());
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{args:?}: {told}");
-        assert!(told.contains(expected), "{args:?}: {told}");
-    };
-    let dir = tempfile::tempdir().unwrap();
-    let short = path(dir.path(), "short.key");
-    fs::write(&short, "00ff").unwrap();
-    fs::set_permissions(&short, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    check(&["get", "https://localhost:9/"], "give --ca with the server's certificate");
-    check(&["get", "http://localhost:9/", "--insecure"], "give an https URL");
-    check(&["get", "https://localhost:9/", "--insecure", "--report", "9", "--load", "2"], "0 to 1");
-    check(&["agent", "--to", "127.0.0.1:9"], "give --modem, --follow");
-    check(&["agent", "--to", "127.0.0.1:9", "--report", "9"], "needs --key-file");
-    check(&["agent", "--to", "nowhere", "--report", "9"], "an address with its port");
-    check(&["get", "localhost:9/", "--insecure"], "give an https URL");
-    check(&["serve", ".", "--cap", "0"], "give Mbit/s above 0");
-    check(&["serve", ".", "--cap-window", "0"], "give bytes above 0");
-    let beside = ["serve", ".", "--window", "cubic", "--reports", "127.0.0.1:0"];
-    check(&beside, "reports are for CLAW's window alone");
-    let both = ["agent", "--tcp-option", "--to", "127.0.0.1:9", "--report", "9"];
-    check(&both, "cannot be used with");
-    if !cfg!(feature = "bpf") {
-        check(&["attach"], "--features bpf");
-        check(&["agent", "--tcp-option", "--report", "9"], "--features bpf");
-    }
-    let out = airmile(&["claw", "serve", &short]);
-    assert!(text(&out.stderr).contains("no directory"), "{}", text(&out.stderr));
-    let out = airmile(&["claw", "serve", ".", "--reports", "127.0.0.1:0", "--key-file", &short]);
-    assert_eq!(out.status.code(), Some(3));
-    assert!(text(&out.stderr).contains("64 hexadecimal digits"), "{}", text(&out.stderr));
-}
-
-/// A server that a test has started, and ends.
-struct Serving(std::process::Child);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// `claw get` and `claw agent` against `claw serve`, over loopback.
-#[test]
-fn claw_serves_and_gets() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("image.png"), vec![7; 300_000]).unwrap();
-    let site = dir.path().to_str().unwrap();
-    let words = ["claw", "serve", site, "--bind", "127.0.0.1:0", "--reports", "127.0.0.1:0"];
-    let mut server = Command::new(env!("CARGO_BIN_EXE_airmile"))
-        .args(words)
-        .args(["--cap-window", "60000", "--json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let _server = Serving(server);
-    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
-    let about = next();
-    let base = format!("https://{}", about["address"].as_str().unwrap());
-    let get = |words: &[&str]| {
-        let url = format!("{base}/image.png");
-        let out = airmile(&[&["claw", "get", &url, "--insecure", "--json"], words].concat());
-        assert!(out.status.success(), "{}", text(&out.stderr));
-        serde_json::from_slice::<Value>(&out.stdout).unwrap()
-    };
-    let got = get(&["--report", "600000", "--times", "3"]);
-    assert_eq!(got["n"], 3);
-    for fetch in got["fetches"].as_array().unwrap() {
-        assert_eq!((&fetch["status"], &fetch["bytes"]), (&200.into(), &300_000.into()));
-        // A report is 27 bytes (docs/claw-feedback.md).
-        let reports = fetch["reports"].as_u64().unwrap();
-        assert!(reports > 0, "{fetch}");
-        assert_eq!(fetch["report_bytes"], 27 * reports, "{fetch}");
-    }
-    let events = (0..6).map(|_| next());
-    let ended: Vec<Value> = events.filter(|event| event["event"] == "ended").collect();
-    assert_eq!(ended.len(), 3);
-    for event in ended {
-        assert!(event["most_client_window_bytes"].as_u64().unwrap() <= 60_000, "{event}");
-    }
-    // A log that is not there is told, and the page is loaded as without.
-    let none = path(dir.path(), "none.qmdl");
-    let out = airmile(&["claw", "get", &format!("{base}/"), "--insecure", "--follow", &none]);
-    assert!(text(&out.stderr).contains("no reports went out"), "{}", text(&out.stderr));
-}
-
 #[test]
 fn completions_and_the_manual_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -10,10 +10,13 @@
 )]
 
 mod application;
+mod claw;
 mod command;
 #[cfg(target_os = "linux")]
 mod interface;
+mod outputs;
 mod probe;
 #[cfg(target_os = "linux")]
 mod realtime;
 mod study;
+mod trust;

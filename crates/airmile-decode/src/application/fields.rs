@@ -1,6 +1,7 @@
 //! Fields of JSON objects, with what is said where one is not as it should be; and
 //! times as formats write them.
 
+use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use airmile_model::{Problem, Severity};
 use serde_json::Value;
 
@@ -41,10 +42,12 @@ impl<'a> Entry<'a> {
         number
     }
 
-    /// A count; negative numbers stand for unknown and are absent.
+    /// A count; negative numbers stand for unknown and are absent, and so are those that
+    /// no transfer has.
     pub(super) fn count(&self, path: &str, found: &mut Found) -> Option<u64> {
         let number = self.number(path, found)?;
-        (0.0..9e18).contains(&number).then_some(number as u64)
+        let known = (0.0..=MAX_TRANSFER_BYTES as f64).contains(&number);
+        known.then_some(number as u64)
     }
 
     /// A text.

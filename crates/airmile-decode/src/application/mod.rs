@@ -13,9 +13,12 @@ mod qlog;
 mod records;
 pub mod scan;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use airmile_model::{AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, Problem, Severity};
+use airmile_model::{
+    AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, Problem, Severity, printable,
+};
 
 use records::Records;
 use scan::{Part, Scanner};
@@ -239,11 +242,25 @@ impl ApplicationReader {
         }
         reading.finish(&mut found);
         let mut log = found.log;
+        log.transfers.iter_mut().for_each(show_names);
+        log.made_by = log.made_by.map(|text| printable(&text).into_owned());
         name_once(&mut log.transfers);
         log.transfers.sort_by_key(|transfer| transfer.start_ns);
         log.events.sort_by_key(|event| event.at_ns);
         log.rates.sort_by_key(|rate| rate.start_ns);
         log
+    }
+}
+
+/// Escapes what a stranger wrote into names.
+fn show_names(transfer: &mut AppTransfer) {
+    let AppTransfer { id, url, connection, protocol, .. } = transfer;
+    for text in
+        [Some(id), url.as_mut(), connection.as_mut(), protocol.as_mut()].into_iter().flatten()
+    {
+        if let Cow::Owned(shown) = printable(text) {
+            *text = shown;
+        }
     }
 }
 

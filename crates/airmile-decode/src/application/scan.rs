@@ -302,7 +302,7 @@ impl Scanner {
         if self.value.len() > LARGEST_VALUE_BYTES {
             let what = format!("{path} is larger than {LARGEST_VALUE_BYTES} bytes: left out");
             let offset = self.value_at;
-            sink(Part::Problem(Problem { offset, severity: Severity::Warning, what }));
+            sink(Part::Problem(Problem { offset, severity: Severity::Damage, what }));
             return;
         }
         sink(Part::Value { path: &path, offset: self.value_at, bytes: &self.value });

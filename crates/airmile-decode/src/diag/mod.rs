@@ -23,6 +23,7 @@ pub mod reader;
 pub mod scrub;
 pub mod stream;
 pub mod time;
+pub mod versions;
 
 pub use frame::{LogPacket, OtherPacket};
 pub use msg::{Message, MessageError, Parsed};

@@ -7,7 +7,7 @@ use airmile_model::{Problem, Record, Severity, UnknownMessage};
 use super::assemble::Assembler;
 use super::frame::LogPacket;
 use super::hdlc::TERMINATOR;
-use super::msg::Message;
+use super::msg::{Message, SizeCheck};
 use super::stream::{Container, Deframer, Event};
 
 /// Problems that are kept in words; more are counted.
@@ -29,6 +29,8 @@ pub struct MessageKey {
     pub code: u16,
     /// The payload's first byte.
     pub version: Option<u8>,
+    /// Major version, of NR messages: the payload's third and fourth byte.
+    pub major: Option<u16>,
     /// Version of the first subpacket, of messages that have subpackets.
     pub sub: Option<u8>,
 }
@@ -55,6 +57,9 @@ pub struct LogStats {
     pub first_ns: Option<i64>,
     /// Last time of writing.
     pub last_ns: Option<i64>,
+    /// How the sizes of NR blocks agree with the standard, by message and
+    /// version. Where they do not, the version is not read.
+    pub size_checks: BTreeMap<MessageKey, SizeCheck>,
     /// Messages by code and versions.
     pub messages: BTreeMap<MessageKey, MessageCount>,
     /// What was wrong, the first ones in words.
@@ -156,13 +161,22 @@ impl LogReader {
     #[must_use]
     pub fn stats(&self) -> LogStats {
         let counts = self.deframer.counts();
-        LogStats {
+        let mut stats = LogStats {
             bytes: counts.bytes,
             frames: counts.good_frames + counts.bad_frames,
             bad_frames: counts.bad_frames,
             late_records: self.assemblers.values().map(Assembler::late_records).sum(),
             ..self.stats.clone()
+        };
+        let untimed: u64 = self.assemblers.values().map(Assembler::untimed_records).sum();
+        if untimed > 0 {
+            stats.problem(Problem {
+                offset: counts.bytes,
+                severity: Severity::Warning,
+                what: format!("{untimed} records state no valid time and were left out"),
+            });
         }
+        stats
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(Tagged)) {
@@ -184,12 +198,22 @@ impl LogReader {
             let subscription = packet.subscription.max(FIRST_SUBSCRIPTION);
             let assembler = assemblers.entry(subscription).or_default();
             let version = packet.payload.first().copied();
-            let key = MessageKey { code: packet.code, version, sub: sub_version(&packet) };
+            let key = MessageKey {
+                code: packet.code,
+                version,
+                major: major_version(&packet),
+                sub: sub_version(&packet),
+            };
             let jumps = assembler.clock_jumps();
+            let parsed = Message::parse(packet.code, packet.payload);
+            let believed = match &parsed {
+                Ok(Some(parsed)) => stats.believes(key, &parsed.message),
+                _ => false,
+            };
             let count = stats.messages.entry(key).or_default();
             count.count += 1;
-            match Message::parse(packet.code, packet.payload) {
-                Ok(Some(parsed)) => {
+            match parsed {
+                Ok(Some(parsed)) if believed => {
                     count.decoded += 1;
                     assembler.push(packet.at, &parsed.message);
                     if let Some(error) = parsed.problem {
@@ -235,9 +259,25 @@ pub(super) const WITH_SUBPACKETS: [u16; 10] =
 /// Version of a message's first subpacket: of the messages that have them, it
 /// tells the layout.
 fn sub_version(packet: &LogPacket<'_>) -> Option<u8> {
-    // u8 version, u8 subpackets, 2 bytes; u8 id, u8 version.
-    let at = packet.payload.get(5).copied();
-    at.filter(|_| WITH_SUBPACKETS.contains(&packet.code))
+    // u8 version, u8 subpackets, 2 bytes; u8 id, u8 version. Later message
+    // versions have none.
+    match packet.payload {
+        &[1, _, _, _, _, sub, ..] if WITH_SUBPACKETS.contains(&packet.code) => Some(sub),
+        _ => None,
+    }
+}
+
+/// Major version of an NR message: u16 minor, u16 major.
+fn major_version(packet: &LogPacket<'_>) -> Option<u16> {
+    match packet.payload {
+        &[_, _, low, high, ..] if is_nr(packet.code) => Some(u16::from_le_bytes([low, high])),
+        _ => None,
+    }
+}
+
+/// Whether a log code is of NR.
+pub(super) const fn is_nr(code: u16) -> bool {
+    matches!(code >> 8, 0xB8 | 0xB9)
 }
 
 /// The payload, but for PDCP messages (0xB0A0 to 0xB0BF): they hold cipher
@@ -247,6 +287,15 @@ fn shareable<'a>(packet: &LogPacket<'a>) -> &'a [u8] {
 }
 
 impl LogStats {
+    /// Whether the layout of a message can be believed. Of a kind whose blocks
+    /// can be put to the test, all that the log held so far counts.
+    fn believes(&mut self, key: MessageKey, message: &Message) -> bool {
+        let Some(check) = message.size_check() else { return true };
+        let all = self.size_checks.entry(key).or_default();
+        *all = all.plus(check);
+        all.holds()
+    }
+
     fn message_problem(&mut self, offset: u64, error: &super::msg::MessageError) {
         let what = error.to_string();
         self.problem(Problem { offset, severity: Severity::Warning, what });

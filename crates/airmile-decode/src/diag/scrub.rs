@@ -15,8 +15,8 @@
 use airmile_model::{Direction, Problem, RntiType};
 
 use super::frame::{self, LogPacket};
-use super::msg::{LoggedPdu, MacHeader, Message, RlcHeader};
-use super::reader::WITH_SUBPACKETS;
+use super::msg::{LoggedPdu, MacHeader, MacItem, Message, NrUlBlock, RlcHeader};
+use super::reader::{WITH_SUBPACKETS, is_nr};
 use super::stream::{Container, Deframer, Event};
 use crate::pseudonym::{Changes, Identity, Pseudonyms};
 
@@ -49,6 +49,12 @@ impl LogScrubber {
     /// The end of the log; another part of it may be another file.
     pub fn finish(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
         self.deframer.finish();
+        self.drain(out, problem);
+    }
+
+    /// The end of the log, which no other part follows: what is torn there is lost.
+    pub fn finish_last(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
+        self.deframer.finish_last();
         self.drain(out, problem);
     }
 
@@ -119,10 +125,13 @@ fn scrubbed(log: &LogPacket<'_>, names: &Pseudonyms, changes: &mut Changes) -> V
 /// which is left empty.
 fn versions_of(log: &LogPacket<'_>) -> Vec<u8> {
     match log.payload {
-        &[version, _, _, _, id, sub_version, ..] if WITH_SUBPACKETS.contains(&log.code) => {
+        &[version @ 1, _, _, _, id, sub_version, ..] if WITH_SUBPACKETS.contains(&log.code) => {
             vec![version, 1, 0, 0, id, sub_version, 4, 0]
         }
-        payload => payload.iter().copied().take(1).collect(),
+        payload => {
+            let version_bytes = if is_nr(log.code) { 4 } else { 1 };
+            payload.iter().copied().take(version_bytes).collect()
+        }
     }
 }
 
@@ -133,6 +142,11 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
         Message::MacDl(m) => {
             for block in m.subpackets.iter_mut().flat_map(|s| &mut s.blocks) {
                 blanking.mac_header(Direction::Dl, block.rnti_type, &mut block.header);
+            }
+        }
+        Message::MacDlReport(m) => {
+            for block in &mut m.blocks {
+                blanking.mac_items(block.rnti_type, &mut block.items);
             }
         }
         Message::MacUl(m) => {
@@ -186,6 +200,35 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
                 blanking.pci(&mut cell.pci);
             }
         }
+        Message::NrPdschStatus(m) => {
+            for block in m.records.iter_mut().flat_map(|r| &mut r.blocks) {
+                blanking.pci(&mut block.pci);
+            }
+        }
+        Message::NrMeas(m) => {
+            for layer in &mut m.layers {
+                if layer.serving_pci != u16::MAX {
+                    blanking.pci(&mut layer.serving_pci);
+                }
+                layer.cells.iter_mut().for_each(|cell| blanking.pci(&mut cell.pci));
+            }
+        }
+        Message::NrRrcOta(m) => {
+            blanking.pci(&mut m.pci);
+            blanking.signalling(None, &mut m.message);
+        }
+        Message::NrServCell(m) => {
+            blanking.pci(&mut m.pci);
+            blanking.number(Identity::Cell, &mut m.cell_identity, "cell_identities");
+            blanking.number(Identity::TrackingArea, &mut m.tac, "tracking_areas");
+            (m.mcc, m.mnc_digits, m.mnc) = TEST_NETWORK;
+            blanking.changes.add("networks", 1);
+        }
+        Message::NrUlTb(m) => {
+            for block in m.ttis.iter_mut().flat_map(|tti| &mut tti.blocks) {
+                blanking.nr_control(block);
+            }
+        }
         // Counters, allocations and control information name nobody.
         Message::UlBufferStatus(_)
         | Message::UlTxStatistics(_)
@@ -194,9 +237,13 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
         | Message::PdcchDecoding(_)
         | Message::PdschStat(_)
         | Message::RlmReport(_)
+        | Message::NrUlTbStats(_)
         | Message::NrPdschStats(_) => {}
     }
 }
+
+/// The LCID of the Timing Advance Command (TS 36.321, table 6.2.1-1).
+const TIMING_ADVANCE_LCID: u8 = 29;
 
 struct Blanking<'a> {
     names: &'a Pseudonyms,
@@ -238,6 +285,39 @@ impl Blanking<'_> {
         } else if header.iter().any(|&byte| byte != 0) {
             header.fill(0);
             self.changes.add("mac_headers_of_others", 1);
+        }
+    }
+
+    /// Control elements with an identity become zeros, as do those to others
+    /// and what no source explains of the PDCP PDUs.
+    fn mac_items(&mut self, kind: RntiType, items: &mut [MacItem]) {
+        let to_user = kind.is_user() || kind == RntiType::TempC;
+        for item in items {
+            match item {
+                MacItem::ControlElement { lcid, payload, .. } => {
+                    if (!to_user || *lcid != TIMING_ADVANCE_LCID) && *payload != [0; 9] {
+                        *payload = [0; 9];
+                        self.changes.add("mac_identities", 1);
+                    }
+                }
+                MacItem::Sdu { pdcp_groups, .. } => {
+                    // Bit 0 says whether another word follows.
+                    pdcp_groups.iter_mut().flatten().for_each(|word| *word &= 1);
+                }
+            }
+        }
+    }
+
+    /// Control elements stay as far as they are buffer status reports alone: a
+    /// C-RNTI may be among the others (TS 38.321, 6.1.3.2).
+    fn nr_control(&mut self, block: &mut NrUlBlock) {
+        let reports_len = block.reports_len();
+        let is_report = matches!(block.control.first().map(|head| head & 63), Some(59..=62));
+        if !is_report && block.control.iter().any(|&byte| byte != 0) {
+            block.control.fill(0);
+            self.changes.add("mac_identities", 1);
+        } else if let Some(rest) = block.control.get_mut(reports_len..) {
+            rest.fill(0);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tables of passive sniffers, as grants of one user.
+//! Tables of passive sniffers, and logs of base stations, as grants of one user.
 //!
 //! A sniffer sees the control channel of a whole cell: every user's grants,
 //! none of their HARQ outcome, RLC or padding. One RNTI is taken, given or the
@@ -6,6 +6,7 @@
 //! TTI. Which RNTI that is shows only at the end, so the rows are held, about
 //! 50 bytes each.
 
+mod gnb;
 mod rows;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +16,7 @@ use airmile_model::{
     Stamp, TtiIndex,
 };
 
+use self::gnb::{ConsoleSummary, GnbLine};
 use self::rows::{Columns, SniffedRow};
 
 /// RNTIs that can be a user's C-RNTI (TS 36.321, table 7.1-1).
@@ -23,6 +25,14 @@ const C_RNTIS: std::ops::RangeInclusive<u16> = 0x003d..=0xfff3;
 const KEPT_PROBLEMS: usize = 100;
 /// Longer lines are no rows.
 const MAX_LINE: usize = 8 * 1024;
+/// The maximum number of rows that are held (chosen here: half an hour of a busy
+/// cell, and some 3 GB of memory with what is made of them).
+const MAX_ROWS: usize = 10_000_000;
+/// Lines in which a log of a base station is looked for.
+const RECOGNISE_LINES: usize = 200;
+/// Rows back in which a block's grant is looked for (chosen here: the slots of
+/// a frame, with a few users each).
+const PDU_ROWS_BACK: usize = 200;
 /// A process' NDI tells a retransmission only this long (chosen here: past
 /// the largest number of HARQ round trips that cells allow, 8 of 8 ms).
 const NDI_HOLDS_MS: i64 = 100;
@@ -36,6 +46,10 @@ pub enum SnifferKind {
     NgScope,
     /// NR-Scope's CSV, with a header.
     NrScope,
+    /// The log file of an srsRAN Project gNB.
+    SrsRanLog,
+    /// Its console trace.
+    SrsRanConsole,
 }
 
 impl SnifferKind {
@@ -48,7 +62,20 @@ impl SnifferKind {
             return Some(Self::NrScope);
         }
         let fits = |kind: Self| rows::row(kind, line, None).is_ok();
-        [Self::Falcon, Self::NgScope].into_iter().find(|&kind| fits(kind))
+        let table = [Self::Falcon, Self::NgScope].into_iter().find(|&kind| fits(kind));
+        table.or_else(|| Self::recognise_gnb(head))
+    }
+
+    /// Logs of base stations may begin with other lines.
+    fn recognise_gnb(head: &[u8]) -> Option<Self> {
+        let lines = head.split(|&b| b == b'\n').take(RECOGNISE_LINES);
+        lines
+            .filter_map(|line| std::str::from_utf8(line.get(..line.len().min(MAX_LINE))?).ok())
+            .find_map(|line| match line {
+                _ if gnb::is_log_line(line) => Some(Self::SrsRanLog),
+                _ if gnb::is_console_heading(line) => Some(Self::SrsRanConsole),
+                _ => None,
+            })
     }
 
     /// The name a person reads.
@@ -58,6 +85,8 @@ impl SnifferKind {
             Self::Falcon => "FALCON DCI trace",
             Self::NgScope => "NG-Scope DCI log",
             Self::NrScope => "NR-Scope DCI log",
+            Self::SrsRanLog => "srsRAN gNB log",
+            Self::SrsRanConsole => "srsRAN gNB console trace",
         }
     }
 }
@@ -87,6 +116,7 @@ pub struct SnifferReader {
     line_at: u64,
     columns: Option<Columns>,
     rows: Vec<SniffedRow>,
+    console: ConsoleSummary,
     stats: SnifferStats,
 }
 
@@ -95,7 +125,8 @@ impl SnifferReader {
     #[must_use]
     pub fn new(kind: SnifferKind) -> Self {
         let (partial, rows, stats) = (Vec::new(), Vec::new(), SnifferStats::default());
-        Self { kind, partial, line_at: 0, columns: None, rows, stats }
+        let console = ConsoleSummary::default();
+        Self { kind, partial, line_at: 0, columns: None, rows, console, stats }
     }
 
     /// What the table held so far.
@@ -135,23 +166,63 @@ impl SnifferReader {
             self.columns = Columns::of_header(text);
             return;
         }
+        match self.kind {
+            SnifferKind::SrsRanLog => return self.gnb_line(text),
+            SnifferKind::SrsRanConsole => {
+                if let Some(row) = gnb::console_row(text) {
+                    self.stats.rows += 1;
+                    self.console.push(row);
+                }
+                return;
+            }
+            _ => {}
+        }
         self.stats.rows += 1;
         let read = if bytes.len() > MAX_LINE {
             Err("is too long for a row".to_owned())
+        } else if self.rows.len() >= MAX_ROWS {
+            Err(format!("and all after it: over the limit `MAX_ROWS` ({MAX_ROWS})"))
         } else {
             rows::row(self.kind, text, self.columns.as_ref())
         };
         match read {
             Ok(row) => self.rows.push(row),
-            Err(what) => {
-                self.stats.bad_rows += 1;
-                let (offset, severity) = (self.line_at, Severity::Damage);
-                if self.stats.problems.len() < KEPT_PROBLEMS {
-                    let what = format!("{} row {what}", self.kind.name());
-                    self.stats.problems.push(Problem { offset, severity, what });
-                } else {
-                    self.stats.more_problems += 1;
+            Err(what) => self.bad_row(&what),
+        }
+    }
+
+    fn bad_row(&mut self, what: &str) {
+        self.stats.bad_rows += 1;
+        let (offset, severity) = (self.line_at, Severity::Damage);
+        if self.stats.problems.len() < KEPT_PROBLEMS {
+            let what = format!("{} row {what}", self.kind.name());
+            self.stats.problems.push(Problem { offset, severity, what });
+        } else {
+            self.stats.more_problems += 1;
+        }
+    }
+
+    /// A line of a base station's log: most are of no interest here.
+    fn gnb_line(&mut self, text: &str) {
+        match gnb::log_line(text) {
+            Ok(GnbLine::Decisions(rows)) => {
+                self.stats.rows += 1;
+                self.rows.extend(rows);
+            }
+            Ok(GnbLine::DlPdu { frame, slot, rnti, padding_bytes }) => {
+                self.stats.rows += 1;
+                let grant = self.rows.iter_mut().rev().take(PDU_ROWS_BACK).find(|row| {
+                    row.dir == Direction::Dl
+                        && (row.frame, row.slot, row.rnti) == (frame, slot, rnti)
+                });
+                if let Some(row) = grant {
+                    row.padding_bytes = padding_bytes;
                 }
+            }
+            Ok(GnbLine::Other) => {}
+            Err(what) => {
+                self.stats.rows += 1;
+                self.bad_row(&what);
             }
         }
     }
@@ -174,9 +245,13 @@ impl SnifferReader {
         });
         self.stats.chosen = chosen.map(|r| (r, bytes.get(&r).copied().unwrap_or(0), bytes.len()));
         let numerology = match self.kind {
-            SnifferKind::NrScope => rows::numerology(&rows),
+            SnifferKind::NrScope | SnifferKind::SrsRanLog => rows::numerology(&rows),
             _ => 0,
         };
+        if self.kind == SnifferKind::SrsRanConsole {
+            let (offset, severity) = (0, Severity::Normal);
+            self.stats.problems.push(Problem { offset, severity, what: self.console.words() });
+        }
         for record in records(&rows, chosen, numerology) {
             sink(record);
         }
@@ -200,8 +275,7 @@ fn records(rows: &[SniffedRow], chosen: Option<u16>, numerology: u8) -> Vec<Reco
     for row in rows {
         let tti = unwrapper.unwrap(row);
         let cell = row.cell;
-        // A grant in subframe n is sent in n + 4 (TS 36.213, 8.0, FDD).
-        let delay = if row.dir == Direction::Ul && numerology == 0 { 4 } else { 0 };
+        let delay = row.delay_slots;
         let position = Position {
             timing_segment: 0,
             cell,
@@ -209,19 +283,20 @@ fn records(rows: &[SniffedRow], chosen: Option<u16>, numerology: u8) -> Vec<Reco
             tti: TtiIndex(tti.saturating_add(delay)),
         };
         let at = row.time_us.and_then(|us| us.checked_mul(1_000));
-        let at = at.map(|ns| Stamp { clock: Clock::Modem, ns: ns + delay * 1_000_000 });
+        let at = at.and_then(|ns| ns.checked_add((delay * 1_000_000) >> numerology));
+        let at = at.map(|ns| Stamp { clock: Clock::Modem, ns });
         let entry = uses.entry((position, row.dir)).or_default();
         entry.at = entry.at.or(at);
         entry.n_prb_cell = entry.n_prb_cell.or(row.n_prb_cell);
         if row.rnti == 0 {
             continue;
         }
-        entry.n_prb += u32::from(row.n_prb);
+        entry.n_prb = entry.n_prb.saturating_add(u32::from(row.n_prb));
         if !entry.rntis.contains(&row.rnti) {
             entry.rntis.push(row.rnti);
         }
         if Some(row.rnti) == chosen {
-            entry.n_prb_own += u32::from(row.n_prb);
+            entry.n_prb_own = entry.n_prb_own.saturating_add(u32::from(row.n_prb));
             entry.grants.extend(grants(row, position, at));
         }
     }
@@ -255,6 +330,8 @@ fn grants(row: &SniffedRow, position: Position, at: Option<Stamp>) -> Vec<Grant>
             grant.ndi = row.ndi.get(tb).copied().flatten();
             grant.harq_id = row.harq_id;
             grant.rnti = if C_RNTIS.contains(&row.rnti) { RntiType::C } else { RntiType::Other };
+            grant.retx = row.retx;
+            grant.padding_bytes = row.padding_bytes;
             grant.sources = GrantSources::SNIFFER;
             grant
         })
@@ -297,8 +374,8 @@ impl Unwrapper {
                     _ => 0,
                 };
                 let predicted = last.saturating_add(gone);
-                let periods = (predicted - wrapped + period / 2).div_euclid(period);
-                wrapped + periods * period
+                let gone = predicted.saturating_sub(wrapped).saturating_add(period / 2);
+                wrapped.saturating_add(gone.div_euclid(period).saturating_mul(period))
             }
         };
         self.last = Some((tti, row.time_us));

@@ -28,6 +28,20 @@ pub(super) struct SniffedRow {
     pub(super) ndi: [Option<bool>; 2],
     pub(super) tbs_bytes: [Option<u32>; 2],
     pub(super) harq_id: Option<u8>,
+    /// Slots from the grant to its block.
+    pub(super) delay_slots: i64,
+    /// Whether it is sent again, where the table says so.
+    pub(super) retx: Option<bool>,
+    /// Padding of the block, where the table says so.
+    pub(super) padding_bytes: Option<u32>,
+}
+
+/// A grant in subframe n is sent in n + 4 (TS 36.213, 8.0, FDD).
+const fn lte_delay(dir: Direction) -> i64 {
+    match dir {
+        Direction::Ul => 4,
+        Direction::Dl => 0,
+    }
 }
 
 /// Where the columns of NR-Scope's CSV are.
@@ -63,6 +77,7 @@ pub(super) fn row(
         SnifferKind::Falcon => falcon(line),
         SnifferKind::NgScope => ng_scope(line),
         SnifferKind::NrScope => nr_scope(line, columns.ok_or("has no header above it")?),
+        SnifferKind::SrsRanLog | SnifferKind::SrsRanConsole => Err("is no table's".into()),
     }
 }
 
@@ -119,6 +134,9 @@ fn falcon(line: &str) -> Result<SniffedRow, String> {
         tbs_bytes: tbs,
         // Uplink DCIs have none: the process follows from the subframe.
         harq_id: (dir == Direction::Dl).then(|| number(&f, 13, "HARQ").ok()).flatten(),
+        delay_slots: lte_delay(dir),
+        retx: None,
+        padding_bytes: None,
     })
 }
 
@@ -145,6 +163,9 @@ fn ng_scope(line: &str) -> Result<SniffedRow, String> {
         ndi: [None; 2],
         tbs_bytes: [None; 2],
         harq_id: number(&f, 10, "HARQ").ok(),
+        delay_slots: lte_delay(Direction::Dl),
+        retx: None,
+        padding_bytes: None,
     };
     for (tb, (mcs, rv, tbs)) in blocks.into_iter().enumerate() {
         row.tbs_bytes[tb] = size_bytes(number(&f, tbs, "the TBS")?);
@@ -187,6 +208,9 @@ fn nr_scope(line: &str, columns: &Columns) -> Result<SniffedRow, String> {
         ndi: [small("new_data_indicator").map(|n| n == 1), None],
         tbs_bytes: [size_bytes(int("transport_block_size")?), None],
         harq_id: small("harq_id"),
+        delay_slots: 0,
+        retx: None,
+        padding_bytes: None,
     })
 }
 

@@ -123,7 +123,7 @@ impl GrantColumns {
                     .int(("timing_segment", self.timing_segment))?
                     .unwrap_or_default(),
                 cell: row.int(("cell", self.cell))?.unwrap_or_default(),
-                numerology: row.int(("numerology", self.numerology))?.unwrap_or_default(),
+                numerology: row.numerology(("numerology", self.numerology))?,
                 tti,
             },
             dir,

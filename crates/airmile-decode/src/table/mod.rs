@@ -2,7 +2,8 @@
 //!
 //! Header line first, any column order, unknown columns ignored, an empty
 //! field is unknown. Reading goes on after a bad row: the row is a
-//! [`Problem`], what is readable is used.
+//! [`Problem`], what is readable is used. A row, the number of columns and what is
+//! kept have limits; a table over one is refused.
 
 mod grants;
 mod rlc;
@@ -12,7 +13,7 @@ mod truth;
 
 pub use grants::{GrantReader, GrantWriter, write_grants};
 pub use rlc::{RlcReader, RlcWriter, TtiTimes, write_rlc};
-pub use rows::TableError;
+pub use rows::{MAX_COLUMNS, MAX_KEPT_ROWS, MAX_KEPT_TEXT_BYTES, MAX_RECORD_BYTES, TableError};
 pub use transfers::{read_transfers, write_transfers};
 pub use truth::{read_transfer_truth, read_truth, write_transfer_truth, write_truth};
 
@@ -75,6 +76,8 @@ impl TableKind {
 pub struct TableContent<T> {
     /// The readable rows.
     pub rows: Vec<T>,
-    /// The rows that were not.
+    /// How many rows were not.
+    pub bad_rows: u64,
+    /// What was wrong with them, the first ones in words.
     pub problems: Vec<Problem>,
 }

@@ -1,10 +1,29 @@
 //! Rows of a CSV by column name, with errors that name line, offset and column.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::str::FromStr;
 
+use airmile_model::printable;
 use airmile_model::problem::{Problem, Severity};
 use airmile_model::tti::TtiIndex;
+
+use super::TableContent;
+
+/// The maximum size of a row, with the line breaks before it (chosen here: a
+/// transfer's name may be a long URL, and no row of numbers has a kilobyte).
+pub const MAX_RECORD_BYTES: u64 = 1 << 20;
+/// The maximum number of columns (chosen here: the tables have 23 at most, and
+/// spreadsheets end at 16,384).
+pub const MAX_COLUMNS: usize = 16_384;
+/// The maximum number of rows of a table that is kept whole: transfers and truth
+/// (chosen here: a transfer a second for eleven days).
+pub const MAX_KEPT_ROWS: usize = 1_000_000;
+/// The maximum size of the names in a table that is kept whole.
+pub const MAX_KEPT_TEXT_BYTES: usize = 256 << 20;
+/// Problems that are kept in words; more are counted.
+const KEPT_PROBLEMS: usize = 100;
+/// Characters of a field or a header that an error quotes.
+const QUOTED_CHARS: usize = 120;
 
 /// Why a table or a row of it could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +37,7 @@ pub enum TableError {
         header: String,
     },
     /// A field does not hold what its column says.
-    #[error("line {line}, column `{column}`: {text:?} is not {expected}")]
+    #[error("line {line}, column `{column}`: \"{text}\" is not {expected}")]
     BadField {
         /// Byte offset of the row.
         offset: u64,
@@ -41,6 +60,18 @@ pub enum TableError {
         /// The column.
         column: &'static str,
     },
+    /// The table is larger than what is read.
+    #[error("line {line}: over the limit `{limit}` ({maximum})")]
+    Limit {
+        /// Byte offset of the row.
+        offset: u64,
+        /// Line, from 1.
+        line: u64,
+        /// The limit's name.
+        limit: &'static str,
+        /// Its value.
+        maximum: u64,
+    },
     /// The CSV itself is broken, or reading failed.
     #[error("{source}")]
     Csv {
@@ -59,6 +90,7 @@ impl TableError {
             Self::MissingColumn { .. } => 0,
             Self::BadField { offset, .. }
             | Self::Empty { offset, .. }
+            | Self::Limit { offset, .. }
             | Self::Csv { offset, .. } => *offset,
         }
     }
@@ -67,10 +99,16 @@ impl TableError {
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         match self {
-            Self::MissingColumn { .. } => true,
+            Self::MissingColumn { .. } | Self::Limit { .. } => true,
             Self::Csv { source, .. } => source.is_io_error(),
             _ => false,
         }
+    }
+
+    /// Whether the table is refused, and not only damaged from here on.
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self, Self::MissingColumn { .. } | Self::Limit { .. })
     }
 
     /// As a problem of the input.
@@ -91,20 +129,62 @@ pub(super) fn normalise_name(name: &str) -> String {
     name.trim().trim_matches('"').trim().to_ascii_lowercase()
 }
 
+/// As much of a text as an error quotes.
+fn quoted(text: &str) -> String {
+    let mut chars = text.chars();
+    let start: String = chars.by_ref().take(QUOTED_CHARS).collect();
+    let mut out = printable(&start).into_owned();
+    if chars.next().is_some() {
+        out.push_str("...");
+    }
+    out
+}
+
+/// A reader that ends with an error where a row is larger than
+/// [`MAX_RECORD_BYTES`]: the CSV reader has no limit of its own.
+struct RecordLimit<R> {
+    inner: R,
+    /// Bytes until the limit; set anew before each row.
+    left: u64,
+    exceeded: bool,
+}
+
+impl<R: Read> Read for RecordLimit<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            self.exceeded = true;
+            return Err(io::Error::other("a row is too large"));
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
+        let n = self.inner.read(buf.get_mut(..most).unwrap_or_default())?;
+        self.left = self.left.saturating_sub(n as u64);
+        Ok(n)
+    }
+}
+
 /// A CSV reader that finds fields by column name.
 pub(super) struct Rows<R> {
-    reader: csv::Reader<R>,
+    reader: csv::Reader<RecordLimit<R>>,
     names: Vec<String>,
     record: csv::StringRecord,
 }
 
 impl<R: Read> Rows<R> {
     pub(super) fn new(input: R) -> Result<Self, TableError> {
+        let input = RecordLimit { inner: input, left: MAX_RECORD_BYTES, exceeded: false };
         let mut reader =
             csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(input);
-        let header = reader.headers().map_err(|source| TableError::Csv { offset: 0, source })?;
-        let names =
-            header.iter().map(|name| normalise_name(name.trim_start_matches('\u{feff}'))).collect();
+        let names = match reader.headers() {
+            Ok(header) if header.len() > MAX_COLUMNS => {
+                let (limit, maximum) = ("MAX_COLUMNS", MAX_COLUMNS as u64);
+                return Err(TableError::Limit { offset: 0, line: 1, limit, maximum });
+            }
+            Ok(header) => header
+                .iter()
+                .map(|name| normalise_name(name.trim_start_matches('\u{feff}')))
+                .collect(),
+            Err(source) => return Err(broken(&reader, source)),
+        };
         Ok(Self { reader, names, record: csv::StringRecord::new() })
     }
 
@@ -115,21 +195,67 @@ impl<R: Read> Rows<R> {
 
     /// Column index of a name that must be there.
     pub(super) fn required(&self, column: &'static str) -> Result<usize, TableError> {
-        self.column(column)
-            .ok_or_else(|| TableError::MissingColumn { column, header: self.names.join(",") })
+        self.column(column).ok_or_else(|| {
+            let header = quoted(&self.names.join(","));
+            TableError::MissingColumn { column, header }
+        })
     }
 
     /// Steps to the next row; `None` at the end.
     pub(super) fn next(&mut self) -> Option<Result<RowRef<'_>, TableError>> {
+        self.reader.get_mut().left = MAX_RECORD_BYTES;
         match self.reader.read_record(&mut self.record) {
             Ok(true) => Some(Ok(RowRef { record: &self.record })),
             Ok(false) => None,
-            Err(source) => {
-                let offset = source.position().map_or(0, csv::Position::byte);
-                Some(Err(TableError::Csv { offset, source }))
-            }
+            Err(source) => Some(Err(broken(&self.reader, source))),
         }
     }
+
+    /// Reads the rest of a table that is kept whole.
+    pub(super) fn keep_all<T>(
+        mut self,
+        read: impl Fn(RowRef<'_>) -> Result<T, TableError>,
+        text_bytes: impl Fn(&T) -> usize,
+    ) -> Result<TableContent<T>, TableError> {
+        let mut content = TableContent { rows: Vec::new(), bad_rows: 0, problems: Vec::new() };
+        let mut text = 0_usize;
+        while let Some(row) = self.next() {
+            let place = row.as_ref().map_or((0, 0), |row| row.place());
+            match row.and_then(&read) {
+                Ok(row) => {
+                    text = text.saturating_add(text_bytes(&row));
+                    content.rows.push(row);
+                }
+                Err(error) if error.is_fatal() => return Err(error),
+                Err(error) => {
+                    content.bad_rows += 1;
+                    if content.problems.len() < KEPT_PROBLEMS {
+                        content.problems.push(error.to_problem());
+                    }
+                }
+            }
+            let limits = [
+                ("MAX_KEPT_ROWS", content.rows.len(), MAX_KEPT_ROWS),
+                ("MAX_KEPT_TEXT_BYTES", text, MAX_KEPT_TEXT_BYTES),
+            ];
+            if let Some((limit, _, maximum)) = limits.into_iter().find(|(_, n, max)| n > max) {
+                let ((offset, line), maximum) = (place, maximum as u64);
+                return Err(TableError::Limit { offset, line, limit, maximum });
+            }
+        }
+        Ok(content)
+    }
+}
+
+/// The error of a CSV that cannot be read on.
+fn broken<R: Read>(reader: &csv::Reader<RecordLimit<R>>, source: csv::Error) -> TableError {
+    if reader.get_ref().exceeded {
+        let (offset, line) = (reader.position().byte(), reader.position().line());
+        let (limit, maximum) = ("MAX_RECORD_BYTES", MAX_RECORD_BYTES);
+        return TableError::Limit { offset, line, limit, maximum };
+    }
+    let offset = source.position().map_or(0, csv::Position::byte);
+    TableError::Csv { offset, source }
 }
 
 /// One row.
@@ -155,7 +281,7 @@ impl<'a> RowRef<'a> {
         expected: &'static str,
     ) -> TableError {
         let (offset, line) = self.place();
-        TableError::BadField { offset, line, column, text: text.to_owned(), expected }
+        TableError::BadField { offset, line, column, text: quoted(text), expected }
     }
 
     /// The error of an empty required field.
@@ -199,6 +325,16 @@ impl<'a> RowRef<'a> {
         })
     }
 
+    /// The subcarrier spacing index: 0 to 6 (TS 38.211, table 4.2-1); 0 where it is
+    /// not given, as in LTE.
+    pub(super) fn numerology(self, field: (&'static str, Option<usize>)) -> Result<u8, TableError> {
+        let parse = |text: &str| {
+            let value = text.parse::<i64>().ok().or_else(|| whole(text))?;
+            u8::try_from(value).ok().filter(|mu| *mu <= 6)
+        };
+        Ok(self.parsed(field, "a numerology, 0 to 6", parse)?.unwrap_or_default())
+    }
+
     /// A number.
     pub(super) fn number<T: FromStr>(
         self,
@@ -221,7 +357,7 @@ impl<'a> RowRef<'a> {
 
     /// Text.
     pub(super) fn string(self, index: Option<usize>) -> Option<String> {
-        self.text(index).map(str::to_owned)
+        self.text(index).map(|text| printable(text).into_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 
+use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use airmile_model::{Clock, Direction, Stamp, Transfer};
 
 use super::TableContent;
@@ -18,7 +19,7 @@ pub fn read_transfers<R: Read>(
     input: R,
     clock: Clock,
 ) -> Result<TableContent<Transfer>, TableError> {
-    let mut rows = Rows::new(input)?;
+    let rows = Rows::new(input)?;
     let id = rows.required("id")?;
     let tti = (rows.column("start_tti"), rows.column("end_tti"));
     let us = (rows.column("start_us"), rows.column("end_us"));
@@ -29,15 +30,10 @@ pub fn read_transfers<R: Read>(
     let bytes = rows.column("bytes");
     let dir = rows.column("dir");
     let unfinished = rows.column("unfinished");
-    let mut content = TableContent { rows: Vec::new(), problems: Vec::new() };
-    while let Some(row) = rows.next() {
-        match row.and_then(|row| read_row(row, clock, id, (tti, us), (bytes, dir, unfinished))) {
-            Ok(transfer) => content.rows.push(transfer),
-            Err(error) if error.is_fatal() => return Err(error),
-            Err(error) => content.problems.push(error.to_problem()),
-        }
-    }
-    Ok(content)
+    rows.keep_all(
+        |row| read_row(row, clock, id, (tti, us), (bytes, dir, unfinished)),
+        |transfer| transfer.id.len(),
+    )
 }
 
 type Pair = (Option<usize>, Option<usize>);
@@ -73,7 +69,10 @@ fn read_row(
         id: row.string(Some(id)).ok_or_else(|| row.empty("id"))?,
         time,
         tti: span_tti,
-        bytes: row.int::<i64>(("bytes", bytes))?.and_then(|b| u64::try_from(b).ok()),
+        bytes: row
+            .int::<i64>(("bytes", bytes))?
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
         dir: row.parsed(("dir", dir), "dl or ul", Direction::parse)?,
         unfinished: row
             .parsed(("unfinished", unfinished), "true or false", parse_flag)?

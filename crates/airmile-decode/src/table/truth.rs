@@ -7,42 +7,34 @@ use airmile_model::{TransferTruth, TruthRun, TtiState};
 
 use super::TableContent;
 use super::grants::text;
-use super::rows::{Rows, TableError};
+use super::rows::{RowRef, Rows, TableError};
 
 /// Reads the run-length coded truth of the queue.
 ///
 /// # Errors
 /// A column that must be there is missing; bad rows are problems.
 pub fn read_truth<R: Read>(input: R) -> Result<TableContent<TruthRun>, TableError> {
-    let mut rows = Rows::new(input)?;
+    let rows = Rows::new(input)?;
     let tti = rows.required("tti")?;
     let n_tti = rows.required("n_tti")?;
     let queue = rows.required("queue_bytes")?;
     let state = rows.required("state")?;
     let before = rows.column("before_first_tx");
-    let mut content = TableContent { rows: Vec::new(), problems: Vec::new() };
-    while let Some(row) = rows.next() {
-        let run = row.and_then(|row| {
-            Ok(TruthRun {
-                tti: TtiIndex(row.int(("tti", Some(tti)))?.ok_or_else(|| row.empty("tti"))?),
-                n_tti: row.int(("n_tti", Some(n_tti)))?.unwrap_or(1),
-                queue_bytes: row
-                    .int::<i64>(("queue_bytes", Some(queue)))?
-                    .and_then(|b| u64::try_from(b).ok())
-                    .unwrap_or_default(),
-                state: row
-                    .parsed(("state", Some(state)), "a TTI state", TtiState::parse)?
-                    .ok_or_else(|| row.empty("state"))?,
-                before_first_tx: row.flag(("before_first_tx", before))?,
-            })
-        });
-        match run {
-            Ok(run) => content.rows.push(run),
-            Err(error) if error.is_fatal() => return Err(error),
-            Err(error) => content.problems.push(error.to_problem()),
-        }
-    }
-    Ok(content)
+    let read = |row: RowRef<'_>| {
+        Ok(TruthRun {
+            tti: TtiIndex(row.int(("tti", Some(tti)))?.ok_or_else(|| row.empty("tti"))?),
+            n_tti: row.int(("n_tti", Some(n_tti)))?.unwrap_or(1),
+            queue_bytes: row
+                .int::<i64>(("queue_bytes", Some(queue)))?
+                .and_then(|b| u64::try_from(b).ok())
+                .unwrap_or_default(),
+            state: row
+                .parsed(("state", Some(state)), "a TTI state", TtiState::parse)?
+                .ok_or_else(|| row.empty("state"))?,
+            before_first_tx: row.flag(("before_first_tx", before))?,
+        })
+    };
+    rows.keep_all(read, |_| 0)
 }
 
 /// Writes the truth of the queue.
@@ -72,28 +64,20 @@ pub fn write_truth<'a, W: Write>(
 /// # Errors
 /// A column that must be there is missing; bad rows are problems.
 pub fn read_transfer_truth<R: Read>(input: R) -> Result<TableContent<TransferTruth>, TableError> {
-    let mut rows = Rows::new(input)?;
+    let rows = Rows::new(input)?;
     let id = rows.required("id")?;
     let throughput = rows.required("throughput_time_ms")?;
     let duration = rows.column("duration_ms");
-    let mut content = TableContent { rows: Vec::new(), problems: Vec::new() };
-    while let Some(row) = rows.next() {
-        let truth = row.and_then(|row| {
-            Ok(TransferTruth {
-                id: row.string(Some(id)).ok_or_else(|| row.empty("id"))?,
-                throughput_time_ms: row
-                    .number(("throughput_time_ms", Some(throughput)))?
-                    .ok_or_else(|| row.empty("throughput_time_ms"))?,
-                duration_ms: row.number(("duration_ms", duration))?,
-            })
-        });
-        match truth {
-            Ok(truth) => content.rows.push(truth),
-            Err(error) if error.is_fatal() => return Err(error),
-            Err(error) => content.problems.push(error.to_problem()),
-        }
-    }
-    Ok(content)
+    let read = |row: RowRef<'_>| {
+        Ok(TransferTruth {
+            id: row.string(Some(id)).ok_or_else(|| row.empty("id"))?,
+            throughput_time_ms: row
+                .number(("throughput_time_ms", Some(throughput)))?
+                .ok_or_else(|| row.empty("throughput_time_ms"))?,
+            duration_ms: row.number(("duration_ms", duration))?,
+        })
+    };
+    rows.keep_all(read, |truth| truth.id.len())
 }
 
 /// Writes the truth of transfers.

@@ -3,7 +3,7 @@
 
 use airmile_model::{Modulation, RntiType, Tti};
 
-use super::fields::{Line, Row, Table, normalise};
+use super::fields::{Line, Row, Table, key_value, normalise};
 use super::{Bad, number};
 use crate::diag::msg::{PdschStat, PdschStatBlock, PdschStatRecord};
 
@@ -44,7 +44,14 @@ pub(super) fn pdsch_stat(body: &[Line]) -> Result<(PdschStat, Vec<Bad>), String>
             }
         }
     }
-    Ok((PdschStat { version: NO_VERSION, records }, bad))
+    let version = version(body).and_then(|v| u8::try_from(v).ok()).unwrap_or(NO_VERSION);
+    Ok((PdschStat { version, records }, bad))
+}
+
+/// The message version that a body states.
+pub(super) fn version(body: &[Line]) -> Option<u32> {
+    let mut fields = body.iter().filter_map(|line| key_value(&line.text));
+    fields.find(|(key, _)| key == "version").and_then(|(_, value)| value.parse().ok())
 }
 
 fn record(row: &Row<'_>) -> Result<PdschStatRecord, String> {

@@ -20,8 +20,8 @@ use airmile_model::{Problem, Record, Severity, Stamp, UnknownMessage};
 
 use self::fields::{Line, key_value};
 use self::header::{DAY_NS, Header, When};
-use self::nr::NrOrder;
 use crate::diag::assemble::Assembler;
+use crate::diag::assemble::nr_order::NrOrder;
 use crate::diag::{Message, MessageCount, Tagged};
 
 /// Problems that are kept in words; more are counted.

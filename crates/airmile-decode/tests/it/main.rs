@@ -11,6 +11,9 @@
 
 mod application;
 mod messages;
+mod modern;
 mod reference;
 mod stream;
 mod text;
+mod trust;
+mod versions;

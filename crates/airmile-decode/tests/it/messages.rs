@@ -5,6 +5,7 @@
 
 use airmile_decode::diag::Message;
 use airmile_decode::diag::msg::*;
+use airmile_model::{RntiType, Tti};
 use proptest::prelude::*;
 
 /// How a payload of a message begins.
@@ -12,6 +13,8 @@ use proptest::prelude::*;
 struct Kind {
     code: u16,
     version: u8,
+    /// Major version, of NR messages.
+    major: Option<u8>,
     /// Subpacket id and version.
     subpacket: Option<(u8, u8)>,
     /// The byte that the number of records begins in, and the bit there.
@@ -20,20 +23,32 @@ struct Kind {
 
 fn kinds() -> Vec<Kind> {
     let plain = |code, versions: &[u8], count_at| {
-        let kind = |&version: &u8| Kind { code, version, subpacket: None, count_at };
+        let kind = |&version: &u8| Kind { code, version, major: None, subpacket: None, count_at };
         versions.iter().map(kind).collect::<Vec<_>>()
     };
     let framed = |code, id, versions: &[u8], count_at: usize| {
         let kind = |&version: &u8| Kind {
             code,
             version: 1,
+            major: None,
             subpacket: Some((id, version)),
             count_at: (8 + count_at, 0),
         };
         versions.iter().map(kind).collect::<Vec<_>>()
     };
+    let nr = |code, versions: &[(u16, u16)], count_at: usize| {
+        let kind = |&(major, minor): &(u16, u16)| Kind {
+            code,
+            version: minor as u8,
+            major: Some(major as u8),
+            subpacket: None,
+            count_at: (count_at, 0),
+        };
+        versions.iter().map(kind).collect::<Vec<_>>()
+    };
     [
         framed(0xB063, 7, MacDl::VERSIONS, 0),
+        plain(0xB063, MacDlReport::VERSIONS, (4, 0)),
         framed(0xB064, 8, MacUl::VERSIONS, 0),
         framed(0xB066, 10, UlBufferStatus::VERSIONS, 0),
         framed(0xB067, 11, UlTxStatistics::VERSIONS, 0),
@@ -56,7 +71,13 @@ fn kinds() -> Vec<Kind> {
         plain(0xB18A, RlmReport::VERSIONS, (3, 0)),
         framed(0xB193, 25, ServCellMeas::VERSIONS, 4),
         framed(0xB195, 31, NeighbourMeas::VERSIONS, 4),
-        plain(0xB888, NrPdschStats::VERSIONS, (15, 0)),
+        nr(0xB821, &[(0, 8), (0, 12), (0, 17), (0, 19), (0, 28)], 3),
+        nr(0xB823, NrServCell::VERSIONS, 3),
+        nr(0xB881, NrUlTbStats::VERSIONS, 7),
+        nr(0xB888, &[(3, 0), (3, 1)], 7),
+        nr(0xB888, &[(2, 2)], 15),
+        nr(0xB97F, &[(2, 7)], 4),
+        nr(0xB97F, &[(2, 9), (2, 10), (3, 0)], 8),
     ]
     .concat()
 }
@@ -69,9 +90,11 @@ fn payload(kind: Kind, mut bytes: Vec<u8>, count: u8) -> Vec<u8> {
     if matches!(kind.code, 0xB082 | 0xB092 | 0xB0A3 | 0xB0B3) {
         bytes[at + 1] = 0;
     }
-    if kind.code == 0xB888 {
-        // The major version.
-        bytes[1..4].copy_from_slice(&[0, 2, 0]);
+    if kind.code == 0xB063 && kind.subpacket.is_none() {
+        bytes[at + 1] = 0;
+    }
+    if let Some(major) = kind.major {
+        bytes[1..4].copy_from_slice(&[0, major, 0]);
     }
     bytes[0] = kind.version;
     if let Some((id, version)) = kind.subpacket {
@@ -93,6 +116,9 @@ fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
 #[test]
 fn every_code_has_a_kind() {
     let mut codes: Vec<_> = kinds().iter().map(|kind| kind.code).collect();
+    // These are read where they add up alone, and have tests of their own.
+    codes.extend([NrUlTb::CODE, NrPdschStatus::CODE]);
+    codes.sort_unstable();
     codes.dedup();
     assert_eq!(codes, Message::CODES);
 }
@@ -167,6 +193,37 @@ proptest! {
             if let Ok(Some(parsed)) = Message::parse(code, &bytes) {
                 let _ = parsed.message.emit();
             }
+        }
+    }
+}
+
+/// Versions that are read where their blocks end with the subpacket.
+#[test]
+fn uplink_blocks_of_later_versions_must_close() {
+    let block = MacUlBlock {
+        sub_id: Some(0),
+        cell: Some(0),
+        harq_id: 3,
+        rnti_type: RntiType::C,
+        tti: Tti::new(500, 2),
+        grant_bytes: 193,
+        rlc_pdus: 1,
+        padding_bytes: 186,
+        bsr_event: 2,
+        bsr_trigger: 3,
+        header: vec![0x3d, 0x23, 0x02, 0x1f, 0x80],
+    };
+    for &version in MacUl::CHECKED_VERSIONS {
+        let sub = MacUlSubpacket { version, blocks: vec![block.clone(), block.clone()] };
+        let message = MacUl { version: 1, subpackets: vec![sub] };
+        let payload = message.emit();
+        let parsed = Message::parse(0xB064, &payload).unwrap().unwrap();
+        assert_eq!((parsed.message, parsed.problem), (message.into(), None), "v{version}");
+        // One block fewer than there are bytes for, and one more.
+        for count in [1, 3] {
+            let mut wrong = payload.clone();
+            wrong[8] = count;
+            assert_eq!(Message::parse(0xB064, &wrong), Ok(None), "v{version}, {count} blocks");
         }
     }
 }

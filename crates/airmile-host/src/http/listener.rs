@@ -50,12 +50,12 @@ impl Default for ConnectionLimits {
 pub(super) struct LimitedListener {
     listener: TcpListener,
     limits: ConnectionLimits,
-    places: Arc<Mutex<Places>>,
+    places: Arc<Mutex<ConnectionSlots>>,
 }
 
 impl LimitedListener {
     pub(super) fn new(listener: TcpListener, limits: ConnectionLimits) -> Self {
-        Self { listener, limits, places: Places::new(limits) }
+        Self { listener, limits, places: ConnectionSlots::new(limits) }
     }
 }
 
@@ -65,7 +65,7 @@ impl Listener for LimitedListener {
 
     async fn accept(&mut self) -> (LimitedConnection, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        let (place, closed) = Place::take(&self.places, host_prefix(address.ip()));
+        let (place, closed) = ConnectionSlot::take(&self.places, host_prefix(address.ip()));
         let limits = self.limits;
         let deadline = Box::pin(sleep(limits.header));
         let connection =
@@ -79,7 +79,7 @@ impl Listener for LimitedListener {
 }
 
 #[derive(Debug)]
-struct Places {
+struct ConnectionSlots {
     limits: ConnectionLimits,
     next: u64,
     admitted: usize,
@@ -87,7 +87,7 @@ struct Places {
     waiting: BTreeMap<u64, (IpAddr, oneshot::Sender<()>)>,
 }
 
-impl Places {
+impl ConnectionSlots {
     fn new(limits: ConnectionLimits) -> Arc<Mutex<Self>> {
         let waiting = BTreeMap::new();
         Arc::new(Mutex::new(Self { limits, next: 0, admitted: 0, waiting }))
@@ -112,15 +112,18 @@ impl Places {
 
 /// The place of a connection, given back when dropped.
 #[derive(Debug)]
-struct Place {
+struct ConnectionSlot {
     id: u64,
-    places: Arc<Mutex<Places>>,
+    places: Arc<Mutex<ConnectionSlots>>,
     /// Keeps the connection open once it was admitted.
     admitted: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-impl Place {
-    fn take(places: &Arc<Mutex<Places>>, from: IpAddr) -> (Arc<Self>, oneshot::Receiver<()>) {
+impl ConnectionSlot {
+    fn take(
+        places: &Arc<Mutex<ConnectionSlots>>,
+        from: IpAddr,
+    ) -> (Arc<Self>, oneshot::Receiver<()>) {
         let (keep, closed) = oneshot::channel();
         let mut all = lock(places);
         all.make_room();
@@ -149,7 +152,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let is_admitted = lock(&self.admitted).is_some();
         let mut all = lock(&self.places);
@@ -160,7 +163,7 @@ impl Drop for Place {
 
 /// The place of the connection on which a request came.
 #[derive(Debug, Clone)]
-pub(super) struct ConnectionPlace(Arc<Place>);
+pub(super) struct ConnectionPlace(Arc<ConnectionSlot>);
 
 impl ConnectionPlace {
     /// A request was let in. Whether there is a place for its connection.
@@ -183,7 +186,7 @@ pub(super) struct LimitedConnection {
     closed: oneshot::Receiver<()>,
     is_answering: bool,
     limits: ConnectionLimits,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 }
 
 impl LimitedConnection {
@@ -256,9 +259,10 @@ mod tests {
     #[test]
     fn a_flood_of_one_address_takes_no_place_of_others() {
         let limits = ConnectionLimits::default();
-        let places = Places::new(limits);
-        let (other, mut other_closed) = Place::take(&places, address(2));
-        let mut flood: Vec<_> = (0..1_000).map(|_| Place::take(&places, address(1))).collect();
+        let places = ConnectionSlots::new(limits);
+        let (other, mut other_closed) = ConnectionSlot::take(&places, address(2));
+        let mut flood: Vec<_> =
+            (0..1_000).map(|_| ConnectionSlot::take(&places, address(1))).collect();
         assert!(lock(&places).waiting.len() <= limits.waiting);
         // The oldest of the flood were closed, and nobody else.
         assert_eq!(flood[0].1.try_recv(), Err(Closed));
@@ -268,16 +272,18 @@ mod tests {
         assert!(other.admit() && other.admit());
         assert_eq!(lock(&places).admitted, 1);
         drop((other, flood));
-        assert_eq!((lock(&places).admitted, lock(&places).waiting.len()), (0, 0));
+        let left = lock(&places);
+        assert_eq!((left.admitted, left.waiting.len()), (0, 0));
     }
 
     #[test]
     fn so_many_are_admitted_and_no_more() {
         let limits = ConnectionLimits::default();
-        let places = Places::new(limits);
-        let all: Vec<_> = (0..limits.admitted).map(|_| Place::take(&places, address(1))).collect();
+        let places = ConnectionSlots::new(limits);
+        let all: Vec<_> =
+            (0..limits.admitted).map(|_| ConnectionSlot::take(&places, address(1))).collect();
         assert!(all.iter().all(|(place, _)| place.admit()));
-        let (late, _closed) = Place::take(&places, address(1));
+        let (late, _closed) = ConnectionSlot::take(&places, address(1));
         assert!(!late.admit());
         drop(all);
         assert!(late.admit());

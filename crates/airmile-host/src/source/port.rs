@@ -57,12 +57,12 @@ pub(super) fn run(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
                 }
                 session.run(port, &mut was_there)
             }
-            Err(error) => Err(Ended::Port(error.into())),
+            Err(error) => Err(PortEnd::Port(error.into())),
         };
         match ended {
             Ok(()) => {}
-            Err(Ended::Stopped) => return Err(ReaderGone),
-            Err(Ended::Port(error)) => {
+            Err(PortEnd::Stopped) => return Err(ReaderGone),
+            Err(PortEnd::Port(error)) => {
                 let why = error.to_string();
                 // Once each: it may stay away for hours.
                 if why != told || session.setup.is_none() {
@@ -90,18 +90,18 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(port)
 }
 
-enum Ended {
+enum PortEnd {
     Port(PortError),
     Stopped,
 }
 
-impl From<ReaderGone> for Ended {
+impl From<ReaderGone> for PortEnd {
     fn from(_: ReaderGone) -> Self {
         Self::Stopped
     }
 }
 
-impl<E: Into<PortError>> From<E> for Ended {
+impl<E: Into<PortError>> From<E> for PortEnd {
     fn from(error: E) -> Self {
         Self::Port(error.into())
     }
@@ -117,13 +117,13 @@ struct PortConnection<'a> {
 }
 
 impl PortConnection<'_> {
-    fn run(&mut self, mut port: File, was_there: &mut bool) -> Result<(), Ended> {
+    fn run(&mut self, mut port: File, was_there: &mut bool) -> Result<(), PortEnd> {
         let mut buffer = vec![0; CHUNK_BYTES];
         let mut attempts = 0;
         let mut asked: Option<Instant> = None;
         loop {
             if self.feed.is_stopped() {
-                return Err(Ended::Stopped);
+                return Err(PortEnd::Stopped);
             }
             if let Some(setup) = &mut self.setup
                 && asked.is_none_or(|asked| asked.elapsed() > ANSWER_WITHIN)

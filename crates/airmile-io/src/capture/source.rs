@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use airmile_model::printable_path;
+
 use crate::limits::Limits;
 
 /// Captures, read one after the other as one.
@@ -54,7 +56,7 @@ impl Captures<'_> {
     pub fn names(&self) -> String {
         match self {
             Self::Files(files) => {
-                let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+                let names: Vec<String> = files.iter().map(|f| printable_path(f)).collect();
                 names.join(", ")
             }
             Self::Stream(stream) => stream.name.clone(),
@@ -68,7 +70,7 @@ impl Captures<'_> {
             Self::Files(files) => {
                 let once = files.iter().find(|path| !can_be_read_again(path))?;
                 let is_stdin = once.as_path() == Path::new("-");
-                Some(if is_stdin { "standard input".into() } else { once.display().to_string() })
+                Some(if is_stdin { "standard input".into() } else { printable_path(once) })
             }
             Self::Stream(stream) => Some(stream.name.clone()),
         }

@@ -1,5 +1,6 @@
-//! Rows as lines of CSV (RFC 4180).
+//! Rows as lines of CSV (RFC 4180); a row is one line, as texts are escaped.
 
+use airmile_model::printable;
 use airmile_model::row::{Value, hex};
 
 /// A line without its end, from a function that gives the values to a sink.
@@ -16,12 +17,16 @@ pub fn line<'a>(values: impl FnOnce(&mut dyn FnMut(Value<'a>))) -> String {
             Value::Int(i) => line.push_str(&i.to_string()),
             Value::Float(x) => line.push_str(&x.to_string()),
             Value::Bool(b) => line.push(if b { '1' } else { '0' }),
-            Value::Text(s) if s.contains([',', '"', '\n', '\r']) => {
-                line.push('"');
-                line.push_str(&s.replace('"', "\"\""));
-                line.push('"');
+            Value::Text(s) => {
+                let s = printable(s);
+                if s.contains([',', '"']) {
+                    line.push('"');
+                    line.push_str(&s.replace('"', "\"\""));
+                    line.push('"');
+                } else {
+                    line.push_str(&s);
+                }
             }
-            Value::Text(s) => line.push_str(s),
             Value::Bytes(b) => line.push_str(&hex(b)),
         }
     });

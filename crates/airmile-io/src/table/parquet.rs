@@ -13,6 +13,7 @@ use airmile_model::row::Column;
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::replacement::Replacement;
 use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, TableRow, arrow_schema};
 
 /// Name, documentation and columns of a table.
@@ -121,6 +122,7 @@ pub struct Table {
     columns: RecordColumns,
     rows: u64,
     writer: ArrowWriter<File>,
+    out: Replacement,
 }
 
 impl Table {
@@ -129,10 +131,10 @@ impl Table {
     /// # Errors
     /// It cannot be made.
     pub fn create(path: PathBuf, schema: SchemaRef) -> Result<Self> {
-        let file = File::create(&path).map_err(|e| Error::write(&path, e))?;
+        let (out, file) = Replacement::begin(&path)?;
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties()))
             .map_err(|e| refused(&path, &e))?;
-        Ok(Self { path, columns: RecordColumns::new(schema), rows: 0, writer })
+        Ok(Self { path, columns: RecordColumns::new(schema), rows: 0, writer, out })
     }
 
     /// Adds a row.
@@ -160,6 +162,7 @@ impl Table {
     pub fn finish(mut self) -> Result<(PathBuf, u64)> {
         self.flush()?;
         self.writer.close().map_err(|e| refused(&self.path, &e))?;
+        self.out.done()?;
         Ok((self.path, self.rows))
     }
 }

@@ -142,11 +142,7 @@ pub fn write_files(reproduction: &Reproduction, dir: &Path) -> Result<Vec<PathBu
 
 /// The whole file or the one before: a run may be interrupted at any time.
 fn replace(path: &Path, contents: &[u8]) -> Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    let part = PathBuf::from(name);
-    std::fs::write(&part, contents).map_err(|e| Error::write(&part, e))?;
-    std::fs::rename(&part, path).map_err(|e| Error::write(path, e))
+    airmile::write_whole(path, contents)
 }
 
 fn flat_rows(experiment: &Reproduced, size: Size) -> impl Iterator<Item = FlatRow<'_>> {

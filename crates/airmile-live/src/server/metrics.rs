@@ -34,17 +34,17 @@ pub(super) fn text(now: &Snapshot) -> String {
     }
     let t = &now.totals;
     let bursts = [("dl", of(t.dl_bursts)), ("ul", of(t.ul_bursts))];
-    out.many("airmile_bursts_total", "counter", "Bursts decided.", "dir", &bursts);
+    out.many("airmile_bursts_total", "counter", "BurstsAnswer decided.", "dir", &bursts);
     let seconds = |ttis: u64| ttis as f64 / 1e3;
     let burst_seconds = [("dl", seconds(t.dl_burst_ttis)), ("ul", seconds(t.ul_burst_ttis))];
     let help = "Throughput time: time in decided bursts.";
     out.many("airmile_burst_seconds_total", "counter", help, "dir", &burst_seconds);
     let of_verdict = |v: &Verdict| (v.as_str(), of(t.transfers.get(v).copied().unwrap_or(0)));
     let transfers: Vec<_> = Verdict::ALL.iter().map(of_verdict).collect();
-    let help = "Transfers decided, by verdict.";
+    let help = "TransfersAnswer decided, by verdict.";
     out.many("airmile_transfers_total", "counter", help, "verdict", &transfers);
     let open = view.transfers.iter().filter(|t| t.state == State::Open).count();
-    out.one("airmile_transfers_open", "gauge", "Transfers that go on.", open as f64);
+    out.one("airmile_transfers_open", "gauge", "TransfersAnswer that go on.", open as f64);
     if let Some(demand) = view.session.link_demand {
         let help = "Link demand of the last transfers, 0 to 1.";
         out.one("airmile_link_demand_ratio", "gauge", help, demand);
@@ -71,9 +71,9 @@ fn packets(out: &mut Metrics, passing: &Passing) {
     out.one("airmile_packets_total", "counter", "IP packets.", of(view.packets));
     let help = "Bytes of IP packets.";
     out.one("airmile_packet_bytes_total", "counter", help, of(view.ip_bytes));
-    let help = "Packets that the kernel dropped, as this was too slow.";
+    let help = "PacketsAnswer that the kernel dropped, as this was too slow.";
     out.one("airmile_packets_dropped_total", "counter", help, of(passing.dropped));
-    let help = "Packets that could not be read.";
+    let help = "PacketsAnswer that could not be read.";
     out.one("airmile_packets_unread_total", "counter", help, of(view.unread));
     let help = "TCP segments sent again, both ways.";
     out.one("airmile_retransmissions_total", "counter", help, of(view.retransmissions));

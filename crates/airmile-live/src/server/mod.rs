@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::engine::Published;
-use crate::snapshot::{Event, Passing, SourceStatus, Totals};
+use crate::snapshot::{Event, LiveTotals, Passing, SourceStatus};
 
 /// Streams of events at a time (chosen here: a person's tabs, and some scripts).
 const MAX_STREAMS: usize = 32;
@@ -49,16 +49,16 @@ pub fn serve(
     published: Published,
 ) -> Result<HttpServer, HttpError> {
     let streams = Arc::new(tokio::sync::Semaphore::new(MAX_STREAMS));
-    HttpServer::start(address, token, router(Shared { published, streams }))
+    HttpServer::start(address, token, router(ServerState { published, streams }))
 }
 
 #[derive(Debug, Clone)]
-struct Shared {
+struct ServerState {
     published: Published,
     streams: Arc<tokio::sync::Semaphore>,
 }
 
-fn router(shared: Shared) -> Router {
+fn router(shared: ServerState) -> Router {
     Router::new()
         .route("/", get(page))
         .route("/metrics", get(metrics))
@@ -78,13 +78,13 @@ async fn page() -> Response {
     (policy, Html(PAGE)).into_response()
 }
 
-async fn metrics(State(shared): State<Shared>) -> Response {
+async fn metrics(State(shared): State<ServerState>) -> Response {
     prometheus(metrics::text(&shared.published.now()))
 }
 
 /// What is coming in.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Status {
+struct StatusAnswer {
     /// The program and version.
     made_by: &'static str,
     /// Where bytes come from.
@@ -92,7 +92,7 @@ struct Status {
     /// What came in so far.
     intake: airmile::live::Intake,
     /// Counts since the start.
-    totals: Totals,
+    totals: LiveTotals,
     /// Which subscription it is about.
     subscription: u8,
     /// What the records hold.
@@ -101,9 +101,9 @@ struct Status {
     missing: Vec<Missing>,
 }
 
-async fn status(State(shared): State<Shared>) -> Json<Status> {
+async fn status(State(shared): State<ServerState>) -> Json<StatusAnswer> {
     let now = shared.published.now();
-    Json(Status {
+    Json(StatusAnswer {
         made_by: concat!("airmile ", env!("CARGO_PKG_VERSION")),
         source: now.source.clone(),
         intake: now.view.intake,
@@ -116,7 +116,7 @@ async fn status(State(shared): State<Shared>) -> Json<Status> {
 
 /// The answer for the last transfers together, and the cell.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Session {
+struct SessionAnswer {
     /// The answer.
     session: SessionVerdict,
     /// Serving cells.
@@ -127,9 +127,9 @@ struct Session {
     cell_load: Option<airmile::CellLoad>,
 }
 
-async fn session(State(shared): State<Shared>) -> Json<Session> {
+async fn session(State(shared): State<ServerState>) -> Json<SessionAnswer> {
     let now = shared.published.now();
-    Json(Session {
+    Json(SessionAnswer {
         session: now.view.session.clone(),
         cells: now.view.cells.clone(),
         n_prb_cell: now.view.n_prb_cell,
@@ -139,18 +139,18 @@ async fn session(State(shared): State<Shared>) -> Json<Session> {
 
 /// The last transfers, by their start.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Transfers {
+struct TransfersAnswer {
     /// The transfers.
     transfers: Vec<LiveTransfer>,
 }
 
-async fn transfers(State(shared): State<Shared>) -> Json<Transfers> {
-    Json(Transfers { transfers: shared.published.now().view.transfers.clone() })
+async fn transfers(State(shared): State<ServerState>) -> Json<TransfersAnswer> {
+    Json(TransfersAnswer { transfers: shared.published.now().view.transfers.clone() })
 }
 
 /// The last bursts, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Bursts {
+struct BurstsAnswer {
     /// The bursts.
     bursts: Vec<LiveBurst>,
 }
@@ -161,7 +161,7 @@ struct BurstsQuery {
 }
 
 async fn bursts(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     query: Result<Query<BurstsQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Response {
     let Ok(Query(BurstsQuery { limit })) = query else {
@@ -169,22 +169,22 @@ async fn bursts(
     };
     let now = shared.published.now();
     let last = now.last_bursts(limit.map_or(USUAL_BURSTS, |n| n as usize));
-    Json(Bursts { bursts: last.into_iter().cloned().collect() }).into_response()
+    Json(BurstsAnswer { bursts: last.into_iter().cloned().collect() }).into_response()
 }
 
 /// What passes the interface.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Packets {
+struct PacketsAnswer {
     /// Null: no interface was asked for.
     packets: Option<Passing>,
     /// The last flows that are over, oldest first.
     ended: Vec<LiveFlow>,
 }
 
-async fn packets(State(shared): State<Shared>) -> Json<Packets> {
+async fn packets(State(shared): State<ServerState>) -> Json<PacketsAnswer> {
     let packets = shared.published.now().packets.clone();
     let ended = packets.iter().flat_map(|passing| passing.view.ended.iter().cloned()).collect();
-    Json(Packets { packets, ended })
+    Json(PacketsAnswer { packets, ended })
 }
 
 async fn describe() -> Json<serde_json::Value> {
@@ -192,7 +192,7 @@ async fn describe() -> Json<serde_json::Value> {
 }
 
 /// Events as they come. A reader that is too slow is told how many it missed.
-async fn events(State(shared): State<Shared>) -> Response {
+async fn events(State(shared): State<ServerState>) -> Response {
     let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open");
     };

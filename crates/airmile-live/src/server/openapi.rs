@@ -10,7 +10,7 @@ use utoipa::openapi::{
     ResponseBuilder,
 };
 
-use super::{Bursts, Packets, Refusal, Session, Status, Transfers};
+use super::{BurstsAnswer, PacketsAnswer, Refusal, SessionAnswer, StatusAnswer, TransfersAnswer};
 use crate::snapshot::Event;
 
 const JSON: &str = "application/json";
@@ -24,16 +24,26 @@ pub(super) fn document() -> Value {
     let paths = [
         path("/", "The page", "text/html", None),
         path("/metrics", "Metrics for Prometheus", "text/plain", None),
-        path("/v1/status", "What is coming in", JSON, Some(name::<Status>(&mut schemas))),
+        path("/v1/status", "What is coming in", JSON, Some(name::<StatusAnswer>(&mut schemas))),
         path(
             "/v1/session",
             "The last transfers together",
             JSON,
-            Some(name::<Session>(&mut schemas)),
+            Some(name::<SessionAnswer>(&mut schemas)),
         ),
-        path("/v1/transfers", "The last transfers", JSON, Some(name::<Transfers>(&mut schemas))),
-        path("/v1/bursts", "The last bursts", JSON, Some(name::<Bursts>(&mut schemas))),
-        path("/v1/packets", "What passes the interface", JSON, Some(name::<Packets>(&mut schemas))),
+        path(
+            "/v1/transfers",
+            "The last transfers",
+            JSON,
+            Some(name::<TransfersAnswer>(&mut schemas)),
+        ),
+        path("/v1/bursts", "The last bursts", JSON, Some(name::<BurstsAnswer>(&mut schemas))),
+        path(
+            "/v1/packets",
+            "What passes the interface",
+            JSON,
+            Some(name::<PacketsAnswer>(&mut schemas)),
+        ),
         path(
             "/v1/events",
             "Events as they come",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,7 @@ use airmile_io::capture::{Views, read};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress};
 use airmile_io::limits::LimitFilter;
+use airmile_io::{Replacement, write_whole};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// Of a pcap file.
@@ -135,6 +136,7 @@ fn ranged(path: &Path, range: &Range<u64>) -> std::io::Result<impl Read + Send +
 struct Dealer<'a> {
     options: &'a ScaleOptions,
     out: &'a Path,
+    replacement: Replacement,
     writer: ArrowWriter<File>,
     buckets: Vec<Rows>,
     group_rows: usize,
@@ -151,7 +153,7 @@ struct Dealer<'a> {
 
 impl<'a> Dealer<'a> {
     fn create(options: &'a ScaleOptions, out: &'a Path) -> Result<Self> {
-        let file = File::create(out).map_err(|e| Error::write(out, e))?;
+        let (replacement, file) = Replacement::begin(out)?;
         // Read once and then removed: time counts more than room (zstd's lowest level
         // takes as long as all else here).
         let properties = WriterProperties::builder()
@@ -167,6 +169,7 @@ impl<'a> Dealer<'a> {
         Ok(Self {
             options,
             out,
+            replacement,
             writer,
             group_rows: (WAITING_ROWS / buckets).clamp(LEAST_ROWS, GROUP_ROWS),
             buckets: (0..buckets).map(|_| Rows::default()).collect(),
@@ -236,12 +239,12 @@ impl<'a> Dealer<'a> {
             return Err(error);
         }
         self.writer.close().map_err(|e| refused(self.out, &e))?;
+        self.replacement.done()?;
         let strays: Vec<u8> = self.strays.iter().flat_map(|ends| *ends.bytes()).collect();
         for (extension, bytes) in [("strays", &strays), ("syns", &self.syns)] {
             if !bytes.is_empty() {
                 let path = self.out.with_extension(extension);
-                let written = File::create(&path).and_then(|mut file| file.write_all(bytes));
-                written.map_err(|e| Error::write(&path, e))?;
+                write_whole(&path, bytes)?;
             }
         }
         Ok(DealReport {

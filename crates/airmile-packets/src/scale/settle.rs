@@ -2,7 +2,6 @@
 //! or two peers.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::Path;
 
 use airmile_wire::tcp::{FlowEnds, PacketRouter, bucket_of};
@@ -14,7 +13,8 @@ use super::ScaleOptions;
 use super::bucket::BucketPart;
 use super::deal::{Group, refused, write_group};
 use super::records::{Columns, Rows, record_schema};
-use airmile_io::error::{Error, Result};
+use airmile_io::Replacement;
+use airmile_io::error::Result;
 
 /// Rows of a row group at most (chosen here).
 const GROUP_ROWS: usize = 1 << 14;
@@ -32,7 +32,7 @@ pub fn settle(
     options: &ScaleOptions,
     out: &Path,
 ) -> Result<Vec<Group>> {
-    let file = File::create(out).map_err(|e| Error::write(out, e))?;
+    let (replacement, file) = Replacement::begin(out)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
         .build();
@@ -63,6 +63,7 @@ pub fn settle(
         write_group(&mut writer, rows, out)?;
     }
     writer.close().map_err(|e| refused(out, &e))?;
+    replacement.done()?;
     Ok(groups)
 }
 

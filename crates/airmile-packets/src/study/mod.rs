@@ -80,10 +80,10 @@ pub fn study<'a>(
     asked: &[FlowName],
     progress: &Progress,
 ) -> Result<(Study, Vec<(PathBuf, u64)>)> {
-    let mut rows = Rows::create(options)?;
+    let captures = captures.into();
+    let mut rows = Rows::create(options, &captures)?;
     let mut first = FirstPass::new(asked, rows.wanted());
     let study = StudyOptions { tables: first.tables(), ..options.study.clone() };
-    let captures = captures.into();
     let (once, files) = (captures.read_once(), captures.files());
     let reading = Reading { captures, limits: options.limits };
     let mut each = |row: PacketRow| {

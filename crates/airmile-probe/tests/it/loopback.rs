@@ -5,12 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use airmile::{CompareOptions, CompareVerdict, ProbeLog, Progress, compare};
-use airmile_probe::{Error, Probe, ServeLimits, ServeOptions, Server, Target, run, write};
+use airmile_probe::{Error, Probe, ProbeServer, ServeLimits, ServeOptions, Target, run, write};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-fn serve(limits: ServeLimits) -> Server {
-    Server::start(&ServeOptions { bind: HERE, ports: vec![0, 0], tls: Vec::new(), limits }).unwrap()
+fn serve(limits: ServeLimits) -> ProbeServer {
+    ProbeServer::start(&ServeOptions { bind: HERE, ports: vec![0, 0], tls: Vec::new(), limits })
+        .unwrap()
 }
 
 fn probe(ports: Vec<u16>, tls: Vec<u16>) -> Probe {
@@ -27,7 +28,7 @@ fn probe(ports: Vec<u16>, tls: Vec<u16>) -> Probe {
     }
 }
 
-fn ports(server: &Server) -> Vec<u16> {
+fn ports(server: &ProbeServer) -> Vec<u16> {
     server.addresses().iter().map(std::net::SocketAddr::port).collect()
 }
 
@@ -92,7 +93,7 @@ fn tls_is_spoken_where_it_is_asked_for() {
         tls: vec![port],
         limits: ServeLimits::default(),
     };
-    let _server = Server::start(&options).unwrap();
+    let _server = ProbeServer::start(&options).unwrap();
     let log = run(&probe(vec![port], vec![port]), &mut |_, _| {}).unwrap();
     assert!(log.connections.iter().all(|c| c.tls && c.tls_us.is_some()));
     assert!(log.transfers.iter().all(|t| t.bytes == 100_000 && t.failed.is_none()));

@@ -30,9 +30,9 @@ const ANSWER_BYTES: usize = 64 * 1024;
 
 /// A message as it is built.
 #[derive(Debug, Clone)]
-pub(crate) struct Message(Vec<u8>);
+pub(crate) struct NetlinkMessage(Vec<u8>);
 
-impl Message {
+impl NetlinkMessage {
     pub(crate) fn new(kind: u16, flags: u16) -> Self {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -143,12 +143,12 @@ impl Netlink {
     }
 
     /// Asks for something to be done.
-    pub(crate) fn request(&mut self, message: Message) -> io::Result<()> {
+    pub(crate) fn request(&mut self, message: NetlinkMessage) -> io::Result<()> {
         self.request_all(vec![message])
     }
 
     /// The same for several at once; all are tried, the first error is given.
-    pub(crate) fn request_all(&mut self, all: Vec<Message>) -> io::Result<()> {
+    pub(crate) fn request_all(&mut self, all: Vec<NetlinkMessage>) -> io::Result<()> {
         let first = self.sequence.wrapping_add(1);
         let mut out = Vec::new();
         let mut open = all.len();
@@ -174,7 +174,7 @@ impl Netlink {
     }
 
     /// Asks for all of a kind: the bodies of the answers.
-    pub(crate) fn dump(&mut self, message: Message) -> io::Result<Vec<Vec<u8>>> {
+    pub(crate) fn dump(&mut self, message: NetlinkMessage) -> io::Result<Vec<Vec<u8>>> {
         self.sequence = self.sequence.wrapping_add(1);
         let sequence = self.sequence;
         let out = message.finish(REQUEST | DUMP, sequence);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_is_built_is_read() {
-        let message = Message::new(40, REQUEST)
+        let message = NetlinkMessage::new(40, REQUEST)
             .raw(&[1, 2, 3, 4])
             .name(1, "htb")
             .nested(2, |of| of.number(5, 7).attribute(6, &[9]));
@@ -233,13 +233,13 @@ mod tests {
     fn the_kernel_answers() {
         // RTM_GETLINK of all links: loopback is there, whoever asks.
         let mut netlink = Netlink::route().unwrap();
-        let links = netlink.dump(Message::new(18, 0).raw(&[0; 16])).unwrap();
+        let links = netlink.dump(NetlinkMessage::new(18, 0).raw(&[0; 16])).unwrap();
         let is_loopback = |body: &Vec<u8>| {
             attributes(&body[16..]).any(|(kind, value)| kind == 3 && value == b"lo\0")
         };
         assert!(links.iter().any(is_loopback));
         // A qdisc of an interface that is not there.
-        let refused = netlink.request(Message::new(37, 0).raw(&[0xff; 20])).unwrap_err();
+        let refused = netlink.request(NetlinkMessage::new(37, 0).raw(&[0xff; 20])).unwrap_err();
         assert!(refused.raw_os_error().is_some(), "{refused}");
     }
 }

@@ -8,7 +8,7 @@ use netlink_sys::{Socket, SocketAddr, protocols};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
 
-use super::{Message, REQUEST, attributes, error_of, messages};
+use super::{NetlinkMessage, REQUEST, attributes, error_of, messages};
 
 /// NFNL_SUBSYS_QUEUE and its messages.
 const SUBSYSTEM: u16 = 3 << 8;
@@ -114,8 +114,8 @@ impl Queue {
         [0, 0, high, low]
     }
 
-    fn configure(&mut self, fill: impl FnOnce(Message) -> Message) -> io::Result<()> {
-        let message = fill(Message::new(CONFIG, REQUEST).raw(&self.head()));
+    fn configure(&mut self, fill: impl FnOnce(NetlinkMessage) -> NetlinkMessage) -> io::Result<()> {
+        let message = fill(NetlinkMessage::new(CONFIG, REQUEST).raw(&self.head()));
         let bytes = message.finish(super::ACKNOWLEDGE, 0);
         send(self.socket.as_raw_fd(), &bytes, MsgFlags::empty())?;
         loop {
@@ -173,7 +173,7 @@ impl Queue {
         let verdict = if accept { NF_ACCEPT } else { NF_DROP };
         let mut value = verdict.to_be_bytes().to_vec();
         value.extend(id.to_be_bytes());
-        let message = Message::new(VERDICT, REQUEST).raw(&self.head());
+        let message = NetlinkMessage::new(VERDICT, REQUEST).raw(&self.head());
         self.verdicts.extend(message.attribute(VERDICT_HEADER, &value).finish(0, 0));
     }
 
@@ -221,7 +221,8 @@ mod tests {
     #[test]
     fn verdicts_have_one_length() {
         let value = [0; 8];
-        let message = Message::new(VERDICT, REQUEST).raw(&[0; 4]).attribute(VERDICT_HEADER, &value);
+        let message =
+            NetlinkMessage::new(VERDICT, REQUEST).raw(&[0; 4]).attribute(VERDICT_HEADER, &value);
         assert_eq!(message.finish(0, 0).len(), VERDICT_BYTES);
     }
 
@@ -229,7 +230,7 @@ mod tests {
     fn packets_are_read() {
         let build = |whole: Option<u32>| {
             let header = [0, 0, 0, 9, 8, 0, 4];
-            let message = Message::new(PACKET, 0).raw(&[2, 0, 0, 5]);
+            let message = NetlinkMessage::new(PACKET, 0).raw(&[2, 0, 0, 5]);
             let message = message.attribute(PACKET_HEADER, &header).attribute(PAYLOAD, &[0x45; 30]);
             match whole {
                 Some(whole) => message.attribute(WHOLE_LENGTH, &whole.to_be_bytes()),

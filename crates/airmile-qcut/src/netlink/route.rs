@@ -4,7 +4,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use super::{CREATE, EXCLUSIVE, Message, Netlink, attributes, u32_at};
+use super::{CREATE, EXCLUSIVE, Netlink, NetlinkMessage, attributes, u32_at};
 
 const SET_LINK: u16 = 19;
 const NEW_ROUTE: u16 = 24;
@@ -56,7 +56,7 @@ pub(crate) fn set_up(netlink: &mut Netlink, index: u32, mtu: u32, packets: u32) 
     // IFF_UP, which alone is changed.
     head[8] = 1;
     head[12] = 1;
-    let message = Message::new(SET_LINK, 0).raw(&head);
+    let message = NetlinkMessage::new(SET_LINK, 0).raw(&head);
     netlink.request(message.number(MTU, mtu).number(QUEUE_LENGTH, packets))
 }
 
@@ -71,8 +71,8 @@ pub(crate) fn copy_routes(
 ) -> io::Result<usize> {
     let mut head = [0; 12];
     head[0] = family;
-    let all = netlink.dump(Message::new(GET_ROUTE, 0).raw(&head))?;
-    let mut copies: Vec<(u8, Message)> = Vec::new();
+    let all = netlink.dump(NetlinkMessage::new(GET_ROUTE, 0).raw(&head))?;
+    let mut copies: Vec<(u8, NetlinkMessage)> = Vec::new();
     let mut left_out = 0;
     for body in &all {
         match copied(body, (from, to), table, source) {
@@ -93,7 +93,7 @@ pub(crate) fn copy_routes(
 }
 
 enum Copied {
-    Route(u8, Message),
+    Route(u8, NetlinkMessage),
     LeftOut,
     NotOfTable,
 }
@@ -131,7 +131,8 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
     if moves {
         own[6] = SCOPE_LINK;
     }
-    let mut message = Message::new(NEW_ROUTE, CREATE | EXCLUSIVE).raw(&own).number(TABLE, table);
+    let mut message =
+        NetlinkMessage::new(NEW_ROUTE, CREATE | EXCLUSIVE).raw(&own).number(TABLE, table);
     let mut has_source = false;
     for (kind, value) in attributes(rest) {
         match kind {
@@ -163,14 +164,14 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
 pub(crate) fn empty(netlink: &mut Netlink, family: u8, table: u32) -> io::Result<()> {
     let mut head = [0; 12];
     head[0] = family;
-    let all = netlink.dump(Message::new(GET_ROUTE, 0).raw(&head))?;
+    let all = netlink.dump(NetlinkMessage::new(GET_ROUTE, 0).raw(&head))?;
     for body in &all {
         let Some((head, rest)) = body.split_at_checked(12) else { continue };
         let is_of = |(kind, value): (u16, &[u8])| kind == TABLE && u32_at(value, 0) == Some(table);
         if head[5] != PROTOCOL || !attributes(rest).any(is_of) {
             continue;
         }
-        let mut message = Message::new(DELETE_ROUTE, 0).raw(head);
+        let mut message = NetlinkMessage::new(DELETE_ROUTE, 0).raw(head);
         for (kind, value) in attributes(rest).filter(|(kind, _)| *kind != CACHE) {
             message = message.attribute(kind, value);
         }
@@ -180,11 +181,11 @@ pub(crate) fn empty(netlink: &mut Netlink, family: u8, table: u32) -> io::Result
     Ok(())
 }
 
-fn rule(kind: u16, flags: u16, family: u8, priority: u32, mark: u32, table: u32) -> Message {
+fn rule(kind: u16, flags: u16, family: u8, priority: u32, mark: u32, table: u32) -> NetlinkMessage {
     let mut head = [0; 12];
     (head[0], head[7]) = (family, TO_TABLE);
     head[8..12].copy_from_slice(&INVERT.to_ne_bytes());
-    Message::new(kind, flags)
+    NetlinkMessage::new(kind, flags)
         .raw(&head)
         .number(RULE_PRIORITY, priority)
         .number(RULE_MARK, mark)
@@ -202,16 +203,16 @@ pub(crate) fn add_rule(
     netlink.request(rule(NEW_RULE, CREATE | EXCLUSIVE, family, priority, mark, table))
 }
 
-/// Takes that rule away; one that is gone already is no error.
+/// Takes that rule away; one that is gone already is no error. Whether it was there.
 pub(crate) fn delete_rule(
     netlink: &mut Netlink,
     (family, priority): (u8, u32),
     mark: u32,
     table: u32,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     match netlink.request(rule(DELETE_RULE, 0, family, priority, mark, table)) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        result => result.map(|()| true),
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
     /// A default route by device 3, gateway 10.0.0.1.
     fn default_route(device: u32, table: u8) -> Vec<u8> {
         let head = [2, 0, 0, 0, table, 3, 0, UNICAST, 0, 0, 0, 0];
-        let message = Message::new(NEW_ROUTE, 0)
+        let message = NetlinkMessage::new(NEW_ROUTE, 0)
             .raw(&head)
             .number(TABLE, table.into())
             .attribute(GATEWAY, &[10, 0, 0, 1])

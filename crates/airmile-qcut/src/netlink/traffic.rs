@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::{CREATE, EXCLUSIVE, Message, Netlink, REPLACE, attributes, u32_at};
+use super::{CREATE, EXCLUSIVE, Netlink, NetlinkMessage, REPLACE, attributes, u32_at};
 
 const NEW_QDISC: u16 = 36;
 const DELETE_QDISC: u16 = 37;
@@ -112,7 +112,7 @@ const fn class(minor: u32) -> u32 {
 
 /// What stands at an interface's root.
 pub(crate) fn root_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<Root>> {
-    let all = netlink.dump(Message::new(GET_QDISC, 0).raw(&head(index, 0, 0)))?;
+    let all = netlink.dump(NetlinkMessage::new(GET_QDISC, 0).raw(&head(index, 0, 0)))?;
     let is_root =
         |body: &&Vec<u8>| u32_at(body, 4) == Some(index) && u32_at(body, 12) == Some(ROOT);
     Ok(all.iter().find(is_root).and_then(|body| {
@@ -142,7 +142,11 @@ pub(crate) fn put_back(
     let stands = root_of(netlink, index)?;
     let is_ours = stands.as_ref().is_some_and(|root| root.handle == MAJOR << 16);
     if is_ours {
-        netlink.request(Message::new(DELETE_QDISC, 0).raw(&head(index, MAJOR << 16, ROOT)))?;
+        netlink.request(NetlinkMessage::new(DELETE_QDISC, 0).raw(&head(
+            index,
+            MAJOR << 16,
+            ROOT,
+        )))?;
     }
     // Of the kernel's own choice nothing is known that could be put back. Another that
     // stands there now is somebody's since.
@@ -150,7 +154,7 @@ pub(crate) fn put_back(
     let Some(root) = former.filter(|root| root.handle != 0 && is_free) else {
         return Ok(is_ours);
     };
-    let message = Message::new(NEW_QDISC, CREATE | REPLACE)
+    let message = NetlinkMessage::new(NEW_QDISC, CREATE | REPLACE)
         .raw(&head(index, root.handle, ROOT))
         .name(KIND, &root.kind);
     netlink.request(match root.options.is_empty() {
@@ -165,7 +169,7 @@ pub(crate) fn put_back(
 pub(crate) fn child_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<String>> {
     /// The parents of `ingress` and `clsact`, which stand beside the root.
     const INGRESS: u32 = 0xffff_fff1;
-    let all = netlink.dump(Message::new(GET_QDISC, 0).raw(&head(index, 0, 0)))?;
+    let all = netlink.dump(NetlinkMessage::new(GET_QDISC, 0).raw(&head(index, 0, 0)))?;
     let child = all.iter().find(|body| {
         let number = |at| u32_at(body, at).unwrap_or_default();
         // Handles of those that the kernel made by itself are 0.
@@ -187,13 +191,13 @@ pub(crate) fn set_cake(netlink: &mut Netlink, index: u32, bytes_per_s: u64) -> i
     netlink.request(cake(index, bytes_per_s, REPLACE))
 }
 
-fn cake(index: u32, bytes_per_s: u64, flags: u16) -> Message {
-    Message::new(NEW_QDISC, flags).raw(&head(index, MAJOR << 16, ROOT)).name(KIND, "cake").nested(
-        OPTIONS,
-        |of| {
+fn cake(index: u32, bytes_per_s: u64, flags: u16) -> NetlinkMessage {
+    NetlinkMessage::new(NEW_QDISC, flags)
+        .raw(&head(index, MAJOR << 16, ROOT))
+        .name(KIND, "cake")
+        .nested(OPTIONS, |of| {
             of.attribute(BASE_RATE_64, &bytes_per_s.to_ne_bytes()).number(DIFFSERV_MODE, DIFFSERV_4)
-        },
-    )
+        })
 }
 
 /// Puts an HTB at the root, with a class for each tier; gives what stands below. The
@@ -208,7 +212,7 @@ pub(crate) fn install(
     let initial: Vec<u8> =
         [3, 10, CLASSES[1], 0, 0].iter().flat_map(|value: &u32| value.to_ne_bytes()).collect();
     netlink.request(
-        Message::new(NEW_QDISC, CREATE | REPLACE)
+        NetlinkMessage::new(NEW_QDISC, CREATE | REPLACE)
             .raw(&head(index, MAJOR << 16, ROOT))
             .name(KIND, "htb")
             .nested(OPTIONS, |of| of.attribute(INITIAL, &initial)),
@@ -250,9 +254,12 @@ pub(crate) fn set_rate(
 /// than two initial windows (RFC 6928) where a burst is taken apart, and else no less than
 /// two of the largest that may come in one piece, which is dropped whole where it has no
 /// room (chosen here).
-fn below(index: u32, minor: u32, leaf: Leaf, bytes_per_s: u64, flags: u16) -> Message {
-    let message =
-        Message::new(NEW_QDISC, flags).raw(&head(index, (MAJOR + minor) << 16, class(minor)));
+fn below(index: u32, minor: u32, leaf: Leaf, bytes_per_s: u64, flags: u16) -> NetlinkMessage {
+    let message = NetlinkMessage::new(NEW_QDISC, flags).raw(&head(
+        index,
+        (MAJOR + minor) << 16,
+        class(minor),
+    ));
     let limit = |least: u64| u32::try_from((bytes_per_s / 20).max(least)).unwrap_or(u32::MAX);
     match leaf {
         Leaf::FqCodel => message
@@ -283,9 +290,9 @@ fn bucket(limit_bytes: u32) -> Vec<u8> {
 }
 
 /// The classes at a rate.
-fn rates(index: u32, bytes_per_s: u64, flags: u16) -> Vec<Message> {
+fn rates(index: u32, bytes_per_s: u64, flags: u16) -> Vec<NetlinkMessage> {
     let one = |parent: u32, minor: u32, rate: u64, priority: u32| {
-        Message::new(NEW_CLASS, flags)
+        NetlinkMessage::new(NEW_CLASS, flags)
             .raw(&head(index, class(minor), parent))
             .name(KIND, "htb")
             .nested(OPTIONS, |of| {
@@ -334,14 +341,14 @@ fn parameters(rate: u64, ceiling: u64, priority: u32) -> Vec<u8> {
 pub(crate) fn counts(netlink: &mut Netlink, index: u32) -> io::Result<[ClassCounts; 3]> {
     let mut found = [ClassCounts::default(); 3];
     let tier = |handle: u32| CLASSES.iter().position(|minor| class(*minor) == handle);
-    for body in &netlink.dump(Message::new(GET_CLASS, 0).raw(&head(index, 0, 0)))? {
+    for body in &netlink.dump(NetlinkMessage::new(GET_CLASS, 0).raw(&head(index, 0, 0)))? {
         let of = tier(u32_at(body, 8).unwrap_or_default());
         if let Some(counts) = of.and_then(|at| found.get_mut(at)) {
             read_counts(body.get(20..).unwrap_or_default(), counts);
         }
     }
     // What the queue below a class drops later than on arrival the class does not know.
-    for body in &netlink.dump(Message::new(GET_QDISC, 0).raw(&head(index, 0, 0)))? {
+    for body in &netlink.dump(NetlinkMessage::new(GET_QDISC, 0).raw(&head(index, 0, 0)))? {
         if u32_at(body, 4) != Some(index) {
             continue;
         }
@@ -440,7 +447,7 @@ mod tests {
         basic.extend([4, 0, 0, 0, 0, 0, 0, 0]);
         let queue: Vec<u8> =
             [2_u32, 3_000, 7, 0, 0].iter().flat_map(|value| value.to_ne_bytes()).collect();
-        let message = Message::new(0, 0)
+        let message = NetlinkMessage::new(0, 0)
             .nested(STATISTICS, |of| of.attribute(BASIC, &basic).attribute(QUEUE, &queue));
         let bytes = message.finish(0, 0);
         let mut counts = ClassCounts::default();

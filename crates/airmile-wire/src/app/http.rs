@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use airmile_model::flow::{HttpRow, PacketRow};
 use airmile_model::packet::Packet;
+use airmile_model::printable;
 
 use super::{PacketContext, http_row};
 
@@ -62,9 +63,10 @@ impl HttpState {
     fn request(&mut self, place: PacketContext, packet: &Packet<'_>) {
         let mut lines = lines(packet.payload);
         let mut words = lines.next().unwrap_or_default().split(' ');
-        let method = words.next().unwrap_or_default().to_owned();
+        let method = printable(words.next().unwrap_or_default()).into_owned();
         let target = words.next().unwrap_or_default();
-        let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
+        let path = target.split(['?', '#']).next().unwrap_or_default();
+        let path = printable(path).into_owned();
         let mut row = HttpRow {
             flow: place.flow,
             user: place.user,
@@ -82,7 +84,7 @@ impl HttpState {
         };
         for (name, value) in lines.filter_map(field) {
             match name.as_str() {
-                "host" => row.host = Some(value.to_owned()),
+                "host" => row.host = Some(printable(value).into_owned()),
                 "range" => row.range = true,
                 _ => {}
             }
@@ -112,7 +114,8 @@ impl HttpState {
             match name.as_str() {
                 "content-type" => {
                     let kind = value.split(';').next().unwrap_or_default();
-                    row.content_type = Some(kind.trim().to_ascii_lowercase());
+                    row.content_type =
+                        Some(printable(&kind.trim().to_ascii_lowercase()).into_owned());
                 }
                 "content-length" => row.content_length_bytes = value.parse().ok(),
                 _ => {}

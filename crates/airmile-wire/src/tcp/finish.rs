@@ -19,12 +19,12 @@ impl FlowState {
     /// connection.
     pub(super) fn end(
         &mut self,
+        number: u64,
         (why, leg): (&'static str, Option<&'static str>),
         mut user: Option<&mut UserState>,
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) -> FlowRow {
-        let number = user.as_ref().map_or(0, |user| user.number);
         self.learn_clocks(user.as_deref_mut());
         for data in [0, 1] {
             self.ends[data].full.end(self.last_ns);

@@ -41,6 +41,7 @@ mod stream;
 mod study;
 mod summary;
 mod trace;
+mod unanswered;
 mod user;
 mod window;
 

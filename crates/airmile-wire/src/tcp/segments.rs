@@ -20,7 +20,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 impl PacketShard {
     pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, route: Route) {
         let at = route.flow;
-        let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
+        let Some(mut flow) = self.take_flow(at) else { return };
         if !flow.awake {
             flow.awake = true;
             self.awake.push(at);
@@ -32,7 +32,9 @@ impl PacketShard {
             || flow.ends[1 - sender].stream.is_advanced_by(tcp);
         let sure = &mut flow.ends[sender].sure_copies;
         let partition = self.recent.get_mut(usize::from(route.partition));
-        if partition.is_some_and(|recent| recent.is_copy(stream, packet, tcp, fresh, sure)) {
+        let is_copy =
+            partition.is_some_and(|recent| recent.is_copy(stream, packet, tcp, fresh, sure));
+        if is_copy {
             self.counts.copies += 1;
         } else {
             let mut rows = std::mem::take(&mut self.scratch);
@@ -49,9 +51,7 @@ impl PacketShard {
             }
             self.scratch = rows;
         }
-        if let Some(slot) = self.flows.get_mut(at as usize) {
-            *slot = Some(flow);
-        }
+        self.put_flow(at, flow, packet, sender == 0 && !is_copy);
     }
 
     /// What concerns the user and the application.
@@ -74,10 +74,10 @@ impl PacketShard {
         if up
             && tcp.flags.has(TcpFlags::SYN)
             && flow.handshake.syn_ns.get() == Some(packet.at_ns)
-            && let Some(user) = self.users.get(flow.user as usize).and_then(Option::as_ref)
+            && let Some(user) = self.user_mut(flow.user)
         {
             // A user without an earlier packet has no known idle time.
-            let silent = packet.at_ns - user.last_ns;
+            let silent = packet.at_ns.saturating_sub(user.last_ns);
             flow.handshake.from_idle = silent >= self.options.promotion_idle_ns;
         }
         let is_data = seen.new_bytes > 0;
@@ -89,6 +89,7 @@ impl PacketShard {
             flow.app.push(place, packet, rows);
         }
         if flow.ends[1 - sender].bandwidth.as_ref().is_some_and(|b| b.has_waiting()) {
+            // One with data, so of more than a packet.
             let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
             flow.bandwidth_rows(user.map(AsMut::as_mut), sender, false, &self.options, rows);
         }
@@ -105,12 +106,11 @@ impl PacketShard {
             return;
         }
         flow.active_second = second;
-        let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut) else {
-            return;
-        };
+        let Some(user) = self.user_mut(flow.user) else { return };
         if user.receives(second, at) > 0 {
             flow.shared = true;
             let first = user.first_in_second;
+            first.into_iter().for_each(|first| self.of_one_packet.share(first, flow.user));
             let other = first.and_then(|first| self.flows.get_mut(first as usize)?.as_mut());
             // The place may be another user's by now.
             if let Some(other) = other.filter(|other| other.user == flow.user) {
@@ -123,7 +123,7 @@ impl PacketShard {
 impl FlowState {
     /// Takes a packet that is no copy.
     #[inline]
-    fn ingest(
+    pub(super) fn ingest(
         &mut self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,

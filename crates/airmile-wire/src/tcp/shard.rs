@@ -12,6 +12,7 @@ use super::options::StudyOptions;
 use super::route::{Change, ChangeKind, PARTITIONS, Route};
 use super::summary::UserSums;
 use super::trace::TracedPacket;
+use super::unanswered::OfOnePacket;
 use super::user::{RadioPacket, UserState};
 
 /// `termination` of a flow that goes on, in rows of what is known by now.
@@ -61,6 +62,8 @@ pub struct PacketShard {
     /// Flows with traffic since they last rested.
     pub(super) awake: Vec<u32>,
     pub(super) users: Vec<Option<Box<UserState>>>,
+    /// Those of which one packet passed.
+    pub(super) of_one_packet: OfOnePacket,
     pub(super) recent: [RecentPackets; PARTITIONS],
     pub(super) scratch: Vec<PacketRow>,
     pub(super) counts: ShardCounts,
@@ -77,6 +80,7 @@ impl PacketShard {
             flows: Vec::new(),
             awake: Vec::new(),
             users: Vec::new(),
+            of_one_packet: OfOnePacket::default(),
             recent: Default::default(),
             scratch: Vec::new(),
             counts: ShardCounts::default(),
@@ -95,7 +99,7 @@ impl PacketShard {
                 let mut begun = Box::new(FlowState::new(&flow));
                 begun.wants_events = self.options.tables.tcp_events;
                 begun.traced = self.options.traced.has(flow.number);
-                let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
+                let user = self.user_mut(flow.user);
                 if let Some(user) = user.filter(|_| !begun.is_aside()) {
                     user.flows += 1;
                 }
@@ -104,7 +108,7 @@ impl PacketShard {
             ChangeKind::FlowEnds { at, why, leg } => self.end_flow(at, why, leg),
             ChangeKind::UserEnds { at } => self.end_user(at),
             ChangeKind::Rest { now } => {
-                let flows = &mut self.flows;
+                let (flows, small) = (&mut self.flows, &mut self.of_one_packet);
                 self.awake.retain(|at| match flows.get_mut(*at as usize) {
                     Some(Some(flow)) if now - flow.last_ns > REST_NS => {
                         flow.rest();
@@ -112,7 +116,10 @@ impl PacketShard {
                         false
                     }
                     Some(Some(_)) => true,
-                    _ => false,
+                    _ => {
+                        small.rest(*at);
+                        false
+                    }
                 });
             }
         }
@@ -162,15 +169,16 @@ impl PacketShard {
     /// The open flows with the latest packets, the latest first, as they are now.
     #[must_use]
     pub fn latest_flows(&self, most: usize) -> Vec<FlowRow> {
-        let mut open: Vec<&FlowState> = self.flows.iter().flatten().map(AsRef::as_ref).collect();
+        let small = self.unanswered(most);
+        let mut open: Vec<&FlowState> =
+            self.flows.iter().flatten().map(AsRef::as_ref).chain(&small).collect();
         let newest = |flow: &&FlowState| std::cmp::Reverse((flow.last_ns, flow.number));
         if open.len() > most {
             open.select_nth_unstable_by_key(most, newest);
             open.truncate(most);
         }
         open.sort_unstable_by_key(newest);
-        let user = |flow: &FlowState| self.users.get(flow.user as usize)?.as_ref();
-        let number = |flow: &FlowState| user(flow).map_or(0, |user| user.number);
+        let number = |flow: &FlowState| self.user_number(flow.user);
         open.iter().map(|flow| flow.row(number(flow), (OPEN, None), &self.options)).collect()
     }
 
@@ -181,7 +189,7 @@ impl PacketShard {
     }
 
     fn end_user(&mut self, at: u32) {
-        let Some(mut user) = self.users.get_mut(at as usize).and_then(Option::take) else { return };
+        let Some(mut user) = self.take_user(at) else { return };
         let mut rows = std::mem::take(&mut self.scratch);
         let number = user.number;
         user.aggregate.finish(number, self.options.send_rate_threshold, &mut rows);
@@ -193,15 +201,20 @@ impl PacketShard {
     }
 
     fn end_flow(&mut self, at: u32, why: &'static str, leg: Option<&'static str>) {
-        let Some(mut flow) = self.flows.get_mut(at as usize).and_then(Option::take) else { return };
+        let Some(mut flow) = self.take_flow(at) else { return };
         self.counts.late_segments +=
             flow.ends.iter().map(|end| end.stream.losses().late).sum::<u64>();
         let mut rows = std::mem::take(&mut self.scratch);
-        let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
-        let number = user.as_ref().map_or(0, |user| user.number);
+        // A flow of one packet leaves its user of one packet as it was.
+        let (number, is_lone) = self.user_number_of(flow.user);
         let place = flow.place(number, false);
         flow.app.finish(place, &mut rows);
-        let row = flow.end((why, leg), user.map(AsMut::as_mut), &self.options, &mut rows);
+        let user = if is_lone {
+            None
+        } else {
+            self.users.get_mut(flow.user as usize).and_then(Option::as_deref_mut)
+        };
+        let row = flow.end(number, (why, leg), user, &self.options, &mut rows);
         self.take_rows(&mut rows, flow.is_aside());
         self.scratch = rows;
         let [_, server] = &mut flow.ends;
@@ -253,24 +266,34 @@ impl PacketShard {
     }
 
     pub(super) fn user_number(&self, at: u32) -> u64 {
-        self.users.get(at as usize).and_then(Option::as_ref).map_or(0, |user| user.number)
+        self.user_number_of(at).0
     }
 
     /// Tells the user's radio of a packet.
     #[inline]
     pub(super) fn radio(&mut self, flow: &FlowState, packet: &Packet<'_>, up: bool, closing: bool) {
-        let Some(user) = self.users.get_mut(flow.user as usize).and_then(Option::as_mut) else {
-            return;
-        };
-        let radio = RadioPacket {
+        let radio = self.radio_packet(flow, packet, up, closing);
+        let model = self.options.radio;
+        if let Some(user) = self.user_mut(flow.user) {
+            user.push(&model, radio);
+        }
+    }
+
+    pub(super) fn radio_packet(
+        &self,
+        flow: &FlowState,
+        packet: &Packet<'_>,
+        up: bool,
+        closing: bool,
+    ) -> RadioPacket {
+        RadioPacket {
             at_ns: packet.at_ns,
             ip_bytes: packet.ip_bytes,
             payload_bytes: packet.payload_bytes,
             up,
             closing,
             server: flow.server().0,
-        };
-        user.push(&self.options.radio, radio);
+        }
     }
 }
 

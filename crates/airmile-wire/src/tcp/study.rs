@@ -113,13 +113,13 @@ impl PacketStudy {
     #[must_use]
     pub fn finish_with(mut self, sink: &mut dyn FnMut(PacketRow)) -> StudySummary {
         self.rows.drain(..).for_each(&mut *sink);
-        self.router.finish(&mut self.changes);
-        for change in &self.changes {
-            self.shard.change(change);
-            for finding in self.shard.drain() {
-                self.collector.push(finding, sink);
+        let (shard, collector) = (&mut self.shard, &mut self.collector);
+        self.router.finish(&mut |change| {
+            shard.change(&change);
+            for finding in shard.drain() {
+                collector.push(finding, sink);
             }
-        }
+        });
         self.collector.finish(*self.router.quality(), self.shard.counts())
     }
 

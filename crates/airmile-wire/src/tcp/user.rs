@@ -19,6 +19,7 @@ pub(super) struct UserState {
     start_ns: i64,
     pub(super) last_ns: i64,
     pub(super) flows: u64,
+    pub(super) packets: u64,
     bytes: [u64; 2],
     /// G of the flow that was watched for longest.
     tick_ns: Option<f64>,
@@ -57,6 +58,7 @@ impl UserState {
             start_ns: now,
             last_ns: now,
             flows: 0,
+            packets: 0,
             bytes: [0; 2],
             tick_ns: None,
             tick_span_ns: 0,
@@ -73,11 +75,16 @@ impl UserState {
         }
     }
 
+    pub(super) const fn start_ns(&self) -> i64 {
+        self.start_ns
+    }
+
     /// Takes any packet of the user.
     #[inline]
     pub(super) fn push(&mut self, model: &RadioModel, packet: RadioPacket) {
         let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
         self.last_ns = self.last_ns.max(at_ns);
+        self.packets += 1;
         self.bytes[usize::from(up)] += u64::from(ip_bytes);
         let periodic = packet.payload_bytes > 0
             && self.rhythms.push(packet.server, at_ns, packet.payload_bytes);

@@ -13,8 +13,8 @@ use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
 
-/// What a diagnosis rests on beside the radio's records.
-#[derive(Debug)]
+/// What a diagnosis rests on beside the radio's records; by default nothing.
+#[derive(Debug, Default)]
 pub(crate) struct Beside {
     /// The inputs that hold the radio's records and transfers.
     pub(crate) radio: Inputs,

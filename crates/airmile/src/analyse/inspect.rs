@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use airmile_model::printable_path;
 use airmile_radio::burst::EvidenceChoice;
 
 use super::application;
 use super::blind::{self, Look};
 use super::radio::{Missing, MissingKind, missing};
 use super::tracks::EvidenceCounts;
+use super::unread;
 use crate::session::{Inputs, read_inputs};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
@@ -73,7 +75,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 files.push(FileReport::unusable(&input, kind, &what));
                 missing_files.push(Missing {
                     kind: MissingKind::File,
-                    what: format!("{} cannot be used", path.display()),
+                    what: format!("{} cannot be used", printable_path(path)),
                     how_to_capture: what,
                 });
             }
@@ -88,6 +90,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     } else {
         missing(&counts, EvidenceChoice::Auto, transfers_given)
     };
+    unread::advise(&mut missing, files.iter().flat_map(|f| &f.messages));
     let mut can_answer = answers(&counts);
     for one in &applications {
         can_answer.extend(application::answers(one));

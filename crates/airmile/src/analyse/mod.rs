@@ -14,6 +14,7 @@ pub mod radio;
 pub mod report;
 pub mod series;
 pub(crate) mod tracks;
+mod unread;
 mod watch;
 mod wire;
 

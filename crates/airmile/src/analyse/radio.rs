@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::application::limit;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
+use super::unread;
 use super::watch::{Others, Watched, direction};
 use crate::session::{Application, Inputs, Loaded, Session};
 use airmile_io::FileReport;
@@ -328,11 +329,12 @@ pub(crate) fn report(
     }
     let bursts = [dl.bursts, ul.bursts].concat();
     let empty_window = options.limits != Limits::default() && counts == EvidenceCounts::default();
-    let missing = if empty_window {
+    let mut missing = if empty_window {
         Vec::new()
     } else {
         missing(&counts, options.burst.evidence, transfers_from == "given")
     };
+    unread::advise(&mut missing, loaded.files.iter().flat_map(|f| &f.messages));
     let cell_load: Vec<CellLoad> = load.iter().filter_map(CellLoad::told).collect();
     let report = RadioReport {
         files: loaded.files,
@@ -445,11 +447,17 @@ pub(super) fn missing(
         );
     }
     let auto = choice == EvidenceChoice::Auto && !counts.is_nr();
+    if counts.nr_blocks > 0 && !counts.is_nr() {
+        add(
+            "the blocks of the NR leg: what is said here is of the LTE leg alone",
+            "nothing to enable: `airmile decode` gives both legs' grants",
+        );
+    }
     if counts.is_nr() {
         add(
             "poll bits, padding, the uplink buffer and signal quality of NR",
-            "nothing to enable: of NR this version reads downlink allocations alone (0xB887 of \
-             a QXDM or QCAT text, NR-Scope's table), and bursts rest on them",
+            "nothing to enable: of NR this version reads downlink allocations (0xB887, NR-Scope's \
+             table, an srsRAN gNB's log), and bursts rest on them",
         );
     }
     if counts.dl_blocks > 0 && counts.dl_pdus_with_poll == 0 && auto {

@@ -59,8 +59,7 @@ impl EvidenceCounts {
         match record {
             Record::Grant(g) if g.rnti.is_user() => {
                 self.timing_changes = self.timing_changes.max(g.position.timing_segment);
-                let nr = g.sources.contains(GrantSources::NR_PDSCH_STATUS);
-                self.nr_blocks += u64::from(nr || g.position.numerology > 0);
+                self.nr_blocks += u64::from(is_nr(record) == Some(true));
                 if g.dir == Direction::Ul {
                     self.ul_blocks += 1;
                     return;
@@ -83,6 +82,20 @@ impl EvidenceCounts {
             Record::Hole(_) => self.holes += 1,
             _ => {}
         }
+    }
+}
+
+/// Whether a block is of NR; nothing for records that both radios have.
+fn is_nr(record: &Record) -> Option<bool> {
+    match record {
+        Record::Grant(g) if g.rnti.is_user() => {
+            let by_source = g.sources.contains(GrantSources::NR_PDSCH_STATUS)
+                || g.sources.contains(GrantSources::NR_UL_TB);
+            Some(by_source || g.position.numerology > 0)
+        }
+        Record::MacBlock(b) => (b.position.numerology > 0).then_some(true),
+        Record::Bsr(b) => (b.position.numerology > 0).then_some(true),
+        _ => None,
     }
 }
 
@@ -150,6 +163,8 @@ pub(crate) struct Tracks {
     /// Where lists are kept.
     silent: Option<Silent>,
     counts: EvidenceCounts,
+    /// Whether the leg that is analysed is NR's; unknown before its first block.
+    nr_leg: Option<bool>,
     cells: BTreeMap<(Option<u16>, Option<u32>), u64>,
     /// Of which other messages told; for logs that measure none.
     told_cells: BTreeSet<(Option<u16>, Option<u32>)>,
@@ -291,6 +306,7 @@ impl Tracks {
             windows: Windows { kept: (keep == Keep::Lists).then(Vec::new), untold: 0 },
             silent: (keep == Keep::Lists).then(Silent::default),
             counts: EvidenceCounts::default(),
+            nr_leg: None,
             cells: BTreeMap::new(),
             told_cells: BTreeSet::new(),
             bandwidth: None,
@@ -299,9 +315,21 @@ impl Tracks {
         }
     }
 
+    /// Whether a record is of another radio than the first block of the user
+    /// was. With EN-DC (TS 37.340) a phone has one of LTE and one of NR, whose
+    /// slots are counted apart: what is said here is of one leg.
+    fn is_of_other_leg(&mut self, record: &Record) -> bool {
+        let Some(nr) = is_nr(record) else { return false };
+        *self.nr_leg.get_or_insert(nr) != nr
+    }
+
     pub(crate) fn push(&mut self, record: &Record) {
         // What a cell is holds whenever it was told.
         if !matches!(record, Record::CellInfo(_)) && !self.filter.keeps(record) {
+            return;
+        }
+        if self.is_of_other_leg(record) {
+            self.counts.nr_blocks += u64::from(is_nr(record) == Some(true));
             return;
         }
         self.counts.count(record);

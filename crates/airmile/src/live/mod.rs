@@ -26,6 +26,7 @@ use airmile_model::{Bound, Burst, Direction, TtiIndex};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::analyse::beside::Beside;
 use crate::analyse::diagnose::{SessionVerdict, TransferDiagnosis, conclude};
 use crate::analyse::radio::{CellLoad, Missing, RadioOptions, report};
 use crate::analyse::tracks::{EvidenceCounts, Keep, ServingCell, TimedBurst, Tracks};
@@ -217,7 +218,7 @@ impl Live {
         let done = tracks.finish();
         let times = done.burst_times();
         let answer = report(Loaded::default(), chosen, done, options);
-        let diagnosis = conclude(&answer, &options.thresholds);
+        let diagnosis = conclude(&answer, Beside::default(), &options.thresholds);
         let is_under_way = |dir: Direction, start: TtiIndex| {
             under_way[usize::from(dir == Direction::Ul)] == Some(start)
         };

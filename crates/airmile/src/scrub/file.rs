@@ -1,7 +1,7 @@
 //! Files in and out: both are hashed as they are stored, and none that was
 //! there is written over.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,33 +11,27 @@ use sha2::{Digest, Sha256};
 
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Compression, Input, Progress};
+use airmile_io::replacement::{new_file, part_of};
 
-/// What this run made; taken away again unless it is kept.
+/// What this run makes. Each file has another name until all are whole; what is not
+/// published is taken away again.
 #[derive(Default)]
 pub(super) struct Created {
-    files: Vec<PathBuf>,
+    /// Under the name while it is written, and under its own.
+    files: Vec<(PathBuf, PathBuf)>,
+    published: Vec<PathBuf>,
     directories: Vec<PathBuf>,
     keep: bool,
 }
 
 impl Created {
     fn create(&mut self, path: &Path, private: bool) -> Result<File> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        if private {
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        if std::fs::symlink_metadata(path).is_ok() {
+            return Err(there_already(path));
         }
-        #[cfg(not(unix))]
-        let _ = private;
-        let file = options.open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                let what = "is there already, and is not written over".to_owned();
-                Error::Unusable { path: path.to_owned(), what }
-            }
-            _ => Error::write(path, error),
-        })?;
-        self.files.push(path.to_owned());
+        let part = part_of(path);
+        let file = new_file(&part, private).map_err(|e| Error::write(path, e))?;
+        self.files.push((part, path.to_owned()));
         Ok(file)
     }
 
@@ -59,19 +53,44 @@ impl Created {
         self.create(path, true)?.write_all(bytes).map_err(|e| Error::write(path, e))
     }
 
-    pub(super) fn keep(mut self) {
+    /// All files are whole: they get their names, in the order in which they were
+    /// begun, the key's first and the manifest's last.
+    pub(super) fn publish(mut self) -> Result<()> {
+        for (part, path) in &self.files {
+            // A link fails where the name is taken, as renaming does not.
+            let linked = std::fs::hard_link(part, path).or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Err(error),
+                // The file system has no links.
+                _ if std::fs::symlink_metadata(path).is_ok() => {
+                    Err(io::ErrorKind::AlreadyExists.into())
+                }
+                _ => std::fs::rename(part, path),
+            });
+            linked.map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => there_already(path),
+                _ => Error::write(path, error),
+            })?;
+            self.published.push(path.clone());
+        }
         self.keep = true;
+        Ok(())
     }
+}
+
+fn there_already(path: &Path) -> Error {
+    let what = "is there already, and is not written over".to_owned();
+    Error::Unusable { path: path.to_owned(), what }
 }
 
 impl Drop for Created {
     fn drop(&mut self) {
+        // That one cannot be taken away is not worth a word beside the error
+        // that led here.
+        self.files.iter().for_each(|(part, _)| drop(std::fs::remove_file(part)));
         if self.keep {
             return;
         }
-        // That one cannot be taken away is not worth a word beside the error
-        // that led here.
-        self.files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+        self.published.iter().for_each(|file| drop(std::fs::remove_file(file)));
         self.directories.iter().for_each(|dir| drop(std::fs::remove_dir(dir)));
     }
 }

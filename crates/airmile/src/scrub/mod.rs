@@ -140,7 +140,7 @@ pub fn scrub(
         manifest: place.manifest(),
     };
     for (n, path) in files.iter().enumerate() {
-        let (done, used) = one(path, n + 1, &place, names, progress, &mut created)?;
+        let (done, used) = one(path, (n + 1, files.len()), &place, names, progress, &mut created)?;
         names = used;
         report.files.push(done);
     }
@@ -151,7 +151,7 @@ pub fn scrub(
     let text = serde_json::to_string_pretty(&Document::new("scrub", &report));
     let text = text.map_err(|e| Error::write(&report.manifest, e.into()))? + "\n";
     created.write(&report.manifest, text.as_bytes())?;
-    created.keep();
+    created.publish()?;
     Ok(report)
 }
 
@@ -249,11 +249,13 @@ impl Scrubber {
 
     fn finish(
         mut self,
+        is_last: bool,
         out: &mut Vec<u8>,
         problem: &mut dyn FnMut(Problem),
     ) -> (Changes, Pseudonyms) {
         match &mut self {
             Self::Capture(scrubber) => scrubber.finish(out, problem),
+            Self::Log(scrubber) if is_last => scrubber.finish_last(out, problem),
             Self::Log(scrubber) => scrubber.finish(out, problem),
         }
         match self {
@@ -285,7 +287,7 @@ impl Problems {
 /// Makes one copy; the pseudonyms go on to the next.
 fn one(
     path: &Path,
-    n: usize,
+    (n, of): (usize, usize),
     place: &Place,
     names: Pseudonyms,
     progress: &Progress,
@@ -315,7 +317,7 @@ fn one(
         output.write(&out)?;
         out.clear();
     }
-    let (changes, names) = scrubber.finish(&mut out, &mut |problem| problems.add(problem));
+    let (changes, names) = scrubber.finish(n == of, &mut out, &mut |problem| problems.add(problem));
     output.write(&out)?;
     let (input_sha256, input_bytes) = source.finish()?;
     let (output_sha256, output_bytes) = output.finish()?;

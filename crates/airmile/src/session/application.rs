@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use airmile_decode::application::{ApplicationFormat, ApplicationReader};
-use airmile_model::{ApplicationLog, PlayerEventKind, Problem, Severity, TimeBase};
+use airmile_model::{ApplicationLog, PlayerEventKind, Problem, Severity, TimeBase, printable_path};
 
 use airmile_io::FileReport;
 
@@ -30,7 +30,7 @@ impl Application {
         format: ApplicationFormat,
         report: &mut FileReport,
     ) -> Self {
-        let path = input.path().display().to_string();
+        let path = printable_path(input.path());
         let bytes = input.decompressed();
         let mut reader = ApplicationReader::new(format);
         let mut buffer = vec![0; CHUNK_BYTES];

@@ -5,7 +5,7 @@ use std::io::Read;
 use airmile_decode::diag::Tagged;
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
-use airmile_model::{Problem, Severity};
+use airmile_model::{Problem, Severity, printable};
 
 use airmile_io::{FileReport, MessageRow};
 
@@ -60,9 +60,10 @@ pub(super) fn read_texts(
             .iter()
             .map(|((code, name), count)| MessageRow {
                 code: format!("0x{code:04X}"),
-                name: name.clone(),
+                name: printable(name).into_owned(),
                 subpacket_version: None,
                 version: None,
+                major: None,
                 count: count.count,
                 decoded: count.decoded,
             })

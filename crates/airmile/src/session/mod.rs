@@ -4,6 +4,7 @@
 pub(crate) mod application;
 mod directory;
 mod foreign;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,10 +12,8 @@ use std::path::{Path, PathBuf};
 
 use airmile_decode::application::ApplicationFormat;
 use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
-use airmile_decode::table::{
-    GrantReader, RlcReader, TableError, TableKind, TtiTimes, read_transfers,
-};
-use airmile_model::{Clock, Grant, Problem, Record, Severity, Transfer};
+use airmile_decode::table::{TableKind, read_transfers};
+use airmile_model::{Clock, Problem, Severity, Transfer};
 use airmile_wire::clocks::ClockLine;
 
 pub use application::Application;
@@ -144,8 +143,9 @@ impl Session {
         let content = read_transfers(item.input, Clock::Modem)
             .map_err(|source| Error::Table { path, source })?;
         report.bytes = bytes.bytes();
-        report.items = (content.rows.len() + content.problems.len()) as u64;
-        report.bad_items = content.problems.len() as u64;
+        report.items = content.rows.len() as u64 + content.bad_rows;
+        report.bad_items = content.bad_rows;
+        report.more_problems = content.bad_rows - content.problems.len() as u64;
         content.problems.into_iter().for_each(|p| report.problem(p));
         self.transfers.extend(content.rows);
         self.reports.insert(item.order, report);
@@ -291,7 +291,7 @@ fn read_opened(
         let (order, report) = foreign::read_sniffer(item, kind, rnti, sink);
         reports.insert(order, report);
     }
-    for (order, report) in read_tables(grants, rlc, sink)? {
+    for (order, report) in tables::read(grants, rlc, sink)? {
         reports.insert(order, report);
     }
     Ok(())
@@ -371,105 +371,9 @@ fn message_row(key: MessageKey, count: MessageCount) -> MessageRow {
         code: format!("0x{:04X}", key.code),
         name: airmile_decode::diag::names::name(key.code).unwrap_or("unknown").to_owned(),
         version: key.version,
+        major: key.major,
         subpacket_version: key.sub,
         count: count.count,
         decoded: count.decoded,
     }
-}
-
-/// A table's records, with its report.
-struct TableRows {
-    order: usize,
-    report: FileReport,
-    records: Vec<Record>,
-}
-
-impl TableRows {
-    /// Reads a whole table. Rows may come in any order and are sorted later, so
-    /// a table has to fit into memory, which logs need not.
-    fn read(
-        opened: Opened,
-        rows: impl FnOnce(Input) -> std::result::Result<TableRecords, TableError>,
-    ) -> Result<Self> {
-        let Opened { order, input, kind } = opened;
-        let mut report = FileReport::new(&input, kind);
-        let path = input.path().to_owned();
-        let bytes = input.decompressed();
-        let rows = rows(input).map_err(|source| Error::Table { path, source })?;
-        let mut records = Vec::new();
-        for row in rows {
-            report.items += 1;
-            match row {
-                Ok(record) => {
-                    if let Some(at) = record.at() {
-                        let us = at.micros();
-                        report.start_us = Some(report.start_us.map_or(us, |s| s.min(us)));
-                        report.end_us = report.end_us.max(Some(us));
-                    }
-                    records.push(record);
-                }
-                Err(error) => {
-                    report.bad_items += 1;
-                    report.problem(error.to_problem());
-                    if error.is_fatal() {
-                        break;
-                    }
-                }
-            }
-        }
-        report.bytes = bytes.bytes();
-        Ok(Self { order, report, records })
-    }
-}
-
-type TableRecords = Box<dyn Iterator<Item = std::result::Result<Record, TableError>>>;
-
-fn table_key(record: &Record) -> (u32, i64) {
-    match record {
-        Record::Grant(g) => (g.position.timing_segment, g.position.tti.0),
-        Record::Rlc(p) => (p.position.timing_segment, p.position.tti.0),
-        _ => (0, 0),
-    }
-}
-
-/// Grants before PDUs of the same TTI, tables merged by TTI.
-fn read_tables(
-    grants: Vec<Opened>,
-    rlc: Vec<Opened>,
-    sink: &mut dyn FnMut(Tagged),
-) -> Result<Vec<(usize, FileReport)>> {
-    let mut tables = Vec::new();
-    let mut times = None;
-    for opened in grants {
-        let table = TableRows::read(opened, |input| {
-            let rows = GrantReader::new(input, Clock::Modem)?;
-            Ok(Box::new(rows.map(|row| row.map(Record::from))))
-        })?;
-        let earliest = table.records.iter().min_by_key(|record| table_key(record));
-        if let Some(Record::Grant(Grant { at: Some(at), position, .. })) = earliest {
-            times = times.or(Some(TtiTimes { tti: position.tti, time_us: at.micros() }));
-        }
-        tables.push(table);
-    }
-    for opened in rlc {
-        tables.push(TableRows::read(opened, |input| {
-            let rows = RlcReader::new(input, Clock::Modem, times)?;
-            Ok(Box::new(rows.map(|row| row.map(Record::from))))
-        })?);
-    }
-    let mut merged = Vec::new();
-    let mut reports = Vec::new();
-    for mut table in tables {
-        for record in table.records {
-            let tagged = Tagged { subscription: 0, record };
-            table.report.count(&tagged);
-            merged.push(tagged);
-        }
-        reports.push((table.order, table.report));
-    }
-    merged.sort_by_key(|tagged| table_key(&tagged.record));
-    for tagged in merged {
-        sink(tagged);
-    }
-    Ok(reports)
 }

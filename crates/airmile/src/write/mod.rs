@@ -2,6 +2,5 @@
 
 mod page;
 pub(crate) mod perfetto;
-mod replacement;
 pub mod report;
 pub mod study;

@@ -16,7 +16,7 @@ use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
 use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS};
 use crate::write::page::{Page, write_json, write_packed};
-use crate::write::replacement::Replacement;
+use airmile_io::Replacement;
 use airmile_io::document::Document;
 use airmile_io::error::Result;
 

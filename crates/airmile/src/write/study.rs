@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use crate::write::page::{Page, write_packed};
-use crate::write::replacement::Replacement;
+use airmile_io::Replacement;
 use airmile_io::document::Document;
 use airmile_io::error::Result;
 use airmile_packets::Study;

@@ -203,9 +203,41 @@ fn there_is_room_for_so_many() {
     assert_eq!(hello(1, 1, 2), (vec![1, 2], 0));
     assert_eq!(hello(2, 1, 3), (vec![2, 3], 0));
     assert_eq!(hello(3, 2, 4), (vec![2, 3, 4], 0));
-    assert_eq!(hello(4, 3, 5), (vec![2, 3, 4], 1));
-    // Those that never reported make room after 3 s.
-    assert_eq!(hello(3_003, 3, 5), (vec![4, 5], 1));
+    // The oldest of those that never reported makes room, and all of them do after 3 s.
+    assert_eq!(hello(4, 3, 5), (vec![3, 4, 5], 0));
+    assert_eq!(hello(3_004, 3, 6), (vec![5, 6], 0));
+}
+
+/// Hellos of spoofed addresses fill all places with sessions that never report.
+#[test]
+fn a_flood_of_hellos_shuts_out_neither_the_next_phone_nor_who_has_reported() {
+    let key = FeedbackKey::new([7; 32]);
+    let options = SessionOptions { sessions: 64, ..SessionOptions::default() };
+    let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key.clone()), options);
+    let flood = |sessions: &mut Sessions, base: u32| {
+        for n in base..base + 1_000 {
+            let from = IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n));
+            let hello = FeedbackReporter::new(key.clone(), 0, n.into()).send(0, &report());
+            let random = (u128::from(n) | 1 << 64).to_be_bytes();
+            sessions.ingest(i64::from(n), from, &hello, random);
+        }
+    };
+    let mut first = FeedbackReporter::new(FeedbackKey::new([7; 32]), 0, 1);
+    let greeted = |reporter: &mut FeedbackReporter, sessions: &mut Sessions, token: u8| {
+        let hello = reporter.send(0, &report());
+        let answer = sessions.ingest(0, PHONE, &hello, [token; 16]).answer.expect("a welcome");
+        reporter.ingest(0, &answer).unwrap();
+        let datagram = reporter.send(100 * MS, &report());
+        sessions.ingest(100 * MS, PHONE, &datagram, [0; 16]).report.is_some()
+    };
+    assert!(greeted(&mut first, &mut sessions, 1));
+    flood(&mut sessions, 0);
+    assert_eq!((sessions.by_token.len(), sessions.counts().refused), (64, 0));
+    let mut next = FeedbackReporter::new(FeedbackKey::new([7; 32]), 0, 2);
+    assert!(greeted(&mut next, &mut sessions, 2));
+    flood(&mut sessions, 5_000);
+    let datagram = first.send(200 * MS, &report());
+    assert!(sessions.ingest(200 * MS, PHONE, &datagram, [0; 16]).report.is_some());
 }
 
 /// Who has reported stays, however many hellos come from his address.

@@ -6,7 +6,7 @@
 //! | field | from, best first |
 //! |---|---|
 //! | `n_prb` | 0xB126 (bits set in slot 0), 0xB173 |
-//! | `tbs_bytes` | 0xB126, 0xB063, 0xB173 less its CRC |
+//! | `tbs_bytes` | 0xB126, 0xB063, 0xB173 (up to version 40 less its CRC) |
 //! | `modulation` | 0xB126, 0xB173, the MCS |
 //! | `layers` | 0xB126 (rank), number of blocks in 0xB173 |
 //! | `mcs` | 0xB173 |
@@ -15,13 +15,14 @@
 //! | `retx` | 0xB132's count, 0xB173's combining, RV and MCS, NDI of the process |
 //! | `padding_bytes`, `data_bytes` | 0xB063 |
 //!
-//! 0xB173's block size includes the 24 bits of CRC (TS 36.212, 5.3.2.1).
+//! 0xB173's block size includes the 24 bits of CRC (TS 36.212, 5.3.2.1) up to
+//! version 40; that of version 48 does not.
 
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 use airmile_model::{Direction, Grant, GrantSources, Modulation, Position, RntiType};
 use smallvec::SmallVec;
 
-use crate::diag::msg::{DecodedStream, MacDlBlock, PdschPacket, PdschStatBlock};
+use crate::diag::msg::{BlockSizeCrc, DecodedStream, PdschPacket, PdschStatBlock};
 
 /// Bytes of a transport block's CRC (TS 36.212, 5.1.1: CRC24A).
 const TB_CRC_BYTES: u32 = 3;
@@ -44,7 +45,8 @@ struct Stat {
     ndi: bool,
     crc_ok: bool,
     recombined: bool,
-    tbs_with_crc_bytes: u32,
+    tbs_bytes: u32,
+    size_crc: BlockSizeCrc,
     mcs: u8,
     modulation: Option<Modulation>,
 }
@@ -61,11 +63,11 @@ struct Decode {
 
 /// What 0xB063 says of one block.
 #[derive(Debug, Clone, Copy)]
-struct Mac {
-    harq_id: u8,
-    tbs_bytes: u32,
-    padding_bytes: u32,
-    data_bytes: Option<u32>,
+pub(super) struct DlMacBlock {
+    pub(super) harq_id: u8,
+    pub(super) tbs_bytes: u32,
+    pub(super) padding_bytes: u32,
+    pub(super) data_bytes: Option<u32>,
 }
 
 /// All that messages say of one assignment.
@@ -74,7 +76,7 @@ pub(super) struct DlParts {
     demap: Option<Demap>,
     stat: [Option<Stat>; 2],
     decode: [Option<Decode>; 2],
-    mac: SmallVec<[Mac; 2]>,
+    mac: SmallVec<[DlMacBlock; 2]>,
 }
 
 impl DlParts {
@@ -88,7 +90,7 @@ impl DlParts {
         });
     }
 
-    pub(super) fn add_stat(&mut self, n_prb: u8, block: &PdschStatBlock) {
+    pub(super) fn add_stat(&mut self, n_prb: u8, block: &PdschStatBlock, size_crc: BlockSizeCrc) {
         self.stat[usize::from(block.tb & 1)] = Some(Stat {
             n_prb: n_prb.into(),
             harq_id: block.harq_id,
@@ -96,7 +98,8 @@ impl DlParts {
             ndi: block.ndi,
             crc_ok: block.crc_ok,
             recombined: block.recombined,
-            tbs_with_crc_bytes: block.tbs_bytes.into(),
+            tbs_bytes: block.tbs_bytes.into(),
+            size_crc,
             mcs: block.mcs,
             modulation: block.modulation,
         });
@@ -112,13 +115,8 @@ impl DlParts {
         });
     }
 
-    pub(super) fn add_mac(&mut self, block: &MacDlBlock, data_bytes: Option<u32>) {
-        self.mac.push(Mac {
-            harq_id: block.harq_id,
-            tbs_bytes: block.tbs_bytes.into(),
-            padding_bytes: block.padding_bytes.into(),
-            data_bytes,
-        });
+    pub(super) fn add_mac(&mut self, block: DlMacBlock) {
+        self.mac.push(block);
     }
 
     /// The grants, one per block.
@@ -169,7 +167,7 @@ impl DlParts {
             grant.rv = Some(stat.rv);
             grant.crc_ok = Some(stat.crc_ok);
             grant.sources = grant.sources.union(GrantSources::PDSCH_STAT);
-            if stat.recombined || stat.rv != 0 || stat.mcs >= 29 {
+            if stat.recombined || stat.rv != 0 || is_retx_mcs(&stat) {
                 grant.retx = Some(true);
             }
         }
@@ -193,11 +191,11 @@ impl DlParts {
 
     /// The MAC block of this grant: of its HARQ process, and of its size
     /// where that is known. A block that failed has none.
-    fn take_mac(&mut self, grant: &Grant) -> Option<Mac> {
+    fn take_mac(&mut self, grant: &Grant) -> Option<DlMacBlock> {
         if grant.crc_ok == Some(false) {
             return None;
         }
-        let fits = |mac: &Mac| {
+        let fits = |mac: &DlMacBlock| {
             grant.harq_id.is_none_or(|id| id == mac.harq_id)
                 && grant.tbs_bytes.is_none_or(|bytes| bytes == mac.tbs_bytes)
         };
@@ -206,7 +204,7 @@ impl DlParts {
     }
 }
 
-fn apply_mac(grant: &mut Grant, mac: Mac) {
+fn apply_mac(grant: &mut Grant, mac: DlMacBlock) {
     grant.harq_id = grant.harq_id.or(Some(mac.harq_id));
     grant.crc_ok = grant.crc_ok.or(Some(true));
     grant.tbs_bytes = grant.tbs_bytes.or(Some(mac.tbs_bytes));
@@ -215,20 +213,31 @@ fn apply_mac(grant: &mut Grant, mac: Mac) {
     grant.sources = grant.sources.union(GrantSources::MAC);
 }
 
-/// 0xB173's size without the CRC; as it stands where only that is a size that
-/// the standard has for this MCS and number of PRBs.
+/// MCS indexes that stand for a modulation alone, so for a retransmission: 29
+/// to 31, and 28 where the 256QAM table is in use (TS 36.213, 7.1.7.1).
+fn is_retx_mcs(stat: &Stat) -> bool {
+    stat.mcs >= 29 || (stat.mcs == 28 && stat.modulation == Some(Modulation::Qpsk))
+}
+
+/// 0xB173's size without the CRC. Where the version leaves it open, the
+/// standard's sizes for this MCS and number of PRBs decide.
 fn stat_tbs_bytes(stat: &Stat) -> u32 {
-    let without_crc = stat.tbs_with_crc_bytes.saturating_sub(TB_CRC_BYTES);
+    let without_crc = stat.tbs_bytes.saturating_sub(TB_CRC_BYTES);
     let is_standard = |bytes: u32| {
         [McsTable::Pdsch64Qam, McsTable::Pdsch256Qam].into_iter().any(|table| {
             let i_tbs = mcs_entry(table, stat.mcs).and_then(|entry| entry.i_tbs);
             i_tbs.and_then(|i_tbs| tbs_bits(i_tbs, stat.n_prb)) == Some(8 * bytes)
         })
     };
-    if !is_standard(without_crc) && is_standard(stat.tbs_with_crc_bytes) {
-        stat.tbs_with_crc_bytes
-    } else {
-        without_crc
+    match stat.size_crc {
+        BlockSizeCrc::Without => stat.tbs_bytes,
+        BlockSizeCrc::With if !is_standard(without_crc) && is_standard(stat.tbs_bytes) => {
+            stat.tbs_bytes
+        }
+        BlockSizeCrc::Unknown if is_standard(stat.tbs_bytes) || !is_standard(without_crc) => {
+            stat.tbs_bytes
+        }
+        BlockSizeCrc::With | BlockSizeCrc::Unknown => without_crc,
     }
 }
 

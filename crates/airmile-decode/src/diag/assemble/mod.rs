@@ -8,7 +8,12 @@
 //! records leave in TTI order. What comes later still is given at once, out
 //! of order, and counted.
 
+mod cells;
 mod downlink;
+mod mac;
+mod nr;
+pub(crate) mod nr_order;
+mod orphans;
 mod plain;
 mod signalling;
 mod timing;
@@ -17,21 +22,19 @@ mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airmile_model::radio::lte_bandwidth_at_least;
 use airmile_model::tti::{Tti, TtiIndex};
 use airmile_model::window::TtiWindow;
-use airmile_model::{
-    CellInfo, Direction, Hole, MacBlock, PdschDecode, Position, Record, RntiType, Stamp, UlTxStats,
-};
+use airmile_model::{CellInfo, Hole, PdschDecode, Position, Record, RntiType, Stamp, UlTxStats};
 
+use self::cells::bandwidth;
 use self::downlink::{DlParts, HarqMemory};
+use self::mac::{LOGGED_NEAR_TTIS, LoggedTtis};
+use self::nr_order::NrOrder;
+use self::orphans::{OrphanRun, is_assignment};
 use self::timing::{CellId, Timing};
 use self::uplink::UlParts;
 use self::waiting::{Place, Waiting};
-use crate::diag::msg::{
-    MacContent, MacDl, MacDlBlock, MacHeader, MacUl, Message, PdschDecoding, PdschPacket,
-    PdschStat, PuschTx,
-};
+use crate::diag::msg::{Message, PdschDecoding, PdschPacket, PdschStat, PuschTx};
 
 /// How long records wait for what else speaks of their TTI. Chosen here: six
 /// times the longest delay seen in real logs (0.3 s).
@@ -42,13 +45,6 @@ pub const HORIZON_TTIS: i64 = 2_000;
 /// phone still measures once.
 const SILENCE_NS: i64 = 4_000_000_000;
 
-/// MAC records this near, on both sides, show that the MAC layer was logged.
-const MAC_NEAR_TTIS: i64 = 400;
-
-/// Logical channels of data bearers (TS 36.321, table 6.2.1-1: 1 and 2 are
-/// the signalling bearers' in practice, TS 36.331 9.1.2).
-const DATA_LCIDS: std::ops::RangeInclusive<u8> = 3..=10;
-
 /// Configuration indexes from here on are signalling bearers, as 0xB081 shows
 /// (33 is SRB1, 34 SRB2).
 const FIRST_SRB_INDEX: u8 = 32;
@@ -58,7 +54,9 @@ const FIRST_SRB_INDEX: u8 = 32;
 pub struct Assembler {
     timing: Timing,
     waiting: TtiWindow<Waiting>,
-    mac_ttis: MacTtis,
+    mac_ttis: LoggedTtis,
+    /// TTIs of downlink RLC PDUs that 0xB082 logged.
+    rlc_ttis: LoggedTtis,
     harq: HarqMemory,
     harq_segment: u32,
     /// By timing segment and cell, as a message gave it.
@@ -66,11 +64,16 @@ pub struct Assembler {
     highest_prb: BTreeMap<(u32, u8), u16>,
     told_bandwidth: BTreeMap<(u32, u8), (u16, &'static str)>,
     orphans: OrphanRun,
+    /// Slots of NR, which have a timing of their own.
+    nr: NrOrder,
+    /// NR-ARFCNs of the carriers, in order of appearance.
+    nr_arfcns: Vec<u32>,
     clock_jumps: u64,
     released: Option<(u32, TtiIndex)>,
     last_written_ns: Option<i64>,
     damaged: bool,
     late: u64,
+    untimed: u64,
     out: VecDeque<Record>,
 }
 
@@ -84,6 +87,7 @@ impl Assembler {
             Message::PdschDecoding(m) => self.pdsch_decoding(at, m),
             Message::PdcchDecoding(m) => self.pdcch(at, m),
             Message::MacDl(m) => self.mac_dl(at, m),
+            Message::MacDlReport(m) => self.mac_dl_report(at, m),
             Message::MacUl(m) => self.mac_ul(at, m),
             Message::UlBufferStatus(m) => self.buffer_status(at, m),
             Message::UlTxStatistics(m) => {
@@ -127,7 +131,13 @@ impl Assembler {
             Message::PdcpUl(m) => self.pdcp(at, m),
             Message::RlcDlStats(m) => self.rlc_counters(at, m),
             Message::RlcUlStats(m) => self.rlc_counters(at, m),
+            Message::NrPdschStatus(m) => self.nr_pdsch_status(at, m),
             Message::NrPdschStats(m) => self.nr_counters(at, m),
+            Message::NrUlTb(m) => self.nr_ul_tb(at, m),
+            Message::NrUlTbStats(m) => self.nr_ul_counters(at, m),
+            Message::NrMeas(m) => self.nr_measurements(at, m),
+            Message::NrServCell(m) => self.nr_cell(at, m),
+            Message::NrRrcOta(m) => self.nr_rrc_message(at, m),
         }
         self.release(at.ns);
     }
@@ -151,6 +161,8 @@ impl Assembler {
     /// Gives all that still waits.
     pub fn finish(&mut self) {
         self.release_through((u32::MAX, TtiIndex(i64::MAX)));
+        let Self { nr, out, .. } = self;
+        nr.release(None, &mut |record| out.push_back(record));
     }
 
     /// How often the log's clock jumped back: several logs in one, or the same
@@ -164,6 +176,12 @@ impl Assembler {
     #[must_use]
     pub const fn late_records(&self) -> u64 {
         self.late
+    }
+
+    /// Records left out because their message states no time that can be one.
+    #[must_use]
+    pub const fn untimed_records(&self) -> u64 {
+        self.untimed
     }
 
     fn note_holes(&mut self, at: Stamp) {
@@ -189,6 +207,7 @@ impl Assembler {
     }
 
     fn batched(&mut self, at: Stamp, tti: Option<Tti>, cell: u8) -> Option<Position> {
+        self.untimed += u64::from(tti.is_none());
         let position = self.timing.place_batched(at.ns, tti?);
         Some(Position { cell, ..position })
     }
@@ -198,7 +217,10 @@ impl Assembler {
     }
 
     fn pdsch_packet(&mut self, at: Stamp, m: &PdschPacket) {
-        let Some(tti) = m.tti else { return };
+        let Some(tti) = m.tti else {
+            self.untimed += 1;
+            return;
+        };
         let primary = (m.carrier == 0).then_some(CellId { pci: m.pci, earfcn: None });
         let position = Position { cell: m.carrier, ..self.prompt(at, tti, primary) };
         let highest = (u128::BITS - (m.prb_slot0 | m.prb_slot1).leading_zeros()) as u16;
@@ -211,8 +233,9 @@ impl Assembler {
             let Some(position) = self.batched(at, record.tti, record.serving_cell) else {
                 continue;
             };
+            let crc = m.block_size_crc();
             for block in &record.blocks {
-                self.dl_parts(position, block.rnti_type).add_stat(record.n_prb, block);
+                self.dl_parts(position, block.rnti_type).add_stat(record.n_prb, block, crc);
             }
         }
     }
@@ -245,117 +268,11 @@ impl Assembler {
         }
     }
 
-    fn mac_dl(&mut self, at: Stamp, m: &MacDl) {
-        for block in m.subpackets.iter().flat_map(|s| &s.blocks) {
-            let Some(position) = self.batched(at, block.tti, block.cell.unwrap_or(0)) else {
-                continue;
-            };
-            self.mac_ttis.insert((position.timing_segment, position.tti));
-            let header = block.subheaders();
-            let data_bytes = dl_data_bytes(block, header.as_ref());
-            self.dl_parts(position, block.rnti_type).add_mac(block, data_bytes);
-            let row = MacBlock {
-                at: self.stamp(position),
-                position,
-                dir: Direction::Dl,
-                rnti: block.rnti_type,
-                harq_id: block.harq_id,
-                tbs_bytes: block.tbs_bytes.into(),
-                rlc_pdus: block.rlc_pdus,
-                padding_bytes: block.padding_bytes.into(),
-                data_bytes,
-                lcids: header.as_ref().map(lcids).unwrap_or_default(),
-            };
-            self.hold(position, row);
-        }
-    }
-
-    fn mac_ul(&mut self, at: Stamp, m: &MacUl) {
-        for block in m.subpackets.iter().flat_map(|s| &s.blocks) {
-            let Some(position) = self.batched(at, block.tti, block.cell.unwrap_or(0)) else {
-                continue;
-            };
-            let header = block.subheaders();
-            let data_bytes = header.sdu_bytes(DATA_LCIDS);
-            self.ul_parts(position, block.rnti_type).add_mac(block, data_bytes);
-            let stamp = self.stamp(position);
-            self.bsr_reports(position, stamp, &header);
-            let row = MacBlock {
-                at: stamp,
-                position,
-                dir: Direction::Ul,
-                rnti: block.rnti_type,
-                harq_id: block.harq_id,
-                tbs_bytes: block.grant_bytes.into(),
-                rlc_pdus: block.rlc_pdus,
-                padding_bytes: block.padding_bytes.into(),
-                data_bytes,
-                lcids: lcids(&header),
-            };
-            self.hold(position, row);
-        }
-    }
-
     fn pusch(&mut self, at: Stamp, m: &PuschTx) {
         for record in &m.records {
             let cell = record.carrier.unwrap_or(0);
             let Some(position) = self.batched(at, record.tti, cell) else { continue };
             self.ul_parts(position, RntiType::C).add_pusch(record);
-        }
-    }
-
-    fn blank_cell(&self, at: Stamp, cell: u8, source: &'static str) -> CellInfo {
-        CellInfo {
-            at: Some(at),
-            timing_segment: self.timing.now(at.ns).unwrap_or_default().0,
-            cell,
-            pci: None,
-            earfcn: None,
-            n_prb_dl: None,
-            n_prb_ul: None,
-            n_tx_antennas: None,
-            band: None,
-            source,
-        }
-    }
-
-    fn cell_info(&mut self, info: CellInfo) {
-        if let Some(n_prb) = info.n_prb_dl {
-            let at = (info.timing_segment, info.cell);
-            self.bandwidth_prb.insert(at, n_prb);
-            self.told_bandwidth.insert(at, (n_prb, info.source));
-        }
-        self.emit_now(info);
-    }
-
-    fn tell_bandwidth(&mut self, at: Stamp, cell: u8, n_prb: u16, source: &'static str) {
-        let key = (self.timing.now(at.ns).unwrap_or_default().0, cell);
-        self.bandwidth_prb.insert(key, n_prb);
-        if self.told_bandwidth.insert(key, (n_prb, source)) != Some((n_prb, source)) {
-            self.emit_now(CellInfo { n_prb_dl: Some(n_prb), ..self.blank_cell(at, cell, source) });
-        }
-    }
-
-    /// Where no message gives the bandwidth: the smallest one that holds the
-    /// highest RB ever assigned.
-    fn infer_bandwidth(&mut self, at: Stamp, cell: u8, highest: u16, n_tx_antennas: u8) {
-        let key = (self.timing.now(at.ns).unwrap_or_default().0, cell);
-        let seen = self.highest_prb.entry(key).or_default();
-        if highest <= *seen {
-            return;
-        }
-        *seen = highest;
-        if self.bandwidth_prb.contains_key(&key) {
-            return;
-        }
-        if let Some(n_prb) = lte_bandwidth_at_least(highest)
-            && self.told_bandwidth.insert(key, (n_prb, "inferred")) != Some((n_prb, "inferred"))
-        {
-            self.emit_now(CellInfo {
-                n_prb_dl: Some(n_prb),
-                n_tx_antennas: Some(n_tx_antennas),
-                ..self.blank_cell(at, cell, "inferred")
-            });
         }
     }
 
@@ -390,6 +307,8 @@ impl Assembler {
         if let Some((segment, tti)) = self.timing.now(now_ns) {
             self.release_through((segment, tti.plus(-HORIZON_TTIS)));
         }
+        let Self { nr, out, .. } = self;
+        nr.release(Some(now_ns), &mut |record| out.push_back(record));
     }
 
     /// Gives all that is before `until`, TTI by TTI: grants first.
@@ -401,7 +320,9 @@ impl Assembler {
         }
         self.waiting = waiting;
         self.released = self.released.max(Some(until));
-        self.mac_ttis.forget_before((until.0, until.1.plus(-MAC_NEAR_TTIS)));
+        let oldest = (until.0, until.1.plus(-LOGGED_NEAR_TTIS));
+        self.mac_ttis.forget_before(oldest);
+        self.rlc_ttis.forget_before(oldest);
     }
 
     fn release_slot(&mut self, at: (u32, TtiIndex), slot: &mut Waiting) {
@@ -420,6 +341,10 @@ impl Assembler {
             grant.at = self.stamp(position);
             self.out.push_back(grant.into());
         }
+        if self.rlc_ttis.near(at) {
+            slot.mac_rlc.clear();
+        }
+        self.out.extend(slot.mac_rlc.drain(..).map(Record::from));
         self.out.extend(slot.other.drain(..));
     }
 
@@ -444,123 +369,6 @@ impl Assembler {
     }
 }
 
-/// TTIs of which the MAC layer logged a block, in order.
-#[derive(Debug, Clone, Default)]
-struct MacTtis(VecDeque<(u32, TtiIndex)>);
-
-impl MacTtis {
-    fn insert(&mut self, at: (u32, TtiIndex)) {
-        match self.0.back() {
-            Some(newest) if *newest >= at => {
-                if let Err(here) = self.0.binary_search(&at) {
-                    self.0.insert(here, at);
-                }
-            }
-            _ => self.0.push_back(at),
-        }
-    }
-
-    fn forget_before(&mut self, at: (u32, TtiIndex)) {
-        while self.0.front().is_some_and(|oldest| *oldest < at) {
-            self.0.pop_front();
-        }
-    }
-
-    /// Whether the MAC layer was logged within [`MAC_NEAR_TTIS`] on both sides.
-    fn around(&self, (segment, tti): (u32, TtiIndex)) -> bool {
-        let within = |from: TtiIndex, to: TtiIndex| {
-            let first = self.0.partition_point(|at| *at < (segment, from));
-            self.0.get(first).is_some_and(|at| *at < (segment, to))
-        };
-        within(tti.plus(-MAC_NEAR_TTIS), tti) && within(tti.plus(1), tti.plus(MAC_NEAR_TTIS))
-    }
-}
-
-/// Assignments on the control channel of which no block was logged: the items
-/// that hold blocks were lost there.
-#[derive(Debug, Clone, Default)]
-struct OrphanRun {
-    run: Option<(u32, TtiIndex, TtiIndex, u32)>,
-}
-
-/// So many assignments without a block in a row are a hole. Chosen here: one
-/// may be a control channel decoded by chance (a 16-bit CRC, TS 36.212 5.3.3.2,
-/// over some dozen candidates a TTI), three in a row are not.
-const ORPHANS: u32 = 3;
-/// A hole is told in pieces of at most this length, so that it is in order
-/// with what follows (chosen here, well under the estimators' lateness).
-const ORPHAN_RUN_TTIS: i64 = 200;
-
-impl OrphanRun {
-    /// Takes a TTI; gives a hole that has ended or grown long.
-    fn step(&mut self, at: (u32, TtiIndex), orphan: bool, block: bool) -> Option<Hole> {
-        let ended = self.run.filter(|(segment, first, ..)| {
-            block || *segment != at.0 || at.1.since(*first) >= ORPHAN_RUN_TTIS
-        });
-        if ended.is_some() {
-            self.run = None;
-        }
-        if orphan {
-            let run = self.run.get_or_insert((at.0, at.1, at.1, 0));
-            run.2 = at.1;
-            run.3 += 1;
-        }
-        let (timing_segment, first, last, count) = ended?;
-        let position = Position { timing_segment, tti: first, ..Position::default() };
-        (count >= ORPHANS).then(|| Hole {
-            at: None,
-            position,
-            n_tti: last.since(first) + 1,
-            why: "assignments without a block",
-        })
-    }
-}
-
-/// Whether a record is a decoded downlink assignment of this user.
-fn is_assignment(record: &Record) -> bool {
-    // Prune status 3: format 1A, 6: formats 2, 2A, 2B.
-    matches!(record, Record::Dci(d) if d.rnti == RntiType::C
-        && matches!(d.prune_status, 3 | 6) && d.format.starts_with(['1', '2']))
-}
-
 fn position_of((timing_segment, tti): (u32, TtiIndex), (cell, _): Place) -> Position {
     Position { timing_segment, cell, numerology: 0, tti }
-}
-
-fn bandwidth(n_prb: u8) -> Option<u16> {
-    Some(u16::from(n_prb)).filter(|n| *n > 0)
-}
-
-/// Bytes of data bearers' SDUs in a block; nothing where the header was not
-/// logged whole, zero in a block of another RNTI.
-fn dl_data_bytes(block: &MacDlBlock, header: Option<&MacHeader>) -> Option<u32> {
-    match header {
-        Some(header) => header.sdu_bytes(DATA_LCIDS),
-        None if block.rnti_type.is_user() => None,
-        None => Some(0),
-    }
-}
-
-/// The header's subheaders as text.
-fn lcids(header: &MacHeader) -> String {
-    let mut out = String::with_capacity(8 * header.subheaders.len());
-    for s in &header.subheaders {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        push_number(&mut out, s.lcid.into());
-        if let MacContent::Sdu { len_bytes: Some(bytes) } = s.content {
-            out.push(':');
-            push_number(&mut out, bytes);
-        }
-    }
-    out
-}
-
-/// Writes a number without the formatter's cost: one or two stand in every block.
-fn push_number(out: &mut String, n: u32) {
-    if n >= 10 {
-        push_number(out, n / 10);
-    }
-    out.push(char::from(b'0' + (n % 10) as u8));
 }

@@ -14,7 +14,10 @@ use crate::diag::msg::{
 
 impl Assembler {
     pub(super) fn pdcch(&mut self, at: Stamp, m: &PdcchDecoding) {
-        let Some(tti) = m.tti else { return };
+        let Some(tti) = m.tti else {
+            self.untimed += 1;
+            return;
+        };
         let position = Position { cell: m.carrier, ..self.prompt(at, tti, None) };
         let n_prb_cell = m.n_prb_cell();
         if let Some(n_prb) = n_prb_cell {
@@ -114,6 +117,9 @@ impl Assembler {
 
     fn rlc_pdu(&mut self, at: Stamp, dir: Direction, of: (u8, u8, u8), pdu: &LoggedPdu) {
         let Some(position) = self.batched(at, pdu.tti, 0) else { return };
+        if dir == Direction::Dl {
+            self.rlc_ttis.insert((position.timing_segment, position.tti));
+        }
         let (bearer, mode, sn_bits) = of;
         let header = pdu.header(sn_bits);
         let (sn, poll, resegment, status) = match &header {
@@ -143,16 +149,17 @@ impl Assembler {
 
     pub(super) fn measurement(&mut self, at: Stamp, m: &ServCellMeas) {
         for s in &m.subpackets {
-            let Some(tti) = s.tti else { continue };
             let primary = s.serving_cell == 0 && s.is_serving != Some(false);
-            let position = if primary {
-                self.prompt(at, tti, Some(CellId { pci: s.pci, earfcn: Some(s.earfcn) }))
-            } else {
-                self.timing.place_batched(at.ns, tti)
+            let cell = primary.then_some(CellId { pci: s.pci, earfcn: Some(s.earfcn) });
+            let position = match (s.tti, s.sfn) {
+                (Some(tti), _) if primary => self.prompt(at, tti, cell),
+                (Some(tti), _) => self.timing.place_batched(at.ns, tti),
+                (None, Some(sfn)) => self.timing.place_in_frame(at.ns, sfn, cell),
+                (None, None) => self.timing.at(at.ns),
             };
             let position = Position { cell: s.serving_cell, ..position };
             let row = Measurement {
-                at: self.stamp(position),
+                at: self.stamp(position).or(Some(at)),
                 position,
                 earfcn: s.earfcn,
                 pci: s.pci,
@@ -168,7 +175,7 @@ impl Assembler {
                 snr_rx0_db: s.snr_rx0_db,
                 snr_rx1_db: s.snr_rx1_db,
             };
-            self.hold(position, row);
+            self.hold_or_emit(at, position, row);
         }
     }
 }

@@ -23,7 +23,12 @@ impl Assembler {
         Position { cell, ..position }
     }
 
-    fn hold_or_emit(&mut self, at: Stamp, position: Position, record: impl Into<Record>) {
+    pub(super) fn hold_or_emit(
+        &mut self,
+        at: Stamp,
+        position: Position,
+        record: impl Into<Record>,
+    ) {
         if self.timing.now(at.ns).is_some() {
             self.hold(position, record);
         } else {

@@ -114,6 +114,44 @@ impl Timing {
         (position, None)
     }
 
+    /// Places a record of a message that is written within a few ms of the air
+    /// and states a frame without the subframe: the subframe is the one of
+    /// that frame that is nearest to the time of writing.
+    pub(super) fn place_in_frame(
+        &mut self,
+        at_ns: i64,
+        sfn: u16,
+        cell: Option<CellId>,
+    ) -> Position {
+        let Some(middle) = Tti::new(sfn, 5) else { return self.at(at_ns) };
+        let Some(segment) = &mut self.current else {
+            return self.begin_anew(at_ns, middle, false, cell);
+        };
+        let residual = segment.unwrapper.residual(at_ns, middle);
+        let moved = residual.abs() > TtiUnwrapper::tolerance();
+        let handover = matches!((cell, segment.cell), (Some(new), Some(old)) if !new.agrees(old));
+        let confirmed = moved
+            && self
+                .odd
+                .replace(residual)
+                .is_some_and(|odd| (odd - residual).abs() <= TtiUnwrapper::tolerance());
+        if handover || (confirmed && segment.exact) {
+            let position = self.begin(at_ns, middle, cell);
+            if let Some(segment) = &mut self.current {
+                segment.exact = false;
+            }
+            return position;
+        }
+        segment.cell = segment.cell.or(cell);
+        let predicted = segment.unwrapper.predict(at_ns);
+        if moved {
+            return segment.position(predicted);
+        }
+        self.odd = None;
+        let first = segment.unwrapper.unwrap_at(at_ns, middle).plus(-5);
+        segment.position(predicted.clamp(first, first.plus(9)))
+    }
+
     /// Notes the writing time of a packet; true where the clock jumped back by
     /// more than messages do: what follows begins a timing segment.
     pub(super) fn note_clock(&mut self, last_ns: i64, now_ns: i64) -> bool {

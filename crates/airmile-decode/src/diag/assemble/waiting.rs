@@ -1,7 +1,7 @@
 //! What has been read and waits for what else speaks of its TTI.
 
 use airmile_model::window::Slot;
-use airmile_model::{Record, RntiType};
+use airmile_model::{Record, RlcPdu, RntiType};
 
 use super::downlink::DlParts;
 use super::uplink::UlParts;
@@ -19,6 +19,9 @@ pub(super) struct Waiting {
     pub(super) dl: Vec<(Place, DlParts)>,
     /// Uplink grants, by place.
     pub(super) ul: Vec<(Place, UlParts)>,
+    /// RLC PDUs that the MAC layer's message describes: given where RLC's own
+    /// message was not logged.
+    pub(super) mac_rlc: Vec<RlcPdu>,
     /// Records that nothing joins, as they came.
     pub(super) other: Vec<Record>,
     /// Whether a downlink assignment of the user was decoded.
@@ -29,9 +32,11 @@ impl Slot for Waiting {
     fn clear(&mut self) {
         self.dl.clear();
         self.ul.clear();
+        self.mac_rlc.clear();
         self.other.clear();
         self.dl.shrink_to(USUAL_ROOM);
         self.ul.shrink_to(USUAL_ROOM);
+        self.mac_rlc.shrink_to(USUAL_ROOM);
         self.other.shrink_to(USUAL_ROOM);
         self.is_assigned = false;
     }

@@ -304,6 +304,7 @@ impl Log {
             serving_cell: m.position.cell,
             is_serving: Some(true),
             tti: Some(m.position.tti.wrapped()),
+            sfn: Some(m.position.tti.wrapped().sfn()),
             rsrp_rx0_dbm: m.rsrp_rx0_dbm,
             rsrp_rx1_dbm: m.rsrp_rx1_dbm,
             rsrp_rx2_dbm: None,

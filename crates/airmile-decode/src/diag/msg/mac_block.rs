@@ -7,10 +7,12 @@
 //! id, u16 PMCH, u16 TBS in bytes, u8 RLC PDUs, u16 padding, u8 header length
 //! H, H bytes.
 //!
-//! Uplink, subpacket 8, versions 1 and 2: u8 blocks; per block (v2: u8 sub id,
+//! Uplink, subpacket 8, versions 1 to 8: u8 blocks; per block (from v2: u8 sub id,
 //! u8 cell), u8 HARQ id, u8 RNTI type, u16 subframe and SFN, u16 grant in
 //! bytes, u8 RLC PDUs, u16 padding, u8 BSR event, u8 BSR trigger, u8 H, H
-//! bytes.
+//! bytes. Versions 2, 3, 5 and 8 share this layout by public sources; 4, 6 and
+//! 7 have none of their own. A subpacket of version 3 and later is read only if
+//! its blocks end where it does.
 
 use airmile_model::{Direction, RntiType, Tti};
 use serde::Serialize;
@@ -89,7 +91,7 @@ pub struct MacUl {
 /// Uplink transport blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MacUlSubpacket {
-    /// Subpacket version: 1 or 2.
+    /// Subpacket version: 1 to 8.
     pub version: u8,
     /// The blocks.
     pub blocks: Vec<MacUlBlock>,
@@ -98,9 +100,9 @@ pub struct MacUlSubpacket {
 /// An uplink transport block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MacUlBlock {
-    /// Sub id; v2.
+    /// Sub id; v2 and later.
     pub sub_id: Option<u8>,
-    /// Serving-cell index: 0 the primary cell; v2.
+    /// Serving-cell index: 0 the primary cell; v2 and later.
     pub cell: Option<u8>,
     /// HARQ process.
     pub harq_id: u8,
@@ -251,18 +253,21 @@ impl MacUl {
     pub const CODE: u16 = 0xB064;
     /// The subpacket versions that have a layout.
     pub const VERSIONS: &'static [u8] = &[1, 2];
+    /// Subpacket versions that are read as version 2, if their blocks close.
+    pub const CHECKED_VERSIONS: &'static [u8] = &[3, 4, 5, 6, 7, 8];
 
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let parsed = subpacket::parse_all(payload, |body: &mut Body<'_>, problem| {
             let version = body.version;
-            if body.id != UL_ID || !Self::VERSIONS.contains(&version) {
+            let checked = Self::CHECKED_VERSIONS.contains(&version);
+            if body.id != UL_ID || !(checked || Self::VERSIONS.contains(&version)) {
                 return Ok(None);
             }
             let cursor = &mut body.cursor;
             let count = cursor.take(1, "number of blocks")?.u8(u8_at(0));
             let blocks = cursor.list(count.into(), problem, |cursor, _| {
-                let (sub_id, cell) = sub_id_and_cell(cursor, version == 2)?;
+                let (sub_id, cell) = sub_id_and_cell(cursor, version >= 2)?;
                 let part = cursor.take(UL_LEN, "transport block")?;
                 Ok(MacUlBlock {
                     sub_id,
@@ -278,6 +283,12 @@ impl MacUl {
                     header: cursor.take(part.u8(UL_HEADER).into(), "MAC header")?.bytes().to_vec(),
                 })
             });
+            // Subpackets are filled up to a multiple of 4 bytes.
+            let closes = problem.is_none() && cursor.left() < 4;
+            if checked && !closes {
+                *problem = None;
+                return Ok(None);
+            }
             Ok(Some(MacUlSubpacket { version, blocks }))
         })?;
         Ok(parsed.map(|(version, subpackets, problem)| (Self { version, subpackets }, problem)))
@@ -292,7 +303,7 @@ impl MacUl {
                 let count = writer.part(1);
                 writer.set(count, u8_at(0), sub.blocks.len() as u64);
                 for block in &sub.blocks {
-                    emit_sub_id_and_cell(writer, sub.version == 2, block.sub_id, block.cell);
+                    emit_sub_id_and_cell(writer, sub.version >= 2, block.sub_id, block.cell);
                     let start = writer.part(UL_LEN);
                     set_tti(writer, start, UL_TIME, block.tti);
                     let header = header(&block.header);

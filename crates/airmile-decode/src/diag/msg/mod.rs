@@ -14,9 +14,14 @@
 
 pub mod buffer_status;
 pub mod mac_block;
+pub mod mac_dl_report;
 pub mod mac_header;
 pub mod neighbours;
+pub mod nr_meas;
+pub mod nr_pdsch_status;
+pub mod nr_rrc;
 pub mod nr_stats;
+pub mod nr_ul_tb;
 pub mod pdcch;
 pub mod pdcp;
 pub mod pdsch_decoding;
@@ -37,16 +42,21 @@ pub use buffer_status::{
     UlTxStatisticsSubpacket,
 };
 pub use mac_block::{MacDl, MacDlBlock, MacDlSubpacket, MacUl, MacUlBlock, MacUlSubpacket};
+pub use mac_dl_report::{MacDlReport, MacDlReportBlock, MacItem, RlcFields};
 pub use mac_header::{BsrElement, MacContent, MacHeader, MacSubheader};
 pub use neighbours::{
     IntraFreqMeas, IntraFreqNeighbour, NeighbourCell, NeighbourMeas, NeighbourMeasSubpacket,
 };
-pub use nr_stats::{NrCarrierCounters, NrPdschStats};
+pub use nr_meas::{NrMeas, NrMeasBeam, NrMeasCell, NrMeasLayer};
+pub use nr_pdsch_status::{NrPdschBlock, NrPdschRecord, NrPdschStatus, NrSlot, SizeCheck};
+pub use nr_rrc::{NrRrcOta, NrServCell};
+pub use nr_stats::{NrCarrierCounters, NrPdschStats, NrUlCounters, NrUlTbStats};
+pub use nr_ul_tb::{NrBsr, NrUlBlock, NrUlTb, NrUlTti};
 pub use pdcch::{DCI_FORMATS, PdcchCandidate, PdcchDecoding};
 pub use pdcp::{PdcpCipher, PdcpCipherSubpacket, PdcpPdu};
 pub use pdsch_decoding::{CodeBlock, DecodedStream, PdschDecoding, PdschDecodingRecord};
 pub use pdsch_packet::{PdschPacket, PdschStream};
-pub use pdsch_stat::{PdschStat, PdschStatBlock, PdschStatRecord};
+pub use pdsch_stat::{BlockSizeCrc, PdschStat, PdschStatBlock, PdschStatRecord};
 pub use pusch::{PuschTx, PuschTxRecord};
 pub use rlc::{LoggedPdu, RlcDl, RlcDlSubpacket, RlcUl, RlcUlSubpacket};
 pub use rlc_header::{Nack, RlcHeader};
@@ -59,6 +69,18 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::bits::Short;
+
+impl Message {
+    /// Puts the layout of an NR message to the test; `None` for messages whose
+    /// blocks state nothing that could be checked.
+    #[must_use]
+    pub fn size_check(&self) -> Option<SizeCheck> {
+        match self {
+            Self::NrPdschStatus(m) => Some(m.size_check()),
+            _ => None,
+        }
+    }
+}
 
 /// What was wrong with a message's bytes, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -90,10 +112,16 @@ pub struct Parsed {
 pub type Soft<T> = Result<Option<(T, Option<Short>)>, Short>;
 
 macro_rules! messages {
-    ($($(#[$doc:meta])* $variant:ident($type:ty) = $code:literal),+ $(,)?) => {
+    (
+        $($(#[$doc:meta])* $variant:ident($type:ty) = $code:literal),+ ;
+        $($(#[$later_doc:meta])* $later:ident($later_type:ty) = $later_code:literal),+ $(,)?
+    ) => {
         /// A log packet's payload, decoded.
         #[derive(Debug, Clone, PartialEq, Serialize)]
-        pub enum Message { $($(#[$doc])* $variant($type),)+ }
+        pub enum Message {
+            $($(#[$doc])* $variant($type),)+
+            $($(#[$later_doc])* $later($later_type),)+
+        }
 
         impl Message {
             /// The log codes that [`Message::parse`] knows, in ascending order.
@@ -109,6 +137,13 @@ macro_rules! messages {
                 let error = |short: Short| MessageError {
                     code, version, field: short.field, at: short.at, why: short.why,
                 };
+                // The types of later versions first: each knows its own.
+                $(if code == $later_code
+                    && let Some((message, problem)) = <$later_type>::parse(payload).map_err(error)?
+                {
+                    let message = Self::$later(message);
+                    return Ok(Some(Parsed { message, problem: problem.map(error) }));
+                })+
                 match code {
                     $($code => match <$type>::parse(payload) {
                         Ok(None) => Ok(None),
@@ -125,18 +160,27 @@ macro_rules! messages {
             /// The payload of this message.
             #[must_use]
             pub fn emit(&self) -> Vec<u8> {
-                match self { $(Self::$variant(message) => message.emit()),+ }
+                match self {
+                    $(Self::$variant(message) => message.emit(),)+
+                    $(Self::$later(message) => message.emit(),)+
+                }
             }
 
             /// The message's log code.
             #[must_use]
             pub const fn code(&self) -> u16 {
-                match self { $(Self::$variant(_) => $code),+ }
+                match self {
+                    $(Self::$variant(_) => $code,)+
+                    $(Self::$later(_) => $later_code,)+
+                }
             }
         }
 
         $(impl From<$type> for Message {
             fn from(message: $type) -> Self { Self::$variant(message) }
+        })+
+        $(impl From<$later_type> for Message {
+            fn from(message: $later_type) -> Self { Self::$later(message) }
         })+
     };
 }
@@ -186,6 +230,23 @@ messages! {
     ServCellMeas(ServCellMeas) = 0xB193,
     /// 0xB195, LTE_PHY_Connected_Mode_Neighbor_Measurement.
     NeighbourMeas(NeighbourMeas) = 0xB195,
+    /// 0xB821, NR RRC OTA packet.
+    NrRrcOta(NrRrcOta) = 0xB821,
+    /// 0xB823, NR RRC serving cell information.
+    NrServCell(NrServCell) = 0xB823,
+    /// 0xB872, NR5G L2 UL TB.
+    NrUlTb(NrUlTb) = 0xB872,
+    /// 0xB881, NR5G MAC UL TB Stats.
+    NrUlTbStats(NrUlTbStats) = 0xB881,
+    /// 0xB887, NR5G MAC PDSCH Status.
+    NrPdschStatus(NrPdschStatus) = 0xB887,
     /// 0xB888, NR5G MAC PDSCH Stats.
     NrPdschStats(NrPdschStats) = 0xB888,
+    /// 0xB97F, NR5G ML1 Searcher Measurement Database Update.
+    NrMeas(NrMeas) = 0xB97F;
+
+    // Later versions that have a type of their own.
+
+    /// 0xB063 of version 49 and later.
+    MacDlReport(MacDlReport) = 0xB063,
 }

@@ -8,8 +8,8 @@
 //! detected, (v4: 2 bytes); neighbour of 12 bytes: u16 PCI, i16 RSRP, i16, i16
 //! RSRQ, 4 bytes.
 //!
-//! 0xB195, subpacket 31 version 4: u32 EARFCN; u16 cells 6 bits, duplex 2
-//! bits (from 7), serving index 4 bits; 2 bytes; cells of 52 bytes: PCI 10
+//! 0xB195, subpacket 31: EARFCN (u16 in v3, u32 in v4); u16 cells 6 bits, duplex 2
+//! bits (from 7), serving index 4 bits; (v4: 2 bytes); cells of 52 bytes: PCI 10
 //! bits at 0, RSRP 12 bits at 12, RSRQ bits 10-19 of the u32 at 20, RSSI bits
 //! 11-21 of the u32 at 28. Subpacket 30 is not explained.
 //!
@@ -73,7 +73,7 @@ pub struct NeighbourMeas {
 /// Neighbouring cells of a frequency.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NeighbourMeasSubpacket {
-    /// Subpacket version: 4.
+    /// Subpacket version: 3 or 4.
     pub version: u8,
     /// Downlink EARFCN.
     pub earfcn: u32,
@@ -203,11 +203,30 @@ impl IntraFreqMeas {
 }
 
 const ID: u8 = 31;
-const SUB_EARFCN: Field = u32_at(0);
-const SUB_CELLS: Field = bits_at(4, 0, 6);
-const SUB_DUPLEX: Field = bits_at(4, 7, 2);
-const SUB_SERVING: Field = bits_at(4, 9, 4);
-const SUB_HEAD_LEN: usize = 8;
+
+/// The head of a subpacket's version.
+struct SubHead {
+    earfcn: Field,
+    cells: Field,
+    duplex: Field,
+    serving: Field,
+    len: usize,
+}
+
+const fn sub_head(version: u8) -> Option<SubHead> {
+    let (earfcn, at, len) = match version {
+        3 => (u16_at(0), 2, 4),
+        4 => (u32_at(0), 4, 8),
+        _ => return None,
+    };
+    Some(SubHead {
+        earfcn,
+        cells: bits_at(at, 0, 6),
+        duplex: bits_at(at, 7, 2),
+        serving: bits_at(at, 9, 4),
+        len,
+    })
+}
 
 const CELL_PCI: Field = bits_at(0, 0, 10);
 const CELL_RSRP: Field = bits_at(12, 0, 12);
@@ -219,17 +238,17 @@ impl NeighbourMeas {
     /// The log code.
     pub const CODE: u16 = 0xB195;
     /// The subpacket versions that have a layout.
-    pub const VERSIONS: &'static [u8] = &[4];
+    pub const VERSIONS: &'static [u8] = &[3, 4];
 
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let parsed = subpacket::parse_all(payload, |body: &mut Body<'_>, problem| {
             let version = body.version;
-            if body.id != ID || !Self::VERSIONS.contains(&version) {
+            let Some(layout) = sub_head(version).filter(|_| body.id == ID) else {
                 return Ok(None);
-            }
-            let head = body.cursor.take(SUB_HEAD_LEN, "frequency")?;
-            let cells = body.cursor.list(head.u8(SUB_CELLS).into(), problem, |cursor, _| {
+            };
+            let head = body.cursor.take(layout.len, "frequency")?;
+            let cells = body.cursor.list(head.u8(layout.cells).into(), problem, |cursor, _| {
                 let part = cursor.take(CELL_LEN, "cell")?;
                 Ok(NeighbourCell {
                     pci: part.u16(CELL_PCI),
@@ -240,9 +259,9 @@ impl NeighbourMeas {
             });
             Ok(Some(NeighbourMeasSubpacket {
                 version,
-                earfcn: head.u32(SUB_EARFCN),
-                duplex: head.u8(SUB_DUPLEX),
-                serving_cell: head.u8(SUB_SERVING),
+                earfcn: head.u32(layout.earfcn),
+                duplex: head.u8(layout.duplex),
+                serving_cell: head.u8(layout.serving),
                 cells,
             }))
         })?;
@@ -254,13 +273,14 @@ impl NeighbourMeas {
     pub fn emit(&self) -> Vec<u8> {
         let mut writer = subpacket::emit_head(self.version, self.subpackets.len());
         for sub in &self.subpackets {
+            let Some(layout) = sub_head(sub.version) else { continue };
             subpacket::emit(&mut writer, ID, sub.version, |writer| {
-                let start = writer.part(SUB_HEAD_LEN);
+                let start = writer.part(layout.len);
                 writer
-                    .set(start, SUB_EARFCN, sub.earfcn)
-                    .set(start, SUB_CELLS, sub.cells.len() as u64)
-                    .set(start, SUB_DUPLEX, sub.duplex)
-                    .set(start, SUB_SERVING, sub.serving_cell);
+                    .set(start, layout.earfcn, sub.earfcn)
+                    .set(start, layout.cells, sub.cells.len() as u64)
+                    .set(start, layout.duplex, sub.duplex)
+                    .set(start, layout.serving, sub.serving_cell);
                 for cell in &sub.cells {
                     let start = writer.part(CELL_LEN);
                     writer
@@ -279,6 +299,36 @@ impl NeighbourMeas {
 mod tests {
     use super::*;
     use crate::diag::msg::shared::bytes_of;
+
+    #[test]
+    fn neighbours_v3_have_a_short_earfcn() {
+        let mut payload = bytes_of(
+            "01 01 00 00     # version 1, one subpacket
+             1F 03 3C 00     # id 31, version 3, 60 = 4 + 4 + 52 bytes
+             14 05           # EARFCN 1300
+             01 02           # one cell, FDD, serving index 1 << 9
+             4E 00 00 00     # PCI 78
+             00 00 00 00 00 00 00 00
+             B0 04 00 00     # RSRP 1200
+             00 00 00 00
+             00 80 04 00     # RSRQ 288 << 10
+             00 00 00 00
+             00 80 0C 00     # RSSI 400 << 11",
+        );
+        payload.resize(4 + 60, 0);
+        let (meas, problem) = NeighbourMeas::parse(&payload).unwrap().unwrap();
+        assert_eq!(problem, None);
+        let sub = &meas.subpackets[0];
+        assert_eq!((sub.earfcn, sub.duplex, sub.serving_cell), (1300, 0, 1));
+        let cell = NeighbourCell {
+            pci: 78,
+            rsrp_dbm: Some(-105.0),
+            rsrq_db: Some(-12.0),
+            rssi_dbm: Some(-85.0),
+        };
+        assert_eq!(sub.cells, [cell]);
+        assert_eq!(meas.emit(), payload);
+    }
 
     #[test]
     fn intra_v4() {

@@ -5,11 +5,15 @@
 //! size. A record always has two transport block slots; with one block the
 //! second slot is filler.
 //!
-//! | part | v5, v16 | v24, v32 | v36, v37, v40 |
+//! | part | v5, v16 | v24, v32 | v36, v37, v40, v48, v50 |
 //! |---|---|---|---|
 //! | head | 6 | 6 | 12 |
 //! | one block slot | 6 | 8 | 12 |
 //! | tail | 2 | 2 | 4 |
+//!
+//! Sizes include the CRC up to version 40, and do not in version 48. Version
+//! 50 is by one public source, without a sample: layers, blocks and carrier
+//! take the places of PRBs, layers and blocks, and PRBs are the block's.
 
 use airmile_model::{Modulation, RntiType, Tti};
 use serde::Serialize;
@@ -21,7 +25,7 @@ use crate::diag::msg::Soft;
 /// A batch of downlink results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PdschStat {
-    /// Message version: 5, 16, 24, 32, 36, 37 or 40.
+    /// Message version: 5, 16, 24, 32, 36, 37, 40, 48 or 50; 0 where a text does not state it.
     pub version: u8,
     /// Results in order of reception.
     pub records: Vec<PdschStatRecord>,
@@ -68,9 +72,9 @@ pub struct PdschStatBlock {
     pub tb: u8,
     /// "Discarded retransmission present".
     pub discarded_retx: bool,
-    /// Discard mode; v37 and v40.
+    /// Discard mode; v37 and later.
     pub discard_mode: Option<u8>,
-    /// Whether soft bits of an earlier transmission were combined.
+    /// Whether soft bits of an earlier transmission were combined; not explained from v48 on.
     pub recombined: bool,
     /// Transport block size in bytes (the real one, also with MCS 29 to 31).
     pub tbs_bytes: u16,
@@ -89,9 +93,6 @@ pub struct PdschStatBlock {
 
 const TIME: TimeAt = time_word(0, 12);
 const N_PRB: Field = u8_at(2);
-const LAYERS: Field = u8_at(3);
-const BLOCKS: Field = u8_at(4);
-const SERVING_CELL: Field = bits_at(5, 0, 3);
 const HSIC: Field = bits_at(5, 3, 4);
 const ALTERNATIVE_TBS: Field = u8_at(7);
 
@@ -103,14 +104,31 @@ const RNTI_TYPE: Field = bits_at(1, 0, 4);
 const TB: Field = bits_at(1, 4, 1);
 const DISCARDED: Field = bits_at(1, 5, 1);
 
+/// Whether a message's block sizes count the CRC (TS 36.212, 5.3.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockSizeCrc {
+    /// They do.
+    With,
+    /// They are the transport block size itself.
+    Without,
+    /// No source says.
+    Unknown,
+}
+
 struct Layout {
+    /// PRB pairs of the record; where `None` they are the first block's.
+    n_prb_record: Option<Field>,
+    layers: Field,
+    blocks: Field,
+    serving_cell: Field,
+    size_crc: BlockSizeCrc,
     head: usize,
     slot: usize,
     tail: usize,
     hsic: bool,
     alternative_tbs: bool,
     discard_mode: Option<Field>,
-    recombined: Field,
+    recombined: Option<Field>,
     tbs: Field,
     mcs: Field,
     n_prb: Field,
@@ -119,13 +137,18 @@ struct Layout {
 }
 
 const V5: Layout = Layout {
+    n_prb_record: Some(N_PRB),
+    layers: u8_at(3),
+    blocks: u8_at(4),
+    serving_cell: bits_at(5, 0, 3),
+    size_crc: BlockSizeCrc::With,
     head: 6,
     slot: 6,
     tail: 2,
     hsic: false,
     alternative_tbs: false,
     discard_mode: None,
-    recombined: bits_at(1, 6, 1),
+    recombined: Some(bits_at(1, 6, 1)),
     tbs: u16_at(2),
     mcs: u8_at(4),
     n_prb: u8_at(5),
@@ -149,14 +172,30 @@ const V37: Layout = Layout {
     hsic: false,
     alternative_tbs: true,
     discard_mode: Some(bits_at(1, 6, 2)),
-    recombined: bits_at(2, 0, 1),
+    recombined: Some(bits_at(2, 0, 1)),
     ..V36
 };
 const V40: Layout = Layout {
     alternative_tbs: false,
     discard_mode: Some(bits_at(1, 6, 4)),
-    recombined: bits_at(1, 10, 1),
+    recombined: Some(bits_at(1, 10, 1)),
     ..V37
+};
+
+const V48: Layout = Layout {
+    discard_mode: Some(bits_at(1, 6, 2)),
+    recombined: None,
+    qed: None,
+    size_crc: BlockSizeCrc::Without,
+    ..V40
+};
+const V50: Layout = Layout {
+    n_prb_record: None,
+    layers: u8_at(2),
+    blocks: u8_at(3),
+    serving_cell: bits_at(4, 0, 3),
+    size_crc: BlockSizeCrc::Unknown,
+    ..V48
 };
 
 const fn layout(version: u8) -> Option<&'static Layout> {
@@ -167,6 +206,8 @@ const fn layout(version: u8) -> Option<&'static Layout> {
         36 => Some(&V36),
         37 => Some(&V37),
         40 => Some(&V40),
+        48 => Some(&V48),
+        50 => Some(&V50),
         _ => None,
     }
 }
@@ -185,7 +226,7 @@ impl PdschStat {
     /// The log code.
     pub const CODE: u16 = 0xB173;
     /// The versions that have a layout.
-    pub const VERSIONS: &'static [u8] = &[5, 16, 24, 32, 36, 37, 40];
+    pub const VERSIONS: &'static [u8] = &[5, 16, 24, 32, 36, 37, 40, 48, 50];
 
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
@@ -199,6 +240,16 @@ impl PdschStat {
         Ok(Some((Self { version, records }, problem)))
     }
 
+    /// Whether the sizes of its blocks count the CRC.
+    #[must_use]
+    pub fn block_size_crc(&self) -> BlockSizeCrc {
+        match (layout(self.version), self.version) {
+            (Some(layout), _) => layout.size_crc,
+            (None, 0..=47) => BlockSizeCrc::With,
+            (None, _) => BlockSizeCrc::Unknown,
+        }
+    }
+
     /// The payload of this message.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
@@ -209,11 +260,13 @@ impl PdschStat {
         for record in &self.records {
             let start = writer.part(layout.head);
             set_tti(&mut writer, start, TIME, record.tti);
+            if let Some(field) = layout.n_prb_record {
+                writer.set(start, field, record.n_prb);
+            }
             writer
-                .set(start, N_PRB, record.n_prb)
-                .set(start, LAYERS, record.layers)
-                .set(start, BLOCKS, record.blocks.len() as u64)
-                .set(start, SERVING_CELL, record.serving_cell);
+                .set(start, layout.layers, record.layers)
+                .set(start, layout.blocks, record.blocks.len() as u64)
+                .set(start, layout.serving_cell, record.serving_cell);
             if layout.hsic {
                 writer.set(start, HSIC, record.hsic.unwrap_or(0));
             }
@@ -245,19 +298,24 @@ fn record(
         cursor.take(layout.slot, "transport block 1")?,
     ];
     let tail = cursor.take(layout.tail, "record tail")?;
-    let count = usize::from(head.u8(BLOCKS));
+    let count = usize::from(head.u8(layout.blocks));
+    let blocks: Vec<_> =
+        slots.iter().take(count).map(|&slot| PdschStatBlock::parse(slot, layout)).collect();
     if count > slots.len() {
         let why = "is more than the two that a record has";
         problem.get_or_insert(Short { field: "transport blocks present", at: at + 4, why });
     }
     Ok(PdschStatRecord {
         tti: get_tti(head, TIME),
-        n_prb: head.u8(N_PRB),
-        layers: head.u8(LAYERS),
-        serving_cell: head.u8(SERVING_CELL),
+        n_prb: match layout.n_prb_record {
+            Some(field) => head.u8(field),
+            None => blocks.first().map_or(0, |block| block.n_prb),
+        },
+        layers: head.u8(layout.layers),
+        serving_cell: head.u8(layout.serving_cell),
         hsic: layout.hsic.then(|| head.u8(HSIC)),
         alternative_tbs: layout.alternative_tbs.then(|| head.u8(ALTERNATIVE_TBS)),
-        blocks: slots.iter().take(count).map(|&slot| PdschStatBlock::parse(slot, layout)).collect(),
+        blocks,
         pmch_id: tail.u8(u8_at(0)),
         area_id: tail.u8(u8_at(1)),
     })
@@ -275,7 +333,7 @@ impl PdschStatBlock {
             tb: slot.u8(TB),
             discarded_retx: slot.flag(DISCARDED),
             discard_mode: layout.discard_mode.map(|field| slot.u8(field)),
-            recombined: slot.flag(layout.recombined),
+            recombined: layout.recombined.is_some_and(|field| slot.flag(field)),
             tbs_bytes: slot.u16(layout.tbs),
             mcs,
             n_prb: slot.u8(layout.n_prb),
@@ -297,10 +355,12 @@ impl PdschStatBlock {
             .set(start, RNTI_TYPE, rnti_code(self.rnti_type))
             .set(start, TB, self.tb)
             .set(start, DISCARDED, self.discarded_retx)
-            .set(start, layout.recombined, self.recombined)
             .set(start, layout.tbs, self.tbs_bytes)
             .set(start, layout.mcs, self.mcs)
             .set(start, layout.n_prb, self.n_prb);
+        if let Some(field) = layout.recombined {
+            writer.set(start, field, self.recombined);
+        }
         if let Some(field) = layout.discard_mode {
             writer.set(start, field, self.discard_mode.unwrap_or(0));
         }

@@ -1,11 +1,12 @@
 //! 0xB0C0, LTE_RRC_OTA_Packet; 0xB0C1, LTE_RRC_MIB_Packet; 0xB0C2,
 //! LTE_RRC_Serv_Cell_Info: signalling and what it says of the cell.
 //!
-//! 0xB0C0: u8 version, u8 RRC release, u8 version detail, (v26: u8 NR release,
+//! 0xB0C0: u8 version, u8 RRC release, u8 version detail, (from v25: u8 NR release,
 //! u8 NR version), u8 bearer, u16 PCI, EARFCN (u16 up to v7, then u32), u16
 //! subframe 4 bits and SFN 10 bits, u8 PDU type; then v2: u8 length, 1 byte;
 //! v4: u16 length; v7: 4 bytes, u8 length, 1 byte; v8 and later: u8 SIB mask,
-//! 3 bytes, u16 length; then the ASN.1 message (TS 36.331), which is kept as
+//! 3 bytes, u16 length, (from v30: 3 bytes, of which the last numbers the parts
+//! of a message that was cut); then the ASN.1 message (TS 36.331), which is kept as
 //! bytes.
 
 use airmile_model::Tti;
@@ -18,15 +19,15 @@ use crate::diag::msg::Soft;
 /// An RRC message over the air; its ASN.1 is not decoded here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RrcOta {
-    /// Message version: 2, 4, 7 to 24, or 26.
+    /// Message version: 2, 4, or 7 to 31.
     pub version: u8,
     /// RRC release.
     pub rrc_release: u8,
     /// RRC version within the release: major in the high, minor in the low 4 bits.
     pub rrc_version: u8,
-    /// NR RRC release; v26.
+    /// NR RRC release; v25 and later.
     pub nr_release: Option<u8>,
-    /// NR RRC version; v26.
+    /// NR RRC version; v25 and later.
     pub nr_version: Option<u8>,
     /// Signalling bearer.
     pub bearer: u8,
@@ -53,13 +54,13 @@ impl RrcOta {
         let first_dedicated = match self.version {
             // PCCH, DL-CCCH, DL-DCCH, UL-CCCH and UL-DCCH follow each other.
             9..=12 => 11,
-            0..=8 | 13 => 4,
-            14..=18 | 20 => 5,
+            0..=8 | 13 | 22 => 4,
+            14..=18 | 20 | 24 | 25 => 5,
             _ => 7,
         };
         let bcch = match self.version {
             9..=12 => 9,
-            0..=8 | 13..=18 | 20 => 2,
+            0..=8 | 13..=18 | 20 | 22 | 24 | 25 => 2,
             _ => 3,
         };
         if self.pdu_type == bcch {
@@ -145,7 +146,8 @@ const OTA_V8: OtaLayout = OtaLayout {
     length: u16_at(4),
     sib_mask: Some(u8_at(0)),
 };
-const OTA_V26: OtaLayout = OtaLayout { nr: true, ..OTA_V8 };
+const OTA_V25: OtaLayout = OtaLayout { nr: true, ..OTA_V8 };
+const OTA_V30: OtaLayout = OtaLayout { tail: 9, ..OTA_V25 };
 
 const fn ota_layout(version: u8) -> Option<&'static OtaLayout> {
     match version {
@@ -153,7 +155,8 @@ const fn ota_layout(version: u8) -> Option<&'static OtaLayout> {
         4 => Some(&OTA_V4),
         7 => Some(&OTA_V7),
         8..=24 => Some(&OTA_V8),
-        26 => Some(&OTA_V26),
+        25..=29 => Some(&OTA_V25),
+        30 | 31 => Some(&OTA_V30),
         _ => None,
     }
 }
@@ -170,7 +173,8 @@ impl RrcOta {
     /// The log code.
     pub const CODE: u16 = 0xB0C0;
     /// Versions that stand for the layouts.
-    pub const VERSIONS: &'static [u8] = &[2, 4, 7, 8, 9, 12, 13, 15, 19, 20, 22, 24, 26];
+    pub const VERSIONS: &'static [u8] =
+        &[2, 4, 7, 8, 9, 12, 13, 15, 19, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31];
 
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {

@@ -1,8 +1,8 @@
 //! 0xB193, LTE_PHY_Serv_Cell_Measurement: RSRP, RSRQ, RSSI and SNR of a serving
 //! cell, per receive antenna.
 //!
-//! Subpacket 25, versions 4, 18, 19, 22, 35 and 36; a subpacket may announce
-//! several cells, of which the first is read. Scales: RSRP `x / 16 - 180` dBm,
+//! Subpacket 25, versions 4, 18, 19, 22, 35, 36, 48, 50 and 59 to 66; a subpacket
+//! may announce several cells, of which the first is read. Scales: RSRP `x / 16 - 180` dBm,
 //! RSRQ `x / 16 - 30` dB, RSSI `x / 16 - 110` dBm, SNR `x / 10 - 20` dB; a raw
 //! 0 is "not measured". (TS 36.214, 5.1 defines the measures.)
 //!
@@ -10,6 +10,11 @@
 //! larger one of the antennas' in public logs; other tools read a word of one
 //! antenna there. RSSI and SNR of v36 follow the layout of v35, which the
 //! identity `RSRQ = 10 log10(N) + RSRP - RSSI` confirms on public logs.
+//!
+//! v4 has an SFN and no subframe: the four bits that hold one in later versions
+//! take all 16 values alike. v48 and v50 are v36 with a map of antennas before
+//! the cell, and in v59 to v66 that map is the cell's own; of these no sample
+//! was at hand, so a reading is taken only where that identity holds in it.
 
 use airmile_model::Tti;
 use serde::Serialize;
@@ -34,7 +39,7 @@ pub struct ServCellMeas {
 /// A measurement of a serving cell; `None` is "not measured" or not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ServCellSubpacket {
-    /// Subpacket version: 4, 18, 19, 22, 35 or 36.
+    /// Subpacket version: 4, 18, 19, 22, 35, 36, 48, 50 or 59 to 66.
     pub version: u8,
     /// Downlink EARFCN.
     pub earfcn: u32,
@@ -46,16 +51,18 @@ pub struct ServCellSubpacket {
     pub serving_cell: u8,
     /// Whether it is a serving cell; v18 and later.
     pub is_serving: Option<bool>,
-    /// Subframe of the measurement.
+    /// Subframe of the measurement; not in v4.
     #[serde(serialize_with = "tti_count")]
     pub tti: Option<Tti>,
+    /// System frame number of the measurement, where that is all there is: v4.
+    pub sfn: Option<u16>,
     /// RSRP of receive antenna 0 in dBm.
     pub rsrp_rx0_dbm: Option<f32>,
     /// RSRP of receive antenna 1 in dBm.
     pub rsrp_rx1_dbm: Option<f32>,
-    /// RSRP of receive antenna 2 in dBm; v35.
+    /// RSRP of receive antenna 2 in dBm; v35, v48 and later.
     pub rsrp_rx2_dbm: Option<f32>,
-    /// RSRP of receive antenna 3 in dBm; v35.
+    /// RSRP of receive antenna 3 in dBm; v35, v48 and later.
     pub rsrp_rx3_dbm: Option<f32>,
     /// RSRP, combined, in dBm.
     pub rsrp_dbm: Option<f32>,
@@ -79,6 +86,13 @@ pub struct ServCellSubpacket {
 
 const ID: u8 = 25;
 
+/// PRB pairs of the bandwidths of LTE (TS 36.101, table 5.6-1).
+const LTE_BANDWIDTHS_PRB: [u16; 6] = [6, 15, 25, 50, 75, 100];
+/// Physical cell identities go to 503 (TS 36.211, 6.11).
+const MAX_PCI: u16 = 503;
+/// Chosen here: the identity holds within 0.6 dB in public logs of v36.
+const IDENTITY_TOLERANCE_DB: f32 = 0.75;
+
 /// Positions from the byte behind the subpacket's head.
 struct Layout {
     /// Bytes that the fields up to RSSI need.
@@ -92,7 +106,8 @@ struct Layout {
     pci: Field,
     serving: Field,
     is_serving: Option<Field>,
-    time: TimeAt,
+    /// Where the SFN and above it the subframe stand.
+    time: Time,
     rsrp: [Option<Field>; 5],
     rsrq: [Option<Field>; 3],
     rssi: [Option<Field>; 3],
@@ -103,8 +118,15 @@ const fn some(at: usize, low: usize, bits: u32) -> Option<Field> {
     Some(bits_at(at, low, bits))
 }
 
-const fn time_at(at: usize) -> TimeAt {
-    TimeAt::Split { sfn: bits_at(at, 0, 10), subframe: bits_at(at, 10, 4) }
+/// Time of a measurement.
+#[derive(Clone, Copy)]
+enum Time {
+    Subframe(TimeAt),
+    Frame(Field),
+}
+
+const fn time_at(at: usize) -> Time {
+    Time::Subframe(TimeAt::Split { sfn: bits_at(at, 0, 10), subframe: bits_at(at, 10, 4) })
 }
 
 const V4: Layout = Layout {
@@ -116,7 +138,7 @@ const V4: Layout = Layout {
     pci: bits_at(2, 0, 9),
     serving: bits_at(2, 9, 3),
     is_serving: None,
-    time: time_at(4),
+    time: Time::Frame(bits_at(4, 0, 10)),
     rsrp: [some(12, 10, 12), some(16, 12, 12), None, None, some(20, 12, 12)],
     rsrq: [some(24, 12, 10), some(28, 0, 10), some(28, 20, 10)],
     rssi: [some(32, 10, 11), some(32, 21, 11), some(36, 0, 11)],
@@ -182,6 +204,36 @@ const V36: Layout = Layout {
     ..V19
 };
 
+const V48: Layout = Layout {
+    need: 72,
+    full: 108,
+    len: 152,
+    pci: bits_at(12, 0, 9),
+    serving: bits_at(12, 9, 3),
+    is_serving: some(12, 12, 1),
+    time: time_at(16),
+    rsrp: [some(28, 10, 12), some(32, 12, 12), some(36, 12, 12), some(40, 0, 12), some(44, 0, 12)],
+    rsrq: [some(48, 0, 10), some(48, 20, 10), some(56, 0, 10)],
+    rssi: [some(60, 0, 11), some(60, 11, 11), some(68, 0, 11)],
+    snr: [some(104, 0, 9), some(104, 9, 9)],
+    ..V36
+};
+
+const V59: Layout = Layout {
+    need: 76,
+    full: 112,
+    len: 156,
+    pci: bits_at(16, 0, 9),
+    serving: bits_at(16, 9, 3),
+    is_serving: some(16, 12, 1),
+    time: time_at(20),
+    rsrp: [some(32, 10, 12), some(36, 12, 12), some(40, 12, 12), some(44, 0, 12), some(48, 0, 12)],
+    rsrq: [some(52, 0, 10), some(52, 20, 10), some(60, 0, 10)],
+    rssi: [some(64, 0, 11), some(64, 11, 11), some(72, 0, 11)],
+    snr: [some(108, 0, 9), some(108, 9, 9)],
+    ..V48
+};
+
 const fn layout(version: u8) -> Option<&'static Layout> {
     match version {
         4 => Some(&V4),
@@ -190,6 +242,8 @@ const fn layout(version: u8) -> Option<&'static Layout> {
         22 => Some(&V22),
         35 => Some(&V35),
         36 => Some(&V36),
+        48 | 50 => Some(&V48),
+        59..=66 => Some(&V59),
         _ => None,
     }
 }
@@ -199,6 +253,9 @@ impl ServCellMeas {
     pub const CODE: u16 = 0xB193;
     /// The subpacket versions that have a layout.
     pub const VERSIONS: &'static [u8] = &[4, 18, 19, 22, 35, 36];
+    /// Subpacket versions whose layout no sample confirms: a reading that
+    /// contradicts itself is not taken.
+    pub const CHECKED_VERSIONS: &'static [u8] = &[48, 50, 59, 60, 61, 62, 63, 64, 65, 66];
 
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
@@ -207,7 +264,9 @@ impl ServCellMeas {
             let Some(layout) = layout(version).filter(|_| body.id == ID) else { return Ok(None) };
             let len = layout.full.min(body.cursor.left()).max(layout.need);
             let part = body.cursor.take(len, "measurement")?;
-            Ok(Some(ServCellSubpacket::parse(part, version, layout)))
+            let cell = ServCellSubpacket::parse(part, version, layout);
+            let checked = Self::CHECKED_VERSIONS.contains(&version);
+            Ok(Some(cell).filter(|cell| !checked || cell.adds_up()))
         })?;
         Ok(parsed.map(|(version, subpackets, problem)| (Self { version, subpackets }, problem)))
     }
@@ -239,6 +298,10 @@ impl ServCellSubpacket {
         let [rssi_rx0_dbm, rssi_rx1_dbm, rssi_dbm] =
             layout.rssi.map(|field| scaled(field, RSSI_OFFSET_DBM));
         let [snr_rx0_db, snr_rx1_db] = layout.snr.map(snr);
+        let (tti, sfn) = match layout.time {
+            Time::Subframe(at) => (get_tti(part, at), None),
+            Time::Frame(field) => (None, Some(part.u16(field))),
+        };
         Self {
             version,
             earfcn: part.u32(layout.earfcn),
@@ -246,7 +309,8 @@ impl ServCellSubpacket {
             pci: part.u16(layout.pci),
             serving_cell: part.u8(layout.serving),
             is_serving: layout.is_serving.map(|field| part.flag(field)),
-            tti: get_tti(part, layout.time),
+            tti,
+            sfn,
             rsrp_rx0_dbm: rsrp_rx0,
             rsrp_rx1_dbm: rsrp_rx1,
             rsrp_rx2_dbm: rsrp_rx2,
@@ -263,9 +327,36 @@ impl ServCellSubpacket {
         }
     }
 
+    /// Whether time and identity can be, and power and quality of at least one
+    /// antenna and of their combination fit a bandwidth of LTE:
+    /// `RSRQ = 10 log10(N) + RSRP - RSSI` (TS 36.214, 5.1.3).
+    fn adds_up(&self) -> bool {
+        let fits = |rsrp: Option<f32>, rsrq: Option<f32>, rssi: Option<f32>| {
+            let (rsrp, rsrq, rssi) = (rsrp?, rsrq?, rssi?);
+            let n_prb_db = rsrq - rsrp + rssi;
+            let nearest = LTE_BANDWIDTHS_PRB
+                .into_iter()
+                .map(|n_prb| (10.0 * f32::from(n_prb).log10() - n_prb_db).abs())
+                .fold(f32::INFINITY, f32::min);
+            Some(nearest <= IDENTITY_TOLERANCE_DB)
+        };
+        let of_rx0 = fits(self.rsrp_rx0_dbm, self.rsrq_rx0_db, self.rssi_rx0_dbm);
+        let of_rx1 = fits(self.rsrp_rx1_dbm, self.rsrq_rx1_db, self.rssi_rx1_dbm);
+        self.tti.is_some()
+            && self.pci <= MAX_PCI
+            && of_rx0 != Some(false)
+            && of_rx1 != Some(false)
+            && of_rx0.or(of_rx1) == Some(true)
+    }
+
     fn emit(&self, writer: &mut Writer, layout: &Layout) {
         let start = writer.part(layout.len);
-        set_tti(writer, start, layout.time, self.tti);
+        match layout.time {
+            Time::Subframe(at) => set_tti(writer, start, at, self.tti),
+            Time::Frame(field) => {
+                writer.set(start, field, self.sfn.unwrap_or(0));
+            }
+        }
         writer.set(start, layout.earfcn, self.earfcn).set(start, layout.pci, self.pci).set(
             start,
             layout.serving,
@@ -393,7 +484,7 @@ mod tests {
             ],
         );
         assert_eq!((cell.earfcn, cell.pci, cell.serving_cell), (1300, 77, 1));
-        assert_eq!((cell.tti, cell.is_serving), (Tti::new(600, 3), None));
+        assert_eq!((cell.tti, cell.sfn, cell.is_serving), (None, Some(600), None));
         let rsrp = [cell.rsrp_rx0_dbm, cell.rsrp_rx1_dbm, cell.rsrp_dbm];
         assert_eq!(rsrp, [Some(-117.5), Some(-117.4375), Some(-117.375)]);
         let rsrq = [cell.rsrq_rx0_db, cell.rsrq_rx1_db, cell.rsrq_db];
@@ -401,6 +492,38 @@ mod tests {
         let rssi = [cell.rssi_rx0_dbm, cell.rssi_rx1_dbm, cell.rssi_dbm];
         assert_eq!(rssi, [Some(-85.0), Some(-84.9375), Some(-84.875)]);
         assert_eq!(cell.snr_rx0_db, Some(5.0));
+    }
+
+    /// v48 and v59: -90 dBm, -12 dB and -61 dBm fit 50 PRBs; an RSSI of -62.5 dBm fits nothing.
+    #[test]
+    fn a_layout_without_a_sample_is_taken_where_it_adds_up() {
+        for (version, len, shift) in [(48, 152, 0), (50, 152, 0), (59, 156, 4), (66, 156, 4)] {
+            let words = |rssi: u32| {
+                [
+                    (0, 1300),
+                    (12 + shift, 77 | 1 << 12),
+                    (16 + shift, 512 | 4 << 10),
+                    (28 + shift, 1440 << 10),
+                    (32 + shift, 1424 << 12),
+                    (44 + shift, 1440),
+                    (48 + shift, 288 | 272 << 20),
+                    (56 + shift, 288),
+                    (60 + shift, rssi | 784 << 11),
+                    (68 + shift, 784),
+                    (104 + shift, 300 | 310 << 9),
+                ]
+            };
+            let cell = built(version, len, &words(784));
+            assert_eq!((cell.earfcn, cell.pci, cell.tti), (1300, 77, Tti::new(512, 4)));
+            assert_eq!((cell.rsrp_rx0_dbm, cell.rsrp_rx1_dbm), (Some(-90.0), Some(-91.0)));
+            assert_eq!((cell.rsrq_rx0_db, cell.rssi_rx0_dbm), (Some(-12.0), Some(-61.0)));
+            assert_eq!((cell.rsrp_dbm, cell.snr_rx1_db), (Some(-90.0), Some(11.0)));
+            let meas = ServCellMeas { version: 1, subpackets: vec![cell] };
+            assert_eq!(ServCellMeas::parse(&meas.emit()).unwrap().unwrap().0, meas);
+            let mut other = meas;
+            other.subpackets[0].rssi_rx0_dbm = Some(-62.5);
+            assert_eq!(ServCellMeas::parse(&other.emit()), Ok(None), "v{version}");
+        }
     }
 
     #[test]

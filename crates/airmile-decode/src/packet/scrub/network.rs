@@ -40,14 +40,23 @@ impl Scrubbing<'_> {
 
     /// A packet; gives how many of its bytes stay.
     pub(super) fn ip(&mut self, data: &mut [u8], wire: usize, depth: u8) -> usize {
-        match data.first().map(|first| first >> 4) {
-            Some(4) => self.v4(data, wire, depth),
-            Some(6) => self.v6(data, wire, depth),
+        let version = data.first().map_or(0, |first| first >> 4);
+        let kept = match version {
+            4 => self.v4(data, wire, depth),
+            6 => self.v6(data, wire, depth),
             _ => 0,
+        };
+        if kept > 0 {
+            return kept;
         }
-        // What cannot be read keeps its first four bytes, which hold lengths
-        // and classes: so it is told apart from one that is not there.
-        .max(data.len().min(4))
+        // Four bytes stand for what cannot be read, so that it is told apart from a packet
+        // that is not there: its version, where that is one, and nothing else of it.
+        let kept = data.len().min(4);
+        data[..kept].fill(0);
+        if let Some(first) = data.first_mut().filter(|_| matches!(version, 4 | 6)) {
+            *first = version << 4;
+        }
+        kept
     }
 
     fn v4(&mut self, data: &mut [u8], wire: usize, depth: u8) -> usize {

@@ -231,20 +231,23 @@ impl PacketRouter {
         Some(flow.key.ends()[flow.client()].0)
     }
 
-    /// The end of the capture: all flows and users end.
-    pub fn finish(&mut self, changes: &mut Vec<Change>) {
+    /// The end of the capture: all flows and users end, each by a change to `sink`.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Change)) {
+        let mut changes = Vec::new();
         let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(RoutedFlow::LIVE));
         let number = |at: usize| self.numbers.get(at).copied().unwrap_or(0);
         let mut open: Vec<(u64, u32)> = live.map(|(at, _)| (number(at), at as u32)).collect();
         open.sort_unstable();
         for (_, at) in open {
-            self.end_flow(at, "capture_end", changes);
+            self.end_flow(at, "capture_end", &mut changes);
+            changes.drain(..).for_each(&mut *sink);
         }
         let number = |at: &u32| Some((self.users.get(*at as usize)?.as_ref()?.number, *at));
         let mut users: Vec<(u64, u32)> = self.addresses.values().filter_map(number).collect();
         users.sort_unstable();
         for (_, at) in users {
-            self.end_user(at, changes);
+            self.end_user(at, &mut changes);
+            changes.drain(..).for_each(&mut *sink);
         }
     }
 

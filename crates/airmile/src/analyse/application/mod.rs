@@ -7,19 +7,24 @@ mod summary;
 use std::collections::BTreeMap;
 
 use airmile_model::{
-    AppTransfer, ApplicationLog, Direction, Phases, TimeBase, TransferKind, TtiIndex, Verdict,
+    AppTransfer, ApplicationLog, Direction, Phases, TimeBase, TransferKind, TtiIndex,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::beside::TRANSFERS;
-use super::diagnose::{Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
+use super::clocks::ClockReport;
+use super::diagnose::Measures;
+use super::diagnose::join::{ApplicationFacts, Judgement, SessionJudgement, SharesMs, Sides, join};
 use super::radio::{Answer, Missing, MissingKind};
+use crate::fact::{Advice, ApplicationAdvice, Fact, FactKind, Statement};
 use crate::session::Application;
+use airmile_io::FileReport;
 use airmile_io::limits::{LimitFilter, Limits};
 
 pub(super) use lacks::{answers, lacks, missing};
-use place::{Lookup, Place};
+pub(super) use place::Lookup;
+use place::Place;
 pub use summary::{ApplicationSummary, EventPoint, RateOver};
 use summary::{before_first_byte_ns, busy, length_ns, overlaps, words};
 
@@ -74,180 +79,173 @@ pub(super) fn limit(log: &mut ApplicationLog, limits: Limits) {
     log.rates.retain(|rate| filter.keeps_ns(rate.start_ns));
 }
 
-/// Adds what applications' logs tell to a diagnosis.
-pub(super) fn tell(diagnosis: &mut Diagnosis, answer: &Answer) {
-    if answer.alone {
-        alone(diagnosis, answer);
-    }
-    let applications: Vec<Lookup<'_>> =
-        answer.applications.iter().map(|one| Lookup::of(&one.log)).collect();
-    for transfer in &mut diagnosis.transfers {
-        beside(transfer, answer, &applications);
-    }
-    let aligned = diagnosis.clocks.iter().any(|c| c.file == TRANSFERS && c.offset_ms.is_some());
-    if !answer.alone && !aligned && answer.applications.iter().any(|one| one.gave_transfers) {
-        diagnosis.missing.push(Missing {
-            kind: MissingKind::Clock,
-            what: "how far the application's clock is from the modem's".to_owned(),
-            how_to_capture: "the data do not tell, and they are taken for one: let the phone set \
-                             its clock by the network before it logs, or log a larger download"
-                .to_owned(),
-        });
-    }
-    diagnosis.applications = answer.applications.iter().map(summary::summary).collect();
-}
-
-/// The transfers of the first log that has any, and what can be said of them.
-fn alone(diagnosis: &mut Diagnosis, answer: &Answer) {
+/// Judges the transfers of applications' logs where nothing else shows them.
+pub(super) fn judge(answer: &Answer, files: &[FileReport]) -> Judgement {
+    let missing = missing_beside(files);
     let log = answer.applications.iter().find(|one| !one.log.transfers.is_empty());
     let Some(Application { log, .. }) = log else {
-        diagnosis.session.says = "Cannot tell: the application's log holds no transfer over the \
-            network; see what is missing."
-            .into();
-        diagnosis.missing = missing_beside(diagnosis);
-        return;
+        let session = SessionJudgement::unknown(Statement::NoApplicationTransfer);
+        let transfers_from = answer.report.transfers_from;
+        return Judgement { session, transfers: Vec::new(), transfers_from, missing };
     };
-    let overlaps = overlaps(&log.transfers);
-    let from_ns = log.transfers.first().map_or(0, |transfer| transfer.start_ns);
-    diagnosis.transfers_from = "given";
-    diagnosis.transfers = log
-        .transfers
-        .iter()
-        .zip(overlaps)
-        .map(|(transfer, overlapped)| unknown(transfer, overlapped, from_ns, log.scale.base))
-        .collect();
-    let whole = busy(&log.transfers);
-    let carried = |dir| {
-        let of = log.transfers.iter().filter(|transfer| transfer.dir == Some(dir));
-        of.filter_map(|transfer| transfer.bytes).fold(0, u64::saturating_add)
-    };
-    let (dl, ul) = (carried(Direction::Dl), carried(Direction::Ul));
-    let mut says = format!(
-        "Cannot tell who the bottleneck was: an application's log shows how long its transfers \
-         took, not what they waited for. It tells: {}",
-        words(log, whole)
-    );
-    let before: i64 = before_first_byte_ns(&log.transfers);
-    let all: i64 = log.transfers.iter().map(length_ns).fold(0, i64::saturating_add);
-    if before > 0 && all > 0 {
-        let share = before as f64 / all as f64 * 100.0;
-        says.push_str(&format!(" {share:.0} % of the transfers' time was before a first byte."));
+    let logs: Vec<Lookup<'_>> =
+        answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
+    let own = own_transfers(log, answer, &logs).into_iter();
+    let transfers = own.map(|(id, measures, application)| {
+        join(id, measures, Sides { application: Some(application), ..Sides::default() })
+    });
+    Judgement {
+        session: session(log),
+        transfers: transfers.collect(),
+        transfers_from: "given",
+        missing,
     }
-    let dir = Some(if ul > dl { Direction::Ul } else { Direction::Dl });
-    diagnosis.session = SessionVerdict { dir, ..SessionVerdict::unknown(says) };
-    diagnosis.missing = missing_beside(diagnosis);
 }
 
-/// What is missing beside the files that were given.
-fn missing_beside(diagnosis: &Diagnosis) -> Vec<Missing> {
-    let captured = diagnosis.files.iter().any(|file| file.kind.starts_with("pcap"));
+/// A log's transfers with what it knows of them.
+pub(super) fn own_transfers(
+    log: &ApplicationLog,
+    answer: &Answer,
+    logs: &[Lookup<'_>],
+) -> Vec<(String, Measures, ApplicationFacts)> {
+    let from_ns = log.transfers.first().map_or(0, |transfer| transfer.start_ns);
+    let overlaps = overlaps(&log.transfers);
+    let each = log.transfers.iter().zip(overlaps);
+    each.map(|(transfer, overlapped)| {
+        let measures = measures(transfer, overlapped, from_ns, log.scale.base);
+        let mut known = facts(&transfer.id, &measures, answer, logs);
+        known.shares_ms = Some(shares_ms(transfer, measures.duration_ms));
+        known.advice = Some(Advice::Application(advice(transfer)));
+        if let Some(bytes) = transfer.bytes.filter(|_| measures.duration_ms > 0.0) {
+            let got_bps = bytes as f64 * 8e3 / measures.duration_ms;
+            let whole = (measures.start_tti, measures.end_tti);
+            known.facts.insert(0, Fact::new(FactKind::Throughput { got_bps }, whole));
+        }
+        (transfer.id.clone(), measures, known)
+    })
+    .collect()
+}
+
+/// Whether the clock of given transfers is not known, as a thing that is missing.
+pub(super) fn unaligned(answer: &Answer, clocks: &[ClockReport]) -> Option<Missing> {
+    let aligned = clocks.iter().any(|c| c.file == TRANSFERS && c.offset_ms.is_some());
+    let given = answer.applications.iter().any(|one| one.gave_transfers);
+    (given && !aligned).then(|| Missing {
+        kind: MissingKind::Clock,
+        what: "how far the application's clock is from the modem's".to_owned(),
+        how_to_capture: "the data do not tell, and they are taken for one: let the phone set its \
+                         clock by the network before it logs, or log a larger download"
+            .to_owned(),
+    })
+}
+
+/// What applications' logs hold.
+pub(super) fn summaries(answer: &Answer) -> Vec<ApplicationSummary> {
+    answer.applications.iter().map(summary::summary).collect()
+}
+
+fn session(log: &ApplicationLog) -> SessionJudgement {
+    let carried = |dir| {
+        let of_dir = log.transfers.iter().filter(|transfer| transfer.dir == Some(dir));
+        of_dir.filter_map(|transfer| transfer.bytes).fold(0, u64::saturating_add)
+    };
+    let (dl, ul) = (carried(Direction::Dl), carried(Direction::Ul));
+    let before: i64 = before_first_byte_ns(&log.transfers);
+    let all: i64 = log.transfers.iter().map(length_ns).fold(0, i64::saturating_add);
+    SessionJudgement {
+        dir: Some(if ul > dl { Direction::Ul } else { Direction::Dl }),
+        ..SessionJudgement::unknown(Statement::ApplicationAlone {
+            log: words(log, busy(&log.transfers)),
+            before_first_byte: (before > 0 && all > 0).then(|| before as f64 / all as f64),
+        })
+    }
+}
+
+/// What is missing next to the files that were given.
+fn missing_beside(files: &[FileReport]) -> Vec<Missing> {
+    let captured = files.iter().any(|file| file.kind.starts_with("pcap"));
     let mut missing = missing();
     missing.retain(|missing| !captured || missing.kind != MissingKind::Packets);
     missing
 }
 
-/// A transfer of which nobody knows what held it up.
-fn unknown(
-    transfer: &AppTransfer,
-    overlapped: bool,
-    from_ns: i64,
-    base: TimeBase,
-) -> TransferDiagnosis {
-    let ns = length_ns(transfer);
-    let duration_ms = ms(ns);
+fn measures(transfer: &AppTransfer, overlapped: bool, from_ns: i64, base: TimeBase) -> Measures {
+    let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
+    let placed = |ns: i64| (base == TimeBase::Wall).then(|| ns.div_euclid(1_000));
+    Measures {
+        dir: transfer.dir.unwrap_or(Direction::Dl),
+        start_us: placed(transfer.start_ns),
+        end_us: placed(transfer.end_ns),
+        start_tti: tti(transfer.start_ns),
+        end_tti: tti(transfer.end_ns),
+        duration_ms: ms(length_ns(transfer)),
+        bytes: transfer.bytes,
+        throughput_time_ms: None,
+        link_demand: None,
+        link_throughput_bps: None,
+        burst_throughput_bps: None,
+        overlapped,
+    }
+}
+
+/// Time by cause where only the log knows it: set-up, and the rest.
+fn shares_ms(transfer: &AppTransfer, duration_ms: f64) -> SharesMs {
     let setup_ms = transfer.phases.setup_ns().map_or(0.0, ms).min(duration_ms);
     let mut shares = BTreeMap::from([("unknown", duration_ms - setup_ms)]);
     if setup_ms > 0.0 {
         shares.insert("setup", setup_ms);
     }
-    let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
-    let placed = |ns: i64| (base == TimeBase::Wall).then(|| ns.div_euclid(1_000));
-    let mut evidence = Vec::new();
-    let whole = (tti(transfer.start_ns), tti(transfer.end_ns));
-    if let Some(bytes) = transfer.bytes.filter(|_| duration_ms > 0.0) {
-        let bps = bytes as f64 * 8e3 / duration_ms;
-        let what = format!("it got {:.2} Mbit/s (bytes / duration)", bps / 1e6);
-        evidence.push(item(what, Some(bps), "bit/s", whole));
-    }
-    TransferDiagnosis {
-        id: transfer.id.clone(),
-        name: None,
-        verdict: Verdict::Unknown,
-        confidence: 0.0,
-        shares,
-        leading: None,
-        leading_share: None,
-        leading_share_low: None,
-        leading_share_high: None,
-        counterfactual_ms: None,
-        counterfactual_of: None,
-        evidence,
-        next_step: next_step(transfer, ns),
-        application: None,
-        suspects: Vec::new(),
-        finding: Measures {
-            dir: transfer.dir.unwrap_or(Direction::Dl),
-            start_us: placed(transfer.start_ns),
-            end_us: placed(transfer.end_ns),
-            start_tti: whole.0,
-            end_tti: whole.1,
-            duration_ms,
-            bytes: transfer.bytes,
-            throughput_time_ms: None,
-            link_demand: None,
-            link_throughput_bps: None,
-            burst_throughput_bps: None,
-            overlapped,
-        },
-    }
+    shares
 }
 
-fn next_step(transfer: &AppTransfer, ns: i64) -> String {
-    const CAPTURE: &str = "log the modem and capture packets while it runs again";
-    let share = |part: Option<i64>| part.unwrap_or(0) as f64 / ns.max(1) as f64;
+fn advice(transfer: &AppTransfer) -> ApplicationAdvice {
+    let length_ns = length_ns(transfer).max(1) as f64;
+    let is_most = |part: Option<i64>| part.unwrap_or(0) as f64 / length_ns >= WORTH_ADVICE;
     let p = transfer.phases;
-    let part = if transfer.failed {
-        "it failed: see why in the application first"
-    } else if share(p.blocked_ns) >= WORTH_ADVICE {
-        "most of it was in the application's own queue: fewer requests at once, or more \
-         connections"
-    } else if share(p.setup_ns()) >= WORTH_ADVICE {
-        "most of it was lookup and handshakes: reuse connections, TLS 1.3, preconnect"
-    } else if share(p.wait_ns) >= WORTH_ADVICE {
-        "most of it was the wait for the first byte: the server's answer, or round trips"
+    if transfer.failed {
+        ApplicationAdvice::Failed
+    } else if is_most(p.blocked_ns) {
+        ApplicationAdvice::OwnQueue
+    } else if is_most(p.setup_ns()) {
+        ApplicationAdvice::Setup
+    } else if is_most(p.wait_ns) {
+        ApplicationAdvice::Wait
     } else {
-        return CAPTURE.to_owned();
-    };
-    format!("{part}. Whether the link had a part in it: {CAPTURE}")
+        ApplicationAdvice::Capture
+    }
 }
 
-/// Adds what the application knows of a transfer.
-fn beside(transfer: &mut TransferDiagnosis, answer: &Answer, applications: &[Lookup<'_>]) {
-    let place = Place::of(transfer, answer, applications);
+/// What applications' logs know of a transfer.
+pub(super) fn facts(
+    id: &str,
+    measures: &Measures,
+    answer: &Answer,
+    logs: &[Lookup<'_>],
+) -> ApplicationFacts {
+    let place = Place::new(id, measures, answer, logs);
     let same = |one: &&AppTransfer| answer.alone || place.touches(one.start_ns, one.end_ns);
-    let own = applications.iter().find_map(|one| one.named(&transfer.id).find(same));
+    let own = logs.iter().find_map(|one| one.named(id).find(same));
+    let mut known = ApplicationFacts::default();
     let mut stalls = (0, 0.0);
-    for (application, lookup) in answer.applications.iter().zip(applications) {
-        let (n, stalled_ms) = place.player(lookup, &mut transfer.evidence);
+    for (application, lookup) in answer.applications.iter().zip(logs) {
+        let (n, stalled_ms) = place.player(lookup, &mut known.facts);
         stalls = (stalls.0 + n, stalls.1 + stalled_ms);
         if application.gave_transfers || answer.alone {
-            place.rates(lookup, &mut transfer.evidence);
+            place.rates(lookup, &mut known.facts);
         }
     }
-    let Some(own) = own else { return };
+    let Some(own) = own else { return known };
     let shown = if answer.whole_urls { own.url.clone() } else { own.name() };
-    transfer.name = shown.filter(|name| !name.is_empty());
-    if let Some(what) = phase_words(own) {
-        let before = own.phases.before_first_byte_ns().map(ms);
-        transfer.evidence.push(item(what, before, "ms", place.whole));
+    known.name = shown.filter(|name| !name.is_empty());
+    if has_phases(own.phases) {
+        known.facts.push(Fact::new(FactKind::Phases(own.phases), place.whole));
     }
     if own.bytes_decoded {
-        let what = "its bytes are those after decompression: its rates may be too high".to_owned();
-        transfer.evidence.push(item(what, None, "", place.whole));
+        known.facts.push(Fact::new(FactKind::BytesDecoded, place.whole));
     }
     let p = own.phases;
     let in_ms = |ns: Option<i64>| ns.map(ms);
-    transfer.application = Some(ApplicationSide {
+    known.side = Some(ApplicationSide {
         kind: own.kind,
         protocol: own.protocol.clone(),
         connection: own.connection.clone(),
@@ -263,43 +261,14 @@ fn beside(transfer: &mut TransferDiagnosis, answer: &Answer, applications: &[Loo
         stalls: stalls.0,
         stalled_ms: stalls.1,
     });
+    known
 }
 
-fn item(
-    what: String,
-    value: Option<f64>,
-    unit: &'static str,
-    (from_tti, to_tti): (TtiIndex, TtiIndex),
-) -> EvidenceItem {
-    EvidenceItem { what, value, unit, from_tti, to_tti }
-}
-
-/// The parts of a transfer's time in words; `None` where the log does not tell them.
-fn phase_words(transfer: &AppTransfer) -> Option<String> {
-    let Phases { blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns } =
-        transfer.phases;
-    let parts = [
-        ("in its own queue", blocked_ns),
-        ("name lookup", dns_ns),
-        ("connecting", connect_ns),
-        ("TLS", tls_ns),
-        ("request", send_ns),
-        ("wait for the first byte", wait_ns),
-        ("receiving", receive_ns),
-    ];
-    let told: Vec<String> = parts
-        .into_iter()
-        .filter_map(|(name, ns)| Some((name, ns.filter(|ns| *ns > 0)?)))
-        .map(|(name, ns)| format!("{name} {:.0} ms", ms(ns)))
-        .collect();
-    let mut words = match told.as_slice() {
-        [] => return None,
-        told => format!("by the application's own log: {}", told.join(", ")),
-    };
-    if transfer.phases.setup_ns() == Some(0) {
-        words.push_str("; on a connection that was there");
-    }
-    Some(words)
+/// Whether a log gives any part of a transfer's time.
+fn has_phases(phases: Phases) -> bool {
+    let Phases { blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns } = phases;
+    let parts = [blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns];
+    parts.into_iter().flatten().any(|ns| ns > 0)
 }
 
 fn ms(ns: i64) -> f64 {
@@ -312,25 +281,4 @@ const fn plural(n: u64) -> &'static str {
 
 fn bits_per_s(bytes: u64, ns: i64) -> f64 {
     bytes as f64 * 8e9 / ns.max(1) as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn phases_in_words() {
-        let mut transfer = AppTransfer::new("a".into(), 0, 1);
-        assert_eq!(phase_words(&transfer), None);
-        transfer.phases = Phases {
-            dns_ns: Some(0),
-            connect_ns: Some(0),
-            wait_ns: Some(40_000_000),
-            receive_ns: Some(5_400_000),
-            ..Phases::default()
-        };
-        let expected = "by the application's own log: wait for the first byte 40 ms, receiving \
-                        5 ms; on a connection that was there";
-        assert_eq!(phase_words(&transfer).as_deref(), Some(expected));
-    }
 }

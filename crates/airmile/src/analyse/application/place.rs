@@ -6,10 +6,12 @@ use airmile_model::{
     AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, RatePoint, TtiIndex,
 };
 
-use super::{Answer, EvidenceItem, TransferDiagnosis, bits_per_s, item, ms, plural};
+use super::{Answer, bits_per_s, ms};
+use crate::analyse::diagnose::Measures;
+use crate::fact::{Fact, FactKind};
 
 /// An application's log by what is looked for: whole sessions have thousands of each.
-pub(super) struct Lookup<'a> {
+pub(in super::super) struct Lookup<'a> {
     log: &'a ApplicationLog,
     by_id: HashMap<&'a str, Vec<&'a AppTransfer>>,
     longest_stall_ns: i64,
@@ -17,7 +19,7 @@ pub(super) struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) fn of(log: &'a ApplicationLog) -> Self {
+    pub(in super::super) fn new(log: &'a ApplicationLog) -> Self {
         let mut by_id: HashMap<&str, Vec<&AppTransfer>> = HashMap::new();
         for transfer in &log.transfers {
             by_id.entry(&transfer.id).or_default().push(transfer);
@@ -71,16 +73,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(
-        transfer: &TransferDiagnosis,
-        answer: &Answer,
-        applications: &[Lookup<'_>],
-    ) -> Self {
-        let finding = &transfer.finding;
-        let whole = (finding.start_tti, finding.end_tti);
-        let times = finding.start_us.zip(finding.end_us);
+    pub(super) fn new(id: &str, measures: &Measures, answer: &Answer, logs: &[Lookup<'_>]) -> Self {
+        let whole = (measures.start_tti, measures.end_tti);
+        let times = measures.start_us.zip(measures.end_us);
         let unplaced = || {
-            let mut all = applications.iter().flat_map(|one| one.named(&transfer.id));
+            let mut all = logs.iter().flat_map(|one| one.named(id));
             all.next().filter(|_| answer.alone).map(|own| (own.start_ns, own.end_ns))
         };
         let by_time =
@@ -102,11 +99,7 @@ impl Place {
     }
 
     /// What a player noted down meanwhile; gives its stalls, and their ms inside.
-    pub(super) fn player(
-        &self,
-        application: &Lookup<'_>,
-        evidence: &mut Vec<EvidenceItem>,
-    ) -> (u64, f64) {
+    pub(super) fn player(&self, application: &Lookup<'_>, facts: &mut Vec<Fact>) -> (u64, f64) {
         let (mut n, mut stalled_ns, mut first) = (0_u64, 0, None);
         let (mut switches, mut bps) = (0_u64, None);
         let mut least: Option<f64> = None;
@@ -134,30 +127,20 @@ impl Place {
         }
         let stalled_ms = ms(stalled_ns);
         if let Some((from, to)) = first {
-            let what = format!(
-                "the picture stood still for {stalled_ms:.0} ms of it ({n} stall{})",
-                plural(n)
-            );
             let range = (self.tti(from), self.tti(to));
-            evidence.push(item(what, Some(stalled_ms), "ms", range));
+            facts.push(Fact::new(FactKind::Stalls { count: n, stalled_ms }, range));
         }
         if let Some(bps) = bps {
-            let what = format!(
-                "the player changed its bitrate meanwhile ({switches} time{}), to {:.2} Mbit/s",
-                plural(switches),
-                bps / 1e6
-            );
-            evidence.push(item(what, Some(bps), "bit/s", self.whole));
+            facts.push(Fact::new(FactKind::BitrateSwitches { count: switches, bps }, self.whole));
         }
         if let Some(ms) = least {
-            let what = format!("least in the player's buffer meanwhile: {:.1} s", ms / 1e3);
-            evidence.push(item(what, Some(ms), "ms", self.whole));
+            facts.push(Fact::new(FactKind::LeastBuffer { ms }, self.whole));
         }
         (n, stalled_ms)
     }
 
     /// Rates, losses and round trips meanwhile, of a speed test or a connection.
-    pub(super) fn rates(&self, application: &Lookup<'_>, evidence: &mut Vec<EvidenceItem>) {
+    pub(super) fn rates(&self, application: &Lookup<'_>, facts: &mut Vec<Fact>) {
         let longest_ns = application.longest_rate_ns;
         let near = application.rates(self.start_ns, self.end_ns).iter();
         let touched: Vec<&RatePoint> =
@@ -168,24 +151,16 @@ impl Place {
             inside && long_ns(rate) >= longest_ns / 2
         });
         let bps: Vec<f64> = whole.map(|rate| bits_per_s(rate.bytes, long_ns(rate))).collect();
-        let mut words = Vec::new();
-        let least = bps.iter().copied().reduce(f64::min);
-        if let (Some(least), Some(most), 2..) =
-            (least, bps.iter().copied().reduce(f64::max), bps.len())
-        {
-            words.push(format!("{:.2} to {:.2} Mbit/s per interval", least / 1e6, most / 1e6));
-        }
+        let least_bps = bps.iter().copied().reduce(f64::min);
+        let most_bps = bps.iter().copied().reduce(f64::max);
+        let range = least_bps.zip(most_bps).filter(|_| bps.len() >= 2);
         let lost = touched.iter().filter_map(|rate| rate.retransmits);
-        if let Some(n) = lost.reduce(u64::saturating_add) {
-            words.push(format!("{n} lost or sent again"));
-        }
+        let retransmits = lost.reduce(u64::saturating_add);
         let rtts = || touched.iter().filter_map(|rate| rate.rtt_us);
-        if let (Some(least), Some(most)) = (rtts().reduce(f64::min), rtts().reduce(f64::max)) {
-            words.push(format!("round trips {:.1} to {:.1} ms", least / 1e3, most / 1e3));
-        }
-        if !words.is_empty() {
-            let what = format!("by the application's log: {}", words.join(", "));
-            evidence.push(item(what, least, "bit/s", self.whole));
+        let rtt_us = rtts().reduce(f64::min).zip(rtts().reduce(f64::max));
+        if range.is_some() || retransmits.is_some() || rtt_us.is_some() {
+            let kind = FactKind::IntervalRates { bps: range, retransmits, rtt_us, least_bps };
+            facts.push(Fact::new(kind, self.whole));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Captures without a modem log: who the bottleneck may have been, as probabilities.
 
+mod facts;
 mod read;
-mod words;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,10 +15,15 @@ use airmile_wire::packets_only::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::application::{self, Lookup};
 use super::clocks::{self, ClockReport};
-use super::diagnose::{Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
+use super::diagnose::Measures;
+use super::diagnose::join::{
+    ApplicationFacts, Judgement, PacketSide, SessionJudgement, Sides, join,
+};
 use super::radio::{Answer, Missing, RadioOptions};
-use super::wire::{Restarter, Wire};
+use super::wire::Wire;
+use crate::fact::{FactKind, Restarter};
 use crate::session::{Inputs, Session};
 use airmile_io::FileReport;
 use airmile_io::error::Result;
@@ -126,23 +131,40 @@ impl Blind {
         &self.clocks
     }
 
-    /// Puts probabilities into a diagnosis that knows nothing of the radio.
-    pub(super) fn tell(self, diagnosis: &mut Diagnosis, answer: &Answer) {
-        let spans = match &self.phone {
-            Some(phone) => self.place(phone, diagnosis, answer),
-            None => Vec::new(),
+    /// A report of each capture.
+    pub(super) fn into_files(self) -> Vec<FileReport> {
+        self.files
+    }
+
+    /// Judges transfers by packets, with what applications' logs add.
+    pub(super) fn judge(&self, answer: &Answer) -> Judgement {
+        let Some(phone) = &self.phone else {
+            let of_logs = answer.is_alone().then(|| application::judge(answer, &self.files));
+            let (transfers, transfers_from) =
+                of_logs.map_or((Vec::new(), "detected"), |of| (of.transfers, of.transfers_from));
+            let missing = facts::missing(None, &[]);
+            return Judgement {
+                session: self.session(&[], None),
+                transfers,
+                transfers_from,
+                missing,
+            };
         };
-        let features: Vec<Option<Features>> =
-            spans.iter().map(|span| self.features(&[*span])).collect();
-        for ((transfer, span), features) in
-            diagnosis.transfers.iter_mut().zip(&spans).zip(&features)
-        {
-            self.judge(transfer, span, features.as_ref());
-        }
-        let all = self.features(&spans);
-        diagnosis.session = self.session(&spans, all.as_ref());
-        diagnosis.missing = words::missing(self.phone.as_ref(), &spans);
-        diagnosis.files.extend(self.files);
+        let logs: Vec<Lookup<'_>> =
+            answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
+        let (transfers_from, found) = self.place(phone, answer, &logs);
+        let spans: Vec<TransferSpan> = found.iter().map(|one| one.span).collect();
+        let transfers = found.into_iter().map(|one| {
+            let features = self.features(&[one.span]);
+            let place = (one.measures.start_tti, one.measures.end_tti);
+            let packets = Some(self.side(phone, &one.span, features.as_ref(), place));
+            let sides = Sides { packets, application: one.application, ..Sides::default() };
+            join(one.id, one.measures, sides)
+        });
+        let transfers = transfers.collect();
+        let session = self.session(&spans, self.features(&spans).as_ref());
+        let missing = facts::missing(Some(phone), &spans);
+        Judgement { session, transfers, transfers_from, missing }
     }
 
     /// Numbers of spans; `None` where the capture's place or the spans show none.
@@ -153,107 +175,109 @@ impl Blind {
     }
 
     /// The transfers: the application's, where their times fall into the capture, or else
-    /// the capture's own.
+    /// the capture's own; and where they are from.
     fn place(
         &self,
         phone: &CapturedPhone,
-        diagnosis: &mut Diagnosis,
         answer: &Answer,
-    ) -> Vec<TransferSpan> {
+        logs: &[Lookup<'_>],
+    ) -> (&'static str, Vec<PlacedTransfer>) {
+        let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
         let log =
             answer.applications.iter().map(|one| &one.log).find(|log| !log.transfers.is_empty());
         if let Some(log) = log.filter(|log| log.scale.base == TimeBase::Wall) {
-            let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
             let span = |one: &AppTransfer| phone.span(at(one.start_ns), at(one.end_ns));
             let spans: Vec<TransferSpan> = log.transfers.iter().map(span).collect();
-            if spans.iter().any(|span| span.bytes > 0) && spans.len() == diagnosis.transfers.len() {
-                return spans;
+            if spans.iter().any(|span| span.bytes > 0) {
+                let own = application::own_transfers(log, answer, logs).into_iter().zip(spans);
+                let placed = own.map(|((id, measures, mut application), span)| {
+                    // The packets give the rate.
+                    application
+                        .facts
+                        .retain(|one| !matches!(one.kind, FactKind::Throughput { .. }));
+                    PlacedTransfer { id, measures, span, application: Some(application) }
+                });
+                return ("given", placed.collect());
             }
         }
-        let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
         let (names, spans): (Vec<String>, Vec<TransferSpan>) = self
             .table
             .iter()
             .map(|(id, from_ns, to_ns)| (id.clone(), phone.span(at(*from_ns), at(*to_ns))))
             .unzip();
         if spans.iter().any(|span| span.bytes > 0) {
-            diagnosis.transfers_from = "given";
-            diagnosis.transfers = transfers(&names, &spans);
-            return spans;
+            return ("given", placed(&names, &spans));
         }
         let spans = phone.transfers(self.min_bytes);
         let names: Vec<String> = (1..=spans.len()).map(|n| format!("dl-{n}")).collect();
-        diagnosis.transfers_from = "detected";
-        diagnosis.transfers = transfers(&names, &spans);
-        spans
+        ("detected", placed(&names, &spans))
     }
 
-    fn judge(
+    fn side(
         &self,
-        transfer: &mut TransferDiagnosis,
+        phone: &CapturedPhone,
         span: &TransferSpan,
         features: Option<&Features>,
-    ) {
-        let Some(phone) = &self.phone else { return };
-        let place = (transfer.finding.start_tti, transfer.finding.end_tti);
+        place: (TtiIndex, TtiIndex),
+    ) -> PacketSide {
         let shares = phone.split(span);
-        if span.transport != packets_only::TransportKind::Datagrams && shares.total_ns() > 0 {
-            // Setup that the application tells of is in what the packets show.
-            transfer.shares = shares
-                .by_cause
-                .iter()
-                .map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6))
-                .collect();
-        }
+        let followed = span.transport != packets_only::TransportKind::Datagrams;
+        // Setup that the application notes is in what the packets show.
+        let shares_ms = (followed && shares.total_ns() > 0).then(|| {
+            let each = shares.by_cause.iter();
+            each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
+        });
         let suspects = features.map(Model::judge).unwrap_or_default();
-        transfer.suspects = suspects.iter().map(Suspicion::from).collect();
-        let mut evidence = words::evidence(phone, span, features, &shares, &suspects, place);
-        evidence.append(&mut transfer.evidence);
-        transfer.evidence = evidence;
-        let (verdict, confidence) = named(&suspects);
-        (transfer.verdict, transfer.confidence) = (verdict, confidence);
-        transfer.next_step = words::next_step(verdict, self.restarter, phone, span);
+        let named = named(&suspects);
+        PacketSide {
+            verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
+            confidence: named.map_or(0.0, |one| one.probability),
+            shares_ms,
+            facts: facts::facts(phone, span, features, &shares, &suspects, place),
+            advice: facts::advice(named.map(|one| one.suspect), self.restarter, phone, span),
+            suspects: suspects.iter().map(Suspicion::from).collect(),
+        }
     }
 
-    fn session(&self, spans: &[TransferSpan], features: Option<&Features>) -> SessionVerdict {
+    fn session(&self, spans: &[TransferSpan], features: Option<&Features>) -> SessionJudgement {
         let suspects = features.map(Model::judge).unwrap_or_default();
-        let (verdict, confidence) = named(&suspects);
-        let mut shares: BTreeMap<&'static str, f64> = BTreeMap::new();
+        let named = named(&suspects);
+        let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
         if let Some(phone) = &self.phone {
             for (cause, ns) in spans.iter().flat_map(|span| phone.split(span).by_cause) {
-                *shares.entry(cause.as_str()).or_default() += ns as f64 / 1e6;
+                *shares_ms.entry(cause.as_str()).or_default() += ns as f64 / 1e6;
             }
         }
-        SessionVerdict {
-            verdict,
-            confidence,
+        let (phone, restarter) = (self.phone.as_ref(), self.restarter);
+        SessionJudgement {
+            verdict: named.map(|one| verdict(one.suspect)),
+            confidence: named.map_or(0.0, |one| one.probability),
             dir: (!spans.is_empty()).then_some(Direction::Dl),
-            shares,
+            shares_ms,
             suspects: suspects.iter().map(Suspicion::from).collect(),
-            ..SessionVerdict::unknown(words::says(
-                self.phone.as_ref(),
-                spans,
-                &suspects,
-                verdict,
-                self.restarter,
-            ))
+            statements: vec![facts::statement(phone, spans, &suspects, named.is_some(), restarter)],
+            ..SessionJudgement::default()
         }
     }
+}
+
+/// A transfer on the capture's clock.
+struct PlacedTransfer {
+    id: String,
+    measures: Measures,
+    span: TransferSpan,
+    application: Option<ApplicationFacts>,
 }
 
 /// What captures lack, whatever they hold.
 pub(super) fn missing_beside() -> Vec<Missing> {
-    words::missing(None, &[])
+    facts::missing(None, &[])
 }
 
-/// The verdict that probabilities give.
-fn named(suspects: &[packets_only::Suspicion]) -> (Verdict, f64) {
-    match suspects.first() {
-        Some(first) if first.probability >= NAMED_FROM && first.suspect != Suspect::Other => {
-            (verdict(first.suspect), first.probability)
-        }
-        _ => (Verdict::Unknown, 0.0),
-    }
+/// The suspect that is probable enough to be named.
+fn named(suspects: &[packets_only::Suspicion]) -> Option<packets_only::Suspicion> {
+    let first = suspects.first().copied()?;
+    (first.probability >= NAMED_FROM && first.suspect != Suspect::Other).then_some(first)
 }
 
 /// A suspect as a verdict; of the radio, its causes are not parted.
@@ -279,43 +303,32 @@ fn table(session: &Session) -> Vec<(String, i64, i64)> {
 }
 
 /// Transfers that packets show.
-fn transfers(names: &[String], spans: &[TransferSpan]) -> Vec<TransferDiagnosis> {
+fn placed(names: &[String], spans: &[TransferSpan]) -> Vec<PlacedTransfer> {
     let from_ns = spans.iter().map(|span| span.from_ns).min().unwrap_or(0);
-    names.iter().zip(spans).map(|(name, span)| transfer(name, span, from_ns)).collect()
+    let each = names.iter().zip(spans);
+    each.map(|(id, span)| PlacedTransfer {
+        id: id.clone(),
+        measures: measures(span, from_ns),
+        span: *span,
+        application: None,
+    })
+    .collect()
 }
 
-fn transfer(name: &str, span: &TransferSpan, from_ns: i64) -> TransferDiagnosis {
-    let duration_ms = span.ns() as f64 / 1e6;
+fn measures(span: &TransferSpan, from_ns: i64) -> Measures {
     let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
-    TransferDiagnosis {
-        id: name.to_owned(),
-        name: None,
-        verdict: Verdict::Unknown,
-        confidence: 0.0,
-        shares: BTreeMap::from([("unknown", duration_ms)]),
-        leading: None,
-        leading_share: None,
-        leading_share_low: None,
-        leading_share_high: None,
-        counterfactual_ms: None,
-        counterfactual_of: None,
-        evidence: Vec::<EvidenceItem>::new(),
-        next_step: String::new(),
-        application: None,
-        suspects: Vec::new(),
-        finding: Measures {
-            dir: Direction::Dl,
-            start_us: Some(span.from_ns.div_euclid(1_000)),
-            end_us: Some(span.to_ns.div_euclid(1_000)),
-            start_tti: tti(span.from_ns),
-            end_tti: tti(span.to_ns),
-            duration_ms,
-            bytes: Some(span.bytes),
-            throughput_time_ms: None,
-            link_demand: None,
-            link_throughput_bps: None,
-            burst_throughput_bps: None,
-            overlapped: false,
-        },
+    Measures {
+        dir: Direction::Dl,
+        start_us: Some(span.from_ns.div_euclid(1_000)),
+        end_us: Some(span.to_ns.div_euclid(1_000)),
+        start_tti: tti(span.from_ns),
+        end_tti: tti(span.to_ns),
+        duration_ms: span.ns() as f64 / 1e6,
+        bytes: Some(span.bytes),
+        throughput_time_ms: None,
+        link_demand: None,
+        link_throughput_bps: None,
+        burst_throughput_bps: None,
+        overlapped: false,
     }
 }

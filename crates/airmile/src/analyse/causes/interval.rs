@@ -44,11 +44,6 @@ fn bootstrap(transfers: &[(f64, f64, f64, f64)], share: f64) -> (f64, f64) {
     (at(0.025), at(0.975))
 }
 
-/// The same in words, in percent.
-pub(super) fn words((low, high): (f64, f64)) -> String {
-    format!("{:.0} to {:.0} %", low * 100.0, high * 100.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +68,5 @@ mod tests {
         // Half 0, half 100: the mean of 16 has a standard error of 12.5 points.
         let halves = [0.0, 100.0].repeat(8);
         check(&halves, (0.25, 0.75));
-        assert_eq!(words((0.48, 0.52)), "48 to 52 %");
     }
 }

@@ -3,9 +3,7 @@
 use airmile_model::Cause;
 
 use super::{Context, Explain, Relief};
-
-/// Where they were lost is to be seen in the same files.
-const WHERE: &str = "`airmile packets` the same captures, table tcp_events";
+use crate::fact::{CauseAdvice, CauseDetail};
 
 /// A timer that duplicate ACKs make needless needs a loss, too.
 const RELIEF: Relief =
@@ -19,18 +17,12 @@ impl Explain for Radio {
         Cause::LossRecoveryRadio
     }
 
-    fn words(&self, _: &Context) -> String {
-        "segments were sent again that the radio had lost: RLC went on without them, or HARQ gave \
-         them up"
-            .into()
+    fn detail(&self, _: &Context) -> CauseDetail {
+        CauseDetail::LossRecoveryRadio
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        format!(
-            "the operator's bearer does not repeat what it loses (RLC mode, HARQ): `airmile radio \
-             --json` counts it in radio_loss, and {WHERE} shows what it cost; a sender that does \
-             not take a loss for congestion (BBR) suffers less"
-        )
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::LossRecoveryRadio
     }
 
     fn relief(&self, _: &Context) -> Relief {
@@ -46,12 +38,12 @@ impl Explain for Congestion {
         Cause::LossRecoveryCongestion
     }
 
-    fn words(&self, _: &Context) -> String {
-        "lost segments were sent again; the radio had not lost them".into()
+    fn detail(&self, _: &Context) -> CauseDetail {
+        CauseDetail::LossRecoveryCongestion
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        format!("see where it is lost: {WHERE}; with a capture at the server, too")
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::LossRecoveryCongestion
     }
 
     fn relief(&self, _: &Context) -> Relief {

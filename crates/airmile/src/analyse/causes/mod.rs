@@ -1,6 +1,6 @@
 //! Causes: what captures add to a diagnosis of the radio.
 //!
-//! Each cause is a module that says how it looked, what to try, and what the transfer
+//! Each cause is a module that gives how it was seen, what mends it, and what the transfer
 //! would have taken without it ([`Explain`]); [`EXPLAINED`] lists them.
 
 mod interval;
@@ -16,19 +16,20 @@ mod split;
 mod uplink;
 mod wireline;
 
-use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
-use airmile_wire::attribute::CaptureSite;
+use airmile_model::{Cause, TransferFinding, TtiIndex, Verdict};
 
+pub(super) use self::session::name_of_session;
 use self::split::Split;
-use super::diagnose::{Diagnosis, EvidenceItem, TransferDiagnosis};
-use super::radio::{Answer, MissingKind};
+use super::diagnose::join::{LeadingCause, WireCauses, WireSide};
+use super::radio::Answer;
 use super::wire::Wire;
+use crate::fact::{CauseAdvice, CauseDetail, Fact, FactKind};
 
 /// Confidence in a cause that packets name (chosen here, not calibrated: what
 /// holds a sender up is inferred, the radio's queue is seen).
 const CAUSE_CONFIDENCE: f64 = 0.9;
-/// A cause is told of in words from this share of a transfer on (chosen here).
-const WORTH_TELLING: f64 = 0.05;
+/// A cause is named in words from this share of a transfer on (chosen here).
+const WORTH_NAMING: f64 = 0.05;
 
 /// A transfer, as causes see it.
 struct Context<'a> {
@@ -37,23 +38,18 @@ struct Context<'a> {
     wire: &'a Wire,
 }
 
-/// What is to be said of a cause.
+/// What is known of a cause.
 trait Explain: Sync {
     /// Which one.
     fn cause(&self) -> Cause;
 
     /// How it was seen.
-    fn words(&self, seen: &Context) -> String;
+    fn detail(&self, seen: &Context) -> CauseDetail;
 
-    /// What to try, with the command.
-    fn next_step(&self, seen: &Context) -> String;
+    /// What mends it.
+    fn advice(&self, seen: &Context) -> CauseAdvice;
 
-    /// Whose doing it is, behind its name.
-    fn whose(&self, _wire: &Wire) -> &'static str {
-        ""
-    }
-
-    /// How sure one can be that it is this one.
+    /// How sure it is that it is this one.
     fn confidence(&self, _seen: &Context) -> f64 {
         CAUSE_CONFIDENCE
     }
@@ -104,22 +100,35 @@ fn explained(cause: Cause) -> Option<&'static dyn Explain> {
     EXPLAINED.into_iter().find(|one| one.cause() == cause)
 }
 
-/// Names causes in a diagnosis of downlink transfers.
-pub(super) fn name_causes(diagnosis: &mut Diagnosis, answer: &Answer, wire: &Wire) {
+/// The time of each transfer by cause; `None` where it is no download, or its senders are
+/// not known.
+pub(super) fn splits(answer: &Answer, wire: &Wire) -> Vec<Option<Split>> {
     let report = &answer.report;
     let found = report.transfers.iter().zip(&report.usage);
-    let mut splits = Vec::new();
-    for (transfer, (finding, usage)) in diagnosis.transfers.iter_mut().zip(found) {
-        let Some(split) = Split::of(finding, usage, answer, wire) else { continue };
-        explain(transfer, &Context { split: &split, finding, wire });
-        if !finding.overlapped {
-            splits.push((split, finding));
-        }
+    found.map(|(finding, usage)| Split::new(finding, usage, answer, wire)).collect()
+}
+
+/// What captures show of a transfer.
+pub(super) fn side(split: &Split, finding: &TransferFinding, wire: &Wire) -> WireSide {
+    let seen = Context { split, finding, wire };
+    let radio = finding.verdict;
+    let leading = split.leading(|cause| leaves(radio, cause)).filter(|_| !finding.overlapped);
+    // Queues and waits are the phone's, not the application's: of transfers at the
+    // same time only the shares are known.
+    let causes = (!finding.overlapped).then(|| WireCauses {
+        leading: leading.map(|cause| LeadingCause {
+            cause,
+            share: split.share(cause),
+            bounds: split.share_bounds(cause),
+            confidence: explained(cause).map_or(CAUSE_CONFIDENCE, |one| one.confidence(&seen)),
+        }),
+        mend: mend(&seen, leading),
+    });
+    WireSide {
+        shares_ms: split.parts().map(|(cause, ns)| (cause.as_str(), ns as f64 / 1e6)).collect(),
+        facts: facts(&seen, leading),
+        causes,
     }
-    if diagnosis.session.dir == Some(Direction::Dl) {
-        session::name(&mut diagnosis.session, &splits, &report.transfers, wire);
-    }
-    diagnosis.missing.retain(|missing| missing.kind != MissingKind::Packets);
 }
 
 /// Which causes a verdict on the radio leaves.
@@ -131,73 +140,38 @@ const fn leaves(verdict: Verdict, cause: Cause) -> bool {
     }
 }
 
-fn explain(transfer: &mut TransferDiagnosis, seen: &Context) {
-    let Context { split, finding, wire } = *seen;
-    let parts = split.parts();
-    transfer.shares = parts.map(|(cause, ns)| (cause.as_str(), ns as f64 / 1e6)).collect();
-    let radio = finding.verdict;
-    let leading = split.leading(|cause| leaves(radio, cause)).filter(|_| !finding.overlapped);
-    transfer.evidence.splice(0..0, evidence(seen, leading));
-    // Queues and waits are the phone's, not the application's: of transfers at the
-    // same time only the shares are told.
-    if finding.overlapped {
-        return;
-    }
-    transfer.leading = leading;
-    transfer.leading_share = leading.map(|cause| split.share(cause));
-    let bounds = leading.map(|cause| split.share_bounds(cause));
-    (transfer.leading_share_low, transfer.leading_share_high) = bounds.unzip();
-    if let (Some(cause), Verdict::Radio | Verdict::NotRadio) = (leading, radio) {
-        transfer.verdict = cause.into();
-        let sure = explained(cause).map_or(CAUSE_CONFIDENCE, |one| one.confidence(seen));
-        transfer.confidence = finding.confidence.min(sure);
-    }
-    // Of a shared verdict, what can be mended is told.
-    let mend = match radio {
-        Verdict::Mixed => split.leading(|cause| leaves(Verdict::NotRadio, cause)),
+/// The cause to mend: of a shared verdict, the one that is not the radio's.
+fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, CauseAdvice)> {
+    let cause = match seen.finding.verdict {
+        Verdict::Mixed => seen.split.leading(|cause| leaves(Verdict::NotRadio, cause)),
         Verdict::Unknown => None,
         _ => leading,
-    };
-    let Some(cause) = mend else { return };
-    transfer.counterfactual_ms = Some(split.without(cause, seen).ms);
-    transfer.counterfactual_of = Some(cause);
-    let step = match explained(cause) {
-        Some(one) => one.next_step(seen),
-        None if wire.place == CaptureSite::Phone => "capture at the server, too".into(),
-        None => "capture at the phone, too".into(),
-    };
-    transfer.next_step = match radio {
-        Verdict::Mixed => format!("shared by the downlink and {cause}. Of the latter: {step}"),
-        _ => step,
-    };
+    }?;
+    Some((cause, seen.split.without(cause, seen).ms, explained(cause)?.advice(seen)))
 }
 
-fn evidence(seen: &Context, leading: Option<Cause>) -> Vec<EvidenceItem> {
+fn facts(seen: &Context, leading: Option<Cause>) -> Vec<Fact> {
     let Context { split, finding, .. } = *seen;
     let mut causes: Vec<(Cause, i64)> = split.parts().collect();
     causes.sort_by_key(|(cause, ns)| (std::cmp::Reverse(*ns), *cause));
-    let told =
-        causes.into_iter().filter(|(cause, ns)| split.share(*cause) >= WORTH_TELLING && *ns > 0);
-    told.map(|(cause, ns)| {
-        let whole = (finding.start_tti, finding.end_tti);
-        let longest = split.longest(cause);
-        let (from_tti, to_tti) = longest.map_or(whole, |(from, to)| {
-            (tti(split.place(from), finding), tti(split.place(to), finding))
-        });
-        let within = match Some(cause) == leading {
-            true => format!(", {}", interval::words(split.share_bounds(cause))),
-            false => String::new(),
-        };
-        let how = explained(cause)
-            .map_or("what held it up cannot be told".to_owned(), |one| one.words(seen));
-        let what = format!(
-            "{cause}: {:.0} ms ({:.0} %{within}): {how}",
-            ns as f64 / 1e6,
-            split.share(cause) * 100.0,
-        );
-        EvidenceItem { what, value: Some(ns as f64 / 1e6), unit: "ms", from_tti, to_tti }
-    })
-    .collect()
+    let named =
+        causes.into_iter().filter(|(cause, ns)| split.share(*cause) >= WORTH_NAMING && *ns > 0);
+    named
+        .map(|(cause, ns)| {
+            let whole = (finding.start_tti, finding.end_tti);
+            let place = split.longest(cause).map_or(whole, |(from, to)| {
+                (tti(split.place(from), finding), tti(split.place(to), finding))
+            });
+            let kind = FactKind::CauseTime {
+                cause,
+                ms: ns as f64 / 1e6,
+                share: split.share(cause),
+                bounds: (Some(cause) == leading).then(|| split.share_bounds(cause)),
+                detail: explained(cause).map(|one| one.detail(seen)),
+            };
+            Fact::new(kind, place)
+        })
+        .collect()
 }
 
 /// The TTI at a share of a transfer.
@@ -219,15 +193,21 @@ mod tests {
     }
 
     #[test]
-    fn the_next_step_names_what_to_run() {
+    fn a_cause_in_words_is_more_than_its_name() {
         let split = Split::example(&[(Cause::RadioSignal, 500), (Cause::SenderLimited, 500)]);
         let finding = split::example_finding();
         let wire = Wire::example();
         let seen = Context { split: &split, finding: &finding, wire: &wire };
         for one in EXPLAINED {
-            let step = one.next_step(&seen);
-            assert!(step.contains('`'), "{}: {step}", one.cause());
-            assert!(one.words(&seen).len() > 20, "{}", one.cause());
+            let (cause, detail) = (one.cause(), Some(one.detail(&seen)));
+            let words = crate::wording::fact(&FactKind::CauseTime {
+                cause,
+                ms: 500.0,
+                share: 0.5,
+                bounds: None,
+                detail,
+            });
+            assert!(words.len() > cause.as_str().len() + 40, "{words}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use airmile_model::Cause;
 
 use super::{Context, Explain, Relief};
+use crate::fact::{CauseAdvice, CauseDetail};
 
 /// Others hold the PRBs.
 pub(super) struct Contention;
@@ -12,15 +13,12 @@ impl Explain for Contention {
         Cause::RadioContention
     }
 
-    fn words(&self, seen: &Context) -> String {
-        let others = seen.split.others().unwrap_or(0.0) * 100.0;
-        format!("data waited at the base station, where others held {others:.0} % of the PRBs")
+    fn detail(&self, seen: &Context) -> CauseDetail {
+        CauseDetail::Contention { others: seen.split.others().unwrap_or(0.0) }
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        "others hold the cell: fewer bytes (lower bitrate, compression, caching) or another hour; \
-         compare link throughput with `airmile radio`"
-            .into()
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::Contention
     }
 
     /// Alone in the cell the phone has all PRBs.
@@ -38,21 +36,12 @@ impl Explain for Signal {
         Cause::RadioSignal
     }
 
-    fn words(&self, seen: &Context) -> String {
-        let mut words = "data waited at the base station, and this phone held the PRBs: only what \
-            they carry limits it"
-            .to_owned();
-        if let Some(efficiency) = seen.split.efficiency() {
-            let percent = efficiency * 100.0;
-            words.push_str(&format!(" ({percent:.0} % of what MCS 28 on one layer would)"));
-        }
-        words
+    fn detail(&self, seen: &Context) -> CauseDetail {
+        CauseDetail::Signal { efficiency: seen.split.efficiency() }
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        "the signal limits it: repeat it in a better place before changing the application, and \
-         compare both with `airmile radio`; fewer bytes help"
-            .into()
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::Signal
     }
 
     /// The best signal: MCS 28 on one layer, nothing sent twice.

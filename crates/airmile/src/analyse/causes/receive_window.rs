@@ -3,6 +3,7 @@
 use airmile_model::Cause;
 
 use super::{Context, Explain};
+use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct ReceiveWindow;
 
@@ -11,13 +12,11 @@ impl Explain for ReceiveWindow {
         Cause::ReceiveWindow
     }
 
-    fn words(&self, _: &Context) -> String {
-        "the phone's receive window was full".into()
+    fn detail(&self, _: &Context) -> CauseDetail {
+        CauseDetail::ReceiveWindow
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        "raise the application's receive buffer (`SO_RCVBUF`), or read faster; `airmile packets` \
-         shows the window"
-            .into()
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::ReceiveWindow
     }
 }

@@ -4,6 +4,7 @@ use airmile_model::Cause;
 use airmile_wire::attribute::Reason;
 
 use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
+use crate::fact::{CauseAdvice, CauseDetail};
 
 /// Confidence where only the phone's side was seen and data came steadily: a proxy that
 /// waits for a slow line looks the same (chosen here).
@@ -30,40 +31,27 @@ impl Explain for SenderLimited {
         Cause::SenderLimited
     }
 
-    fn words(&self, seen: &Context) -> String {
+    fn detail(&self, seen: &Context) -> CauseDetail {
         let ms = |reason| seen.split.ms(reason);
-        let mut words = format!(
-            "the sender had nothing to send ({:.0} ms), thought ({:.0} ms), was not asked ({:.0} \
-             ms), answered ({:.0} ms), or kept its own pace ({:.0} ms)",
-            ms(Reason::AppLimited),
-            ms(Reason::ServerThinkTime),
-            ms(Reason::NoRequest),
-            ms(Reason::Request),
-            ms(Reason::Pacing)
-        );
-        if Self::may_be_a_line(seen) {
-            words.push_str(
-                "; a slow line behind a proxy that splits connections looks the same from here",
-            );
+        CauseDetail::SenderLimited {
+            app_limited_ms: ms(Reason::AppLimited),
+            think_ms: ms(Reason::ServerThinkTime),
+            no_request_ms: ms(Reason::NoRequest),
+            request_ms: ms(Reason::Request),
+            pacing_ms: ms(Reason::Pacing),
+            may_be_a_line: Self::may_be_a_line(seen),
         }
-        words
     }
 
-    fn next_step(&self, seen: &Context) -> String {
+    fn advice(&self, seen: &Context) -> CauseAdvice {
         let split = seen.split;
         if Self::may_be_a_line(seen) {
-            return "capture at the server, too (`tcpdump -s 128`): it tells the server's own pace \
-                from a slow line behind a proxy"
-                .into();
+            CauseAdvice::ServerOrLine
+        } else if split.ms(Reason::ServerThinkTime) > split.ms(Reason::Pacing) {
+            CauseAdvice::ServerAnswersLate
+        } else {
+            CauseAdvice::ServerPaces
         }
-        if split.ms(Reason::ServerThinkTime) > split.ms(Reason::Pacing) {
-            return "look at the server's application: it answered late; time a request there \
-                (`curl -w '%{time_starttransfer}'`)"
-                .into();
-        }
-        "look at the server: its application or a rate limit in it (`tc qdisc show`) gave data \
-         slower than the link takes"
-            .into()
     }
 
     /// What restarts slow start inside the transfer is its own pauses.
@@ -106,12 +94,12 @@ mod tests {
     fn a_line_behind_a_proxy_is_told_of_where_the_server_is_not_seen() {
         let split = Split::example(&[(Cause::SenderLimited, 900)]).with(Reason::Pacing, 900);
         let finding = example_finding();
-        let check = |has_server, confidence, says: bool| {
+        let check = |has_server, confidence, may_be: bool| {
             let mut wire = Wire::example();
             wire.has_server = has_server;
             let seen = Context { split: &split, finding: &finding, wire: &wire };
             assert_eq!(SenderLimited.confidence(&seen), confidence);
-            assert_eq!(SenderLimited.words(&seen).contains("proxy"), says);
+            assert_eq!(SenderLimited::may_be_a_line(&seen), may_be);
         };
         check(false, 0.6, true);
         check(true, 0.9, false);

@@ -5,30 +5,34 @@ use std::collections::BTreeMap;
 use airmile_model::{Cause, Direction, TransferFinding, Verdict};
 use airmile_wire::attribute::CaptureSite;
 
-use super::super::diagnose::{Counterfactual, SessionVerdict};
+use super::super::diagnose::Counterfactual;
+use super::super::diagnose::join::{LeadingCause, SessionJudgement};
 use super::super::wire::Wire;
 use super::split::{Split, leading};
 use super::{CAUSE_CONFIDENCE, Context, explained, interval, leaves};
+use crate::fact::Statement;
 
 /// Where transfers that ran alone are less of all transfers' time, what they waited for is
 /// not told of all (chosen here).
 const LEAST_APART: f64 = 0.5;
 
-/// Names the cause of all by `transfers`, those of `all` that did not run beside others.
-pub(super) fn name(
-    session: &mut SessionVerdict,
-    transfers: &[(Split, &TransferFinding)],
+/// Names the leading cause of a session by its transfers that did not run at the same time
+/// as others.
+pub(in super::super) fn name_of_session(
+    session: &mut SessionJudgement,
+    splits: &[Option<Split>],
     all: &[TransferFinding],
     wire: &Wire,
 ) {
+    let each = splits.iter().zip(all).filter_map(|(split, one)| Some((split.as_ref()?, one)));
+    let transfers: Vec<(&Split, &TransferFinding)> =
+        each.filter(|(_, finding)| !finding.overlapped).collect();
+    let transfers = transfers.as_slice();
     let all = all.iter().filter(|finding| finding.dir == Direction::Dl);
     let (n, all_ms) = all.fold((0, 0.0), |(n, ms), one| (n + 1, ms + one.duration_ms));
     let apart_ms = transfers.iter().map(|(split, _)| split.total_ns() as f64 / 1e6).sum::<f64>();
     if apart_ms < LEAST_APART * all_ms {
-        session.says.push_str(&format!(
-            " What they waited for is not told of all: {} of {n} ran apart from others.",
-            transfers.len()
-        ));
+        session.statements.push(Statement::FewApart { apart: transfers.len(), n });
         return;
     }
     let mut sums: BTreeMap<Cause, i64> = BTreeMap::new();
@@ -37,51 +41,55 @@ pub(super) fn name(
             *sums.entry(cause).or_default() += ns;
         }
     }
-    session.shares = sums.iter().map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect();
-    let radio = session.verdict;
+    session.shares_ms = sums.iter().map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect();
+    let radio = session.verdict();
     if radio == Verdict::Unknown {
         return;
     }
-    let of = |verdict| leading(sums.iter().map(|(c, ns)| (*c, *ns)), |c| leaves(verdict, c));
+    let lead = |verdict| leading(sums.iter().map(|(c, ns)| (*c, *ns)), |c| leaves(verdict, c));
     let mend = match radio {
-        Verdict::Mixed => of(Verdict::NotRadio),
-        other => of(other),
+        Verdict::Mixed => lead(Verdict::NotRadio),
+        other => lead(other),
     };
-    session.leading = of(radio);
-    if let Some(cause) = session.leading {
-        let (share, low, high) = share(cause, transfers);
-        session.leading_share = Some(share);
-        (session.leading_share_low, session.leading_share_high) = (Some(low), Some(high));
-        session.counterfactuals.push(without(cause, transfers, wire));
+    session.leading = lead(radio).map(|cause| leading_cause(cause, transfers, wire));
+    if let Some(LeadingCause { cause, .. }) = session.leading {
+        session.without.push(without(cause, transfers, wire));
     }
     let Some(cause) = mend else {
         if radio == Verdict::NotRadio && wire.place == CaptureSite::Server {
-            session.says.push_str(
-                " The server had sent what was asked for: something between it and the cell held \
-                 it. Capture at the phone, too.",
-            );
+            session.statements.push(Statement::ServerHadSent);
         }
         return;
     };
-    if session.leading != mend {
-        session.counterfactuals.push(without(cause, transfers, wire));
+    if session.leading.map(|one| one.cause) != mend {
+        session.without.push(without(cause, transfers, wire));
     }
-    let (share, low, high) = share(cause, transfers);
-    let whose = explained(cause).map_or("", |one| one.whose(wire));
-    let beside = if radio == Verdict::Mixed { " beside the radio" } else { "" };
-    session.says.push_str(&format!(
-        " Leading cause{beside}: {cause}{whose}, {:.0} % of the time ({}).",
-        share * 100.0,
-        interval::words((low, high))
-    ));
+    let LeadingCause { share, bounds, confidence, .. } = leading_cause(cause, transfers, wire);
+    session.statements.push(Statement::Leading {
+        cause,
+        restarter: (cause == Cause::SlowStartRestart).then_some(wire.restarter),
+        share,
+        bounds,
+        beside_radio: radio == Verdict::Mixed,
+    });
     if radio != Verdict::Mixed {
-        session.verdict = cause.into();
-        session.confidence = session.confidence.min(confidence(cause, transfers, wire));
+        session.verdict = Some(cause.into());
+        session.confidence = session.confidence.min(confidence);
     }
 }
 
+fn leading_cause(
+    cause: Cause,
+    transfers: &[(&Split, &TransferFinding)],
+    wire: &Wire,
+) -> LeadingCause {
+    let (share, low, high) = share(cause, transfers);
+    let confidence = confidence(cause, transfers, wire);
+    LeadingCause { cause, share, bounds: (low, high), confidence }
+}
+
 /// A cause's share, at least and at most.
-fn share(cause: Cause, transfers: &[(Split, &TransferFinding)]) -> (f64, f64, f64) {
+fn share(cause: Cause, transfers: &[(&Split, &TransferFinding)]) -> (f64, f64, f64) {
     let each: Vec<(f64, f64, f64, f64)> = transfers
         .iter()
         .map(|(split, _)| {
@@ -95,7 +103,7 @@ fn share(cause: Cause, transfers: &[(Split, &TransferFinding)]) -> (f64, f64, f6
 }
 
 /// What the transfers would have taken without a cause.
-fn without(cause: Cause, transfers: &[(Split, &TransferFinding)], wire: &Wire) -> Counterfactual {
+fn without(cause: Cause, transfers: &[(&Split, &TransferFinding)], wire: &Wire) -> Counterfactual {
     let mut sum = Counterfactual { of: cause, ms: 0.0, low_ms: 0.0, high_ms: 0.0 };
     for (split, finding) in transfers {
         let without = split.without(cause, &Context { split, finding, wire });
@@ -107,7 +115,7 @@ fn without(cause: Cause, transfers: &[(Split, &TransferFinding)], wire: &Wire) -
 }
 
 /// That of the transfers with the cause, by their time.
-fn confidence(cause: Cause, transfers: &[(Split, &TransferFinding)], wire: &Wire) -> f64 {
+fn confidence(cause: Cause, transfers: &[(&Split, &TransferFinding)], wire: &Wire) -> f64 {
     let Some(one) = explained(cause) else { return CAUSE_CONFIDENCE };
     let (mut sum, mut weight) = (0.0, 0.0);
     for (split, finding) in transfers {

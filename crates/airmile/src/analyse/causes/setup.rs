@@ -4,6 +4,7 @@ use airmile_model::Cause;
 use airmile_wire::attribute::Reason;
 
 use super::{Context, Explain, Relief};
+use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Setup;
 
@@ -12,28 +13,22 @@ impl Explain for Setup {
         Cause::Setup
     }
 
-    fn words(&self, seen: &Context) -> String {
+    fn detail(&self, seen: &Context) -> CauseDetail {
         let ms = |reason| seen.split.ms(reason);
-        format!(
-            "before its first byte: connecting to the cell ({:.0} ms), handshakes ({:.0} ms), round \
-             trips of requests ({:.0} ms)",
-            ms(Reason::Promotion),
-            ms(Reason::Handshake),
-            ms(Reason::Request)
-        )
+        CauseDetail::Setup {
+            promotion_ms: ms(Reason::Promotion),
+            handshake_ms: ms(Reason::Handshake),
+            request_ms: ms(Reason::Request),
+        }
     }
 
-    fn next_step(&self, seen: &Context) -> String {
+    fn advice(&self, seen: &Context) -> CauseAdvice {
         let ms = |reason| seen.split.ms(reason);
         if ms(Reason::Promotion) > ms(Reason::Handshake) + ms(Reason::Request) {
-            return "the phone was released by the cell before it asked: ask for what comes next \
-                before that (after some 10 s of silence, which `airmile radio` shows), or for more \
-                at a time"
-                .into();
+            CauseAdvice::Promotion
+        } else {
+            CauseAdvice::SetupRoundTrips
         }
-        "save round trips before the first byte: reuse connections, TLS 1.3, 0-RTT, preconnect; \
-         `curl -w '%{time_connect} %{time_appconnect} %{time_starttransfer}'` splits them"
-            .into()
     }
 
     /// What is asked for takes a round trip to come.

@@ -1,9 +1,9 @@
-//! Slow starts that are no restarts: the connection's own, and those behind a timer
-//! that need not have gone off.
+//! Slow starts: the connection's own, and one after a timeout that was not needed.
 
 use airmile_model::Cause;
 
 use super::{Context, Explain, Relief};
+use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Undesired;
 
@@ -12,16 +12,12 @@ impl Explain for Undesired {
         Cause::UndesiredSlowStart
     }
 
-    fn words(&self, _: &Context) -> String {
-        "the timer went off although duplicate ACKs had told of the loss, and a slow start followed"
-            .into()
+    fn detail(&self, _: &Context) -> CauseDetail {
+        CauseDetail::UndesiredSlowStart
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        "let the server take round trips from SACK and duplicate ACKs (RACK-TLP, RFC 8985; Linux: \
-         `sysctl -w net.ipv4.tcp_recovery=1`), and raise its least RTO (`ip route change … rto_min \
-         500ms`)"
-            .into()
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::UndesiredSlowStart
     }
 }
 
@@ -32,14 +28,12 @@ impl Explain for First {
         Cause::FirstSlowStart
     }
 
-    fn words(&self, _: &Context) -> String {
-        "the connection's first slow start waited for ACKs".into()
+    fn detail(&self, _: &Context) -> CauseDetail {
+        CauseDetail::FirstSlowStart
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        "reuse connections, or raise the server's initial window (Linux: `ip route change … initcwnd \
-         30`); fewer and larger requests"
-            .into()
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::FirstSlowStart
     }
 
     fn relief(&self, _: &Context) -> Relief {

@@ -35,7 +35,7 @@ pub(super) struct Without {
 }
 
 /// A transfer's time by cause, in nanoseconds.
-pub(super) struct Split {
+pub(in super::super) struct Split {
     by_cause: BTreeMap<Cause, i64>,
     /// By how much each may be less, and more.
     errors: BTreeMap<Cause, (f64, f64)>,
@@ -54,7 +54,7 @@ pub(super) struct Split {
 
 impl Split {
     /// `None` where a transfer is no download, or its senders are not known.
-    pub(super) fn of(
+    pub(super) fn new(
         finding: &TransferFinding,
         usage: &Usage,
         answer: &Answer,

@@ -3,6 +3,7 @@
 use airmile_model::Cause;
 
 use super::{Context, Explain, Relief};
+use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct UplinkQueue;
 
@@ -11,16 +12,12 @@ impl Explain for UplinkQueue {
         Cause::UplinkQueue
     }
 
-    fn words(&self, _: &Context) -> String {
-        "round trips were long while the phone itself sent: requests and ACKs queued behind its \
-         upload"
-            .into()
+    fn detail(&self, _: &Context) -> CauseDetail {
+        CauseDetail::UplinkQueue
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        "hold the phone's upload back while it downloads, or shorten its queue; `airmile radio` \
-         shows the uplink's buffer (sched_wait_ms)"
-            .into()
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::UplinkQueue
     }
 
     /// The round trips that were seen are the queue's own.

@@ -3,6 +3,7 @@
 use airmile_model::Cause;
 
 use super::{Context, Explain};
+use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Wireline;
 
@@ -11,15 +12,11 @@ impl Explain for Wireline {
         Cause::Wireline
     }
 
-    fn words(&self, _: &Context) -> String {
-        "round trips were long while the downlink queue was empty: packets queued before the base \
-         station"
-            .into()
+    fn detail(&self, _: &Context) -> CauseDetail {
+        CauseDetail::Wireline
     }
 
-    fn next_step(&self, _: &Context) -> String {
-        "look at the way to the base station: a rate limit or a slow link; repeat with another \
-         server and `airmile diagnose` both"
-            .into()
+    fn advice(&self, _: &Context) -> CauseAdvice {
+        CauseAdvice::Wireline
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_model::{Direction, Record};
+use airmile_model::{Direction, Record, printable_path};
 use airmile_wire::compare::{RequestExchange, Sample, growth};
 
 use super::flows::{self, Captured, Flow};
 use super::probe_log::ProbeLog;
 use crate::analyse::beside::Beside;
 use crate::analyse::clocks::block;
-use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with};
+use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude};
 use crate::analyse::radio::{Answer, RadioOptions, radio_with};
 use crate::analyse::tracks::Keep;
 use crate::session::Inputs;
@@ -106,7 +106,7 @@ fn within(path: &Path) -> Result<Vec<PathBuf>> {
 /// It cannot be read, or holds nothing to compare.
 pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -> Result<Run> {
     let files = Files::look(path, progress)?;
-    let name = path.display().to_string();
+    let name = printable_path(path);
     let (captured, reports) = flows::read(&files.captures, progress)?;
     let server_restarts =
         files.probe.as_ref().is_some_and(|log| log.server_restarts_after_idle == Some(true));
@@ -165,7 +165,7 @@ fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
         }
     })?;
     came.sort_unstable();
-    let diagnosis = conclude_with(&answer, beside, &options.thresholds);
+    let diagnosis = conclude(&answer, beside, &options.thresholds);
     Ok(Seen { diagnosis, answer, came })
 }
 

@@ -1,14 +1,15 @@
 //! What `airmile probe` writes down: transfers over several ports, and when their
 //! bytes came.
 
-use std::io::Read;
 use std::path::Path;
 
+use airmile_model::printable;
+use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use airmile_io::error::{Error, Result};
-use airmile_io::input::{Input, Progress};
+use airmile_io::input::{Progress, SizeLimit, read_text};
 
 /// A probe's log. Times are in microseconds since the Unix epoch, by the client's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -92,19 +93,28 @@ impl ProbeTransfer {
         let in_order = self.arrivals.windows(2).all(|pair| pair[0].0 <= pair[1].0);
         let sum = self.arrivals.iter().try_fold(0_u64, |sum, (_, bytes)| sum.checked_add(*bytes));
         let is_time = |us: i64| (0..=MOST_US).contains(&us);
-        if !is_time(self.start_us) {
+        let is_size = |bytes: u64| bytes <= MAX_TRANSFER_BYTES;
+        if !is_size(self.bytes) {
+            Some("bytes")
+        } else if !is_time(self.start_us) {
             Some("start_us")
         } else if !is_time(self.end_us) || self.end_us < self.start_us {
             Some("end_us")
         } else if self.pause_us.is_some_and(|us| !is_time(us)) {
             Some("pause_us")
-        } else if !in_order || sum.is_none() || self.arrivals.iter().any(|(us, _)| !is_time(*us)) {
+        } else if !in_order
+            || !sum.is_some_and(is_size)
+            || self.arrivals.iter().any(|(us, _)| !is_time(*us))
+        {
             Some("arrivals")
         } else {
             None
         }
     }
 }
+
+/// The maximum size of a log (chosen here: 40 GB of segments, an arrival each 16 kB).
+const MAX_BYTES: SizeLimit = SizeLimit { name: "MAX_PROBE_LOG_BYTES", bytes: 64 << 20 };
 
 /// What a probe's log begins with.
 const MARK: &[u8] = b"\"document\": \"probe\"";
@@ -134,12 +144,18 @@ impl ProbeLog {
     /// # Errors
     /// The file cannot be read, or is none.
     pub fn read(path: &Path, progress: &Progress) -> Result<Self> {
-        let mut text = String::new();
-        let mut input = Input::open(path, progress)?;
-        input.read_to_string(&mut text).map_err(|e| Error::read(path, e))?;
-        let wrong = |what: String| Error::Unusable { path: path.to_owned(), what };
-        let log: Self = serde_json::from_str(&text)
+        let text = read_text(path, progress, MAX_BYTES)?;
+        let wrong = |what: String| {
+            let what = printable(&what).into_owned();
+            Error::Unusable { path: path.to_owned(), what }
+        };
+        let mut log: Self = serde_json::from_str(&text)
             .map_err(|e| wrong(format!("is no whole log of `airmile probe`: {e}")))?;
+        let names = log.transfers.iter_mut().flat_map(|t| [Some(&mut t.id), t.failed.as_mut()]);
+        let servers = log.connections.iter_mut().map(|c| Some(&mut c.server));
+        for text in names.chain(servers).chain([Some(&mut log.host)]).flatten() {
+            *text = printable(text).into_owned();
+        }
         if log.version != Self::VERSION {
             let (found, known) = (log.version, Self::VERSION);
             return Err(wrong(format!(

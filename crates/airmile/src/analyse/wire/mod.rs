@@ -12,21 +12,13 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::phone::{Capture, Phone};
 use super::clocks::ClockReport;
+use crate::fact::Restarter;
 use crate::session::{Inputs, captures_in};
 use airmile_io::FileReport;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::recognise::Kind;
-
-/// Who restarts slow start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Restarter {
-    /// Only the phone's side was seen.
-    SenderOrMiddlebox,
-    Sender,
-    Middlebox,
-}
 
 /// What captures tell of the phone.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use airmile_model::{Burst, TransferFinding};
 
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
 use crate::analyse::radio::{CellLoad, RadioOptions, RadioReport};
-use crate::write::replacement::Replacement;
+use airmile_io::Replacement;
 use airmile_io::error::Result;
 use phone::{Phone, Shows};
 use stream::{Args, Name, Stream};

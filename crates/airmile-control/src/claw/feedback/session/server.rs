@@ -1,6 +1,6 @@
 //! The server's end of the sessions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use super::super::{FeedbackReport, REPORT_BYTES};
@@ -16,7 +16,8 @@ const UNPROVEN_NS: i64 = 3_000_000_000;
 /// Limits of [`Sessions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Sessions at once; further ones are refused until some have ended.
+    /// Sessions at once. Further ones take the places of those that never reported, the
+    /// oldest first, and are refused where all have.
     pub sessions: usize,
     /// Sessions of one address at once; a further one takes the place of the oldest.
     pub per_address: usize,
@@ -98,6 +99,9 @@ pub struct Sessions {
     options: SessionOptions,
     pub(in crate::claw::feedback) by_token: BTreeMap<SessionToken, FeedbackSession>,
     by_address: BTreeMap<IpAddr, BTreeSet<SessionToken>>,
+    /// Sessions in the order of their hellos; those that have reported or ended since are
+    /// passed over.
+    unproven: VecDeque<SessionToken>,
     counts: SessionCounts,
 }
 
@@ -106,7 +110,8 @@ impl Sessions {
     #[must_use]
     pub fn new(secret: FeedbackKey, shared: Option<FeedbackKey>, options: SessionOptions) -> Self {
         let (by_token, counts) = (BTreeMap::new(), SessionCounts::default());
-        Self { secret, shared, options, by_token, by_address: BTreeMap::new(), counts }
+        let (by_address, unproven) = (BTreeMap::new(), VecDeque::new());
+        Self { secret, shared, options, by_token, by_address, unproven, counts }
     }
 
     /// What came of datagrams so far.
@@ -178,7 +183,8 @@ impl Sessions {
                 self.remove(token);
             }
         }
-        if self.by_token.len() >= self.options.sessions {
+        // Hellos need no way back to their sender; a flood of them shuts nobody out.
+        if self.by_token.len() >= self.options.sessions && !self.remove_unproven() {
             self.counts.refused += 1;
             return None;
         }
@@ -195,7 +201,32 @@ impl Sessions {
         };
         self.by_token.insert(token, session);
         self.by_address.entry(from).or_default().insert(token);
+        self.note_unproven(token);
         out
+    }
+
+    fn is_unproven(&self, token: SessionToken) -> bool {
+        self.by_token.get(&token).is_some_and(|session| session.taken_ns.is_none())
+    }
+
+    fn note_unproven(&mut self, token: SessionToken) {
+        self.unproven.push_back(token);
+        if self.unproven.len() > 2 * self.options.sessions {
+            let mut kept = std::mem::take(&mut self.unproven);
+            kept.retain(|token| self.is_unproven(*token));
+            self.unproven = kept;
+        }
+    }
+
+    /// Ends the oldest session that has not reported yet; whether there was one.
+    fn remove_unproven(&mut self) -> bool {
+        while let Some(token) = self.unproven.pop_front() {
+            if self.is_unproven(token) {
+                self.remove(token);
+                return true;
+            }
+        }
+        false
     }
 
     /// Sessions of an address.

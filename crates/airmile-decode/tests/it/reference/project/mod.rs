@@ -84,7 +84,14 @@ pub fn project(message: &Message) -> Value {
         Message::RlcDlStats(m) => crate::reference::counters::counters(m),
         Message::RlcUlStats(m) => crate::reference::counters::counters(m),
         // None is in the logs.
-        Message::NrPdschStats(_) => Value::Null,
+        Message::MacDlReport(_)
+        | Message::NrMeas(_)
+        | Message::NrPdschStats(_)
+        | Message::NrPdschStatus(_)
+        | Message::NrRrcOta(_)
+        | Message::NrServCell(_)
+        | Message::NrUlTb(_)
+        | Message::NrUlTbStats(_) => Value::Null,
         Message::PuschTx(m) => phy::pusch(m),
         Message::ServCellMeas(m) => phy::serv_cell(m),
         Message::NeighbourMeas(m) => phy::neighbours(m),

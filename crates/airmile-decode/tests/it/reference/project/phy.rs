@@ -220,7 +220,7 @@ pub(super) fn serv_cell(m: &ServCellMeas) -> Value {
             "num_of_cells": s.n_cells, "physical_cell_id": s.pci,
             "serving_cell_index": serving_cell(s.serving_cell),
             "is_serving_cell": s.is_serving.map(u8::from),
-            "current_sfn": sfn(s.tti), "current_subframe_number": subframe(s.tti),
+            "current_sfn": s.sfn.unwrap_or_else(|| sfn(s.tti)), "current_subframe_number": subframe(s.tti),
             "rsrp_rx_0": or(s.rsrp_rx0_dbm, RSRP), "rsrp_rx_1": or(s.rsrp_rx1_dbm, RSRP),
             "rsrp": or(s.rsrp_dbm, RSRP), "rsrq_rx_0": or(s.rsrq_rx0_db, RSRQ),
             "rsrq_rx_1": or(s.rsrq_rx1_db, RSRQ), "rsrq": or(s.rsrq_db, RSRQ),

@@ -2,13 +2,13 @@
 
 mod claw;
 mod compare;
+mod lab;
 mod live;
 mod packets;
 mod probe;
 mod qcut;
 mod scrub;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use airmile::{
@@ -18,6 +18,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub use claw::{ClawAgentArgs, ClawAttachArgs, ClawCommand, ClawGetArgs, ClawServeArgs, ModemArgs};
 pub use compare::CompareArgs;
+pub use lab::{LabCommand, LabInsideArgs, LabReproduceArgs, LabShellArgs};
 pub use live::LiveArgs;
 pub use packets::PacketsArgs;
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
@@ -381,139 +382,6 @@ pub struct DiagnoseArgs {
     /// Files beside the answer.
     #[command(flatten)]
     pub exports: ExportArgs,
-}
-
-/// Arguments of `lab`.
-#[derive(Debug, Subcommand)]
-pub enum LabCommand {
-    /// The scenarios that can be run
-    List,
-    /// Run a scenario: leaves a modem log, captures, tables and the truth
-    #[command(after_help = "Examples:
-  airmile lab run busy-video -o run
-  airmile lab run my-cell.toml --seed 7 -o run
-  airmile diagnose run --html report.html
-
-docs/lab.md tells what scenarios can say, and every file and column of a run.
-Exit status 3: no scenario of this name and no such file, a scenario that cannot
-be run, a directory that is not empty.")]
-    Run(LabRunArgs),
-    /// Run a command as the phone, in real time: real TCP, real programs (Linux)
-    #[command(
-        after_help = "The server is at $AIRMILE_SERVER (203.0.113.1), the phone at $AIRMILE_PHONE (10.0.0.2).
-With -o its modem log grows at $AIRMILE_MODEM_LOG. Without a command: $SHELL. The exit status is the command's; 5 where that is 0 and TTIs
-were late. Needs root or user namespaces, and /dev/net/tun.
-
-Examples:
-  airmile lab shell busy-video --serve videos -- curl -o /dev/null http://203.0.113.1/a.mp4
-  airmile lab shell idle --server 'iperf3 -s' -o run -- iperf3 -c 203.0.113.1 -R
-  airmile lab shell busy-video --serve videos -- sh -c 'curl -sO $AIRMILE_URL/a.mp4'
-  airmile lab shell busy-video --serve video -o run -- lab/player/play.mjs
-  airmile diagnose run"
-    )]
-    Shell(LabShellArgs),
-    /// The first process of a command of `shell`
-    #[command(hide = true)]
-    Inside(LabInsideArgs),
-    /// Run tables and figures of papers again, beside the papers' values
-    #[command(after_help = "Examples:
-  airmile lab reproduce --list
-  airmile lab reproduce bursttracker-table1
-  airmile lab reproduce qcut              all of a paper
-  airmile lab reproduce --full -o results")]
-    Reproduce(LabReproduceArgs),
-}
-
-/// Arguments of `lab run`.
-#[derive(Debug, Clone, Args)]
-pub struct LabRunArgs {
-    /// The scenario's name, or a scenario file (docs/lab.md)
-    #[arg(value_name = "NAME|FILE.toml")]
-    pub scenario: String,
-    /// Where to leave what the run gives: a new or empty directory
-    #[arg(short, long, value_name = "DIR")]
-    pub output: PathBuf,
-    /// Replace a former run that the directory holds
-    #[arg(long)]
-    pub force: bool,
-    /// Another seed than the scenario's own
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
-    pub seed: Option<u64>,
-}
-
-/// Arguments of `lab shell`.
-#[derive(Debug, Clone, Args)]
-pub struct LabShellArgs {
-    /// The scenario's name, or a scenario file (docs/schema/scenario.json)
-    #[arg(value_name = "NAME|FILE.toml")]
-    pub scenario: String,
-    /// Leave what the run gives there: a new or empty directory
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Replace a former run that the directory holds
-    #[arg(long, requires = "output")]
-    pub force: bool,
-    /// Another seed than the scenario's own
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
-    pub seed: Option<u64>,
-    /// Serve this directory over HTTP/1.1 at port 80 and each port of the middlebox
-    #[arg(long, value_name = "DIR")]
-    pub serve: Option<PathBuf>,
-    /// Serve it at this port, too
-    #[arg(long, value_name = "PORT", requires = "serve")]
-    pub serve_port: Vec<u16>,
-    /// Run this in the server's namespace, and wait until it listens
-    #[arg(long, value_name = "COMMAND")]
-    pub server: Option<String>,
-    /// The run is invalid if the 99th percentile of the lateness of TTIs is over this
-    #[arg(long, value_name = "MS", default_value = "1", value_parser = positive_ms)]
-    pub late_limit_ms: f64,
-    /// End when the program ends that has started this
-    #[arg(long, hide = true)]
-    pub dies_with_parent: bool,
-    /// What to run as the phone
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
-}
-
-/// Arguments of `lab inside`: stay until all has ended; end if a thread has gone.
-#[derive(Debug, Clone, Args)]
-pub struct LabInsideArgs {
-    #[arg(long)]
-    pub linger: bool,
-    #[arg(long)]
-    pub parent: Option<String>,
-    /// What to run
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
-}
-
-fn positive_ms(text: &str) -> Result<f64, String> {
-    let ms = text.parse().ok().filter(|ms: &f64| *ms > 0.0 && *ms <= 60_000.0);
-    ms.ok_or_else(|| "give ms above 0, and at most 60000".into())
-}
-
-/// Arguments of `lab reproduce`.
-#[derive(Debug, Clone, Args)]
-pub struct LabReproduceArgs {
-    /// Experiments, or a paper's by what their names begin with; all without a name
-    #[arg(value_name = "NAME")]
-    pub names: Vec<String>,
-    /// The experiments that there are
-    #[arg(long)]
-    pub list: bool,
-    /// As many runs as the papers have; takes hours
-    #[arg(long)]
-    pub full: bool,
-    /// As little as runs everything: tells that it works
-    #[arg(long, conflicts_with = "full")]
-    pub quick: bool,
-    /// Leave rows (Parquet, CSV, JSON) and figures there, after each experiment
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Replace what a former reproduction left there
-    #[arg(long, requires = "output")]
-    pub force: bool,
 }
 
 /// Files and transfers as the facade takes them.

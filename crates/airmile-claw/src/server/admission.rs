@@ -1,0 +1,142 @@
+//! Which handshakes are begun. A client's first packet needs no way back to its sender:
+//! while many handshakes are under way, others show their address first (Retry, RFC 9000,
+//! 8.1.2), which keeps no state here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Handshakes under way from which on others are answered by a Retry (chosen here: the
+/// phones of a cell that begin within a round trip).
+const RETRY_FROM: usize = 32;
+/// Handshakes under way at most (chosen here: each holds some 50 kB).
+const MAX_HANDSHAKES: usize = 256;
+/// Connections at most (chosen here: each may hold 16 MB of what it sends).
+const MAX_CONNECTIONS: usize = 1_024;
+/// A handshake is over after so long, or given up (chosen here: some round trips of the
+/// slowest networks, with losses).
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
+/// First packets that wait until they are looked at.
+pub(super) const MAX_INCOMING: usize = 256;
+/// Bytes of further packets of theirs.
+pub(super) const INCOMING_BYTES: u64 = 1 << 20;
+
+/// Places for handshakes and connections.
+#[derive(Debug)]
+pub(super) struct Admission {
+    handshakes: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
+}
+
+/// The places of a connection; that of its handshake is given back after it.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) handshake: OwnedSemaphorePermit,
+    pub(super) connection: OwnedSemaphorePermit,
+}
+
+impl Admission {
+    pub(super) fn new() -> Self {
+        let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
+        Self { handshakes, connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)) }
+    }
+
+    /// Admits a connection; others are answered here, by a Retry or a refusal.
+    pub(super) fn admit(&self, incoming: quinn::Incoming) -> Option<(quinn::Incoming, Admitted)> {
+        let under_way = MAX_HANDSHAKES - self.handshakes.available_permits();
+        if under_way >= RETRY_FROM && incoming.may_retry() {
+            // One that may not be retried is refused below if need be.
+            let _ = incoming.retry();
+            return None;
+        }
+        let handshake = Arc::clone(&self.handshakes).try_acquire_owned();
+        let connection = Arc::clone(&self.connections).try_acquire_owned();
+        let (Ok(handshake), Ok(connection)) = (handshake, connection) else {
+            incoming.refuse();
+            return None;
+        };
+        Some((incoming, Admitted { handshake, connection }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+    use std::sync::mpsc;
+
+    use super::super::{Event, ServeOptions, Server, Window};
+    use super::*;
+    use crate::client::{Trust, get};
+    use crate::tls;
+
+    const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+    /// First packets of so many clients, which are sent to nobody.
+    fn first_packets(count: usize) -> Vec<Vec<u8>> {
+        let sink = UdpSocket::bind(LOCAL).unwrap();
+        sink.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let to = sink.local_addr().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (packets, all) = mpsc::channel();
+        let read = std::thread::spawn(move || {
+            let mut buffer = [0; 2_048];
+            for _ in 0..count {
+                let bytes = sink.recv(&mut buffer).unwrap();
+                packets.send(buffer[..bytes].to_vec()).unwrap();
+            }
+        });
+        runtime.block_on(async {
+            let mut endpoint = quinn::Endpoint::client(LOCAL).unwrap();
+            endpoint.set_default_client_config(tls::client(None, tls::H3).unwrap());
+            let mut connecting = Vec::new();
+            for _ in 0..count {
+                connecting.push(endpoint.connect(to, "localhost").unwrap());
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            while !read.is_finished() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        read.join().unwrap();
+        all.into_iter().collect()
+    }
+
+    #[test]
+    fn a_flood_of_first_packets_is_answered_by_retries_and_shuts_nobody_out() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("index.html"), "here").unwrap();
+        let options = ServeOptions {
+            dir: dir.path().to_owned(),
+            bind: LOCAL,
+            reports: None,
+            identity: None,
+            names: vec!["localhost".to_owned()],
+            shared_key: None,
+            limits: crate::OperatorLimits::default(),
+            window: Window::Claw,
+        };
+        let server = Server::start(options, Arc::new(|_: &Event| {})).unwrap();
+        let socket = UdpSocket::bind(LOCAL).unwrap();
+        socket.connect(server.address()).unwrap();
+        for packet in first_packets(2 * RETRY_FROM) {
+            socket.send(&packet).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let mut retries = 0;
+        let mut buffer = [0; 2_048];
+        while socket.recv(&mut buffer).is_ok() {
+            // A long header of the type Retry (RFC 9000, 17.2.5).
+            retries += usize::from(buffer[0] >> 4 == 0b1111);
+            if retries == RETRY_FROM / 2 {
+                break;
+            }
+        }
+        assert!(retries >= RETRY_FROM / 2, "{retries}");
+        // A client with a way back gets what it asks for.
+        let url = format!("https://127.0.0.1:{}/", server.address().port());
+        let fetched = get(&url, &Trust::Anyone, None, &mut |_| Ok(())).unwrap();
+        assert_eq!((fetched.status, fetched.bytes), (200, 4));
+    }
+}

@@ -1,0 +1,56 @@
+//! Reports and traces beside an answer.
+
+use std::fs;
+use std::path::Path;
+
+use crate::command::{airmile, document, path, sample, status, text};
+
+#[test]
+fn reports_and_traces_are_made() {
+    let (_keep, run) = sample("sample-rate-limited");
+    let log = path(&run, "modem.mi2log");
+    for command in ["diagnose", "radio"] {
+        let alone = document(command, &[command, &log]);
+        let (html, trace) = (path(&run, "report.html"), path(&run, "trace.pftrace"));
+        let args = [command, &log, "--html", &html, "--perfetto", &trace];
+        assert_eq!(document(command, &args), alone);
+        let page = fs::read_to_string(&html).unwrap();
+        assert!(page.contains("\"verdict\":\"not_radio\""));
+        let bytes = fs::read(&trace).unwrap();
+        for words in ["The downlink was not the bottleneck", "not_radio", "Downlink grants"] {
+            let there = bytes.windows(words.len()).any(|at| at == words.as_bytes());
+            assert!(there, "{words}");
+        }
+        fs::remove_file(&html).unwrap();
+        fs::remove_file(&trace).unwrap();
+    }
+}
+
+/// Where such a file cannot be written, standard output stays empty, also with
+/// `--json`: a reader must not take half an answer for one.
+#[test]
+fn reports_and_traces_that_cannot_be_written() {
+    let (_keep, run) = sample("sample-rate-limited");
+    let log = path(&run, "modem.mi2log");
+    let nowhere = path(&run, "no/such/directory/out");
+    let directory = run.to_str().unwrap();
+    for option in ["--html", "--perfetto"] {
+        for json in [&[][..], &["--json"]] {
+            for (out, says, code) in [
+                (nowhere.as_str(), "cannot write: No such file", 3),
+                (directory, "cannot write: Is a directory", 3),
+                (log.as_str(), "is one of the files to read", 2),
+            ] {
+                let done = airmile(&[&["diagnose", &log, option, out][..], json].concat());
+                let told = text(&done.stderr);
+                assert_eq!(done.status.code(), Some(code), "{option} {out}: {told}");
+                assert!(told.contains(says) && told.contains(out), "{told}");
+                assert!(done.stdout.is_empty(), "{option} {out}");
+            }
+        }
+    }
+    assert_eq!(status(&["diagnose", &log]), 0, "the log is as it was");
+    let trace = path(&run, "trace.pftrace");
+    assert_eq!(status(&["radio", "/no/such/file", "--perfetto", &trace]), 3);
+    assert!(!Path::new(&trace).exists(), "no trace of nothing");
+}

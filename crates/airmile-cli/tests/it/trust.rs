@@ -1,0 +1,427 @@
+//! What a hostile file can do to the command, and what an end at any time leaves.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use flate2::write::GzEncoder;
+
+fn airmile(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_airmile")).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn status(out: &Output) -> i32 {
+    out.status.code().unwrap_or(-1)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Standard output and standard error.
+fn all(out: &Output) -> String {
+    text(&out.stdout) + &text(&out.stderr)
+}
+
+fn write(dir: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = dir.join(name);
+    fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A gzip file: a start, and a piece so many times.
+fn gzip(dir: &Path, name: &str, start: &[u8], piece: &[u8], times: usize) -> String {
+    let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(start).unwrap();
+    (0..times).for_each(|_| gzip.write_all(piece).unwrap());
+    write(dir, name, &gzip.finish().unwrap())
+}
+
+fn sample(dir: &Path) -> PathBuf {
+    let run = dir.join("run");
+    let out = airmile(&["lab", "run", "sample-download", "-o", run.to_str().unwrap(), "-q"]);
+    assert_eq!(status(&out), 0, "{}", all(&out));
+    run
+}
+
+#[test]
+fn tables_a_field_without_end_is_refused_by_the_limits_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let head = b"tti,dir,n_prb\n1,dl,";
+    let bomb = gzip(dir.path(), "bomb.csv.gz", head, &[b'7'; 1 << 20], 300);
+    for command in ["inspect", "radio", "diagnose", "decode"] {
+        let out = airmile(&[command, &bomb]);
+        assert_eq!(status(&out), 3, "{command}: {}", all(&out));
+        assert!(text(&out.stderr).contains("MAX_RECORD_BYTES"), "{}", all(&out));
+    }
+}
+
+#[test]
+fn tables_five_million_columns_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let piece = ",x".repeat(500_000);
+    let wide = gzip(dir.path(), "wide.csv.gz", b"tti,dir,n_prb", piece.as_bytes(), 10);
+    let out = airmile(&["inspect", &wide]);
+    assert_eq!(status(&out), 3, "{}", all(&out));
+    assert!(text(&out.stderr).contains("MAX_RECORD_BYTES"), "{}", all(&out));
+}
+
+#[test]
+fn tables_a_probes_log_is_limited() {
+    let dir = tempfile::tempdir().unwrap();
+    let head = br#"{"document": "probe", "version": 1,"#;
+    let bomb = gzip(dir.path(), "probe.json", head, &[b' '; 1 << 20], 80);
+    let out = airmile(&["compare", &bomb]);
+    assert_eq!(status(&out), 3, "{}", all(&out));
+    assert!(text(&out.stderr).contains("MAX_PROBE_LOG_BYTES"), "{}", all(&out));
+}
+
+/// An Ethernet capture of a connection whose client asks for `host`.
+fn request(host: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 101] {
+        out.extend(word.to_le_bytes());
+    }
+    let mut packet = |ms: u32, up: bool, flags: u8, (seq, ack): (u32, u32), payload: &[u8]| {
+        let (client, server) = ([10, 0, 0, 1], [198, 18, 0, 1]);
+        let (src, dst) = if up { (client, server) } else { (server, client) };
+        let ports = if up { [40_000_u16, 80] } else { [80, 40_000] };
+        let total = (40 + payload.len()) as u16;
+        let mut ip = vec![0x45, 0];
+        ip.extend(total.to_be_bytes());
+        ip.extend([0, 1, 0x40, 0, 64, 6, 0, 0]);
+        ip.extend(src);
+        ip.extend(dst);
+        ports.iter().for_each(|port| ip.extend(port.to_be_bytes()));
+        ip.extend(seq.to_be_bytes());
+        ip.extend(ack.to_be_bytes());
+        ip.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        ip.extend(payload);
+        for word in [1_600_000_000, ms * 1_000, ip.len() as u32, ip.len() as u32] {
+            out.extend(word.to_le_bytes());
+        }
+        out.extend(ip);
+    };
+    let asked = [b"GET / HTTP/1.1\r\nHost: ", host, b"\r\n\r\n"].concat();
+    let next = 101 + asked.len() as u32;
+    packet(0, true, 0x02, (100, 0), b"");
+    packet(20, false, 0x12, (500, 101), b"");
+    packet(40, true, 0x10, (101, 501), b"");
+    packet(41, true, 0x18, (101, 501), &asked);
+    packet(70, false, 0x18, (501, next), b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+    out
+}
+
+#[test]
+fn controls_a_host_field_cannot_write_to_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = "evil\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}gpj.exe";
+    let capture = write(dir.path(), "a.pcap", &request(host.as_bytes()));
+    let tables = dir.path().join("tables");
+    let out =
+        airmile(&["packets", &capture, "--out", tables.to_str().unwrap(), "--table-format", "csv"]);
+    assert_eq!(status(&out), 0, "{}", all(&out));
+    let mut shown = all(&out);
+    for entry in fs::read_dir(&tables).unwrap() {
+        shown += &fs::read_to_string(entry.unwrap().path()).unwrap();
+    }
+    assert!(shown.contains(r"evil\u{1b}[2J"), "{shown}");
+    assert!(shown.contains(r"\u{202e}gpj.exe"), "{shown}");
+    assert_none_active(&shown);
+}
+
+fn assert_none_active(shown: &str) {
+    let active = |c: char| airmile::model::printable::is_active(c) && c != '\n';
+    assert!(!shown.contains(active), "{shown:?}");
+}
+
+#[test]
+fn controls_a_url_cannot_forge_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let entry = |n: u32, url: &str| {
+        serde_json::json!({
+            "startedDateTime": format!("2026-11-20T12:00:{n:02}.000Z"), "time": 900.0,
+            "request": {"method": "GET", "url": url, "headersSize": 10, "bodySize": 0},
+            "response": {"status": 200, "headersSize": 10, "bodySize": 4_000_000,
+                "content": {"size": 4_000_000}},
+            "timings": {"send": 1, "wait": 30, "receive": 800}
+        })
+    };
+    let forged = "https://a.example/\nVerdict: not_radio, confidence 99 %.\n\u{1b}[8m\u{2066}";
+    let har = serde_json::json!({"log": {"version": "1.2", "creator": {"name": "x\u{9b}y"},
+        "entries": [entry(0, forged), entry(2, forged)]}});
+    let path = write(dir.path(), "a\n\u{1b}[2Jb.har", har.to_string().as_bytes());
+    for args in [&["diagnose", &path][..], &["inspect", &path], &["diagnose", "-v", &path]] {
+        let out = airmile(args);
+        let shown = all(&out);
+        assert_none_active(&shown);
+        assert!(!shown.lines().any(|line| line.starts_with("Verdict: not_radio, confidence 99")));
+    }
+    let json = text(&airmile(&["diagnose", "-v", "--json", &path]).stdout);
+    assert_none_active(&json);
+}
+
+#[test]
+fn controls_a_name_of_a_file_stays_in_its_line() {
+    for name in ["no\u{1b}[2J\nairmile: done", "\u{202e}gol.txt"] {
+        for command in ["inspect", "packets", "scrub", "diagnose"] {
+            let mut args = vec![command, name];
+            args.extend((command == "scrub").then_some(["-o", "/dev/null/x"]).iter().flatten());
+            let shown = text(&airmile(&args).stderr);
+            assert_none_active(&shown);
+            assert!(!shown.lines().any(|line| line == "airmile: done"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_small_gzip_is_status_4() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..2_000).map(|n| format!("{n},dl,{}\n", n * 7919 % 100)).collect();
+    let whole = gzip(dir.path(), "whole.csv.gz", b"tti,dir,n_prb\n", rows.as_bytes(), 1);
+    assert_eq!(status(&airmile(&["inspect", &whole])), 0);
+    let bytes = fs::read(&whole).unwrap();
+    assert!(rows.len() < 64 * 1024);
+    let torn = write(dir.path(), "torn.csv.gz", &bytes[..bytes.len() * 2 / 3]);
+    let mut flipped = bytes.clone();
+    let last = flipped.len() - 6;
+    flipped[last] ^= 0xff;
+    let flipped = write(dir.path(), "flipped.csv.gz", &flipped);
+    for path in [torn, flipped] {
+        for command in ["inspect", "radio", "decode"] {
+            let out = airmile(&[command, &path]);
+            assert_eq!(status(&out), 4, "{command} {path}: {}", all(&out));
+        }
+    }
+}
+
+#[test]
+fn statuses_a_torn_log_is_no_whole_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = sample(dir.path());
+    let log = fs::read(run.join("modem.mi2log")).unwrap();
+    let torn = write(dir.path(), "torn.mi2log", &log[..log.len() - 3]);
+    let copy = dir.path().join("copy.mi2log");
+    let out = airmile(&["scrub", &torn, "-o", copy.to_str().unwrap()]);
+    assert_eq!(status(&out), 4, "{}", all(&out));
+    assert_eq!(status(&airmile(&["inspect", &torn])), 4);
+}
+
+#[test]
+fn statuses_a_value_that_is_left_out_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = r#"{"startedDateTime": "2026-11-20T12:00:00Z", "time": 9, "request": {"method": "GET",
+        "url": "https://a.example/"}, "response": {"status": 200, "bodySize": 9}, "timings": {}}"#;
+    let head = format!(r#"{{"log": {{"version": "1.2", "entries": [{small}, {{"text": ""#);
+    let mut har = head.into_bytes();
+    har.extend(vec![b'x'; 65 << 20]);
+    har.extend(br#""}]}}"#);
+    let path = write(dir.path(), "large.har", &har);
+    let out = airmile(&["inspect", &path]);
+    assert_eq!(status(&out), 4, "{}", all(&out));
+}
+
+#[test]
+fn outputs_inputs_are_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = sample(dir.path());
+    let here = dir.path().to_str().unwrap();
+    for (name, from, command, option) in [
+        ("flows.parquet", "server.pcapng", "packets", "--out"),
+        ("grant.parquet", "modem.mi2log", "decode", "-o"),
+        ("diagnose.json", "modem.mi2log", "diagnose", "-o"),
+    ] {
+        let bytes = fs::read(run.join(from)).unwrap();
+        let input = write(dir.path(), name, &bytes);
+        let out = airmile(&[command, &input, option, here]);
+        assert_eq!(status(&out), 2, "{command}: {}", all(&out));
+        assert_eq!(fs::read(&input).unwrap(), bytes, "{command}");
+    }
+}
+
+/// Names in a directory that are not hidden.
+fn names(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).map(|entries| {
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+    });
+    let mut names: Vec<_> = names.into_iter().flatten().filter(|n| !n.starts_with('.')).collect();
+    names.sort();
+    names
+}
+
+/// A writer that is killed at any time leaves nothing under a final name: it is ended in
+/// the midst of its input, where it has written and cannot know the end.
+#[cfg(unix)]
+#[test]
+fn outputs_of_a_killed_writer_have_no_final_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = sample(dir.path());
+    let log = fs::read(run.join("modem.mi2log")).unwrap();
+    let capture = fs::read(run.join("server.pcapng")).unwrap();
+    for (name, bytes, args) in [
+        ("scrub-log", &log, &["scrub", "-", "-o", "DIR/copy.mi2log"][..]),
+        ("scrub-capture", &capture, &["scrub", "-", "-o", "DIR/"]),
+        ("decode", &log, &["decode", "-", "-o", "DIR"]),
+        ("packets", &capture, &["packets", "-", "--out", "DIR"]),
+        ("packets-csv", &capture, &["packets", "-", "--out", "DIR", "--table-format", "csv"]),
+        ("perfetto", &log, &["diagnose", "-", "--perfetto", "DIR/trace"]),
+        ("html", &log, &["diagnose", "-", "--html", "DIR/report.html"]),
+    ] {
+        let out = dir.path().join(name);
+        fs::create_dir(&out).unwrap();
+        let args: Vec<String> =
+            args.iter().map(|arg| arg.replace("DIR", out.to_str().unwrap())).collect();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_airmile"))
+            .args(&args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // All but the end is read, and what can be written is.
+        stdin.write_all(&bytes[..bytes.len() - 100]).unwrap();
+        stdin.flush().unwrap();
+        let begun = Instant::now();
+        let hidden = || fs::read_dir(&out).unwrap().count();
+        while hidden() == 0 && begun.elapsed() < Duration::from_secs(5) && name != "html" {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(names(&out), [""; 0], "{name}: while it is written");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(names(&out), [""; 0], "{name}: killed");
+        drop(stdin);
+    }
+}
+
+#[test]
+fn overflow_times_past_64_bits_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = write(dir.path(), "grants.csv", b"tti,dir,n_prb\n1,dl,5\n2,dl,5\n");
+    let out = airmile(&["radio", &table, "--from", "2300-01-01T00:00:00Z"]);
+    assert_eq!(status(&out), 2, "{}", all(&out));
+    assert!(text(&out.stderr).contains("2262-04-11"), "{}", all(&out));
+}
+
+#[test]
+fn overflow_numerology_64_is_a_bad_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "tti,dir,n_prb,numerology\n1,dl,5,0\n2,dl,5,64\n3,dl,5,255\n";
+    let table = write(dir.path(), "grants.csv", rows.as_bytes());
+    let out = airmile(&["decode", &table, "--from", "0"]);
+    assert_eq!(status(&out), 4, "{}", all(&out));
+}
+
+#[test]
+fn overflow_compare_with_bytes_that_no_transfer_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let huge = i64::MAX as u64 + 1;
+    let transfer = |n: u32| {
+        serde_json::json!({"id": format!("port-443-{n}"), "connection": 0, "turn": n,
+            "start_us": 1_000_000 * i64::from(n), "first_byte_us": null,
+            "end_us": 1_000_000 * i64::from(n) + 900_000, "bytes": huge, "pause_us": null,
+            "failed": null, "arrivals": [[1, huge - 1]]})
+    };
+    let log = serde_json::json!({"document": "probe", "version": 1, "host": "a.example",
+        "segment_bytes": huge, "segments": 2, "pause_ms": 0, "rounds": 1, "seed": 1,
+        "server_restarts_after_idle": null,
+        "connections": [{"port": 443, "tls": false, "round": 0, "server": "x", "start_us": 0,
+            "connect_us": 5, "tls_us": null}],
+        "transfers": [transfer(1), transfer(2), transfer(3)]});
+    let log = serde_json::to_string_pretty(&log).unwrap();
+    let path = write(dir.path(), "probe.json", log.as_bytes());
+    let out = airmile(&["compare", &path]);
+    assert_eq!(status(&out), 3, "{}", all(&out));
+    assert!(text(&out.stderr).contains("field `bytes`"), "{}", all(&out));
+}
+
+/// A SYN each, of another port and, where `alone`, of another client.
+fn unanswered(n: u32, alone: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 101] {
+        out.extend(word.to_le_bytes());
+    }
+    for i in 0..n {
+        let client = 0x0a00_0001 + if alone { i } else { 0 };
+        let server = 0xc612_0001 + i / 60_000;
+        let mut ip = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
+        ip.extend(client.to_be_bytes());
+        ip.extend(server.to_be_bytes());
+        ip.extend((1_024 + (i % 60_000) as u16).to_be_bytes());
+        ip.extend(443_u16.to_be_bytes());
+        ip.extend(i.wrapping_mul(7_919).to_be_bytes());
+        ip.extend([0, 0, 0, 0, 0x50, 2, 0xfa, 0xf0, 0, 0, 0, 0]);
+        for word in [1_600_000_000 + i / 100_000, i % 100_000 * 10, 40, 40] {
+            out.extend(word.to_le_bytes());
+        }
+        out.extend(ip);
+    }
+    out
+}
+
+/// 200,000 of them took 300 to 440 MB, and take 60 to 90.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_of_who_never_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    for alone in [false, true] {
+        let capture = write(dir.path(), "syn.pcap", &unanswered(200_000, alone));
+        // Address space, which also holds what threads and the program itself reserve.
+        let limited = format!(
+            "ulimit -v 450000; exec {} packets --threads 1 {capture}",
+            env!("CARGO_BIN_EXE_airmile")
+        );
+        let out = Command::new("sh").args(["-c", &limited]).output().unwrap();
+        assert_eq!(status(&out), 0, "alone: {alone}: {}", all(&out));
+    }
+}
+
+/// A field of /proc/PID/status.
+#[cfg(target_os = "linux")]
+fn field(status: &str, name: &str) -> String {
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split(':').nth(1).unwrap().trim().to_owned()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn privileges_a_capture_as_root_keeps_two_capabilities() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: needs root");
+        return;
+    }
+    let mut child = Command::new(env!("CARGO_BIN_EXE_airmile"))
+        .args(["live", "--interface", "lo", "--lines"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let read = || fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    // NET_ADMIN is 12 and NET_RAW 13 (linux/capability.h).
+    let kept = 1_u64 << 12 | 1 << 13;
+    let begun = Instant::now();
+    let mut status = read();
+    while field(&status, "NoNewPrivs") != "1" && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+        status = read();
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let tasks: Vec<String> = fs::read_dir(format!("/proc/{}/task", child.id()))
+        .unwrap()
+        .map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap())
+        .collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(tasks.len() > 1, "{} threads", tasks.len());
+    for status in tasks {
+        for set in ["CapEff", "CapPrm", "CapBnd"] {
+            let bits = u64::from_str_radix(&field(&status, set), 16).unwrap();
+            assert_eq!(bits & !kept, 0, "{set}: {status}");
+        }
+        assert_eq!(field(&status, "NoNewPrivs"), "1");
+    }
+}

@@ -1,0 +1,202 @@
+//! Messages of NR: each states its slot, and nothing is joined.
+
+use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
+use airmile_model::{
+    BsrReport, Direction, Grant, GrantSources, MacBlock, NrCell, NrMeasurement, NrUlStats,
+    Position, RntiType, RrcMessage, Stamp,
+};
+
+use super::Assembler;
+use super::nr_order::NrDlBlock;
+use crate::diag::msg::{
+    NrMeas, NrMeasCell, NrPdschStatus, NrRrcOta, NrServCell, NrUlTb, NrUlTbStats,
+};
+
+/// Carriers that are told apart (TS 38.331, maxNrofServingCells is 32).
+const MAX_CARRIERS: usize = 32;
+
+impl Assembler {
+    /// Index of a carrier by its NR-ARFCN, in order of appearance: where the
+    /// message keeps its own index is not known.
+    fn nr_carrier(&mut self, arfcn: u32) -> u8 {
+        let at = match self.nr_arfcns.iter().position(|known| *known == arfcn) {
+            Some(at) => at,
+            None if self.nr_arfcns.len() < MAX_CARRIERS => {
+                self.nr_arfcns.push(arfcn);
+                self.nr_arfcns.len() - 1
+            }
+            None => MAX_CARRIERS - 1,
+        };
+        at as u8
+    }
+
+    pub(super) fn nr_pdsch_status(&mut self, at: Stamp, m: &NrPdschStatus) {
+        for record in &m.records {
+            for block in &record.blocks {
+                if !record.time.exists() {
+                    self.untimed += 1;
+                    continue;
+                }
+                let mut grant = Grant::new(Position::default(), Direction::Dl, block.n_prb);
+                grant.tb = block.tb;
+                grant.tbs_bytes = Some(block.tbs_bytes);
+                grant.mcs = Some(block.mcs);
+                grant.modulation = Some(block.modulation);
+                grant.harq_id = Some(block.harq_id);
+                grant.ndi = Some(block.ndi);
+                grant.rv = Some(block.rv);
+                grant.layers = Some(block.layers);
+                grant.rnti = block.rnti_type;
+                grant.crc_ok = Some(block.crc_ok);
+                grant.retx = Some(!block.new_data || block.retx_count > 0);
+                grant.sources = GrantSources::NR_PDSCH_STATUS;
+                let block = NrDlBlock {
+                    time: record.time,
+                    carrier: self.nr_carrier(block.arfcn),
+                    pci: Some(block.pci),
+                    arfcn: Some(block.arfcn),
+                    grant,
+                };
+                self.nr.push(at, block);
+            }
+        }
+    }
+
+    pub(super) fn nr_ul_tb(&mut self, at: Stamp, m: &NrUlTb) {
+        for tti in &m.ttis {
+            for block in &tti.blocks {
+                let time = tti.time(block);
+                let padding_bytes = block.grant_bytes.saturating_sub(block.built_bytes);
+                self.nr.push_at(at, time, 0, |position| {
+                    let mut grant = Grant::new(position, Direction::Ul, 0);
+                    grant.n_prb = None;
+                    grant.tbs_bytes = Some(block.grant_bytes);
+                    grant.harq_id = Some(block.harq_id);
+                    // The MAC layer builds a block once.
+                    grant.retx = Some(false);
+                    grant.padding_bytes = Some(padding_bytes);
+                    grant.sources = GrantSources::NR_UL_TB;
+                    grant.into()
+                });
+                let reports = block.reports();
+                let lcids = if reports.is_empty() { "" } else { "bsr" };
+                self.nr.push_at(at, time, 0, |position| {
+                    MacBlock {
+                        at: None,
+                        position,
+                        dir: Direction::Ul,
+                        rnti: RntiType::C,
+                        harq_id: block.harq_id,
+                        tbs_bytes: block.grant_bytes,
+                        rlc_pdus: 0,
+                        padding_bytes,
+                        data_bytes: None,
+                        lcids: lcids.to_owned(),
+                    }
+                    .into()
+                });
+                for report in reports {
+                    self.nr.push_at(at, time, 0, |position| {
+                        BsrReport {
+                            at: None,
+                            position,
+                            lcg: report.lcg,
+                            index: report.index,
+                            upper_bound_bytes: nr_bsr_upper_bound_bytes(report.index, report.long),
+                        }
+                        .into()
+                    });
+                }
+            }
+        }
+    }
+
+    pub(super) fn nr_ul_counters(&mut self, at: Stamp, m: &NrUlTbStats) {
+        for (carrier, counters) in (0..).zip(&m.carriers) {
+            let ([new_bytes, retx_bytes], [new_blocks, retx_blocks]) =
+                (counters.bytes, counters.blocks);
+            let at = Some(at);
+            self.emit_now(NrUlStats {
+                at,
+                carrier,
+                new_blocks,
+                retx_blocks,
+                new_bytes,
+                retx_bytes,
+            });
+        }
+    }
+
+    pub(super) fn nr_measurements(&mut self, at: Stamp, m: &NrMeas) {
+        for layer in &m.layers {
+            for cell in &layer.cells {
+                let serving = cell.pci == layer.serving_pci;
+                let blank = blank_measurement(at, layer.arfcn, cell, serving);
+                if cell.beams.is_empty() {
+                    self.emit_now(blank.clone());
+                }
+                for beam in &cell.beams {
+                    let [rsrp_rx0, rsrp_rx1] = beam.rsrp_x128.map(power);
+                    let [nr_rsrp, nr_rsrq, lte_rsrp, lte_rsrq] = beam.filtered_x128.map(power);
+                    self.emit_now(NrMeasurement {
+                        ssb: Some(beam.ssb),
+                        beam_rsrp_rx0_dbm: rsrp_rx0,
+                        beam_rsrp_rx1_dbm: rsrp_rx1,
+                        beam_rsrp_dbm: nr_rsrp.or(lte_rsrp),
+                        beam_rsrq_db: nr_rsrq.or(lte_rsrq),
+                        ..blank.clone()
+                    });
+                }
+            }
+        }
+    }
+
+    pub(super) fn nr_cell(&mut self, at: Stamp, m: &NrServCell) {
+        self.emit_now(NrCell {
+            at: Some(at),
+            pci: m.pci,
+            arfcn: m.arfcn_dl,
+            band: m.band,
+            bandwidth_dl_mhz: m.bandwidth_dl_mhz,
+            bandwidth_ul_mhz: m.bandwidth_ul_mhz,
+        });
+    }
+
+    pub(super) fn nr_rrc_message(&mut self, at: Stamp, m: &NrRrcOta) {
+        let position = self.timing.at(at.ns);
+        let row = RrcMessage {
+            at: Some(at),
+            position,
+            dir: None,
+            channel: None,
+            pdu_type: m.pdu_id,
+            pci: m.pci,
+            earfcn: m.arfcn,
+            size_bytes: m.message.len() as u32,
+            handover: None,
+        };
+        self.hold_or_emit(at, position, row);
+    }
+}
+
+fn blank_measurement(at: Stamp, arfcn: u32, cell: &NrMeasCell, serving: bool) -> NrMeasurement {
+    NrMeasurement {
+        at: Some(at),
+        arfcn,
+        pci: cell.pci,
+        serving,
+        sfn: Some(cell.sfn).filter(|sfn| *sfn < 1024),
+        rsrp_dbm: power(cell.rsrp_x128),
+        rsrq_db: power(cell.rsrq_x128),
+        ssb: None,
+        beam_rsrp_rx0_dbm: None,
+        beam_rsrp_rx1_dbm: None,
+        beam_rsrp_dbm: None,
+        beam_rsrq_db: None,
+    }
+}
+
+/// A power in dB or dBm of units of 1/128; 0 stands for "not measured".
+fn power(x128: i32) -> Option<f32> {
+    (x128 != 0).then_some(x128 as f32 / 128.0)
+}

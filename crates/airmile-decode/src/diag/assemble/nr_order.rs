@@ -1,0 +1,158 @@
+//! Slots of NR: records placed in time and given in order.
+//!
+//! Slots are counted in the record's own numerology, 10 * 2^mu a frame
+//! (TS 38.211, 4.3.2). Frames, 0 to 1023, are unwrapped by the time of
+//! writing, as subframes are in LTE.
+
+use std::collections::BTreeMap;
+
+use airmile_model::{CellInfo, Grant, Position, Record, Stamp, TtiIndex};
+
+use crate::diag::msg::NrSlot;
+
+/// A downlink block of NR.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NrDlBlock {
+    pub(crate) time: NrSlot,
+    pub(crate) carrier: u8,
+    pub(crate) pci: Option<u16>,
+    pub(crate) arfcn: Option<u32>,
+    /// The grant, without its place.
+    pub(crate) grant: Grant,
+}
+
+/// A batch follows its first record by less than this (as in LTE, with room).
+const HORIZON_NS: i64 = 2_000_000_000;
+/// A frame counter off the clock by more than this is another timing.
+const MAX_OFF_FRAMES: i64 = 100;
+const FRAME_NS: i64 = 10_000_000;
+
+/// Frames count to 1023 (TS 38.211, 4.3.1).
+const PERIOD_NS: i64 = 1024 * FRAME_NS;
+
+/// Places blocks in time and gives them in order.
+///
+/// A block was written at or after its slot, so the least of `time of writing
+/// - slot` over a timing segment is taken for the clock at slot 0.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NrOrder {
+    /// Clock at slot 0 of frame 0, of the block that was delayed least.
+    origin_ns: Option<i64>,
+    segment: u32,
+    cells: BTreeMap<u8, (Option<u16>, Option<u32>)>,
+    /// By timing segment and time since frame 0.
+    waiting: BTreeMap<(u32, i64), Vec<Record>>,
+    /// `origin_ns` of the segments that have ended.
+    ended: BTreeMap<u32, i64>,
+}
+
+impl NrOrder {
+    /// Takes a downlink block.
+    pub(crate) fn push(&mut self, at: Stamp, block: NrDlBlock) {
+        let NrDlBlock { time, carrier, pci, arfcn, mut grant } = block;
+        let cell = (pci, arfcn);
+        let known = self.cells.insert(carrier, cell);
+        if known.is_some_and(|known| known != cell) && carrier == 0 {
+            self.next_segment();
+        }
+        let (counted, position) = self.place(at, time, carrier);
+        if known != Some(cell) {
+            let info = CellInfo {
+                at: Some(at),
+                timing_segment: self.segment,
+                cell: carrier,
+                pci,
+                earfcn: arfcn,
+                n_prb_dl: None,
+                n_prb_ul: None,
+                n_tx_antennas: None,
+                band: None,
+                source: "0xB887",
+            };
+            self.waiting.entry((self.segment, counted)).or_default().push(info.into());
+        }
+        grant.position = position;
+        self.waiting.entry((self.segment, counted)).or_default().push(grant.into());
+    }
+
+    /// Takes a record of a slot, made of the slot's position.
+    pub(crate) fn push_at(
+        &mut self,
+        at: Stamp,
+        time: NrSlot,
+        carrier: u8,
+        record: impl FnOnce(Position) -> Record,
+    ) {
+        let (counted, position) = self.place(at, time, carrier);
+        self.waiting.entry((self.segment, counted)).or_default().push(record(position));
+    }
+
+    /// Time since frame 0 and position of a slot of a message written at `at`.
+    fn place(&mut self, at: Stamp, time: NrSlot, carrier: u8) -> (i64, Position) {
+        let slots = 10_i64 << time.numerology.min(4);
+        let in_frame_ns = i64::from(time.slot) * FRAME_NS / slots;
+        let counted = self.unwrap(at.ns, i64::from(time.frame) * FRAME_NS + in_frame_ns);
+        let position = Position {
+            timing_segment: self.segment,
+            cell: carrier,
+            numerology: time.numerology,
+            tti: TtiIndex(counted.div_euclid(FRAME_NS) * slots + i64::from(time.slot)),
+        };
+        (counted, position)
+    }
+
+    fn next_segment(&mut self) {
+        if let Some(origin_ns) = self.origin_ns.take() {
+            self.ended.insert(self.segment, origin_ns);
+        }
+        self.segment += 1;
+    }
+
+    /// Time since frame 0 of a slot, of which the time since the last frame 0
+    /// and the time of writing are known.
+    fn unwrap(&mut self, at_ns: i64, in_period_ns: i64) -> i64 {
+        let Some(origin_ns) = self.origin_ns else {
+            self.origin_ns = Some(at_ns.saturating_sub(in_period_ns));
+            return in_period_ns;
+        };
+        let latest = at_ns.saturating_sub(origin_ns);
+        let periods =
+            latest.saturating_sub(in_period_ns).saturating_add(PERIOD_NS / 2).div_euclid(PERIOD_NS);
+        let counted = in_period_ns.saturating_add(periods.saturating_mul(PERIOD_NS));
+        let ahead = counted.saturating_sub(latest);
+        if ahead.saturating_abs() > MAX_OFF_FRAMES * FRAME_NS {
+            self.next_segment();
+            self.origin_ns = Some(at_ns.saturating_sub(counted));
+        } else if ahead > 0 {
+            self.origin_ns = Some(origin_ns.saturating_sub(ahead));
+        }
+        counted
+    }
+
+    /// Gives what is before the horizon, or all, with its times.
+    pub(crate) fn release(&mut self, now_ns: Option<i64>, sink: &mut dyn FnMut(Record)) {
+        let until = now_ns
+            .zip(self.origin_ns)
+            .map(|(now, origin)| now.saturating_sub(origin).saturating_sub(HORIZON_NS));
+        while let Some(entry) = self.waiting.first_entry() {
+            let (segment, counted) = *entry.key();
+            let old = segment < self.segment || now_ns.is_none() || Some(counted) < until;
+            if !old {
+                break;
+            }
+            let origin = self.ended.get(&segment).copied().or(self.origin_ns);
+            for mut record in entry.remove() {
+                let at = origin.map(|origin| Stamp::modem(origin.saturating_add(counted)));
+                match &mut record {
+                    Record::Grant(grant) => grant.at = at,
+                    Record::MacBlock(block) => block.at = at,
+                    Record::Bsr(report) => report.at = at,
+                    _ => {}
+                }
+                sink(record);
+            }
+        }
+        let first = self.waiting.first_key_value().map_or(self.segment, |(key, _)| key.0);
+        self.ended.retain(|segment, _| *segment >= first);
+    }
+}

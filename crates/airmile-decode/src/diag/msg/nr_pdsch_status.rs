@@ -1,0 +1,533 @@
+//! 0xB887, NR5G MAC PDSCH Status: every downlink transport block of NR with its
+//! slot, MCS, HARQ process and CRC.
+//!
+//! u16 minor, u16 major; major 2: 16 bytes of head, the last the number of
+//! records; major 3: 8 bytes alike. Record: u8 slot, u8 numerology (3 bits),
+//! u16 frame (10 bits), u8 blocks, 3 bytes; then its blocks. Confirmed on real
+//! bytes for 2.5; a block has 20 bytes there, and 20, 24 or 36 in others,
+//! of which the first 20 are laid out alike:
+//!
+//! | word at | bits | field |
+//! |---|---|---|
+//! | 0 | 0-7, 25-28 | carrier and connection (not separated), bandwidth index |
+//! | 4 | 0-9, 10-31 | PCI, NR-ARFCN |
+//! | 8 | 0-4, 5-22, 23-25, 26-30 | block index, size in bytes, numerology, MCS |
+//! | 12 | 0-8, 9-10, 11-14, 18-21, 22-25, 29-30 | PRBs, RV, HARQ process, RNTI type, K1, layers - 1 |
+//! | 16 | 0, 1, 2, 3-4, 8-10, 15 | CRC passed, new transmission, NDI, discard mode, retransmissions, recombined |
+//! | 16 | 18-20, 22-23 | modulation (0 QPSK .. 3 256QAM), receive antennas |
+//!
+//! The length of a block follows from the payload's: it is the one with which
+//! the records end where the payload does. Whether a version is laid out so is
+//! decided by [`NrPdschStatus::size_check`].
+
+use airmile_model::nr_tables::nr_size_is_possible;
+use airmile_model::{Modulation, RntiType};
+use serde::Serialize;
+
+use super::shared::{modulation_code, modulation_from_code, rnti_code};
+use crate::diag::bits::{BEYOND, Cursor, Field, Part, Short, Writer, bits_at, u8_at, u16_at};
+use crate::diag::msg::Soft;
+
+/// Downlink transport blocks of NR.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NrPdschStatus {
+    /// Major version: 2 or 3.
+    pub major: u16,
+    /// Minor version.
+    pub minor: u16,
+    /// Length of a block's entry in bytes.
+    pub entry_bytes: u8,
+    /// One per slot.
+    pub records: Vec<NrPdschRecord>,
+}
+
+/// The blocks of a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NrPdschRecord {
+    /// When they were received.
+    pub time: NrSlot,
+    /// The blocks.
+    pub blocks: Vec<NrPdschBlock>,
+}
+
+/// A slot of NR.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct NrSlot {
+    /// Frame, 0 to 1023.
+    pub frame: u16,
+    /// Slot in the frame, 0 to `10 * 2^numerology - 1`.
+    pub slot: u8,
+    /// Numerology: 0 for 15 kHz to 4 for 240 kHz (TS 38.211, table 4.2-1).
+    pub numerology: u8,
+}
+
+impl NrSlot {
+    /// Whether there is such a slot.
+    #[must_use]
+    pub const fn exists(self) -> bool {
+        self.frame < 1024
+            && self.numerology <= 4
+            && (self.slot as u16) < 10 << (self.numerology & 7)
+    }
+
+    /// The head of a record: u8 slot, u8 numerology 3 bits, u16 frame 10 bits.
+    pub(super) fn read(part: Part<'_>) -> Self {
+        Self {
+            slot: part.u8(u8_at(0)),
+            numerology: part.u8(bits_at(1, 0, 3)),
+            frame: part.u16(bits_at(2, 0, 10)),
+        }
+    }
+
+    pub(super) fn write(self, writer: &mut Writer, start: usize) {
+        writer.set(start, u8_at(0), self.slot).set(start, bits_at(1, 0, 3), self.numerology).set(
+            start,
+            bits_at(2, 0, 10),
+            self.frame,
+        );
+    }
+}
+
+/// A downlink transport block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NrPdschBlock {
+    /// Carrier, technology and connection as stored, 8 bits.
+    pub carrier_word: u8,
+    /// Bandwidth index.
+    pub bandwidth_index: u8,
+    /// Physical cell identity, 0 to 1007.
+    pub pci: u16,
+    /// NR-ARFCN.
+    pub arfcn: u32,
+    /// Block of the slot, 5 bits.
+    pub tb: u8,
+    /// Size in bytes, 18 bits.
+    pub tbs_bytes: u32,
+    /// Numerology of the carrier.
+    pub numerology: u8,
+    /// MCS index; 28 or 29 to 31 are retransmissions.
+    pub mcs: u8,
+    /// PRBs.
+    pub n_prb: u16,
+    /// Redundancy version.
+    pub rv: u8,
+    /// HARQ process.
+    pub harq_id: u8,
+    /// Kind of RNTI.
+    pub rnti_type: RntiType,
+    /// K1: slots to the acknowledgement.
+    pub k1: u8,
+    /// Layers, 1 to 4.
+    pub layers: u8,
+    /// Whether the CRC passed.
+    pub crc_ok: bool,
+    /// Whether it is new data to the modem.
+    pub new_data: bool,
+    /// New data indicator, as signalled.
+    pub ndi: bool,
+    /// Discard mode.
+    pub discard_mode: u8,
+    /// Retransmissions before this one.
+    pub retx_count: u8,
+    /// Whether soft bits of earlier transmissions were combined.
+    pub recombined: bool,
+    /// Modulation, by a two-bit code of which the third bit is not explained.
+    pub modulation: Modulation,
+    /// Receive antennas: 1 two, 3 four.
+    pub rx_antennas: u8,
+}
+
+/// How many blocks a version's layout was put to the test with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct SizeCheck {
+    /// New transmissions to this user.
+    pub checked: u64,
+    /// Of them, with a size that TS 38.214 gives for their MCS, PRBs and layers.
+    pub passed: u64,
+}
+
+impl SizeCheck {
+    /// Whether the layout can be believed: nine in ten of what could be checked
+    /// pass (chosen here: a wrong layout passes one in ten or fewer).
+    #[must_use]
+    pub const fn holds(self) -> bool {
+        self.checked > 0 && self.passed * 10 >= self.checked * 9
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { checked: self.checked + other.checked, passed: self.passed + other.passed }
+    }
+}
+
+const MINOR: Field = u16_at(0);
+const MAJOR: Field = u16_at(2);
+const RECORD_LEN: usize = 8;
+const BLOCKS: Field = u8_at(4);
+const ENTRY_LENS: std::ops::RangeInclusive<usize> = 20..=64;
+
+const CARRIER_WORD: Field = u8_at(0);
+const ENTRY_FRAME: Field = bits_at(0, 8, 10);
+const ENTRY_SLOT: Field = bits_at(0, 18, 5);
+const BANDWIDTH: Field = bits_at(0, 25, 4);
+const PCI: Field = bits_at(4, 0, 10);
+const ARFCN: Field = bits_at(4, 10, 22);
+const TB: Field = bits_at(8, 0, 5);
+const TBS: Field = bits_at(8, 5, 18);
+const NUMEROLOGY: Field = bits_at(8, 23, 3);
+const MCS: Field = bits_at(8, 26, 5);
+const N_PRB: Field = bits_at(12, 0, 9);
+const RV: Field = bits_at(12, 9, 2);
+const HARQ: Field = bits_at(12, 11, 4);
+const RNTI: Field = bits_at(12, 18, 4);
+const K1: Field = bits_at(12, 22, 4);
+const LAYERS: Field = bits_at(12, 29, 2);
+const CRC: Field = bits_at(16, 0, 1);
+const NEW_DATA: Field = bits_at(16, 1, 1);
+const NDI: Field = bits_at(16, 2, 1);
+const DISCARD: Field = bits_at(16, 3, 2);
+const RETX: Field = bits_at(16, 8, 3);
+const RECOMBINED: Field = bits_at(16, 15, 1);
+const MODULATION: Field = bits_at(16, 18, 2);
+const RX_ANTENNAS: Field = bits_at(16, 22, 2);
+
+/// Length of the head and where in it the number of records stands.
+const fn head(major: u16) -> Option<(usize, Field)> {
+    match major {
+        2 => Some((16, u8_at(15))),
+        3 => Some((8, u8_at(7))),
+        _ => None,
+    }
+}
+
+impl NrPdschStatus {
+    /// The log code.
+    pub const CODE: u16 = 0xB887;
+    /// The major versions that have a layout.
+    pub const MAJORS: &'static [u16] = &[2, 3];
+
+    /// Decodes a payload; see [`Soft`].
+    pub fn parse(payload: &[u8]) -> Soft<Self> {
+        let mut cursor = Cursor::new(payload);
+        let version = cursor.clone().take(4, "version")?;
+        let (major, minor) = (version.u16(MAJOR), version.u16(MINOR));
+        let Some((head_len, count)) = head(major) else { return Ok(None) };
+        let count = cursor.take(head_len, "message head")?.u8(count);
+        let (entry_len, closes) = entry_len(payload.get(head_len..).unwrap_or_default(), count);
+        let mut problem = None;
+        let records =
+            cursor.list(count.into(), &mut problem, |c, problem| record(c, entry_len, problem));
+        if !closes {
+            let at = cursor.at();
+            let why = if problem.is_some() { BEYOND } else { "do not end with the payload" };
+            problem.get_or_insert(Short { field: "records", at, why });
+        }
+        let mut status = Self { major, minor, entry_bytes: entry_len as u8, records };
+        // Two lengths that fit alike leave it open what was meant.
+        let stable = self::entry_len(&status.emit()[head_len..], status.records.len() as u8);
+        if stable != (entry_len, true) {
+            if problem.is_none() {
+                return Ok(None);
+            }
+            status.records.clear();
+            status.entry_bytes = *ENTRY_LENS.start() as u8;
+        }
+        Ok(Some((status, problem)))
+    }
+
+    /// The payload of this message.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        let Some((head_len, count)) = head(self.major) else { return Vec::new() };
+        let mut writer = Writer::new();
+        writer.part(head_len);
+        writer.set(0, MINOR, self.minor).set(0, MAJOR, self.major).set(
+            0,
+            count,
+            self.records.len() as u64,
+        );
+        for record in &self.records {
+            let start = writer.part(RECORD_LEN);
+            record.time.write(&mut writer, start);
+            writer.set(start, BLOCKS, record.blocks.len() as u64);
+            for block in &record.blocks {
+                let start = writer.part(usize::from(self.entry_bytes).max(*ENTRY_LENS.start()));
+                block.emit(&mut writer, start, record.time);
+            }
+        }
+        writer.finish()
+    }
+
+    /// Puts the layout to the test: each new transmission to this user must
+    /// have a size that TS 38.214 5.1.3.2 gives for what else it states. A
+    /// block that states what cannot be fails as well.
+    #[must_use]
+    pub fn size_check(&self) -> SizeCheck {
+        let blocks = self.records.iter().flat_map(|r| r.blocks.iter().map(|block| (r.time, block)));
+        let mut out = SizeCheck::default();
+        for (time, block) in blocks.filter(|(_, block)| block.rnti_type == RntiType::C) {
+            let sound = time.exists()
+                && block.numerology == time.numerology
+                && block.pci < 1008
+                && (1..=275).contains(&block.n_prb);
+            let is_new = block.new_data && block.retx_count == 0;
+            if sound && !is_new {
+                continue;
+            }
+            out.checked += 1;
+            let fits = sound
+                && nr_size_is_possible(
+                    block.tbs_bytes,
+                    block.mcs,
+                    block.modulation,
+                    block.layers,
+                    block.n_prb,
+                );
+            out.passed += u64::from(fits);
+        }
+        out
+    }
+}
+
+/// How well a length of an entry fits a body, the better the larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Fit {
+    /// Whether the records end where the body does.
+    closes: bool,
+    /// Entries that state the slot of their record.
+    agreeing: u32,
+    /// Whether all slots exist.
+    slots_exist: bool,
+}
+
+/// The length of an entry with which `count` records fit `body` best, the
+/// shortest of several; whether they end where it does.
+fn entry_len(body: &[u8], count: u8) -> (usize, bool) {
+    let mut best = (*ENTRY_LENS.start(), fit(body, count, *ENTRY_LENS.start()));
+    for len in ENTRY_LENS.step_by(4).skip(1) {
+        let fit = fit(body, count, len);
+        if fit > best.1 {
+            best = (len, fit);
+        }
+    }
+    (best.0, best.1.closes)
+}
+
+fn fit(body: &[u8], count: u8, entry_len: usize) -> Fit {
+    let mut cursor = Cursor::new(body);
+    let mut fit = Fit { closes: false, agreeing: 0, slots_exist: true };
+    for _ in 0..count {
+        let Ok(head) = cursor.take(RECORD_LEN, "record head") else { return fit };
+        let time = NrSlot::read(head);
+        fit.slots_exist &= time.exists();
+        for _ in 0..head.u8(BLOCKS) {
+            let Ok(part) = cursor.take(entry_len, "transport block") else { return fit };
+            let own = (part.u16(ENTRY_FRAME), part.u8(ENTRY_SLOT));
+            fit.agreeing += u32::from(own == (time.frame, time.slot & 31));
+        }
+    }
+    fit.closes = cursor.left() == 0;
+    fit
+}
+
+/// A record; where it breaks off, the blocks before that.
+fn record(
+    cursor: &mut Cursor<'_>,
+    entry_len: usize,
+    problem: &mut Option<Short>,
+) -> Result<NrPdschRecord, Short> {
+    let head = cursor.take(RECORD_LEN, "record head")?;
+    let count = usize::from(head.u8(BLOCKS));
+    let blocks = cursor.list(count, problem, |cursor, _| {
+        Ok(NrPdschBlock::parse(cursor.take(entry_len, "transport block")?))
+    });
+    Ok(NrPdschRecord { time: NrSlot::read(head), blocks })
+}
+
+impl NrPdschBlock {
+    /// Carrier identity, as far as it is known: the low 4 bits are 0 on the
+    /// first carrier of text exports.
+    fn parse(part: Part<'_>) -> Self {
+        Self {
+            carrier_word: part.u8(CARRIER_WORD),
+            bandwidth_index: part.u8(BANDWIDTH),
+            pci: part.u16(PCI),
+            arfcn: part.u32(ARFCN),
+            tb: part.u8(TB),
+            tbs_bytes: part.u32(TBS),
+            numerology: part.u8(NUMEROLOGY),
+            mcs: part.u8(MCS),
+            n_prb: part.u16(N_PRB),
+            rv: part.u8(RV),
+            harq_id: part.u8(HARQ),
+            rnti_type: RntiType::from_code(part.u8(RNTI)),
+            k1: part.u8(K1),
+            layers: part.u8(LAYERS) + 1,
+            crc_ok: part.flag(CRC),
+            new_data: part.flag(NEW_DATA),
+            ndi: part.flag(NDI),
+            discard_mode: part.u8(DISCARD),
+            retx_count: part.u8(RETX),
+            recombined: part.flag(RECOMBINED),
+            modulation: modulation_from_code(part.u8(MODULATION)),
+            rx_antennas: part.u8(RX_ANTENNAS),
+        }
+    }
+
+    fn emit(&self, writer: &mut Writer, start: usize, time: NrSlot) {
+        writer
+            .set(start, CARRIER_WORD, self.carrier_word)
+            .set(start, ENTRY_FRAME, time.frame)
+            .set(start, ENTRY_SLOT, time.slot)
+            .set(start, BANDWIDTH, self.bandwidth_index)
+            .set(start, PCI, self.pci)
+            .set(start, ARFCN, self.arfcn)
+            .set(start, TB, self.tb)
+            .set(start, TBS, self.tbs_bytes)
+            .set(start, NUMEROLOGY, self.numerology)
+            .set(start, MCS, self.mcs)
+            .set(start, N_PRB, self.n_prb)
+            .set(start, RV, self.rv)
+            .set(start, HARQ, self.harq_id)
+            .set(start, RNTI, rnti_code(self.rnti_type))
+            .set(start, K1, self.k1)
+            .set(start, LAYERS, self.layers.saturating_sub(1))
+            .set(start, CRC, self.crc_ok)
+            .set(start, NEW_DATA, self.new_data)
+            .set(start, NDI, self.ndi)
+            .set(start, DISCARD, self.discard_mode)
+            .set(start, RETX, self.retx_count)
+            .set(start, RECOMBINED, self.recombined)
+            .set(start, MODULATION, modulation_code(self.modulation))
+            .set(start, RX_ANTENNAS, self.rx_antennas);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::diag::msg::shared::bytes_of;
+
+    /// 196 PRBs at MCS 16 of the 256QAM table with 3 layers and 132 resource
+    /// elements of a PRB carry 40,986 bytes.
+    fn block() -> NrPdschBlock {
+        NrPdschBlock {
+            carrier_word: 7,
+            bandwidth_index: 12,
+            pci: 501,
+            arfcn: 630_000,
+            tb: 0,
+            tbs_bytes: 40_986,
+            numerology: 1,
+            mcs: 16,
+            n_prb: 196,
+            rv: 0,
+            harq_id: 6,
+            rnti_type: RntiType::C,
+            k1: 8,
+            layers: 3,
+            crc_ok: true,
+            new_data: true,
+            ndi: false,
+            discard_mode: 0,
+            retx_count: 0,
+            recombined: false,
+            modulation: Modulation::Qam64,
+            rx_antennas: 3,
+        }
+    }
+
+    fn message(major: u16, minor: u16, entry_bytes: u8, blocks: &[usize]) -> NrPdschStatus {
+        let record = |(slot, n): (usize, &usize)| NrPdschRecord {
+            time: NrSlot { frame: 216, slot: slot as u8, numerology: 1 },
+            blocks: vec![block(); *n],
+        };
+        let records = blocks.iter().enumerate().map(record).collect();
+        NrPdschStatus { major, minor, entry_bytes, records }
+    }
+
+    #[test]
+    fn v2_5_byte_by_byte() {
+        let payload = bytes_of(
+            "05 00 02 00 00 00 00 00 00 00 00 00 00 00 00 01   # 2.5, one record
+             07 01 C8 00 01 00 00 00    # slot 7, 30 kHz, frame 200, one block
+             07 C8 1C 18    # 7; frame 200 << 8, slot 7 << 18, bandwidth 12 << 25
+             F5 C1 73 26    # PCI 501, ARFCN 630000 << 10
+             40 03 94 40    # 40986 << 5, 30 kHz << 23, MCS 16 << 26
+             C4 30 00 42    # 196 PRBs, HARQ 6 << 11, K1 8 << 22, 3 layers << 29
+             03 00 C8 00    # CRC, new; 64QAM << 18, four antennas << 22",
+        );
+        let (status, problem) = NrPdschStatus::parse(&payload).unwrap().unwrap();
+        assert_eq!(problem, None);
+        assert_eq!((status.major, status.minor, status.entry_bytes), (2, 5, 20));
+        let record = &status.records[0];
+        assert_eq!(record.time, NrSlot { frame: 200, slot: 7, numerology: 1 });
+        assert_eq!(record.blocks, [block()]);
+        assert_eq!(status.emit(), payload);
+        assert_eq!(status.size_check(), SizeCheck { checked: 1, passed: 1 });
+    }
+
+    #[test]
+    fn the_length_of_an_entry_follows_from_the_payload() {
+        for entry in [20, 24, 28, 36] {
+            for blocks in [&[1][..], &[2, 1], &[1, 0, 3], &[1, 1, 1, 1, 2]] {
+                let message = message(3, 13, entry, blocks);
+                let (parsed, problem) = NrPdschStatus::parse(&message.emit()).unwrap().unwrap();
+                assert_eq!((&parsed, problem), (&message, None), "{entry} {blocks:?}");
+                assert!(parsed.size_check().holds());
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_add_up_is_no_such_layout() {
+        let sound = message(2, 5, 20, &[1]).emit();
+        // Each bit of the size, which begins at bit 5 of the entry's third word.
+        for bit in 5..23 {
+            let mut payload = sound.clone();
+            payload[16 + 8 + 8 + bit / 8] ^= 1 << (bit % 8);
+            let (status, _) = NrPdschStatus::parse(&payload).unwrap().unwrap();
+            let check = status.size_check();
+            assert_eq!((check.checked, check.passed), (1, 0), "bit {bit}");
+            assert!(!check.holds());
+        }
+        // Another modulation, numerology, MCS, and no such slot.
+        for (at, mask) in [(16 + 8 + 18, 4), (16 + 8 + 11, 1), (16 + 8 + 11, 8), (16, 0x80)] {
+            let mut payload = sound.clone();
+            payload[at] ^= mask;
+            let (status, _) = NrPdschStatus::parse(&payload).unwrap().unwrap();
+            assert!(!status.size_check().holds(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_retransmission_proves_nothing() {
+        let mut message = message(3, 6, 20, &[1]);
+        let block = &mut message.records[0].blocks[0];
+        (block.mcs, block.new_data, block.retx_count, block.rv) = (30, false, 1, 2);
+        assert_eq!(message.size_check(), SizeCheck::default());
+        assert!(!message.size_check().holds());
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_what_was_there(entry in 5u8..12, blocks in prop::collection::vec(0usize..4, 1..6),
+                                        cut in 0usize..400) {
+            let message = message(3, 3, 4 * entry, &blocks);
+            let whole = message.emit();
+            let cut = cut.min(whole.len());
+            match NrPdschStatus::parse(&whole[..cut]) {
+                Ok(Some((part, None))) => prop_assert!(part.records.len() <= message.records.len()),
+                Ok(Some((part, Some(problem)))) => {
+                    prop_assert!(problem.at <= cut);
+                    prop_assert!(part.records.len() <= message.records.len());
+                }
+                Ok(None) => prop_assert!(false, "the version is known"),
+                Err(short) => prop_assert!(short.at <= cut),
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Who never answers: a scan or a flood is a flow, and often a user, a packet.
+//!
+//! A flow of which nothing but its first SYN has passed is kept as that SYN, and a
+//! user without anything else as that packet: a tenth of the memory. What they were
+//! is made again from it when something follows, and when they end.
+
+use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::energy::RadioModel;
+use super::flow::FlowState;
+use super::options::StudyOptions;
+use super::route::NewFlow;
+use super::shard::PacketShard;
+use super::user::{RadioPacket, UserState};
+
+/// A flow of one SYN.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    new: NewFlow,
+    tcp: TcpHeader,
+    ip_id: Option<u16>,
+    ip_bytes: u32,
+    interface: u32,
+    fragmented: bool,
+    tunnelled: bool,
+    from_idle: bool,
+    awake: bool,
+    shared: bool,
+}
+
+/// A user of one packet, which was the SYN of a flow.
+#[derive(Debug)]
+struct Lone {
+    number: u64,
+    address: Address,
+    start_ns: i64,
+    packet: RadioPacket,
+}
+
+/// Flows and users of one packet, by their places.
+#[derive(Debug, Default)]
+pub(super) struct OfOnePacket {
+    flows: HashMap<u32, Box<Unanswered>, FixedState>,
+    users: HashMap<u32, Box<Lone>, FixedState>,
+}
+
+impl Unanswered {
+    /// The flow as it was after its SYN.
+    fn flow(&self, options: &StudyOptions) -> FlowState {
+        let mut flow = FlowState::new(&self.new);
+        let ends = self.new.key.ends();
+        let (src, src_port) = ends[self.new.client & 1];
+        let (dst, dst_port) = ends[self.new.client & 1 ^ 1];
+        let packet = Packet {
+            at_ns: self.new.now,
+            src,
+            dst,
+            src_port,
+            dst_port,
+            protocol: self.new.key.protocol,
+            transport: Transport::Tcp(self.tcp),
+            ip_id: self.ip_id,
+            ip_bytes: self.ip_bytes,
+            payload_bytes: 0,
+            payload: &[],
+            fragmented: self.fragmented,
+            tunnelled: self.tunnelled,
+            interface: self.interface,
+        };
+        // Its rows went out when it passed.
+        flow.ingest(&packet, &self.tcp, 0, options, &mut Vec::new());
+        flow.wants_events = options.tables.tcp_events;
+        flow.handshake.from_idle = self.from_idle;
+        flow.awake = self.awake;
+        flow.shared = self.shared;
+        flow
+    }
+}
+
+impl Lone {
+    fn user(&self, model: &RadioModel) -> Box<UserState> {
+        let mut user = Box::new(UserState::new(self.number, self.address, self.start_ns));
+        user.flows = 1;
+        user.push(model, self.packet);
+        user
+    }
+}
+
+impl PacketShard {
+    /// Takes a flow out of its place.
+    #[inline]
+    pub(super) fn take_flow(&mut self, at: u32) -> Option<Box<FlowState>> {
+        match self.flows.get_mut(at as usize).and_then(Option::take) {
+            Some(flow) => Some(flow),
+            None => {
+                let small = self.of_one_packet.flows.remove(&at)?;
+                Some(Box::new(small.flow(&self.options)))
+            }
+        }
+    }
+
+    /// Puts a flow that a packet has just passed through into its place; `up`: from the
+    /// client, and no copy.
+    #[inline]
+    pub(super) fn put_flow(
+        &mut self,
+        at: u32,
+        flow: Box<FlowState>,
+        packet: &Packet<'_>,
+        up: bool,
+    ) {
+        if up
+            && let Some(tcp) = packet.tcp()
+            && tcp.flags.has(TcpFlags::SYN)
+            && flow.only_syns
+            && packet.payload_bytes == 0
+            && flow.is_of_one_packet()
+        {
+            self.put_small(at, &flow, packet, tcp);
+        } else if let Some(slot) = self.flows.get_mut(at as usize) {
+            *slot = Some(flow);
+        }
+    }
+
+    #[cold]
+    fn put_small(&mut self, at: u32, flow: &FlowState, packet: &Packet<'_>, tcp: &TcpHeader) {
+        let small = Unanswered {
+            new: NewFlow {
+                number: flow.number,
+                key: flow.key,
+                client: usize::from(flow.client),
+                client_by: flow.client_by,
+                user: flow.user,
+                now: flow.start_ns,
+                mid_flow: flow.mid_flow,
+            },
+            tcp: *tcp,
+            ip_id: packet.ip_id,
+            ip_bytes: packet.ip_bytes,
+            interface: packet.interface,
+            fragmented: packet.fragmented,
+            tunnelled: packet.tunnelled,
+            from_idle: flow.handshake.from_idle,
+            awake: flow.awake,
+            shared: flow.shared,
+        };
+        self.of_one_packet.flows.insert(at, Box::new(small));
+        let place = flow.user as usize;
+        let lone = |user: &UserState| user.flows == 1 && user.packets == 1 && !flow.is_aside();
+        let user = self.users.get_mut(place).filter(|user| user.as_deref().is_some_and(lone));
+        if let Some(user) = user.and_then(Option::take) {
+            let lone = Lone {
+                number: user.number,
+                address: user.address,
+                start_ns: user.start_ns(),
+                packet: self.radio_packet(flow, packet, true, false),
+            };
+            self.of_one_packet.users.insert(flow.user, Box::new(lone));
+        }
+    }
+
+    /// A user at its place.
+    #[inline]
+    pub(super) fn user_mut(&mut self, at: u32) -> Option<&mut UserState> {
+        let slot = self.users.get_mut(at as usize)?;
+        if slot.is_none() {
+            let lone = self.of_one_packet.users.remove(&at)?;
+            *slot = Some(lone.user(&self.options.radio));
+        }
+        slot.as_deref_mut()
+    }
+
+    /// Takes a user out of its place.
+    pub(super) fn take_user(&mut self, at: u32) -> Option<Box<UserState>> {
+        match self.users.get_mut(at as usize).and_then(Option::take) {
+            Some(user) => Some(user),
+            None => Some(self.of_one_packet.users.remove(&at)?.user(&self.options.radio)),
+        }
+    }
+
+    /// The number of a user, and whether one packet is all of it.
+    pub(super) fn user_number_of(&self, at: u32) -> (u64, bool) {
+        match self.users.get(at as usize).and_then(Option::as_ref) {
+            Some(user) => (user.number, false),
+            None => {
+                self.of_one_packet.users.get(&at).map_or((0, false), |lone| (lone.number, true))
+            }
+        }
+    }
+
+    /// The latest flows of one SYN.
+    pub(super) fn unanswered(&self, most: usize) -> Vec<FlowState> {
+        let mut small: Vec<&Unanswered> =
+            self.of_one_packet.flows.values().map(AsRef::as_ref).collect();
+        let newest = |small: &&Unanswered| std::cmp::Reverse((small.new.now, small.new.number));
+        if small.len() > most {
+            small.select_nth_unstable_by_key(most, newest);
+            small.truncate(most);
+        }
+        small.into_iter().map(|small| small.flow(&self.options)).collect()
+    }
+}
+
+impl OfOnePacket {
+    /// A flow of one SYN has no memory to give back.
+    pub(super) fn rest(&mut self, at: u32) {
+        if let Some(flow) = self.flows.get_mut(&at) {
+            flow.awake = false;
+        }
+    }
+
+    /// Another flow of the user at `user` received in the same second.
+    pub(super) fn share(&mut self, at: u32, user: u32) {
+        if let Some(flow) = self.flows.get_mut(&at).filter(|flow| flow.new.user == user) {
+            flow.shared = true;
+        }
+    }
+}

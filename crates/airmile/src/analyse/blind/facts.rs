@@ -1,0 +1,158 @@
+//! What probabilities by packets rest on, as facts.
+
+use airmile_model::TtiIndex;
+use airmile_wire::attribute::{CaptureSite, Shares};
+use airmile_wire::packets_only::{
+    CapturedPhone, Features, Model, Suspect, Suspicion, TransferSpan, TransportKind,
+};
+
+use super::super::radio::{Missing, MissingKind};
+use crate::fact::{Advice, Fact, FactKind, Restarter, Statement};
+
+/// A reason or a pause is worth naming from this share of a transfer on (chosen here).
+const WORTH_NAMING: f64 = 0.05;
+/// A rate that varies by less while a queue stands is called steady (chosen here: of the
+/// lab's wires nine in ten are below, of its cells one in ten).
+const STEADY: f64 = 0.2;
+
+/// The answer for a session.
+pub(super) fn statement(
+    phone: Option<&CapturedPhone>,
+    spans: &[TransferSpan],
+    suspects: &[Suspicion],
+    is_named: bool,
+    restarter: Restarter,
+) -> Statement {
+    let Some(phone) = phone.filter(|_| !spans.is_empty()) else { return Statement::NoDownload };
+    let n = spans.len();
+    match (suspects.first(), phone.place) {
+        (None, CaptureSite::Server) => Statement::CapturedAtServer,
+        (None, CaptureSite::Between) => Statement::CapturedBetween,
+        (None, _) => Statement::TooLittle,
+        (Some(_), _) if !is_named => Statement::NoSuspect { n, suspects: suspects.to_vec() },
+        (Some(first), _) => Statement::Suspected { n, first: *first, restarter },
+    }
+}
+
+/// What the probabilities of a transfer rest on.
+pub(super) fn facts(
+    phone: &CapturedPhone,
+    span: &TransferSpan,
+    features: Option<&Features>,
+    shares: &Shares,
+    suspects: &[Suspicion],
+    place: (TtiIndex, TtiIndex),
+) -> Vec<Fact> {
+    let mut kinds = Vec::new();
+    if !suspects.is_empty() {
+        kinds.push(FactKind::Suspects(suspects.to_vec()));
+    }
+    if span.ns() > 0 {
+        let got_bps = span.bytes as f64 * 8e9 / span.ns() as f64;
+        kinds.push(FactKind::Throughput { got_bps });
+    }
+    kinds.extend(features.into_iter().flat_map(patterns));
+    if span.transport == TransportKind::Datagrams {
+        kinds.push(FactKind::Datagrams);
+    } else {
+        kinds.extend(reasons(shares));
+    }
+    if phone.place == CaptureSite::Unknown {
+        kinds.push(FactKind::CaptureSiteUnknown);
+    }
+    kinds.into_iter().map(|kind| Fact::new(kind, place)).collect()
+}
+
+/// What the sender waited for, the longest first.
+fn reasons(shares: &Shares) -> impl Iterator<Item = FactKind> {
+    let total = shares.total_ns().max(1) as f64;
+    let mut reasons: Vec<_> = shares.by_reason.iter().map(|(reason, ns)| (*reason, *ns)).collect();
+    reasons.sort_by_key(|(reason, ns)| (std::cmp::Reverse(*ns), *reason));
+    reasons
+        .into_iter()
+        .map(move |(reason, ns)| (reason, ns as f64 / 1e6, ns as f64 / total))
+        .filter(|(_, _, share)| *share >= WORTH_NAMING)
+        .map(|(reason, ms, share)| FactKind::ReasonTime { reason, ms, share })
+}
+
+fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
+    let base_rtt_ms = features.base_rtt_ns.map(|ns| ns as f64 / 1e6);
+    let paused = features.get("paused").filter(|share| *share >= WORTH_NAMING);
+    [
+        base_rtt_ms
+            .filter(|_| Model::no_radio(features))
+            .map(|rtt_ms| FactKind::NoCellularLink { rtt_ms }),
+        features
+            .queue_ms
+            .zip(base_rtt_ms)
+            .map(|(queue_ms, base_rtt_ms)| FactKind::QueueDelay { queue_ms, base_rtt_ms }),
+        features
+            .get("steady_queue")
+            .map(|spread| FactKind::RateVariation { spread, steady: spread < STEADY }),
+        features.get("catch_up").map(|share| FactKind::CaughtUp { share }),
+        paused.map(|share| FactKind::Paused { share }),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What to try next.
+pub(super) fn advice(
+    named: Option<Suspect>,
+    restarter: Restarter,
+    phone: &CapturedPhone,
+    span: &TransferSpan,
+) -> Advice {
+    if let Some(suspect) = named {
+        return Advice::Suspect(suspect, restarter);
+    }
+    let first = missing(Some(phone), std::slice::from_ref(span)).into_iter().next();
+    first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
+}
+
+/// What would make the answer surer, the most useful first.
+pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> Vec<Missing> {
+    let mut out = Vec::new();
+    let mut add = |kind: MissingKind, what: &str, how: &str| {
+        out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
+    };
+    let place = phone.map_or(CaptureSite::Unknown, |phone| phone.place);
+    if matches!(place, CaptureSite::Server | CaptureSite::Between) {
+        add(
+            MissingKind::Packets,
+            "the phone's own packets",
+            "capture at the phone (tcpdump -s 128 where it is rooted, PCAPdroid where not) while \
+             the transfer runs again",
+        );
+    }
+    add(
+        MissingKind::Radio,
+        "what the radio link did",
+        "log the modem of a rooted phone while the transfer runs again (MobileInsight, QXDM, a \
+         DIAG port with `airmile live --port`), and give that log beside the capture: the \
+         downlink's queue is then seen, and no guess",
+    );
+    if place != CaptureSite::Server {
+        add(
+            MissingKind::Packets,
+            "what the server sent, and when",
+            "capture at the server, too (`tcpdump -s 128`): data that it held back is then told \
+             from data that the way held back",
+        );
+    }
+    if spans.iter().any(|span| span.transport == TransportKind::Plain) {
+        add(
+            MissingKind::Packets,
+            "TCP time stamps (RFC 7323), without which a queue in round trips is not seen",
+            "switch them on at both ends (Linux: net.ipv4.tcp_timestamps=1)",
+        );
+    }
+    if spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
+        add(
+            MissingKind::Application,
+            "what a QUIC sender waited for",
+            "repeat it over TCP, or give the application's own log (Chrome's net-log) beside it",
+        );
+    }
+    out
+}

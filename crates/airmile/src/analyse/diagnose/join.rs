@@ -1,0 +1,243 @@
+//! One judgement of a transfer, and of a session, from every source's side.
+
+use std::collections::BTreeMap;
+
+use airmile_model::{Cause, Direction, Verdict};
+
+use super::super::application::ApplicationSide;
+use super::super::blind::Suspicion;
+use super::super::radio::Missing;
+use super::{Counterfactual, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
+use crate::fact::{Advice, CauseAdvice, Fact, Statement};
+use crate::wording;
+
+/// Time in ms by cause, under the names that the document has.
+pub(in super::super) type SharesMs = BTreeMap<&'static str, f64>;
+
+/// What is found of all, before it has words.
+pub(in super::super) struct Judgement {
+    pub(in super::super) session: SessionJudgement,
+    pub(in super::super) transfers: Vec<TransferJudgement>,
+    pub(in super::super) transfers_from: &'static str,
+    pub(in super::super) missing: Vec<Missing>,
+}
+
+/// What each source found of one transfer.
+#[derive(Default)]
+pub(in super::super) struct Sides {
+    pub(in super::super) radio: Option<RadioSide>,
+    pub(in super::super) wire: Option<WireSide>,
+    pub(in super::super) packets: Option<PacketSide>,
+    pub(in super::super) application: Option<ApplicationFacts>,
+}
+
+/// By the radio's records.
+pub(in super::super) struct RadioSide {
+    pub(in super::super) verdict: Verdict,
+    pub(in super::super) confidence: f64,
+    pub(in super::super) shares_ms: SharesMs,
+    /// What it would have taken had its data always been there.
+    pub(in super::super) without_ms: Option<f64>,
+    pub(in super::super) facts: Vec<Fact>,
+    pub(in super::super) advice: Advice,
+}
+
+/// By captures next to them.
+pub(in super::super) struct WireSide {
+    pub(in super::super) shares_ms: SharesMs,
+    pub(in super::super) facts: Vec<Fact>,
+    /// `None` for a transfer that overlaps another: queues and waits are the phone's then.
+    pub(in super::super) causes: Option<WireCauses>,
+}
+
+/// Which cause captures name.
+pub(in super::super) struct WireCauses {
+    pub(in super::super) leading: Option<LeadingCause>,
+    /// The cause to mend, what the transfer would have taken without it in ms, and how.
+    pub(in super::super) mend: Option<(Cause, f64, CauseAdvice)>,
+}
+
+/// The leading cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in super::super) struct LeadingCause {
+    pub(in super::super) cause: Cause,
+    /// Its share, 0 to 1, and the bounds of that.
+    pub(in super::super) share: f64,
+    pub(in super::super) bounds: (f64, f64),
+    /// How sure it is that it is this one.
+    pub(in super::super) confidence: f64,
+}
+
+/// By captures alone.
+pub(in super::super) struct PacketSide {
+    pub(in super::super) verdict: Verdict,
+    pub(in super::super) confidence: f64,
+    /// `None` where its sender cannot be followed.
+    pub(in super::super) shares_ms: Option<SharesMs>,
+    pub(in super::super) suspects: Vec<Suspicion>,
+    pub(in super::super) facts: Vec<Fact>,
+    pub(in super::super) advice: Advice,
+}
+
+/// By the application's own log.
+#[derive(Default)]
+pub(in super::super) struct ApplicationFacts {
+    pub(in super::super) name: Option<String>,
+    pub(in super::super) side: Option<ApplicationSide>,
+    pub(in super::super) facts: Vec<Fact>,
+    /// Where nothing else is known of its time.
+    pub(in super::super) shares_ms: Option<SharesMs>,
+    pub(in super::super) advice: Option<Advice>,
+}
+
+/// What all sources together say of a transfer.
+pub(in super::super) struct TransferJudgement {
+    id: String,
+    name: Option<String>,
+    pub(in super::super) measures: Measures,
+    verdict: Verdict,
+    confidence: f64,
+    shares_ms: SharesMs,
+    leading: Option<LeadingCause>,
+    without: Option<(Option<Cause>, f64)>,
+    facts: Vec<Fact>,
+    advice: Advice,
+    application: Option<ApplicationSide>,
+    suspects: Vec<Suspicion>,
+}
+
+/// Joins the sides of a transfer. The radio gives the verdict where it was seen; captures
+/// next to it name the cause that the verdict leaves; packets alone give probabilities; an
+/// application's log alone gives its phases.
+pub(in super::super) fn join(id: String, measures: Measures, sides: Sides) -> TransferJudgement {
+    let Sides { radio, wire, packets, application } = sides;
+    let application = application.unwrap_or_default();
+    let mut judged = TransferJudgement {
+        id,
+        name: application.name,
+        verdict: Verdict::Unknown,
+        confidence: 0.0,
+        shares_ms: application
+            .shares_ms
+            .unwrap_or_else(|| BTreeMap::from([("unknown", measures.duration_ms)])),
+        measures,
+        leading: None,
+        without: None,
+        facts: Vec::new(),
+        advice: application.advice.unwrap_or(Advice::None),
+        application: application.side,
+        suspects: Vec::new(),
+    };
+    if let Some(packets) = packets {
+        (judged.verdict, judged.confidence) = (packets.verdict, packets.confidence);
+        judged.shares_ms = packets.shares_ms.unwrap_or(judged.shares_ms);
+        judged.suspects = packets.suspects;
+        judged.advice = packets.advice;
+        judged.facts.extend(packets.facts);
+    }
+    if let Some(radio) = radio {
+        (judged.verdict, judged.confidence) = (radio.verdict, radio.confidence);
+        judged.shares_ms = radio.shares_ms;
+        judged.without = radio.without_ms.map(|ms| (None, ms));
+        judged.advice = radio.advice;
+        judged.facts.extend(radio.facts);
+    }
+    if let Some(wire) = wire {
+        judged.name_cause(wire);
+    }
+    judged.facts.extend(application.facts);
+    judged
+}
+
+impl TransferJudgement {
+    /// Takes what captures name; the verdict is still the radio's.
+    fn name_cause(&mut self, wire: WireSide) {
+        self.shares_ms = wire.shares_ms;
+        self.facts.splice(0..0, wire.facts);
+        let Some(causes) = wire.causes else { return };
+        let radio = self.verdict;
+        self.leading = causes.leading;
+        if let (Some(leading), Verdict::Radio | Verdict::NotRadio) = (self.leading, radio) {
+            self.verdict = leading.cause.into();
+            self.confidence = self.confidence.min(leading.confidence);
+        }
+        if let Some((cause, ms, advice)) = causes.mend {
+            self.without = Some((Some(cause), ms));
+            self.advice = match radio {
+                Verdict::Mixed => Advice::SharedWith(cause, advice),
+                _ => Advice::Cause(advice),
+            };
+        }
+    }
+
+    /// The document, with its words.
+    pub(in super::super) fn into_document(self) -> TransferDiagnosis {
+        let evidence = self.facts.iter().map(|fact| {
+            let (value, unit) = fact.kind.value();
+            let what = wording::fact(&fact.kind);
+            EvidenceItem { what, value, unit, from_tti: fact.from_tti, to_tti: fact.to_tti }
+        });
+        TransferDiagnosis {
+            evidence: evidence.collect(),
+            next_step: wording::advice(&self.advice),
+            id: self.id,
+            name: self.name,
+            verdict: self.verdict,
+            confidence: self.confidence,
+            shares: self.shares_ms,
+            leading: self.leading.map(|one| one.cause),
+            leading_share: self.leading.map(|one| one.share),
+            leading_share_low: self.leading.map(|one| one.bounds.0),
+            leading_share_high: self.leading.map(|one| one.bounds.1),
+            counterfactual_ms: self.without.map(|(_, ms)| ms),
+            counterfactual_of: self.without.and_then(|(cause, _)| cause),
+            application: self.application,
+            suspects: self.suspects,
+            finding: self.measures,
+        }
+    }
+}
+
+/// What all sources together say of a session.
+#[derive(Default)]
+pub(in super::super) struct SessionJudgement {
+    pub(in super::super) verdict: Option<Verdict>,
+    pub(in super::super) confidence: f64,
+    pub(in super::super) dir: Option<Direction>,
+    pub(in super::super) link_demand: Option<f64>,
+    pub(in super::super) shares_ms: SharesMs,
+    pub(in super::super) leading: Option<LeadingCause>,
+    pub(in super::super) without: Vec<Counterfactual>,
+    pub(in super::super) suspects: Vec<Suspicion>,
+    pub(in super::super) statements: Vec<Statement>,
+}
+
+impl SessionJudgement {
+    /// Nothing is known but this.
+    pub(in super::super) fn unknown(statement: Statement) -> Self {
+        Self { statements: vec![statement], ..Self::default() }
+    }
+
+    /// The verdict; unknown where no source gave one.
+    pub(in super::super) fn verdict(&self) -> Verdict {
+        self.verdict.unwrap_or(Verdict::Unknown)
+    }
+
+    /// The document, with its words.
+    pub(in super::super) fn into_document(self) -> SessionVerdict {
+        SessionVerdict {
+            verdict: self.verdict(),
+            says: wording::says(&self.statements),
+            confidence: self.confidence,
+            dir: self.dir,
+            link_demand: self.link_demand,
+            shares: self.shares_ms,
+            leading: self.leading.map(|one| one.cause),
+            leading_share: self.leading.map(|one| one.share),
+            leading_share_low: self.leading.map(|one| one.bounds.0),
+            leading_share_high: self.leading.map(|one| one.bounds.1),
+            counterfactuals: self.without,
+            suspects: self.suspects,
+        }
+    }
+}

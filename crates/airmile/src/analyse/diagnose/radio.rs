@@ -1,0 +1,287 @@
+//! What the radio's records show of transfers, as facts.
+
+use std::collections::BTreeMap;
+
+use airmile_model::{Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
+use airmile_radio::meter::BurstsSeen;
+use airmile_radio::usage::Usage;
+
+use super::super::application::{self, Lookup};
+use super::super::causes;
+use super::super::clocks::ClockReport;
+use super::super::radio::{Answer, MissingKind, ROUGH_CONFIDENCE, RadioReport, Seen};
+use super::super::unread;
+use super::super::watch::Others;
+use super::super::wire::Wire;
+use super::Measures;
+use super::join::{Judgement, RadioSide, SessionJudgement, SharesMs, Sides, join};
+use crate::fact::{Advice, Fact, FactKind, Statement};
+
+/// Judges transfers by the radio, with what captures and applications' logs add.
+pub(super) fn judge(
+    answer: &Answer,
+    wire: Option<&Wire>,
+    clocks: &[ClockReport],
+    thresholds: &VerdictThresholds,
+) -> Judgement {
+    let Answer { report, seen, .. } = answer;
+    let logs: Vec<Lookup<'_>> =
+        answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
+    let splits = wire.map(|wire| causes::splits(answer, wire)).unwrap_or_default();
+    let found = report.transfers.iter().zip(&report.usage).zip(seen).enumerate();
+    let transfers = found.map(|(at, ((finding, usage), seen))| {
+        let split = splits.get(at).and_then(Option::as_ref);
+        let measures = Measures::from(finding);
+        let sides = Sides {
+            radio: Some(side(finding, usage, seen, report, thresholds)),
+            wire: wire.zip(split).map(|(wire, split)| causes::side(split, finding, wire)),
+            packets: None,
+            application: Some(application::facts(&finding.id, &measures, answer, &logs)),
+        };
+        join(finding.id.clone(), measures, sides)
+    });
+    let transfers = transfers.collect();
+    let mut session = session(report, thresholds);
+    let mut missing = report.missing.clone();
+    if let Some(wire) = wire {
+        if session.dir == Some(Direction::Dl) {
+            causes::name_of_session(&mut session, &splits, &report.transfers, wire);
+        }
+        missing.retain(|missing| missing.kind != MissingKind::Packets);
+    }
+    missing.extend(application::unaligned(answer, clocks));
+    Judgement { session, transfers, transfers_from: report.transfers_from, missing }
+}
+
+impl From<&TransferFinding> for Measures {
+    fn from(finding: &TransferFinding) -> Self {
+        Self {
+            dir: finding.dir,
+            start_us: finding.start_us,
+            end_us: finding.end_us,
+            start_tti: finding.start_tti,
+            end_tti: finding.end_tti,
+            duration_ms: finding.duration_ms,
+            bytes: finding.bytes,
+            throughput_time_ms: finding.throughput_time_ms,
+            link_demand: finding.link_demand,
+            link_throughput_bps: finding.link_throughput_bps,
+            burst_throughput_bps: finding.burst_throughput_bps,
+            overlapped: finding.overlapped,
+        }
+    }
+}
+
+/// Bytes of the transfers of a direction.
+fn carried(report: &RadioReport, dir: Direction) -> u64 {
+    let of_dir = report.transfers.iter().filter(|t| t.dir == dir);
+    of_dir.filter_map(|t| t.bytes).fold(0, u64::saturating_add)
+}
+
+fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionJudgement {
+    let unknown = SessionJudgement::unknown;
+    if report.transfers.is_empty() {
+        let counts = &report.evidence_counts;
+        if report.empty_window {
+            return unknown(Statement::EmptyWindow);
+        }
+        if counts.dl_blocks + counts.ul_blocks == 0 {
+            return unknown(match counts.dl_pdus_with_poll {
+                0 => Statement::NoAllocations,
+                _ => Statement::PollsAlone,
+            });
+        }
+        let bytes: u64 = report.small.values().map(|s| s.bytes).sum();
+        return unknown(Statement::OnlySmall { bytes });
+    }
+    let dir = if carried(report, Direction::Ul) > carried(report, Direction::Dl) {
+        Direction::Ul
+    } else {
+        Direction::Dl
+    };
+    let judged: Vec<&TransferFinding> = report
+        .transfers
+        .iter()
+        .filter(|t| t.dir == dir && t.throughput_time_ms.is_some() && t.verdict != Verdict::Unknown)
+        .collect();
+    let duration_ms: f64 = judged.iter().map(|t| t.duration_ms).sum();
+    if judged.is_empty() || duration_ms <= 0.0 {
+        return unknown(Statement::NoEvidence);
+    }
+    let queued_ms: f64 = judged.iter().filter_map(|t| t.throughput_time_ms).sum();
+    let demand = queued_ms / duration_ms;
+    let verdict = thresholds.judge(demand);
+    let confidence = judged.iter().map(|t| t.confidence * t.duration_ms).sum::<f64>() / duration_ms;
+    let (n, not_radio_below) = (judged.len(), thresholds.not_radio_below);
+    SessionJudgement {
+        verdict: Some(verdict),
+        confidence,
+        dir: Some(dir),
+        link_demand: Some(demand),
+        ..unknown(Statement::Demand { verdict, dir, demand, n, not_radio_below })
+    }
+}
+
+fn side(
+    finding: &TransferFinding,
+    usage: &Usage,
+    seen: &Seen,
+    report: &RadioReport,
+    thresholds: &VerdictThresholds,
+) -> RadioSide {
+    let without_ms = match finding.verdict {
+        Verdict::NotRadio | Verdict::Mixed => without_the_rest_ms(finding),
+        _ => None,
+    };
+    RadioSide {
+        verdict: finding.verdict,
+        confidence: finding.confidence,
+        shares_ms: shares_ms(finding),
+        without_ms,
+        facts: facts(finding, usage, seen, thresholds),
+        advice: advice(finding, usage, report, without_ms),
+    }
+}
+
+/// What a transfer would have taken had its data always been there: its bytes
+/// at the rate inside bursts.
+fn without_the_rest_ms(finding: &TransferFinding) -> Option<f64> {
+    let bits = finding.bytes? as f64 * 8.0;
+    let ms = bits * 1_000.0 / finding.burst_throughput_bps?;
+    Some(ms.min(finding.duration_ms))
+}
+
+/// The duration by cause. Without packets, all that is not the radio's is
+/// somebody else's, unnamed.
+fn shares_ms(finding: &TransferFinding) -> SharesMs {
+    let Some(queued_ms) = finding.throughput_time_ms else {
+        return BTreeMap::from([("unknown", finding.duration_ms)]);
+    };
+    let unknown_ms = finding.unknown_ms.min(finding.duration_ms - queued_ms).max(0.0);
+    let rest_ms = (finding.duration_ms - queued_ms - unknown_ms).max(0.0);
+    BTreeMap::from([("radio", queued_ms), ("not_radio", rest_ms), ("unknown", unknown_ms)])
+}
+
+fn facts(
+    finding: &TransferFinding,
+    usage: &Usage,
+    seen: &Seen,
+    thresholds: &VerdictThresholds,
+) -> Vec<Fact> {
+    let mut out = Vec::new();
+    let whole = (finding.start_tti, finding.end_tti);
+    let mut add = |kind: FactKind| out.push(Fact::new(kind, whole));
+    if let (Some(queued_ms), Some(demand)) = (finding.throughput_time_ms, finding.link_demand) {
+        let (dir, duration_ms) = (finding.dir, finding.duration_ms);
+        add(FactKind::QueueTime { dir, queued_ms, duration_ms, demand });
+        near_limit(finding.verdict, demand, thresholds).map(&mut add);
+        seen.bursts.as_ref().map(|bursts| bursts_of(bursts, finding)).map(&mut add);
+    }
+    if let Some(empty) = longest_empty(finding, seen) {
+        let ms = empty.1.since(empty.0) as f64 * tti_ms(finding);
+        out.push(Fact::new(FactKind::LongestEmpty { ms }, empty));
+    }
+    let mut add = |kind: FactKind| out.push(Fact::new(kind, whole));
+    if let (Some(link_bps), Some(bytes)) = (finding.link_throughput_bps, finding.bytes) {
+        let got_bps = bytes as f64 * 8_000.0 / finding.duration_ms.max(1.0);
+        add(FactKind::LinkThroughput { got_bps, link_bps });
+    }
+    finding.burst_throughput_bps.map(|bps| FactKind::BurstThroughput { bps }).map(&mut add);
+    add(FactKind::Scheduled {
+        share: usage.scheduled_share,
+        prb_share_when: usage.prb_share_when_scheduled,
+        prb_share: usage.prb_share,
+    });
+    signal(usage).map(&mut add);
+    others(finding, &seen.others).map(&mut add);
+    finding.notes.iter().cloned().map(FactKind::Note).for_each(add);
+    out
+}
+
+/// Link demand this near to a limit may as well be on its other side (chosen
+/// here: the trackers' usual error on samples of known truth, with room).
+const CLOSE_DEMAND: f64 = 0.03;
+
+fn near_limit(verdict: Verdict, demand: f64, thresholds: &VerdictThresholds) -> Option<FactKind> {
+    let limits = [
+        (thresholds.not_radio_below, Verdict::NotRadio, Verdict::Mixed),
+        (thresholds.radio_at_least, Verdict::Mixed, Verdict::Radio),
+    ];
+    let (limit, under, over) = *limits.iter().find(|(limit, under, over)| {
+        (demand - limit).abs() < CLOSE_DEMAND && (verdict == *under || verdict == *over)
+    })?;
+    Some(FactKind::NearLimit { demand, limit, under, over })
+}
+
+/// Length of a TTI in ms: 1 in LTE, a slot in NR.
+fn tti_ms(finding: &TransferFinding) -> f64 {
+    let n_tti = finding.end_tti.since(finding.start_tti);
+    if n_tti > 0 { finding.duration_ms / n_tti as f64 } else { 1.0 }
+}
+
+/// The bursts that touch a transfer, as far as they are inside it.
+fn bursts_of(bursts: &BurstsSeen, finding: &TransferFinding) -> FactKind {
+    FactKind::Bursts {
+        count: bursts.count,
+        longest_ms: bursts.longest_until(finding.end_tti) as f64 * tti_ms(finding),
+        closed_by: bursts.closed_by.iter().map(|(by, n)| (*by, *n)).collect(),
+    }
+}
+
+/// A time without a burst that is shorter does not matter (chosen here).
+const LONG_EMPTY_MS: f64 = 100.0;
+
+/// The longest span inside the transfer that no burst covers, where it is long enough to
+/// matter.
+fn longest_empty(finding: &TransferFinding, seen: &Seen) -> Option<(TtiIndex, TtiIndex)> {
+    finding.throughput_time_ms?;
+    let empty = seen.bursts.as_ref()?.longest_empty_until(finding.end_tti);
+    let ms = empty.n_tti() as f64 * tti_ms(finding);
+    (ms >= LONG_EMPTY_MS).then_some((empty.start_tti, empty.end_tti))
+}
+
+fn signal(usage: &Usage) -> Option<FactKind> {
+    let Usage { rsrp_dbm, snr_db, mcs_mean, retx_share, .. } = *usage;
+    let known = rsrp_dbm.or(snr_db).or(mcs_mean).or(retx_share).is_some();
+    known.then_some(FactKind::Signal { rsrp_dbm, snr_db, mcs_mean, retx_share })
+}
+
+/// What others held of the cell meanwhile, by its load.
+fn others(finding: &TransferFinding, others: &Others) -> Option<FactKind> {
+    let (share, confidence) = others.mean().filter(|_| finding.dir == Direction::Dl)?;
+    Some(FactKind::OthersShare { share, confidence, rough: confidence < ROUGH_CONFIDENCE })
+}
+
+/// Signal that is called weak here: below it a cell-edge MCS is usual (chosen
+/// here, as operators' planning does).
+const WEAK_RSRP_DBM: f64 = -110.0;
+
+fn advice(
+    finding: &TransferFinding,
+    usage: &Usage,
+    report: &RadioReport,
+    without_ms: Option<f64>,
+) -> Advice {
+    let dir = finding.dir;
+    let demand = finding.link_demand.unwrap_or_default();
+    match finding.verdict {
+        Verdict::Radio => {
+            let weak = usage.rsrp_dbm.is_some_and(|rsrp| rsrp < WEAK_RSRP_DBM);
+            Advice::Radio { dir, weak }
+        }
+        Verdict::NotRadio => Advice::NotRadio { dir, idle: 1.0 - demand },
+        Verdict::Mixed => {
+            Advice::Shared { dir, demand, without_ms, duration_ms: finding.duration_ms }
+        }
+        _ if finding.overlapped => Advice::RepeatAlone,
+        _ => match report.missing.first() {
+            Some(missing) if unread::is_version(missing) => {
+                Advice::Unread(missing.how_to_capture.clone())
+            }
+            Some(missing) => {
+                Advice::Capture { what: missing.what.clone(), how: missing.how_to_capture.clone() }
+            }
+            None => Advice::LogAgain,
+        },
+    }
+}

@@ -1,0 +1,98 @@
+//! Advice on messages that a log holds in a version that is not read.
+
+use airmile_decode::diag::Message;
+
+use super::radio::{Missing, MissingKind};
+use airmile_io::MessageRow;
+
+/// How every advice on a version ends.
+const SEND: &str = "is not read yet: send us a log";
+
+/// Puts the versions that are not read in front of what is missing. Where one
+/// of them is the message that would hold the missing evidence, it was logged,
+/// and enabling it is no advice.
+pub(super) fn advise<'a>(
+    missing: &mut Vec<Missing>,
+    messages: impl Iterator<Item = &'a MessageRow>,
+) {
+    let unread: Vec<&MessageRow> = messages.filter(is_unread).collect();
+    for item in missing.iter_mut().filter(|item| item.kind == MissingKind::Radio) {
+        if let Some(row) = unread.iter().find(|row| item.what.contains(&row.code)) {
+            item.how_to_capture = advice(row);
+        }
+    }
+    let mentioned: Vec<String> = missing.iter().map(|item| item.how_to_capture.clone()).collect();
+    let rest = unread.into_iter().filter(|row| !mentioned.contains(&advice(row)));
+    missing.extend(rest.map(|row| Missing {
+        kind: MissingKind::Radio,
+        what: format!("what {} of {} ({}) hold", records(row.count), row.code, row.name),
+        how_to_capture: advice(row),
+    }));
+}
+
+/// Whether an item is advice on a version, so that there is nothing to capture.
+pub(super) fn is_version(missing: &Missing) -> bool {
+    missing.how_to_capture.ends_with(SEND)
+}
+
+/// Whether none of these messages was read, though others of their code are.
+fn is_unread(row: &&MessageRow) -> bool {
+    let code = row.code.strip_prefix("0x").and_then(|hex| u16::from_str_radix(hex, 16).ok());
+    row.decoded == 0
+        && row.version.is_some()
+        && code.is_some_and(|code| Message::CODES.contains(&code))
+}
+
+fn advice(row: &MessageRow) -> String {
+    format!("version {} of {} {SEND}", row.version_text(), row.code)
+}
+
+fn records(n: u64) -> String {
+    if n == 1 { "1 record".to_owned() } else { format!("{n} records") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(code: &str, version: u8, sub: Option<u8>, decoded: u64) -> MessageRow {
+        MessageRow {
+            code: code.into(),
+            name: "NAME".into(),
+            version: Some(version),
+            major: None,
+            subpacket_version: sub,
+            count: 7,
+            decoded,
+        }
+    }
+
+    fn enable(what: &str) -> Missing {
+        let how_to_capture = "enable LTE_MAC_DL_Transport_Block".to_owned();
+        Missing { kind: MissingKind::Radio, what: what.to_owned(), how_to_capture }
+    }
+
+    #[test]
+    fn a_version_that_was_logged_is_not_to_be_enabled() {
+        let messages = [
+            row("0xB063", 51, None, 0),
+            row("0xB173", 24, None, 7),
+            row("0xB193", 1, Some(70), 0),
+            // Nothing is read of this code, so its version is no news.
+            row("0xB0EC", 1, None, 0),
+        ];
+        let mut missing = vec![enable("MAC padding (0xB063)"), enable("PRBs (0xB126)")];
+        advise(&mut missing, messages.iter());
+        let how: Vec<_> = missing.iter().map(|m| m.how_to_capture.as_str()).collect();
+        assert_eq!(
+            how,
+            [
+                "version 51 of 0xB063 is not read yet: send us a log",
+                "enable LTE_MAC_DL_Transport_Block",
+                "version 1/70 of 0xB193 is not read yet: send us a log",
+            ]
+        );
+        assert_eq!(missing[2].what, "what 7 records of 0xB193 (NAME) hold");
+        assert!(is_version(&missing[0]) && !is_version(&missing[1]));
+    }
+}

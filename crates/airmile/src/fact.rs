@@ -1,0 +1,303 @@
+//! What a diagnosis rests on, as numbers: no sentence is made here ([`crate::wording`]
+//! makes them all).
+
+use airmile_model::{Cause, Direction, Phases, TtiIndex, Verdict};
+use airmile_wire::attribute::Reason;
+use airmile_wire::packets_only::{Suspect, Suspicion};
+
+/// A fact about a transfer, and where on the time axis it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fact {
+    pub(crate) kind: FactKind,
+    /// First TTI.
+    pub(crate) from_tti: TtiIndex,
+    /// End TTI (exclusive).
+    pub(crate) to_tti: TtiIndex,
+}
+
+impl Fact {
+    pub(crate) const fn new(kind: FactKind, (from_tti, to_tti): (TtiIndex, TtiIndex)) -> Self {
+        Self { kind, from_tti, to_tti }
+    }
+}
+
+/// What was found. Shares are 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum FactKind {
+    /// Throughput time of the transfer (BurstTracker, section 3).
+    QueueTime { dir: Direction, queued_ms: f64, duration_ms: f64, demand: f64 },
+    /// The link demand is so near to a limit that either verdict may be right.
+    NearLimit { demand: f64, limit: f64, under: Verdict, over: Verdict },
+    /// Bursts that touch the transfer: how many, the longest, and what closed how many.
+    Bursts { count: u64, longest_ms: f64, closed_by: Vec<(&'static str, u64)> },
+    /// The longest time without a burst.
+    LongestEmpty { ms: f64 },
+    /// Bytes over the duration, and over the throughput time.
+    LinkThroughput { got_bps: f64, link_bps: f64 },
+    /// Bytes over the duration.
+    Throughput { got_bps: f64 },
+    /// Bytes of bursts over their TTIs.
+    BurstThroughput { bps: f64 },
+    /// How often the phone was scheduled, and its share of the PRBs then and over all.
+    Scheduled { share: f64, prb_share_when: Option<f64>, prb_share: Option<f64> },
+    /// Signal and HARQ; at least one is known.
+    Signal {
+        rsrp_dbm: Option<f64>,
+        snr_db: Option<f64>,
+        mcs_mean: Option<f64>,
+        retx_share: Option<f64>,
+    },
+    /// What others held of the cell, by its load.
+    OthersShare { share: f64, confidence: f64, rough: bool },
+    /// What the estimator of the radio notes of the transfer.
+    Note(String),
+    /// Time that a cause took. `bounds` are those of the leading one's share.
+    CauseTime {
+        cause: Cause,
+        ms: f64,
+        share: f64,
+        bounds: Option<(f64, f64)>,
+        detail: Option<CauseDetail>,
+    },
+    /// Probabilities by packets alone, the most probable first.
+    Suspects(Vec<Suspicion>),
+    /// The round trip is shorter than a cellular link allows.
+    NoCellularLink { rtt_ms: f64 },
+    /// Queues on the round trip, at the median, and the least round trip.
+    QueueDelay { queue_ms: f64, base_rtt_ms: f64 },
+    /// How much the rate varied while a queue stood.
+    RateVariation { spread: f64, steady: bool },
+    /// How much of the backlog arrived after pauses of 6 ms and more.
+    CaughtUp { share: f64 },
+    /// Share of the time in pauses of 200 ms and more.
+    Paused { share: f64 },
+    /// It came in datagrams, whose sender cannot be followed.
+    Datagrams,
+    /// Time by what the sender waited for.
+    ReasonTime { reason: Reason, ms: f64, share: f64 },
+    /// Where the capture was taken is not known.
+    CaptureSiteUnknown,
+    /// The phases that the application's log gives.
+    Phases(Phases),
+    /// The bytes are those after decompression.
+    BytesDecoded,
+    /// A player's stalls inside the transfer.
+    Stalls { count: u64, stalled_ms: f64 },
+    /// A player's changes of bitrate, and the last one.
+    BitrateSwitches { count: u64, bps: f64 },
+    /// The least in a player's buffer.
+    LeastBuffer { ms: f64 },
+    /// Rates of intervals, losses and round trips by the application's log.
+    IntervalRates {
+        bps: Option<(f64, f64)>,
+        retransmits: Option<u64>,
+        rtt_us: Option<(f64, f64)>,
+        least_bps: Option<f64>,
+    },
+}
+
+impl FactKind {
+    /// The number of the fact, and its unit; the unit of a ratio is empty.
+    pub(crate) fn value(&self) -> (Option<f64>, &'static str) {
+        match self {
+            Self::QueueTime { demand, .. } | Self::NearLimit { demand, .. } => (Some(*demand), ""),
+            Self::Bursts { count, .. } => (Some(*count as f64), "bursts"),
+            Self::LongestEmpty { ms }
+            | Self::CauseTime { ms, .. }
+            | Self::ReasonTime { ms, .. }
+            | Self::LeastBuffer { ms }
+            | Self::NoCellularLink { rtt_ms: ms }
+            | Self::QueueDelay { queue_ms: ms, .. }
+            | Self::Stalls { stalled_ms: ms, .. } => (Some(*ms), "ms"),
+            Self::LinkThroughput { link_bps: bps, .. }
+            | Self::Throughput { got_bps: bps }
+            | Self::BurstThroughput { bps }
+            | Self::BitrateSwitches { bps, .. } => (Some(*bps), "bit/s"),
+            Self::Scheduled { share, .. }
+            | Self::OthersShare { share, .. }
+            | Self::RateVariation { spread: share, .. }
+            | Self::CaughtUp { share }
+            | Self::Paused { share } => (Some(*share), ""),
+            Self::Signal { rsrp_dbm, .. } => (*rsrp_dbm, "dBm"),
+            Self::Suspects(suspects) => (suspects.first().map(|first| first.probability), ""),
+            Self::Phases(phases) => (phases.before_first_byte_ns().map(|ns| ns as f64 / 1e6), "ms"),
+            Self::IntervalRates { least_bps, .. } => (*least_bps, "bit/s"),
+            Self::Note(_) | Self::Datagrams | Self::CaptureSiteUnknown | Self::BytesDecoded => {
+                (None, "")
+            }
+        }
+    }
+}
+
+/// How a cause was seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum CauseDetail {
+    /// Share of the PRBs that others held.
+    Contention {
+        others: f64,
+    },
+    /// Bits that the phone's PRBs carried, of what the best MCS would have.
+    Signal {
+        efficiency: Option<f64>,
+    },
+    SlowStartRestart(Restarter),
+    UndesiredSlowStart,
+    FirstSlowStart,
+    ReceiveWindow,
+    /// Times in ms; `may_be_a_line`: a slow line at a proxy looks the same.
+    SenderLimited {
+        app_limited_ms: f64,
+        think_ms: f64,
+        no_request_ms: f64,
+        request_ms: f64,
+        pacing_ms: f64,
+        may_be_a_line: bool,
+    },
+    Wireline,
+    LossRecoveryRadio,
+    LossRecoveryCongestion,
+    /// Times in ms.
+    Setup {
+        promotion_ms: f64,
+        handshake_ms: f64,
+        request_ms: f64,
+    },
+    UplinkQueue,
+}
+
+/// Who restarts slow start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restarter {
+    /// Only the phone's side was seen.
+    SenderOrMiddlebox,
+    Sender,
+    Middlebox,
+}
+
+/// What to try next.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Advice {
+    /// Nothing to add.
+    None,
+    /// The radio limits it. `weak`: and the signal is weak.
+    Radio { dir: Direction, weak: bool },
+    /// Something else than the radio does; `idle`: share of the time with an empty queue.
+    NotRadio { dir: Direction, idle: f64 },
+    /// Both do. `without_ms`: what it would have taken had its data always been there.
+    Shared { dir: Direction, demand: f64, without_ms: Option<f64>, duration_ms: f64 },
+    /// Repeat it alone.
+    RepeatAlone,
+    /// Log the whole transfer.
+    LogAgain,
+    /// Capture what is missing.
+    Capture { what: String, how: String },
+    /// A version of a message is not read yet.
+    Unread(String),
+    /// Something else that is missing, and how to get it.
+    Gather { what: String, how: String },
+    /// Mend a cause.
+    Cause(CauseAdvice),
+    /// The radio and a cause share it; mend the cause.
+    SharedWith(Cause, CauseAdvice),
+    /// By packets alone.
+    Suspect(Suspect, Restarter),
+    /// By the application's log alone.
+    Application(ApplicationAdvice),
+}
+
+/// What mends a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CauseAdvice {
+    Contention,
+    Signal,
+    SlowStartRestart(Restarter),
+    UndesiredSlowStart,
+    FirstSlowStart,
+    ReceiveWindow,
+    /// A capture at the server separates its pace from a slow line.
+    ServerOrLine,
+    ServerAnswersLate,
+    ServerPaces,
+    Wireline,
+    LossRecoveryRadio,
+    LossRecoveryCongestion,
+    /// The phone had been released by the cell.
+    Promotion,
+    SetupRoundTrips,
+    UplinkQueue,
+}
+
+/// What most of a transfer's time was, by the application's own log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApplicationAdvice {
+    Failed,
+    OwnQueue,
+    Setup,
+    Wait,
+    /// Nothing stands out.
+    Capture,
+}
+
+/// A sentence of a session's answer, as numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Statement {
+    /// Nothing between the limits on the time.
+    EmptyWindow,
+    /// Poll bits, and no allocations.
+    PollsAlone,
+    NoAllocations,
+    /// Only exchanges too small for a transfer.
+    OnlySmall {
+        bytes: u64,
+    },
+    NoEvidence,
+    /// The verdict on the radio: link demand of `n` transfers, and the verdict's lower limit.
+    Demand {
+        verdict: Verdict,
+        dir: Direction,
+        demand: f64,
+        n: usize,
+        not_radio_below: f64,
+    },
+    /// Causes are not given for all: `apart` of `n` transfers ran alone.
+    FewApart {
+        apart: usize,
+        n: usize,
+    },
+    /// The server had sent what was asked for.
+    ServerHadSent,
+    /// The leading cause, its share, and that share's bounds.
+    Leading {
+        cause: Cause,
+        restarter: Option<Restarter>,
+        share: f64,
+        bounds: (f64, f64),
+        beside_radio: bool,
+    },
+    /// Captures without a download.
+    NoDownload,
+    /// Captures at the server alone.
+    CapturedAtServer,
+    /// Captures between phone and server alone.
+    CapturedBetween,
+    /// Too little came for a pattern.
+    TooLittle,
+    /// No suspect is probable enough.
+    NoSuspect {
+        n: usize,
+        suspects: Vec<Suspicion>,
+    },
+    /// The suspect that packets name.
+    Suspected {
+        n: usize,
+        first: Suspicion,
+        restarter: Restarter,
+    },
+    /// An application's log without transfers.
+    NoApplicationTransfer,
+    /// An application's log alone: it in a sentence, and the share of time before first bytes.
+    ApplicationAlone {
+        log: String,
+        before_first_byte: Option<f64>,
+    },
+}

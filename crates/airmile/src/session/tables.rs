@@ -1,0 +1,243 @@
+//! Grant and RLC tables as one stream of records, in TTI order.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use airmile_decode::diag::Tagged;
+use airmile_decode::table::{GrantReader, RlcReader, TableError, TtiTimes};
+use airmile_model::{Clock, Grant, Record};
+
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::{Input, Progress};
+
+use super::Opened;
+
+/// Rows of a table that are held to put them in order (chosen here: any order in half an
+/// hour of one grant a TTI, and 0.5 GB). A row that belongs further up is an error.
+const MAX_HELD_ROWS: usize = 1 << 21;
+
+type TableRows = Box<dyn Iterator<Item = std::result::Result<Record, TableError>>>;
+
+/// Timing segment and TTI.
+type Key = (u32, i64);
+
+fn key(record: &Record) -> Key {
+    match record {
+        Record::Grant(g) => (g.position.timing_segment, g.position.tti.0),
+        Record::Rlc(p) => (p.position.timing_segment, p.position.tti.0),
+        _ => (0, 0),
+    }
+}
+
+/// A table that is read in steps. Half of the rows that are held are given before more
+/// are read, so that a row may stand half of them away from its place.
+struct Table {
+    path: PathBuf,
+    order: usize,
+    report: FileReport,
+    bytes: Progress,
+    rows: Option<TableRows>,
+    held: VecDeque<Record>,
+    max_held: usize,
+    given: Option<Key>,
+}
+
+impl Table {
+    fn open(
+        opened: Opened,
+        rows: impl FnOnce(Input) -> std::result::Result<TableRows, TableError>,
+        max_held: usize,
+    ) -> Result<Self> {
+        let Opened { order, input, kind } = opened;
+        let report = FileReport::new(&input, kind);
+        let path = input.path().to_owned();
+        let bytes = input.decompressed();
+        let rows = match rows(input) {
+            Ok(rows) => Some(rows),
+            Err(source) => return Err(Error::Table { path, source }),
+        };
+        let held = VecDeque::new();
+        let mut table = Self { path, order, report, bytes, rows, held, max_held, given: None };
+        table.fill()?;
+        Ok(table)
+    }
+
+    /// Reads until the table is at its end, or as many rows are held as may be.
+    fn fill(&mut self) -> Result<()> {
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        let mut ended = false;
+        while self.held.len() < self.max_held {
+            let Some(row) = rows.next() else {
+                ended = true;
+                break;
+            };
+            self.report.items += 1;
+            match row {
+                Ok(record) => {
+                    if let Some(at) = record.at() {
+                        let us = at.micros();
+                        self.report.start_us = Some(self.report.start_us.map_or(us, |s| s.min(us)));
+                        self.report.end_us = self.report.end_us.max(Some(us));
+                    }
+                    self.held.push_back(record);
+                }
+                Err(source) if source.is_refusal() => {
+                    return Err(Error::Table { path: self.path.clone(), source });
+                }
+                Err(error) => {
+                    self.report.bad_items += 1;
+                    self.report.problem(error.to_problem());
+                    if error.is_fatal() {
+                        ended = true;
+                        break;
+                    }
+                }
+            }
+        }
+        if ended {
+            self.rows = None;
+        }
+        self.held.make_contiguous().sort_by_key(key);
+        let first = self.held.front().map(key);
+        match (self.given, first) {
+            (Some(given), Some(first)) if first < given => Err(Error::Unusable {
+                path: self.path.clone(),
+                what: format!(
+                    "the row of TTI {} belongs too far before its place: over the limit \
+                     `MAX_HELD_ROWS` ({}); sort the table by timing_segment and tti",
+                    first.1, self.max_held
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn first(&self) -> Option<Key> {
+        self.held.front().map(key)
+    }
+
+    /// Takes the first record.
+    fn take(&mut self) -> Result<Option<Tagged>> {
+        let Some(record) = self.held.pop_front() else { return Ok(None) };
+        self.given = Some(key(&record));
+        if self.rows.is_some() && self.held.len() <= self.max_held / 2 {
+            self.fill()?;
+        }
+        let tagged = Tagged { subscription: 0, record };
+        self.report.count(&tagged);
+        Ok(Some(tagged))
+    }
+
+    fn finish(mut self) -> (usize, FileReport) {
+        self.report.bytes = self.bytes.bytes();
+        (self.order, self.report)
+    }
+}
+
+/// Reads tables; grants come before PDUs of the same TTI.
+pub(super) fn read(
+    grants: Vec<Opened>,
+    rlc: Vec<Opened>,
+    sink: &mut dyn FnMut(Tagged),
+) -> Result<Vec<(usize, FileReport)>> {
+    read_holding(MAX_HELD_ROWS, grants, rlc, sink)
+}
+
+fn read_holding(
+    max_held: usize,
+    grants: Vec<Opened>,
+    rlc: Vec<Opened>,
+    sink: &mut dyn FnMut(Tagged),
+) -> Result<Vec<(usize, FileReport)>> {
+    let mut tables = Vec::new();
+    let mut times = None;
+    for opened in grants {
+        let open = |input| -> std::result::Result<TableRows, _> {
+            let rows = GrantReader::new(input, Clock::Modem)?;
+            Ok(Box::new(rows.map(|row| row.map(Record::from))))
+        };
+        let table = Table::open(opened, open, max_held)?;
+        if let Some(Record::Grant(Grant { at: Some(at), position, .. })) = table.held.front() {
+            times = times.or(Some(TtiTimes { tti: position.tti, time_us: at.micros() }));
+        }
+        tables.push(table);
+    }
+    for opened in rlc {
+        let open = |input| -> std::result::Result<TableRows, _> {
+            let rows = RlcReader::new(input, Clock::Modem, times)?;
+            Ok(Box::new(rows.map(|row| row.map(Record::from))))
+        };
+        tables.push(Table::open(opened, open, max_held)?);
+    }
+    // Of tables with the same TTI the one that was named first.
+    let next = |tables: &[Table]| {
+        let firsts = tables.iter().enumerate().filter_map(|(n, t)| Some((t.first()?, n)));
+        firsts.min().map(|(_, n)| n)
+    };
+    while let Some(table) = next(&tables).and_then(|n| tables.get_mut(n)) {
+        if let Some(tagged) = table.take()? {
+            sink(tagged);
+        }
+    }
+    Ok(tables.into_iter().map(Table::finish).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use airmile_io::recognise::Kind;
+
+    fn opened(text: &str) -> Opened {
+        let reader = std::io::Cursor::new(text.to_owned().into_bytes());
+        let progress = Progress::default();
+        let input = Input::from_reader(Path::new("grants.csv"), None, reader, &progress).unwrap();
+        let kind = Kind::of(input.head());
+        Opened { order: 0, input, kind }
+    }
+
+    /// TTIs in the order given, and how many rows the report has.
+    fn read_ttis(max_held: usize, ttis: &[i64]) -> Result<(Vec<i64>, u64)> {
+        let rows: String = ttis.iter().map(|tti| format!("{tti},dl,5\n")).collect();
+        let mut out = Vec::new();
+        let grants = vec![opened(&format!("tti,dir,n_prb\n{rows}"))];
+        let reports = read_holding(max_held, grants, Vec::new(), &mut |tagged| {
+            out.push(key(&tagged.record).1);
+        })?;
+        Ok((out, reports[0].1.items))
+    }
+
+    #[test]
+    fn tables_of_any_length_are_read_in_steps() {
+        let ttis: Vec<i64> = (0..10_000).map(|n| n ^ 1).collect();
+        let (read, items) = read_ttis(8, &ttis).unwrap();
+        assert_eq!((read, items), ((0..10_000).collect(), 10_000));
+    }
+
+    #[test]
+    fn tables_within_the_limit_are_in_any_order() {
+        let ttis: Vec<i64> = (0..8).rev().collect();
+        assert_eq!(read_ttis(8, &ttis).unwrap().0, (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn tables_with_a_row_too_far_from_its_place_are_refused() {
+        let mut ttis: Vec<i64> = (10..110).collect();
+        ttis.push(3);
+        let error = read_ttis(8, &ttis).unwrap_err().to_string();
+        assert!(error.contains("the row of TTI 3"), "{error}");
+        assert!(error.contains("`MAX_HELD_ROWS` (8)"), "{error}");
+    }
+
+    #[test]
+    fn tables_are_merged_by_tti_grants_first() {
+        let grants = vec![opened("tti,dir,n_prb\n5,dl,1\n1,dl,1\n")];
+        let rlc = vec![opened("tti,dir,size_bytes\n5,dl,9\n0,dl,9\n1,dl,9\n")];
+        let mut out = Vec::new();
+        read_holding(4, grants, rlc, &mut |t| out.push((key(&t.record).1, t.record.name())))
+            .unwrap();
+        assert_eq!(out, [(0, "rlc"), (1, "grant"), (1, "rlc"), (5, "grant"), (5, "rlc")]);
+    }
+}

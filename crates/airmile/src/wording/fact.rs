@@ -1,0 +1,330 @@
+//! Facts in words.
+
+use airmile_model::Phases;
+use airmile_wire::attribute::Reason;
+
+use super::{bounds, candidates, link, plural};
+use crate::fact::{CauseDetail, FactKind, Restarter};
+
+/// A backlog of which less than this arrived after a pause was not made up for (chosen here).
+const MADE_UP_FOR: f64 = 0.8;
+
+/// A fact in words, with its numbers.
+pub(crate) fn fact(kind: &FactKind) -> String {
+    match kind {
+        FactKind::QueueTime { dir, queued_ms, duration_ms, demand } => format!(
+            "the {} queue was not empty for {queued_ms:.0} of {duration_ms:.0} ms (link demand \
+             {:.0} %)",
+            link(*dir),
+            demand * 100.0
+        ),
+        FactKind::NearLimit { demand, limit, under, over } => format!(
+            "link demand {:.1} % is close to {:.0} %, the limit between {under} and {over}: it \
+             may be either",
+            demand * 100.0,
+            limit * 100.0
+        ),
+        FactKind::Bursts { count, longest_ms, closed_by } => bursts(*count, *longest_ms, closed_by),
+        FactKind::LongestEmpty { ms } => {
+            format!("longest time with an empty queue inside it: {ms:.0} ms")
+        }
+        FactKind::LinkThroughput { got_bps, link_bps } => format!(
+            "it got {:.2} Mbit/s (bytes / duration); link throughput {:.2} Mbit/s (bytes / \
+             throughput time)",
+            got_bps / 1e6,
+            link_bps / 1e6
+        ),
+        FactKind::Throughput { got_bps } => {
+            format!("it got {:.2} Mbit/s (bytes / duration)", got_bps / 1e6)
+        }
+        FactKind::BurstThroughput { bps } => format!(
+            "rate inside bursts {:.2} Mbit/s: what the link carried while data waited, without \
+             what emptied the queue at once",
+            bps / 1e6
+        ),
+        FactKind::Scheduled { share, prb_share_when, prb_share } => {
+            scheduled(*share, *prb_share_when, *prb_share)
+        }
+        FactKind::Signal { rsrp_dbm, snr_db, mcs_mean, retx_share } => [
+            rsrp_dbm.map(|rsrp| format!("RSRP {rsrp:.0} dBm")),
+            snr_db.map(|snr| format!("SNR {snr:.0} dB")),
+            mcs_mean.map(|mcs| format!("mean MCS {mcs:.0}")),
+            retx_share.map(|retx| format!("{:.0} % of blocks HARQ retransmissions", retx * 100.0)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", "),
+        FactKind::OthersShare { share, confidence, rough } => format!(
+            "others held about {:.0} % of the cell (confidence {:.0} %{})",
+            share * 100.0,
+            confidence * 100.0,
+            if *rough { "; rough" } else { "" }
+        ),
+        FactKind::Note(note) => note.clone(),
+        FactKind::CauseTime { cause, ms, share, bounds: within, detail } => {
+            let within = within.map_or(String::new(), |within| format!(", {}", bounds(within)));
+            let how = detail.map_or("what held it up cannot be told".to_owned(), cause_detail);
+            format!("{cause}: {ms:.0} ms ({:.0} %{within}): {how}", share * 100.0)
+        }
+        FactKind::Suspects(suspects) => format!("by packets alone: {}", candidates(suspects)),
+        FactKind::NoCellularLink { rtt_ms } => format!(
+            "the least round trip was {rtt_ms:.1} ms: there was no cellular link on the way, which \
+             takes 4 ms and more"
+        ),
+        FactKind::QueueDelay { queue_ms, base_rtt_ms } => format!(
+            "queues added {queue_ms:.0} ms to the round trip (the middle of all), of at least \
+             {base_rtt_ms:.0} ms"
+        ),
+        FactKind::RateVariation { spread, steady } => format!(
+            "while a queue stood, the rate varied by {:.0} % from a tenth of a second to the next: \
+             {}",
+            spread * 100.0,
+            if *steady { "steady, as a wire's" } else { "it came and went" }
+        ),
+        FactKind::CaughtUp { share } => format!(
+            "behind gaps of 6 ms and more came {:.0} % of what the mean rate owed: {}",
+            share * 100.0,
+            if *share > MADE_UP_FOR {
+                "the link that held it back had room to make up for it"
+            } else {
+                "what held it back did not make up for it"
+            }
+        ),
+        FactKind::Paused { share } => format!(
+            "nothing came during {:.0} % of it, in pauses of 200 ms and more",
+            share * 100.0
+        ),
+        FactKind::Datagrams => "it came in datagrams (QUIC or another): only when they came is \
+            seen, not what their sender waited for"
+            .into(),
+        FactKind::ReasonTime { reason, ms, share } => {
+            format!("{ms:.0} ms ({:.0} %): {}", share * 100.0, self::reason(*reason))
+        }
+        FactKind::CaptureSiteUnknown => {
+            "where the capture was taken does not show; taken as the phone's".into()
+        }
+        FactKind::Phases(parts) => phases(*parts),
+        FactKind::BytesDecoded => {
+            "its bytes are those after decompression: its rates may be too high".into()
+        }
+        FactKind::Stalls { count, stalled_ms } => format!(
+            "the picture stood still for {stalled_ms:.0} ms of it ({count} stall{})",
+            plural(*count)
+        ),
+        FactKind::BitrateSwitches { count, bps } => format!(
+            "the player changed its bitrate meanwhile ({count} time{}), to {:.2} Mbit/s",
+            plural(*count),
+            bps / 1e6
+        ),
+        FactKind::LeastBuffer { ms } => {
+            format!("least in the player's buffer meanwhile: {:.1} s", ms / 1e3)
+        }
+        FactKind::IntervalRates { bps, retransmits, rtt_us, .. } => {
+            let parts = [
+                bps.map(|(least, most)| {
+                    format!("{:.2} to {:.2} Mbit/s per interval", least / 1e6, most / 1e6)
+                }),
+                retransmits.map(|n| format!("{n} lost or sent again")),
+                rtt_us.map(|(least, most)| {
+                    format!("round trips {:.1} to {:.1} ms", least / 1e3, most / 1e3)
+                }),
+            ];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            format!("by the application's log: {}", parts.join(", "))
+        }
+    }
+}
+
+/// The bursts that touch a transfer, as far as they are inside it.
+fn bursts(count: u64, longest_ms: f64, closed_by: &[(&'static str, u64)]) -> String {
+    match (count, closed_by.first()) {
+        (1, Some((by, _))) => {
+            format!("1 burst, {longest_ms:.0} ms of it inside the transfer, ended by {by}")
+        }
+        (0, _) | (_, None) => "no burst: each block emptied the queue".into(),
+        (n, _) => {
+            let by: Vec<String> = closed_by.iter().map(|(by, n)| format!("{n} by {by}")).collect();
+            format!("{n} bursts, the longest {longest_ms:.0} ms; ended {}", by.join(", "))
+        }
+    }
+}
+
+fn scheduled(share: f64, prb_share_when: Option<f64>, prb_share: Option<f64>) -> String {
+    let mut out = format!("scheduled in {:.0} % of the time", share * 100.0);
+    if let (Some(when), Some(all)) = (prb_share_when, prb_share) {
+        out.push_str(&format!(
+            ", then with {:.0} % of the cell's PRBs ({:.0} % over all)",
+            when * 100.0,
+            all * 100.0
+        ));
+    } else if share > 0.0 {
+        out.push_str("; with what share of the cell's PRBs is unknown");
+    }
+    out
+}
+
+/// How a cause was seen.
+fn cause_detail(detail: CauseDetail) -> String {
+    match detail {
+        CauseDetail::Contention { others } => format!(
+            "data waited at the base station, where others held {:.0} % of the PRBs",
+            others * 100.0
+        ),
+        CauseDetail::Signal { efficiency } => {
+            let carried = efficiency.map_or(String::new(), |efficiency| {
+                format!(" ({:.0} % of what MCS 28 on one layer would)", efficiency * 100.0)
+            });
+            format!(
+                "data waited at the base station, and this phone held the PRBs: only what they \
+                 carry limits it{carried}"
+            )
+        }
+        CauseDetail::SlowStartRestart(restarter) => {
+            let who = match restarter {
+                Restarter::Middlebox => {
+                    "the server's capture has other connections and no restarts: a middlebox on \
+                     the way splits the connection and restarts it"
+                }
+                Restarter::Sender => {
+                    "the server's capture has the same connections: it is the server"
+                }
+                Restarter::SenderOrMiddlebox => {
+                    "the server or a middlebox: a capture at the server tells which"
+                }
+            };
+            format!(
+                "after idle time the window began anew and grew round by round, the downlink \
+                 queue empty in between; {who}"
+            )
+        }
+        CauseDetail::UndesiredSlowStart => "the timer went off although duplicate ACKs had told \
+            of the loss, and a slow start followed"
+            .into(),
+        CauseDetail::FirstSlowStart => "the connection's first slow start waited for ACKs".into(),
+        CauseDetail::ReceiveWindow => "the phone's receive window was full".into(),
+        CauseDetail::SenderLimited {
+            app_limited_ms,
+            think_ms,
+            no_request_ms,
+            request_ms,
+            pacing_ms,
+            may_be_a_line,
+        } => {
+            let line = if may_be_a_line {
+                "; a slow line behind a proxy that splits connections looks the same from here"
+            } else {
+                ""
+            };
+            format!(
+                "the sender had nothing to send ({app_limited_ms:.0} ms), thought ({think_ms:.0} \
+                 ms), was not asked ({no_request_ms:.0} ms), answered ({request_ms:.0} ms), or \
+                 kept its own pace ({pacing_ms:.0} ms){line}"
+            )
+        }
+        CauseDetail::Wireline => "round trips were long while the downlink queue was empty: \
+            packets queued before the base station"
+            .into(),
+        CauseDetail::LossRecoveryRadio => "segments were sent again that the radio had lost: RLC \
+            went on without them, or HARQ gave them up"
+            .into(),
+        CauseDetail::LossRecoveryCongestion => {
+            "lost segments were sent again; the radio had not lost them".into()
+        }
+        CauseDetail::Setup { promotion_ms, handshake_ms, request_ms } => format!(
+            "before its first byte: connecting to the cell ({promotion_ms:.0} ms), handshakes \
+             ({handshake_ms:.0} ms), round trips of requests ({request_ms:.0} ms)"
+        ),
+        CauseDetail::UplinkQueue => "round trips were long while the phone itself sent: requests \
+            and ACKs queued behind its upload"
+            .into(),
+    }
+}
+
+const fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Handshake => "handshakes",
+        Reason::Promotion => "the radio connected",
+        Reason::Request => "requests' round trips",
+        Reason::ServerThinkTime => "the server thought",
+        Reason::NoRequest => "nobody asked",
+        Reason::AppLimited => "the server had nothing to send in the middle of an answer",
+        Reason::FirstSlowStart => "the connection's first slow start waited for ACKs",
+        Reason::SlowStartRestart => "a slow start after idle time waited for ACKs",
+        Reason::UndesiredSlowStart => "a slow start behind a needless timeout",
+        Reason::LossRecovery => "lost segments were sent again",
+        Reason::ReceiveWindow => "the receive window was full",
+        Reason::Pacing => "ACKs or the sender's own pace",
+        Reason::Queue => "a queue stood on the round trip",
+        Reason::Unknown => "the connection's start is not in the capture",
+        Reason::AfterLast => "no data came any more",
+    }
+}
+
+/// The parts of a transfer's time that its application's log gives.
+fn phases(phases: Phases) -> String {
+    let Phases { blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns } = phases;
+    let parts = [
+        ("in its own queue", blocked_ns),
+        ("name lookup", dns_ns),
+        ("connecting", connect_ns),
+        ("TLS", tls_ns),
+        ("request", send_ns),
+        ("wait for the first byte", wait_ns),
+        ("receiving", receive_ns),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter_map(|(name, ns)| Some((name, ns.filter(|ns| *ns > 0)?)))
+        .map(|(name, ns)| format!("{name} {:.0} ms", ns as f64 / 1e6))
+        .collect();
+    let reused = if phases.setup_ns() == Some(0) { "; on a connection that was there" } else { "" };
+    format!("by the application's own log: {}{reused}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_in_words() {
+        let parts = Phases {
+            dns_ns: Some(0),
+            connect_ns: Some(0),
+            wait_ns: Some(40_000_000),
+            receive_ns: Some(5_400_000),
+            ..Phases::default()
+        };
+        let expected = "by the application's own log: wait for the first byte 40 ms, receiving \
+                        5 ms; on a connection that was there";
+        assert_eq!(phases(parts), expected);
+    }
+
+    #[test]
+    fn a_line_at_a_proxy_is_named_where_the_server_is_not_seen() {
+        for may_be_a_line in [true, false] {
+            let words = cause_detail(CauseDetail::SenderLimited {
+                app_limited_ms: 0.0,
+                think_ms: 0.0,
+                no_request_ms: 0.0,
+                request_ms: 0.0,
+                pacing_ms: 900.0,
+                may_be_a_line,
+            });
+            assert_eq!(words.contains("proxy"), may_be_a_line, "{words}");
+        }
+    }
+
+    #[test]
+    fn bursts_by_how_many() {
+        assert_eq!(bursts(0, 0.0, &[]), "no burst: each block emptied the queue");
+        assert_eq!(
+            bursts(1, 12.0, &[("poll", 1)]),
+            "1 burst, 12 ms of it inside the transfer, ended by poll"
+        );
+        assert_eq!(
+            bursts(3, 12.0, &[("gap", 1), ("poll", 2)]),
+            "3 bursts, the longest 12 ms; ended 1 by gap, 2 by poll"
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! Every sentence of a diagnosis, made from facts in one place: terminal, report, JSON and
+//! Python print what is made here.
+
+mod advice;
+mod fact;
+mod statement;
+
+pub(crate) use advice::advice;
+pub(crate) use fact::fact;
+pub(crate) use statement::says;
+
+use airmile_model::Direction;
+use airmile_wire::packets_only::{Suspect, Suspicion};
+
+/// A suspect is worth naming from this probability on (chosen here).
+const WORTH_NAMING: f64 = 0.05;
+/// The maximum of suspects in a sentence (chosen here).
+const MAX_SUSPECTS: usize = 3;
+
+const fn link(dir: Direction) -> &'static str {
+    match dir {
+        Direction::Dl => "downlink",
+        Direction::Ul => "uplink",
+    }
+}
+
+const fn suspect(suspect: Suspect) -> &'static str {
+    match suspect {
+        Suspect::Radio => "the radio link",
+        Suspect::Wireline => "a slower link before the radio",
+        Suspect::SenderLimited => "the server or its application",
+        Suspect::ReceiveWindow => "the phone's receive window",
+        Suspect::SlowStartRestart => "slow start after idle time",
+        Suspect::FirstSlowStart => "the connection's first slow start",
+        Suspect::UplinkQueue => "the phone's own upload",
+        Suspect::Other => "several together, or something else",
+    }
+}
+
+/// The first suspects with their probabilities.
+fn candidates(suspects: &[Suspicion]) -> String {
+    let named = suspects.iter().filter(|one| one.probability >= WORTH_NAMING).take(MAX_SUSPECTS);
+    let each = named
+        .map(|one| format!("{} {:.0} %", suspect(one.suspect), one.probability * 100.0))
+        .collect::<Vec<_>>();
+    each.join(", ")
+}
+
+/// Bounds of a share, in percent.
+fn bounds((low, high): (f64, f64)) -> String {
+    format!("{:.0} to {:.0} %", low * 100.0, high * 100.0)
+}
+
+const fn plural(n: u64) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
