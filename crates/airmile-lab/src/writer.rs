@@ -184,6 +184,9 @@ impl RunSink for RunWriter {
 /// The modem's log in a run's directory.
 const MODEM_LOG: &str = "modem.mi2log";
 
+/// The log of a modem with NR.
+const NR_MODEM_LOG: &str = "nr_modem.mi2log";
+
 fn cannot(scenario: &Scenario, error: &ScenarioError) -> Error {
     Error::Option(format!("scenario {}: {error}", name_of(scenario)))
 }
@@ -291,12 +294,23 @@ fn write_records(files: &mut Files, scenario: &Scenario, records: &[Record]) -> 
     if scenario.split.is_some() {
         let (nr, lte): (Vec<Record>, Vec<Record>) = records.iter().cloned().partition(is_of_nr_leg);
         write_leg(files, scenario, &lte)?;
+        write_nr_log(files, &lte, &nr)?;
         let grants = || nr.iter().filter_map(as_grant);
         files.write("nr_grants.csv", &|out| csv_io(write_grants(out, grants())))?;
         let pdus = || nr.iter().filter_map(as_rlc);
         return files.write("nr_rlc.csv", &|out| csv_io(write_rlc(out, pdus())));
     }
+    if scenario.cell.nr.is_some() {
+        write_nr_log(files, &[], records)?;
+    }
     write_leg(files, scenario, records)
+}
+
+/// The log of a modem with NR, and of LTE's leg where there is one.
+fn write_nr_log(files: &mut Files, lte: &[Record], nr: &[Record]) -> Result<()> {
+    let log = encode::write_nr(lte, nr, &encode::Options::default())
+        .map_err(|e| Error::write(files.dir.join(NR_MODEM_LOG), std::io::Error::other(e)))?;
+    files.write(NR_MODEM_LOG, &|out| out.write_all(&log))
 }
 
 fn write_leg(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Result<()> {

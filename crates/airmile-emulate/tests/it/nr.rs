@@ -230,5 +230,6 @@ fn a_split_bearer_is_not_for_everything() {
 #[test]
 fn zz_schema() {
     let schema = schemars::schema_for!(Scenario).to_value();
-    std::fs::write("/tmp/emu/scenario.json", serde_json::to_string_pretty(&schema).unwrap()).unwrap();
+    std::fs::write("/tmp/emu/scenario.json", serde_json::to_string_pretty(&schema).unwrap())
+        .unwrap();
 }
