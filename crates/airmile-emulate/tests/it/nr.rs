@@ -26,11 +26,14 @@ fn run(scenario: &Scenario) -> (RunOutcome, Vec<Record>) {
 }
 
 fn grants(records: &[Record], dir: Direction) -> Vec<&Grant> {
-    let of = |record| match record {
-        Record::Grant(grant) if grant.dir == dir => Some(grant),
-        _ => None,
-    };
-    records.iter().filter_map(of).collect()
+    let of_dir = |record: &'_ Record| matches!(record, Record::Grant(grant) if grant.dir == dir);
+    let grants = records.iter().filter(|record| of_dir(record));
+    grants
+        .filter_map(|record| match record {
+            Record::Grant(grant) => Some(grant),
+            _ => None,
+        })
+        .collect()
 }
 
 /// A file through an NR cell.
@@ -177,7 +180,7 @@ fn a_split_bearer_goes_by_both_legs() {
         // LTE is cell 0 in TTIs of 1 ms, NR cell 1 in slots.
         let position = grant.position;
         assert_eq!(position.numerology, position.cell);
-        let start_ns = outcome.epoch_ns + (position.tti.0 * 1_000_000 >> position.numerology);
+        let start_ns = outcome.epoch_ns + ((position.tti.0 * 1_000_000) >> position.numerology);
         assert_eq!(grant.at.map(|at| at.ns), Some(start_ns));
         bytes[usize::from(position.cell)] += u64::from(grant.data_bytes.unwrap_or(0));
     }

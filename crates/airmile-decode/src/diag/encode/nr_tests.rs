@@ -134,7 +134,7 @@ fn records(numerology: u8, blocks: &[(u8, u8, u16, u8, bool)]) -> Vec<Record> {
         let tbs_bytes = nr_tbs_bits(scheme, 2, n_prb, 132).map(|bits| bits / 8);
         let position = Position { timing_segment: 0, cell: 0, numerology, tti: TtiIndex(tti) };
         let grant = Grant {
-            at: Some(Stamp::modem(EPOCH_NS + (tti * 1_000_000 >> numerology))),
+            at: Some(Stamp::modem(EPOCH_NS + ((tti * 1_000_000) >> numerology))),
             layers: Some(2),
             tbs_bytes,
             mcs: Some(mcs),
