@@ -229,10 +229,3 @@ fn a_split_bearer_is_not_for_everything() {
     check(&|s| s.dl_rlc.unacknowledged = true, "dl_rlc");
     check(&|s| s.split.as_mut().unwrap().cell.nr = None, "split.cell.n");
 }
-
-#[test]
-fn zz_schema() {
-    let schema = schemars::schema_for!(Scenario).to_value();
-    std::fs::write("/tmp/emu/scenario.json", serde_json::to_string_pretty(&schema).unwrap())
-        .unwrap();
-}
