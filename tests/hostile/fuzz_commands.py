@@ -66,7 +66,7 @@ def seeds(airmile, work):
     """Names and bytes to mutate."""
     found = []
     run = work / "run"
-    subprocess.run([airmile, "lab", "run", "sample-download", "-o", run, "-q"], check=True)
+    subprocess.run([airmile, "lab", "run", "sample-download", "-o", run, "-q"], check=True, stdout=subprocess.DEVNULL)
     found += [(path.name, path) for path in sorted(run.iterdir())]
     for corpus in ["application_log", "capture", "log_text", "scrub_capture", "scrub_log", "sniffer", "deframe"]:
         files = sorted((ROOT / "fuzz/corpus" / corpus).glob("*"))

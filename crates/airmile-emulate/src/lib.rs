@@ -25,15 +25,16 @@
 //! queues of a byte limit; MAC subheaders and padding by TS 36.321; scheduling
 //! requests, buffer status reports and uplink grants that share the carrier; the
 //! phone's firmware buffer; RRC idle, paging, promotion, tail and DRX; a second
-//! carrier; TDD patterns; slots of NR's numerologies; link traces in place of
+//! carrier; TDD patterns; NR's slots, block sizes, MAC PDUs and RLC; a bearer split over
+//! LTE and NR; link traces in place of
 //! the channel; RSRP, RSRQ and RSSI by the load of the measured TTI, with boosted
 //! reference signals, a neighbour's interference and quantised readings. The core
 //! network has delay, jitter, loss and a bottleneck with a queue each way.
 //!
 //! What is not: signalling bearers and their messages, handover, short DRX
 //! cycles, several code words, special subframes with data, TDD's own grant
-//! timing (grants precede by 4 TTIs), NR's block sizes and measurement gaps; RLC
-//! goes on over idle; secondary carriers are the measured phone's only. The
+//! timing (grants precede by 4 TTIs), measurement gaps; NR's grants come as LTE's do and
+//! its processes are as many as LTE's; RLC goes on over idle; secondary carriers are the measured phone's only. The
 //! senders of [`Traffic`] are windows and no transports.
 
 mod cell;
@@ -51,7 +52,9 @@ mod transport;
 mod user;
 
 pub use self::core::proxy;
-pub use cell::{Allocated, Capacity, Cell, CellTruth, CellUse, Delivery, throughput_time_ms};
+pub use cell::{
+    Allocated, Capacity, Cell, CellTruth, CellUse, Delivery, LegTruth, throughput_time_ms,
+};
 pub use host::{AppNote, RadioReader, ReaderSetup, Readers, SimulatedUser, workload};
 pub use net::{PhoneView, WireError};
 pub use rlc::Sdu;
@@ -63,10 +66,10 @@ pub use run::{
 };
 pub use scenario::{
     AppConfig, Cause, CellConfig, Competing, CoreConfig, Discipline, DrxConfig, EPOCH_NS,
-    LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, ModemLogConfig, OtherConfig,
-    PathConfig, RadioReportConfig, RateLimit, RlcConfig, RrcConfig, Scenario, ScenarioError,
-    SchedulerKind, SecondaryConfig, TraceFiles, Traffic, TransportKind, UplinkConfig,
-    UplinkQueueConfig, WindowConfig,
+    LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, ModemLogConfig, NrConfig,
+    OtherConfig, PathConfig, RadioReportConfig, RateLimit, RlcConfig, RrcConfig, Scenario,
+    ScenarioError, SchedulerKind, SecondaryConfig, SplitConfig, TraceFiles, Traffic, TransportKind,
+    UplinkConfig, UplinkQueueConfig, WindowConfig,
 };
 pub use transport::{quic, tcp};
 pub use user::UserId;

@@ -18,14 +18,17 @@ pub const SERVER_LOG: &str = "server.log";
 pub const COMMAND_LOG: &str = "command.jsonl";
 
 /// Every file that a run may leave (docs/lab.md).
-pub const RUN_FILES: [(&str, &str); 27] = [
+pub const RUN_FILES: [(&str, &str); 31] = [
     (MANIFEST, "what this directory is: scenario, seed, clock, files"),
     (SCENARIO, "the scenario, to run again"),
     (LINK_TRACES[0], "the downlink's trace that was replayed"),
     (LINK_TRACES[1], "the uplink's trace that was replayed"),
     ("modem.mi2log", "the phone's modem log"),
+    ("nr_modem.mi2log", "the log of a modem with NR, with LTE's leg of a split bearer"),
     ("grants.csv", "blocks that the phone received and sent"),
     ("rlc.csv", "RLC PDUs that the phone received and sent"),
+    ("nr_grants.csv", "of a split bearer: blocks of the NR leg"),
+    ("nr_rlc.csv", "of a split bearer: RLC PDUs of the NR leg"),
     ("transfers.csv", "the application's transfers"),
     ("app.jsonl", "the application's log"),
     ("phone.pcapng", "packets at the phone"),
@@ -34,6 +37,7 @@ pub const RUN_FILES: [(&str, &str); 27] = [
     ("transfer_truth.csv", "truth: throughput time of each transfer"),
     ("truth.csv", "truth: the phone's queue at the base station"),
     ("ul_truth.csv", "truth: the phone's own queue"),
+    ("leg_truth.csv", "truth: the queues of each leg of a split bearer"),
     ("capacity.csv", "truth: what the cell could have carried for the phone"),
     ("cell_use.csv", "truth: PRB pairs of all users together"),
     ("allocations.csv", "truth: PRB pairs of each user"),

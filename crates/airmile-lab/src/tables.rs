@@ -5,10 +5,10 @@ use std::net::SocketAddrV4;
 
 use airmile_emulate::tcp::{ConnectionEvent, Limit, TcpEvent};
 use airmile_emulate::{
-    Allocated, AppNote, Capacity, Cause, CellUse, DropPoint, RrcState, RunOutcome, Scenario,
-    SenderPlace, SenderState,
+    Allocated, AppNote, Capacity, Cause, CellUse, DropPoint, LegTruth, RrcState, RunOutcome,
+    Scenario, SenderPlace, SenderState,
 };
-use airmile_model::{Direction, TtiIndex};
+use airmile_model::{Direction, TruthRun, TtiIndex};
 use serde::Serialize;
 
 use crate::capture::Drop;
@@ -85,6 +85,32 @@ pub(crate) fn capacity(out: &mut dyn Write, outcome: &RunOutcome) -> std::io::Re
     };
     let header = ["tti", "n_tti", "dir", "cell", "capacity_bytes"];
     rows(out, header, outcome.truth.capacity.iter().map(row))
+}
+
+/// The queues of each leg of a split bearer, run-length coded, in TTIs of the leg.
+pub(crate) fn leg_truth(out: &mut dyn Write, outcome: &RunOutcome) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Row {
+        cell: u8,
+        numerology: u8,
+        dir: Direction,
+        tti: i64,
+        n_tti: u32,
+        queue_bytes: u64,
+        state: &'static str,
+    }
+    let of = |leg: &LegTruth| -> Vec<Row> {
+        let LegTruth { cell, numerology, dl, ul } = leg;
+        let row = |dir: Direction, run: &TruthRun| {
+            let TruthRun { tti, n_tti, queue_bytes, state, .. } = *run;
+            let state = state.as_str();
+            Row { cell: *cell, numerology: *numerology, dir, tti: tti.0, n_tti, queue_bytes, state }
+        };
+        let dl = dl.iter().map(|run| row(Direction::Dl, run));
+        dl.chain(ul.iter().map(|run| row(Direction::Ul, run))).collect()
+    };
+    let header = ["cell", "numerology", "dir", "tti", "n_tti", "queue_bytes", "state"];
+    rows(out, header, outcome.truth.legs.iter().flat_map(of))
 }
 
 /// The phone's RRC states, run-length coded.

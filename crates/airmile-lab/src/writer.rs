@@ -82,7 +82,7 @@ impl RunWriter {
     /// # Errors
     /// It cannot be made.
     pub fn live_modem_log(&mut self, scenario: &Scenario) -> Result<Option<PathBuf>> {
-        if scenario.cell.numerology != 0 {
+        if !has_modem_log(scenario) {
             return Ok(None);
         }
         let path = self.files.dir.join(MODEM_LOG);
@@ -184,6 +184,9 @@ impl RunSink for RunWriter {
 /// The modem's log in a run's directory.
 const MODEM_LOG: &str = "modem.mi2log";
 
+/// The log of a modem with NR.
+const NR_MODEM_LOG: &str = "nr_modem.mi2log";
+
 fn cannot(scenario: &Scenario, error: &ScenarioError) -> Error {
     Error::Option(format!("scenario {}: {error}", name_of(scenario)))
 }
@@ -225,10 +228,17 @@ fn lab_transfer(t: &EmulatedTransfer) -> LabTransfer {
 
 fn notes(scenario: &Scenario) -> Vec<String> {
     let mut out = Vec::new();
-    if scenario.cell.numerology > 0 {
+    if !has_modem_log(scenario) {
         out.push(
             "no modem log: LTE's log messages cannot hold NR's slots; grants.csv and rlc.csv \
              stand in its place"
+                .to_owned(),
+        );
+    }
+    if scenario.split.is_some() {
+        out.push(
+            "the modem log, grants.csv and rlc.csv hold the LTE leg alone; nr_grants.csv and \
+             nr_rlc.csv hold the NR leg, truth.csv and ul_truth.csv the bearer over both"
                 .to_owned(),
         );
     }
@@ -260,10 +270,51 @@ fn csv_io(result: std::result::Result<(), csv::Error>) -> std::io::Result<()> {
     result.map_err(std::io::Error::other)
 }
 
+/// Whether LTE's messages can hold what the modem logged: not the slots of NR.
+const fn has_modem_log(scenario: &Scenario) -> bool {
+    scenario.cell.numerology == 0 && scenario.cell.nr.is_none()
+}
+
+/// Whether a record is of the NR leg of a split bearer.
+const fn is_of_nr_leg(record: &Record) -> bool {
+    let cell = match record {
+        Record::Grant(grant) => grant.position.cell,
+        Record::Rlc(pdu) => pdu.position.cell,
+        Record::MacBlock(block) => block.position.cell,
+        Record::Bsr(report) => report.position.cell,
+        Record::CellInfo(info) => info.cell,
+        _ => 0,
+    };
+    cell > 0
+}
+
 /// What the phone's modem logged. LTE's messages cannot hold NR's slots: those
 /// runs leave tables only.
 fn write_records(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Result<()> {
-    if scenario.cell.numerology == 0 {
+    if scenario.split.is_some() {
+        let (nr, lte): (Vec<Record>, Vec<Record>) = records.iter().cloned().partition(is_of_nr_leg);
+        write_leg(files, scenario, &lte)?;
+        write_nr_log(files, &lte, &nr)?;
+        let grants = || nr.iter().filter_map(as_grant);
+        files.write("nr_grants.csv", &|out| csv_io(write_grants(out, grants())))?;
+        let pdus = || nr.iter().filter_map(as_rlc);
+        return files.write("nr_rlc.csv", &|out| csv_io(write_rlc(out, pdus())));
+    }
+    if scenario.cell.nr.is_some() {
+        write_nr_log(files, &[], records)?;
+    }
+    write_leg(files, scenario, records)
+}
+
+/// The log of a modem with NR, and of LTE's leg where there is one.
+fn write_nr_log(files: &mut Files, lte: &[Record], nr: &[Record]) -> Result<()> {
+    let log = encode::write_nr(lte, nr, &encode::Options::default())
+        .map_err(|e| Error::write(files.dir.join(NR_MODEM_LOG), std::io::Error::other(e)))?;
+    files.write(NR_MODEM_LOG, &|out| out.write_all(&log))
+}
+
+fn write_leg(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Result<()> {
+    if has_modem_log(scenario) {
         let log = encode::write(records, &encode::Options::default())
             .map_err(|e| Error::write(files.dir.join(MODEM_LOG), std::io::Error::other(e)))?;
         files.write(MODEM_LOG, &|out| out.write_all(&log))?;
@@ -291,6 +342,9 @@ fn write_truth_tables(
     files.write("cell_use.csv", &|out| tables::cell_use(out, outcome))?;
     files.write("allocations.csv", &|out| tables::allocations(out, outcome))?;
     files.write("rrc.csv", &|out| tables::rrc(out, outcome))?;
+    if !truth.legs.is_empty() {
+        files.write("leg_truth.csv", &|out| tables::leg_truth(out, outcome))?;
+    }
     files.write("drops.csv", &|out| tables::drops(out, &recorder.drops))?;
     files.write("senders.csv", &|out| tables::senders(out, &recorder.senders))?;
     files

@@ -171,6 +171,9 @@ fn simulated_cells() -> anyhow::Result<Option<bool>> {
         ("no RLC table", Spoil::NoRlc),
         ("padding not known", Spoil::NoPadding),
     ];
+    /// Stretches of 200 ms that are missing, in percent of the time.
+    const HOLES: [i64; 3] = [2, 10, 20];
+    let mut with_holes: Vec<Vec<Score>> = vec![Vec::new(); HOLES.len()];
     let mut spoilt: Vec<Vec<Score>> = vec![Vec::new(); spoils.len()];
     let mut scores: Vec<Score> = Vec::new();
     let mut bad_rows = 0;
@@ -186,6 +189,11 @@ fn simulated_cells() -> anyhow::Result<Option<bool>> {
         bad_rows += run.bad_rows;
         for kind in Kind::ALL {
             scores.extend(run.score(kind));
+        }
+        for (percent, scores) in HOLES.into_iter().zip(&mut with_holes) {
+            for kind in [Kind::Auto, Kind::Poll, Kind::Padding, Kind::Grants] {
+                scores.extend(run.holes(200, percent).score(kind));
+            }
         }
         for ((_, how), scores) in spoils.iter().zip(&mut spoilt) {
             for part in run.spoil(*how) {
@@ -204,5 +212,9 @@ fn simulated_cells() -> anyhow::Result<Option<bool>> {
     println!("{} runs, {transfers} transfers, {bad_rows} rows not readable\n", folders.len());
     score::print_tables(&scores);
     score::print_two_layers(&scores);
+    score::print_reliability("whole logs", &scores);
+    for (percent, scores) in HOLES.into_iter().zip(&with_holes) {
+        score::print_reliability(&format!("holes of 200 ms in {percent} % of the time"), scores);
+    }
     Ok(Some(bars::print_simulated(&scores, uplink_error)))
 }

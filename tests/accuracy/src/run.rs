@@ -109,6 +109,17 @@ impl Run {
         }
     }
 
+    /// The run without what was logged in stretches of `ttis`, which together are
+    /// `percent` of the time; nothing marks them.
+    pub fn holes(&self, ttis: i64, percent: i64) -> Self {
+        // The same stretches each time, spread by a multiplicative hash.
+        let lost = |tti: i64| {
+            let at = tti.div_euclid(ttis);
+            (at.wrapping_mul(2_654_435_761).rem_euclid(1 << 32) >> 16) % 100 < percent
+        };
+        self.keep(|record| !lost(tti_of(record)))
+    }
+
     /// A log of one transfer, and a little more.
     fn alone(&self, transfer: &Transfer) -> Self {
         let (start, end) = transfer.tti.unwrap_or_default();
@@ -149,6 +160,7 @@ impl Run {
             truth_ms: truth.throughput_time_ms,
             duration_ms: finding.duration_ms,
             verdict: finding.verdict,
+            confidence: finding.confidence,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::Verdict;
+use airmile_model::{Verdict, VerdictThresholds};
 use airmile_radio::burst::EvidenceChoice;
 
 /// What was estimated with.
@@ -68,6 +68,8 @@ pub struct Score {
     pub duration_ms: f64,
     /// The verdict given.
     pub verdict: Verdict,
+    /// And how sure it was said to be.
+    pub confidence: f64,
 }
 
 impl Score {
@@ -170,6 +172,38 @@ pub fn print_two_layers(scores: &[Score]) {
     println!();
 }
 
+/// What verdicts were said to be sure of, against how many were right, and how many named the
+/// opposite of the truth.
+pub fn print_reliability(title: &str, scores: &[Score]) {
+    const BANDS: [(f64, f64); 4] = [(0.0, 0.6), (0.6, 0.75), (0.75, 0.9), (0.9, 1.01)];
+    println!("Verdicts stated against right, {title} (n: mean stated / right in %; not barred)");
+    let thresholds = VerdictThresholds::default();
+    for kind in [Kind::Auto, Kind::Poll, Kind::Padding, Kind::Grants] {
+        let named: Vec<(&Score, Verdict)> = scores
+            .iter()
+            .filter(|s| s.kind == kind && s.verdict != Verdict::Unknown)
+            .map(|s| (s, thresholds.judge(s.true_demand())))
+            .collect();
+        print!("  {:<10}", kind.name());
+        for (from, to) in BANDS {
+            let band: Vec<_> =
+                named.iter().filter(|(s, _)| (from..to).contains(&s.confidence)).collect();
+            let right = band.iter().filter(|(s, truth)| s.verdict == *truth).count();
+            let stated: f64 = band.iter().map(|(s, _)| s.confidence).sum();
+            let percent = |sum: f64| 100.0 * sum / band.len().max(1) as f64;
+            print!("{:>5}: {:>3.0} / {:>3.0}", band.len(), percent(stated), percent(right as f64));
+        }
+        let opposite = named.iter().filter(|(s, truth)| {
+            matches!(
+                (s.verdict, truth),
+                (Verdict::Radio, Verdict::NotRadio) | (Verdict::NotRadio, Verdict::Radio)
+            )
+        });
+        println!("   opposite {} of {}", opposite.count(), named.len());
+    }
+    println!();
+}
+
 /// The transfers that `auto` has worst.
 pub fn print_worst(scores: &[Score], n: usize) {
     let mut worst: Vec<(f64, &Score)> = scores
@@ -241,6 +275,7 @@ mod tests {
             truth_ms,
             duration_ms: 1_000.0,
             verdict: Verdict::Unknown,
+            confidence: 0.0,
         }
     }
 

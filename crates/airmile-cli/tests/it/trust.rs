@@ -228,16 +228,17 @@ fn outputs_inputs_are_not_written_over() {
     let dir = tempfile::tempdir().unwrap();
     let run = sample(dir.path());
     let here = dir.path().to_str().unwrap();
-    for (name, from, command, option) in [
-        ("flows.parquet", "server.pcapng", "packets", "--out"),
-        ("grant.parquet", "modem.mi2log", "decode", "-o"),
-        ("diagnose.json", "modem.mi2log", "diagnose", "-o"),
+    let log = fs::read(run.join("modem.mi2log")).unwrap();
+    let capture = request(b"a.example");
+    for (name, bytes, command, option) in [
+        ("flows.parquet", &capture, "packets", "--out"),
+        ("grant.parquet", &log, "decode", "-o"),
+        ("diagnose.json", &log, "diagnose", "-o"),
     ] {
-        let bytes = fs::read(run.join(from)).unwrap();
-        let input = write(dir.path(), name, &bytes);
+        let input = write(dir.path(), name, bytes);
         let out = airmile(&[command, &input, option, here]);
         assert_eq!(status(&out), 2, "{command}: {}", all(&out));
-        assert_eq!(fs::read(&input).unwrap(), bytes, "{command}");
+        assert_eq!(&fs::read(&input).unwrap(), bytes, "{command}");
     }
 }
 
@@ -259,7 +260,7 @@ fn outputs_of_a_killed_writer_have_no_final_name() {
     let dir = tempfile::tempdir().unwrap();
     let run = sample(dir.path());
     let log = fs::read(run.join("modem.mi2log")).unwrap();
-    let capture = fs::read(run.join("server.pcapng")).unwrap();
+    let capture = unanswered(3_000, true);
     for (name, bytes, args) in [
         ("scrub-log", &log, &["scrub", "-", "-o", "DIR/copy.mi2log"][..]),
         ("scrub-capture", &capture, &["scrub", "-", "-o", "DIR/"]),

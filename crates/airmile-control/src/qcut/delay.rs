@@ -149,7 +149,7 @@ impl RoundTripEstimator {
         }
         self.returned_ns = Some(now_ns);
         self.outstanding_since_ns = now_ns;
-        self.rate.measure(now_ns, self.occupancy_bytes());
+        self.rate.measure(now_ns, self.occupancy_bytes(), 0);
     }
 
     /// The path to a host, with a round trip of it.
@@ -259,6 +259,11 @@ impl RoundTripEstimator {
     #[must_use]
     pub fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
         self.rate.sought_bytes_per_s(now_ns)
+    }
+
+    /// Bytes that were answered.
+    pub(super) const fn returned_bytes(&self) -> u64 {
+        self.returned_bytes
     }
 
     /// The last round trip and the least one, in ns.

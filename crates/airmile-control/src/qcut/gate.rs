@@ -36,16 +36,22 @@ impl Default for Limit {
 impl Limit {
     /// The limit in bytes at a rate. `largest_block_bytes`: what one grant took of
     /// late. A limit in time leaves room for the grant that comes and the one
-    /// after it, and for two large packets (chosen here): a buffer that cannot
+    /// after it, and for a large packet (chosen here): a buffer that cannot
     /// fill its grants would be granted less, and the rate would fall with it.
-    /// `soon_bytes` bounds it where the rate has just dropped.
+    /// `short_bytes_per_s` bounds it where the rate has just dropped.
     #[must_use]
-    pub fn bytes(self, bytes_per_s: u64, largest_block_bytes: u64, soon_bytes: Option<u64>) -> u64 {
+    pub fn bytes(
+        self,
+        bytes_per_s: u64,
+        largest_block_bytes: u64,
+        short_bytes_per_s: Option<u64>,
+    ) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::DelayMs(ms) => {
                 let time_ns = i64::from(ms) * 1_000_000 + GRANT_NS + AGAIN_NS;
-                with_room(in_time(time_ns, bytes_per_s, soon_bytes), largest_block_bytes)
+                let bytes = in_time(time_ns, bytes_per_s, short_bytes_per_s);
+                before_packet(bytes, largest_block_bytes)
             }
         }
     }
@@ -68,24 +74,35 @@ impl Limit {
     /// then waits as long as on an idle path, where it waits for a grant of its own;
     /// rate is lost meanwhile, where the modem has nothing to fill a grant with.
     #[must_use]
-    pub fn short_bytes(self, bytes_per_s: u64, soon_bytes: Option<u64>) -> u64 {
+    pub fn short_bytes(self, bytes_per_s: u64, short_bytes_per_s: Option<u64>) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::DelayMs(ms) => {
                 let time_ns = GRANT_NS.min(i64::from(ms) * 1_000_000);
-                in_time(time_ns, bytes_per_s, soon_bytes).max(MTU_BYTES.into())
+                in_time(time_ns, bytes_per_s, short_bytes_per_s).max(MTU_BYTES.into())
             }
         }
     }
 }
 
-/// Room for two large packets, the grant that comes and the one after it.
+/// By round trips, which delayed acknowledgements blur: room for two large packets, the grant that comes and the one after it.
 fn with_room(bytes: u64, largest_block_bytes: u64) -> u64 {
     bytes.max(2 * u64::from(MTU_BYTES)).max(largest_block_bytes.saturating_mul(2))
 }
 
-fn in_time(time_ns: i64, bytes_per_s: u64, soon_bytes: Option<u64>) -> u64 {
-    bytes_in(time_ns, bytes_per_s).min(soon_bytes.unwrap_or(u64::MAX))
+/// The limit below which the gate opens, so that no more than `bytes` are held once a large
+/// packet more is in: on a slow link a packet is worth more than the limit's time. Four
+/// ninths, the grant's part of it, and room for one packet and two grants remain, or grants
+/// stay empty.
+fn before_packet(bytes: u64, largest_block_bytes: u64) -> u64 {
+    let mtu_bytes = u64::from(MTU_BYTES);
+    let grant_bytes = bytes / 9 * 4;
+    let least_bytes = mtu_bytes.max(largest_block_bytes.saturating_mul(2));
+    bytes.saturating_sub(mtu_bytes).max(grant_bytes).max(least_bytes)
+}
+
+fn in_time(time_ns: i64, bytes_per_s: u64, short_bytes_per_s: Option<u64>) -> u64 {
+    bytes_in(time_ns, bytes_per_s.min(short_bytes_per_s.unwrap_or(u64::MAX)))
 }
 
 /// Why a limit cannot be read.
@@ -135,16 +152,17 @@ mod tests {
 
     #[test]
     fn limits_in_bytes() {
-        for (limit, bytes_per_s, largest, soon, expected) in [
+        for (limit, bytes_per_s, largest, short, expected) in [
             (Limit::Bytes(5_000), 1_000_000, 9_000, Some(1), 5_000),
-            // 20 ms of 8 Mbit/s, 13 ms for the grant, 8 for a block that is sent again.
-            (Limit::DelayMs(20), 1_000_000, 1_000, None, 41_000),
-            (Limit::DelayMs(20), 1_000_000, 1_000, Some(7_000), 7_000),
-            // Slow: two packets. Rare and large grants: two of them.
-            (Limit::DelayMs(20), 10_000, 100, None, 3_000),
+            // 20 ms of 8 Mbit/s, 13 ms for the grant, 8 for a block that is sent again;
+            // less the packet that passes then.
+            (Limit::DelayMs(20), 1_000_000, 1_000, None, 39_500),
+            (Limit::DelayMs(20), 1_000_000, 1_000, Some(200_000), 6_700),
+            // Slow: one packet. Rare and large grants: two of them.
+            (Limit::DelayMs(20), 10_000, 100, None, 1_500),
             (Limit::DelayMs(20), 100_000, 2_000, Some(0), 4_000),
         ] {
-            assert_eq!(limit.bytes(bytes_per_s, largest, soon), expected, "{limit}");
+            assert_eq!(limit.bytes(bytes_per_s, largest, short), expected, "{limit}");
         }
     }
 
@@ -162,14 +180,14 @@ mod tests {
 
     #[test]
     fn limits_while_somebody_waits() {
-        for (limit, bytes_per_s, soon, expected) in [
+        for (limit, bytes_per_s, short, expected) in [
             (Limit::Bytes(5_000), 1_000_000, Some(1), 5_000),
             (Limit::DelayMs(20), 1_000_000, None, 13_000),
             (Limit::DelayMs(5), 1_000_000, None, 5_000),
-            (Limit::DelayMs(20), 1_000_000, Some(7_000), 7_000),
+            (Limit::DelayMs(20), 1_000_000, Some(500_000), 6_500),
             (Limit::DelayMs(20), 10_000, None, 1_500),
         ] {
-            assert_eq!(limit.short_bytes(bytes_per_s, soon), expected, "{limit}");
+            assert_eq!(limit.short_bytes(bytes_per_s, short), expected, "{limit}");
         }
     }
 

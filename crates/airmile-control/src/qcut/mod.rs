@@ -31,6 +31,7 @@
 mod autorate;
 mod class;
 mod codel;
+mod coverage;
 mod delay;
 mod estimate;
 mod gate;

@@ -31,16 +31,18 @@ pub(crate) struct Bearer {
 
 impl Bearer {
     pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, owner: Owner, frame: Frame) -> Self {
+        let nr_sn_bits = scenario.cell.nr.map(|nr| nr.rlc_sn_bits);
+        let scaled = |config: &RlcConfig| RlcConfig { nr_sn_bits, ..frame.scaled_rlc(config) };
         let end = |sends: &RlcConfig, receives: &RlcConfig| RlcEnd {
-            sender: AmSender::new(frame.scaled_rlc(sends)),
-            receiver: AmReceiver::new(frame.scaled_rlc(receives)),
+            sender: AmSender::new(scaled(sends)),
+            receiver: AmReceiver::new(scaled(receives)),
         };
         let uplink = &scenario.uplink;
         Self {
             enb: end(&scenario.dl_rlc, &scenario.ul_rlc),
             phone: end(&scenario.ul_rlc, &scenario.dl_rlc),
             uplink: Uplink::new(scenario, link, owner, frame),
-            rrc: Rrc::new(scenario.rrc.as_ref(), i64::from(scenario.first_tti), frame),
+            rrc: Rrc::new(scenario.rrc.as_ref(), frame.first_tti(), frame),
             modes: [&scenario.dl_rlc, &scenario.ul_rlc].map(|rlc| match rlc.unacknowledged {
                 true => RlcMode::Um,
                 false => RlcMode::Am,

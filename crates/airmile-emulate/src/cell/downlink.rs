@@ -5,17 +5,16 @@
 use std::sync::Arc;
 
 use airmile_model::Modulation;
-use airmile_model::tables::McsTable;
 
 use super::Bearer;
 use crate::mac::Backlog;
 use crate::mac::{Block, Harq, Transmission};
 use crate::mac::{Candidate, PrbAllocation, Scheduler, rbg_prb};
-use crate::mac::{LEAST_BLOCK_BYTES, MacPdu, TIMING_ADVANCE};
+use crate::mac::{LEAST_BLOCK_BYTES, MacFormat, MacPdu};
 use crate::phy::Frame;
-use crate::phy::{Fading, LinkAdaptation, Mcs, Subbands, is_cqi_occasion, linear};
+use crate::phy::{Fading, LinkAdaptation, Mcs, McsLadder, Subbands, is_cqi_occasion, linear};
 use crate::random::{Owner, Process, Random};
-use crate::scenario::{Competing, LinkConfig, LinkTrace, SchedulerKind};
+use crate::scenario::{Competing, LinkConfig, LinkTrace, NrConfig, SchedulerKind};
 use crate::user::UserId;
 
 /// TTIs between two timing advance commands (chosen here, below the timers of
@@ -45,6 +44,7 @@ pub(crate) struct DownlinkBlock {
     pub(crate) n_prb: u16,
     pub(crate) tbs_bytes: u32,
     pub(crate) modulation: Modulation,
+    pub(crate) layers: u8,
     /// RLC data that left the queue.
     pub(crate) departed_bytes: u32,
     /// What the user got, if the block was received.
@@ -60,6 +60,8 @@ pub(crate) struct CarrierSetup<'a> {
     /// 0 is the primary carrier.
     pub(crate) carrier: u64,
     pub(crate) n_prb: u16,
+    /// Of NR's carriers.
+    pub(crate) nr: Option<NrConfig>,
     pub(crate) scheduler: SchedulerKind,
     /// Transmissions of a block at most.
     pub(crate) harq_transmissions: u8,
@@ -73,6 +75,7 @@ pub(crate) struct CarrierSetup<'a> {
 pub(crate) struct Downlink {
     frame: Frame,
     n_prb: u16,
+    format: MacFormat,
     users: Vec<ScheduledUser>,
     bearers: usize,
     scheduler: Scheduler,
@@ -105,6 +108,7 @@ impl Downlink {
         Self {
             frame: setup.frame,
             n_prb: setup.n_prb,
+            format: MacFormat::of_cell(setup.nr),
             users,
             bearers,
             scheduler,
@@ -178,7 +182,9 @@ impl Downlink {
             let control = self.control(n, tti);
             let bearer = if n < self.bearers { Some(&mut bearers[n]) } else { None };
             let mcs = self.users[n].mcs(&allocation.groups, self.frame, tti, self.n_prb);
-            let Some(sent) = self.users[n].send(&allocation, mcs, tti, bearer, &control) else {
+            let Some(sent) =
+                self.users[n].send(&allocation, mcs, tti, bearer, (self.format, &control))
+            else {
                 continue;
             };
             if !sent.transmission.retx && !control.is_empty() {
@@ -214,7 +220,7 @@ impl Downlink {
     /// MAC control elements that are due for a user.
     fn control(&self, n: usize, tti: i64) -> Vec<u8> {
         let due = self.next_timing_advance.get(n).is_some_and(|&next| tti >= next);
-        if due { vec![TIMING_ADVANCE] } else { Vec::new() }
+        if due { vec![self.format.timing_advance()] } else { Vec::new() }
     }
 }
 
@@ -248,7 +254,7 @@ impl ScheduledUser {
         let mean_db = link.snr_mean_db + spread_db;
         let fading = Fading::new(mean_db, &link, setup.first_tti, random(Process::DlFading));
         let adaptation =
-            LinkAdaptation::new(McsTable::Pdsch64Qam, link.bler_target, fading.snr_db());
+            LinkAdaptation::new(McsLadder::downlink(setup.nr), link.bler_target, fading.snr_db());
         let first_ms = setup.frame.ms(setup.first_tti);
         let backlog = competing.map(|kind| Backlog::new(kind, first_ms, random(Process::Backlog)));
         let subbands = (setup.scheduler == SchedulerKind::PfFrequency).then(|| {
@@ -322,15 +328,15 @@ impl ScheduledUser {
         mcs: Mcs,
         tti: i64,
         bearer: Option<&mut Bearer>,
-        control: &[u8],
+        (format, control): (MacFormat, &[u8]),
     ) -> Option<DownlinkBlock> {
         let id = if allocation.retx {
             self.harq.due(tti)?
         } else {
-            self.start(allocation.n_prb, mcs, tti, bearer, control)?
+            self.start(allocation.n_prb, mcs, tti, bearer, (format, control))?
         };
         let block = self.harq.block(id)?;
-        let (n_prb, tbs_bytes, modulation) = (block.n_prb, block.tbs_bytes, block.mcs.modulation);
+        let (n_prb, tbs_bytes, mcs) = (block.n_prb, block.tbs_bytes, block.mcs);
         let departed_bytes = if allocation.retx { 0 } else { block.body.departed_bytes() };
         let snr = linear(self.fading.snr_db() + self.offset_db(&allocation.groups));
         let blocks = &mut self.blocks;
@@ -345,7 +351,8 @@ impl ScheduledUser {
             transmission,
             n_prb,
             tbs_bytes,
-            modulation,
+            modulation: mcs.modulation,
+            layers: mcs.layers(),
             departed_bytes,
             received,
         })
@@ -357,7 +364,7 @@ impl ScheduledUser {
         mcs: Mcs,
         tti: i64,
         bearer: Option<&mut Bearer>,
-        control: &[u8],
+        (format, control): (MacFormat, &[u8]),
     ) -> Option<usize> {
         let tbs_bytes = mcs.tbs_bytes(n_prb);
         let id = self.harq.free(tti)?;
@@ -372,7 +379,7 @@ impl ScheduledUser {
             (None, Some(bearer)) => {
                 let end = &mut bearer.enb;
                 let (receiver, sender) = (&mut end.receiver, &mut end.sender);
-                MacPdu::fill(tbs_bytes, control.to_vec(), receiver, sender, tti, false)
+                MacPdu::fill(format, tbs_bytes, control.to_vec(), receiver, sender, tti, false)
             }
             (None, None) => return None,
         };

@@ -1,9 +1,11 @@
 //! The cell as a state machine: packets in, time forward, packets and records
 //! out.
 
+mod access;
 mod bearer;
 mod downlink;
 mod records;
+mod split;
 #[cfg(test)]
 mod tests;
 mod truth;
@@ -24,6 +26,7 @@ use crate::user::UserId;
 use downlink::{CarrierSetup, Downlink};
 use truth::{Allocations, Capacities, QueueTruth, observe_cell};
 
+pub(crate) use access::RadioAccess;
 pub(crate) use bearer::Bearer;
 pub use truth::{Allocated, Capacity, CellUse, throughput_time_ms};
 
@@ -48,6 +51,11 @@ pub struct Delivery {
 pub struct Cell {
     tti: i64,
     frame: Frame,
+    /// Index of its primary carrier among the phone's.
+    first_cell: u8,
+    is_nr: bool,
+    /// By direction: data of the measured phone left its queue in the last TTI.
+    left: [bool; 2],
     n_tx_antennas: u8,
     carriers: Vec<Downlink>,
     bearers: Vec<Bearer>,
@@ -85,6 +93,32 @@ pub struct CellTruth {
     pub capacity: Vec<Capacity>,
     /// The phone's RRC states.
     pub rrc: Vec<RrcRun>,
+    /// The queues of each leg of a split bearer by themselves; empty of one cell's. Then
+    /// `dl` and `ul` are of PDCP and both legs, in NR's slots; what is told by carrier is
+    /// in that carrier's own TTIs.
+    pub legs: Vec<LegTruth>,
+}
+
+/// The queues of a leg of a split bearer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LegTruth {
+    /// Index of the leg's cell, as in records.
+    pub cell: u8,
+    /// Numerology of its TTIs.
+    pub numerology: u8,
+    /// The leg's queue at the base station.
+    pub dl: Vec<TruthRun>,
+    /// The leg's queue in the phone.
+    pub ul: Vec<TruthRun>,
+}
+
+/// Where a cell stands among those of the phone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CellPlace {
+    /// Index of its primary carrier in records.
+    first_cell: u8,
+    /// Tells its random numbers from those of other cells.
+    streams: u64,
 }
 
 impl Cell {
@@ -108,8 +142,24 @@ impl Cell {
         others: &[(String, LinkConfig)],
     ) -> Result<Self, ScenarioError> {
         scenario.validate()?;
-        let tti = i64::from(scenario.first_tti);
-        let frame = Frame::new(scenario);
+        if scenario.split.is_some() {
+            return Err(ScenarioError::OutOfRange {
+                field: "split".to_owned(),
+                why: "absent of a single cell: Simulation has both".to_owned(),
+            });
+        }
+        Ok(Self::build(scenario, others, Frame::new(scenario), CellPlace::default()))
+    }
+
+    /// A cell of a scenario that is checked.
+    fn build(
+        scenario: &Scenario,
+        others: &[(String, LinkConfig)],
+        frame: Frame,
+        place: CellPlace,
+    ) -> Self {
+        let tti = frame.first_tti();
+        let CellPlace { first_cell, streams } = place;
         let others = others.iter().map(|(name, link)| (Owner::named(name), link.clone()));
         let links: Vec<(Owner, LinkConfig)> =
             std::iter::once((Owner::PHONE, scenario.link.clone())).chain(others).collect();
@@ -117,8 +167,9 @@ impl Cell {
             seed: scenario.seed,
             frame,
             first_tti: tti,
-            carrier: 0,
+            carrier: streams,
             n_prb: scenario.cell.n_prb,
+            nr: scenario.cell.nr,
             scheduler: scenario.cell.scheduler,
             harq_transmissions: scenario.cell.dl_harq_transmissions,
             links: &links,
@@ -129,20 +180,24 @@ impl Cell {
             let snr_mean_db = scenario.link.snr_mean_db + second.snr_offset_db;
             let link = LinkConfig { snr_mean_db, dl_trace: None, ..scenario.link.clone() };
             carriers.push(Downlink::new(&CarrierSetup {
-                carrier: 1,
+                carrier: streams + 1,
                 n_prb: second.n_prb,
                 links: &[(Owner::PHONE, link)],
                 competing: &second.competing,
                 ..primary
             }));
         }
-        let bearer =
-            |(owner, link): &(Owner, LinkConfig)| Bearer::new(scenario, link, *owner, frame);
+        let bearer = |(owner, link): &(Owner, LinkConfig)| {
+            Bearer::new(scenario, link, owner.on_carrier(streams), frame)
+        };
         let dl_capacities = (0..carriers.len() as u8).map(|n| Capacities::new(Direction::Dl, n));
         let capacities = std::iter::once(Capacities::new(Direction::Ul, 0)).chain(dl_capacities);
         let mut cell = Self {
             tti,
             frame,
+            first_cell,
+            is_nr: scenario.cell.nr.is_some(),
+            left: [false; 2],
             n_tx_antennas: scenario.cell.n_tx_antennas,
             cell_use: vec![Vec::new(); carriers.len()],
             allocations: Allocations::default(),
@@ -159,7 +214,7 @@ impl Cell {
             others_records: VecDeque::new(),
         };
         cell.records.extend(cell.describe(scenario));
-        Ok(cell)
+        cell
     }
 
     /// The next TTI.
@@ -234,6 +289,11 @@ impl Cell {
         self.tti += 1;
     }
 
+    /// By direction: whether data of the measured phone left its queue in the last TTI.
+    pub(crate) const fn left(&self) -> [bool; 2] {
+        self.left
+    }
+
     /// The measured phone's bearer.
     fn measured(&self) -> &Bearer {
         &self.bearers[UserId::MEASURED.index()]
@@ -281,6 +341,7 @@ impl Cell {
             allocated: self.allocations.into_runs(),
             capacity: Capacities::join(self.capacities.into_iter()),
             rrc: self.bearers.into_iter().next().map_or_else(Vec::new, |b| b.rrc.into_runs()),
+            legs: Vec::new(),
         }
     }
 
@@ -327,8 +388,10 @@ impl Cell {
             without_bearer += self.carriers[n].users() - with_bearer;
         }
         let after = self.measured().enb.sender.queue_bytes();
+        self.left[Direction::Dl as usize] = leaves;
         self.dl_truth.observe(self.tti, before, after, leaves);
-        if self.meter.measures(self.tti) {
+        // What NR's modem measures is no LTE measurement.
+        if !self.is_nr && self.meter.measures(self.tti) {
             self.measure();
             self.measure_others();
         }
@@ -357,7 +420,10 @@ impl Cell {
     }
 
     fn step_uplink(&mut self) {
-        self.sample_buffer();
+        // 0xB066 is a message of LTE.
+        if !self.is_nr {
+            self.sample_buffer();
+        }
         for user in (0..self.bearers.len()).map(UserId) {
             let Bearer { uplink, phone, rrc, .. } = &mut self.bearers[user.index()];
             uplink.observe(self.tti);
@@ -366,6 +432,7 @@ impl Cell {
             }
             if !rrc.is_connected() {
                 if user.is_measured() {
+                    self.left[Direction::Ul as usize] = false;
                     self.ul_truth.observe(self.tti, 0, 0, false);
                 }
                 continue;
@@ -378,6 +445,7 @@ impl Cell {
             rrc.set_request(uplink.requests());
             if user.is_measured() {
                 let leaves = sent.as_ref().is_some_and(|sent| sent.departed_bytes > 0);
+                self.left[Direction::Ul as usize] = leaves;
                 self.ul_truth.observe(self.tti, before, phone.sender.queue_bytes(), leaves);
             }
             let Some(sent) = sent else { continue };

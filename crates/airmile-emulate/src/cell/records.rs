@@ -8,8 +8,8 @@ use airmile_model::{
 use super::Cell;
 use super::downlink::DownlinkBlock;
 use crate::mac::UplinkBlock;
-use crate::mac::{DATA_LCID, LONG_BSR, MacPdu};
-use crate::rlc::{Pdu, wire_sn};
+use crate::mac::{DATA_LCID, MacPdu};
+use crate::rlc::Pdu;
 use crate::scenario::Scenario;
 use crate::user::UserId;
 
@@ -21,11 +21,11 @@ const DATA_PRIORITY: u8 = 12;
 impl Cell {
     pub(super) const fn position(&self) -> Position {
         let numerology = self.frame.numerology();
-        Position { timing_segment: 0, cell: 0, numerology, tti: TtiIndex(self.tti) }
+        Position { timing_segment: 0, cell: self.first_cell, numerology, tti: TtiIndex(self.tti) }
     }
 
     const fn position_on(&self, carrier: u8) -> Position {
-        Position { cell: carrier, ..self.position() }
+        Position { cell: self.first_cell + carrier, ..self.position() }
     }
 
     pub(super) fn at(&self) -> Option<Stamp> {
@@ -39,7 +39,7 @@ impl Cell {
             Record::from(CellInfo {
                 at: self.at(),
                 timing_segment: 0,
-                cell: index,
+                cell: self.first_cell + index,
                 pci: Some(pci),
                 earfcn: Some(earfcn),
                 n_prb_dl: Some(n_prb),
@@ -82,7 +82,7 @@ impl Cell {
             at: self.at(),
             n_prb_cell: Some(self.carriers[usize::from(carrier)].n_prb()),
             // Transmit diversity sends one layer's block.
-            layers: Some(1),
+            layers: Some(sent.layers),
             tbs_bytes: Some(sent.tbs_bytes),
             mcs: Some(how.mcs),
             modulation: Some(sent.modulation),
@@ -101,7 +101,9 @@ impl Cell {
 
     fn rlc_record(&self, user: UserId, carrier: u8, dir: Direction, pdu: &Pdu) -> Record {
         let (sn, poll, resegment) = match pdu {
-            Pdu::Data(pdu) => (Some(wire_sn(pdu.sn)), Some(pdu.poll), pdu.is_segment()),
+            Pdu::Data(pdu) => {
+                (Some(pdu.format.wire_sn(pdu.sn)), Some(pdu.poll), pdu.is_resegment())
+            }
             Pdu::Status(_) => (None, None, false),
         };
         let mode = self.bearers[user.index()].mode(dir);
@@ -148,10 +150,11 @@ impl Cell {
         if let Some(index) = sent.bsr_index {
             let (at, position) = (self.at(), self.position());
             // A long BSR tells of all groups: the others are empty.
-            let is_long = built.is_some_and(|block| block.control.contains(&LONG_BSR));
+            let format = built.map(MacPdu::format).unwrap_or_default();
+            let is_long = built.is_some_and(|block| block.has_long_bsr());
             for lcg in if is_long { 0..=DATA_LCG } else { DATA_LCG..=DATA_LCG } {
                 let index = if lcg == DATA_LCG { index } else { 0 };
-                let upper_bound_bytes = airmile_model::tables::bsr_upper_bound_bytes(index);
+                let upper_bound_bytes = format.bsr_bytes(index);
                 let report = BsrReport { at, position, lcg, index, upper_bound_bytes };
                 self.records.push_back(report.into());
             }

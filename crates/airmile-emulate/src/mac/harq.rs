@@ -125,15 +125,13 @@ impl<B> Harq<B> {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::tables::McsTable;
-
     use super::*;
-    use crate::phy::{FDD_ROUND_TRIP_TTIS, LinkAdaptation};
+    use crate::phy::{FDD_ROUND_TRIP_TTIS, LinkAdaptation, McsLadder};
     use crate::scenario::MAX_TRANSMISSIONS;
 
     #[test]
     fn retransmits_after_8_ttis_in_rv_order_and_gives_up_after_4() {
-        let mcs = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, 10.0).mcs(0.0);
+        let mcs = LinkAdaptation::new(McsLadder::downlink(None), 0.1, 10.0).mcs(0.0);
         let mut harq = Harq::new(FDD_ROUND_TRIP_TTIS, MAX_TRANSMISSIONS);
         let id = harq.free(0).unwrap();
         harq.load(id, "block", mcs, 10);

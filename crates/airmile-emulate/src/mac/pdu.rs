@@ -1,21 +1,14 @@
-//! MAC protocol data units (TS 36.321, 6.1.2): control elements, RLC PDUs of
-//! one bearer, padding.
+//! MAC protocol data units (TS 36.321, 6.1.2; TS 38.321, 6.1.2): control elements, RLC
+//! PDUs of one bearer, padding.
 
+use super::MacFormat;
 use crate::rlc::{AmReceiver, AmSender, Pdu};
 
 /// Logical channel of the data bearer: 1 and 2 are signalling (TS 36.331, 9.1.2).
 pub(crate) const DATA_LCID: u8 = 3;
-/// Timing advance command (table 6.2.1-1).
-pub(crate) const TIMING_ADVANCE: u8 = 29;
-/// Short BSR (table 6.2.1-2).
-pub(crate) const SHORT_BSR: u8 = 29;
-/// Long BSR (table 6.2.1-2).
-pub(crate) const LONG_BSR: u8 = 30;
 /// Bytes of a short BSR, and of a long one, with their subheaders (6.1.3.1).
 pub(crate) const SHORT_BSR_BYTES: u32 = 2;
 const LONG_BSR_BYTES: u32 = 4;
-/// Padding (tables 6.2.1-1 and 6.2.1-2).
-const PADDING: u8 = 31;
 
 /// The smallest block that is worth a grant, in bytes (chosen here: a subheader,
 /// an RLC header with a length indicator and a few bytes of data).
@@ -24,6 +17,7 @@ pub(crate) const LEAST_BLOCK_BYTES: u32 = 12;
 /// A MAC PDU: what a transport block carries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MacPdu {
+    format: MacFormat,
     /// Control elements, by LCID. All used here have one byte, but for the long
     /// BSR, which has three.
     pub(crate) control: Vec<u8>,
@@ -40,6 +34,7 @@ impl MacPdu {
     /// Fills a block: control elements, a STATUS PDU, then data. What is left
     /// takes a padding BSR if the phone sends it (`uplink`) and it has none.
     pub(crate) fn fill(
+        format: MacFormat,
         tbs_bytes: u32,
         control: Vec<u8>,
         receiver: &mut AmReceiver,
@@ -47,7 +42,7 @@ impl MacPdu {
         tti: i64,
         uplink: bool,
     ) -> Self {
-        let mut block = Self::default();
+        let mut block = Self { format, ..Self::default() };
         // A control element is a subheader of one byte and one byte.
         let mut left = tbs_bytes;
         for lcid in control {
@@ -57,11 +52,18 @@ impl MacPdu {
             }
         }
         let mut last_bytes = None;
-        while let Some(room) = room_for_next(left, last_bytes) {
+        while let Some(room) = block.room_for_next(left, last_bytes) {
             let Some(pdu) = block.next_pdu(room, receiver, sender, tti) else { break };
             // Those before the last have a length: their subheader grows.
-            left -= last_bytes.map_or(0, length_field_bytes) + 1 + pdu.size_bytes();
-            last_bytes = Some(pdu.size_bytes());
+            let size_bytes = pdu.size_bytes();
+            match format {
+                MacFormat::Lte => {
+                    left -= last_bytes.map_or(0, |last| format.length_field_bytes(last));
+                    left -= 1 + size_bytes;
+                    last_bytes = Some(size_bytes);
+                }
+                MacFormat::Nr => left -= 1 + format.length_field_bytes(size_bytes) + size_bytes,
+            }
             block.pdus.push(pdu);
         }
         if uplink && !block.has_bsr() {
@@ -89,12 +91,18 @@ impl MacPdu {
     /// Fills the `left` bytes with padding (6.1.2: one or two bytes go to the
     /// front, more to the end).
     fn pad(&mut self, left: u32, last_bytes: Option<u32>) {
+        if self.format == MacFormat::Nr {
+            self.tail_padding = left > 0;
+            self.padding_bytes = left.saturating_sub(1);
+            return;
+        }
         match (left, last_bytes) {
             (0, _) => {}
             (1 | 2, _) => self.front_padding = left,
             (_, last) => {
                 self.tail_padding = true;
-                self.padding_bytes = left - 1 - last.map_or(0, length_field_bytes);
+                self.padding_bytes =
+                    left - 1 - last.map_or(0, |bytes| self.format.length_field_bytes(bytes));
             }
         }
     }
@@ -103,9 +111,9 @@ impl MacPdu {
     /// fits, else the short one; gives its bytes (5.4.5, Padding BSR; one logical
     /// channel group has data).
     fn add_padding_bsr(&mut self, left: u32) -> u32 {
-        let (lcid, bytes) = match left {
-            LONG_BSR_BYTES.. => (LONG_BSR, LONG_BSR_BYTES),
-            SHORT_BSR_BYTES.. => (SHORT_BSR, SHORT_BSR_BYTES),
+        let (lcid, bytes) = match (left, self.format.long_bsr()) {
+            (LONG_BSR_BYTES.., Some(long)) => (long, LONG_BSR_BYTES),
+            (SHORT_BSR_BYTES.., _) => (self.format.short_bsr(), SHORT_BSR_BYTES),
             _ => return 0,
         };
         self.control.push(lcid);
@@ -114,7 +122,29 @@ impl MacPdu {
 
     /// Whether a block of the phone's has a BSR.
     pub(crate) fn has_bsr(&self) -> bool {
-        self.control.iter().any(|lcid| matches!(*lcid, SHORT_BSR | LONG_BSR))
+        let (short, long) = (self.format.short_bsr(), self.format.long_bsr());
+        self.control.iter().any(|&lcid| lcid == short || Some(lcid) == long)
+    }
+
+    /// Whether it has a BSR of all logical channel groups.
+    pub(crate) fn has_long_bsr(&self) -> bool {
+        self.format.long_bsr().is_some_and(|long| self.control.contains(&long))
+    }
+
+    /// Whose it is.
+    pub(crate) const fn format(&self) -> MacFormat {
+        self.format
+    }
+
+    /// Room for a further SDU in `left` bytes, after one of `last_bytes`.
+    fn room_for_next(&self, left: u32, last_bytes: Option<u32>) -> Option<u32> {
+        let format = self.format;
+        let subheaders = match format {
+            MacFormat::Lte => 1 + last_bytes.map_or(0, |last| format.length_field_bytes(last)),
+            // A length of 16 bits where the SDU may need it.
+            MacFormat::Nr => 1 + format.length_field_bytes(left),
+        };
+        left.checked_sub(subheaders).filter(|&room| room > 0)
     }
 
     /// Bytes of MAC SDUs: all belong to the data bearer.
@@ -134,23 +164,13 @@ impl MacPdu {
     /// The subheaders in order, as records write them: the LCID, and of an SDU
     /// also its bytes.
     pub(crate) fn subheaders(&self) -> Vec<String> {
-        let front = (0..self.front_padding).map(|_| PADDING.to_string());
+        let padding = self.format.padding();
+        let front = (0..self.front_padding).map(|_| padding.to_string());
         let control = self.control.iter().map(u8::to_string);
         let sdus = self.pdus.iter().map(|pdu| format!("{DATA_LCID}:{}", pdu.size_bytes()));
-        let tail = self.tail_padding.then(|| PADDING.to_string());
+        let tail = self.tail_padding.then(|| padding.to_string());
         front.chain(control).chain(sdus).chain(tail).collect()
     }
-}
-
-/// F and L fields of a subheader that is not the last (6.2.1).
-const fn length_field_bytes(sdu_bytes: u32) -> u32 {
-    if sdu_bytes < 128 { 1 } else { 2 }
-}
-
-/// Room for a further SDU in `left` bytes, behind one of `last_bytes`.
-fn room_for_next(left: u32, last_bytes: Option<u32>) -> Option<u32> {
-    let subheaders = 1 + last_bytes.map_or(0, length_field_bytes);
-    left.checked_sub(subheaders).filter(|&room| room > 0)
 }
 
 #[cfg(test)]
@@ -168,11 +188,22 @@ mod tests {
         let mut receiver = AmReceiver::new(RlcConfig::default());
         let mut sender = AmSender::new(RlcConfig::default());
         sender.push(Sdu { id: 0, bytes: sdu_bytes });
-        let block =
-            MacPdu::fill(tbs_bytes, control.to_vec(), &mut receiver, &mut sender, 0, uplink);
-        let long = if block.control.contains(&LONG_BSR) { 2 } else { 0 };
+        let block = MacPdu::fill(
+            MacFormat::Lte,
+            tbs_bytes,
+            control.to_vec(),
+            &mut receiver,
+            &mut sender,
+            0,
+            uplink,
+        );
+        let long = if block.has_long_bsr() { 2 } else { 0 };
         let control_bytes = 2 * block.control.len() as u32 + long;
-        let lengths = if block.tail_padding { length_field_bytes(block.sdu_bytes()) } else { 0 };
+        let lengths = if block.tail_padding {
+            MacFormat::Lte.length_field_bytes(block.sdu_bytes())
+        } else {
+            0
+        };
         let subheaders = block.front_padding + 1 + lengths + u32::from(block.tail_padding);
         let total = control_bytes + subheaders + block.sdu_bytes() + block.padding_bytes;
         assert_eq!(total, tbs_bytes, "every byte has a place");
@@ -189,7 +220,7 @@ mod tests {
         assert_eq!(fill(100, 106, &[]), (1, "3:102 31".into()));
         assert_eq!(fill(200, 206, &[]), (0, "3:202 31".into()));
         assert_eq!(fill(1_000, 200, &[]), (0, "3:199".into()));
-        assert_eq!(fill(1_000, 200, &[TIMING_ADVANCE]), (0, "29 3:197".into()));
+        assert_eq!(fill(1_000, 200, &[MacFormat::Lte.timing_advance()]), (0, "29 3:197".into()));
     }
 
     #[test]
@@ -204,6 +235,28 @@ mod tests {
         assert_eq!(fill(109, &[]), (0, "31 31 30 3:102".into()));
         assert_eq!(fill(110, &[]), (1, "30 3:102 31".into()));
         // One that is there already is enough.
-        assert_eq!(fill(110, &[SHORT_BSR]), (3, "29 3:102 31".into()));
+        assert_eq!(fill(110, &[MacFormat::Lte.short_bsr()]), (3, "29 3:102 31".into()));
+    }
+
+    #[test]
+    fn blocks_of_nr_have_a_length_an_sdu_and_padding_last() {
+        let config = RlcConfig { nr_sn_bits: Some(18), ..RlcConfig::default() };
+        let fill = |sdus: &[u32], tbs_bytes: u32| {
+            let mut receiver = AmReceiver::new(config.clone());
+            let mut sender = AmSender::new(config.clone());
+            for (id, &bytes) in (0..).zip(sdus) {
+                sender.push(Sdu { id, bytes });
+            }
+            let (receiver, sender) = (&mut receiver, &mut sender);
+            let control = vec![MacFormat::Nr.timing_advance()];
+            let block = MacPdu::fill(MacFormat::Nr, tbs_bytes, control, receiver, sender, 0, false);
+            (block.padding_bytes, block.subheaders().join(" "))
+        };
+        // 2 of the timing advance; each SDU 3 of RLC and 2 or 3 of MAC (TS 38.321, 6.1.2).
+        assert_eq!(fill(&[100, 1_000], 2 + 105 + 1_006), (0, "61 3:103 3:1003".into()));
+        assert_eq!(fill(&[100], 2 + 105 + 1), (0, "61 3:103 63".into()));
+        assert_eq!(fill(&[100], 2 + 105 + 41), (40, "61 3:103 63".into()));
+        // A segment without an offset is the first.
+        assert_eq!(fill(&[1_000], 2 + 3 + 500), (0, "61 3:500".into()));
     }
 }

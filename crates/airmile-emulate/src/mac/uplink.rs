@@ -4,12 +4,11 @@
 use std::collections::VecDeque;
 
 use airmile_model::Modulation;
-use airmile_model::tables::{McsTable, bsr_upper_bound_bytes};
 
 use super::{Harq, Transmission};
-use super::{LEAST_BLOCK_BYTES, MacPdu, SHORT_BSR, SHORT_BSR_BYTES};
+use super::{LEAST_BLOCK_BYTES, MacFormat, MacPdu, SHORT_BSR_BYTES};
 use crate::phy::Frame;
-use crate::phy::{Fading, LinkAdaptation, Mcs, linear};
+use crate::phy::{Fading, LinkAdaptation, Mcs, McsLadder, linear};
 use crate::random::{Owner, Process, Random};
 use crate::rlc::RlcEnd;
 use crate::scenario::{LinkConfig, LinkTrace, MAX_TRANSMISSIONS, Scenario, UplinkConfig};
@@ -80,6 +79,7 @@ pub(crate) struct Uplink {
     now: i64,
     known: i64,
     harq: Harq<UplinkPayload>,
+    format: MacFormat,
     blocks: Random,
     /// Grants on their way, by TTI of transmission.
     grants: VecDeque<(i64, Assigned)>,
@@ -150,11 +150,15 @@ impl BsrState {
 impl Uplink {
     /// The uplink of a user whose radio is `link`.
     pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, owner: Owner, frame: Frame) -> Self {
-        let first_tti = i64::from(scenario.first_tti);
+        let first_tti = frame.first_tti();
         let random = owner.random(scenario.seed, Process::UlFading);
         let link = frame.scaled_link(link);
         let fading = Fading::new(link.ul_snr_mean_db, &link, first_tti, random);
-        let adaptation = LinkAdaptation::new(McsTable::Pusch, link.bler_target, fading.snr_db());
+        let adaptation = LinkAdaptation::new(
+            McsLadder::uplink(scenario.cell.nr),
+            link.bler_target,
+            fading.snr_db(),
+        );
         Self {
             config: scenario.uplink.clone(),
             trace: link.ul_trace.clone(),
@@ -163,6 +167,7 @@ impl Uplink {
             now: first_tti - 1,
             known: first_tti - 1,
             harq: Harq::new(frame.harq_round_trip_ttis(), MAX_TRANSMISSIONS),
+            format: MacFormat::of_cell(scenario.cell.nr),
             blocks: owner.random(scenario.seed, Process::UlBlocks),
             grants: VecDeque::new(),
             granted: VecDeque::new(),
@@ -242,7 +247,7 @@ impl Uplink {
         }
         self.catch_up();
         let most = self.config.max_prb;
-        self.mcs(tti).tbs_bytes(transform_size(most, most))
+        self.mcs(tti).tbs_bytes(self.format.uplink_prb(most, most))
     }
 
     /// The base station reads what has arrived.
@@ -300,7 +305,7 @@ impl Uplink {
         let mcs = self.mcs(at);
         // Headers: MAC 3, BSR 2, RLC 2 and some length indicators.
         let wanted = self.believed_bytes + 16;
-        let n_prb = transform_size(mcs.prbs_for(wanted, most), most);
+        let n_prb = self.format.uplink_prb(mcs.prbs_for(wanted, most), most);
         let tbs_bytes = mcs.tbs_bytes(n_prb);
         if tbs_bytes < LEAST_BLOCK_BYTES {
             // Others may leave more another time, a trace too; a whole grant
@@ -342,7 +347,7 @@ impl Uplink {
         match received.as_ref().map(|carried| carried.bsr) {
             Some(Some((sent, index))) => {
                 // More than 150000: taken as the table's last bound.
-                let bytes = bsr_upper_bound_bytes(index).unwrap_or(150_000).into();
+                let bytes = self.format.bsr_bytes(index).unwrap_or(150_000).into();
                 self.notices.push_back((tti + NOTICE_TTIS, Notice::Report { bytes, sent }));
             }
             // A full block without a report may have left data behind: without
@@ -381,10 +386,10 @@ impl Uplink {
         let wanted_bytes = sender.wanted_bytes() + u64::from(receiver.status_bytes(tti));
         let fits = |control_bytes: u32| wanted_bytes + u64::from(control_bytes) <= tbs_bytes.into();
         let report = self.bsr.triggered && (fits(SHORT_BSR_BYTES) || !fits(0));
-        let control = if report { vec![SHORT_BSR] } else { Vec::new() };
-        let pdu = MacPdu::fill(tbs_bytes, control, receiver, sender, tti, true);
+        let control = if report { vec![self.format.short_bsr()] } else { Vec::new() };
+        let pdu = MacPdu::fill(self.format, tbs_bytes, control, receiver, sender, tti, true);
         let left_bytes = buffer_bytes(phone, tti);
-        let bsr = pdu.has_bsr().then(|| (tti, bsr_index(left_bytes)));
+        let bsr = pdu.has_bsr().then(|| (tti, self.format.bsr_index(left_bytes)));
         self.bsr.on_block(tti, bsr.is_some(), left_bytes == 0);
         if bsr.is_some() {
             self.bsr.retx_due = Some(tti + BSR_RETX_TTIS);
@@ -400,16 +405,9 @@ fn buffer_bytes(phone: &RlcEnd, tti: i64) -> u64 {
     phone.sender.queue_bytes() + u64::from(phone.receiver.status_bytes(tti))
 }
 
-/// The index that a BSR reports (TS 36.321, table 6.1.3.1-1).
-fn bsr_index(bytes: u64) -> u8 {
-    let holds =
-        |&index: &u8| bsr_upper_bound_bytes(index).is_some_and(|top| u64::from(top) >= bytes);
-    (0..63).find(holds).unwrap_or(63)
-}
-
 /// The next size at or above `n_prb` whose factors are 2, 3 and 5 (TS 36.211,
 /// 5.3.3); the last one up to `most` where there is none above.
-fn transform_size(n_prb: u16, most: u16) -> u16 {
+pub(super) fn transform_size(n_prb: u16, most: u16) -> u16 {
     let is_size = |n: &u16| {
         let mut n = *n;
         for factor in [2, 3, 5] {
@@ -455,6 +453,9 @@ mod tests {
     fn sizes_and_indexes() {
         assert_eq!([1, 7, 11, 13, 20].map(|n| transform_size(n, 20)), [1, 8, 12, 15, 20]);
         assert_eq!(transform_size(7, 7), 6);
-        assert_eq!([0, 1, 10, 11, 150_000, 150_001].map(bsr_index), [0, 1, 1, 2, 62, 63]);
+        assert_eq!(
+            [0, 1, 10, 11, 150_000, 150_001].map(|bytes| MacFormat::Lte.bsr_index(bytes)),
+            [0, 1, 1, 2, 62, 63]
+        );
     }
 }

@@ -81,6 +81,18 @@ impl Frame {
         Self { numerology, epoch_ns: scenario.epoch_ns, pattern, first_tti }
     }
 
+    /// Of a leg of a split bearer: its first TTI begins with the run, too, which is told
+    /// in TTIs of LTE.
+    pub(crate) fn of_leg(scenario: &Scenario) -> Self {
+        let frame = Self::new(scenario);
+        Self { first_tti: i64::from(scenario.first_tti) << frame.numerology, ..frame }
+    }
+
+    /// The first TTI of the run.
+    pub(crate) const fn first_tti(self) -> i64 {
+        self.first_tti
+    }
+
     /// TTIs in a millisecond (TS 38.211, table 4.3.2-1).
     pub(crate) const fn slots_per_ms(self) -> i64 {
         1 << self.numerology

@@ -4,10 +4,11 @@
 use std::collections::VecDeque;
 
 use airmile_model::Modulation;
+use airmile_model::nr_tables::{NrMcs, NrMcsTable, nr_data_res_per_prb, nr_mcs, nr_tbs_bits};
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 
 use crate::random::Random;
-use crate::scenario::LinkConfig;
+use crate::scenario::{LinkConfig, NrConfig};
 
 /// Resource elements for data in a PRB pair: 168, less one control symbol and
 /// the reference signals of two ports outside it (TS 36.211, 6.10.1.2); also
@@ -27,6 +28,12 @@ const BLER_SLOPE_DB: f64 = 0.5;
 const CQI_EFFICIENCY: [f64; 15] = [
     0.1523, 0.2344, 0.3770, 0.6016, 0.8770, 1.1758, 1.4766, 1.9141, 2.4063, 2.7305, 3.3223, 3.9023,
     4.5234, 5.1152, 5.5547,
+];
+
+/// The same of NR with 256QAM (TS 38.214, table 5.2.2.1-3).
+const NR_CQI_EFFICIENCY: [f64; 15] = [
+    0.1523, 0.3770, 0.8770, 1.4766, 1.9141, 2.4063, 2.7305, 3.3223, 3.9023, 4.5234, 5.1152, 5.5547,
+    6.2266, 6.9141, 7.4063,
 ];
 
 /// TTIs between two CQI reports, and from a report to its use (chosen here,
@@ -179,13 +186,90 @@ impl Subbands {
     }
 }
 
+/// By which table blocks get their sizes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum BlockSizes {
+    /// TS 36.213, table 7.1.7.2.1-1.
+    Lte { i_tbs: u8 },
+    /// TS 38.214, 5.1.3.2.
+    Nr { mcs: NrMcs, layers: u8, res_per_prb: u16 },
+}
+
+/// Which modulation and coding schemes a link has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum McsLadder {
+    /// A table of TS 36.213.
+    Lte(McsTable),
+    /// A table of TS 38.214, on some layers, with so many data resource elements a PRB.
+    Nr { table: NrMcsTable, layers: u8, res_per_prb: u16 },
+}
+
+impl McsLadder {
+    /// The downlink of a cell.
+    pub(crate) fn downlink(nr: Option<NrConfig>) -> Self {
+        nr.map_or(Self::Lte(McsTable::Pdsch64Qam), |nr| {
+            let table = if nr.qam256 { NrMcsTable::Qam256 } else { NrMcsTable::Qam64 };
+            Self::Nr { table, layers: nr.layers, res_per_prb: data_res(nr) }
+        })
+    }
+
+    /// The uplink of a cell.
+    pub(crate) fn uplink(nr: Option<NrConfig>) -> Self {
+        nr.map_or(Self::Lte(McsTable::Pusch), |nr| Self::Nr {
+            table: NrMcsTable::Qam64,
+            layers: 1,
+            res_per_prb: data_res(nr),
+        })
+    }
+
+    /// SNR that its layers cost: each has its share of the power.
+    fn layers_db(self) -> f64 {
+        match self {
+            Self::Lte(_) => 0.0,
+            Self::Nr { layers, .. } => db(f64::from(layers)),
+        }
+    }
+
+    const fn cqi_efficiency(self) -> [f64; 15] {
+        match self {
+            Self::Lte(_) => CQI_EFFICIENCY,
+            Self::Nr { .. } => NR_CQI_EFFICIENCY,
+        }
+    }
+
+    fn mcs(self, index: u8) -> Option<Mcs> {
+        match self {
+            Self::Lte(table) => mcs_of(table, index),
+            Self::Nr { table, layers, res_per_prb } => {
+                let mcs = nr_mcs(table, index)?;
+                let bits_per_re = f64::from(mcs.code_rate_x2048) / 2048.0
+                    * f64::from(mcs.modulation.bits_per_symbol());
+                Some(Mcs {
+                    index,
+                    sizes: BlockSizes::Nr { mcs, layers, res_per_prb },
+                    modulation: mcs.modulation,
+                    required_snr_db: required_snr_db(bits_per_re) + self.layers_db(),
+                    retx_base: if table == NrMcsTable::Qam256 { 28 } else { 29 },
+                    replayed: None,
+                })
+            }
+        }
+    }
+}
+
+fn data_res(nr: NrConfig) -> u16 {
+    nr_data_res_per_prb(nr.symbols.into(), nr.dmrs_res.into(), 0)
+}
+
 /// A modulation and coding scheme that new data can be sent with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Mcs {
     pub(crate) index: u8,
-    i_tbs: u8,
+    sizes: BlockSizes,
     pub(crate) modulation: Modulation,
     required_snr_db: f64,
+    /// Index of a retransmission by QPSK.
+    retx_base: u8,
     /// Bytes that the carrier's PRB pairs hold together, where a link trace
     /// says so: then every block has its share and arrives.
     replayed: Option<(u32, u16)>,
@@ -197,7 +281,13 @@ impl Mcs {
         if let Some((bytes, of_prb)) = self.replayed {
             return (u64::from(bytes) * u64::from(n_prb) / u64::from(of_prb.max(1))) as u32;
         }
-        tbs_bits(self.i_tbs, n_prb).unwrap_or(0) / 8
+        let bits = match self.sizes {
+            BlockSizes::Lte { i_tbs } => tbs_bits(i_tbs, n_prb),
+            BlockSizes::Nr { mcs, layers, res_per_prb } => {
+                nr_tbs_bits(mcs, layers, n_prb, res_per_prb)
+            }
+        };
+        bits.unwrap_or(0) / 8
     }
 
     /// The fewest PRB pairs, up to `most`, whose block holds `bytes`.
@@ -221,12 +311,24 @@ impl Mcs {
     }
 
     /// The index that a retransmission signals: 29 to 31 by modulation (TS
-    /// 36.213, table 7.1.7.1-1).
+    /// 36.213, table 7.1.7.1-1; TS 38.214, table 5.1.3.1-1), 28 to 31 where there is
+    /// 256QAM (table 5.1.3.1-2).
     pub(crate) const fn retx_index(self) -> u8 {
-        match self.modulation {
-            Modulation::Qpsk => 29,
-            Modulation::Qam16 => 30,
-            Modulation::Qam64 | Modulation::Qam256 => 31,
+        let order = match self.modulation {
+            Modulation::Qpsk => 0,
+            Modulation::Qam16 => 1,
+            Modulation::Qam64 => 2,
+            Modulation::Qam256 => 3,
+        };
+        let index = self.retx_base + order;
+        if index > 31 { 31 } else { index }
+    }
+
+    /// Spatial layers of a block.
+    pub(crate) const fn layers(self) -> u8 {
+        match self.sizes {
+            BlockSizes::Lte { .. } => 1,
+            BlockSizes::Nr { layers, .. } => layers,
         }
     }
 }
@@ -246,9 +348,11 @@ pub(crate) struct LinkAdaptation {
 }
 
 impl LinkAdaptation {
-    pub(crate) fn new(table: McsTable, bler_target: f64, first_snr_db: f64) -> Self {
-        let ladder: Vec<Mcs> = (0..=28).filter_map(|index| mcs_of(table, index)).collect();
-        let cqi_floors_db = CQI_EFFICIENCY.map(required_snr_db);
+    pub(crate) fn new(schemes: McsLadder, bler_target: f64, first_snr_db: f64) -> Self {
+        let ladder: Vec<Mcs> = (0..=28).filter_map(|index| schemes.mcs(index)).collect();
+        let layers_db = schemes.layers_db();
+        let cqi_floors_db =
+            schemes.cqi_efficiency().map(|efficiency| required_snr_db(efficiency) + layers_db);
         let reported_snr_db = quantise_cqi(&cqi_floors_db, first_snr_db);
         Self {
             ladder,
@@ -306,7 +410,14 @@ fn mcs_of(table: McsTable, index: u8) -> Option<Mcs> {
     // At 50 PRB pairs; the efficiency hardly depends on their number.
     let bits_per_re = f64::from(tbs_bits(i_tbs, 50)?) / (50.0 * DATA_RE_PER_PRB);
     let required_snr_db = required_snr_db(bits_per_re);
-    Some(Mcs { index, i_tbs, modulation: entry.modulation?, required_snr_db, replayed: None })
+    Some(Mcs {
+        index,
+        sizes: BlockSizes::Lte { i_tbs },
+        modulation: entry.modulation?,
+        required_snr_db,
+        retx_base: 29,
+        replayed: None,
+    })
 }
 
 /// The SNR that the CQI of an SNR stands for: that of the highest efficiency it
@@ -322,7 +433,7 @@ mod tests {
     /// Share of failed first transmissions over a minute on a fading link.
     fn first_bler(mean_db: f64) -> f64 {
         let mut fading = Fading::new(mean_db, &LinkConfig::default(), 0, Random::new(1, 1));
-        let mut link = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, mean_db);
+        let mut link = LinkAdaptation::new(McsLadder::downlink(None), 0.1, mean_db);
         let mut dice = Random::new(1, 2);
         let mut failed = 0;
         for tti in 0..60_000 {
@@ -345,7 +456,7 @@ mod tests {
 
     #[test]
     fn every_report_is_used_six_ttis_later() {
-        let mut link = LinkAdaptation::new(McsTable::Pdsch64Qam, 0.1, 1.0);
+        let mut link = LinkAdaptation::new(McsLadder::downlink(None), 0.1, 1.0);
         let mut used = Vec::new();
         // Each report tells another CQI: 1, 4, 7, ... dB.
         for tti in 0..40 {

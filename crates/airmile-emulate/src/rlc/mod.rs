@@ -1,19 +1,18 @@
-//! RLC, acknowledged mode (TS 36.322): sender, receiver and their PDUs. Unacknowledged
+//! RLC, acknowledged mode (TS 36.322; of NR TS 38.322): sender, receiver and their PDUs. Unacknowledged
 //! mode is the same without repetitions, polls and STATUS PDUs.
 //!
-//! Sequence numbers are unwrapped inside; [`wire_sn`] gives the 10 bits that
-//! the air has. PDUs know the SDUs they carry by identity, not by content.
+//! Sequence numbers are unwrapped inside; [`RlcFormat::wire_sn`] gives the
+//! bits that the air has. PDUs know the SDUs they carry by identity, not by content.
 
+mod format;
 mod receiver;
 mod sender;
 
 use std::sync::Arc;
 
+pub(crate) use format::RlcFormat;
 pub(crate) use receiver::AmReceiver;
 pub(crate) use sender::AmSender;
-
-/// AM_Window_Size (TS 36.322, 7.2).
-const WINDOW: u64 = 512;
 
 /// A service data unit: an IP packet with its PDCP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +45,21 @@ pub(crate) struct AmdPdu {
     /// Bytes with header.
     pub(crate) size_bytes: u32,
     pub(crate) poll: bool,
+    /// It was sent before.
+    pub(crate) retx: bool,
+    pub(crate) format: RlcFormat,
 }
 
 impl AmdPdu {
-    /// Whether it is an AMD PDU segment (resegmentation flag).
+    /// Whether it is a part of the data field.
     pub(crate) fn is_segment(&self) -> bool {
         self.part != (0, self.field_bytes)
+    }
+
+    /// Whether it is a part of a PDU that was sent before (resegmentation flag of TS
+    /// 36.322).
+    pub(crate) fn is_resegment(&self) -> bool {
+        self.is_segment() && self.retx
     }
 }
 
@@ -68,14 +76,15 @@ pub(crate) struct StatusPdu {
     /// All below are received but for the NACKs.
     pub(crate) ack_sn: u64,
     pub(crate) nacks: Vec<Nack>,
+    pub(crate) format: RlcFormat,
 }
 
 impl StatusPdu {
-    /// Bytes: D/C, CPT, ACK_SN and E1 are 15 bits, a NACK_SN with E1 and E2 12,
-    /// SOstart with SOend 30.
+    /// Bytes with header.
     pub(crate) fn size_bytes(&self) -> u32 {
-        let nack_bits = |nack: &Nack| if nack.part.is_some() { 42 } else { 12 };
-        (15 + self.nacks.iter().map(nack_bits).sum::<u32>()).div_ceil(8)
+        let (fixed, nack, offsets) = self.format.status_bits();
+        let nack_bits = |one: &Nack| if one.part.is_some() { nack + offsets } else { nack };
+        (fixed + self.nacks.iter().map(nack_bits).sum::<u32>()).div_ceil(8)
     }
 }
 
@@ -93,19 +102,6 @@ impl Pdu {
             Self::Status(status) => status.size_bytes(),
         }
     }
-}
-
-/// The 10-bit sequence number of the header.
-pub(crate) const fn wire_sn(sn: u64) -> u32 {
-    (sn % 1024) as u32
-}
-
-/// Header of an AMD PDU (2 bytes; 4 with the segment offset) whose data field
-/// has a number of elements: a length indicator of 12 bits for each but the
-/// last (TS 36.322, 6.2.1.4 and 6.2.1.5).
-fn header_bytes(elements: usize, segment: bool) -> u32 {
-    let fixed = if segment { 4 } else { 2 };
-    fixed + (elements.saturating_sub(1) as u32 * 12).div_ceil(8)
 }
 
 /// Bytes sent at least once of SDUs not delivered.
@@ -143,7 +139,14 @@ mod tests {
         assert_eq!((delivered.len(), in_transit_bytes(&sender, &receiver)), (1, 300));
         receiver.tick(10);
         let status = receiver.take_status(100, 10).unwrap();
-        assert_eq!(status, StatusPdu { ack_sn: 4, nacks: vec![Nack { sn: 1, part: None }] });
+        assert_eq!(
+            status,
+            StatusPdu {
+                ack_sn: 4,
+                nacks: vec![Nack { sn: 1, part: None }],
+                format: RlcFormat::Lte
+            }
+        );
         sender.receive_status(&status);
         assert_eq!(in_transit_bytes(&sender, &receiver), 300);
         // Half of it again: what is missing is still the sender's.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{AmdPdu, Element, Nack, Sdu, StatusPdu, WINDOW};
+use super::{AmdPdu, Element, Nack, RlcFormat, Sdu, StatusPdu};
 use crate::scenario::RlcConfig;
 
 /// A PDU of which something has arrived.
@@ -45,6 +45,7 @@ impl Arrived {
 #[derive(Debug, Clone)]
 pub(crate) struct AmReceiver {
     config: RlcConfig,
+    format: RlcFormat,
     arrived: BTreeMap<u64, Arrived>,
     vr_r: u64,
     vr_ms: u64,
@@ -68,6 +69,7 @@ pub(crate) struct AmReceiver {
 impl AmReceiver {
     pub(crate) fn new(config: RlcConfig) -> Self {
         Self {
+            format: RlcFormat::of_bearer(&config),
             config,
             arrived: BTreeMap::new(),
             vr_r: 0,
@@ -88,7 +90,7 @@ impl AmReceiver {
     pub(crate) fn receive(&mut self, pdu: &AmdPdu, tti: i64) -> Vec<Sdu> {
         let x = pdu.sn;
         let known = self.arrived.get(&x).is_some_and(Arrived::is_whole);
-        let discarded = x < self.vr_r || x >= self.vr_r + WINDOW || known;
+        let discarded = x < self.vr_r || x >= self.vr_r + self.format.window() || known;
         if pdu.poll {
             if discarded || x < self.vr_ms {
                 self.status_owed = true;
@@ -250,7 +252,7 @@ impl AmReceiver {
                 None => nacks.push(Nack { sn, part: None }),
             }
         }
-        StatusPdu { ack_sn: self.vr_ms, nacks }
+        StatusPdu { ack_sn: self.vr_ms, nacks, format: self.format }
     }
 }
 
@@ -260,7 +262,16 @@ mod tests {
 
     fn pdu(sn: u64, poll: bool, part: (u32, u32)) -> AmdPdu {
         let elements = [Element { sdu: Sdu { id: sn, bytes: 100 }, bytes: 100, ends: true }].into();
-        AmdPdu { sn, elements, field_bytes: 100, part, size_bytes: 102, poll }
+        AmdPdu {
+            sn,
+            elements,
+            field_bytes: 100,
+            part,
+            size_bytes: 102,
+            poll,
+            retx: part != (0, 100),
+            format: RlcFormat::Lte,
+        }
     }
 
     fn ids(sdus: &[Sdu]) -> Vec<u64> {
@@ -278,7 +289,14 @@ mod tests {
         assert_eq!(receiver.status_bytes(40), 0);
         receiver.tick(41);
         let status = receiver.take_status(100, 41).unwrap();
-        assert_eq!(status, StatusPdu { ack_sn: 3, nacks: vec![Nack { sn: 1, part: None }] });
+        assert_eq!(
+            status,
+            StatusPdu {
+                ack_sn: 3,
+                nacks: vec![Nack { sn: 1, part: None }],
+                format: RlcFormat::Lte
+            }
+        );
         assert_eq!(status.size_bytes(), 4);
         // Two segments make it whole.
         assert_eq!(ids(&receiver.receive(&pdu(1, false, (60, 100)), 50)).len(), 0);
@@ -286,7 +304,10 @@ mod tests {
         assert_eq!(ids(&receiver.receive(&pdu(1, true, (0, 60)), 51)), [1, 2]);
         // t-StatusProhibit holds the answer back.
         assert_eq!(receiver.status_bytes(60), 0);
-        assert_eq!(receiver.take_status(100, 61), Some(StatusPdu { ack_sn: 3, nacks: vec![] }));
+        assert_eq!(
+            receiver.take_status(100, 61),
+            Some(StatusPdu { ack_sn: 3, nacks: vec![], format: RlcFormat::Lte })
+        );
     }
 
     #[test]
@@ -304,13 +325,13 @@ mod tests {
         let whole = |sn| Nack { sn, part: None };
         let parts = [part(0, 20), part(40, 60), part(80, 100)];
         let all = [&parts[..], &[whole(1), whole(3)]].concat();
-        assert_eq!(receiver.status(), StatusPdu { ack_sn: 5, nacks: all });
+        assert_eq!(receiver.status(), StatusPdu { ack_sn: 5, nacks: all, format: RlcFormat::Lte });
         let cut = |room| receiver.clone().take_status(room, 200);
         // 15 bits, three NACKs of 42 and one of 12.
         let three = [&parts[..], &[whole(1)]].concat();
-        assert_eq!(cut(20), Some(StatusPdu { ack_sn: 3, nacks: three }));
+        assert_eq!(cut(20), Some(StatusPdu { ack_sn: 3, nacks: three, format: RlcFormat::Lte }));
         // A PDU is named with all its parts, or not at all.
-        assert_eq!(cut(17), Some(StatusPdu { ack_sn: 0, nacks: vec![] }));
+        assert_eq!(cut(17), Some(StatusPdu { ack_sn: 0, nacks: vec![], format: RlcFormat::Lte }));
         assert_eq!(cut(1), None);
     }
 
@@ -340,7 +361,10 @@ mod tests {
         assert_eq!(receiver.status_bytes(0), 0);
         // VR(MS) passes the first poll, the second still waits.
         receiver.receive(&pdu(0, false, (0, 100)), 1);
-        assert_eq!(receiver.take_status(100, 1), Some(StatusPdu { ack_sn: 2, nacks: vec![] }));
+        assert_eq!(
+            receiver.take_status(100, 1),
+            Some(StatusPdu { ack_sn: 2, nacks: vec![], format: RlcFormat::Lte })
+        );
         assert_eq!(receiver.delayed_polls, [3].into());
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{AmdPdu, Element, Nack, Sdu, StatusPdu, WINDOW, header_bytes};
+use super::{AmdPdu, Element, Nack, RlcFormat, Sdu, StatusPdu};
 use crate::scenario::RlcConfig;
 
 /// A PDU that was sent and is not acknowledged.
@@ -24,6 +24,7 @@ struct Due {
 #[derive(Debug, Clone)]
 pub(crate) struct AmSender {
     config: RlcConfig,
+    format: RlcFormat,
     transmission_buffer: VecDeque<Sdu>,
     /// Bytes of the first SDU that are sent already.
     first_sent_bytes: u32,
@@ -43,6 +44,7 @@ pub(crate) struct AmSender {
 impl AmSender {
     pub(crate) fn new(config: RlcConfig) -> Self {
         Self {
+            format: RlcFormat::of_bearer(&config),
             config,
             transmission_buffer: VecDeque::new(),
             first_sent_bytes: 0,
@@ -86,11 +88,18 @@ impl AmSender {
         let mut wanted: u64 = self.retx_bytes();
         for due in retx {
             let elements = self.unacknowledged.get(&due.sn).map_or(1, |sent| sent.elements.len());
-            wanted += u64::from(header_bytes(elements, true)) + 3;
+            wanted += u64::from(self.format.header_bytes(elements, true, due.part.0)) + 3;
         }
         if !self.transmission_buffer.is_empty() && !self.is_stalled() {
-            let elements = self.transmission_buffer.len();
-            wanted += self.new_bytes + u64::from(header_bytes(elements, false)) + 3;
+            let sdus = self.transmission_buffer.len();
+            let headers = match self.format {
+                RlcFormat::Lte => u64::from(self.format.header_bytes(sdus, false, 0)) + 3,
+                // A header and a MAC subheader each.
+                RlcFormat::Nr { .. } => {
+                    sdus as u64 * (u64::from(self.format.header_bytes(1, false, 0)) + 3) + 2
+                }
+            };
+            wanted += self.new_bytes + headers;
         }
         wanted
     }
@@ -102,7 +111,7 @@ impl AmSender {
 
     /// Whether no new PDU may be sent: VT(S) has reached VT(MS).
     pub(crate) fn is_stalled(&self) -> bool {
-        !self.config.unacknowledged && self.vt_s >= self.vt_a() + WINDOW
+        !self.config.unacknowledged && self.vt_s >= self.vt_a() + self.format.window()
     }
 
     /// The next PDU, of at most `room` bytes; retransmissions go first (5.1.3.1.1).
@@ -122,25 +131,39 @@ impl AmSender {
         let sent = self.unacknowledged.get(&due.sn)?.clone();
         let (from, to) = due.part;
         // The longest part that fits; a PDU that fits whole is sent unchanged.
-        let cut = (from + 1..=to).rev().find(|&cut| part_bytes(&sent, (from, cut)) <= room)?;
+        let cut = (from + 1..=to).rev().find(|&cut| self.part_bytes(&sent, (from, cut)) <= room)?;
         self.retransmission_buffer.pop_front();
         if cut < to {
             self.retransmission_buffer.push_front(Due { sn: due.sn, part: (cut, to) });
         }
         let part = (from, cut);
-        let size_bytes = part_bytes(&sent, part);
+        let size_bytes = self.part_bytes(&sent, part);
         let SentPdu { elements, field_bytes } = sent;
-        Some(AmdPdu { sn: due.sn, elements, field_bytes, part, size_bytes, poll: false })
+        let format = self.format;
+        Some(AmdPdu {
+            sn: due.sn,
+            elements,
+            field_bytes,
+            part,
+            size_bytes,
+            poll: false,
+            retx: true,
+            format,
+        })
     }
 
     fn build_new(&mut self, room: u32) -> Option<AmdPdu> {
         if self.is_stalled() {
             return None;
         }
+        if self.format != RlcFormat::Lte {
+            return self.build_segment(room);
+        }
+        let format = self.format;
         let mut elements = Vec::new();
         let mut field_bytes = 0;
         while let Some(&sdu) = self.transmission_buffer.front() {
-            let used = header_bytes(elements.len() + 1, false) + field_bytes;
+            let used = format.header_bytes(elements.len() + 1, false, 0) + field_bytes;
             let Some(left) = room.checked_sub(used).filter(|&left| left > 0) else { break };
             let unsent = sdu.bytes - self.first_sent_bytes;
             let bytes = unsent.min(left);
@@ -158,12 +181,22 @@ impl AmSender {
             return None;
         }
         self.new_bytes -= u64::from(field_bytes);
-        let (sn, size_bytes) = (self.vt_s, header_bytes(elements.len(), false) + field_bytes);
+        let (sn, size_bytes) =
+            (self.vt_s, format.header_bytes(elements.len(), false, 0) + field_bytes);
         let elements: Arc<[Element]> = elements.into();
         if self.config.unacknowledged {
             self.vt_s += 1;
             let part = (0, field_bytes);
-            return Some(AmdPdu { sn, elements, field_bytes, part, size_bytes, poll: false });
+            return Some(AmdPdu {
+                sn,
+                elements,
+                field_bytes,
+                part,
+                size_bytes,
+                poll: false,
+                retx: false,
+                format,
+            });
         }
         self.unacknowledged.insert(sn, SentPdu { elements: Arc::clone(&elements), field_bytes });
         self.vt_s += 1;
@@ -171,7 +204,58 @@ impl AmSender {
         self.pdu_without_poll += 1;
         self.byte_without_poll += u64::from(field_bytes);
         let part = (0, field_bytes);
-        Some(AmdPdu { sn, elements, field_bytes, part, size_bytes, poll: false })
+        Some(AmdPdu {
+            sn,
+            elements,
+            field_bytes,
+            part,
+            size_bytes,
+            poll: false,
+            retx: false,
+            format,
+        })
+    }
+
+    /// What fits of the first SDU: its sequence number counts on with its last segment
+    /// (TS 38.322, 5.2.3.1.1).
+    fn build_segment(&mut self, room: u32) -> Option<AmdPdu> {
+        let (format, from, sn) = (self.format, self.first_sent_bytes, self.vt_s);
+        let &sdu = self.transmission_buffer.front()?;
+        let header_bytes = format.header_bytes(1, false, from);
+        let left = room.checked_sub(header_bytes).filter(|&left| left > 0)?;
+        let to = sdu.bytes.min(from + left);
+        let elements: Arc<[Element]> = [Element { sdu, bytes: sdu.bytes, ends: true }].into();
+        if from == 0 && !self.config.unacknowledged {
+            let sent = SentPdu { elements: Arc::clone(&elements), field_bytes: sdu.bytes };
+            self.unacknowledged.insert(sn, sent);
+        }
+        if to == sdu.bytes {
+            self.transmission_buffer.pop_front();
+            self.first_sent_bytes = 0;
+            self.vt_s += 1;
+        } else {
+            self.first_sent_bytes = to;
+        }
+        let bytes = to - from;
+        self.new_bytes -= u64::from(bytes);
+        self.pdu_without_poll += 1;
+        self.byte_without_poll += u64::from(bytes);
+        Some(AmdPdu {
+            sn,
+            elements,
+            field_bytes: sdu.bytes,
+            part: (from, to),
+            size_bytes: header_bytes + bytes,
+            poll: false,
+            retx: false,
+            format,
+        })
+    }
+
+    /// Bytes of a PDU that were sent at least once: of an SDU of NR that is under way,
+    /// its first segments.
+    const fn sent_bytes(&self, sn: u64, field_bytes: u32) -> u32 {
+        if sn == self.vt_s { self.first_sent_bytes } else { field_bytes }
     }
 
     /// Whether the PDU just assembled polls (5.2.2.1, and 5.2.2.3 for a poll
@@ -217,7 +301,9 @@ impl AmSender {
 
     /// SNs from `sn` on that are sent and not acknowledged, with their bytes.
     pub(crate) fn unacknowledged_from(&self, sn: u64) -> impl Iterator<Item = (u64, u32)> {
-        self.unacknowledged.range(sn..).map(|(&sn, sent)| (sn, sent.field_bytes))
+        self.unacknowledged
+            .range(sn..)
+            .map(|(&sn, sent)| (sn, self.sent_bytes(sn, sent.field_bytes)))
     }
 
     /// Takes a STATUS PDU (5.2.1 and 5.2.2.2).
@@ -230,7 +316,9 @@ impl AmSender {
         let due_before: BTreeSet<u64> = self.retransmission_buffer.iter().map(|d| d.sn).collect();
         for &Nack { sn, part } in status.nacks.iter().filter(|n| !due_before.contains(&n.sn)) {
             let whole = self.unacknowledged.get(&sn).map(|sent| (0, sent.field_bytes));
-            if let Some(part) = part.or(whole).filter(|_| whole.is_some()) {
+            let (Some(whole), Some((from, to))) = (whole, part.or(whole)) else { continue };
+            let part = (from, to.min(self.sent_bytes(sn, whole.1)));
+            if part.0 < part.1 {
                 self.retransmission_buffer.push_back(Due { sn, part });
             }
         }
@@ -238,18 +326,19 @@ impl AmSender {
             self.poll_retransmit_due = None;
         }
     }
-}
 
-/// Bytes of a part of a PDU with its header.
-fn part_bytes(sent: &SentPdu, (from, to): (u32, u32)) -> u32 {
-    let mut at = 0;
-    let overlap = |element: &&Element| {
-        let begin = at;
-        at += element.bytes;
-        begin < to && at > from
-    };
-    let elements = sent.elements.iter().filter(overlap).count();
-    header_bytes(elements, (from, to) != (0, sent.field_bytes)) + to - from
+    /// Bytes of a part of a PDU with its header.
+    fn part_bytes(&self, sent: &SentPdu, (from, to): (u32, u32)) -> u32 {
+        let mut at = 0;
+        let overlap = |element: &&Element| {
+            let begin = at;
+            at += element.bytes;
+            begin < to && at > from
+        };
+        let elements = sent.elements.iter().filter(overlap).count();
+        let segment = (from, to) != (0, sent.field_bytes);
+        self.format.header_bytes(elements, segment, from) + to - from
+    }
 }
 
 #[cfg(test)]
@@ -297,7 +386,7 @@ mod tests {
         (0..3).for_each(|id| sender.push(Sdu { id, bytes: 100 }));
         (0..3).for_each(|_| drop(sender.build(102, 0).unwrap()));
         let nacks = vec![Nack { sn: 1, part: None }];
-        sender.receive_status(&StatusPdu { ack_sn: 3, nacks });
+        sender.receive_status(&StatusPdu { ack_sn: 3, nacks, format: RlcFormat::Lte });
         assert_eq!((sender.queue_bytes(), sender.vt_a()), (100, 1));
         let head = sender.build(64, 0).unwrap();
         assert_eq!((head.sn, head.part, head.size_bytes, head.poll), (1, (0, 60), 64, false));
@@ -317,5 +406,39 @@ mod tests {
         assert_eq!(sender.queue_bytes(), 100);
         let again = sender.build(200, 60).unwrap();
         assert!(again.poll && again.sn == 0 && !again.is_segment());
+    }
+
+    #[test]
+    fn segments_of_nr_share_their_sdus_number() {
+        let config = RlcConfig { nr_sn_bits: Some(12), ..RlcConfig::default() };
+        let mut sender = AmSender::new(RlcConfig { poll_pdu: None, poll_byte: None, ..config });
+        (0..2).for_each(|id| sender.push(Sdu { id, bytes: 100 }));
+        let pdus: Vec<AmdPdu> = std::iter::from_fn(|| sender.build(62, 0)).collect();
+        let shown: Vec<_> =
+            pdus.iter().map(|pdu| (pdu.sn, pdu.part, pdu.size_bytes, pdu.poll)).collect();
+        // 2 bytes of header, 4 with the offset; no concatenation.
+        let expected = [
+            (0, (0, 60), 62, false),
+            (0, (60, 100), 44, false),
+            (1, (0, 60), 62, false),
+            (1, (60, 100), 44, true),
+        ];
+        assert_eq!(shown, expected);
+        assert!(pdus.iter().all(|pdu| !pdu.is_resegment()));
+    }
+
+    #[test]
+    fn what_was_not_sent_is_not_sent_again() {
+        let config = RlcConfig { nr_sn_bits: Some(12), ..RlcConfig::default() };
+        let mut sender = AmSender::new(config);
+        sender.push(Sdu { id: 0, bytes: 100 });
+        assert!(sender.build(62, 0).is_some());
+        assert_eq!(sender.unacknowledged_from(0).collect::<Vec<_>>(), [(0, 60)]);
+        let format = RlcFormat::Nr { sn_bits: 12 };
+        let nacks = vec![Nack { sn: 0, part: Some((40, 100)) }];
+        sender.receive_status(&StatusPdu { ack_sn: 0, nacks, format });
+        assert_eq!((sender.retx_bytes(), sender.new_bytes()), (20, 40));
+        let again = sender.build(62, 1).unwrap();
+        assert_eq!((again.part, again.is_resegment()), ((40, 60), true));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::senders::Senders;
 use super::{RunOutcome, RunSink, Simulation};
+use crate::cell::RadioAccess;
 use crate::host::{self, AppLog, AppNote, ReaderSetup, Readers, ScenarioHost};
-use crate::phy::Frame;
 use crate::scenario::{AppConfig, Scenario, ScenarioError};
 use crate::user::UserId;
 
@@ -14,8 +14,8 @@ pub(super) fn run(
     readers: Option<&Readers<'_>>,
 ) -> Result<RunOutcome, ScenarioError> {
     scenario.validate()?;
-    let frame = Frame::new(scenario);
-    let start_ns = frame.start_ns(scenario.first_tti.into());
+    let frame = RadioAccess::frame(scenario);
+    let start_ns = frame.start_ns(frame.first_tti());
     let mut simulation = Simulation::new(scenario, host::users(scenario, start_ns))?;
     for (n, need) in host::radio_needs(scenario).into_iter().enumerate() {
         let user = UserId(n);

@@ -121,6 +121,21 @@ const LIBRARY: &[NamedScenario] = &[
         source: ScenarioSource::Toml(include_str!("../../scenarios/middlebox-ports.toml")),
     },
     NamedScenario {
+        name: "nr-tdd-video",
+        about: "adaptive video in an NR cell of band n78 (30 kHz, TDD) with two downloads",
+        source: ScenarioSource::Toml(include_str!("../../scenarios/nr-tdd-video.toml")),
+    },
+    NamedScenario {
+        name: "nr-two-carriers",
+        about: "a 40 MB file over two NR carriers at once (30 kHz, TDD)",
+        source: ScenarioSource::Toml(include_str!("../../scenarios/nr-two-carriers.toml")),
+    },
+    NamedScenario {
+        name: "nsa-split-bearer",
+        about: "a 40 MB file over a bearer that is split over LTE and NR (EN-DC)",
+        source: ScenarioSource::Toml(include_str!("../../scenarios/nsa-split-bearer.toml")),
+    },
+    NamedScenario {
         name: "quic-file",
         about: "a 10 MB file over QUIC beside a download over TCP",
         source: ScenarioSource::Toml(include_str!("../../scenarios/quic-file.toml")),

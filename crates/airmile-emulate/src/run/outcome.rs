@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use airmile_model::{Direction, Stamp, Transfer, TransferTruth, TtiIndex};
 
 use super::SimulationEnd;
-use crate::cell::{Cell, CellTruth, throughput_time_ms};
+use crate::cell::{CellTruth, throughput_time_ms};
 use crate::host::{AppLog, AppNote, TimedTransfer};
 use crate::phy::Frame;
-use crate::user::UserId;
 
 /// A transfer with its truth.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,15 +46,14 @@ pub struct ByteTotals {
 }
 
 impl ByteTotals {
-    /// Of a user of a cell, with the bytes that came to the queue and left it.
-    pub(super) fn from_cell(
-        cell: &Cell,
-        user: UserId,
+    /// Of a direction of a user: bytes that came to the queue and left it, bytes unsent and
+    /// in transit, bytes dropped.
+    pub(super) const fn new(
         dir: Direction,
         (arrived_bytes, delivered_bytes): (u64, u64),
+        (unsent_bytes, in_transit_bytes): (u64, u64),
+        dropped_bytes: u64,
     ) -> Self {
-        let (unsent_bytes, in_transit_bytes) = cell.undelivered_bytes(user, dir);
-        let dropped_bytes = cell.dropped_bytes(user, dir);
         Self { dir, arrived_bytes, delivered_bytes, unsent_bytes, in_transit_bytes, dropped_bytes }
     }
 }

@@ -141,7 +141,13 @@ impl WindowRun {
         let end = self.cell.tti();
         let frame = self.frame;
         let totals = [Direction::Dl, Direction::Ul].map(|dir| {
-            ByteTotals::from_cell(&self.cell, UserId::MEASURED, dir, self.bytes[dir as usize])
+            let undelivered = self.cell.undelivered_bytes(UserId::MEASURED, dir);
+            ByteTotals::new(
+                dir,
+                self.bytes[dir as usize],
+                undelivered,
+                self.cell.dropped_bytes(UserId::MEASURED, dir),
+            )
         });
         let truth = self.cell.into_truth();
         let ns = |tti: TtiIndex| frame.start_ns(tti.0);

@@ -31,11 +31,12 @@ pub enum SchedulerKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CellConfig {
-    /// Bandwidth in PRB pairs: 6, 15, 25, 50, 75 or 100.
+    /// Bandwidth in PRB pairs: 6, 15, 25, 50, 75 or 100; of NR the PRBs of the
+    /// bandwidth part, 11 to 275.
     pub n_prb: u16,
-    /// Physical cell identity, 0 to 503.
+    /// Physical cell identity, 0 to 503; of NR to 1007.
     pub pci: u16,
-    /// Downlink EARFCN.
+    /// Downlink EARFCN; of NR the NR-ARFCN.
     pub earfcn: u32,
     /// Band that the EARFCN is of.
     pub band: u32,
@@ -51,9 +52,13 @@ pub struct CellConfig {
     /// Transmissions of a downlink block before HARQ gives it up; RLC then repeats
     /// what was in it, if it is acknowledged.
     pub dl_harq_transmissions: u8,
-    /// NR subcarrier spacing index (TS 38.211, 4.2), 0 to 2: TTIs are 1, 0.5 or
-    /// 0.25 ms long. Blocks keep the sizes of LTE's tables.
+    /// NR subcarrier spacing index (TS 38.211, 4.2), 0 to 3: TTIs are 1, 0.5, 0.25 or
+    /// 0.125 ms long. Without [`nr`](Self::nr), blocks keep the sizes of LTE's tables.
     pub numerology: u8,
+    /// The carriers are NR's: block sizes by TS 38.214, bandwidth parts in place of
+    /// LTE's bandwidths, MAC subheaders and RLC of NR. Absent: LTE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nr: Option<NrConfig>,
     /// TDD pattern, 5 or 10 TTIs of `D`, `U` and `S` (which carries no data
     /// here), as in `DSUUDDSUUD` (TS 36.211, table 4.2-2); absent: FDD.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,6 +66,85 @@ pub struct CellConfig {
     /// A second carrier for the measured phone (carrier aggregation).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary: Option<SecondaryConfig>,
+}
+
+/// What NR's carriers are set to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NrConfig {
+    /// Spatial layers of the downlink, 1 to 4; the uplink has one.
+    pub layers: u8,
+    /// MCS table up to 256QAM in the downlink (TS 38.214, table 5.1.3.1-2), else up to
+    /// 64QAM.
+    pub qam256: bool,
+    /// Symbols of a slot that carry data, 1 to 14.
+    pub symbols: u8,
+    /// Resource elements of a PRB that DMRS take.
+    pub dmrs_res: u8,
+    /// Length of RLC's sequence numbers, 12 or 18 bits (sn-FieldLength of TS 38.331).
+    pub rlc_sn_bits: u8,
+}
+
+impl Default for NrConfig {
+    fn default() -> Self {
+        // Chosen here: a usual set-up of band n78 with two symbols of control and one of
+        // DMRS of type 1 without data.
+        Self { layers: 2, qam256: true, symbols: 12, dmrs_res: 12, rlc_sn_bits: 18 }
+    }
+}
+
+/// The NR leg of a bearer that is split over LTE and NR (EN-DC, TS 37.340, 4.1.2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SplitConfig {
+    /// The NR cell.
+    pub cell: Box<CellConfig>,
+    /// Its other users.
+    pub competing: Vec<Competing>,
+    /// The phone's mean SNR there over that of the LTE cell, in dB, each way.
+    pub snr_offset_db: f64,
+    /// Most PRBs that the phone gets in an uplink slot of NR.
+    pub uplink_max_prb: u16,
+    /// Bytes that PDCP keeps in the queue of the LTE leg, and of the NR leg: the desired
+    /// buffer sizes of TS 38.425, 5.4.2. What is more waits in PDCP.
+    pub lte_queue_bytes: u64,
+    /// See `lte_queue_bytes`.
+    pub nr_queue_bytes: u64,
+    /// Delay in ms between the node that has PDCP and the other (X2); PDCP is at NR's.
+    pub x2_delay_ms: u32,
+    /// Bytes in the phone above which it sends by both legs
+    /// (ul-DataSplitThreshold of TS 38.331); absent: by NR alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uplink_threshold_bytes: Option<u64>,
+    /// t-Reordering of PDCP in ms (TS 38.323, 5.2.2.2).
+    pub t_reordering_ms: u32,
+}
+
+impl Default for SplitConfig {
+    fn default() -> Self {
+        let nr = CellConfig {
+            n_prb: 106,
+            pci: 502,
+            earfcn: 634_080,
+            band: 78,
+            numerology: 1,
+            tdd: Some("DDDSU".to_owned()),
+            nr: Some(NrConfig::default()),
+            ..CellConfig::default()
+        };
+        // Chosen here: some 10 ms of each leg's rate.
+        Self {
+            cell: Box::new(nr),
+            competing: Vec::new(),
+            snr_offset_db: 0.0,
+            uplink_max_prb: 50,
+            lte_queue_bytes: 40_000,
+            nr_queue_bytes: 150_000,
+            x2_delay_ms: 2,
+            uplink_threshold_bytes: None,
+            t_reordering_ms: 100,
+        }
+    }
 }
 
 /// A secondary carrier.
@@ -110,6 +194,7 @@ impl Default for CellConfig {
             queue_bytes: 3_000_000,
             dl_harq_transmissions: MAX_TRANSMISSIONS,
             numerology: 0,
+            nr: None,
             tdd: None,
             secondary: None,
         }
@@ -135,6 +220,9 @@ pub struct RlcConfig {
     /// the receiver goes on without it after t-Reordering. No polls, no STATUS PDUs.
     #[serde(skip_serializing_if = "is_false")]
     pub unacknowledged: bool,
+    /// Length of NR's sequence numbers in bits, where the bearer's cell is NR's.
+    #[serde(skip)]
+    pub nr_sn_bits: Option<u8>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -152,6 +240,7 @@ impl Default for RlcConfig {
             t_reordering_ms: 40,
             t_status_prohibit_ms: 20,
             unacknowledged: false,
+            nr_sn_bits: None,
         }
     }
 }

@@ -20,7 +20,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::apps::{AppConfig, OtherConfig, TransportKind};
-pub use self::cell::{CellConfig, RlcConfig, SchedulerKind, SecondaryConfig, UplinkConfig};
+pub use self::cell::{
+    CellConfig, NrConfig, RlcConfig, SchedulerKind, SecondaryConfig, SplitConfig, UplinkConfig,
+};
 pub use self::core::{CoreConfig, PathConfig, RateLimit};
 pub use self::file::Cause;
 pub use self::link::{LinkConfig, LinkTrace, LinkTraceError, MeasurementConfig, TraceFiles};
@@ -79,6 +81,10 @@ pub struct Scenario {
     pub uplink_queue: Option<UplinkQueueConfig>,
     /// The network behind the base station.
     pub core: CoreConfig,
+    /// The NR leg of the measured phone's bearer, where `cell` is LTE's (EN-DC); absent:
+    /// one cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<SplitConfig>,
     /// RRC states and DRX of the phone and the other users with bearers;
     /// absent: connected and awake always.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +132,7 @@ impl Default for Scenario {
             uplink: UplinkConfig::default(),
             uplink_queue: None,
             core: CoreConfig::default(),
+            split: None,
             rrc: None,
             competing: Vec::new(),
             apps: Vec::new(),

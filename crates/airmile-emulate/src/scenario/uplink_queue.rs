@@ -74,6 +74,12 @@ pub struct ModemLogConfig {
     pub samples: bool,
     /// From writing to reading in ms (chosen here: a port that is polled).
     pub delay_ms: u32,
+    /// Share of the batches that are lost on the way, in percent.
+    pub lost_percent: u32,
+    /// By how much the times in the log are ahead of the host's clock, in ms.
+    pub ahead_ms: u32,
+    /// From the gate to the firmware's buffer in ms: the host's driver and the port.
+    pub host_ms: u32,
     /// First and end ms of the run in which nothing is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent_ms: Option<(u32, u32)>,
@@ -87,6 +93,9 @@ impl Default for ModemLogConfig {
             buffer_ms: 40,
             samples: true,
             delay_ms: 5,
+            lost_percent: 0,
+            ahead_ms: 0,
+            host_ms: 0,
             silent_ms: None,
         }
     }

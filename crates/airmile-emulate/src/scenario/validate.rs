@@ -5,8 +5,8 @@ use airmile_model::radio::LTE_BANDWIDTHS_PRB;
 use super::{
     Abr, AppConfig, CellConfig, Competing, CoreConfig, Discipline, INITIAL_WINDOW_SEGMENTS,
     LinkConfig, MSS_BYTES, MeasurementConfig, PathConfig, QuicConfig, RlcConfig, RrcConfig,
-    Scenario, ScenarioError, TcpConfig, Traffic, UplinkConfig, UplinkQueueConfig, VideoConfig,
-    WindowConfig, Workload,
+    Scenario, ScenarioError, SplitConfig, TcpConfig, Traffic, UplinkConfig, UplinkQueueConfig,
+    VideoConfig, WindowConfig, Workload,
 };
 
 /// The longest run in ms (chosen here: a day, as of link traces).
@@ -86,7 +86,11 @@ impl Scenario {
         let epoch_s = self.epoch_ns.div_euclid(1_000_000_000);
         let why = "a time between 1980 and 2100";
         c.that((315_964_800..4_102_444_800).contains(&epoch_s), "epoch_ns", why);
-        cell(c, &self.cell);
+        cell(c, &self.cell, "cell");
+        if let Some(config) = &self.split {
+            split(c, config);
+            self.beside_split(c);
+        }
         link(c, &self.link, "link");
         measurement(c, &self.measurement);
         rlc(c, &self.dl_rlc, "dl_rlc");
@@ -160,6 +164,19 @@ impl Scenario {
         );
     }
 
+    /// What a split bearer does without.
+    fn beside_split(&self, c: &mut Checks) {
+        let lte = self.cell.nr.is_none() && self.cell.numerology == 0;
+        c.that(lte, "cell", "LTE's beside split: no nr, numerology 0");
+        c.that(self.cell.secondary.is_none(), "cell.secondary", "not beside split");
+        c.that(self.traffic.is_empty(), "traffic", "not beside split: use apps");
+        c.that(self.others.is_empty(), "others", "not beside split");
+        c.that(self.rrc.is_none(), "rrc", "not beside split: the phone is connected always");
+        c.that(self.uplink_queue.is_none(), "uplink_queue", "not beside split");
+        let acknowledged = !self.dl_rlc.unacknowledged && !self.ul_rlc.unacknowledged;
+        c.that(acknowledged, "dl_rlc or ul_rlc", "acknowledged beside split");
+    }
+
     /// What can be run but is hardly meant.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
@@ -198,27 +215,58 @@ fn is_tdd_pattern(text: &str) -> bool {
     known && matches!(text.len(), 5 | 10) && text.contains('D') && text.contains('U')
 }
 
-fn cell(c: &mut Checks, cell: &CellConfig) {
-    c.that(LTE_BANDWIDTHS_PRB.contains(&cell.n_prb), "cell.n_prb", BANDWIDTHS);
-    c.that(cell.pci < 504, "cell.pci", "0 to 503");
-    c.that(matches!(cell.n_tx_antennas, 1 | 2), "cell.n_tx_antennas", "1 or 2");
-    c.positive(cell.data_to_reference_power, "cell.data_to_reference_power");
-    c.that(cell.queue_bytes >= 10_000, "cell.queue_bytes", "at least 10000");
+fn cell(c: &mut Checks, cell: &CellConfig, at: &str) {
+    let field = |name: &str| format!("{at}.{name}");
+    let widths = |n_prb: u16| match cell.nr {
+        // TS 38.101-1, table 5.3.2-1; TS 38.211, 4.4.2.
+        Some(_) => (11..=275).contains(&n_prb),
+        None => LTE_BANDWIDTHS_PRB.contains(&n_prb),
+    };
+    let (bandwidths, last_pci) = match cell.nr {
+        Some(_) => ("11 to 275 with cell.nr", 1_007),
+        None => (BANDWIDTHS, 503),
+    };
+    c.that(widths(cell.n_prb), field("n_prb"), bandwidths);
+    c.that(cell.pci <= last_pci, field("pci"), format!("0 to {last_pci}"));
+    c.that(matches!(cell.n_tx_antennas, 1 | 2), field("n_tx_antennas"), "1 or 2");
+    c.positive(cell.data_to_reference_power, field("data_to_reference_power"));
+    c.that(cell.queue_bytes >= 10_000, field("queue_bytes"), "at least 10000");
     // maxHARQ-Tx of TS 36.331, MAC-MainConfig: 1 to 28.
     let transmissions = (1..=28).contains(&cell.dl_harq_transmissions);
-    c.that(transmissions, "cell.dl_harq_transmissions", "1 to 28");
-    c.that(cell.numerology <= 2, "cell.numerology", "0 to 2");
+    c.that(transmissions, field("dl_harq_transmissions"), "1 to 28");
+    c.that(cell.numerology <= 3, field("numerology"), "0 to 3");
+    if let Some(nr) = &cell.nr {
+        c.that((1..=4).contains(&nr.layers), field("nr.layers"), "1 to 4");
+        c.that((1..=14).contains(&nr.symbols), field("nr.symbols"), "1 to 14");
+        let data = u16::from(nr.dmrs_res) < 12 * u16::from(nr.symbols);
+        c.that(data, field("nr.dmrs_res"), "less than 12 times nr.symbols");
+        c.that(matches!(nr.rlc_sn_bits, 12 | 18), field("nr.rlc_sn_bits"), "12 or 18");
+    }
     c.that(
         cell.tdd.as_deref().is_none_or(is_tdd_pattern),
-        "cell.tdd",
+        field("tdd"),
         "5 or 10 of D, S and U, with a D and a U",
     );
     if let Some(secondary) = &cell.secondary {
-        c.that(LTE_BANDWIDTHS_PRB.contains(&secondary.n_prb), "cell.secondary.n_prb", BANDWIDTHS);
-        c.that(secondary.pci < 504, "cell.secondary.pci", "0 to 503");
-        c.finite(secondary.snr_offset_db, "cell.secondary.snr_offset_db");
-        competing(c, &secondary.competing, "cell.secondary.competing");
+        c.that(widths(secondary.n_prb), field("secondary.n_prb"), bandwidths);
+        c.that(secondary.pci <= last_pci, field("secondary.pci"), format!("0 to {last_pci}"));
+        c.finite(secondary.snr_offset_db, field("secondary.snr_offset_db"));
+        competing(c, &secondary.competing, &field("secondary.competing"));
     }
+}
+
+fn split(c: &mut Checks, split: &SplitConfig) {
+    cell(c, &split.cell, "split.cell");
+    c.that(split.cell.nr.is_some(), "split.cell.nr", "there: the second leg is NR's");
+    c.that(split.cell.secondary.is_none(), "split.cell.secondary", "absent");
+    competing(c, &split.competing, "split.competing");
+    c.finite(split.snr_offset_db, "split.snr_offset_db");
+    let fits = (4..=split.cell.n_prb).contains(&split.uplink_max_prb);
+    c.that(fits, "split.uplink_max_prb", format!("4 to {}", split.cell.n_prb));
+    c.at_least_1(split.lte_queue_bytes, "split.lte_queue_bytes");
+    c.at_least_1(split.nr_queue_bytes, "split.nr_queue_bytes");
+    c.that(split.x2_delay_ms <= 1_000, "split.x2_delay_ms", "0 to 1000");
+    c.at_least_1(split.t_reordering_ms.into(), "split.t_reordering_ms");
 }
 
 fn link(c: &mut Checks, link: &LinkConfig, at: &str) {

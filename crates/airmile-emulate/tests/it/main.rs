@@ -11,6 +11,7 @@
 
 mod hosts;
 mod library;
+mod nr;
 mod properties;
 mod quic;
 mod simulation;

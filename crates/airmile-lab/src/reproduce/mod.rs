@@ -248,6 +248,7 @@ const EXPERIMENTS: &[Experiment] = &[
     qcut::FIGURE_21,
     qcut::FIGURE_22,
     qcut::STEPS,
+    qcut::LOG,
     clocks::EXPERIMENT,
     claw::FIGURES_6_10,
     claw::SATURATED,

@@ -16,6 +16,10 @@ const UNSEEN_END: f64 = 0.5;
 /// shared is over a half).
 const PAPER_RULE: f64 = 0.5;
 
+/// A pause over which PDUs went missing is a hole in the log from this length on (chosen
+/// here: one that HARQ gave up leaves the others within a few round trips of 8 TTIs).
+const MIN_HOLE_TTIS: i64 = 30;
+
 #[derive(Debug, Clone, Copy)]
 struct OpenBurst {
     start: i64,
@@ -44,6 +48,19 @@ pub(super) struct Assembler {
 impl Assembler {
     pub(super) fn add_hole(&mut self, segment: u32, tti: i64, n_tti: i64) {
         self.holes.push_back((segment, tti, n_tti));
+    }
+
+    /// Before a row at which sequence numbers of RLC jump: where the pause before it is long,
+    /// records of it are missing, and what the queue did meanwhile is unknown.
+    fn take_missing(&mut self, row: &TtiRow) {
+        let Some(last) = self.last_tti.filter(|_| row.segment == self.segment) else { return };
+        let pause = row.tti.saturating_sub(last);
+        let jumps = row.marks.iter().any(|mark| mark.hole_before);
+        let known = self.hole_end.is_some_and(|end| end > last)
+            || self.holes.front().is_some_and(|(_, tti, _)| *tti < row.tti);
+        if jumps && !known && pause >= MIN_HOLE_TTIS {
+            self.holes.push_front((row.segment, last.saturating_add(1), pause - 1));
+        }
     }
 
     /// How far what was given is complete, where rows are still to come from `next` on.
@@ -134,6 +151,7 @@ impl Assembler {
         bursts: &mut VecDeque<Burst>,
         activities: &mut VecDeque<Activity>,
     ) {
+        self.take_missing(row);
         self.segment = row.segment;
         self.numerology = row.numerology;
         self.take_holes(row.tti, bursts, activities);

@@ -62,6 +62,8 @@ const NO_POLL: f64 = 0.99;
 /// open (chosen here: well past the longest contention in the simulated logs,
 /// 101 TTIs).
 const BEARER_IDLE_TTIS: i64 = 250;
+/// Data after so short a pause follows at once (chosen here: two users who share a cell).
+const FOLLOWED_TTIS: i64 = 2;
 /// Blocks in a row without any RLC record: there the RLC log is missing, and
 /// not the blocks lost (chosen here).
 const RLC_MISSING_ROWS: usize = 8;
@@ -151,9 +153,14 @@ pub(super) fn decide_poll(
     }
     let is_data = rlc_data_rows(rows);
     let gaps = gaps(rows, &is_data);
-    let limits = PollLimits::fit(
-        rows.iter().flat_map(|r| &r.marks).flat_map(|m| m.inner_runs.iter().chain(&m.last_run)),
-    );
+    let runs = rows.iter().zip(&gaps).flat_map(|(row, gap)| {
+        let followed = gap.is_some_and(|gap| gap <= FOLLOWED_TTIS);
+        row.marks.iter().flat_map(move |mark| {
+            let inner = mark.inner_runs.iter().map(|run| (run, true));
+            inner.chain(mark.last_run.iter().map(move |run| (run, followed)))
+        })
+    });
+    let limits = PollLimits::fit(runs);
     let threshold = if with_padding { fit_padding(rows, &is_data, Some(&limits)) } else { None };
     learnt.poll_limits = limits;
     learnt.padding_threshold_bytes = threshold;

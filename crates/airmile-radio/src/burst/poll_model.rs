@@ -171,38 +171,38 @@ pub struct PollLimits {
 /// A limit shows when so many runs end at it (chosen here: natural runs reach
 /// the longest run once or twice).
 const LIMIT_RUNS: usize = 4;
+/// Runs of those at a limit that may be longer: a log that lost a PDU, or joined two
+/// bearers (chosen here).
+const OUTLIERS: f64 = 0.05;
 /// Runs below which nothing is inferred (chosen here).
 const MIN_RUNS: usize = 8;
 /// The least pollPDU that the standard knows (TS 36.331, 6.3.2, PollPDU: p4);
-/// shorter runs that recur are lone packets.
+/// shorter runs that recur are lone packets, but where more data follows them at once.
 const MIN_POLL_PDU: u32 = 4;
-/// Likewise for pollByte, of which the standard's least is 25 kB (TS 36.331,
-/// 6.3.2, PollByte: kB25); under half of it (chosen here) a recurring run is a
-/// packet or two of one size, each emptying the queue.
+/// Likewise for pollByte, of which LTE's least is 25 kB (TS 36.331, 6.3.2, PollByte: kB25)
+/// and NR's 1 kB (TS 38.331, 6.3.2, PollByte: kB1); under 10 kB (chosen here) a recurring run
+/// may be a packet or two of one size, each emptying the queue: then no data follows.
 const MIN_POLL_BYTE: u32 = 10_000;
 /// pollByte counts data fields, logs count whole PDUs: headers are about 1 %.
 const HEADER_SHARE: u64 = 100;
 
 impl PollLimits {
-    /// The limits that agree with every complete run between polls.
-    pub(super) fn fit<'a>(runs: impl Iterator<Item = &'a PollRun>) -> Self {
-        let runs: Vec<&PollRun> = runs.filter(|r| r.is_new && r.is_complete).collect();
+    /// The limits that agree with the complete runs between polls, each with whether more
+    /// data followed at once.
+    pub(super) fn fit<'a>(runs: impl Iterator<Item = (&'a PollRun, bool)>) -> Self {
+        let runs: Vec<(&PollRun, bool)> = runs.filter(|(r, _)| r.is_new && r.is_complete).collect();
         if runs.len() < MIN_RUNS {
             return Self::default();
         }
-        // No run can pass its limit, so the longest bounds it from below; and
-        // a limit that exists is what the longest runs stand at. The limit
+        // A limit that exists is what the longest runs stand at, but for a few. The limit
         // that explains more runs is looked for first, the other in the rest.
-        let longest_bytes = runs.iter().map(|r| r.bytes_before).max().unwrap_or(0);
-        let longest_pdus = runs.iter().map(|r| r.pdus).max().unwrap_or(0);
-        let at_bytes = |r: &PollRun| {
-            longest_bytes >= MIN_POLL_BYTE && reaches(r.bytes.into(), longest_bytes.into())
-        };
-        let at_pdus = |r: &PollRun| r.pdus == longest_pdus && longest_pdus >= MIN_POLL_PDU;
-        let by_bytes = runs.iter().filter(|r| at_bytes(r)).count();
-        let by_pdus = runs.iter().filter(|r| at_pdus(r)).count();
-        let rest_bytes = runs.iter().filter(|r| at_bytes(r) && !at_pdus(r)).count();
-        let rest_pdus = runs.iter().filter(|r| at_pdus(r) && !at_bytes(r)).count();
+        let (pdus, bytes) = (pdu_limit(&runs), byte_limit(&runs));
+        let at_bytes = |r: &PollRun| bytes.is_some_and(|limit| reaches(r.bytes.into(), limit));
+        let at_pdus = |r: &PollRun| pdus.is_some_and(|limit| r.pdus >= limit);
+        let n = |is: &dyn Fn(&PollRun) -> bool| runs.iter().filter(|(r, _)| is(r)).count();
+        let (by_bytes, by_pdus) = (n(&at_bytes), n(&at_pdus));
+        let rest_bytes = n(&|r| at_bytes(r) && !at_pdus(r));
+        let rest_pdus = n(&|r| at_pdus(r) && !at_bytes(r));
         let (by_bytes, by_pdus) = if by_pdus >= by_bytes && by_pdus >= LIMIT_RUNS {
             (rest_bytes, by_pdus)
         } else if by_bytes >= LIMIT_RUNS {
@@ -211,8 +211,8 @@ impl PollLimits {
             (by_bytes, by_pdus)
         };
         Self {
-            poll_pdu: (by_pdus >= LIMIT_RUNS).then_some(longest_pdus),
-            poll_byte: (by_bytes >= LIMIT_RUNS).then_some(longest_bytes.into()),
+            poll_pdu: pdus.filter(|_| by_pdus >= LIMIT_RUNS),
+            poll_byte: bytes.filter(|_| by_bytes >= LIMIT_RUNS),
         }
     }
 
@@ -221,6 +221,46 @@ impl PollLimits {
         self.poll_pdu.is_some_and(|limit| run.pdus >= limit)
             || self.poll_byte.is_some_and(|limit| reaches(run.bytes.into(), limit))
     }
+}
+
+/// Whether more data followed so many of these runs at once that their polls did not stand
+/// at the queue's end.
+fn mostly_followed<'a>(runs: impl Iterator<Item = &'a (&'a PollRun, bool)>) -> bool {
+    let (n, followed) = runs.fold((0, 0), |(n, f), run| (n + 1, f + usize::from(run.1)));
+    2 * followed > n
+}
+
+/// The number of PDUs that the longest runs have, but for [`OUTLIERS`].
+fn pdu_limit(runs: &[(&PollRun, bool)]) -> Option<u32> {
+    let mut lengths: Vec<u32> = runs.iter().map(|(run, _)| run.pdus).collect();
+    lengths.sort_unstable_by(|a, b| b.cmp(a));
+    let mut longer = 0;
+    for same in lengths.chunk_by(|a, b| a == b) {
+        let limit = *same.first()?;
+        let few_longer = longer as f64 <= OUTLIERS * same.len() as f64;
+        if same.len() >= LIMIT_RUNS && few_longer {
+            let at_limit = runs.iter().filter(|(run, _)| run.pdus == limit);
+            return (limit >= MIN_POLL_PDU || limit > 1 && mostly_followed(at_limit))
+                .then_some(limit);
+        }
+        longer += same.len();
+    }
+    None
+}
+
+/// The bytes that the longest runs reach with their last PDU, but for [`OUTLIERS`].
+fn byte_limit(runs: &[(&PollRun, bool)]) -> Option<u64> {
+    let mut before: Vec<u32> = runs.iter().map(|(run, _)| run.bytes_before).collect();
+    before.sort_unstable_by(|a, b| b.cmp(a));
+    let most = (OUTLIERS * runs.len() as f64) as usize;
+    before.iter().take(most + 1).enumerate().find_map(|(outliers, &limit)| {
+        let at_limit =
+            || runs.iter().filter(move |(run, _)| reaches(run.bytes.into(), limit.into()));
+        let n = at_limit().count();
+        let shows = limit > 0 && n >= LIMIT_RUNS && outliers as f64 <= OUTLIERS * n as f64;
+        let forced = || limit >= MIN_POLL_BYTE || mostly_followed(at_limit());
+        (shows && forced()).then_some(limit.into())
+    })
 }
 
 const fn reaches(bytes: u64, limit: u64) -> bool {
@@ -251,7 +291,7 @@ mod tests {
             (0..2048).map(|i| pdu(i % 1024, 100 + i % 7, i % 8 == 7)).collect();
         stream.extend([pdu(0, 90, false), pdu(1, 90, false), pdu(2, 40, true)]);
         let runs = runs_of(&stream);
-        let limits = PollLimits::fit(runs.iter());
+        let limits = PollLimits::fit(runs.iter().map(|run| (run, false)));
         assert_eq!(limits.poll_pdu, Some(8));
         assert!(limits.explains(&runs[5]));
         assert!(!limits.explains(runs.last().unwrap()));
@@ -267,11 +307,38 @@ mod tests {
             bytes = if bytes >= 25_000 { 0 } else { bytes };
         }
         let runs = runs_of(&stream);
-        let limits = PollLimits::fit(runs.iter());
+        let limits = PollLimits::fit(runs.iter().map(|run| (run, false)));
         let limit = limits.poll_byte.unwrap();
         assert!((24_000..=25_000).contains(&limit), "{limit}");
         assert_eq!(limits.poll_pdu, None);
         assert!(runs.iter().all(|run| limits.explains(run)));
+    }
+
+    /// NR's pollByte may be 2 kB, and simulators have less than LTE's: data follows at once.
+    #[test]
+    fn finds_a_small_poll_byte_where_data_follows() {
+        let (mut bytes, mut stream) = (0, Vec::new());
+        for sn in 0..400_u32 {
+            let size = 700 + sn * 37 % 900;
+            bytes += size;
+            stream.push(pdu(sn, size, bytes >= 4_000));
+            bytes = if bytes >= 4_000 { 0 } else { bytes };
+        }
+        let runs = runs_of(&stream);
+        let limits = |followed| PollLimits::fit(runs.iter().map(|run| (run, followed)));
+        let limit = limits(true).poll_byte.unwrap();
+        assert!((3_800..=4_000).contains(&limit), "{limit}");
+        assert_eq!(limits(false).poll_byte, None);
+    }
+
+    /// One run that a lost PDU or another bearer made longer does not set the limits.
+    #[test]
+    fn one_run_past_a_limit_is_an_outlier() {
+        let mut stream: Vec<PduLite> =
+            (0..1_000).map(|i| pdu(i, 100 + i % 7, i % 8 == 7)).collect();
+        stream.extend((1_000..1_012).map(|i| pdu(i, 100, i == 1_011)));
+        let limits = PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false)));
+        assert_eq!(limits.poll_pdu, Some(8));
     }
 
     #[test]
@@ -284,18 +351,27 @@ mod tests {
                 sn += 1;
             }
         }
-        assert_eq!(PollLimits::fit(runs_of(&stream).iter()), PollLimits::default());
+        assert_eq!(
+            PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))),
+            PollLimits::default()
+        );
     }
 
     #[test]
     fn lone_packets_of_one_size_are_not_forced_polls() {
         // Every PDU empties the queue: neither a count of 1 nor its bytes are limits.
         let stream: Vec<PduLite> = (0..100).map(|sn| pdu(sn, 60, true)).collect();
-        assert_eq!(PollLimits::fit(runs_of(&stream).iter()), PollLimits::default());
+        assert_eq!(
+            PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))),
+            PollLimits::default()
+        );
         // The same of packets that two blocks carry.
         let stream: Vec<PduLite> =
             (0..100).map(|sn| pdu(sn, if sn % 2 == 0 { 1_430 } else { 60 }, sn % 2 == 1)).collect();
-        assert_eq!(PollLimits::fit(runs_of(&stream).iter()), PollLimits::default());
+        assert_eq!(
+            PollLimits::fit(runs_of(&stream).iter().map(|run| (run, false))),
+            PollLimits::default()
+        );
     }
 
     #[test]

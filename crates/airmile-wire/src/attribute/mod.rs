@@ -12,6 +12,7 @@
 
 mod capture_site;
 mod min_duration;
+mod path;
 mod sender_model;
 mod split;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod window;
 
 pub use capture_site::{CaptureSite, Sides};
 pub use min_duration::min_duration_ns;
+pub use path::{Passage, PathQueue};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use split::{Attribution, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use airmile_model::packet::TcpFlags;
 
-use super::window::{WindowPhase, WindowRounds};
+use super::capture_site::{CaptureSite, Sides};
+use super::window::{Round, WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
 
 /// ACKs on their way to the sender that are remembered (chosen here).
@@ -20,6 +21,11 @@ pub(super) const MIN_RTO_NS: i64 = 200_000_000;
 /// Less payload of the client is no request: HTTP/2's window updates (RFC 9113, 6.9)
 /// take 35 to 57 bytes in TLS (chosen here).
 const MIN_REQUEST_BYTES: u64 = 60;
+/// TSvals of the client's payload that are remembered (chosen here: requests since the
+/// last answer began).
+const MAX_PAYLOAD_STAMPS: usize = 64;
+/// The largest payload of a segment over Ethernet; more is joined by an offload.
+const MAX_SEGMENT_BYTES: i64 = 1_460;
 /// Duplicate ACKs that make a loss known (RFC 5681, 3.2).
 const MANY_DUP_ACKS: u32 = 3;
 
@@ -52,6 +58,8 @@ pub enum Reason {
     Pacing,
     /// A queue on the round trip.
     Queue,
+    /// A queue on the way of the acknowledgements, as captures at both ends show.
+    QueueUp,
     /// Something that cannot be told: the capture began in the middle of the
     /// connection, and shows no round trip.
     Unknown,
@@ -105,6 +113,17 @@ pub struct SenderModel {
     mss: i64,
     /// Behind the last data no segment had room in the receive window.
     window_full: bool,
+    /// Payload of a full segment, and whether the last data was less: the send buffer had
+    /// run empty, as a sender joins what waits into full segments (RFC 9293, 3.8.6.2.1).
+    segment_bytes: i64,
+    short: bool,
+    /// In flight behind the last data.
+    flight: i64,
+    /// TSvals of the client's payload and of its SYN, and whether the server ever echoed
+    /// another: some hosts do not take those of pure ACKs (RFC 7323, 4.3 would).
+    payload_stamps: VecDeque<u32>,
+    syn_stamp: Option<u32>,
+    echoes_acks: bool,
     /// Times at which a slow start after idle time began.
     restarts_ns: Vec<i64>,
     /// When the duplicate ACKs began.
@@ -165,7 +184,7 @@ impl SenderModel {
         let packet = TracedPacket { at_ns, ..*packet };
         self.begun_ns.get_or_insert(packet.at_ns);
         if packet.dir == "ul" {
-            self.push_client(&packet);
+            self.push_client(&packet, out);
         } else {
             self.push_server(&packet, out);
         }
@@ -187,14 +206,46 @@ impl SenderModel {
         }
     }
 
-    fn push_client(&mut self, packet: &TracedPacket) {
+    /// The round trip on the client's side that ends with this acknowledgement: of the
+    /// newest data that it acknowledges, where nothing was sent again meanwhile.
+    pub(crate) fn last_client_rtt_ns(&self, packet: &TracedPacket) -> Option<i64> {
+        let acked = packet.ack?.offset_bytes;
+        let n = self.sent.partition_point(|(end, _)| *end <= acked);
+        let (_, at_ns) = self.sent.get(n.checked_sub(1)?)?;
+        Some(packet.at_ns - at_ns)
+    }
+
+    /// Whether the packets are the server's own, by the round trips on both sides.
+    fn is_at_server(&self) -> bool {
+        let sides = Sides { upstream_ns: self.base_up_ns, downstream_ns: self.base_down_ns };
+        sides.place() == CaptureSite::Server
+    }
+
+    /// At the server: all that was sent is acknowledged. Up to now it was on its way, and
+    /// what the way took longer than it has to was a queue.
+    fn all_arrived(&self, now: i64, out: &mut Vec<WaitSpan>) {
+        let (Some(last), Some(base)) = (self.last_data_ns, self.base_down_ns) else { return };
+        let queued = (now - last - base - self.slack()).max(0);
+        wait(out, last, now - queued, self.window_reason());
+        wait(out, now - queued, now, Reason::Queue);
+    }
+
+    fn push_client(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
-            // Of a SYN that is sent again it is not known which was answered.
-            self.syn_ns = if self.begun_ns == Some(now) { Some(now) } else { None };
+            // Of a SYN that is sent again the last is taken to be answered: its timer is a
+            // second at first (RFC 6298, 2.1), which no path takes.
+            self.syn_ns = Some(now);
+            self.syn_stamp = packet.timestamps.map(|(value, _)| value);
             return;
         }
         let Some(ack) = packet.ack else { return };
+        if let (Some((value, _)), true) = (packet.timestamps, packet.payload_bytes > 0) {
+            if self.payload_stamps.len() >= MAX_PAYLOAD_STAMPS {
+                self.payload_stamps.pop_front();
+            }
+            self.payload_stamps.push_back(value);
+        }
         if let Some(at) = self.syn_ack_ns.take() {
             self.down(now - at);
         }
@@ -209,6 +260,9 @@ impl SenderModel {
             self.dup_acks += 1;
         } else if ack.offset_bytes > self.acked {
             (self.acked, self.dup_acks, self.dup_since_ns) = (ack.offset_bytes, 0, None);
+            if self.acked >= self.next && self.is_at_server() {
+                self.all_arrived(now, out);
+            }
         }
         let mut rtt = None;
         while let Some(&(end, at)) = self.sent.front()
@@ -240,11 +294,12 @@ impl SenderModel {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
             if let Some(syn) = self.syn_ns.take() {
-                self.base_up_ns = Some(now - syn);
-                self.syn_ack_ns = Some(now);
+                self.base_up_ns = Some(self.base_up_ns.map_or(now - syn, |up| up.min(now - syn)));
                 // A capture that has the SYN has the connection's start.
                 self.rounds.begins();
             }
+            // One that is sent again: the last is taken to be acknowledged.
+            self.syn_ack_ns = Some(now);
             return;
         }
         if packet.payload_bytes == 0 {
@@ -278,10 +333,21 @@ impl SenderModel {
     fn apply_acks(&mut self, packet: &TracedPacket) {
         let echo = packet.timestamps.map(|(_, echo)| echo);
         let upstream = self.base_up_ns.unwrap_or(0);
+        if let Some(echo) = echo
+            && !self.echoes_acks
+        {
+            self.echoes_acks = self.syn_stamp != Some(echo) && !self.payload_stamps.contains(&echo);
+        }
+        // What such a host has heard, time tells: the round trip at least.
+        let trusted = echo.filter(|_| self.echoes_acks || self.base_up_ns.is_none());
         while let Some(heard) = self.on_their_way.front() {
-            let known = match (heard.ts_val, echo) {
-                (Some(value), Some(echo)) => value.wrapping_sub(echo).cast_signed() <= 0,
-                _ => heard.at_ns <= packet.at_ns - upstream,
+            let old = heard.at_ns <= packet.at_ns - upstream;
+            let known = match (heard.ts_val, trusted, echo) {
+                (Some(value), Some(echo), _) => value.wrapping_sub(echo).cast_signed() <= 0,
+                (Some(value), None, Some(echo)) => {
+                    old || value.wrapping_sub(echo).cast_signed() <= 0
+                }
+                _ => old,
             };
             if !known {
                 break;
@@ -290,7 +356,8 @@ impl SenderModel {
             self.last_ack = Some(PendingAck { edge, ..*heard });
             self.on_their_way.pop_front();
         }
-        if let (Some(heard), Some(_)) = (self.last_ack, echo) {
+        let echoed = |heard: &PendingAck| echo.is_some() && heard.ts_val == echo;
+        if let Some(heard) = self.last_ack.filter(echoed) {
             let rtt = packet.at_ns - heard.at_ns;
             if rtt > 0 && self.base_up_ns.is_none_or(|base| rtt < base) {
                 self.base_up_ns = Some(rtt);
@@ -302,7 +369,7 @@ impl SenderModel {
         let now = packet.at_ns;
         let bytes = i64::from(packet.payload_bytes);
         // Super-segments of an offload are many segments.
-        self.mss = self.mss.max(bytes.min(1_460));
+        self.mss = self.mss.max(bytes.min(MAX_SEGMENT_BYTES));
         let heard = self.last_ack;
         let edge = heard.map_or(packet.offset_bytes, |h| h.edge);
         let up = self.base_up_ns.unwrap_or(0);
@@ -310,15 +377,24 @@ impl SenderModel {
         let asked = self.request_ns.take().filter(|_| all_acked);
         let released_ns = heard.map_or(now, |h| h.at_ns + up);
         let idle = all_acked && now - released_ns > self.slack();
-        let full = asked.is_none() && !idle;
+        let limited = self.is_app_limited(now);
         let was = self.rounds.phase;
-        self.rounds.heard(edge, end, full);
+        let round = match asked {
+            Some(_) => Round::Answer,
+            None if idle || limited => Round::AppLimited,
+            None => Round::WindowLimited,
+        };
+        self.rounds.heard(edge, end, round);
         if matches!(self.rounds.phase, WindowPhase::Restart { .. })
             && !matches!(was, WindowPhase::Restart { .. })
         {
             self.restarts_ns.push(now);
         }
-        let reason = self.window_reason();
+        let reason = if limited && !self.rounds.mends() && !self.window_full {
+            Reason::AppLimited
+        } else {
+            self.window_reason()
+        };
         if let Some(last) = self.last_data_ns
             && (asked.is_some() || idle)
             && now - last > up + self.base_down_ns.unwrap_or(0) + MIN_RTO_NS
@@ -340,7 +416,26 @@ impl SenderModel {
         self.passed(now, end);
         let rwnd = heard.and_then(|h| h.rwnd).map(u64::cast_signed);
         self.window_full = rwnd.is_some_and(|rwnd| rwnd - (end - edge) < self.mss);
+        self.flight = end - edge;
+        if bytes <= MAX_SEGMENT_BYTES {
+            self.segment_bytes = self.segment_bytes.max(bytes);
+            self.short = bytes < self.segment_bytes;
+        } else {
+            self.short = self.segment_bytes > 0 && bytes % self.segment_bytes != 0;
+        }
         self.rounds.sent(end - edge, end);
+    }
+
+    /// Whether the application, and not the window, kept the sender from going on behind
+    /// its last data (RFC 9002, 7.8; BBR calls the sample "app-limited").
+    fn is_app_limited(&self, now: i64) -> bool {
+        let Some(last) = self.last_data_ns else { return false };
+        let starts = matches!(self.rounds.phase, WindowPhase::First | WindowPhase::Restart { .. });
+        // A slow start sends more each round than was acknowledged before. Within a round
+        // a paced sender comes to that little by little.
+        let below_proven =
+            starts && self.flight <= self.rounds.proven() && now - last > self.slack() / 2;
+        self.short || below_proven
     }
 
     /// Released by an ACK, or by the sender's pace.
@@ -440,6 +535,7 @@ impl SenderModel {
             | WindowPhase::Recovery { .. }
             | WindowPhase::Reduced { .. } => Reason::LossRecovery,
             WindowPhase::AfterIdle { .. } | WindowPhase::Steady => Reason::Pacing,
+            WindowPhase::MidFlow => Reason::Unknown,
         }
     }
 }

@@ -6,6 +6,7 @@ use airmile_model::Cause;
 
 use crate::clocks::ClockLine;
 
+use super::path::PathQueue;
 use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
@@ -81,6 +82,7 @@ pub struct Attribution {
     lost: Vec<LostSegment>,
     behind: WaitTimeline,
     round_trip_ns: i64,
+    path: PathQueue,
 }
 
 impl Attribution {
@@ -105,6 +107,12 @@ impl Attribution {
         Self { behind, ..self }
     }
 
+    /// What waited on the way from the server, where captures at both ends show it.
+    #[must_use]
+    pub fn with_path(self, path: PathQueue) -> Self {
+        Self { path, ..self }
+    }
+
     /// The least round trip of the phone's connections, in nanoseconds.
     #[must_use]
     pub fn with_round_trip(self, round_trip_ns: i64) -> Self {
@@ -116,6 +124,7 @@ impl Attribution {
         self.waits.set_clock(line);
         self.uplink.set_clock(line);
         self.behind.set_clock(line);
+        self.path.set_clock(line);
         for lost in &mut self.lost {
             lost.missed_ns = line.to_reference(lost.missed_ns);
             lost.again_ns = line.to_reference(lost.again_ns);
@@ -200,8 +209,33 @@ impl TransferSplit<'_> {
         self.rest(at, to_ns, reason);
     }
 
-    /// A part without the downlink: what is behind the phone's own upload first.
+    /// A part without the downlink's queue: what waits on the way before it comes first.
     fn rest(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
+        let of = self.of;
+        let mut at = from_ns;
+        for (from, to) in of.path.touching(from_ns, to_ns) {
+            let (start, end) = ((*from).max(at), (*to).min(to_ns));
+            self.beside_path(at, start, reason);
+            let cause = if self.radio.is_some() { Cause::Wireline } else { Cause::Unknown };
+            if end > start {
+                self.shares.add(cause, Reason::Queue, start, end);
+            }
+            at = end.max(at);
+        }
+        self.beside_path(at, to_ns, reason);
+    }
+
+    /// A part in which nothing waited on the way down: what is behind the phone's own
+    /// upload first.
+    fn beside_path(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
+        if to_ns <= from_ns {
+            return;
+        }
+        // A long round trip with an empty way down has its queue on the way up.
+        let reason = match reason {
+            Reason::Queue if self.of.path.covers(from_ns, to_ns) => Reason::QueueUp,
+            other => other,
+        };
         let sends = reason.may_be_upload() && self.of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // Where the phone's own log tells its queue, bytes alone tell no more.
@@ -340,6 +374,7 @@ impl Reason {
 const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bool) -> Cause {
     match reason {
         Reason::Queue | Reason::ServerThinkTime if uploads => Cause::UplinkQueue,
+        Reason::QueueUp => Cause::UplinkQueue,
         Reason::Queue if radio_seen => Cause::Wireline,
         // The queue may be the radio's, which nobody saw.
         Reason::Queue | Reason::Unknown | Reason::AfterLast => Cause::Unknown,

@@ -473,3 +473,111 @@ fn what_the_phone_never_had_is_the_radios_loss() {
     // One long before it is of something else.
     assert_eq!(of(shares(&[20 * MS]), Cause::LossRecoveryRadio), 0);
 }
+
+impl Wire {
+    /// A block that the application gives at once; its last segment is not full.
+    fn block(&mut self, ms: i64, segments: i64) {
+        self.burst(ms, segments);
+        self.packet(ms, "dl", TcpFlags::ACK, MSS / 2, None);
+        self.ack(ms);
+    }
+}
+
+#[track_caller]
+fn sender_limited_ms(wire: Wire, from_ms: i64, to_ms: i64) -> i64 {
+    let shares = wire.shares(from_ms, to_ms, Some(RadioEvidence::default()));
+    shares.into_iter().find(|(cause, _)| *cause == Cause::SenderLimited).map_or(0, |(_, ms)| ms)
+}
+
+/// A server that gives a block every 130 ms fits each into its window: it is the
+/// application that the phone waits for, and no slow start (RFC 9002, 7.8).
+#[test]
+fn a_server_that_paces_blocks_is_no_slow_start() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    for at in (100..2_000).step_by(130) {
+        wire.block(at, 9);
+    }
+    assert_eq!(sender_limited_ms(wire, 100, 1_920), 1_820);
+    // Blocks of whole segments show it by what was in flight and acknowledged before.
+    let mut wire = Wire::open();
+    wire.request(50);
+    for at in (100..2_000).step_by(130) {
+        wire.burst(at, 9);
+    }
+    assert!(sender_limited_ms(wire, 230, 1_920) > 1_600);
+}
+
+/// An application that gives little at first and all it has later: the slow start goes on.
+#[test]
+fn a_slow_start_goes_on_where_the_application_gives_more() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    for at in (100..1_000).step_by(90) {
+        wire.block(at, 4);
+    }
+    let end = wire.rounds(1_000, &[10, 20, 40, 80]);
+    let shares = wire.shares(1_100, end, Some(RadioEvidence::default()));
+    assert_eq!(shares, [(Cause::FirstSlowStart, 100)]);
+}
+
+/// The SYN-ACK of 1 ms is lost; the phone asks again after a second.
+#[test]
+fn a_lost_syn_ack_is_set_up() {
+    let mut wire = Wire {
+        attribution: (SenderModel::new(), WaitTimeline::new(), ByteBins::default()),
+        behind: WaitTimeline::new(),
+        stamps: None,
+        sent: 0,
+        rwnd: 1 << 20,
+    };
+    wire.packet(0, "ul", TcpFlags::SYN, 0, None);
+    wire.packet(1_000, "ul", TcpFlags::SYN, 0, None);
+    wire.packet(1_050, "dl", TcpFlags(0x12), 0, None);
+    wire.ack(1_050);
+    wire.request(1_050);
+    let end = wire.rounds(1_050, &[10, 20, 40]);
+    check(wire, (0, end), &[(Cause::FirstSlowStart, 100), (Cause::Setup, 1_100)]);
+}
+
+/// A server that echoes the time stamp of the request in all its answer: what it has heard
+/// meanwhile shows in what it sends.
+#[test]
+fn an_echo_that_stands_still_is_no_queue() {
+    let mut wire = Wire::open();
+    let mut asked = 50;
+    for _ in 0..3 {
+        wire.stamped(asked, "ul", 100, (asked as u32, 0));
+        let mut at = asked;
+        for segments in [10, 20, 40, 60] {
+            at += RTT_MS;
+            for _ in 0..segments {
+                wire.stamped(at, "dl", MSS, (0, asked as u32));
+                wire.stamped(at, "ul", 0, (at as u32, 0));
+            }
+        }
+        asked += 2_000;
+    }
+    let shares = wire.shares(2_050, 2_250, Some(RadioEvidence::default()));
+    assert_eq!(shares, [(Cause::SlowStartRestart, 150), (Cause::Setup, 50)]);
+}
+
+/// A capture that begins inside a connection shows no window: what its sender waits for
+/// is unknown until a pause or a loss shows it.
+#[test]
+fn a_capture_that_begins_late_does_not_know_the_window() {
+    let mut wire = Wire {
+        attribution: (SenderModel::new(), WaitTimeline::new(), ByteBins::default()),
+        behind: WaitTimeline::new(),
+        stamps: None,
+        sent: 0,
+        rwnd: 1 << 20,
+    };
+    for at in (0..1_000_i64).step_by(50) {
+        for _ in 0..10 {
+            wire.stamped(at, "dl", MSS, (0, (at - 50).max(0) as u32));
+            wire.stamped(at, "ul", 0, (at as u32, 0));
+        }
+    }
+    assert_eq!(wire.shares(200, 900, Some(RadioEvidence::default())), [(Cause::Unknown, 700)]);
+}

@@ -30,8 +30,22 @@ pub(super) enum WindowPhase {
     /// Behind it, until the window is what it was before the loss and grows no more.
     Reduced { before: i64 },
     /// None of these.
-    #[default]
     Steady,
+    /// The capture began inside the connection, and nothing has shown since what its
+    /// window is.
+    #[default]
+    MidFlow,
+}
+
+/// What limited a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    /// The window: the next one follows at once.
+    WindowLimited,
+    /// The application gave no more.
+    AppLimited,
+    /// An answer was over, and the next request came.
+    Answer,
 }
 
 /// Follows the window.
@@ -49,6 +63,8 @@ pub(super) struct WindowRounds {
     stale: u8,
     /// The window before the loss that cut it, until it is back.
     cut: Option<i64>,
+    /// The first slow start ended as the application gave too little, and may go on.
+    unfinished_start: bool,
 }
 
 impl WindowRounds {
@@ -58,9 +74,9 @@ impl WindowRounds {
     }
 
     /// Takes what the sender had heard before it sends: a round may be over. One
-    /// that did not go on by itself (`full`) was as large as what there was to
-    /// send, and tells nothing.
-    pub(super) fn heard(&mut self, edge: i64, next: i64, full: bool) {
+    /// that did not go on by itself was as large as what there was to send: it tells
+    /// nothing of the window, but that the application limits it.
+    pub(super) fn heard(&mut self, edge: i64, next: i64, round: Round) {
         if let WindowPhase::Recovery { until, before } = self.phase
             && edge >= until
         {
@@ -69,13 +85,38 @@ impl WindowRounds {
         if edge < self.round_until || self.most == 0 {
             return;
         }
-        if full {
-            self.round_over();
-        } else {
-            self.before = self.before.max(self.most);
+        match round {
+            Round::WindowLimited => self.round_over(),
+            Round::AppLimited => self.app_limited_round(),
+            Round::Answer => self.before = self.before.max(self.most),
         }
         self.most = 0;
         self.round_until = next;
+    }
+
+    /// A round in which the application, and not the window, set what was in flight
+    /// (RFC 9002, 7.8): a slow start in which only such rounds follow each other holds
+    /// nobody back.
+    fn app_limited_round(&mut self) {
+        self.before = self.before.max(self.most);
+        self.flat = self.flat.saturating_add(1);
+        if self.flat < FLAT_ROUNDS {
+            return;
+        }
+        match self.phase {
+            WindowPhase::First => {
+                self.phase = WindowPhase::Steady;
+                self.unfinished_start = true;
+            }
+            WindowPhase::MidFlow => self.phase = WindowPhase::Steady,
+            _ => {}
+        }
+    }
+
+    /// Most in flight of a round that was acknowledged, since the window was last cut or
+    /// began anew: the window was this at least.
+    pub(super) const fn proven(&self) -> i64 {
+        self.before
     }
 
     fn round_over(&mut self) {
@@ -105,6 +146,7 @@ impl WindowRounds {
                 WindowPhase::Steady
             }
             WindowPhase::First if flat => WindowPhase::Steady,
+            WindowPhase::Steady if grows && self.unfinished_start => WindowPhase::First,
             other => other,
         };
         self.before = self.most;
@@ -168,6 +210,7 @@ impl WindowRounds {
         else {
             return;
         };
+        self.unfinished_start = false;
         // A further loss does not lower what there was before the first one.
         self.cut = Some(self.cut.map_or(before, |cut| cut.max(before)));
     }

@@ -4,7 +4,7 @@ use airmile_model::Cause;
 
 use super::pattern::{ArrivalPattern, quantile};
 use super::phone::{CapturedPhone, TransferSpan, TransportKind, within};
-use crate::attribute::Reason;
+use crate::attribute::{CaptureSite, Reason};
 
 /// Datagrams at a lower rate are no download that anything held back (chosen here: above
 /// what a voice call takes, 64 kbit/s of G.711 and its headers).
@@ -46,6 +46,8 @@ pub const NAMES: [&str; N_FEATURES] = [
 
 /// The first that is of arrivals alone: those before need TCP's headers.
 pub(super) const FIRST_OF_ARRIVALS: usize = 15;
+/// The share of the time of which the sender's state is not known.
+pub(super) const UNTOLD: usize = 9;
 /// The last that needs a queue in round trips.
 pub(super) const STEADY_QUEUE: usize = 27;
 /// Those that need round trips seen all the time.
@@ -58,6 +60,8 @@ pub struct Features {
     pub values: [f64; N_FEATURES],
     /// What carried most of the bytes.
     pub transport: TransportKind,
+    /// Where they were seen: at the server acknowledgements stand for what came.
+    pub place: CaptureSite,
     /// Least round trip to the largest one's server, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
     /// How long it took, in nanoseconds.
@@ -132,6 +136,7 @@ impl Features {
         Some(Self {
             values,
             transport,
+            place: phone.place,
             base_rtt_ns: phone.base_rtt_ns_of(largest),
             ns,
             bytes: spans.iter().map(|span| span.bytes).fold(0, u64::saturating_add),

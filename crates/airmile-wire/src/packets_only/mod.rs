@@ -19,5 +19,5 @@ mod phone;
 mod tests;
 
 pub use features::{Features, N_FEATURES, NAMES};
-pub use model::{CoefficientTable, Model, NAMED_FROM, Suspect, Suspicion};
+pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM, Suspect, Suspicion};
 pub use phone::{CapturedPhone, CapturedPhones, TransferSpan, TransportKind};

@@ -4,8 +4,9 @@
 use airmile_model::Cause;
 
 use super::coefficients;
-use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE};
+use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE, UNTOLD};
 use super::phone::TransportKind;
+use crate::attribute::CaptureSite;
 
 /// Who may have been the bottleneck, as far as packets part them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,17 +111,57 @@ const UNTHOUGHT: f64 = 0.01;
 /// 37.910, 5.7.1).
 const MIN_RADIO_RTT_NS: i64 = 4_000_000;
 
-impl CoefficientTable {
-    /// Numbers that tables of this transport use.
+/// What kind of evidence a transfer left: each has a table of coefficients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evidence {
+    /// TCP with time stamps at the phone.
+    Stamped,
+    /// TCP without, at the phone.
+    Plain,
+    /// Datagrams at the phone.
+    Datagrams,
+    /// TCP at the phone, in a capture that began inside the connection: what the sender
+    /// waited for is unknown most of the time.
+    Late,
+    /// TCP at the server.
+    Server,
+}
+
+/// From this share of the time on in which the sender's state is unknown, what it waited
+/// for is not judged (chosen here).
+const LATE_SHARE: f64 = 0.3;
+
+impl Evidence {
+    /// All, in the order of the tables.
+    pub const ALL: [Self; 5] =
+        [Self::Stamped, Self::Plain, Self::Datagrams, Self::Late, Self::Server];
+
+    /// That of a transfer; `None` where no table is for it.
     #[must_use]
-    pub fn uses(transport: TransportKind, feature: usize) -> bool {
-        match transport {
-            TransportKind::Stamped => true,
-            TransportKind::Plain => feature != STEADY_QUEUE && !OF_RTT.contains(&feature),
-            TransportKind::Datagrams => (FIRST_OF_ARRIVALS..STEADY_QUEUE).contains(&feature),
+    pub fn of(features: &Features) -> Option<Self> {
+        let late = features.values.get(UNTOLD).is_some_and(|share| *share > LATE_SHARE);
+        match (features.place, features.transport) {
+            (CaptureSite::Server, TransportKind::Datagrams) | (CaptureSite::Between, _) => None,
+            (CaptureSite::Server, _) => Some(Self::Server),
+            (_, TransportKind::Datagrams) => Some(Self::Datagrams),
+            (_, TransportKind::Stamped | TransportKind::Plain) if late => Some(Self::Late),
+            (_, TransportKind::Stamped) => Some(Self::Stamped),
+            (_, TransportKind::Plain) => Some(Self::Plain),
         }
     }
 
+    /// Numbers that its table uses.
+    #[must_use]
+    pub fn uses(self, feature: usize) -> bool {
+        match self {
+            Self::Stamped | Self::Server | Self::Late => true,
+            Self::Plain => feature != STEADY_QUEUE && !OF_RTT.contains(&feature),
+            Self::Datagrams => (FIRST_OF_ARRIVALS..STEADY_QUEUE).contains(&feature),
+        }
+    }
+}
+
+impl CoefficientTable {
     /// A number in standard deviations; 0 where it cannot be told, or is not used.
     #[must_use]
     pub fn standard(&self, feature: usize, value: f64) -> f64 {
@@ -156,20 +197,24 @@ impl CoefficientTable {
 pub struct Model;
 
 impl Model {
-    /// The table for what carried a transfer.
+    /// The table for a kind of evidence.
     #[must_use]
-    pub const fn table(transport: TransportKind) -> &'static CoefficientTable {
-        match transport {
-            TransportKind::Stamped => &coefficients::STAMPED,
-            TransportKind::Plain => &coefficients::PLAIN,
-            TransportKind::Datagrams => &coefficients::DATAGRAMS,
+    pub const fn table(evidence: Evidence) -> &'static CoefficientTable {
+        match evidence {
+            Evidence::Stamped => &coefficients::STAMPED,
+            Evidence::Plain => &coefficients::PLAIN,
+            Evidence::Datagrams => &coefficients::DATAGRAMS,
+            Evidence::Late => &coefficients::LATE,
+            Evidence::Server => &coefficients::SERVER,
         }
     }
 
-    /// Probabilities of all suspects, the most probable first.
+    /// Probabilities of all suspects, the most probable first; none where no table is for
+    /// what was seen.
     #[must_use]
     pub fn judge(features: &Features) -> Vec<Suspicion> {
-        let mut probabilities = Self::table(features.transport).probabilities(&features.values);
+        let Some(evidence) = Evidence::of(features) else { return Vec::new() };
+        let mut probabilities = Self::table(evidence).probabilities(&features.values);
         if Self::no_radio(features) {
             // A network without a cell in it: the rest shares what the radio had.
             let rest: f64 = probabilities.iter().skip(1).sum();

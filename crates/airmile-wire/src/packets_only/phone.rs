@@ -65,8 +65,12 @@ struct FlowDownlink {
     model: SenderModel,
     server: Option<Address>,
     bytes: u64,
-    /// When round trips ended, and their lengths, in nanoseconds.
+    /// When round trips ended, and their lengths, in nanoseconds: those of the server's
+    /// side of the monitor, and those of the client's.
     rtts: Vec<(i64, i64)>,
+    client_rtts: Vec<(i64, i64)>,
+    /// Bytes acknowledged so far.
+    acked: i64,
     /// TSval and when it first left.
     stamps: VecDeque<(u32, i64)>,
     begun_ns: Option<i64>,
@@ -80,6 +84,8 @@ struct FlowDownlink {
 struct OpenResponse {
     span: TransferSpan,
     up_bytes: u64,
+    /// When the client last acknowledged some of it.
+    acked_ns: i64,
 }
 
 /// One user of a capture.
@@ -89,8 +95,10 @@ struct UserDownlink {
     waits: WaitTimeline,
     uplink: ByteBins,
     arrivals: Vec<(i64, u32)>,
+    /// When the client acknowledged how much.
+    acked: Vec<(i64, u32)>,
     again_ns: Vec<i64>,
-    answers: Vec<(Option<Address>, TransferSpan)>,
+    answers: Vec<(Option<Address>, OpenResponse)>,
     bytes: u64,
     connections: BTreeMap<u64, FlowDownlink>,
 }
@@ -212,7 +220,8 @@ impl UserDownlink {
             }
         } else {
             self.uplink.add(packet.at_ns, packet.new_bytes);
-            connection.up(packet);
+            let acked = connection.up(packet);
+            add(&mut self.acked, packet.at_ns, acked);
         }
         connection.model.push(packet, held);
         self.waits.push(held);
@@ -220,7 +229,8 @@ impl UserDownlink {
 }
 
 impl FlowDownlink {
-    fn up(&mut self, packet: &TracedPacket) {
+    /// Takes a packet of the client; gives the bytes that it acknowledges.
+    fn up(&mut self, packet: &TracedPacket) -> u32 {
         if let Some((value, _)) = packet.timestamps {
             self.stamped = true;
             if self.stamps.back().is_none_or(|(last, _)| *last != value) {
@@ -233,9 +243,25 @@ impl FlowDownlink {
         if packet.new_bytes >= MIN_REQUEST_BYTES {
             self.asked_ns.get_or_insert(packet.at_ns);
         }
+        let acked = packet.ack.map_or(0, |ack| ack.offset_bytes.saturating_sub(self.acked));
+        if acked > 0 {
+            // What the capture has not seen being sent counts from its first packet on.
+            let counts = self.last_data_ns.is_some();
+            self.acked = self.acked.saturating_add(acked);
+            if let Some(rtt) = self.model.last_client_rtt_ns(packet) {
+                self.client_rtts.push((packet.at_ns, rtt));
+            }
+            if let Some(answer) = &mut self.current {
+                answer.acked_ns = answer.acked_ns.max(packet.at_ns);
+            }
+            if !counts {
+                return 0;
+            }
+        }
         if let Some(answer) = &mut self.current {
             answer.up_bytes = answer.up_bytes.saturating_add(packet.new_bytes);
         }
+        u32::try_from(acked.max(0)).unwrap_or(0)
     }
 
     /// The round trip that ends with this packet, in nanoseconds, where something was
@@ -256,7 +282,7 @@ impl FlowDownlink {
     }
 
     /// Takes new data; gives the answer before it where that is over.
-    fn data(&mut self, packet: &TracedPacket) -> Option<TransferSpan> {
+    fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
         let now = packet.at_ns;
         let asked = self.asked_ns.take();
         let last = self.last_data_ns.replace(now);
@@ -269,10 +295,8 @@ impl FlowDownlink {
         let transport = if self.stamped { TransportKind::Stamped } else { TransportKind::Plain };
         let answer = self.current.get_or_insert_with(|| {
             let from_ns = begun_ns.or(asked).unwrap_or(now).min(now);
-            OpenResponse {
-                span: TransferSpan { from_ns, to_ns: now, bytes: 0, transport },
-                up_bytes: 0,
-            }
+            let span = TransferSpan { from_ns, to_ns: now, bytes: 0, transport };
+            OpenResponse { span, up_bytes: 0, acked_ns: now }
         });
         answer.span.bytes = answer.span.bytes.saturating_add(packet.new_bytes);
         answer.span.to_ns = answer.span.to_ns.max(now);
@@ -280,9 +304,8 @@ impl FlowDownlink {
     }
 
     /// What an upload is answered with is no download.
-    fn done(&mut self) -> Option<TransferSpan> {
-        let answer = self.current.take()?;
-        (answer.up_bytes <= answer.span.bytes).then_some(answer.span)
+    fn done(&mut self) -> Option<OpenResponse> {
+        self.current.take().filter(|answer| answer.up_bytes <= answer.span.bytes)
     }
 }
 
@@ -311,12 +334,19 @@ impl CapturedPhone {
     fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
         let sides =
             Sides::from_connections(user.connections.values().map(|connection| &connection.model));
+        let place = sides.place();
+        // At the server what came to the phone shows in what it acknowledges.
+        let at_server = place == CaptureSite::Server;
         let mut servers: BTreeMap<Option<Address>, i64> = BTreeMap::new();
         let mut sent: BTreeMap<Option<Address>, u64> = BTreeMap::new();
         for one in user.connections.values() {
-            let Some(rtt_ns) = one.model.upstream_rtt_ns() else { continue };
-            let min_duration_ns = servers.entry(one.server).or_insert(rtt_ns);
-            *min_duration_ns = rtt_ns.min(*min_duration_ns);
+            let rtt_ns = match at_server {
+                true => one.model.downstream_rtt_ns(),
+                false => one.model.upstream_rtt_ns(),
+            };
+            let Some(rtt_ns) = rtt_ns else { continue };
+            let least_ns = servers.entry(one.server).or_insert(rtt_ns);
+            *least_ns = rtt_ns.min(*least_ns);
             let bytes = sent.entry(one.server).or_default();
             *bytes = bytes.saturating_add(one.bytes);
         }
@@ -324,24 +354,34 @@ impl CapturedPhone {
         let base_rtt_ns = first.and_then(|(server, _)| servers.get(&server).copied());
         let (mut answers, mut queued) = (user.answers, Vec::new());
         for mut one in user.connections.into_values() {
-            answers.extend(one.done().map(|span| (one.server, span)));
-            if let Some(&min_duration_ns) = servers.get(&one.server) {
-                let longer = one
-                    .rtts
+            answers.extend(one.done().map(|answer| (one.server, answer)));
+            if let Some(&least_ns) = servers.get(&one.server) {
+                let rtts = if at_server { &one.client_rtts } else { &one.rtts };
+                let longer = rtts
                     .iter()
-                    .map(|&(at_ns, rtt_ns)| (at_ns, rtt_ns.saturating_sub(min_duration_ns).max(0)));
+                    .map(|&(at_ns, rtt_ns)| (at_ns, rtt_ns.saturating_sub(least_ns).max(0)));
                 queued.extend(longer);
             }
         }
+        let span = |answer: OpenResponse| match at_server {
+            // Its queue shows in round trips, with time stamps or without.
+            true => TransferSpan {
+                to_ns: answer.span.to_ns.max(answer.acked_ns),
+                transport: TransportKind::Stamped,
+                ..answer.span
+            },
+            false => answer.span,
+        };
+        let answers = answers.into_iter().map(|(server, answer)| (server, span(answer))).collect();
         queued.sort_unstable();
         let own: u64 = datagrams.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
         Self {
-            place: sides.place(),
+            place,
             bytes: user.bytes.saturating_add(own),
             base_rtt_ns,
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
-            arrivals: user.arrivals,
+            arrivals: if at_server { user.acked } else { user.arrivals },
             datagrams,
             queued,
             again_ns: user.again_ns,

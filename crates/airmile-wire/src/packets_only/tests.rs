@@ -205,18 +205,45 @@ fn a_tables_arithmetic() {
 /// A table uses what its evidence has: round trips and headers.
 #[test]
 fn what_tables_use() {
-    let used =
-        |transport| (0..N_FEATURES).filter(|at| CoefficientTable::uses(transport, *at)).count();
-    assert_eq!(used(TransportKind::Stamped), 28);
-    assert_eq!(used(TransportKind::Plain), 22);
-    assert_eq!(used(TransportKind::Datagrams), 12);
-    for transport in [TransportKind::Stamped, TransportKind::Plain, TransportKind::Datagrams] {
-        let table = Model::table(transport);
+    let used = |evidence: Evidence| (0..N_FEATURES).filter(|at| evidence.uses(*at)).count();
+    assert_eq!(used(Evidence::Stamped), 28);
+    assert_eq!(used(Evidence::Plain), 22);
+    assert_eq!(used(Evidence::Datagrams), 12);
+    for evidence in Evidence::ALL {
+        let table = Model::table(evidence);
         for (at, (_, deviation)) in table.scale.iter().enumerate() {
-            assert!(CoefficientTable::uses(transport, at) || *deviation == 0.0, "{}", NAMES[at]);
+            assert!(evidence.uses(at) || *deviation == 0.0, "{}", NAMES[at]);
         }
         assert!(table.weights.iter().any(|(constant, _)| *constant != 0.0), "not fitted");
     }
+}
+
+/// At the server what the phone acknowledges stands for what came to it: data that was all
+/// sent at once waited on its way, and nobody was idle.
+#[test]
+fn a_capture_at_the_server_shows_the_queue() {
+    let mut phones = CapturedPhones::new();
+    let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
+    phones.push(&syn(0, "ul"));
+    phones.push(&syn(MS / 20, "dl"));
+    phones.push(&packet(40 * MS, "ul", 1, 0));
+    phones.push(&packet(41 * MS, "ul", 1, 300));
+    for n in 0..100 {
+        phones.push(&packet(42 * MS + n, "dl", n * 1_000, 1_000));
+    }
+    for n in 1..=100 {
+        let mut ack = packet((82 + 10 * n) * MS, "ul", 301, 0);
+        ack.ack = ack.ack.map(|ack| TracedAck { offset_bytes: n * 1_000, ..ack });
+        phones.push(&ack);
+    }
+    let phone = phones.finish().remove(0);
+    assert_eq!(phone.place, CaptureSite::Server);
+    let spans = phone.transfers(20_000);
+    // From the connection's start to the last acknowledgement.
+    assert_eq!(spans.iter().map(|s| s.to_ns / MS).collect::<Vec<_>>(), [1_082]);
+    let features = Features::from_spans(&phone, &spans).unwrap();
+    assert!(features.get("queue").unwrap() > 0.8, "{features:?}");
+    assert_eq!(Evidence::of(&features), Some(Evidence::Server));
 }
 
 fn any_packet() -> impl Strategy<Value = TracedPacket> {
@@ -264,7 +291,9 @@ proptest! {
                 let Some(features) = Features::from_spans(&phone, part) else { continue };
                 let all = Model::judge(&features);
                 let sum: f64 = all.iter().map(|one| one.probability).sum();
-                prop_assert!((sum - 1.0).abs() < 1e-9, "{sum} {features:?}");
+                // From between the two, and of datagrams at the server, nothing is told.
+                prop_assert_eq!(all.is_empty(), Evidence::of(&features).is_none());
+                prop_assert!(all.is_empty() ||(sum - 1.0).abs() < 1e-9, "{sum} {features:?}");
                 prop_assert!(all.iter().all(|one| (0.0..=1.0).contains(&one.probability)));
             }
         }

@@ -256,6 +256,7 @@ const fn reason(reason: Reason) -> &'static str {
         Reason::ReceiveWindow => "the receive window was full",
         Reason::Pacing => "ACKs or the sender's own pace",
         Reason::Queue => "a queue stood on the round trip",
+        Reason::QueueUp => "a queue stood on the way up",
         Reason::Unknown => "the connection's start is not in the capture",
         Reason::AfterLast => "no data came any more",
     }

@@ -82,7 +82,7 @@ const fn family(
 }
 
 /// What the coefficients are fitted on.
-pub const FIT: [Family; 20] = [
+pub const FIT: [Family; 26] = [
     family("busy_file", Some(Suspect::Radio), busy_file),
     family("busy_quic", Some(Suspect::Radio), |d| quic(busy_file(d))),
     family("weak_file", Some(Suspect::Radio), weak_file),
@@ -103,6 +103,12 @@ pub const FIT: [Family; 20] = [
     family("video", None, video),
     family("exchanges", None, exchanges),
     family("fetches", None, fetches),
+    family("steady_cell", Some(Suspect::Radio), steady_cell),
+    family("steady_cell_2", Some(Suspect::Radio), steady_cell),
+    family("shallow_line", Some(Suspect::Wireline), shallow_line),
+    family("paced_in_blocks", Some(Suspect::SenderLimited), paced_in_blocks),
+    family("pauses", Some(Suspect::SenderLimited), pauses),
+    family("reader", Some(Suspect::ReceiveWindow), reader),
 ];
 
 /// What they are held against.
@@ -426,6 +432,76 @@ fn fetches(draw: &mut Draw) -> Parts {
             draw.between(5, 50) * 100_000,
             draw.between(300, 1_500)
         )),
+        ..Parts::default()
+    }
+}
+
+/// One user alone whose channel stands still, as of fixed wireless: a rate that does not
+/// vary is no sign of a wire.
+fn steady_cell(draw: &mut Draw) -> Parts {
+    let snr = draw.between(0, 9) as i64 - 2;
+    Parts {
+        rtt_ms: draw.between(20, 100),
+        link: format!("snr_mean_db = {snr}.0\nfading_coherence_ms = 60000.0\n"),
+        body: file(draw.between(8, 40) * 100_000),
+        without: "set = { link = { snr_mean_db = 24.0 } }".into(),
+        ..Parts::default()
+    }
+}
+
+/// A line whose queue holds 10 to 60 ms.
+fn shallow_line(draw: &mut Draw) -> Parts {
+    let rate = draw.between(15, 120) * 100_000;
+    Parts {
+        rtt_ms: draw.between(25, 90),
+        core: limit(rate, (rate / 8 * draw.between(10, 60) / 1_000).max(6_000)),
+        body: file(rate / 8 * draw.between(2, 7)),
+        without: "remove = [\"core.down.limit\"]".into(),
+        ..Parts::default()
+    }
+}
+
+fn paced_in_blocks(draw: &mut Draw) -> Parts {
+    let rate = draw.between(8, 90) * 100_000;
+    let bytes = rate / 8 * draw.between(3, 7);
+    Parts {
+        rtt_ms: draw.between(20, 100),
+        body: app(&format!(
+            "kind = \"paced\", rate_bps = {rate}, bytes = {bytes}, block_bytes = {}",
+            draw.of(&[8_000_u64, 30_000, 100_000, 250_000])
+        )),
+        without: as_file(bytes),
+        ..Parts::default()
+    }
+}
+
+fn pauses(draw: &mut Draw) -> Parts {
+    let bytes = draw.between(10, 40) * 100_000;
+    Parts {
+        rtt_ms: draw.between(20, 100),
+        server_tcp: format!("slow_start_after_idle = {}\n", draw.of(&[true, false])),
+        body: app(&format!(
+            "kind = \"on-off\", bytes = {bytes}, on_ms = {}, off_ms = {}, rate_bps = {}",
+            draw.between(150, 700),
+            draw.between(300, 1_200),
+            draw.between(40, 200) * 100_000
+        )),
+        without: as_file(bytes),
+        ..Parts::default()
+    }
+}
+
+fn reader(draw: &mut Draw) -> Parts {
+    let rate = draw.between(10, 60) * 100_000;
+    let bytes = 300_000 + rate / 8 * draw.between(4, 8);
+    let buffer = draw.of(&[65_536_u64, 98_304, 196_608]);
+    Parts {
+        rtt_ms: draw.between(20, 100),
+        phone_tcp: format!(
+            "[phone_tcp.receive]\nbuffer_bytes = {buffer}\nmax_buffer_bytes = {buffer}\n"
+        ),
+        body: app(&format!("kind = \"slow-reader\", bytes = {bytes}, read_rate_bps = {rate}")),
+        without: as_file(bytes),
         ..Parts::default()
     }
 }

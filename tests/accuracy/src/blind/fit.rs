@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use airmile_wire::packets_only::{CoefficientTable, N_FEATURES, Suspect, TransportKind};
+use airmile_wire::packets_only::{CoefficientTable, Evidence, N_FEATURES, Suspect};
 
 use super::rows::Row;
 
@@ -17,13 +17,9 @@ const STEPS: usize = 4_000;
 const N: usize = Suspect::ALL.len();
 
 /// A table for one kind of evidence.
-pub fn fit(rows: &[&Row], transport: TransportKind) -> CoefficientTable {
+pub fn fit(rows: &[&Row], evidence: Evidence) -> CoefficientTable {
     let scale = std::array::from_fn(|feature| {
-        if CoefficientTable::uses(transport, feature) {
-            scale_of(rows, feature)
-        } else {
-            (0.0, 0.0)
-        }
+        if evidence.uses(feature) { scale_of(rows, feature) } else { (0.0, 0.0) }
     });
     let empty = CoefficientTable { scale, weights: [(0.0, [0.0; N_FEATURES]); N] };
     let inputs: Vec<[f64; N_FEATURES]> = rows
@@ -39,11 +35,21 @@ pub fn fit(rows: &[&Row], transport: TransportKind) -> CoefficientTable {
         .iter()
         .map(|row| Suspect::ALL.iter().position(|s| *s == row.truth).unwrap_or(N - 1))
         .collect();
+    let weights: Vec<f64> = rows.iter().map(|row| row.weight).collect();
     let mut table = empty;
     let mut state = Adam::default();
     for step in 1..=STEPS {
-        let gradient = gradient(&table, &inputs, &truths);
+        let gradient = gradient(&table, &inputs, &truths, &weights);
         state.step(&mut table, &gradient, step);
+    }
+    table
+}
+
+/// The table with its logits divided.
+pub fn tempered(mut table: CoefficientTable, temperature: f64) -> CoefficientTable {
+    for (constant, weights) in &mut table.weights {
+        *constant /= temperature;
+        weights.iter_mut().for_each(|weight| *weight /= temperature);
     }
     table
 }
@@ -71,12 +77,17 @@ fn round(value: f64) -> f64 {
 
 type Weights = [(f64, [f64; N_FEATURES]); N];
 
-fn gradient(table: &CoefficientTable, inputs: &[[f64; N_FEATURES]], truths: &[usize]) -> Weights {
+fn gradient(
+    table: &CoefficientTable,
+    inputs: &[[f64; N_FEATURES]],
+    truths: &[usize],
+    row_weights: &[f64],
+) -> Weights {
     let mut out: Weights = [(0.0, [0.0; N_FEATURES]); N];
-    for (input, truth) in inputs.iter().zip(truths) {
+    for ((input, truth), weight) in inputs.iter().zip(truths).zip(row_weights) {
         let p = softmax(table, input);
         for (k, (constant, weights)) in out.iter_mut().enumerate() {
-            let off = p[k] - f64::from(u8::from(k == *truth));
+            let off = weight * (p[k] - f64::from(u8::from(k == *truth)));
             *constant += off;
             weights.iter_mut().zip(input).for_each(|(w, x)| *w += off * x);
         }
@@ -84,7 +95,7 @@ fn gradient(table: &CoefficientTable, inputs: &[[f64; N_FEATURES]], truths: &[us
     for ((_, weights), (_, own)) in out.iter_mut().zip(&table.weights) {
         weights.iter_mut().zip(own).for_each(|(w, own)| *w += RIDGE * own);
     }
-    let n = inputs.len().max(1) as f64;
+    let n = row_weights.iter().sum::<f64>().max(1.0);
     for (constant, weights) in &mut out {
         *constant /= n;
         weights.iter_mut().for_each(|w| *w /= n);

@@ -21,33 +21,65 @@ const MIN_BYTES: u64 = 20_000;
 /// LINKTYPE_RAW.
 const RAW: u32 = 101;
 
+/// One run in so many is also seen by a capture that begins late, and after which share
+/// of the time.
+const LATE_EVERY: u64 = 2;
+const LATE_SHARES: [f64; 3] = [0.25, 0.4, 0.55];
+
+/// Where a run was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    Phone,
+    /// At the phone, by a capture that begins inside the transfer.
+    Late,
+    Server,
+}
+
 /// A run.
 pub struct Row {
     pub family: &'static str,
     pub seed: u64,
+    pub view: View,
     pub features: Features,
     pub truth: Suspect,
     /// Link demand, and what the cause cost as a share.
     pub demand: f64,
     pub cost: f64,
+    /// What it counts in the fit.
+    pub weight: f64,
 }
 
-/// The phone's own capture.
-struct Watch {
+/// A capture that is being taken.
+struct Monitor {
+    point: CapturePoint,
+    from_ns: i64,
     study: PacketStudy,
     phones: CapturedPhones,
     offset: u64,
 }
 
-impl RunSink for Watch {
-    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
-        if point != CapturePoint::Phone {
-            return;
+impl Monitor {
+    fn new(point: CapturePoint, from_ns: i64) -> Self {
+        let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
+        Self {
+            point,
+            from_ns,
+            study: PacketStudy::new(options),
+            phones: CapturedPhones::new(),
+            offset: 0,
         }
-        let data = packet.emit();
-        let (offset, wire_bytes) = (self.offset, packet.ip_bytes());
+    }
+
+    fn features(self) -> Option<Features> {
+        let phones = self.phones.finish();
+        let phone = phones.first()?;
+        Features::from_spans(phone, &phone.transfers(MIN_BYTES))
+    }
+
+    fn packet(&mut self, at_ns: i64, wire_bytes: u32, data: &[u8]) {
+        let offset = self.offset;
         self.offset += u64::from(wire_bytes);
-        let frame = Frame { offset, at_ns, interface: 0, link: RAW, wire_bytes, data: &data };
+        let frame = Frame { offset, at_ns, interface: 0, link: RAW, wire_bytes, data };
         if let Ok(packet) = dissect(&frame) {
             self.study.push(&packet);
             self.phones.note(&packet);
@@ -58,22 +90,38 @@ impl RunSink for Watch {
     }
 }
 
+/// Captures of one run, and when the first packet passed.
+struct Watch(Vec<Monitor>, Option<i64>);
+
+impl RunSink for Watch {
+    fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
+        self.1.get_or_insert(at_ns);
+        let wanted = |monitor: &Monitor| monitor.point == point && at_ns >= monitor.from_ns;
+        if self.0.iter().any(wanted) {
+            let data = packet.emit();
+            for monitor in self.0.iter_mut().filter(|monitor| wanted(monitor)) {
+                monitor.packet(at_ns, packet.ip_bytes(), &data);
+            }
+        }
+    }
+}
+
 fn durations(transfers: &[EmulatedTransfer]) -> BTreeMap<&str, f64> {
     let downlink = transfers.iter().filter(|t| t.dir == Direction::Dl);
     downlink.filter_map(|t| Some((t.transfer.id.as_str(), t.truth.duration_ms?))).collect()
 }
 
-/// Runs a scenario; `None` where its transfers did not end, or nothing is to be seen.
-fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Option<Row>> {
-    let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
-    let mut watch =
-        Watch { study: PacketStudy::new(options), phones: CapturedPhones::new(), offset: 0 };
+/// Runs a scenario: a row for each place where it was seen. Nothing where its transfers did
+/// not end, or nothing is to be seen.
+fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Vec<Row>> {
+    let at = |point| Monitor::new(point, i64::MIN);
+    let mut watch = Watch(vec![at(CapturePoint::Phone), at(CapturePoint::Server)], None);
     let fails = || format!("{}, seed {seed}", family.name);
     let outcome = run_into(scenario, &mut watch).with_context(fails)?;
     let with = durations(&outcome.transfers);
     let unfinished = outcome.unfinished.iter().any(|t| t.dir == Direction::Dl);
     if with.is_empty() || unfinished {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let downlink = || outcome.transfers.iter().filter(|t| t.dir == Direction::Dl);
     let queued: f64 = downlink().map(|t| t.truth.throughput_time_ms).sum();
@@ -89,11 +137,29 @@ fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Option
         if a > 0.0 { (a - b) / a } else { 0.0 }
     };
     let truth = truth(family, demand, cost);
-    let phones = watch.phones.finish();
-    let Some(phone) = phones.first() else { return Ok(None) };
-    let spans = phone.transfers(MIN_BYTES);
-    let Some(features) = Features::from_spans(phone, &spans) else { return Ok(None) };
-    Ok(Some(Row { family: family.name, seed, features, truth, demand, cost }))
+    let row = |view, features| Row {
+        family: family.name,
+        seed,
+        view,
+        features,
+        truth,
+        demand,
+        cost,
+        weight: 1.0,
+    };
+    let begun_ns = watch.1.unwrap_or(0);
+    let views = [View::Phone, View::Server].into_iter().zip(watch.0);
+    let mut rows: Vec<Row> =
+        views.filter_map(|(view, monitor)| Some(row(view, monitor.features()?))).collect();
+    if seed.is_multiple_of(LATE_EVERY) {
+        let share = LATE_SHARES[(seed / LATE_EVERY) as usize % LATE_SHARES.len()];
+        let from_ns = begun_ns + (with.values().sum::<f64>() * share * 1e6) as i64;
+        let mut late = Watch(vec![Monitor::new(CapturePoint::Phone, from_ns)], None);
+        run_into(scenario, &mut late).with_context(fails)?;
+        let features = late.0.pop().and_then(Monitor::features);
+        rows.extend(features.map(|features| row(View::Late, features)));
+    }
+    Ok(rows)
 }
 
 /// Whose fault it was: the radio's by its queue, as `diagnose` has it; else that of
@@ -120,8 +186,8 @@ pub struct Runs {
     pub skipped: Vec<&'static str>,
 }
 
-/// A run; `None`: it did not end. Or the family whose link trace is not there.
-type Tried = Result<Option<Row>, &'static str>;
+/// The rows of a run; none: it did not end. Or the family whose link trace is not there.
+type Tried = Result<Vec<Row>, &'static str>;
 
 /// Runs `runs` of each family on all cores, seeds from `seed`.
 pub fn gather(
@@ -162,8 +228,8 @@ pub fn gather(
     let mut out = Runs { rows: Vec::new(), left_out: 0, skipped: Vec::new() };
     for (_, row) in all {
         match row {
-            Ok(Some(row)) => out.rows.push(row),
-            Ok(None) => out.left_out += 1,
+            Ok(rows) if rows.is_empty() => out.left_out += 1,
+            Ok(rows) => out.rows.extend(rows),
             Err(name) if out.skipped.contains(&name) => {}
             Err(name) => out.skipped.push(name),
         }

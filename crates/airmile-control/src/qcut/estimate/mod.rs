@@ -56,9 +56,6 @@ pub struct EstimateConfig {
     pub peak_bytes_per_s: u64,
     /// Bytes that the modem adds to a packet (PDCP: 2, TS 36.323, 6.2.3).
     pub overhead_bytes: u32,
-    /// For so long the rate is taken to go on behind the last report, in ns
-    /// (chosen here: one and a half of the slowest log's batch, 40 ms).
-    pub horizon_ns: i64,
     /// Over so long the rate is measured, in ns (chosen here: several batches, so
     /// that a block that is sent again counts little).
     pub rate_window_ns: i64,
@@ -73,7 +70,6 @@ impl Default for EstimateConfig {
             clock_error_ns: 2_000_000,
             peak_bytes_per_s: 9_422_000,
             overhead_bytes: 2,
-            horizon_ns: 60_000_000,
             rate_window_ns: 100_000_000,
             start_bytes_per_s: 125_000,
         }
@@ -125,6 +121,19 @@ struct TimedOccupancy {
 /// can hold at all).
 const MAX_AGE_NS: i64 = 1_000_000_000;
 
+/// The time between two batches before one is known, and the longest that counts, in ns
+/// (0xB139: 11 transmissions, or 10 ms without one; lost ones among them).
+const START_GAP_NS: i64 = 40_000_000;
+const MAX_GAP_NS: i64 = 300_000_000;
+
+/// Without a batch for one and a half of the longest gap of late, but not less than this in
+/// ns, nothing is sent (chosen here: a modem that sends reports it).
+const MIN_HORIZON_NS: i64 = 20_000_000;
+
+/// Transmissions of the last ms may still be reported: no less than a batch of 11, one each
+/// four TTIs, in ns.
+const MIN_BATCH_NS: i64 = 50_000_000;
+
 /// Intervals that are kept at most behind the last report of the buffer.
 const MAX_INTERVALS: usize = 64;
 
@@ -140,8 +149,14 @@ pub struct Estimator {
     rate: RateWindow,
     /// When the last report came, by the host's clock.
     reported_ns: Option<i64>,
-    /// How old what was sent is when it is told, in ns: a mean of late.
+    /// How old what was sent is when it is reported, in ns: a mean of late.
     age_ns: i64,
+    /// When transmissions were reported last.
+    batch_ns: Option<i64>,
+    /// The longest time between two such batches of late, in ns.
+    gap_ns: i64,
+    /// Bytes that the radio sent over those that the log has, 1 and more.
+    coverage: f64,
     counts: ReportCounts,
 }
 
@@ -159,6 +174,9 @@ impl Estimator {
             rate,
             reported_ns: None,
             age_ns: 0,
+            batch_ns: None,
+            gap_ns: START_GAP_NS,
+            coverage: 1.0,
             counts: ReportCounts::default(),
         }
     }
@@ -181,16 +199,23 @@ impl Estimator {
                     return;
                 }
                 self.reported_ns = Some(now_ns);
+                self.note_batch(now_ns);
+                // The rate counts it, too, where a later sample of the buffer was reported
+                // before it: what is left in the buffer is known, not what was sent.
+                let bytes = likely(low_bytes, high_bytes);
+                let is_new = self.rate.sent_once((from_ns, to_ns), bytes, largest_bytes);
                 let interval = Interval { from_ns, to_ns, low_bytes, high_bytes };
                 if !self.insert(interval) {
                     self.counts.late += 1;
+                    if is_new {
+                        self.measure();
+                    }
                     return;
                 }
                 self.counts.used += 1;
                 // An eighth of each (as RFC 6298 smooths), no more than a second.
                 let age_ns = now_ns.saturating_sub(to_ns).clamp(0, MAX_AGE_NS);
                 self.age_ns += (age_ns - self.age_ns) / 8;
-                self.rate.sent((from_ns, to_ns), likely(low_bytes, high_bytes), largest_bytes);
                 self.measure();
             }
             ModemReport::Waiting { at_ns, low_bytes, high_bytes } => {
@@ -208,6 +233,43 @@ impl Estimator {
                 self.measure();
             }
         }
+    }
+
+    /// A batch of transmissions comes; its parts come at the same time.
+    fn note_batch(&mut self, now_ns: i64) {
+        let last_ns = self.batch_ns.replace(now_ns);
+        let Some(last_ns) = last_ns.filter(|last| *last < now_ns) else { return };
+        let gap_ns = now_ns.saturating_sub(last_ns).min(MAX_GAP_NS);
+        self.gap_ns = gap_ns.max(self.gap_ns - self.gap_ns / 8);
+    }
+
+    /// For how long after a known state the rate is taken to go on.
+    fn horizon_ns(&self) -> i64 {
+        (self.gap_ns / 2 * 3).max(MIN_HORIZON_NS)
+    }
+
+    /// The longest time between two batches of late, in ns.
+    pub(super) const fn gap_ns(&self) -> i64 {
+        self.gap_ns
+    }
+
+    /// The log has only this part, `1 / coverage`, of what the radio sends.
+    pub(super) const fn set_coverage(&mut self, coverage: f64) {
+        self.coverage = coverage;
+    }
+
+    /// Bytes that the log has of a time, as far as it is remembered.
+    pub(super) fn logged_bytes(&self, from_ns: i64, to_ns: i64) -> Option<u64> {
+        self.rate.bytes_between(from_ns, to_ns)
+    }
+
+    /// The end of the last transmission in the log.
+    pub(super) fn logged_until_ns(&self) -> Option<i64> {
+        self.rate.until_ns()
+    }
+
+    fn covered(&self, bytes: u64) -> u64 {
+        (bytes as f64 * self.coverage) as u64
     }
 
     /// What the modem holds at a time that is not before the last call's.
@@ -230,10 +292,10 @@ impl Estimator {
     /// horizon and what reports are late by behind a known state, or behind the packet
     /// that filled an empty buffer after it.
     fn likely(&self, known: TimedOccupancy, now_ns: i64) -> u64 {
-        let rate = self.rate.bytes_per_s();
+        let rate = self.covered(self.rate.drain_bytes_per_s());
         let mut left = known.occupancy.likely_bytes;
         let mut at_ns = known.at_ns;
-        let horizon_ns = self.config.horizon_ns.saturating_add(self.age_ns);
+        let horizon_ns = self.horizon_ns().saturating_add(self.age_ns);
         let mut end_ns = known.at_ns.saturating_add(horizon_ns);
         let mut waited = left > 0;
         let drain = |left: u64, from_ns: i64, to_ns: i64, end_ns: i64| {
@@ -254,8 +316,8 @@ impl Estimator {
     /// The rate at which the radio sends while something waits, in bytes per
     /// second.
     #[must_use]
-    pub const fn bytes_per_s(&self) -> u64 {
-        self.rate.bytes_per_s()
+    pub fn bytes_per_s(&self) -> u64 {
+        self.covered(self.rate.bytes_per_s())
     }
 
     /// Whether the gate lets less wait than fills grants: the rate is then not lowered
@@ -266,14 +328,14 @@ impl Estimator {
 
     /// The rate of which a limit in time is to be, which looks for more at times.
     #[must_use]
-    pub const fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
-        self.rate.sought_bytes_per_s(now_ns)
+    pub fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
+        self.covered(self.rate.sought_bytes_per_s(now_ns))
     }
 
-    /// What leaves soon at the rate of late, where more than that waits.
+    /// The rate of the last grants, where more waits than it carries soon.
     #[must_use]
-    pub fn soon_bytes(&self) -> Option<u64> {
-        self.rate.soon_bytes()
+    pub fn short_bytes_per_s(&self) -> Option<u64> {
+        self.rate.short_bytes_per_s().map(|rate| self.covered(rate))
     }
 
     /// The largest block of late.
@@ -341,14 +403,14 @@ impl Estimator {
         if interval.from_ns > state.at_ns {
             let gap_ns = interval.from_ns.saturating_sub(state.at_ns);
             // Where reports are missing, and not transmissions, the rate went on.
-            let missing = gap_ns > self.config.horizon_ns;
-            let likely = if missing { bytes_in(gap_ns, self.rate.bytes_per_s()) } else { 0 };
+            let missing = gap_ns > self.horizon_ns();
+            let likely = if missing { bytes_in(gap_ns, self.bytes_per_s()) } else { 0 };
             state = self.pass(state, interval.from_ns, (0, self.peak_bytes(gap_ns)), likely);
         }
         // Of one that began before the state it is not known what came since.
         let whole = interval.from_ns >= state.at_ns;
         let low_bytes = if whole { interval.low_bytes } else { 0 };
-        let likely = likely(low_bytes, interval.high_bytes);
+        let likely = self.covered(likely(low_bytes, interval.high_bytes));
         self.pass(state, interval.to_ns, (low_bytes, interval.high_bytes), likely)
     }
 
@@ -417,7 +479,8 @@ impl Estimator {
     /// The rate, by all that is known now.
     fn measure(&mut self) {
         let known = self.walk(i64::MAX);
-        self.rate.measure(known.at_ns, known.occupancy.likely_bytes);
+        let batch_ns = (self.gap_ns / 4 * 5).max(MIN_BATCH_NS);
+        self.rate.measure(known.at_ns, known.occupancy.likely_bytes, batch_ns);
     }
 }
 

@@ -194,3 +194,104 @@ proptest! {
         }
     }
 }
+
+/// A modem that always has much to send: a grant each `every` ms, transmissions reported in
+/// batches of 11 or after 10 ms without one (0xB139), the buffer each 40 ms, 5 ms late.
+struct Log {
+    every: i64,
+    /// Bytes per ms of the link at a time.
+    rate: fn(i64) -> u64,
+    /// No report is written in these ms.
+    silent: std::ops::Range<i64>,
+}
+
+impl Log {
+    /// The rate that the estimator has at each of some times, as a share of the true one.
+    fn shares(&self, times_ms: &[i64]) -> Vec<f64> {
+        let config = EstimateConfig { start_bytes_per_s: 125_000, ..EstimateConfig::default() };
+        let mut estimator = Estimator::new(config);
+        let (mut held, mut credit) = (0, 0);
+        let mut extractor = crate::qcut::ReportExtractor::default();
+        let (mut batch, mut due) = (Vec::new(), std::collections::VecDeque::new());
+        let mut shares = Vec::new();
+        for ms in 0..=times_ms.iter().max().copied().unwrap_or(0) {
+            // More than the rate carries in 100 ms.
+            while held < 120 * (self.rate)(ms) {
+                estimator.hand_over(ms * MS, 1_498);
+                held += 1_500;
+            }
+            credit += (self.rate)(ms);
+            if ms % self.every == 0 {
+                held -= credit;
+                batch.push((ms, credit as u32 + 3));
+                credit = 0;
+            }
+            let is_silent = self.silent.contains(&ms);
+            if batch.len() >= 11 || batch.last().is_some_and(|(at, _)| ms - at >= 10) {
+                for (at, bytes) in batch.drain(..) {
+                    let report = extractor.sent(at * MS, bytes);
+                    due.extend((!is_silent).then_some((ms + 6, report)));
+                }
+            }
+            if ms % 40 == 17 && !is_silent {
+                due.push_back((ms + 6, waiting(ms + 1, held, held)));
+            }
+            while due.front().is_some_and(|(at, _)| *at <= ms) {
+                let (_, report) = due.pop_front().unwrap();
+                estimator.push(ms * MS, report);
+            }
+            if times_ms.contains(&ms) {
+                let bytes_per_s = estimator.bytes_per_s() as f64;
+                shares.push(bytes_per_s / ((self.rate)(ms) as f64 * 1e3));
+            }
+        }
+        shares
+    }
+}
+
+const NEVER: std::ops::Range<i64> = 0..0;
+
+/// Most batches come after a sample of the buffer that is later than some of what they
+/// report: those bytes were sent, too.
+#[test]
+fn the_rate_counts_what_is_reported_after_a_later_sample() {
+    for every in 1..=6 {
+        let log = Log { every, rate: |_| 1_000, silent: NEVER };
+        let shares = log.shares(&[2_000, 2_013, 2_026, 2_039]);
+        // Headers are known by their bounds only: 3 % (`likely`).
+        assert!(shares.iter().all(|share| (0.95..1.02).contains(share)), "{every}: {shares:?}");
+    }
+}
+
+/// A handover to half of the rate, a tenth of it, and back to ten times.
+#[test]
+fn the_rate_is_right_after_each_step() {
+    for every in 1..=6 {
+        for rate in [
+            |ms| {
+                if ms < 2_000 {
+                    1_000
+                } else if ms < 2_060 {
+                    0
+                } else {
+                    500
+                }
+            },
+            |ms| if ms < 2_000 { 1_000 } else { 100 },
+            |ms| if ms < 2_000 { 100 } else { 1_000 },
+        ] {
+            let log = Log { every, rate, silent: NEVER };
+            let shares = log.shares(&[2_400, 2_600, 3_000]);
+            assert!(shares.iter().all(|share| (0.9..1.1).contains(share)), "{every}: {shares:?}");
+        }
+    }
+}
+
+#[test]
+fn the_rate_is_right_after_a_silence() {
+    for every in 1..=6 {
+        let log = Log { every, rate: |_| 1_000, silent: 2_000..4_000 };
+        let shares = log.shares(&[3_000, 4_300, 5_000]);
+        assert!(shares.iter().all(|share| (0.9..1.1).contains(share)), "{every}: {shares:?}");
+    }
+}

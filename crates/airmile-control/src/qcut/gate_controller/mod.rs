@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::autorate::{Autorate, AutorateConfig};
 use super::class::{PacketInfo, Tier};
+use super::coverage::LogCoverage;
 use super::delay::{DelayConfig, HandoverMark, RoundTripEstimator};
 use super::estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
 use super::gate::Limit;
@@ -50,6 +51,9 @@ pub struct QcutConfig {
 /// A modem that has been given something and said nothing for so long is silent,
 /// in ns (chosen here: two and a half of the slowest log's batches, 40 ms).
 const SILENT_NS: i64 = 100_000_000;
+
+/// A silence that is no longer, in ns, may end at any time (chosen here).
+const SHORT_SILENCE_NS: i64 = 2_500_000_000;
 
 /// So long behind the last packet that somebody waits for, more are taken to come, in
 /// ns (chosen here: some round trips, as in a page load).
@@ -108,6 +112,7 @@ pub struct Qcut<P> {
     returns: RoundTripEstimator,
     passive: AckMatcher,
     autorate: Autorate,
+    coverage: LogCoverage,
     /// Since when the modem has had something and was not heard, at the latest.
     unheard_ns: Option<i64>,
     /// When a report was used last.
@@ -123,6 +128,8 @@ pub struct Qcut<P> {
     probed_ns: Option<i64>,
     silences: u64,
     was_silent: bool,
+    /// Whether the modem has ever reported what its buffer holds.
+    reports_buffer: bool,
 }
 
 impl<P> Qcut<P> {
@@ -135,6 +142,7 @@ impl<P> Qcut<P> {
             returns: RoundTripEstimator::new(config.delay.clone()),
             passive: AckMatcher::default(),
             autorate: Autorate::new(config.autorate.clone()),
+            coverage: LogCoverage::default(),
             config,
             unheard_ns: None,
             heard_ns: None,
@@ -146,6 +154,7 @@ impl<P> Qcut<P> {
             probed_ns: None,
             silences: 0,
             was_silent: false,
+            reports_buffer: false,
         }
     }
 
@@ -159,11 +168,21 @@ impl<P> Qcut<P> {
     /// The modem reports something.
     pub fn report(&mut self, now_ns: i64, report: ModemReport) {
         self.estimator.set_starved(self.is_awaited(now_ns));
-        let used = self.estimator.counts().used;
+        if let Some((_, path_ns)) = self.returns.round_trips_ns() {
+            self.coverage.compare(now_ns, path_ns, &mut self.estimator);
+        }
+        let before = self.estimator.counts();
+        // What passed during a silence is not in the log: the buffer is known again with
+        // the next report of it.
+        let is_anchor = matches!(report, ModemReport::Waiting { .. });
+        let ends_silence = is_anchor || !self.reports_buffer || !self.is_silent(now_ns);
         self.estimator.push(now_ns, report);
-        // A report that tells nothing is none. Where the gate is shut no packet will
+        let counts = self.estimator.counts();
+        self.coverage.note_report(counts.bad > before.bad);
+        // A report that carries nothing new is none. Where the gate is shut no packet will
         // ask for the next one.
-        if self.estimator.counts().used > used {
+        if counts.used > before.used && ends_silence {
+            self.reports_buffer |= is_anchor;
             let is_shut = self.likely_bytes(now_ns) >= self.limit_bytes(now_ns);
             self.unheard_ns = is_shut.then_some(now_ns);
             self.heard_ns = Some(now_ns);
@@ -195,6 +214,7 @@ impl<P> Qcut<P> {
     fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: HandoverMark, far: u64) {
         self.returns.set_starved(self.is_awaited(now_ns));
         self.returns.answered(now_ns, handed_ns, mark, far);
+        self.coverage.answered(now_ns, self.returns.returned_bytes());
         if self.config.evidence == Evidence::RoundTrips {
             self.queues.set_rate(self.returns.bytes_per_s());
         }
@@ -351,10 +371,26 @@ impl<P> Qcut<P> {
         }
     }
 
-    /// Whether the modem has had something for long and was not heard.
+    /// Whether the modem has had something for long and no report came that can be used.
     fn is_silent(&self, now_ns: i64) -> bool {
-        self.config.evidence == Evidence::Modem
-            && self.unheard_ns.is_some_and(|since| now_ns.saturating_sub(since) >= SILENT_NS)
+        let silent_ns = SILENT_NS.max(self.estimator.gap_ns() / 2 * 5);
+        let is_unheard =
+            self.unheard_ns.is_some_and(|since| now_ns.saturating_sub(since) >= silent_ns);
+        self.config.evidence == Evidence::Modem && (is_unheard || self.coverage.is_distrusted())
+    }
+
+    /// The rate of which a limit by round trips is to be. A modem that has just fallen
+    /// silent is soon back: until then more is not sought, as the least round trip has the
+    /// time to a grant in it already.
+    fn round_trip_rate(&self, now_ns: i64) -> u64 {
+        let is_short_silence = self.config.evidence == Evidence::Modem
+            && !self.coverage.is_distrusted()
+            && self.heard_ns.is_some_and(|at| now_ns.saturating_sub(at) < SHORT_SILENCE_NS);
+        if is_short_silence {
+            self.returns.bytes_per_s()
+        } else {
+            self.returns.sought_bytes_per_s(now_ns)
+        }
     }
 
     /// Whether no round trip tells anything either.
@@ -405,20 +441,20 @@ impl<P> Qcut<P> {
 
     fn limit_bytes(&self, now_ns: i64) -> u64 {
         if self.is_awaited(now_ns) && self.config.evidence != Evidence::Autorate {
-            let soon_bytes = match self.config.evidence {
-                Evidence::Modem if !self.is_silent(now_ns) => self.estimator.soon_bytes(),
+            let short_bytes_per_s = match self.config.evidence {
+                Evidence::Modem if !self.is_silent(now_ns) => self.estimator.short_bytes_per_s(),
                 _ => None,
             };
-            return self.config.limit.short_bytes(self.bytes_per_s(now_ns), soon_bytes);
+            return self.config.limit.short_bytes(self.bytes_per_s(now_ns), short_bytes_per_s);
         }
         let (limit, largest_bytes) = (self.config.limit, self.estimator.largest_block_bytes());
         match self.config.evidence {
             Evidence::Modem if !self.is_silent(now_ns) => {
                 let bytes_per_s = self.estimator.sought_bytes_per_s(now_ns);
-                limit.bytes(bytes_per_s, largest_bytes, self.estimator.soon_bytes())
+                limit.bytes(bytes_per_s, largest_bytes, self.estimator.short_bytes_per_s())
             }
             Evidence::Autorate => limit.bytes(self.autorate.bytes_per_s(), largest_bytes, None),
-            _ => limit.bytes_by_round_trips(self.returns.sought_bytes_per_s(now_ns), largest_bytes),
+            _ => limit.bytes_by_round_trips(self.round_trip_rate(now_ns), largest_bytes),
         }
     }
 

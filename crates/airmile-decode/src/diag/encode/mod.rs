@@ -17,10 +17,13 @@
 //! | 0xB082, 0xB092 | batches of 40, or 100 ms after the first |
 //! | 0xB139 | batches of 11, or 10 ms after the last |
 //! | 0xB0C1, 0xB0C2 | at once |
+//! | 0xB887, 0xB872 | batches of 10 slots, 4 ms after the last, or 60 ms after the first |
+//! | 0xB888 | every 40 ms |
 
 mod batch;
 mod downlink;
 mod live;
+mod nr;
 mod uplink;
 
 use std::collections::BTreeMap;
@@ -174,6 +177,30 @@ pub fn write(records: &[Record], options: &Options) -> Result<Vec<u8>, ModemLogE
         log.push(record);
     }
     Ok(frame_all(log.finish(), options))
+}
+
+/// Writes what an NR modem logs, and where `lte` has records the log of LTE's leg with
+/// it, as a phone with EN-DC does. Both are in time order.
+///
+/// # Errors
+/// Records that one log cannot hold; see [`ModemLogError`].
+pub fn write_nr(
+    lte: &[Record],
+    nr: &[Record],
+    options: &Options,
+) -> Result<Vec<u8>, ModemLogError> {
+    nr::check(nr)?;
+    let mut messages = Vec::new();
+    if !lte.is_empty() {
+        let mut log = Log::new(lte, options.profile)?;
+        lte.iter().for_each(|record| log.push(record));
+        messages.extend(log.finish());
+    }
+    let mut log = nr::NrLog::default();
+    nr.iter().for_each(|record| log.push(record));
+    messages.extend(log.finish());
+    messages.sort_by_key(|(at, _)| *at);
+    Ok(frame_all(messages, options))
 }
 
 /// The serving cell, and the phone's invented name in it.
@@ -434,5 +461,7 @@ fn frame_all(messages: Vec<(i64, Message)>, options: &Options) -> Vec<u8> {
     out
 }
 
+#[cfg(test)]
+mod nr_tests;
 #[cfg(test)]
 mod tests;

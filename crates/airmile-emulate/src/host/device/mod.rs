@@ -30,6 +30,9 @@ pub(crate) struct Device {
     qcut: Qcut<IpPacket>,
     sockets: Option<Sockets>,
     log: ModemLog,
+    /// Packets on the way from the gate to the firmware, and when they are there.
+    on_the_way: VecDeque<(i64, IpPacket)>,
+    host_ns: i64,
 }
 
 /// What TCP Small Queues hold back.
@@ -57,6 +60,8 @@ impl Device {
             qcut: Qcut::new(qcut(config)),
             sockets,
             log: ModemLog::new(&config.modem_log, start_ns),
+            on_the_way: VecDeque::new(),
+            host_ns: i64::from(config.modem_log.host_ms) * MS_NS,
         }
     }
 
@@ -77,6 +82,18 @@ impl Device {
     /// The next packet for the firmware, if there is one that may go; asked only
     /// while the firmware has room.
     pub(crate) fn poll(&mut self, now_ns: i64) -> Option<IpPacket> {
+        if self.host_ns == 0 {
+            return self.pass(now_ns);
+        }
+        while let Some(packet) = self.pass(now_ns) {
+            self.on_the_way.push_back((now_ns + self.host_ns, packet));
+        }
+        self.on_the_way.front().filter(|(due, _)| *due <= now_ns)?;
+        self.on_the_way.pop_front().map(|(_, packet)| packet)
+    }
+
+    /// The next packet that the gate lets go.
+    fn pass(&mut self, now_ns: i64) -> Option<IpPacket> {
         if let Some(probe) = self.qcut.poll_probe(now_ns) {
             return Some(self.probe(probe));
         }

@@ -24,6 +24,8 @@ pub(super) struct ModemLog {
     report: Option<ModemReport>,
     sample: Option<ModemReport>,
     buffer_due_ns: i64,
+    /// Batches so far, those that were lost among them.
+    batches: u64,
     due: VecDeque<(i64, ModemReport)>,
 }
 
@@ -37,6 +39,7 @@ impl ModemLog {
             report: None,
             sample: None,
             buffer_due_ns: start_ns + i64::from(config.buffer_ms) * MS_NS,
+            batches: 0,
             due: VecDeque::new(),
         }
     }
@@ -79,10 +82,37 @@ impl ModemLog {
                 ModemReport::Waiting { at_ns, .. } => *at_ns,
                 ModemReport::Sent { to_ns, .. } => *to_ns,
             });
-            batch.into_iter().for_each(|report| self.write(now_ns, report));
+            if !self.is_lost() {
+                batch.into_iter().for_each(|report| self.write(now_ns, report));
+            }
         }
         self.due.front().filter(|(due, _)| *due <= now_ns)?;
         self.due.pop_front().map(|(_, report)| report)
+    }
+
+    /// Whether the next batch is lost: by a hash of its number (SplitMix64's finalizer), so
+    /// that a run can be repeated.
+    fn is_lost(&mut self) -> bool {
+        self.batches += 1;
+        let mut z =
+            (self.batches ^ self.start_ns.unsigned_abs()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % 100 < u64::from(self.config.lost_percent)
+    }
+
+    /// A report with its times on the host's clock, as far as that agrees.
+    fn ahead(&self, report: ModemReport) -> ModemReport {
+        let by_ns = i64::from(self.config.ahead_ms) * MS_NS;
+        match report {
+            ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes } => {
+                let (from_ns, to_ns) = (from_ns + by_ns, to_ns + by_ns);
+                ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes }
+            }
+            ModemReport::Waiting { at_ns, low_bytes, high_bytes } => {
+                ModemReport::Waiting { at_ns: at_ns + by_ns, low_bytes, high_bytes }
+            }
+        }
     }
 
     fn write(&mut self, now_ns: i64, report: ModemReport) {
@@ -91,13 +121,17 @@ impl ModemLog {
             |(from, to): (u32, u32)| (i64::from(from)..i64::from(to)).contains(&since_ms);
         if !self.config.silent_ms.is_some_and(is_silent) {
             let due_ns = now_ns + i64::from(self.config.delay_ms) * MS_NS;
-            self.due.push_back((due_ns, report));
+            self.due.push_back((due_ns, self.ahead(report)));
         }
     }
 
     /// A batch: between its transmissions there were none.
     fn write_transmissions(&mut self, now_ns: i64) {
-        for (at_ns, tbs_bytes) in std::mem::take(&mut self.transmissions) {
+        let transmissions = std::mem::take(&mut self.transmissions);
+        if self.is_lost() {
+            return;
+        }
+        for (at_ns, tbs_bytes) in transmissions {
             let report = self.reported.sent(at_ns, tbs_bytes);
             self.write(now_ns, report);
         }

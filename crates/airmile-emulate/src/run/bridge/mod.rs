@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_model::TtiIndex;
 
+use crate::cell::RadioAccess;
 use crate::host::{self, OutsideHost, ScenarioHost};
 use crate::net::{IPV4_HEADER_BYTES, IpPacket, Transport};
 use crate::phy::Frame;
@@ -64,8 +65,8 @@ impl Bridge {
     /// A scenario that cannot be run.
     pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
         scenario.validate()?;
-        let frame = Frame::new(scenario);
-        let mut users = host::users(scenario, frame.start_ns(scenario.first_tti.into()));
+        let frame = RadioAccess::frame(scenario);
+        let mut users = host::users(scenario, frame.start_ns(frame.first_tti()));
         let outside = || ScenarioHost::Outside(OutsideHost::default());
         if let Some(measured) = users.first_mut() {
             measured.phone = outside();

@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 
 use airmile_model::{Direction, TtiIndex};
 
-use crate::cell::{Cell, CellTruth};
+use crate::cell::{Cell, CellTruth, RadioAccess};
 use crate::core::path::{CorePath, MS_NS, PathOutcome};
 use crate::host::SimulatedUser;
 use crate::host::device::{Device, reflect};
@@ -64,7 +64,7 @@ struct UserHosts<H> {
 /// A run in virtual time; `H` are its hosts.
 #[derive(Debug)]
 pub struct Simulation<H> {
-    cell: Cell,
+    cell: RadioAccess,
     first_tti: TtiIndex,
     start_ns: i64,
     users: Vec<UserHosts<H>>,
@@ -106,7 +106,7 @@ impl<H: Host> Simulation<H> {
         }
         let others: Vec<(String, LinkConfig)> =
             users.iter().skip(1).map(|user| (user.name.clone(), user.link.clone())).collect();
-        let cell = Cell::with_users(scenario, &others)?;
+        let cell = RadioAccess::new(scenario, &others)?;
         let owners: Vec<Owner> = std::iter::once(Owner::PHONE)
             .chain(others.iter().map(|(name, _)| Owner::named(name)))
             .collect();
@@ -180,7 +180,7 @@ impl<H: Host> Simulation<H> {
     /// The cell.
     #[must_use]
     pub const fn cell(&self) -> &Cell {
-        &self.cell
+        self.cell.cell()
     }
 
     /// A user's phone.
@@ -257,7 +257,13 @@ impl<H: Host> Simulation<H> {
     pub fn finish(self) -> SimulationEnd<H> {
         let totals = |(user, place): (usize, &UserHosts<H>)| {
             [Direction::Dl, Direction::Ul].map(|dir| {
-                ByteTotals::from_cell(&self.cell, UserId(user), dir, place.bytes[dir as usize])
+                let undelivered = self.cell.undelivered_bytes(UserId(user), dir);
+                ByteTotals::new(
+                    dir,
+                    place.bytes[dir as usize],
+                    undelivered,
+                    self.cell.dropped_bytes(UserId(user), dir),
+                )
             })
         };
         SimulationEnd {

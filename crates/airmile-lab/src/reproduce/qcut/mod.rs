@@ -2,6 +2,7 @@
 //! is the end of the paper, without values: rows have none of the paper's.
 
 mod applications;
+mod log;
 mod steps;
 mod upload;
 mod watch;
@@ -11,6 +12,7 @@ use airmile_control::qcut::Limit;
 use airmile_emulate::{Discipline, Scenario, UplinkQueueConfig};
 
 pub(super) use applications::EXPERIMENT as FIGURE_22;
+pub(super) use log::EXPERIMENT as LOG;
 pub(super) use steps::EXPERIMENT as STEPS;
 pub(super) use upload::{FIGURE_20, FIGURE_21};
 

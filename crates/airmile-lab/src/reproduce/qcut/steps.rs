@@ -32,11 +32,14 @@ const BEFORE: f64 = 1_000.0;
 const REPORT_MS: f64 = 11.0;
 const LATE_MS: f64 = 5.0;
 
-/// The limit in ms, 20 and a grant's 21, half as much again while the gate looks for
-/// rate, and its floor in bytes: two large packets, and one that passes while less is
-/// held (`airmile_control::qcut::Limit`).
-const LIMIT_MS: f64 = 61.5;
-const FLOOR_BYTES: f64 = 4_500.0;
+/// The limit in ms, 20 and a grant's 21, two fifths more while the gate looks for rate
+/// (`airmile_control::qcut::Limit`), and one large packet in bytes: at 0.8 Mbit/s it takes
+/// 15 ms, and what the log has of the buffer is as coarse.
+const LIMIT_MS: f64 = 57.4;
+const PACKET_BYTES: f64 = 1_500.0;
+
+/// Of the link's rate from a second after the step on, in percent: headers take 4 (chosen here).
+const MIN_CARRIED: f64 = 94.5;
 
 /// Back is who is not over the limit for so long: each 400 ms it looks for rate.
 const STAYS_MS: i64 = 400;
@@ -104,6 +107,8 @@ struct Answer {
     /// Packets that the queueing dropped, and that are nowhere.
     dropped: f64,
     lost: f64,
+    /// Share of the link's rate that arrived from 1 s after the step on, in percent.
+    carried: f64,
     /// Share of TTIs from the step on that began with nothing to send, in percent.
     starved: f64,
     /// What the firmware held, by ms from the step on, in kB.
@@ -135,7 +140,7 @@ fn answer(step: Step, scenario: &Scenario) -> Result<Answer> {
         .collect();
     let after = || held.iter().filter(|(since, _)| *since >= 0);
     let rate = step.rate(WATCHED_MS - STEP_MS);
-    let limit = (LIMIT_MS * rate).max(FLOOR_BYTES);
+    let limit = LIMIT_MS * rate + PACKET_BYTES;
     let most = after().map(|(_, bytes)| *bytes).fold(0.0, f64::max);
     let back_ms = back_ms(&held, limit);
     // What the firmware held when a report of the step could be there.
@@ -149,6 +154,8 @@ fn answer(step: Step, scenario: &Scenario) -> Result<Answer> {
         bar_ms: at_step / rate + REPORT_MS + 50.0,
         dropped: dropped as f64,
         lost: sent as f64 - handed as f64 - dropped as f64,
+        carried: 100.0 * watch.bytes_between(start_ns, (STEP_MS + 1_000, WATCHED_MS)) as f64
+            / (rate * (WATCHED_MS - STEP_MS - 1_000) as f64),
         starved: 100.0 * starved / after().count().max(1) as f64,
         held: held.iter().map(|(since, bytes)| (*since as f64, bytes / 1e3)).collect(),
     })
@@ -187,6 +194,8 @@ fn steps(work: &Work<'_>) -> Result<Found> {
         let over = answers.iter().filter(|a| a.back_ms.is_nan() || a.back_ms > a.bar_ms);
         let over = over.count() as u64;
         rows.push(row("runs over the bar", "", count(over, answers.len())).at_most(0.0));
+        let carried = row("rate after it, of the link's", "%", of(|a| a.carried));
+        rows.push(carried.at_least(MIN_CARRIED));
         rows.push(row("TTIs with nothing to send", "%", of(|a| a.starved)));
         rows.push(row("packets dropped by CoDel", "", of(|a| a.dropped)));
         rows.push(row("packets lost otherwise", "", of(|a| a.lost)).at_most(0.0));

@@ -25,24 +25,24 @@ pub(in crate::reproduce) const FIGURE_21: Experiment = Experiment {
     run: figure_21,
 };
 
-const SCENARIO: &str = include_str!("../../../experiments/qcut-upload.toml");
+pub(super) const SCENARIO: &str = include_str!("../../../experiments/qcut-upload.toml");
 
 /// The start is left out: slow start, and the first filling of the buffer, in ms.
 const SETTLED_MS: i64 = 10_000;
 
 /// A run's throughput and median RTT_F.
 #[derive(Debug, Clone, Copy)]
-struct Point {
-    mbps: f64,
-    rtt_f_ms: f64,
+pub(super) struct Throughput {
+    pub(super) mbps: f64,
+    pub(super) rtt_f_ms: f64,
 }
 
-fn measure(scenario: &Scenario) -> Result<Point> {
+pub(super) fn measure(scenario: &Scenario) -> Result<Throughput> {
     let start_ns = scenario.epoch_ns + i64::from(scenario.first_tti) * 1_000_000;
     let settled_ms = SETTLED_MS.min(i64::from(scenario.duration_ms) / 2);
     let mut watch = Watch::from_ns(start_ns + settled_ms * 1_000_000);
     run_into(scenario, &mut watch).map_err(cannot)?;
-    Ok(Point { mbps: watch.mbps(), rtt_f_ms: watch.rtt_f_ms() })
+    Ok(Throughput { mbps: watch.mbps(), rtt_f_ms: watch.rtt_f_ms() })
 }
 
 /// All runs of an application: signals, variants, seeds, in this order.
@@ -51,7 +51,7 @@ fn run(
     app: &str,
     signals: &[Signal],
     variants: &[Variant],
-) -> Result<Vec<Vec<Vec<Point>>>> {
+) -> Result<Vec<Vec<Vec<Throughput>>>> {
     let seeds = work.size.of(1, 6, 20);
     let mut scenarios = Vec::new();
     for signal in signals {
@@ -67,15 +67,15 @@ fn run(
         }
     }
     let mut points = work.for_each(&scenarios, measure)?.into_iter();
-    let mut take = |_| points.by_ref().take(seeds as usize).collect::<Vec<Point>>();
+    let mut take = |_| points.by_ref().take(seeds as usize).collect::<Vec<Throughput>>();
     Ok(signals.iter().map(|_| (0..variants.len()).map(&mut take).collect()).collect())
 }
 
-fn values(points: &[Point], of: fn(&Point) -> f64) -> Vec<f64> {
+fn values(points: &[Throughput], of: fn(&Throughput) -> f64) -> Vec<f64> {
     points.iter().map(of).collect()
 }
 
-fn rtt_f(points: &[Point]) -> Estimate {
+fn rtt_f(points: &[Throughput]) -> Estimate {
     quantile(&values(points, |p| p.rtt_f_ms), 0.5)
 }
 
@@ -111,8 +111,8 @@ fn figure_20(work: &Work<'_>) -> Result<Found> {
 }
 
 /// The bars: of Cubic's throughput, in percent, and over the idle path's RTT_F, in ms.
-const LEAST_SHARE: f64 = 95.0;
-const MOST_OVER_MS: f64 = 30.0;
+pub(super) const MIN_SHARE: f64 = 95.0;
+pub(super) const MAX_OVER_MS: f64 = 30.0;
 
 /// Whether the bars are for a variant: QCut-D, and QCut-B where its bytes are worth less
 /// than 30 ms of the link's rate.
@@ -120,7 +120,7 @@ fn is_judged(variant: &Variant, link_mbps: f64) -> bool {
     match variant.discipline {
         Discipline::Qcut { limit: Limit::DelayMs(_) } => true,
         Discipline::Qcut { limit: Limit::Bytes(bytes) } => {
-            bytes as f64 * 8e-3 / link_mbps < MOST_OVER_MS
+            bytes as f64 * 8e-3 / link_mbps < MAX_OVER_MS
         }
         _ => false,
     }
@@ -169,10 +169,10 @@ fn figure_21(work: &Work<'_>) -> Result<Found> {
             let is_judged = is_judged(variant, mean(&values(&by_variant[0], |p| p.mbps)).value);
             let judge = |row: Row, judge: fn(Row) -> Row| if is_judged { judge(row) } else { row };
             let share = Row::new(of("throughput of Cubic's"), "%", mean(&shares));
-            rows.push(judge(share, |row| row.at_least(LEAST_SHARE)));
+            rows.push(judge(share, |row| row.at_least(MIN_SHARE)));
             let over: Vec<f64> = runs.iter().map(|run| run.rtt_f_ms - idle_ms.value).collect();
             let over = Row::new(of("RTT_F over the idle path"), "ms", quantile(&over, 0.5));
-            rows.push(judge(over, |row| row.at_most(MOST_OVER_MS)));
+            rows.push(judge(over, |row| row.at_most(MAX_OVER_MS)));
             let front = f64::from(u8::from(is_on_front(points[at], &points)));
             let front = Estimate { value: front, n: runs.len() as u64, interval: None };
             let front = Row::new(of("on the Pareto front (1: yes)"), "", front);

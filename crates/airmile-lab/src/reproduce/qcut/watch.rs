@@ -23,6 +23,8 @@ pub(super) struct Watch {
     /// How much of each stream the server has got: at first, and now.
     got: BTreeMap<u16, (Option<u64>, u64)>,
     last_ns: i64,
+    /// When data came to the servers, and how much.
+    arrived: Vec<(i64, u64)>,
     /// Bytes in the firmware at the begin of each TTI.
     pub(super) held: Vec<(i64, u64)>,
     /// Packets that the phone's hosts sent, that went to the firmware, and that
@@ -60,6 +62,7 @@ impl RunSink for Watch {
             CapturePoint::Server if from_phone && segment.payload_bytes() > 0 => {
                 let (first, last) = self.got.entry(packet.src.port()).or_default();
                 *last = (*last).max(segment.payload.end);
+                self.arrived.push((at_ns, u64::from(segment.payload_bytes())));
                 if at_ns >= self.from_ns {
                     first.get_or_insert(*last);
                     self.last_ns = at_ns;
@@ -82,6 +85,13 @@ impl Watch {
     /// One whose values count from a time on.
     pub(super) fn from_ns(from_ns: i64) -> Self {
         Self { from_ns, ..Self::default() }
+    }
+
+    /// Bytes that came to the servers between two times in ms of the run.
+    pub(super) fn bytes_between(&self, start_ns: i64, (from_ms, to_ms): (i64, i64)) -> u64 {
+        let (from_ns, to_ns) = (start_ns + from_ms * 1_000_000, start_ns + to_ms * 1_000_000);
+        let arrived = self.arrived.iter().filter(|(at, _)| (from_ns..to_ns).contains(at));
+        arrived.map(|(_, bytes)| bytes).sum()
     }
 
     /// Median RTT_F in ms.

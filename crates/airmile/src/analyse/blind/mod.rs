@@ -170,7 +170,7 @@ impl Blind {
     /// Numbers of spans; `None` where the capture's place or the spans show none.
     fn features(&self, spans: &[TransferSpan]) -> Option<Features> {
         let phone = self.phone.as_ref()?;
-        let seen = matches!(phone.place, CaptureSite::Phone | CaptureSite::Unknown);
+        let seen = phone.place != CaptureSite::Between;
         seen.then(|| Features::from_spans(phone, spans)).flatten()
     }
 

@@ -105,7 +105,7 @@ impl Split {
                 (*cause, (edges - less as f64, edges + more as f64))
             })
             .collect();
-        let bps = finding.burst_throughput_bps.into_iter().chain(capacity_bps(finding, report));
+        let link_bps = link_bps(finding, usage, report);
         Some(Self {
             by_cause,
             errors,
@@ -114,8 +114,7 @@ impl Split {
             others,
             efficiency: efficiency(finding, usage, report),
             start_ns,
-            // Small bursts do not fill the cell: it may have had room for more.
-            link_bps: bps.reduce(f64::max),
+            link_bps,
             bytes: finding.bytes,
             round_trip_ns: wire.round_trip_ns(),
         })
@@ -317,6 +316,52 @@ fn burst_error_ns(finding: &TransferFinding, report: &RadioReport) -> f64 {
         })
         .sum();
     squares.sqrt()
+}
+
+/// Bursts tell the link's rate from this throughput time on, and where they last so long on
+/// average: shorter ones do not fill the cell (both chosen here; a HARQ round trip is 8 TTIs).
+const MIN_BURSTS_MS: f64 = 200.0;
+const MIN_BURST_TTIS: f64 = 10.0;
+/// Layers at most (TS 36.213, 7.1.7.2.5: four with transmission mode 3 and 4).
+const MAX_LAYERS: f64 = 4.0;
+
+/// The link's rate in bits per second: what it carried while data waited long enough; else
+/// what the cell had free, or what all of its PRBs would have carried as this phone's did.
+/// Never more than the cell can carry.
+fn link_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
+    let inside = report.bursts.iter().filter(|b| {
+        b.dir == Direction::Dl && b.start_tti < finding.end_tti && b.end_tti > finding.start_tti
+    });
+    let (n, ttis) = inside.fold((0_u32, 0.0), |(n, ttis), b| {
+        let from = b.start_tti.max(finding.start_tti);
+        (n + 1, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)
+    });
+    let long =
+        ttis * report.tti_ms >= MIN_BURSTS_MS && ttis / f64::from(n.max(1)) >= MIN_BURST_TTIS;
+    let bursts = finding.burst_throughput_bps;
+    let capacity = capacity_bps(finding, report);
+    let found = match (long, capacity) {
+        (true, capacity) => bursts.into_iter().chain(capacity).reduce(f64::max),
+        (false, Some(capacity)) => Some(capacity),
+        (false, None) => with_all_prbs_bps(finding, usage).or(bursts),
+    };
+    let peak = peak_bps(report);
+    found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
+}
+
+/// What all PRBs of the cell would carry as this phone's own did.
+fn with_all_prbs_bps(finding: &TransferFinding, usage: &Usage) -> Option<f64> {
+    let held_ms = usage.prb_share? * finding.duration_ms;
+    let bits = finding.bytes? as f64 * 8.0 * HEADERS;
+    (held_ms > 0.0).then(|| bits * 1e3 / held_ms)
+}
+
+/// What the cell carries at most: the best MCS on all PRBs and layers (TS 36.213, tables
+/// 7.1.7.1-1 and 7.1.7.2.1-1).
+fn peak_bps(report: &RadioReport) -> Option<f64> {
+    let i_tbs = mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?;
+    let bits = tbs_bits(i_tbs, report.n_prb_cell?)?;
+    Some(f64::from(bits) * MAX_LAYERS * 1e3 / report.tti_ms)
 }
 
 /// Mean of what the cell had for this phone in the windows of a transfer: its own

@@ -6,7 +6,9 @@ mod phone;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use airmile_wire::attribute::{Attribution, ByteBins, CaptureSite, RadioEvidence, Shares};
+use airmile_wire::attribute::{
+    Attribution, ByteBins, CaptureSite, PathQueue, RadioEvidence, Shares,
+};
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
@@ -142,6 +144,17 @@ impl Wire {
             }
             Some(waits)
         });
+        // A clock's offset is the same for all; its drift is set right where it is known.
+        let path = at_server.filter(|_| first.place == CaptureSite::Phone).and_then(|at| {
+            let (_, user) = rest.get(at)?;
+            let line = clock_of(at, &direct, &rest).ok().filter(ClockLine::differs);
+            let set = |ns| line.as_ref().map_or(ns, |line| line.to_reference(ns));
+            let mut passages = first.passages(user);
+            for passage in &mut passages {
+                passage.sent_ns = set(passage.sent_ns);
+            }
+            Some(PathQueue::new(passages))
+        });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
             _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
@@ -160,6 +173,7 @@ impl Wire {
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
             .with_lost(lost)
             .with_behind(behind.unwrap_or_default())
+            .with_path(path.unwrap_or_default())
             .with_round_trip(round_trip_ns);
         let attribution = match first.place {
             CaptureSite::Server => attribution.at_server(),

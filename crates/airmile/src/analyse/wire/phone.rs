@@ -1,10 +1,11 @@
 //! The phone as one capture shows it: its connections, and what passed when.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash as _, Hasher as _};
 
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, LostSegment, SenderModel, Sides, WaitSpan, WaitTimeline,
+    ByteBins, CaptureSite, LostSegment, Passage, SenderModel, Sides, WaitSpan, WaitTimeline,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
@@ -16,7 +17,7 @@ use super::Restarter;
 const OWN_RESTARTS: f64 = 0.34;
 /// A byte of a connection is marked once in so many bytes, or in so much time
 /// (chosen here).
-const MARK_BYTES: i64 = 16_384;
+const MARK_BYTES: i64 = 4_096;
 const MARK_NS: i64 = 50_000_000;
 /// No packet has more payload, with any offload.
 const MOST_AT_ONCE: i64 = 65_536;
@@ -72,6 +73,36 @@ impl Marks {
     }
 }
 
+/// Datagrams that are remembered, and their first bytes (chosen here: enough of what is
+/// encrypted that no two are alike).
+const MAX_DATAGRAMS: usize = 2_000_000;
+const DATAGRAM_HEAD_BYTES: usize = 48;
+
+/// When datagrams passed, by a digest of their first bytes: those of QUIC are encrypted, and
+/// no two are alike (RFC 9001, 5).
+#[derive(Debug, Default)]
+struct Datagrams(HashMap<u64, i64>);
+
+impl Datagrams {
+    fn note(&mut self, packet: &Packet<'_>) {
+        let Some(head) = packet.payload.get(..DATAGRAM_HEAD_BYTES) else { return };
+        let udp = matches!(packet.transport, Transport::Udp);
+        if !udp || packet.src_port >= packet.dst_port || self.0.len() >= MAX_DATAGRAMS {
+            return;
+        }
+        let mut hasher = std::hash::DefaultHasher::new();
+        (head, packet.payload_bytes).hash(&mut hasher);
+        self.0.entry(hasher.finish()).or_insert(packet.at_ns);
+    }
+
+    fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
+        self.0.iter().filter_map(|(digest, arrived_ns)| {
+            let sent_ns = *server.0.get(digest)?;
+            Some(Passage { sent_ns, arrived_ns: *arrived_ns })
+        })
+    }
+}
+
 impl Connection {
     /// Whether both are one. Address translation may have changed the client's end;
     /// a proxy that splits has another sequence number.
@@ -100,6 +131,13 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Data towards the phone that passed at the server, too.
+    fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
+        self.down
+            .pairs(&server.down, false)
+            .map(|pair| Passage { sent_ns: pair.other_ns, arrived_ns: pair.reference_ns })
     }
 
     /// What of it passed at another capture, too, which is nearer to the server.
@@ -137,6 +175,8 @@ pub(super) struct Capture {
     others: ByteBins,
     /// The same, by whom they went to.
     others_to: BTreeMap<Address, Arrivals>,
+    /// Datagrams by their first bytes.
+    datagrams: Datagrams,
     /// Sequence numbers of servers that captures before have shown.
     known: HashSet<u32>,
 }
@@ -184,6 +224,7 @@ impl Capture {
     pub(super) fn note(&mut self, packet: &Packet<'_>) {
         if !matches!(packet.transport, Transport::Tcp(_)) {
             self.others.add(packet.at_ns, packet.payload_bytes.into());
+            self.datagrams.note(packet);
             if packet.payload_bytes > 0 {
                 let to = self.others_to.entry(packet.dst).or_default();
                 to.add(packet.at_ns, packet.payload_bytes);
@@ -242,6 +283,7 @@ impl Capture {
         // With many users it is not told whose they are.
         if let [only] = users.as_mut_slice() {
             only.others = self.others;
+            only.datagrams = self.datagrams;
         }
         users
     }
@@ -254,6 +296,7 @@ pub(super) struct Phone {
     pub(super) uplink: ByteBins,
     pub(super) followed: ByteBins,
     pub(super) others: ByteBins,
+    datagrams: Datagrams,
     pub(super) arrivals: Arrivals,
     pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
@@ -271,6 +314,7 @@ impl Phone {
             uplink: user.uplink,
             followed: user.followed,
             others: ByteBins::default(),
+            datagrams: Datagrams::default(),
             arrivals: user.arrivals,
             connections,
             // A part of a capture without handshakes is like one from between.
@@ -288,6 +332,18 @@ impl Phone {
     pub(super) fn lost(&self) -> Vec<LostSegment> {
         let each = self.connections.iter().flat_map(|connection| connection.story.lost());
         each.copied().collect()
+    }
+
+    /// Data towards it that passed at the server, too: over TCP by its place in the stream,
+    /// in datagrams by its first bytes.
+    pub(super) fn passages(&self, server: &Self) -> Vec<Passage> {
+        let there = Index::of(server);
+        let same =
+            self.connections.iter().filter_map(|mine| Some((mine, there.same(mine).next()?)));
+        let mut passages: Vec<Passage> =
+            same.flat_map(|(mine, there)| mine.passages(there)).collect();
+        passages.extend(self.datagrams.passages(&server.datagrams));
+        passages
     }
 
     /// Whether a proxy splits its connections on the way to another capture.

@@ -88,7 +88,6 @@ pub fn project(message: &Message) -> Value {
         | Message::NrMeas(_)
         | Message::NrPdschStats(_)
         | Message::NrPdschStatus(_)
-        | Message::NrRrcOta(_)
         | Message::NrServCell(_)
         | Message::NrUlTb(_)
         | Message::NrUlTbStats(_) => Value::Null,
@@ -97,6 +96,7 @@ pub fn project(message: &Message) -> Value {
         Message::NeighbourMeas(m) => phy::neighbours(m),
         Message::IntraFreqMeas(m) => phy::intra(m),
         Message::RlmReport(m) => phy::rlm(m),
+        Message::NrRrcOta(m) => rrc::nr_ota(m),
         Message::RrcOta(m) => rrc::ota(m),
         Message::RrcMib(m) => rrc::mib(m),
         Message::RrcServCell(m) => rrc::serving_cell(m),

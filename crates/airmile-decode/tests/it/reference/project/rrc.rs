@@ -21,6 +21,15 @@ pub(super) fn ota(m: &RrcOta) -> Value {
     })
 }
 
+pub(super) fn nr_ota(m: &NrRrcOta) -> Value {
+    json!({
+        "pkt_version": m.version, "rrc_release_number": m.rrc_release,
+        "rrc_version_number": format!("0x{:x}", m.rrc_version), "radio_bearer_id": m.bearer,
+        "physical_cell_id": m.pci, "freq": m.arfcn, "pdu_number": m.pdu_id,
+        "msg_length": m.message.len(), "msg": { "hex": airmile_model::row::hex(&m.message) },
+    })
+}
+
 pub(super) fn mib(m: &RrcMib) -> Value {
     json!({
         "version": m.version, "physical_cell_id": m.pci, "freq": m.earfcn, "sfn": m.sfn,

@@ -1,0 +1,130 @@
+//! QCut-D where grants are some TTIs apart, and by a modem log as real ones come.
+
+use airmile_control::qcut::Limit;
+use airmile_emulate::{Discipline, ModemLogConfig, Scenario};
+
+use super::upload::{MAX_OVER_MS, MIN_SHARE, SCENARIO, Throughput, measure};
+use super::{STRONG, Signal, Variant, WEAK};
+use crate::reproduce::estimate::mean;
+use crate::reproduce::runs::{Work, only, read};
+use crate::reproduce::{Experiment, Found, Row};
+use airmile::Result;
+
+pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
+    name: "qcut-log",
+    source: "QCut (ours: its evaluation has no such part)",
+    what: "an upload with a grant each 1 to 6 TTIs, and by a log that is late or lacks batches",
+    run: log,
+};
+
+const QCUT_D: Discipline = Discipline::Qcut { limit: Limit::DelayMs(20) };
+const ROUND_TRIPS: Discipline = Discipline::RoundTrips { limit: Limit::DelayMs(20) };
+
+/// What differs from the scenario.
+struct Case {
+    what: String,
+    grant_every_tti: u32,
+    modem_log: ModemLogConfig,
+}
+
+/// Spacings of grants, and logs (chosen here: what ports and drivers do to them).
+fn cases() -> Vec<Case> {
+    let log = ModemLogConfig::default;
+    let spaced = (1..=6).map(|every| Case {
+        what: format!("a grant each {every} TTI"),
+        grant_every_tti: every,
+        modem_log: log(),
+    });
+    let logs = [
+        ("40 ms late", ModemLogConfig { delay_ms: 40, ..log() }),
+        ("20 % of batches lost", ModemLogConfig { lost_percent: 20, ..log() }),
+        ("batches of 44", ModemLogConfig { transmissions: 44, ..log() }),
+        ("10 ms from gate to firmware", ModemLogConfig { host_ms: 10, ..log() }),
+        ("times 13 ms ahead: a part makes sense", ModemLogConfig { ahead_ms: 13, ..log() }),
+        (
+            "all but the last of these",
+            ModemLogConfig {
+                delay_ms: 40,
+                lost_percent: 20,
+                transmissions: 44,
+                host_ms: 10,
+                ..log()
+            },
+        ),
+    ];
+    let logs = logs.into_iter().flat_map(|(what, modem_log)| {
+        [1, 2].map(|every| Case {
+            what: format!("a grant each {every} TTI, log {what}"),
+            grant_every_tti: every,
+            modem_log: modem_log.clone(),
+        })
+    });
+    spaced.chain(logs).collect()
+}
+
+fn scenario(
+    (work, seed): (&Work<'_>, u64),
+    app: &str,
+    signal: Signal,
+    case: &Case,
+    discipline: &Discipline,
+) -> Result<Scenario> {
+    let mut scenario = only(&read(SCENARIO)?, app);
+    scenario.seed = 55_000 + seed;
+    scenario.duration_ms = work.size.of(6_000, 30_000, 90_000) as u32;
+    scenario.uplink.grant_every_tti = case.grant_every_tti;
+    signal.set(&mut scenario);
+    Variant::new("", discipline.clone()).set(&mut scenario);
+    if let Some(queue) = &mut scenario.uplink_queue {
+        queue.modem_log = case.modem_log.clone();
+    }
+    Ok(scenario)
+}
+
+fn log(work: &Work<'_>) -> Result<Found> {
+    let seeds = work.size.of(1, 6, 20);
+    // The idle path, Cubic above the firmware alone, and both gates.
+    let arms = [
+        ("idle", Discipline::Fifo),
+        ("upload", Discipline::Fifo),
+        ("upload", QCUT_D),
+        ("upload", ROUND_TRIPS),
+    ];
+    let (signals, cases) = ([WEAK, STRONG], cases());
+    let mut scenarios = Vec::new();
+    for signal in signals {
+        for case in &cases {
+            for (app, discipline) in &arms {
+                for seed in 0..seeds {
+                    scenarios.push(scenario((work, seed), app, signal, case, discipline)?);
+                }
+            }
+        }
+    }
+    let runs = work.for_each(&scenarios, measure)?;
+    let mut groups = runs.chunks(seeds as usize);
+    let mut rows = Vec::new();
+    for signal in signals {
+        for case in &cases {
+            let mut next = || groups.next().unwrap_or_default();
+            let (idle, cubic, qcut, round_trips) = (next(), next(), next(), next());
+            for (name, gate) in [("QCut-D", qcut), ("by round trips", round_trips)] {
+                let of = |what: &str| format!("{}, {}, {name}: {what}", signal.name, case.what);
+                // The same seeds have the same fading: each run against its own.
+                let against = |base: &[Throughput], of: fn(&Throughput, &Throughput) -> f64| {
+                    mean(
+                        &gate.iter().zip(base).map(|(run, base)| of(run, base)).collect::<Vec<_>>(),
+                    )
+                };
+                let share = against(cubic, |run, cubic| 100.0 * run.mbps / cubic.mbps);
+                let over = against(idle, |run, idle| run.rtt_f_ms - idle.rtt_f_ms);
+                let share = Row::new(of("throughput of Cubic's"), "%", share);
+                let over = Row::new(of("RTT_F over the idle path"), "ms", over);
+                let is_judged = name == "QCut-D";
+                rows.push(if is_judged { share.at_least(MIN_SHARE) } else { share });
+                rows.push(if is_judged { over.at_most(MAX_OVER_MS) } else { over });
+            }
+        }
+    }
+    Ok(Found { rows, ..Found::default() })
+}
