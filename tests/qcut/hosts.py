@@ -80,6 +80,15 @@ class Hosts:
         inside = lambda *words: subprocess.run(self.inside(self.far, *words), capture_output=True).returncode == 0
         return inside("tc", "qdisc", "add", "dev", "lo", "root", "cake") and inside("tc", "qdisc", "del", "dev", "lo", "root")
 
+    def can_queue(self):
+        """Whether a rule can lead packets into a queue, by nftables or iptables; tried at the far host."""
+        table = "add table inet trial; add chain inet trial c { type filter hook output priority 0; }; add rule inet trial c queue num 9"
+        inside = lambda *words: subprocess.run(self.inside(self.far, *words), capture_output=True).returncode == 0
+        by_nft = inside("nft", table)
+        inside("nft", "delete", "table", "inet", "trial")
+        rule = ("OUTPUT", "-p", "udp", "--dport", "9", "-j", "NFQUEUE", "--queue-num", "9")
+        return by_nft or (inside("iptables", "-A", *rule) and inside("iptables", "-D", *rule))
+
     def near_says(self, *words):
         done = subprocess.run(self.inside(self.near, *words), capture_output=True, text=True)
         return done.stdout

@@ -268,6 +268,9 @@ def main():
         print(f"SKIPPED: needs {', '.join(missing)}")
         return 0
     with Hosts() as hosts:
+        if not hosts.can_queue():
+            print("SKIPPED: the kernel leads no packets into a queue by nftables, nor by iptables (install iptables)")
+            return 0
         if not hosts.has_cake():
             print("SKIPPED: --deploy cake, as this kernel has no CAKE: that it is refused is all that is tried of it")
         check_refusals(hosts, airmile)

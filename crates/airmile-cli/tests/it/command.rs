@@ -262,7 +262,8 @@ fn a_capture_alone() {
     let out = airmile(&["diagnose", &server]);
     assert_eq!(out.status.code(), Some(0));
     let said = text(&out.stdout);
-    assert!(said.starts_with("Cannot tell: the capture was taken at the server"), "{said}");
+    // The server sees what its path's round trips show, and no other cause is named.
+    assert!(said.contains("a slower link before the radio"), "{said}");
     assert!(said.contains("capture at the phone"), "{said}");
 
     let empty = dir.path().join("a.pcap");

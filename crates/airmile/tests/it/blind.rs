@@ -102,8 +102,10 @@ fn what_other_captures_add() {
 
     let server = of(&files(&run, &["server.pcapng"]));
     check_sums(&server);
-    assert_eq!(server.session.verdict, Verdict::Unknown);
-    assert!(server.session.suspects.is_empty());
+    // How data came to the phone does not show: neither does the radio.
+    assert_ne!(server.session.verdict, Verdict::Radio);
+    let sum: f64 = server.session.suspects.iter().map(|one| one.probability).sum();
+    assert!(server.session.suspects.is_empty() || (sum - 1.0).abs() < 1e-6, "{sum}");
     assert!(server.missing[0].how_to_capture.contains("capture at the phone"));
 
     let seen = of(&files(&run, &["modem.mi2log", "phone.pcapng"]));

@@ -170,11 +170,15 @@ pub fn correct(code: u16, theirs: &mut Map<String, Value>) {
                 }
             }
         }
-        // The reference puts the head of a UL-DCCH message before PDU 10, which
-        // has none: its bytes are one more than the length that it states.
+        // The reference puts the head of a UL-DCCH message before PDU 10, which has none:
+        // five bits (TS 38.331, 6.2.1), so that all bits after it move, into one byte more.
         0xB821 if theirs["pdu_number"] == 10 => {
             let hex = theirs["msg"]["hex"].as_str().unwrap();
-            let message = hex.get(2..).unwrap().to_owned();
+            let byte = |at: usize| u16::from_str_radix(&hex[at..at + 2], 16).unwrap();
+            let message: String = (0..hex.len() - 2)
+                .step_by(2)
+                .map(|at| format!("{:02x}", ((byte(at) << 8 | byte(at + 2)) >> 3) & 0xff))
+                .collect();
             assert_eq!(theirs["msg_length"], message.len() / 2);
             theirs["msg"]["hex"] = message.into();
         }

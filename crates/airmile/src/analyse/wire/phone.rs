@@ -469,13 +469,14 @@ mod tests {
             ends.iter().enumerate().for_each(|(i, end)| marks.add(*end, i as i64));
             assert_eq!(marks.0, expected);
         };
-        check(&[1_000, 17_000, 18_000, 33_000], &[(1_000, 0), (16_384, 1), (32_768, 3)]);
-        check(&[33_000], &[(16_384, 0), (32_768, 0), (33_000, 0)]);
-        // Behind a hole only what one packet can hold is marked.
         check(
-            &[1_000_000],
-            &[(950_272, 0), (966_656, 0), (983_040, 0), (999_424, 0), (1_000_000, 0)],
+            &[1_000, 9_000, 10_000, 17_000],
+            &[(1_000, 0), (4_096, 1), (8_192, 1), (12_288, 3), (16_384, 3)],
         );
+        check(&[9_000], &[(4_096, 0), (8_192, 0), (9_000, 0)]);
+        // After a hole only what one packet can hold is marked: its last 64 KiB.
+        let marks: Vec<(i64, i64)> = (229..=244).map(|n| (n * 4_096, 0)).collect();
+        check(&[1_000_000], &[marks, vec![(1_000_000, 0)]].concat());
     }
 
     /// Of a thousand clients of a server, those with the most bytes are kept, and the
