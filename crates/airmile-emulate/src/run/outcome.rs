@@ -58,7 +58,7 @@ impl ByteTotals {
     }
 }
 
-/// What a run leaves beside what went to its [`RunSink`].
+/// What a run leaves beside what went to its [`super::RunSink`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutcome {
     /// First TTI.

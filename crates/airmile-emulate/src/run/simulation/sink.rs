@@ -51,7 +51,7 @@ pub trait RunSink {
     }
 
     /// A packet of the measured phone goes to the firmware's buffer, where a
-    /// discipline queues above it ([`Scenario::uplink_queue`]).
+    /// discipline queues above it ([`crate::Scenario::uplink_queue`]).
     fn handed_over(&mut self, at_ns: i64, packet: &IpPacket) {
         let _ = (at_ns, packet);
     }
