@@ -1,24 +1,24 @@
 //! The targets: each takes any bytes and panics where a promise is broken.
 
+use airmile_capture::application::{ApplicationFormat, ApplicationReader, read_application};
+use airmile_capture::packet::scrub::CaptureScrubber;
+use airmile_capture::packet::{CaptureReader, Captured, Frame, dissect, link};
 use airmile_control::claw::feedback::{
     FeedbackKey, FeedbackReport, FeedbackReporter, OPTION_BYTES, OptionReader, SessionOptions,
     Sessions,
 };
-use airmile_decode::application::{ApplicationFormat, ApplicationReader, read_application};
 use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
 use airmile_decode::diag::scrub::LogScrubber;
 use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdlc, time};
-use airmile_decode::packet::scrub::CaptureScrubber;
-use airmile_decode::packet::{CaptureReader, Captured, Frame, dissect, link};
-use airmile_decode::pseudonym::{KEY_BYTES, Pseudonyms};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
 use airmile_emulate::{WireError, net};
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader, Transport};
 use airmile_model::{Direction, Record, Severity};
+use airmile_pseudonym::{KEY_BYTES, Pseudonyms};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 
 /// A target.

@@ -1,6 +1,6 @@
 //! What a file is, by its content and never by its name.
 
-use airmile_decode::application::ApplicationFormat;
+use airmile_capture::application::ApplicationFormat;
 use airmile_decode::diag::{Container, LogReader};
 use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;

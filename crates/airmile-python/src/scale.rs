@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use airmile::codec::packet::CaptureReader;
+use airmile::capture::packet::CaptureReader;
 use airmile::packet_study::FlowEnds;
 use airmile::packets::scale::{
     self, BucketPart, BucketReport, DealReport, DealSource, RecordBatches, ScaleOptions,

@@ -23,6 +23,7 @@ mod session;
 mod wording;
 pub mod write;
 
+pub use airmile_capture as capture;
 pub use airmile_decode as codec;
 pub use airmile_io::{
     ArrowTable, CaptureStream, Captures, Compression, Document, Error, FileReport, Foreign, Input,
@@ -32,6 +33,7 @@ pub use airmile_io::{
 };
 pub use airmile_model as model;
 pub use airmile_packets as packets;
+pub use airmile_pseudonym as pseudonym;
 pub use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 pub use airmile_radio::detect::DetectOptions;
 pub use airmile_radio::usage::Usage;

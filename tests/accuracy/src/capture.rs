@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use airmile_decode::packet::{CaptureReader, Captured, Frame, dissect};
+use airmile_capture::packet::{CaptureReader, Captured, Frame, dissect};
 use airmile_model::flow::{BandwidthSample, FlowRow, PacketRow};
 use airmile_wire::tcp::{PacketStudy, SendRateThreshold, StudyOptions, StudySummary, Tables};
 use anyhow::Context;

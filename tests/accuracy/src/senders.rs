@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use airmile_decode::packet::{Frame, dissect};
+use airmile_capture::packet::{Frame, dissect};
 use airmile_emulate::net::{IpPacket, Transport};
 use airmile_emulate::tcp::{ConnectionEvent, EventKind, Retransmission};
 use airmile_emulate::{

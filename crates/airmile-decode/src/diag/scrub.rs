@@ -18,7 +18,7 @@ use super::frame::{self, LogPacket};
 use super::msg::{LoggedPdu, MacHeader, MacItem, Message, NrUlBlock, RlcHeader};
 use super::reader::{WITH_SUBPACKETS, is_nr};
 use super::stream::{Container, Deframer, Event};
-use crate::pseudonym::{Changes, Identity, Pseudonyms};
+use airmile_pseudonym::{Changes, Identity, Pseudonyms};
 
 /// MCC 001, MNC 01 (TS 23.003, 2.2; ITU-T E.212, annex A: test networks).
 const TEST_NETWORK: (u16, u8, u16) = (1, 2, 1);

@@ -9,7 +9,6 @@
     reason = "tests: helpers too"
 )]
 
-mod application;
 mod messages;
 mod modern;
 mod reference;

@@ -6,7 +6,7 @@ mod views;
 use std::io::Read;
 use std::path::Path;
 
-use airmile_decode::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
+use airmile_capture::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 

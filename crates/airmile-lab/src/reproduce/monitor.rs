@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use airmile_decode::packet::{Frame, dissect};
+use airmile_capture::packet::{Frame, dissect};
 use airmile_emulate::net::{IpPacket, Transport};
 use airmile_emulate::{CapturePoint, PHONE_ADDRESS, RunSink, Scenario, run_into};
 use airmile_model::flow::PacketRow;

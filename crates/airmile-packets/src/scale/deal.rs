@@ -6,7 +6,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use airmile_decode::packet::{Dissector, FragmentCounts};
+use airmile_capture::packet::{Dissector, FragmentCounts};
 use airmile_model::packet::Packet;
 use airmile_wire::tcp::{FlowEnds, PacketOwner, Quality, bucket_of};
 use parquet::arrow::ArrowWriter;

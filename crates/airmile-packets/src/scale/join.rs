@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use airmile_decode::packet::FragmentCounts;
+use airmile_capture::packet::FragmentCounts;
 use airmile_model::flow::FlowRow;
 use airmile_wire::tcp::{Quality, StudySummary};
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use airmile_decode::packet::pcap_boundary;
+use airmile_capture::packet::pcap_boundary;
 
 use airmile_io::error::{Error, Result};
 

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use airmile_decode::packet::{CaptureReader, Captured, Dissector};
+use airmile_capture::packet::{CaptureReader, Captured, Dissector};
 use airmile_model::flow::{FlowRow, PacketRow};
 use airmile_wire::tcp::{OPEN, PacketStudy, StudyOptions, Tables};
 use schemars::JsonSchema;
@@ -328,7 +328,7 @@ impl Parts {
                 study.push(packet);
             }
             Err(unread) => {
-                let is_ip = !matches!(unread, airmile_decode::packet::Unread::NotIp(_));
+                let is_ip = !matches!(unread, airmile_capture::packet::Unread::NotIp(_));
                 view.unread += u64::from(is_ip);
             }
         });

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use airmile_decode::pseudonym::KEY_BYTES;
 use airmile_model::row::hex;
+use airmile_pseudonym::KEY_BYTES;
 use sha2::{Digest, Sha256};
 
 use super::file::Created;

@@ -7,10 +7,10 @@ mod key;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use airmile_capture::packet::scrub::CaptureScrubber;
 use airmile_decode::diag::scrub::LogScrubber;
-use airmile_decode::packet::scrub::CaptureScrubber;
-use airmile_decode::pseudonym::{Changes, Pseudonyms};
 use airmile_model::{Problem, Severity};
+use airmile_pseudonym::{Changes, Pseudonyms};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use airmile_decode::application::{ApplicationFormat, ApplicationReader};
+use airmile_capture::application::{ApplicationFormat, ApplicationReader};
 use airmile_model::{ApplicationLog, PlayerEventKind, Problem, Severity, TimeBase, printable_path};
 
 use airmile_io::FileReport;

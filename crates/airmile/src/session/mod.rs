@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use airmile_decode::application::ApplicationFormat;
+use airmile_capture::application::ApplicationFormat;
 use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
 use airmile_decode::table::{TableKind, read_transfers};
 use airmile_model::{Clock, Problem, Severity, Transfer};

@@ -7,11 +7,11 @@ use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use airmile::codec::packet::{CaptureReader, Captured, dissect, link};
-use airmile::codec::pseudonym::{KEY_BYTES, Pseudonyms};
+use airmile::capture::packet::{CaptureReader, Captured, dissect, link};
 use airmile::model::flow::PacketRow;
 use airmile::model::packet::Address;
 use airmile::packet_study::{PacketStudy, StudyOptions, Tables};
+use airmile::pseudonym::{KEY_BYTES, Pseudonyms};
 use airmile::{
     Input, Inputs, Progress, RadioOptions, ScrubOptions, ScrubReport, diagnose, read_capture,
     read_inputs, scrub,
@@ -91,7 +91,7 @@ impl Identities {
     fn of(frames: &[Frame], left: &[Frame]) -> Self {
         let mut all = Self::default();
         for (n, (link, data)) in frames.iter().enumerate() {
-            let frame = airmile::codec::packet::Frame {
+            let frame = airmile::capture::packet::Frame {
                 offset: 0,
                 at_ns: 0,
                 interface: 0,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use airmile_decode::packet::{Frame, dissect};
+use airmile_capture::packet::{Frame, dissect};
 use airmile_emulate::net::IpPacket;
 use airmile_emulate::{CapturePoint, EmulatedTransfer, RunSink, Scenario, run_into};
 use airmile_model::{Direction, VerdictThresholds};

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::diag::{LogReader, hdlc, msg};
-use crate::pseudonym::KEY_BYTES;
+use airmile_pseudonym::KEY_BYTES;
 
 const KEY: [u8; KEY_BYTES] = [5; KEY_BYTES];
 const AT: u64 = 0x0100_0000_0000_0000 >> 2;

@@ -1,6 +1,6 @@
 //! What an application's log answers, and what it lacks.
 
-use airmile_decode::application::ApplicationFormat;
+use airmile_capture::application::ApplicationFormat;
 use airmile_model::{PlayerEventKind, TimeBase};
 
 use super::{Missing, MissingKind};

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::frame::Scrubbing;
 use super::*;
 use crate::packet::{CaptureReader, Captured, Frame, dissect, link};
-use crate::pseudonym::{Changes, KEY_BYTES, Pseudonyms};
 use airmile_model::packet::{Address, Packet, Transport};
+use airmile_pseudonym::{Changes, KEY_BYTES, Pseudonyms};
 
 const KEY: [u8; KEY_BYTES] = [9; KEY_BYTES];
 

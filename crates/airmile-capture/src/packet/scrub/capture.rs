@@ -5,7 +5,7 @@ use airmile_model::Problem;
 use super::frame::Scrubbing;
 use crate::packet::capture::{CaptureFormat, CaptureReader, Captured, Frame};
 use crate::packet::pcap::Magic;
-use crate::pseudonym::{Changes, Pseudonyms};
+use airmile_pseudonym::{Changes, Pseudonyms};
 
 /// Bytes of a pcap file's header.
 const PCAP_HEADER: usize = 24;

@@ -6,7 +6,7 @@ use super::network::{Below, QUOTED};
 use super::options;
 use crate::packet::ip::{ICMP, ICMPV6, MAX_TUNNELS, TCP, UDP};
 use crate::packet::tunnel;
-use crate::pseudonym::Identity;
+use airmile_pseudonym::Identity;
 
 /// What an ICMP message holds behind its first eight bytes, and whether they
 /// hold anything themselves.

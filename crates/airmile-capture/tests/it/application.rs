@@ -1,7 +1,7 @@
 //! Applications' logs of each format: what they hold, however they are cut, torn or
 //! damaged.
 
-use airmile_decode::application::{ApplicationFormat, ApplicationReader, read_application};
+use airmile_capture::application::{ApplicationFormat, ApplicationReader, read_application};
 use airmile_model::{ApplicationLog, PlayerEventKind};
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Options: those that could name somebody become padding, in place.
 
-use crate::pseudonym::Changes;
+use airmile_pseudonym::Changes;
 
 /// IPv4 options (RFC 791, 3.1): router alert stays (RFC 2113).
 pub(super) fn ipv4(options: &mut [u8], changes: &mut Changes) {

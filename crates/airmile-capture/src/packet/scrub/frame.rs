@@ -4,7 +4,7 @@
 use crate::packet::capture::Frame;
 use crate::packet::dissect::{ether_type, u16_at};
 use crate::packet::link;
-use crate::pseudonym::{Changes, Identity, Pseudonyms};
+use airmile_pseudonym::{Changes, Identity, Pseudonyms};
 
 /// VLAN tags and MPLS labels one frame may have (as in the dissector).
 const MAX_TAGS: usize = 8;

@@ -1,0 +1,13 @@
+//! One binary for all integration tests of the crate: a module a subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests: helpers too"
+)]
+
+mod application;
+mod trust;
