@@ -165,7 +165,8 @@ fn a_phone_that_moves_and_a_server_that_restarts() {
     let heard = sessions.ingest(300 * MS, OTHER, &datagram).report.unwrap();
     assert_eq!((heard.address, heard.moved), (OTHER, false));
     // One that knows no session is silent, until the phone says hello again.
-    let (_, mut restarted) = pair();
+    let (secret, key) = (FeedbackKey::new([9; 32]), reporter.key.clone());
+    let mut restarted = Sessions::new(secret, Some(key), SessionOptions::default());
     let datagram = reporter.send(400 * MS, &report());
     assert_eq!(restarted.ingest(400 * MS, OTHER, &datagram), IngestOutcome::default());
     let hello = reporter.send(3_400 * MS, &report());
