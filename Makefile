@@ -14,7 +14,7 @@ AIRMILE ?= $(RELEASE)/airmile
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands overflow deny units wheel test-python \
+.PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands crash overflow deny units wheel test-python \
 	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean
 
 help: ## list the targets
@@ -62,7 +62,7 @@ differential: ## our decode of the sample logs against another decoder's, packet
 test-claw: ## CLAW beside nginx through the lab in real time, against Cubic; root, clang, nginx, curl (SKIPPED without)
 	@command -v clang >/dev/null || { echo "SKIPPED: needs clang"; exit 0; }; \
 	[ "$$(id -u)" = 0 ] || { echo "SKIPPED: needs root"; exit 0; }; \
-	$(OPTIMISED) airmile --features airmile-cli/bpf && $(PYTHON) tests/claw/measure.py $(AIRMILE)
+	$(OPTIMISED) airmile --features airmile-cli/bpf && $(PYTHON) tests/claw/privileges.py $(AIRMILE) && $(PYTHON) tests/claw/measure.py $(AIRMILE)
 
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py
@@ -115,6 +115,10 @@ fuzz: ## a million mutated frames and files, none may panic
 fuzz-commands: ## whole commands on mutated files with overflow checks (MUTANTS=5000 SEED=1 SECONDS=...); BIN=... takes a built airmile
 	$(if $(BIN),,CARGO_TARGET_DIR=target/checked CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off $(OPTIMISED) airmile)
 	$(PYTHON) tests/hostile/fuzz_commands.py $(or $(BIN),target/checked/release/airmile) --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),1) $(if $(SECONDS),--seconds $(SECONDS))
+
+crash: ## commands killed at each of their writes (POINTS=25): no part of a file has a final name; BIN=... takes a built airmile; strace (SKIPPED without)
+	$(if $(BIN),,$(OPTIMISED) airmile)
+	$(PYTHON) tests/hostile/crash.py $(or $(BIN),$(AIRMILE)) --points $(or $(POINTS),25)
 
 overflow: ## the suites that use optimised builds, once with overflow checks (tests have them always)
 	CARGO_TARGET_DIR=target/checked CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off $(MAKE) accuracy fuzz fuzz-commands

@@ -78,6 +78,29 @@ fn tables_a_probes_log_is_limited() {
     assert!(text(&out.stderr).contains("MAX_PROBE_LOG_BYTES"), "{}", all(&out));
 }
 
+#[test]
+fn tables_scenarios_and_link_traces_are_limited() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "seed = 1\nduration_ms = 100\n[[apps]]\nname = \"a\"\n\
+                workload = { kind = \"file\", bytes = 1000 }\n";
+    let trace = "[link]\ntrace = { down = \"long.down\" }\n";
+    let long = fs::File::create(dir.path().join("long.down")).unwrap();
+    // Holes: it takes no room.
+    long.set_len(300 << 20).unwrap();
+    let comment = format!("{text}# {}\n", "x".repeat(1 << 20));
+    for (name, text, limit) in [
+        ("long.toml", comment, "MAX_SCENARIO_BYTES"),
+        ("traced.toml", format!("{text}{trace}"), "MAX_LINK_TRACE_BYTES"),
+    ] {
+        let scenario = write(dir.path(), name, text.as_bytes());
+        let run = dir.path().join(limit);
+        let out = airmile(&["lab", "run", &scenario, "-o", run.to_str().unwrap()]);
+        assert_eq!(status(&out), 3, "{name}: {}", all(&out));
+        assert!(all(&out).contains(limit), "{}", all(&out));
+        assert!(!run.exists(), "{name}");
+    }
+}
+
 /// An Ethernet capture of a connection whose client asks for `host`.
 fn request(host: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -177,7 +200,7 @@ fn controls_a_name_of_a_file_stays_in_its_line() {
 }
 
 #[test]
-fn a_damaged_small_gzip_is_status_4() {
+fn gzip_damage_of_a_small_file_is_status_4() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..2_000).map(|n| format!("{n},dl,{}\n", n * 7919 % 100)).collect();
     let whole = gzip(dir.path(), "whole.csv.gz", b"tti,dir,n_prb\n", rows.as_bytes(), 1);
@@ -424,5 +447,50 @@ fn privileges_a_capture_as_root_keeps_two_capabilities() {
             assert_eq!(bits & !kept, 0, "{set}: {status}");
         }
         assert_eq!(field(&status, "NoNewPrivs"), "1");
+    }
+}
+
+/// What images are built on is by digest: a name may be given to another image later.
+#[test]
+fn images_are_built_on_digests() {
+    let text = include_str!("../../../../Containerfile");
+    let bases: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
+    assert!(!bases.is_empty());
+    for base in bases {
+        let digest = base.split_once("@sha256:").map(|(_, rest)| rest.split(' ').next().unwrap());
+        let is_digest = |d: &str| d.len() == 64 && d.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(digest.is_some_and(is_digest), "{base}");
+    }
+}
+
+/// Files of a directory and below, but what is built.
+fn sources(dir: &Path, out: &mut String) {
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if entry.file_type().unwrap().is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|of| of == "rs" || of == "py") {
+            *out += &fs::read_to_string(&path).unwrap_or_default();
+        }
+    }
+}
+
+#[test]
+fn tests_that_the_security_page_names_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let table = page.split("## Findings and their tests").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() >= 13, "{} rows", rows.len());
+    let mut code = String::new();
+    ["crates", "tests"].iter().for_each(|dir| sources(&root.join(dir), &mut code));
+    for row in rows {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "{row}");
+        for name in names {
+            let is_there = ["fn", "def"].iter().any(|of| code.contains(&format!("{of} {name}(")));
+            assert!(is_there, "{name}: {row}");
+        }
     }
 }
