@@ -265,6 +265,28 @@ fn outputs_inputs_are_not_written_over() {
     }
 }
 
+#[test]
+fn outputs_a_key_is_never_among_the_copies() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = write(dir.path(), "a.pcap", &request(b"a.example"));
+    for (place, output) in [("here", "."), ("above", "sub/..")] {
+        let copies = dir.path().join(place);
+        fs::create_dir_all(copies.join("sub")).unwrap();
+        let out = Command::new(env!("CARGO_BIN_EXE_airmile"))
+            .args(["scrub", &capture, "-o", output])
+            .current_dir(&copies)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(status(&out), 0, "{}", all(&out));
+        for entry in fs::read_dir(&copies).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            assert!(!name.ends_with("key"), "{output}: {name} is among the copies");
+        }
+        assert!(dir.path().join(format!("{place}.key")).is_file(), "{output}");
+    }
+}
+
 /// Names in a directory that are not hidden.
 fn names(dir: &Path) -> Vec<String> {
     let names = fs::read_dir(dir).map(|entries| {
