@@ -260,11 +260,7 @@ fn fetch(global: &Global, args: &ClawGetArgs) -> Result<Outcome> {
     let reports = reports(&args.modem)?;
     let mut all = Vec::new();
     for _ in 0..args.times {
-        let mut file = args
-            .output
-            .as_ref()
-            .map(|path| Replacement::begin(path))
-            .transpose()?;
+        let mut file = args.output.as_ref().map(|path| Replacement::begin(path)).transpose()?;
         let fetched = get(&args.url, &trust, reports.clone(), &mut |bytes| match &mut file {
             Some((_, file)) => file.write_all(bytes),
             None => Ok(()),

@@ -439,16 +439,33 @@ fn privileges_a_capture_as_root_keeps_two_capabilities() {
         println!("SKIPPED: needs root");
         return;
     }
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("page.html");
+    // DAC_OVERRIDE is 1, NET_ADMIN 12 and NET_RAW 13 (linux/capability.h).
+    let of_network = 1_u64 << 12 | 1 << 13;
+    for (args, kept) in [
+        (&["live", "--interface", "lo", "--lines"][..], of_network),
+        (&["packets", "--interface", "lo", "--duration", "9"], of_network),
+        // Outputs may be in directories of others.
+        (
+            &["packets", "--interface", "lo", "--duration", "3", "--html", page.to_str().unwrap()],
+            of_network | 1 << 1,
+        ),
+    ] {
+        check_rights(args, kept);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn check_rights(args: &[&str], kept: u64) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_airmile"))
-        .args(["live", "--interface", "lo", "--lines"])
+        .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let read = || fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    // NET_ADMIN is 12 and NET_RAW 13 (linux/capability.h).
-    let kept = 1_u64 << 12 | 1 << 13;
     let begun = Instant::now();
     let mut status = read();
     while field(&status, "NoNewPrivs") != "1" && begun.elapsed() < Duration::from_secs(10) {
@@ -460,15 +477,22 @@ fn privileges_a_capture_as_root_keeps_two_capabilities() {
         .unwrap()
         .map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap())
         .collect();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(tasks.len() > 1, "{} threads", tasks.len());
+    if args.contains(&"--html") {
+        assert!(child.wait().unwrap().success(), "{args:?}");
+    } else {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(tasks.len() > 1, "{args:?}: {} threads", tasks.len());
     for status in tasks {
         for set in ["CapEff", "CapPrm", "CapBnd"] {
             let bits = u64::from_str_radix(&field(&status, set), 16).unwrap();
             assert_eq!(bits & !kept, 0, "{set}: {status}");
         }
         assert_eq!(field(&status, "NoNewPrivs"), "1");
+        let filters =
+            if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) { "2" } else { "0" };
+        assert_eq!(field(&status, "Seccomp"), filters);
     }
 }
 
