@@ -164,6 +164,7 @@ mod calls {
 }
 
 #[cfg(test)]
+#[allow(clippy::print_stdout, reason = "tests: what is skipped")]
 mod tests {
     use std::fs;
     use std::process::Command;

@@ -147,7 +147,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr, SocketAddr};
     use std::sync::Arc;
 
-    use super::super::{Event, ServeOptions, Server, Window};
+    use super::super::{ServeOptions, Server, ServerEvent, Window};
     use crate::tls;
 
     const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -184,7 +184,7 @@ mod tests {
             limits: crate::OperatorLimits::default(),
             window: Window::Claw,
         };
-        let server = Server::start(options, Arc::new(|_: &Event| {})).unwrap();
+        let server = Server::start(options, Arc::new(|_: &ServerEvent| {})).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         // 2^40 bytes as a variable-length integer (RFC 9000, 16).
         let length = (0xC000_0000_0000_0000_u64 | 1 << 40).to_be_bytes();

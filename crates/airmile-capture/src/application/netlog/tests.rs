@@ -1,4 +1,3 @@
-
 use super::super::{ApplicationFormat, read_application};
 
 const CONSTANTS: &str = r#"{"constants":{"clientInfo":{"name":"Chrome","version":"1"},"logEventPhase":{"PHASE_BEGIN":1,"PHASE_END":2,"PHASE_NONE":0},
