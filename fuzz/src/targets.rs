@@ -613,19 +613,19 @@ pub fn claw_feedback(data: &[u8]) {
     let options = SessionOptions { sessions: 2, ..SessionOptions::default() };
     let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key.clone()), options);
     let from = std::net::IpAddr::from([192, 0, 2, 1]);
-    let taken = sessions.ingest(0, from, data, [1; 16]);
+    let taken = sessions.ingest(0, from, data);
     // Who guesses 128 bits has earned an answer.
     assert!(taken.report.is_none() && taken.answer.is_none());
     let mut reporter = FeedbackReporter::new(key, 0, 1);
     assert!(reporter.ingest(0, data).is_err());
     // Behind what is right, what is wrong changes nothing.
     let hello = reporter.send(0, &FeedbackReport::default());
-    let welcome = sessions.ingest(0, from, &hello, [2; 16]).answer;
+    let welcome = sessions.ingest(0, from, &hello).answer;
     assert!(welcome.is_some_and(|welcome| reporter.ingest(1, &welcome).is_ok()));
     let mut datagram = reporter.send(1, &FeedbackReport::default());
     for (at, byte) in data.iter().enumerate().take(datagram.len()) {
         datagram[at] ^= byte;
     }
     let is_right = data.iter().take(datagram.len()).all(|byte| *byte == 0);
-    assert_eq!(sessions.ingest(1, from, &datagram, [3; 16]).report.is_some(), is_right);
+    assert_eq!(sessions.ingest(1, from, &datagram).report.is_some(), is_right);
 }

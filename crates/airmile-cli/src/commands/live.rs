@@ -43,8 +43,11 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     #[cfg(target_os = "linux")]
     if interface.is_some() {
         use rustix::thread::CapabilitySet;
-        let kept = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
-        crate::privilege::keep(kept, &[Path::new("/dev")])?;
+        crate::privilege::keep(crate::privilege::Kept {
+            capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
+            writable: &[Path::new("/dev")],
+            starts_programs: false,
+        })?;
     }
     let engine = Engine::start_beside(&source, interface, options, sender);
     let mut engine = engine.map_err(|error| match error {

@@ -78,7 +78,12 @@ mod on_linux {
         };
         // What it changes is noted below /run; a modem's port and TUN are devices.
         let writable = ["/run", "/proc/sys/net", "/dev"].map(Path::new);
-        privilege::keep(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW, &writable)?;
+        privilege::keep(privilege::Kept {
+            capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
+            writable: &writable,
+            // Its guard, nft and iptables.
+            starts_programs: true,
+        })?;
         let summary = airmile_qcut::run(&options, &mut |words| output::warn(global, words));
         let summary = told(summary)?;
         if global.json {
