@@ -70,14 +70,14 @@ pub struct Recorded {
     pub packet_bytes: u64,
 }
 
-struct Part {
+struct RecordingPart {
     path: PathBuf,
     out: zstd::Encoder<'static, File>,
     bytes: u64,
     begun: Instant,
 }
 
-impl Part {
+impl RecordingPart {
     fn create(path: PathBuf) -> Result<Self, RecordError> {
         let made = File::create_new(&path).and_then(|file| zstd::Encoder::new(file, LEVEL));
         match made {
@@ -109,12 +109,12 @@ impl Part {
 /// Writes what comes into files.
 pub struct Recorder {
     options: RecordOptions,
-    log: Option<Part>,
+    log: Option<RecordingPart>,
     /// Bytes after the last frame's end.
     rest: Vec<u8>,
     logs: VecDeque<PathBuf>,
     next_log: u32,
-    capture: Option<Part>,
+    capture: Option<RecordingPart>,
     captures: Vec<PathBuf>,
     log_bytes: u64,
     packet_bytes: u64,
@@ -177,7 +177,7 @@ impl Recorder {
         }
         let rest = self.rest.split_off(end);
         let whole = std::mem::replace(&mut self.rest, rest);
-        let full = |part: &Part| {
+        let full = |part: &RecordingPart| {
             part.bytes >= self.options.rotate_bytes
                 || part.begun.elapsed() >= self.options.rotate_after
         };
@@ -195,7 +195,7 @@ impl Recorder {
                     let removed = std::fs::remove_file(&old);
                     removed.map_err(|source| RecordError::File { path: old, source })?;
                 }
-                self.log.insert(Part::create(path)?)
+                self.log.insert(RecordingPart::create(path)?)
             }
         };
         self.log_bytes += whole.len() as u64;
@@ -209,7 +209,7 @@ impl Recorder {
                 let name = format!("packets-{:04}.pcap.zst", self.captures.len());
                 let path = self.options.dir.join(name);
                 self.captures.push(path.clone());
-                self.capture.insert(Part::create(path)?)
+                self.capture.insert(RecordingPart::create(path)?)
             }
         };
         self.packet_bytes += bytes.len() as u64;
@@ -232,7 +232,7 @@ impl Recorder {
     }
 
     fn close_part(&mut self) -> Result<(), RecordError> {
-        self.log.take().map_or(Ok(()), Part::close)
+        self.log.take().map_or(Ok(()), RecordingPart::close)
     }
 
     /// The end of a log with all that came of it.
@@ -246,7 +246,7 @@ impl Recorder {
     }
 
     fn close_capture(&mut self) -> Result<(), RecordError> {
-        self.capture.take().map_or(Ok(()), Part::close)
+        self.capture.take().map_or(Ok(()), RecordingPart::close)
     }
 
     /// Closes all files.

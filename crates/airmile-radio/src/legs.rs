@@ -1,7 +1,7 @@
 //! Two radios at once: with EN-DC (TS 37.340) a phone has a leg over LTE and one over NR.
 //!
 //! Each leg has a queue of its own and counts its TTIs for itself, so each has trackers of
-//! its own. A split bearer holds data while either leg does: [`Union`] joins the findings
+//! its own. A split bearer holds data while either leg does: [`LegUnion`] joins the findings
 //! of both, on the axis of one of them. [`rat_of`] gives the leg of a record, [`AirClock`]
 //! the time of a leg's TTIs.
 
@@ -76,13 +76,13 @@ impl AirClock {
 
 /// Bursts and activity of both legs in one order: spans that touch become one.
 #[derive(Debug, Clone, Default)]
-pub struct Union {
+pub struct LegUnion {
     bursts: Vec<Burst>,
     runs: Vec<Activity>,
     holes: Vec<Activity>,
 }
 
-impl Union {
+impl LegUnion {
     /// Takes a burst of a leg.
     pub fn push_burst(&mut self, burst: Burst) {
         self.bursts.push(burst);
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_bearer_is_not_empty_while_either_leg_is_not() {
-        let mut union = Union::default();
+        let mut union = LegUnion::default();
         for (start, end) in [(0, 10), (20, 30), (5, 15), (40, 45), (29, 35)] {
             union.push_burst(burst(start, end, Bound::Poll));
         }
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_burst_that_ends_last_gives_the_end() {
-        let mut union = Union::default();
+        let mut union = LegUnion::default();
         union.push_burst(burst(0, 50, Bound::Poll));
         union.push_burst(burst(10, 20, Bound::Padding));
         let joined = union.poll_bursts(TtiIndex(i64::MAX));

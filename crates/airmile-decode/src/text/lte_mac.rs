@@ -3,7 +3,7 @@
 
 use airmile_model::{RntiType, Tti};
 
-use super::fields::{Line, Row, Table};
+use super::fields::{Line, Row, TextTable};
 use super::lte::{rnti_type, version};
 use super::{Bad, number};
 use crate::diag::msg::{MacDlReport, MacDlReportBlock, MacItem, RlcFields};
@@ -27,7 +27,7 @@ pub(super) fn mac_dl_report(body: &[Line]) -> Result<(MacDlReport, Vec<Bad>), St
     let mut bad = Vec::new();
     // The block that the next table of contents is of.
     let mut next = 0;
-    for table in Table::all(body) {
+    for table in TextTable::all(body) {
         if table.lacks(&["tbsize"]).is_none() {
             if let Some(missing) = table.lacks(&REQUIRED) {
                 return Err(format!("its table lacks the column `{missing}`"));

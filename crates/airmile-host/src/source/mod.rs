@@ -27,14 +27,14 @@ pub enum LogSource {
     /// Standard input.
     Stdin,
     /// A modem that speaks DIAG.
-    Modem(Link),
+    Modem(ModemLink),
     /// No modem: packets alone.
     Nothing,
 }
 
 /// How a modem is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Link {
+pub enum ModemLink {
     /// A serial DIAG port, another character device, or a unix socket on which a DIAG
     /// router listens.
     Path(PathBuf),
@@ -42,7 +42,7 @@ pub enum Link {
     Qrtr,
 }
 
-impl Link {
+impl ModemLink {
     /// What a user calls it: `qrtr`, or a path.
     #[must_use]
     pub fn from_name(path: PathBuf) -> Self {
@@ -58,10 +58,10 @@ impl Link {
 }
 
 impl LogSource {
-    /// A modem by the name that a user gives it; see [`Link::from_name`].
+    /// A modem by the name that a user gives it; see [`ModemLink::from_name`].
     #[must_use]
     pub fn modem(path: PathBuf) -> Self {
-        Self::Modem(Link::from_name(path))
+        Self::Modem(ModemLink::from_name(path))
     }
 
     /// Its name, as the user gave it.

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use airmile_decode::diag::hdlc;
-use airmile_decode::diag::log_config::{ConfigError, LogSetup, Step};
+use airmile_decode::diag::log_config::{ConfigError, ConfigStep, LogSetup};
 use airmile_decode::diag::nhdlc::{self, NhdlcDeframer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use thiserror::Error;
 
-use super::Link;
+use super::ModemLink;
 use super::feed::{CHUNK_BYTES, Feed, RETRY, ReaderGone, SourceItem, SourceState};
 
 /// A modem answers at once; after this long it is asked again (chosen here).
@@ -62,13 +62,13 @@ enum Framing {
 
 /// What was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OpenedKind {
     Device,
     Socket,
     Qrtr,
 }
 
-impl Kind {
+impl OpenedKind {
     /// The framing of an attempt: where it is not known, they take turns.
     const fn framing(self, attempt: u32) -> Framing {
         match self {
@@ -80,17 +80,17 @@ impl Kind {
     }
 }
 
-impl Link {
-    fn open(&self) -> io::Result<(File, Kind)> {
+impl ModemLink {
+    fn open(&self) -> io::Result<(File, OpenedKind)> {
         match self {
             Self::Path(path) if is_socket(path) => {
                 let socket = UnixStream::connect(path)?;
                 socket.set_nonblocking(true)?;
-                Ok((OwnedFd::from(socket).into(), Kind::Socket))
+                Ok((OwnedFd::from(socket).into(), OpenedKind::Socket))
             }
-            Self::Path(path) => Ok((open(path)?, Kind::Device)),
+            Self::Path(path) => Ok((open(path)?, OpenedKind::Device)),
             #[cfg(target_os = "linux")]
-            Self::Qrtr => Ok((super::qrtr::connect()?, Kind::Qrtr)),
+            Self::Qrtr => Ok((super::qrtr::connect()?, OpenedKind::Qrtr)),
             #[cfg(not(target_os = "linux"))]
             Self::Qrtr => Err(io::Error::new(ErrorKind::Unsupported, "QRTR needs Linux")),
         }
@@ -98,13 +98,13 @@ impl Link {
 }
 
 /// Reads the modem until nobody listens.
-pub(super) fn run(link: &Link, feed: &Feed) -> Result<(), ReaderGone> {
+pub(super) fn run(link: &ModemLink, feed: &Feed) -> Result<(), ReaderGone> {
     let mut was_there = false;
     let mut told = String::new();
     loop {
         let mut session = PortConnection {
             feed,
-            kind: Kind::Device,
+            kind: OpenedKind::Device,
             setup: Some(LogSetup::default()),
             piece: Vec::new(),
             framing: Framing::Hdlc,
@@ -180,7 +180,7 @@ impl<E: Into<PortError>> From<E> for PortEnd {
 /// One connection.
 struct PortConnection<'a> {
     feed: &'a Feed,
-    kind: Kind,
+    kind: OpenedKind,
     /// While the logs are not on.
     setup: Option<LogSetup>,
     /// Bytes after the last terminator.
@@ -266,9 +266,9 @@ impl PortConnection<'_> {
             self.piece.clear();
             let Some(packet) = good.then(|| hdlc::check(&frame).ok()).flatten() else { continue };
             match setup.take(packet)? {
-                Step::Wait => {}
-                Step::Send(request) => send(port, &request, self.framing)?,
-                Step::Done { on, off } => {
+                ConfigStep::Wait => {}
+                ConfigStep::Send(request) => send(port, &request, self.framing)?,
+                ConfigStep::Done { on, off } => {
                     self.setup = None;
                     return Ok(Some(words(on.len(), &off)));
                 }

@@ -82,10 +82,10 @@ pub(super) fn connect() -> io::Result<File> {
         match server(packet.get(..n).unwrap_or_default()) {
             // The list ends with an empty entry.
             Some([0, ..]) => break,
-            Some(entry @ [DIAG_SERVICE, instance, ..]) => {
-                if found.is_none() || instance & 0xff == DIAG_INSTANCE {
-                    found = Some(entry);
-                }
+            Some(entry @ [DIAG_SERVICE, instance, ..])
+                if found.is_none() || instance & 0xff == DIAG_INSTANCE =>
+            {
+                found = Some(entry);
             }
             _ => {}
         }

@@ -31,7 +31,7 @@ pub(super) struct GoodBlock {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct CounterReading {
     ns: i64,
     good_bytes: u64,
     padding_bytes: u64,
@@ -46,18 +46,18 @@ pub(super) struct CountedBlocks {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Carrier {
+struct CountedCarrier {
     blocks: VecDeque<GoodBlock>,
     sum: u64,
-    readings: VecDeque<Reading>,
+    readings: VecDeque<CounterReading>,
     /// The last reading that was matched, and the sum of the blocks up to it.
-    matched: Option<(Reading, u64)>,
+    matched: Option<(CounterReading, u64)>,
 }
 
 /// Assigns blocks to readings.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PaddingCounters {
-    carriers: BTreeMap<u32, Carrier>,
+    carriers: BTreeMap<u32, CountedCarrier>,
 }
 
 impl PaddingCounters {
@@ -68,7 +68,7 @@ impl PaddingCounters {
         if readings.len() == MAX_READINGS {
             readings.pop_front();
         }
-        readings.push_back(Reading {
+        readings.push_back(CounterReading {
             ns: at.ns,
             good_bytes: stats.good_bytes,
             padding_bytes: stats.padding_bytes,
@@ -103,7 +103,7 @@ impl PaddingCounters {
     }
 }
 
-impl Carrier {
+impl CountedCarrier {
     /// Of the readings up to a time, all blocks before which have come.
     fn complete(&mut self, until_ns: i64) -> Vec<CountedBlocks> {
         let mut out = Vec::new();
@@ -125,7 +125,7 @@ impl Carrier {
     }
 
     /// The sum of the blocks up to a reading, if a block ends there.
-    fn after(&self, before: &Reading, sum: u64, reading: &Reading) -> Option<u64> {
+    fn after(&self, before: &CounterReading, sum: u64, reading: &CounterReading) -> Option<u64> {
         let wanted = sum.checked_add(reading.good_bytes.checked_sub(before.good_bytes)?)?;
         let at = self.blocks.partition_point(|block| block.sum < wanted);
         let ends_there = self.blocks.get(at).is_some_and(|block| block.sum == wanted);
@@ -133,7 +133,7 @@ impl Carrier {
     }
 
     /// The only place of a first reading from which the next one can be reached.
-    fn first_match(&self, reading: &Reading) -> Option<(Reading, u64)> {
+    fn first_match(&self, reading: &CounterReading) -> Option<(CounterReading, u64)> {
         let next = self.readings.front().filter(|n| n.good_bytes > reading.good_bytes)?;
         let near = |ns: i64, of: i64| ns.saturating_sub(of).saturating_abs() <= WRITTEN_WITHIN_NS;
         let step = next.good_bytes - reading.good_bytes;
@@ -151,7 +151,12 @@ impl Carrier {
     }
 
     /// The blocks up to a sum, with the padding that was added since.
-    fn take(&mut self, before: Reading, reading: &Reading, sum: u64) -> Option<CountedBlocks> {
+    fn take(
+        &mut self,
+        before: CounterReading,
+        reading: &CounterReading,
+        sum: u64,
+    ) -> Option<CountedBlocks> {
         let padding_bytes = reading.padding_bytes.checked_sub(before.padding_bytes)?;
         let from = self.matched.map_or(0, |(_, sum)| sum);
         let n = self.blocks.partition_point(|block| block.sum <= sum);

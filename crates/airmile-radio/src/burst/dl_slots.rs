@@ -56,7 +56,7 @@ impl DlSlots {
             let share = used.iter().filter(|used| **used).count() as f64 / period as f64;
             // A longer period must leave out more slots than its part does.
             let better = best.as_ref().is_none_or(|(least, _)| share < *least - 1e-9);
-            if share < 1.0 && share >= MIN_DL_SHARE && better {
+            if (MIN_DL_SHARE..1.0).contains(&share) && better {
                 best = Some((share, used));
             }
         }

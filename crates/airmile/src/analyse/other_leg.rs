@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use airmile_model::{Burst, Direction, Evidence, Grant, Record, Stamp, TtiIndex, TtiSpan};
 use airmile_radio::burst::{Activity, BurstOptions, BurstSummary, BurstTracker};
 use airmile_radio::decided::Decided;
-use airmile_radio::legs::{AirClock, Union};
+use airmile_radio::legs::{AirClock, LegUnion};
 use airmile_radio::transfer::Timeline;
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
 
@@ -34,7 +34,7 @@ pub(super) struct OtherLeg {
     /// Newest times of the first leg and of this one.
     newest_ns: [Option<i64>; 2],
     released: bool,
-    unions: [Union; 2],
+    unions: [LegUnion; 2],
     evidence: [Option<Evidence>; 2],
     /// Grants of both legs by TTI of the first, with whether they are the first's.
     waiting: BTreeMap<i64, Vec<(bool, Grant)>>,

@@ -19,7 +19,7 @@ pub use super::evidence_counts::EvidenceCounts;
 use super::other_leg::{LegFindings, OtherLeg};
 use super::radio::RadioOptions;
 use super::silent::Silent;
-use super::watch::{Until, Watch, Watched};
+use super::watch::{OpenTransfer, TransferWatch, Until};
 use airmile_io::limits::LimitFilter;
 
 /// Records after which what is decided is gathered (chosen here: seconds of a
@@ -39,7 +39,7 @@ pub(crate) enum Keep {
 pub(crate) struct Track {
     pub(super) timeline: Timeline,
     pub(super) usage: UsageBins,
-    watch: Watch,
+    watch: TransferWatch,
     detector: TransferDetector,
     /// Where they are kept.
     bursts: Option<Vec<Burst>>,
@@ -49,7 +49,7 @@ pub(crate) struct Track {
 pub(crate) struct TrackDone {
     pub(super) timeline: Timeline,
     pub(super) usage: UsageBins,
-    pub(super) watched: Vec<Watched>,
+    pub(super) watched: Vec<OpenTransfer>,
     pub(super) small: SmallTransfers,
     pub(super) bursts: Vec<Burst>,
 }
@@ -156,7 +156,7 @@ impl Track {
         Self {
             timeline: Timeline::new(dir),
             usage: UsageBins::new(dir),
-            watch: Watch::given(given),
+            watch: TransferWatch::given(given),
             detector: TransferDetector::new(dir, options.detect),
             bursts: (keep == Keep::Lists).then(Vec::new),
         }
@@ -227,10 +227,11 @@ impl Tracks {
     /// Whether a record is of another leg than the first one that was seen (EN-DC).
     fn is_of_other_leg(&mut self, record: &Record) -> bool {
         let Some(rat) = rat_of(record) else {
-            // Records that both radios have, at 1 ms: LTE's, where the first leg is not.
+            // Records that both radios have, at 1 ms: LTE's, where that is the second leg.
             let of_both = matches!(record, Record::Rlc(_) | Record::MacBlock(_) | Record::Bsr(_));
             return of_both
                 && self.first == Some(Rat::Nr)
+                && self.other.is_some()
                 && self.dl_track.timeline.numerology() > 0;
         };
         if self.first.is_none() && matches!(record, Record::Measurement(_)) {
@@ -533,7 +534,7 @@ impl Tracks {
 
 impl Windows {
     /// Takes estimates: those of the primary cell are for the watch.
-    fn take(&mut self, windows: impl IntoIterator<Item = LoadEstimate>, watch: &mut Watch) {
+    fn take(&mut self, windows: impl IntoIterator<Item = LoadEstimate>, watch: &mut TransferWatch) {
         for window in windows.into_iter().filter(|window| window.cell == 0) {
             self.untold += u64::from(window.load.is_none() || window.n_free_prb.is_none());
             if let Some(kept) = &mut self.kept {
