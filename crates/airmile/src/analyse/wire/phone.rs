@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
 
+use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
     ByteBins, CaptureSite, LostSegment, Passage, SenderModel, Sides, WaitSpan, WaitTimeline,
@@ -120,8 +121,8 @@ impl ServerSide {
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
         let fresh = packet.new_bytes > 0 && packet.event.is_none();
         match (packet.dir, packet.ack) {
-            ("dl", _) if fresh => self.down.add(end, packet.at_ns),
-            ("dl", _) => {}
+            (Direction::Dl, _) if fresh => self.down.add(end, packet.at_ns),
+            (Direction::Dl, _) => {}
             (_, ack) => {
                 if fresh {
                     self.up.add(end, packet.at_ns);
@@ -246,7 +247,7 @@ impl Capture {
         }
         let user = self.users.entry(packet.user).or_default();
         let connection = user.connections.entry(packet.flow).or_default();
-        let down = packet.dir == "dl";
+        let down = packet.dir == Direction::Dl;
         if connection.ends.is_none() {
             connection.ends =
                 self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
@@ -491,7 +492,7 @@ mod tests {
                     flow: user,
                     user,
                     at_ns: user as i64 * 1_000_000,
-                    dir: "dl",
+                    dir: Direction::Dl,
                     seq: SeqNum(seq),
                     flags,
                     timestamps: None,
