@@ -191,7 +191,7 @@ fn note_vpn(file: &mut FileReport, frame: &Frame<'_>) {
          so that round trips, losses and windows are not those of the network; requests, their \
          times and the rate of bytes are (docs/phones.md)"
     );
-    file.records.insert(WITHOUT_ROOT, 1);
+    file.records.insert(WITHOUT_ROOT.into(), 1);
     file.problem(Problem { offset: frame.offset, severity: Severity::Warning, what });
 }
 

@@ -208,7 +208,8 @@ impl OtherLeg {
 
     /// How far this leg is decided, on the first leg's axis.
     fn decided(&self, dir: Direction, axis: &Timeline) -> Decided {
-        if self.released {
+        // A leg of which nothing with a time has come holds nothing up.
+        if self.released || self.newest_ns[1].is_none() {
             let late = |ns: i64| axis.tti_at(Stamp::modem(ns.saturating_sub(LATE_NS)));
             let tti = self.newest_ns[0].and_then(late).unwrap_or(TtiIndex(i64::MIN));
             return Decided { runs: tti, bursts: tti };
