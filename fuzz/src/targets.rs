@@ -10,6 +10,7 @@ use airmile_control::claw::feedback::{
 use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
+use airmile_decode::diag::nhdlc::{self, NhdlcDeframer};
 use airmile_decode::diag::scrub::LogScrubber;
 use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdlc, time};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
@@ -28,6 +29,7 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("deframe", deframe),
     ("hdlc_frame", hdlc_frame),
+    ("nhdlc", nhdlc),
     ("diag_packet", diag_packet),
     ("pdsch", pdsch),
     ("pdcch", pdcch),
@@ -277,6 +279,36 @@ pub fn nr(data: &[u8]) {
 /// 0xB087, 0xB097, 0xB888.
 pub fn counters(data: &[u8]) {
     message(&[0xB087, 0xB097, 0xB888], data);
+}
+
+/// Frames between marks; any chunking gives the same, every byte is in a frame, passed over,
+/// or waits, and what is framed is found.
+pub fn nhdlc(data: &[u8]) {
+    let cut = |chunk: usize| {
+        let mut deframer = NhdlcDeframer::default();
+        let mut packets: Vec<Vec<u8>> = Vec::new();
+        for piece in data.chunks(chunk) {
+            deframer.push(piece);
+            while let Some(packet) = deframer.poll() {
+                packets.push(packet.to_vec());
+            }
+        }
+        (packets, deframer.skipped_bytes())
+    };
+    let (packets, skipped) = cut(data.len().max(1));
+    assert_eq!((packets.clone(), skipped), cut(3));
+    let framed: usize = packets.iter().map(|packet| packet.len() + 5).sum();
+    assert!(framed as u64 + skipped <= data.len() as u64);
+    let mut again = Vec::new();
+    for packet in &packets {
+        assert!(nhdlc::encode(packet, &mut again).is_some());
+    }
+    let mut deframer = NhdlcDeframer::default();
+    deframer.push(&again);
+    for packet in &packets {
+        assert_eq!(deframer.poll(), Some(&packet[..]));
+    }
+    assert_eq!(deframer.skipped_bytes(), 0);
 }
 
 /// Text exports; any chunking gives the same, problems are inside the text.

@@ -129,7 +129,7 @@ fn reports(args: &ModemArgs) -> Result<Option<Arc<dyn Reports>>> {
         return Ok(Some(Arc::new(Fixed(report))));
     }
     let source = match (&args.modem, &args.follow) {
-        (Some(port), _) => LogSource::Port(port.clone()),
+        (Some(port), _) => LogSource::modem(port.clone()),
         (_, Some(file)) if file.as_os_str() == "-" => LogSource::Stdin,
         (_, Some(file)) => LogSource::Follow(file.clone()),
         _ => return Ok(None),

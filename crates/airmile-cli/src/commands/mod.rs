@@ -14,6 +14,7 @@ pub mod packets;
 pub mod probe;
 pub mod qcut;
 pub mod radio;
+pub mod record;
 pub mod scrub;
 pub mod shell;
 

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::application::limit;
+use super::one_leg;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::unread;
 use super::watch::{OpenTransfer, Others, direction};
@@ -281,10 +282,18 @@ fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result
 
 fn nothing(files: &[FileReport]) -> Error {
     let names: Vec<&str> = files.iter().map(|f| f.path.as_str()).collect();
-    Error::NothingToAnalyse(format!(
-        "{}: no radio records to analyse; `airmile inspect` says what the files hold",
-        names.join(", ")
-    ))
+    let summaries: Vec<&str> = files.iter().filter_map(summary).collect();
+    let what = match &summaries[..] {
+        [] => "`airmile inspect` says what the files hold".to_owned(),
+        summaries => summaries.join("; "),
+    };
+    Error::NothingToAnalyse(format!("{}: no radio records to analyse; {what}", names.join(", ")))
+}
+
+/// What a file without times shows as a whole.
+pub(super) fn summary(file: &FileReport) -> Option<&str> {
+    let is_console = file.kind == "gnb_console_srsran";
+    file.problems.first().filter(|_| is_console).map(|problem| problem.what.as_str())
 }
 
 /// What a subscription's estimators say.
@@ -307,13 +316,17 @@ pub(crate) fn report(
         silences,
         lost_ttis,
     } = tracks;
-    let (transfers_from, found) = if loaded.transfers.is_empty() {
+    let (transfers_from, mut found) = if loaded.transfers.is_empty() {
         let mut found = findings_of_detected(&dl, options);
         found.extend(findings_of_detected(&ul, options));
         ("detected", found)
     } else {
         ("given", findings_of_given(&dl, &ul, filter, options))
     };
+    let unread = one_leg::unread_leg(&counts, loaded.files.iter().flat_map(|f| &f.messages));
+    if let Some(unread) = unread {
+        found.iter_mut().for_each(|one| one_leg::judge(&mut one.finding, unread));
+    }
     let mut transfers = Vec::with_capacity(found.len());
     let mut usage = Vec::with_capacity(found.len());
     let mut seen = Vec::with_capacity(found.len());
@@ -334,6 +347,7 @@ pub(crate) fn report(
     } else {
         missing(&counts, options.burst.evidence, transfers_from == "given")
     };
+    missing.extend(unread.map(one_leg::missing));
     unread::advise(&mut missing, loaded.files.iter().flat_map(|f| &f.messages));
     let cell_load: Vec<CellLoad> = load.iter().filter_map(CellLoad::told).collect();
     let report = RadioReport {
@@ -447,17 +461,11 @@ pub(super) fn missing(
         );
     }
     let auto = choice == EvidenceChoice::Auto && !counts.is_nr();
-    if counts.nr_blocks > 0 && !counts.is_nr() {
+    if counts.is_nr() && counts.dl_pdus_with_poll == 0 && counts.dl_blocks_with_padding == 0 {
         add(
-            "the blocks of the NR leg: what is said here is of the LTE leg alone",
-            "nothing to enable: `airmile decode` gives both legs' grants",
-        );
-    }
-    if counts.is_nr() {
-        add(
-            "poll bits, padding, the uplink buffer and signal quality of NR",
-            "nothing to enable: of NR this version reads downlink allocations (0xB887, NR-Scope's \
-             table, an srsRAN gNB's log), and bursts rest on them",
+            "poll bits and the padding of each NR block",
+            "no message of NR that is read has them; enable NR5G MAC PDSCH Stats (0xB888) with \
+             0xB887: its padding counters show which blocks left data behind",
         );
     }
     if counts.dl_blocks > 0 && counts.dl_pdus_with_poll == 0 && auto {

@@ -18,6 +18,7 @@ mod compare;
 mod documents;
 mod live;
 mod live_packets;
+mod modern;
 mod packets;
 mod page;
 mod pieces;
