@@ -21,7 +21,7 @@ mod timeline;
 mod window;
 
 pub use capture_site::{CaptureSite, Sides};
-pub use min_duration::min_duration_ns;
+pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use path::{Passage, PathQueue};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use split::{Attribution, RELEASE_NS, RadioEvidence, RadioSpan, Shares};

@@ -13,6 +13,7 @@ pub mod lanes;
 pub mod radio;
 pub mod report;
 pub mod series;
+mod together;
 pub(crate) mod tracks;
 mod unread;
 mod watch;

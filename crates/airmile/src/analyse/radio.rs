@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::application::limit;
+use super::together::{self, Together};
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::unread;
 use super::watch::{Others, Watched, direction};
@@ -200,6 +201,8 @@ pub(crate) struct Answer {
     pub(crate) report: RadioReport,
     /// Of each transfer, in the same order.
     pub(crate) seen: Vec<Seen>,
+    /// Downloads that ran at the same time, as one.
+    pub(crate) together: Vec<Together>,
     /// Times in which nothing was scheduled for so long that the phone may have been
     /// released, and when the radio lost something for good.
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
@@ -239,12 +242,14 @@ pub(crate) fn radio_with(
         return alone(session.read(&mut |_| {})?, options, whole_urls);
     }
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
-    let given = session.transfers().to_vec();
+    let mut watched = session.transfers().to_vec();
+    let groups = together::groups(&watched);
+    watched.extend(groups.into_iter().map(|group| group.transfer));
     let loaded = session.read(&mut |tagged| {
         tap(&tagged);
         by_subscription
             .entry(tagged.subscription)
-            .or_insert_with(|| Tracks::new(options, &given, keep))
+            .or_insert_with(|| Tracks::new(options, &watched, keep))
             .push(&tagged.record);
     })?;
     let mut done: BTreeMap<u8, TracksDone> =
@@ -312,8 +317,10 @@ pub(crate) fn report(
         found.extend(findings_of_detected(&ul, options));
         ("detected", found)
     } else {
-        ("given", findings_of_given(&dl, &ul, filter, options))
+        ("given", findings_of_given(&dl, &ul, filter, loaded.transfers.len(), options))
     };
+    let together = findings_of_groups(&dl, &loaded.transfers, &found, options);
+    let found = found.into_iter().map(|(_, found)| found);
     let mut transfers = Vec::with_capacity(found.len());
     let mut usage = Vec::with_capacity(found.len());
     let mut seen = Vec::with_capacity(found.len());
@@ -357,7 +364,7 @@ pub(crate) fn report(
     };
     let applications = loaded.applications;
     let whole_urls = false;
-    Answer { report, seen, silences, lost_ttis, applications, alone: false, whole_urls }
+    Answer { report, seen, together, silences, lost_ttis, applications, alone: false, whole_urls }
 }
 
 /// Of a transfer whose bounds are guessed from the allocation, the time before
@@ -391,13 +398,13 @@ fn conclude_all(
     })
 }
 
-fn findings_of_detected(track: &TrackDone, options: &RadioOptions) -> Vec<Found> {
+fn findings_of_detected(track: &TrackDone, options: &RadioOptions) -> Vec<(usize, Found)> {
     let watched: Vec<&Watched> = track.watched.iter().collect();
     let guessed = |mut found: Found| {
         found.finding.confidence *= GUESSED_BOUNDS;
         found
     };
-    conclude_all(track, &watched, options).map(guessed).collect()
+    conclude_all(track, &watched, options).map(guessed).enumerate().collect()
 }
 
 /// Each on the timeline of its direction, if it begins within the limits; one
@@ -406,21 +413,45 @@ fn findings_of_given(
     dl: &TrackDone,
     ul: &TrackDone,
     mut filter: LimitFilter,
+    n_given: usize,
     options: &RadioOptions,
-) -> Vec<Found> {
-    let both = dl.watched.iter().zip(&ul.watched);
+) -> Vec<(usize, Found)> {
+    let both = dl.watched.iter().zip(&ul.watched).take(n_given);
     let kept = both.filter(|(dl, _)| dl.start_ns().is_none_or(|ns| filter.keeps_ns(ns)));
     let (up, down): (Vec<_>, Vec<_>) =
-        kept.enumerate().partition(|(_, (dl, ul))| direction(dl, ul) == Direction::Ul);
+        kept.partition(|(dl, ul)| direction(dl, ul) == Direction::Ul);
     let mut out = Vec::new();
     for (track, part) in [(dl, down), (ul, up)] {
         let of = |(dl, ul)| if track.timeline.dir() == Direction::Dl { dl } else { ul };
-        let (order, watched): (Vec<usize>, Vec<&Watched>) =
-            part.into_iter().map(|(order, both)| (order, of(both))).unzip();
-        out.extend(order.into_iter().zip(conclude_all(track, &watched, options)));
+        let watched: Vec<&Watched> = part.into_iter().map(of).collect();
+        let found = conclude_all(track, &watched, options);
+        out.extend(watched.iter().map(|watched| watched.number).zip(found));
     }
-    out.sort_by_key(|(order, _)| *order);
-    out.into_iter().map(|(_, found)| found).collect()
+    out.sort_by_key(|(number, _)| *number);
+    out
+}
+
+/// Each group of given downloads, where all its members are among those that were found,
+/// and went down.
+fn findings_of_groups(
+    dl: &TrackDone,
+    given: &[Transfer],
+    found: &[(usize, Found)],
+    options: &RadioOptions,
+) -> Vec<Together> {
+    let measured = dl.watched.iter().skip(given.len());
+    let groups = together::groups(given).into_iter().zip(measured);
+    groups
+        .filter_map(|(group, watched)| {
+            let place = |number: &usize| {
+                let at = found.binary_search_by_key(number, |(number, _)| *number).ok()?;
+                found.get(at).filter(|(_, one)| one.finding.dir == Direction::Dl).map(|_| at)
+            };
+            let members = group.members.iter().map(place).collect::<Option<Vec<usize>>>()?;
+            let Found { finding, usage, .. } = conclude_all(dl, &[watched], options).next()?;
+            Some(Together { finding, usage, members })
+        })
+        .collect()
 }
 
 /// What would make the answer better.

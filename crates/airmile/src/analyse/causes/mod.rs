@@ -68,15 +68,28 @@ struct Relief {
     faster: f64,
     /// Share of the cause's time that stays.
     stays: f64,
-    /// The connection would still begin with a small window.
-    slow_start: bool,
-    /// A cause that follows from it, and goes with it.
-    also: Option<Cause>,
+    /// How the window would begin.
+    window: Window,
+    /// Causes that follow from it, and go with it.
+    also: &'static [Cause],
+}
+
+/// How a connection's window would begin without a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Window {
+    /// Small, as it did.
+    Small,
+    /// Small, over round trips without the queue that was seen in them.
+    SmallOverEmptyPath,
+    /// As large as the receiver's lets it be.
+    Receivers,
+    /// So large that it holds nothing back.
+    Wide,
 }
 
 impl Default for Relief {
     fn default() -> Self {
-        Self { faster: 1.0, stays: 0.0, slow_start: true, also: None }
+        Self { faster: 1.0, stays: 0.0, window: Window::Small, also: &[] }
     }
 }
 

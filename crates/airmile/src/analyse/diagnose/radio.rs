@@ -1,6 +1,6 @@
 //! What the radio's records show of transfers, as facts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use airmile_model::{Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
 use airmile_radio::meter::BurstsSeen;
@@ -10,6 +10,7 @@ use super::super::application::{self, Lookup};
 use super::super::causes;
 use super::super::clocks::ClockReport;
 use super::super::radio::{Answer, MissingKind, ROUGH_CONFIDENCE, RadioReport, Seen};
+use super::super::together::Together;
 use super::super::unread;
 use super::super::watch::Others;
 use super::super::wire::Wire;
@@ -41,11 +42,11 @@ pub(super) fn judge(
         join(finding.id.clone(), measures, sides)
     });
     let transfers = transfers.collect();
-    let mut session = session(report, thresholds);
+    let mut session = session(answer, thresholds);
     let mut missing = report.missing.clone();
     if let Some(wire) = wire {
         if session.dir == Some(Direction::Dl) {
-            causes::name_of_session(&mut session, &splits, &report.transfers, wire);
+            causes::name_of_session(&mut session, &splits, answer, wire);
         }
         missing.retain(|missing| missing.kind != MissingKind::Packets);
     }
@@ -78,7 +79,27 @@ fn carried(report: &RadioReport, dir: Direction) -> u64 {
     of_dir.filter_map(|t| t.bytes).fold(0, u64::saturating_add)
 }
 
-fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionJudgement {
+/// The findings that a session's verdict rests on, and how many transfers they are of: what
+/// ran at the same time counts once, as one, as the queue is the user's.
+fn judged(answer: &Answer, dir: Direction) -> (Vec<&TransferFinding>, usize) {
+    let known = |finding: &TransferFinding| {
+        finding.throughput_time_ms.is_some() && finding.verdict != Verdict::Unknown
+    };
+    let groups: Vec<&Together> = match dir {
+        Direction::Dl => answer.together.iter().filter(|group| known(&group.finding)).collect(),
+        Direction::Ul => Vec::new(),
+    };
+    let members: HashSet<usize> = groups.iter().flat_map(|group| &group.members).copied().collect();
+    let single = answer.report.transfers.iter().enumerate();
+    let single = single.filter(|(at, one)| one.dir == dir && known(one) && !members.contains(at));
+    let mut all: Vec<&TransferFinding> = single.map(|(_, one)| one).collect();
+    let n = all.len() + members.len();
+    all.extend(groups.iter().map(|group| &group.finding));
+    (all, n)
+}
+
+fn session(answer: &Answer, thresholds: &VerdictThresholds) -> SessionJudgement {
+    let report = &answer.report;
     let unknown = SessionJudgement::unknown;
     if report.transfers.is_empty() {
         let counts = &report.evidence_counts;
@@ -99,11 +120,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionJudge
     } else {
         Direction::Dl
     };
-    let judged: Vec<&TransferFinding> = report
-        .transfers
-        .iter()
-        .filter(|t| t.dir == dir && t.throughput_time_ms.is_some() && t.verdict != Verdict::Unknown)
-        .collect();
+    let (judged, n) = judged(answer, dir);
     let duration_ms: f64 = judged.iter().map(|t| t.duration_ms).sum();
     if judged.is_empty() || duration_ms <= 0.0 {
         return unknown(Statement::NoEvidence);
@@ -112,7 +129,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionJudge
     let demand = queued_ms / duration_ms;
     let verdict = thresholds.judge(demand);
     let confidence = judged.iter().map(|t| t.confidence * t.duration_ms).sum::<f64>() / duration_ms;
-    let (n, not_radio_below) = (judged.len(), thresholds.not_radio_below);
+    let not_radio_below = thresholds.not_radio_below;
     SessionJudgement {
         verdict: Some(verdict),
         confidence,

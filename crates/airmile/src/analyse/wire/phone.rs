@@ -5,7 +5,8 @@ use std::hash::{Hash as _, Hasher as _};
 
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, LostSegment, Passage, SenderModel, Sides, WaitSpan, WaitTimeline,
+    ByteBins, CaptureSite, LostSegment, Passage, ReceiveWindow, SenderModel, Sides, WaitSpan,
+    WaitTimeline,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
@@ -155,6 +156,8 @@ struct User {
     waits: WaitTimeline,
     uplink: ByteBins,
     followed: ByteBins,
+    /// The same, by the server that it came from.
+    hosts: BTreeMap<Address, ByteBins>,
     dl_bytes: u64,
     /// It has a connection that another capture has, too.
     known: bool,
@@ -259,6 +262,9 @@ impl Capture {
         if down {
             user.dl_bytes += packet.new_bytes;
             user.followed.add(packet.at_ns, packet.new_bytes);
+            if let Some([_, (server, _)]) = connection.ends {
+                user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
+            }
             user.arrivals.add(packet.at_ns, packet.payload_bytes);
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
@@ -289,12 +295,20 @@ impl Capture {
     }
 }
 
+/// A connection's start.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) begun_ns: i64,
+    pub(super) windows: Vec<ReceiveWindow>,
+}
+
 /// The phone as one capture shows it.
 #[derive(Debug)]
 pub(super) struct Phone {
     pub(super) waits: WaitTimeline,
     pub(super) uplink: ByteBins,
     pub(super) followed: ByteBins,
+    pub(super) hosts: BTreeMap<Address, ByteBins>,
     pub(super) others: ByteBins,
     datagrams: Datagrams,
     pub(super) arrivals: Arrivals,
@@ -313,6 +327,7 @@ impl Phone {
             waits: user.waits,
             uplink: user.uplink,
             followed: user.followed,
+            hosts: user.hosts,
             others: ByteBins::default(),
             datagrams: Datagrams::default(),
             arrivals: user.arrivals,
@@ -326,6 +341,28 @@ impl Phone {
             downstream_ns: sides.downstream_ns.unwrap_or(0),
             dl_bytes: user.dl_bytes,
         }
+    }
+
+    /// When its connections began, in nanoseconds, and how their receiver's windows grew;
+    /// in order.
+    pub(super) fn openings(&self) -> Vec<Opening> {
+        let mut openings: Vec<Opening> = self
+            .connections
+            .iter()
+            .filter(|connection| !connection.story.windows().is_empty())
+            .filter_map(|one| Some((one.story.begun_ns()?, one.story.windows().to_vec())))
+            .map(|(begun_ns, windows)| Opening { begun_ns, windows })
+            .collect();
+        openings.sort_by_key(|one| one.begun_ns);
+        openings
+    }
+
+    /// The least round trip of all connections, in nanoseconds.
+    pub(super) fn least_round_trip_ns(&self) -> Option<i64> {
+        let each = self.connections.iter().filter_map(|connection| {
+            Some(connection.story.upstream_rtt_ns()? + connection.story.downstream_rtt_ns()?)
+        });
+        each.filter(|ns| *ns > 0).min()
     }
 
     /// Segments that were sent again.
@@ -370,6 +407,9 @@ impl Phone {
         if self.waits.append(&next.waits) {
             self.uplink.append(&next.uplink);
             self.followed.append(&next.followed);
+            for (host, bytes) in next.hosts {
+                self.hosts.entry(host).or_default().append(&bytes);
+            }
             self.others.append(&next.others);
             self.arrivals.append(&next.arrivals);
             self.connections.extend(next.connections);
