@@ -6,6 +6,7 @@ use airmile_model::packet::TcpFlags;
 
 use super::capture_site::{CaptureSite, Sides};
 use super::min_duration::ReceiveWindow;
+use super::policer::{PolicedSpan, PolicerTest};
 use super::window::{Round, WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
 
@@ -134,6 +135,8 @@ pub struct SenderModel {
     /// When the duplicate ACKs began.
     dup_since_ns: Option<i64>,
     lost: Vec<LostSegment>,
+    encrypted: bool,
+    policer: PolicerTest,
     /// The receiver's window each time that it had grown.
     windows: Vec<ReceiveWindow>,
     /// The client's last payload was of a TLS handshake.
@@ -162,6 +165,18 @@ impl SenderModel {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One whose numbers are encrypted: losses and the receiver's window do not show.
+    #[must_use]
+    pub fn encrypted() -> Self {
+        Self { encrypted: true, ..Self::default() }
+    }
+
+    /// Spans in which a policer dropped what was above its rate.
+    #[must_use]
+    pub fn policed(&self) -> Option<PolicedSpan> {
+        self.policer.found(self.mss)
     }
 
     /// From the monitor to the server and back, at least, in nanoseconds.
@@ -340,6 +355,7 @@ impl SenderModel {
         self.apply_acks(packet);
         let mends = self.rounds.mends();
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
+        self.policer.push(now, packet);
         match packet.event {
             None | Some("ahead") => self.new_data(packet, end, out),
             Some("retx_timeout") => {
@@ -566,6 +582,9 @@ impl SenderModel {
             WindowPhase::Timeout { .. }
             | WindowPhase::Recovery { .. }
             | WindowPhase::Reduced { .. } => Reason::LossRecovery,
+            WindowPhase::AfterIdle { .. } | WindowPhase::Steady if self.encrypted => {
+                Reason::Unknown
+            }
             WindowPhase::AfterIdle { .. } | WindowPhase::Steady => Reason::Pacing,
             WindowPhase::MidFlow => Reason::Unknown,
         }

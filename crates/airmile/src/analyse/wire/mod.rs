@@ -180,9 +180,11 @@ impl Wire {
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
         let openings = first.openings();
+        let policed = first.policed();
         let lost = first.lost();
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
             .with_lost(lost)
+            .with_policed(policed)
             .with_behind(behind.unwrap_or_default())
             .with_path(path.unwrap_or_default())
             .with_round_trip(round_trip_ns);

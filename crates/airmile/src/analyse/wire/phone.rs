@@ -5,8 +5,8 @@ use std::hash::{Hash as _, Hasher as _};
 
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, LostSegment, Passage, ReceiveWindow, SenderModel, Sides, WaitSpan,
-    WaitTimeline,
+    ByteBins, CaptureSite, FollowedDatagram, LostSegment, Passage, PolicedSpan, QuicSenders,
+    ReceiveWindow, SenderModel, Sides, WaitSpan, WaitTimeline,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
@@ -180,6 +180,10 @@ pub(super) struct Capture {
     others_to: BTreeMap<Address, Arrivals>,
     /// Datagrams by their first bytes.
     datagrams: Datagrams,
+    quic: QuicSenders,
+    /// Who has an address, and users of QUIC so far whom the engine does not know.
+    by_address: HashMap<Address, u64>,
+    unknown_users: u64,
     /// Sequence numbers of servers that captures before have shown.
     known: HashSet<u32>,
 }
@@ -187,6 +191,8 @@ pub(super) struct Capture {
 /// Users that a capture keeps at most, but for half as many again: the known ones and those who
 /// received the most (chosen here: a server has thousands, and each has its spans).
 const MOST_USERS: usize = 64;
+/// Numbers of users whom QUIC has shown first are apart from the engine's.
+const OF_QUIC: u64 = 1 << 63;
 
 impl Capture {
     /// Of which servers some are known.
@@ -210,6 +216,7 @@ impl Capture {
         for (.., number) in ranks {
             self.users.remove(&number);
         }
+        self.by_address.retain(|_, number| self.users.contains_key(number));
     }
 
     /// Forgets the addresses to which the least came outside of TCP.
@@ -226,8 +233,11 @@ impl Capture {
     /// Takes a packet as it is, before what was made of it.
     pub(super) fn note(&mut self, packet: &Packet<'_>) {
         if !matches!(packet.transport, Transport::Tcp(_)) {
-            self.others.add(packet.at_ns, packet.payload_bytes.into());
             self.datagrams.note(packet);
+            match self.quic.push(packet) {
+                Some(datagram) => self.push_datagram(&datagram),
+                None => self.others.add(packet.at_ns, packet.payload_bytes.into()),
+            }
             if packet.payload_bytes > 0 {
                 let to = self.others_to.entry(packet.dst).or_default();
                 to.add(packet.at_ns, packet.payload_bytes);
@@ -241,18 +251,62 @@ impl Capture {
         }
     }
 
-    /// Takes what the engine made of a packet of TCP.
-    pub(super) fn push(&mut self, packet: &TracedPacket) {
-        if self.users.len() >= MOST_USERS + MOST_USERS / 2 && !self.users.contains_key(&packet.user)
-        {
+    /// Takes a datagram of QUIC, as far as its sender can be followed.
+    fn push_datagram(&mut self, datagram: &FollowedDatagram) {
+        let address = datagram.ends[0].0;
+        let unknown_users = &mut self.unknown_users;
+        let number = *self.by_address.entry(address).or_insert_with(|| {
+            *unknown_users += 1;
+            OF_QUIC | *unknown_users
+        });
+        self.make_room(number);
+        let user = self.users.entry(number).or_default();
+        let connection = user.connections.entry(datagram.flow).or_insert_with(|| Connection {
+            story: SenderModel::encrypted(),
+            ends: Some(datagram.ends),
+            ..Connection::default()
+        });
+        if let Some(begins) = &datagram.begins {
+            connection.story.client_payload(begins);
+        }
+        for packet in datagram.packets.iter().flatten() {
+            let mut held = Vec::new();
+            connection.story.push(packet, &mut held);
+            user.waits.push(&held);
+            match (packet.flags.has(TcpFlags::SYN), packet.dir) {
+                (true, _) => {}
+                (false, "dl") => {
+                    user.dl_bytes += packet.new_bytes;
+                    user.followed.add(packet.at_ns, packet.new_bytes);
+                    let (server, _) = datagram.ends[1];
+                    user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
+                }
+                _ => user.uplink.add(packet.at_ns, packet.new_bytes),
+            }
+        }
+    }
+
+    /// Where there are too many users for one more, those who received little are forgotten.
+    fn make_room(&mut self, number: u64) {
+        if self.users.len() >= MOST_USERS + MOST_USERS / 2 && !self.users.contains_key(&number) {
             self.forget();
         }
-        let user = self.users.entry(packet.user).or_default();
-        let connection = user.connections.entry(packet.flow).or_default();
+    }
+
+    /// Takes what the engine made of a packet of TCP.
+    pub(super) fn push(&mut self, packet: &TracedPacket) {
         let down = packet.dir == "dl";
+        let ends = self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
+        let known = ends.and_then(|[(client, _), _]| self.by_address.get(&client).copied());
+        let number = known.filter(|number| number & OF_QUIC != 0).unwrap_or(packet.user);
+        if let Some([(client, _), _]) = ends.filter(|_| known != Some(number)) {
+            self.by_address.insert(client, number);
+        }
+        self.make_room(number);
+        let user = self.users.entry(number).or_default();
+        let connection = user.connections.entry(packet.flow).or_default();
         if connection.ends.is_none() {
-            connection.ends =
-                self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
+            connection.ends = ends;
         }
         if packet.flags.has(TcpFlags::SYN) {
             let isn = if down { &mut connection.server_isn } else { &mut connection.client_isn };
@@ -355,6 +409,11 @@ impl Phone {
             .collect();
         openings.sort_by_key(|one| one.begun_ns);
         openings
+    }
+
+    /// When policers acted on its connections.
+    pub(super) fn policed(&self) -> Vec<PolicedSpan> {
+        self.connections.iter().filter_map(|connection| connection.story.policed()).collect()
     }
 
     /// The least round trip of all connections, in nanoseconds.

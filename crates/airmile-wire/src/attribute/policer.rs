@@ -1,0 +1,196 @@
+//! Policers: a token bucket that drops what comes above its rate, and queues nothing.
+//!
+//! After Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, section
+//! 2.2: between the first loss and the last the rate of what passed is the policer's; a bucket
+//! that fills at that rate and that what passed empties is empty whenever something is lost,
+//! and not when it passes. With losses that do not depend on the rate it wanders.
+
+use crate::tcp::TracedPacket;
+
+/// Losses within this of each other are one (chosen here: a burst above the rate loses many).
+const EPISODE_NS: i64 = 50_000_000;
+/// Fewer losses show no bucket (chosen here; the paper asks for 15 lost packets).
+const MIN_LOSSES: usize = 8;
+/// Losses, and samples of what passed, that are remembered at most; of more, every second
+/// sample is kept (chosen here).
+const MAX_LOSSES: usize = 1_024;
+const MAX_SAMPLES: usize = 2_048;
+/// Share of the losses at which the bucket is empty (chosen here; the paper asks for the same
+/// of its lost packets).
+const EMPTY_SHARE: f64 = 0.8;
+/// A bucket is empty up to this part of what passes between two losses (chosen here: losses
+/// that come by chance leave a few times as much).
+const EMPTY_PART: f64 = 0.25;
+/// What passes finds so many segments more in it than what is lost (the paper's two packets).
+const FULLER_SEGMENTS: f64 = 2.0;
+
+/// When a policer acted on a connection, and its rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PolicedSpan {
+    /// From the first loss on, in nanoseconds.
+    pub from_ns: i64,
+    /// To the last one, in nanoseconds.
+    pub to_ns: i64,
+    /// Bits of payload per second.
+    pub rate_bps: f64,
+}
+
+/// What passed, and what was missing, of one connection at a monitor after the policer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PolicerTest {
+    bytes: u64,
+    /// Time and bytes that had passed: at the start of each loss, and in between.
+    losses: Vec<(i64, u64)>,
+    samples: Vec<(i64, u64)>,
+    /// Packets to a sample, and those since the last one.
+    every: u32,
+    since: u32,
+    last_loss_ns: Option<i64>,
+}
+
+impl PolicerTest {
+    /// Takes a packet of the server with payload.
+    pub(super) fn push(&mut self, now: i64, packet: &TracedPacket) {
+        if packet.event == Some("ahead") {
+            let begins = self.last_loss_ns.is_none_or(|last| now - last > EPISODE_NS);
+            if begins && self.losses.len() < MAX_LOSSES {
+                self.losses.push((now, self.bytes));
+            }
+            self.last_loss_ns = Some(now);
+        }
+        self.bytes += packet.new_bytes;
+        self.since += 1;
+        if self.since < self.every.max(1) {
+            return;
+        }
+        self.since = 0;
+        if self.samples.len() >= MAX_SAMPLES {
+            let mut keep = false;
+            self.samples.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.every = self.every.max(1) * 2;
+        }
+        self.samples.push((now, self.bytes));
+    }
+
+    /// What the losses show; `mss` is a segment's payload in bytes.
+    pub(super) fn found(&self, mss: i64) -> Option<PolicedSpan> {
+        let (first, last) = (*self.losses.first()?, *self.losses.last()?);
+        let n = self.losses.len();
+        let (ns, bytes) = (last.0 - first.0, last.1.saturating_sub(first.1) as f64);
+        if n < MIN_LOSSES || ns <= 0 || bytes <= 0.0 {
+            return None;
+        }
+        let per_ns = bytes / ns as f64;
+        let tokens = |(at, passed): &(i64, u64)| {
+            per_ns * (at - first.0) as f64 - passed.saturating_sub(first.1) as f64
+        };
+        let lost: Vec<f64> = self.losses.iter().map(tokens).collect();
+        let between = |(at, _): &&(i64, u64)| (first.0..last.0).contains(at);
+        let passed: Vec<f64> = self.samples.iter().filter(between).map(tokens).collect();
+        let empty_bytes = (EMPTY_PART * bytes / (n - 1) as f64).max(FULLER_SEGMENTS * mss as f64);
+        let usual = median(&lost)?;
+        let empty = lost.iter().filter(|tokens| (**tokens - usual).abs() <= empty_bytes).count();
+        let fuller = median(&passed)? - usual >= FULLER_SEGMENTS * mss as f64;
+        let policed = fuller && empty as f64 >= EMPTY_SHARE * n as f64;
+        policed.then_some(PolicedSpan { from_ns: first.0, to_ns: last.0, rate_bps: per_ns * 8e9 })
+    }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::packet::{SeqNum, TcpFlags};
+
+    use super::*;
+
+    const MSS: i64 = 1_000;
+
+    fn segment(event: Option<&'static str>) -> TracedPacket {
+        TracedPacket {
+            flow: 1,
+            user: 1,
+            at_ns: 0,
+            dir: "dl",
+            seq: SeqNum(0),
+            flags: TcpFlags::ACK,
+            timestamps: None,
+            event,
+            offset_bytes: 0,
+            payload_bytes: MSS as u32,
+            new_bytes: MSS as u64,
+            flight_bytes: 0,
+            ack: None,
+        }
+    }
+
+    /// A sender whose window grows each round of 40 ms until a packet is dropped, which halves
+    /// it; `drops` is asked of each packet, with the time in ms.
+    fn rounds(mut drops: impl FnMut(i64) -> bool) -> Option<PolicedSpan> {
+        let mut test = PolicerTest::default();
+        let mut window = 10;
+        let mut lost = false;
+        for round in 0..400_i64 {
+            let mut cut = false;
+            for n in 0..window {
+                let ms = round * 40 + n * 40 / window;
+                if drops(ms) {
+                    (lost, cut) = (true, true);
+                } else {
+                    test.push(ms * 1_000_000, &segment(lost.then_some("ahead")));
+                    lost = false;
+                }
+            }
+            window = if cut { (window / 2).max(2) } else { window + 2 };
+        }
+        test.found(MSS)
+    }
+
+    #[test]
+    fn a_bucket_is_empty_at_each_loss() {
+        // 4 Mbit/s, 30 kB deep.
+        let (mut tokens, mut at) = (30_000.0_f64, 0);
+        let found = rounds(|ms| {
+            tokens = (tokens + (ms - at) as f64 * 500.0).min(30_000.0);
+            at = ms;
+            let drops = tokens < MSS as f64;
+            tokens -= if drops { 0.0 } else { MSS as f64 };
+            drops
+        });
+        let rate = found.unwrap().rate_bps;
+        assert!((3.5e6..4.1e6).contains(&rate), "{rate}");
+    }
+
+    /// Each two-hundredth packet or so, by chance (splitmix64).
+    #[test]
+    fn chance_is_no_bucket() {
+        for seed in 1..20_u64 {
+            let mut state = seed;
+            let found = rounds(|_| {
+                state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut z = state;
+                z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+                (z ^ z >> 31) % 200 == 0
+            });
+            assert_eq!(found, None, "{seed}");
+        }
+    }
+
+    #[test]
+    fn few_losses_show_nothing() {
+        let mut n = 0;
+        let found = rounds(|_| {
+            n += 1;
+            n % 5_000 == 0
+        });
+        assert_eq!(found, None);
+    }
+}
