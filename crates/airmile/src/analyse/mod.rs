@@ -1,6 +1,7 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
 pub mod application;
+mod belong;
 pub(crate) mod beside;
 pub mod blind;
 mod causes;

@@ -312,9 +312,14 @@ pub(crate) fn report(
         silences,
         lost_ttis,
     } = tracks;
+    let mut chatter: Vec<TransferFinding> = Vec::new();
     let (transfers_from, found) = if loaded.transfers.is_empty() {
         let mut found = findings_of_detected(&dl, options);
         found.extend(findings_of_detected(&ul, options));
+        let all: Vec<TransferFinding> = found.iter().map(|(_, one)| one.finding.clone()).collect();
+        let (small, found): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(_, one)| is_chatter(&one.finding, &all));
+        chatter.extend(small.into_iter().map(|(_, one)| one.finding));
         ("detected", found)
     } else {
         ("given", findings_of_given(&dl, &ul, filter, loaded.transfers.len(), options))
@@ -331,8 +336,10 @@ pub(crate) fn report(
     }
     let mut small = BTreeMap::new();
     for (name, track) in [("dl", &dl), ("ul", &ul)] {
-        let report = SmallReport { count: track.small.count, bytes: track.small.bytes };
-        small.insert(name, report);
+        let of_dir = || chatter.iter().filter(|one| one.dir == track.timeline.dir());
+        let bytes = of_dir().filter_map(|one| one.bytes).fold(track.small.bytes, u64::saturating_add);
+        let count = track.small.count + of_dir().count() as u64;
+        small.insert(name, SmallReport { count, bytes });
     }
     let bursts = [dl.bursts, ul.bursts].concat();
     let empty_window = options.limits != Limits::default() && counts == EvidenceCounts::default();
@@ -371,6 +378,35 @@ pub(crate) fn report(
 /// its first and after its last block is not seen, and two may be taken for
 /// one; by so much its verdict is less sure (chosen here).
 const GUESSED_BOUNDS: f64 = 0.9;
+
+/// A detected activity of less is no transfer: a voice call has 10 to 40 kbit/s with its headers
+/// (TS 26.201, and RFC 4867 over RTP; chosen here above that).
+const CHATTER_BPS: f64 = 64_000.0;
+/// Nor is one over so long at least that has less (chosen here: a short one is not slow).
+const CHATTER_MS: f64 = 2_000.0;
+/// And whose data did not wait for the radio most of the time.
+const WAITS: f64 = 0.5;
+/// Acknowledgements of what goes the other way: 52 bytes for one or two segments of 1500
+/// (RFC 5681, 4.2).
+const ACKS_PART: u64 = 25;
+
+/// Whether a detected activity is chatter: slower than any transfer, or the acknowledgements of
+/// one that goes the other way.
+fn is_chatter(finding: &TransferFinding, all: &[TransferFinding]) -> bool {
+    let Some(bytes) = finding.bytes else { return false };
+    // What waits for the radio is slow by it.
+    let waits = finding.link_demand.is_none_or(|demand| demand >= WAITS);
+    let slow = !waits
+        && finding.duration_ms >= CHATTER_MS
+        && bytes as f64 * 8_000.0 / finding.duration_ms < CHATTER_BPS;
+    let other_way = all.iter().filter(|other| {
+        other.dir != finding.dir
+            && other.start_tti < finding.end_tti
+            && other.end_tti > finding.start_tti
+    });
+    let carried: u64 = other_way.filter_map(|other| other.bytes).fold(0, u64::saturating_add);
+    slow || carried >= bytes.saturating_mul(ACKS_PART)
+}
 
 /// A transfer's finding, with what explains it.
 struct Found {
