@@ -34,8 +34,7 @@ impl Band {
     /// held against it: the stated confidence has to be outside of Wilson's interval.
     fn is_off(&self) -> bool {
         let (low, high) = wilson(self.right, self.n);
-        (self.share() - self.stated).abs() > WITHIN
-            && !(low..=high).contains(&self.stated)
+        (self.share() - self.stated).abs() > WITHIN && !(low..=high).contains(&self.stated)
     }
 }
 

@@ -1,26 +1,27 @@
 //! Policers: a token bucket that drops what comes above its rate, and queues nothing.
 //!
 //! After Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, section
-//! 2.2: between the first loss and the last the rate of what passed is the policer's; a bucket
-//! that fills at that rate and that what passed empties is empty whenever something is lost,
-//! and not when it passes. With losses that do not depend on the rate it wanders.
+//! 2.2: a bucket that fills at the policer's rate is empty whenever something is lost, and not
+//! when it passes. So what passed between two losses passed at that rate, the same each time;
+//! losses that come by chance have any rate between them. (The paper simulates one bucket from
+//! the first loss to the last, which a pause that fills it up to its depth throws off.)
 
 use crate::tcp::TracedPacket;
 
 /// Losses within this of each other are one (chosen here: a burst above the rate loses many).
 const EPISODE_NS: i64 = 50_000_000;
-/// Fewer losses show no bucket (chosen here; the paper asks for 15 lost packets).
-const MIN_LOSSES: usize = 8;
+/// Fewer times between losses show no bucket, and those with fewer segments are not looked at
+/// (chosen here; the paper asks for 15 lost packets).
+const MIN_BETWEEN: usize = 6;
+const APART_SEGMENTS: u32 = 20;
 /// Losses, and samples of what passed, that are remembered at most; of more, every second
 /// sample is kept (chosen here).
 const MAX_LOSSES: usize = 1_024;
 const MAX_SAMPLES: usize = 2_048;
-/// Share of the losses at which the bucket is empty (chosen here; the paper asks for the same
-/// of its lost packets).
-const EMPTY_SHARE: f64 = 0.8;
-/// A bucket is empty up to this part of what passes between two losses (chosen here: losses
-/// that come by chance leave a few times as much).
-const EMPTY_PART: f64 = 0.25;
+/// Rates between losses are the bucket's in this share, within this part of the usual one
+/// (chosen here: of losses that come by chance a quarter is).
+const ALIKE_SHARE: f64 = 0.75;
+const ALIKE_PART: f64 = 0.1;
 /// What passes finds so many segments more in it than what is lost (the paper's two packets).
 const FULLER_SEGMENTS: f64 = 2.0;
 
@@ -77,25 +78,56 @@ impl PolicerTest {
 
     /// What the losses show; `mss` is a segment's payload in bytes.
     pub(super) fn found(&self, mss: i64) -> Option<PolicedSpan> {
-        let (first, last) = (*self.losses.first()?, *self.losses.last()?);
-        let n = self.losses.len();
-        let (ns, bytes) = (last.0 - first.0, last.1.saturating_sub(first.1) as f64);
-        if n < MIN_LOSSES || ns <= 0 || bytes <= 0.0 {
+        let apart_bytes = u64::from(APART_SEGMENTS) * mss.max(1).unsigned_abs();
+        let between: Vec<Between> = self
+            .losses
+            .windows(2)
+            .filter_map(|pair| Between::of(*pair.first()?, *pair.get(1)?))
+            .filter(|one| one.bytes >= apart_bytes)
+            .collect();
+        if between.len() < MIN_BETWEEN {
             return None;
         }
-        let per_ns = bytes / ns as f64;
-        let tokens = |(at, passed): &(i64, u64)| {
-            per_ns * (at - first.0) as f64 - passed.saturating_sub(first.1) as f64
-        };
-        let lost: Vec<f64> = self.losses.iter().map(tokens).collect();
-        let between = |(at, _): &&(i64, u64)| (first.0..last.0).contains(at);
-        let passed: Vec<f64> = self.samples.iter().filter(between).map(tokens).collect();
-        let empty_bytes = (EMPTY_PART * bytes / (n - 1) as f64).max(FULLER_SEGMENTS * mss as f64);
-        let usual = median(&lost)?;
-        let empty = lost.iter().filter(|tokens| (**tokens - usual).abs() <= empty_bytes).count();
-        let fuller = median(&passed)? - usual >= FULLER_SEGMENTS * mss as f64;
-        let policed = fuller && empty as f64 >= EMPTY_SHARE * n as f64;
-        policed.then_some(PolicedSpan { from_ns: first.0, to_ns: last.0, rate_bps: per_ns * 8e9 })
+        let rates: Vec<f64> = between.iter().map(Between::bytes_per_ns).collect();
+        let usual = median(&rates)?;
+        let alike = rates.iter().filter(|rate| (**rate / usual - 1.0).abs() <= ALIKE_PART).count();
+        let tokens: Vec<f64> = between.iter().flat_map(|one| one.tokens(&self.samples)).collect();
+        let policed = alike as f64 >= ALIKE_SHARE * between.len() as f64
+            && median(&tokens)? >= FULLER_SEGMENTS * mss as f64;
+        policed.then_some(PolicedSpan {
+            from_ns: between.first()?.from.0,
+            to_ns: between.last()?.to_ns,
+            rate_bps: usual * 8e9,
+        })
+    }
+}
+
+/// What passed between two losses.
+#[derive(Debug, Clone, Copy)]
+struct Between {
+    from: (i64, u64),
+    to_ns: i64,
+    bytes: u64,
+}
+
+impl Between {
+    fn of(from: (i64, u64), to: (i64, u64)) -> Option<Self> {
+        let bytes = to.1.saturating_sub(from.1);
+        (to.0 > from.0).then_some(Self { from, to_ns: to.0, bytes })
+    }
+
+    fn bytes_per_ns(&self) -> f64 {
+        self.bytes as f64 / (self.to_ns - self.from.0) as f64
+    }
+
+    /// What the bucket held as samples passed, if it was empty at both losses.
+    fn tokens<'a>(&'a self, samples: &'a [(i64, u64)]) -> impl Iterator<Item = f64> + 'a {
+        let first = samples.partition_point(|(at, _)| *at <= self.from.0);
+        let inside = samples.iter().skip(first).take_while(|(at, _)| *at < self.to_ns);
+        inside.map(|(at, passed)| {
+            self.bytes_per_ns() * (at - self.from.0) as f64
+                - passed.saturating_sub(self.from.1) as f64
+        })
     }
 }
 
@@ -165,7 +197,7 @@ mod tests {
             drops
         });
         let rate = found.unwrap().rate_bps;
-        assert!((3.5e6..4.1e6).contains(&rate), "{rate}");
+        assert!((3.8e6..4.2e6).contains(&rate), "{rate}");
     }
 
     /// Each two-hundredth packet or so, by chance (splitmix64).

@@ -44,8 +44,10 @@ pub struct FollowedDatagram {
     pub flow: u64,
     /// Its ends, the client's first.
     pub ends: QuicEnds,
-    /// A round trip that it begins or ends, where it does; then the datagram itself.
+    /// The connection's set-up that it begins or ends, where it does; then the datagram itself.
     pub packets: [Option<TracedPacket>; 2],
+    /// Round trip on the server's side that it ends, in nanoseconds.
+    pub upstream_rtt_ns: Option<i64>,
     /// Of a client: how a record over TCP of the same kind would begin.
     pub begins: Option<[u8; 3]>,
 }
@@ -95,12 +97,13 @@ impl QuicSenders {
         let flow =
             self.flows.entry(ends).or_insert_with(|| QuicFlow { number, ..QuicFlow::default() });
         let long = packet.payload.first().is_some_and(|first| first & LONG != 0);
-        let (packets, begins) = if up {
-            (flow.client(packet), Some(if long { TLS_HANDSHAKE } else { TLS_DATA }))
+        let (packets, begins, upstream_rtt_ns) = if up {
+            (flow.client(packet), Some(if long { TLS_HANDSHAKE } else { TLS_DATA }), None)
         } else {
-            (flow.server(packet), None)
+            let (packets, rtt_ns) = flow.server(packet);
+            (packets, None, rtt_ns)
         };
-        Some(FollowedDatagram { flow: flow.number, ends, packets, begins })
+        Some(FollowedDatagram { flow: flow.number, ends, packets, upstream_rtt_ns, begins })
     }
 }
 
@@ -126,8 +129,7 @@ impl QuicFlow {
     fn client(&mut self, packet: &Packet<'_>) -> [Option<TracedPacket>; 2] {
         let now = packet.at_ns;
         if let Some(at) = self.answered_ns.take() {
-            let least = self.downstream_ns.map_or(now - at, |known| known.min(now - at));
-            self.downstream_ns = Some(least);
+            self.downstream_ns = Some(now - at);
         }
         let asks = packet.payload_bytes >= REQUEST_BYTES;
         let early = asks && self.down_datagrams < FIRST_DATAGRAMS;
@@ -158,18 +160,23 @@ impl QuicFlow {
             ..self.traced(packet, "ul", TcpFlags::ACK)
         };
         self.up_bytes += i64::from(packet.payload_bytes);
-        let begins = early.then(|| self.traced(packet, "ul", TcpFlags::SYN));
+        let begins =
+            (early && self.down_datagrams == 0).then(|| self.traced(packet, "ul", TcpFlags::SYN));
         [begins, Some(datagram)]
     }
 
-    fn server(&mut self, packet: &Packet<'_>) -> [Option<TracedPacket>; 2] {
+    fn server(&mut self, packet: &Packet<'_>) -> ([Option<TracedPacket>; 2], Option<i64>) {
         let now = packet.at_ns;
-        let answers = self.asked_ns.take().map(|asked| {
-            let least = self.upstream_ns.map_or(now - asked, |known| known.min(now - asked));
+        let rtt_ns = self.asked_ns.take().map(|asked| now - asked);
+        if let Some(rtt_ns) = rtt_ns {
+            let least = self.upstream_ns.map_or(rtt_ns, |known| known.min(rtt_ns));
             self.upstream_ns = Some(least);
+        }
+        let first = self.down_datagrams == 0;
+        let answers = first.then(|| self.traced(packet, "dl", SYN_ACK));
+        if first {
             self.answered_ns = Some(now);
-            self.traced(packet, "dl", SYN_ACK)
-        });
+        }
         let datagram = TracedPacket {
             offset_bytes: self.down_bytes,
             ..self.traced(packet, "dl", TcpFlags::ACK)
@@ -179,6 +186,6 @@ impl QuicFlow {
         if self.sent.len() < MAX_SENT {
             self.sent.push_back((self.down_bytes, now));
         }
-        [answers, Some(datagram)]
+        ([answers, Some(datagram)], rtt_ns)
     }
 }

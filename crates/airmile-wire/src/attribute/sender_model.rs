@@ -173,6 +173,19 @@ impl SenderModel {
         Self { encrypted: true, ..Self::default() }
     }
 
+    /// Whether it is one of those.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.encrypted
+    }
+
+    /// Takes a round trip on the server's side that the packets alone do not show.
+    pub fn note_upstream_rtt_ns(&mut self, rtt_ns: i64) {
+        if rtt_ns > 0 {
+            self.base_up_ns = Some(self.base_up_ns.map_or(rtt_ns, |base| base.min(rtt_ns)));
+        }
+    }
+
     /// Spans in which a policer dropped what was above its rate.
     #[must_use]
     pub fn policed(&self) -> Option<PolicedSpan> {

@@ -23,8 +23,7 @@ fn check(
     if late_ns.max(early_ns) <= APART_NS {
         return Ok(());
     }
-    let (by_ns, way) =
-        if late_ns > early_ns { (late_ns, "after") } else { (early_ns, "before") };
+    let (by_ns, way) = if late_ns > early_ns { (late_ns, "after") } else { (early_ns, "before") };
     // As if both had begun at once.
     let shift_ns = start_ns.saturating_sub(from_ns);
     let fits = match align_at(shift_ns) {

@@ -337,7 +337,8 @@ pub(crate) fn report(
     let mut small = BTreeMap::new();
     for (name, track) in [("dl", &dl), ("ul", &ul)] {
         let of_dir = || chatter.iter().filter(|one| one.dir == track.timeline.dir());
-        let bytes = of_dir().filter_map(|one| one.bytes).fold(track.small.bytes, u64::saturating_add);
+        let bytes =
+            of_dir().filter_map(|one| one.bytes).fold(track.small.bytes, u64::saturating_add);
         let count = track.small.count + of_dir().count() as u64;
         small.insert(name, SmallReport { count, bytes });
     }

@@ -42,10 +42,8 @@ impl Judged {
     /// with the cause that was put in as the leading one or the one to mend; else that cause.
     /// A cause of the radio in a run whose queue was mostly empty is not to be named.
     pub fn is_right(&self) -> bool {
-        let named_radio = matches!(
-            self.named,
-            Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal
-        );
+        let named_radio =
+            matches!(self.named, Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal);
         match VerdictThresholds::default().judge(self.demand) {
             Verdict::Radio if self.cause.is_radio() => self.named == Verdict::from(self.cause),
             Verdict::Radio => named_radio,

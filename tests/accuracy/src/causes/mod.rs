@@ -161,11 +161,7 @@ fn print_family(family: &Family, judged: &[Judged]) {
         }
     }
     if counted.len() < judged.len() {
-        println!(
-            "{:21}{} more: the cause cost too little",
-            "",
-            judged.len() - counted.len()
-        );
+        println!("{:21}{} more: the cause cost too little", "", judged.len() - counted.len());
     }
 }
 
@@ -193,7 +189,8 @@ fn print_bars(judged: &[&Judged]) -> bool {
     let near = line("of these, cost within 10 points", &costed, near, Some(NAMED_BAR));
     let by_time = |one: &Judged| (one.share - one.cost).abs() <= NEAR;
     line("of these, share of the time within 10 points", &costed, by_time, None);
-    let inside = line("of these, true cost inside ours", &costed, Judged::is_within, Some(INSIDE_BAR));
+    let inside =
+        line("of these, true cost inside ours", &costed, Judged::is_within, Some(INSIDE_BAR));
     let widths: Vec<f64> = costed.iter().map(|one| one.width()).collect();
     let width = percentile(&widths, 0.5);
     let narrow = width <= WIDTH_BAR;

@@ -103,6 +103,6 @@ mod tests {
             assert_eq!(SenderLimited::may_be_a_line(&seen), may_be);
         };
         check(false, 0.6, true);
-        check(true, 0.9, false);
+        check(true, CAUSE_CONFIDENCE, false);
     }
 }

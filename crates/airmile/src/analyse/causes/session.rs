@@ -11,7 +11,7 @@ use super::super::radio::Answer;
 use super::super::together::Together;
 use super::super::wire::Wire;
 use super::split::{Split, leading};
-use super::{CAUSE_CONFIDENCE, Context, explained, interval, leaves};
+use super::{CAUSE_CONFIDENCE, Context, explained, interval, lead_confidence, leaves, margin};
 use crate::fact::Statement;
 
 /// Where transfers that ran alone are less of all transfers' time, what they waited for is
@@ -70,7 +70,10 @@ pub(in super::super) fn name_of_session(
         Verdict::Mixed => lead(Verdict::NotRadio),
         other => lead(other),
     };
-    session.leading = lead(radio).map(|cause| leading_cause(cause, transfers, wire));
+    let parts: Vec<(Cause, i64)> = sums.iter().map(|(cause, ns)| (*cause, *ns)).collect();
+    let ahead = |cause, verdict| margin(&parts, cause, |other| leaves(verdict, other));
+    session.leading =
+        lead(radio).map(|cause| leading_cause(cause, ahead(cause, radio), transfers, wire));
     if let Some(LeadingCause { cause, .. }) = session.leading {
         session.without.push(without(cause, transfers, wire));
     }
@@ -83,7 +86,8 @@ pub(in super::super) fn name_of_session(
     if session.leading.map(|one| one.cause) != mend {
         session.without.push(without(cause, transfers, wire));
     }
-    let LeadingCause { share, bounds, confidence, .. } = leading_cause(cause, transfers, wire);
+    let LeadingCause { share, bounds, confidence, .. } =
+        leading_cause(cause, ahead(cause, radio), transfers, wire);
     session.statements.push(Statement::Leading {
         cause,
         restarter: (cause == Cause::SlowStartRestart).then_some(wire.restarter),
@@ -99,11 +103,12 @@ pub(in super::super) fn name_of_session(
 
 fn leading_cause(
     cause: Cause,
+    margin: f64,
     transfers: &[(&Split, &TransferFinding)],
     wire: &Wire,
 ) -> LeadingCause {
     let (share, low, high) = share(cause, transfers);
-    let confidence = confidence(cause, transfers, wire);
+    let confidence = lead_confidence(confidence(cause, transfers, wire), margin);
     LeadingCause { cause, share, bounds: (low, high), confidence }
 }
 

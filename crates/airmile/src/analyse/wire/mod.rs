@@ -53,6 +53,9 @@ pub(crate) struct Wire {
 /// on runs of the lab, `airmile-accuracy --clocks`).
 const UNTOLD_CLOCK_NS: i64 = 5_000_000;
 
+/// A connection is a transfer's where it began up to so long before it (chosen here: a few
+/// clocks' errors, and less than a round trip after the transfer before).
+const OPENS_BEFORE_NS: i64 = 50_000_000;
 /// Transfers in parallel are one host's where so much of their bytes is (chosen here: what
 /// else a phone does meanwhile is little).
 const ONE_HOST_SHARE: f64 = 0.9;
@@ -143,8 +146,8 @@ impl Wire {
             ClockReport::of(other, &name, &line, false)
         });
         let clocks = clocks.collect();
-        let server = rest.iter().find(|(_, user)| user.place == CaptureSite::Server);
-        let at_server = rest.iter().position(|(_, user)| user.place == CaptureSite::Server);
+        let server = rest.iter().find(|(_, user)| user.is_at_server());
+        let at_server = rest.iter().position(|(_, user)| user.is_at_server());
         let behind = at_server.and_then(|at| {
             let (_, user) = rest.get(at).filter(|(_, user)| first.is_split_from(user))?;
             let mut waits = user.waits.clone();
@@ -252,7 +255,7 @@ impl Wire {
 
     /// How the receiver's window grew in the first connection that began in a span.
     pub(crate) fn windows(&self, from_ns: i64, to_ns: i64) -> &[ReceiveWindow] {
-        let from_ns = from_ns.saturating_sub(self.clock_error_ns.max(UNTOLD_CLOCK_NS));
+        let from_ns = from_ns.saturating_sub(OPENS_BEFORE_NS);
         let first = self.openings.partition_point(|one| one.begun_ns < from_ns);
         let first = self.openings.get(first).filter(|one| one.begun_ns < to_ns);
         first.map_or(&[], |one| &one.windows)

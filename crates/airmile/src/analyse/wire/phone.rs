@@ -193,6 +193,9 @@ pub(super) struct Capture {
 const MOST_USERS: usize = 64;
 /// Numbers of users whom QUIC has shown first are apart from the engine's.
 const OF_QUIC: u64 = 1 << 63;
+/// A server of QUIC answers within this, and a quarter of the round trip to the client (chosen
+/// here: what it encrypts before a first answer).
+const QUIC_SERVER_NS: i64 = 20_000_000;
 
 impl Capture {
     /// Of which servers some are known.
@@ -268,6 +271,9 @@ impl Capture {
         });
         if let Some(begins) = &datagram.begins {
             connection.story.client_payload(begins);
+        }
+        if let Some(rtt_ns) = datagram.upstream_rtt_ns {
+            connection.story.note_upstream_rtt_ns(rtt_ns);
         }
         for packet in datagram.packets.iter().flatten() {
             let mut held = Vec::new();
@@ -395,6 +401,14 @@ impl Phone {
             downstream_ns: sides.downstream_ns.unwrap_or(0),
             dl_bytes: user.dl_bytes,
         }
+    }
+
+    /// Whether it was captured at the server. A server of QUIC answers from user space, some
+    /// milliseconds late.
+    pub(super) fn is_at_server(&self) -> bool {
+        let quic = || self.connections.iter().all(|connection| connection.story.is_encrypted());
+        let near = self.upstream_ns < QUIC_SERVER_NS.min(self.downstream_ns / 4);
+        self.place == CaptureSite::Server || near && quic()
     }
 
     /// When its connections began, in nanoseconds, and how their receiver's windows grew;
