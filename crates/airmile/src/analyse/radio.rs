@@ -17,7 +17,7 @@ use super::application::limit;
 use super::together::{self, Together};
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::unread;
-use super::watch::{Others, Watched, direction};
+use super::watch::{OpenTransfer, Others, direction};
 use crate::session::{Application, Inputs, Loaded, Session};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
@@ -197,10 +197,10 @@ pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
 }
 
 /// What `radio` says, and what `diagnose` needs to explain it.
-pub(crate) struct Answer {
+pub(crate) struct RadioAnalysis {
     pub(crate) report: RadioReport,
     /// Of each transfer, in the same order.
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<TransferTrace>,
     /// Downloads that ran at the same time, as one.
     pub(crate) together: Vec<Together>,
     /// Times in which nothing was scheduled for so long that the phone may have been
@@ -215,7 +215,7 @@ pub(crate) struct Answer {
     pub(super) whole_urls: bool,
 }
 
-impl Answer {
+impl RadioAnalysis {
     /// Whether it rests on applications' logs and nothing of the radio.
     pub(crate) const fn is_alone(&self) -> bool {
         self.alone
@@ -223,7 +223,7 @@ impl Answer {
 }
 
 /// What was seen of a transfer, beside its finding.
-pub(crate) struct Seen {
+pub(crate) struct TransferTrace {
     /// `None` where it could not be placed.
     pub(super) bursts: Option<BurstsSeen>,
     pub(super) others: Others,
@@ -236,7 +236,7 @@ pub(crate) fn radio_with(
     options: &RadioOptions,
     keep: Keep,
     tap: &mut dyn FnMut(&Tagged),
-) -> Result<Answer> {
+) -> Result<RadioAnalysis> {
     let whole_urls = session.whole_urls();
     if session.is_without_radio() {
         return alone(session.read(&mut |_| {})?, options, whole_urls);
@@ -269,19 +269,19 @@ pub(crate) fn radio_with(
             .map_or(0, |(s, _)| *s),
     };
     match done.remove(&chosen) {
-        Some(tracks) => Ok(Answer { whole_urls, ..report(loaded, chosen, tracks, options) }),
+        Some(tracks) => Ok(RadioAnalysis { whole_urls, ..report(loaded, chosen, tracks, options) }),
         None => Err(nothing(&loaded.files)),
     }
 }
 
 /// Of applications' logs without anything of the radio.
-fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result<Answer> {
+fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result<RadioAnalysis> {
     loaded.transfers.clear();
     for application in &mut loaded.applications {
         limit(&mut application.log, options.limits);
     }
     let tracks = Tracks::new(options, &[], Keep::Findings).finish();
-    Ok(Answer { alone: true, whole_urls, ..report(loaded, 0, tracks, options) })
+    Ok(RadioAnalysis { alone: true, whole_urls, ..report(loaded, 0, tracks, options) })
 }
 
 fn nothing(files: &[FileReport]) -> Error {
@@ -298,7 +298,7 @@ pub(crate) fn report(
     subscription: u8,
     tracks: TracksDone,
     options: &RadioOptions,
-) -> Answer {
+) -> RadioAnalysis {
     let TracksDone {
         dl,
         ul,
@@ -372,7 +372,16 @@ pub(crate) fn report(
     };
     let applications = loaded.applications;
     let whole_urls = false;
-    Answer { report, seen, together, silences, lost_ttis, applications, alone: false, whole_urls }
+    RadioAnalysis {
+        report,
+        seen,
+        together,
+        silences,
+        lost_ttis,
+        applications,
+        alone: false,
+        whole_urls,
+    }
 }
 
 /// Of a transfer whose bounds are guessed from the allocation, the time before
@@ -410,34 +419,37 @@ fn is_chatter(finding: &TransferFinding, all: &[TransferFinding]) -> bool {
 }
 
 /// A transfer's finding, with what explains it.
-struct Found {
+struct ExplainedTransfer {
     finding: TransferFinding,
     usage: Usage,
-    seen: Seen,
+    seen: TransferTrace,
 }
 
 /// Findings of transfers of one direction.
 fn conclude_all(
     track: &TrackDone,
-    watched: &[&Watched],
+    watched: &[&OpenTransfer],
     options: &RadioOptions,
-) -> impl Iterator<Item = Found> {
+) -> impl Iterator<Item = ExplainedTransfer> {
     let gauged: Vec<(&Transfer, Option<&TransferMeter>)> =
         watched.iter().map(|w| (&w.transfer, w.gauge.as_ref())).collect();
     let findings = track.timeline.conclude(&gauged, &options.thresholds);
-    findings.into_iter().zip(watched).map(|(finding, watched)| Found {
+    findings.into_iter().zip(watched).map(|(finding, watched)| ExplainedTransfer {
         finding,
         usage: track.usage.conclude(&watched.usage),
-        seen: Seen {
+        seen: TransferTrace {
             bursts: watched.gauge.as_ref().map(|gauge| gauge.bursts().clone()),
             others: watched.others,
         },
     })
 }
 
-fn findings_of_detected(track: &TrackDone, options: &RadioOptions) -> Vec<(usize, Found)> {
-    let watched: Vec<&Watched> = track.watched.iter().collect();
-    let guessed = |mut found: Found| {
+fn findings_of_detected(
+    track: &TrackDone,
+    options: &RadioOptions,
+) -> Vec<(usize, ExplainedTransfer)> {
+    let watched: Vec<&OpenTransfer> = track.watched.iter().collect();
+    let guessed = |mut found: ExplainedTransfer| {
         found.finding.confidence *= GUESSED_BOUNDS;
         found
     };
@@ -452,7 +464,7 @@ fn findings_of_given(
     mut filter: LimitFilter,
     n_given: usize,
     options: &RadioOptions,
-) -> Vec<(usize, Found)> {
+) -> Vec<(usize, ExplainedTransfer)> {
     let both = dl.watched.iter().zip(&ul.watched).take(n_given);
     let kept = both.filter(|(dl, _)| dl.start_ns().is_none_or(|ns| filter.keeps_ns(ns)));
     let (up, down): (Vec<_>, Vec<_>) =
@@ -460,7 +472,7 @@ fn findings_of_given(
     let mut out = Vec::new();
     for (track, part) in [(dl, down), (ul, up)] {
         let of = |(dl, ul)| if track.timeline.dir() == Direction::Dl { dl } else { ul };
-        let watched: Vec<&Watched> = part.into_iter().map(of).collect();
+        let watched: Vec<&OpenTransfer> = part.into_iter().map(of).collect();
         let found = conclude_all(track, &watched, options);
         out.extend(watched.iter().map(|watched| watched.number).zip(found));
     }
@@ -473,7 +485,7 @@ fn findings_of_given(
 fn findings_of_groups(
     dl: &TrackDone,
     given: &[Transfer],
-    found: &[(usize, Found)],
+    found: &[(usize, ExplainedTransfer)],
     options: &RadioOptions,
 ) -> Vec<Together> {
     let measured = dl.watched.iter().skip(given.len());
@@ -485,7 +497,8 @@ fn findings_of_groups(
                 found.get(at).filter(|(_, one)| one.finding.dir == Direction::Dl).map(|_| at)
             };
             let members = group.members.iter().map(place).collect::<Option<Vec<usize>>>()?;
-            let Found { finding, usage, .. } = conclude_all(dl, &[watched], options).next()?;
+            let ExplainedTransfer { finding, usage, .. } =
+                conclude_all(dl, &[watched], options).next()?;
             Some(Together { finding, usage, members })
         })
         .collect()

@@ -7,7 +7,7 @@ use airmile_wire::attribute::CaptureSite;
 
 use super::super::diagnose::Counterfactual;
 use super::super::diagnose::join::{LeadingCause, SessionJudgement};
-use super::super::radio::Answer;
+use super::super::radio::RadioAnalysis;
 use super::super::together::Together;
 use super::super::wire::Wire;
 use super::split::{Split, leading};
@@ -23,7 +23,7 @@ const LEAST_APART: f64 = 0.5;
 pub(in super::super) fn name_of_session(
     session: &mut SessionJudgement,
     splits: &[Option<Split>],
-    answer: &Answer,
+    answer: &RadioAnalysis,
     wire: &Wire,
 ) {
     let all = &answer.report.transfers;

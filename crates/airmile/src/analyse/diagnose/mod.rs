@@ -20,7 +20,7 @@ use super::application::{self, ApplicationSide, ApplicationSummary};
 use super::beside::Beside;
 use super::blind::Suspicion;
 use super::clocks::ClockReport;
-use super::radio::{Answer, Missing, RadioOptions, radio_with};
+use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
 use crate::session::Inputs;
 use airmile_io::FileReport;
@@ -205,7 +205,7 @@ pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) ->
 
 /// Joins what all inputs show.
 pub(crate) fn conclude(
-    answer: &Answer,
+    answer: &RadioAnalysis,
     beside: Beside,
     thresholds: &VerdictThresholds,
 ) -> Diagnosis {

@@ -9,7 +9,9 @@ use airmile_radio::usage::Usage;
 use super::super::application::{self, Lookup};
 use super::super::causes;
 use super::super::clocks::ClockReport;
-use super::super::radio::{Answer, MissingKind, ROUGH_CONFIDENCE, RadioReport, Seen};
+use super::super::radio::{
+    MissingKind, ROUGH_CONFIDENCE, RadioAnalysis, RadioReport, TransferTrace,
+};
 use super::super::together::Together;
 use super::super::unread;
 use super::super::watch::Others;
@@ -20,12 +22,12 @@ use crate::fact::{Advice, Fact, FactKind, Statement};
 
 /// Judges transfers by the radio, with what captures and applications' logs add.
 pub(super) fn judge(
-    answer: &Answer,
+    answer: &RadioAnalysis,
     wire: Option<&Wire>,
     clocks: &[ClockReport],
     thresholds: &VerdictThresholds,
 ) -> Judgement {
-    let Answer { report, seen, .. } = answer;
+    let RadioAnalysis { report, seen, .. } = answer;
     let logs: Vec<Lookup<'_>> =
         answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
     let splits = wire.map(|wire| causes::splits(answer, wire)).unwrap_or_default();
@@ -81,7 +83,7 @@ fn carried(report: &RadioReport, dir: Direction) -> u64 {
 
 /// The findings that a session's verdict rests on, and how many transfers they are of: what
 /// ran at the same time counts once, as one, as the queue is the user's.
-fn judged(answer: &Answer, dir: Direction) -> (Vec<&TransferFinding>, usize) {
+fn judged(answer: &RadioAnalysis, dir: Direction) -> (Vec<&TransferFinding>, usize) {
     let known = |finding: &TransferFinding| {
         finding.throughput_time_ms.is_some() && finding.verdict != Verdict::Unknown
     };
@@ -98,7 +100,7 @@ fn judged(answer: &Answer, dir: Direction) -> (Vec<&TransferFinding>, usize) {
     (all, n)
 }
 
-fn session(answer: &Answer, thresholds: &VerdictThresholds) -> SessionJudgement {
+fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJudgement {
     let report = &answer.report;
     let unknown = SessionJudgement::unknown;
     if report.transfers.is_empty() {
@@ -142,7 +144,7 @@ fn session(answer: &Answer, thresholds: &VerdictThresholds) -> SessionJudgement 
 fn side(
     finding: &TransferFinding,
     usage: &Usage,
-    seen: &Seen,
+    seen: &TransferTrace,
     report: &RadioReport,
     thresholds: &VerdictThresholds,
 ) -> RadioSide {
@@ -182,7 +184,7 @@ fn shares_ms(finding: &TransferFinding) -> SharesMs {
 fn facts(
     finding: &TransferFinding,
     usage: &Usage,
-    seen: &Seen,
+    seen: &TransferTrace,
     thresholds: &VerdictThresholds,
 ) -> Vec<Fact> {
     let mut out = Vec::new();
@@ -250,7 +252,7 @@ const LONG_EMPTY_MS: f64 = 100.0;
 
 /// The longest span inside the transfer that no burst covers, where it is long enough to
 /// matter.
-fn longest_empty(finding: &TransferFinding, seen: &Seen) -> Option<(TtiIndex, TtiIndex)> {
+fn longest_empty(finding: &TransferFinding, seen: &TransferTrace) -> Option<(TtiIndex, TtiIndex)> {
     finding.throughput_time_ms?;
     let empty = seen.bursts.as_ref()?.longest_empty_until(finding.end_tti);
     let ms = empty.n_tti() as f64 * tti_ms(finding);
