@@ -13,7 +13,7 @@ use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::application::limit;
+use super::application::{Lookup, limit};
 use super::together::{self, Together};
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::unread;
@@ -216,6 +216,11 @@ pub(crate) struct RadioAnalysis {
 }
 
 impl RadioAnalysis {
+    /// The applications' logs, to look transfers up in.
+    pub(super) fn lookups(&self) -> Vec<Lookup<'_>> {
+        self.applications.iter().map(|one| Lookup::new(&one.log)).collect()
+    }
+
     /// Whether it rests on applications' logs and nothing of the radio.
     pub(crate) const fn is_alone(&self) -> bool {
         self.alone

@@ -6,7 +6,7 @@ use airmile_model::{Direction, TransferFinding, TtiIndex, Verdict, VerdictThresh
 use airmile_radio::meter::BurstsSeen;
 use airmile_radio::usage::Usage;
 
-use super::super::application::{self, Lookup};
+use super::super::application;
 use super::super::causes;
 use super::super::clocks::ClockReport;
 use super::super::radio::{
@@ -28,8 +28,7 @@ pub(super) fn judge(
     thresholds: &VerdictThresholds,
 ) -> Judgement {
     let RadioAnalysis { report, seen, .. } = answer;
-    let logs: Vec<Lookup<'_>> =
-        answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
+    let logs = answer.lookups();
     let splits = wire.map(|wire| causes::splits(answer, wire)).unwrap_or_default();
     let found = report.transfers.iter().zip(&report.usage).zip(seen).enumerate();
     let transfers = found.map(|(at, ((finding, usage), seen))| {
