@@ -21,8 +21,9 @@ pub mod stamp;
 pub mod tables;
 pub mod transfer;
 pub mod tti;
+mod vocabulary;
 pub mod window;
-pub mod words;
+pub mod wire;
 
 pub use application::{
     AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint, TimeBase,
@@ -41,3 +42,6 @@ pub use row::{Column, ColumnType, Row, Value};
 pub use stamp::{Clock, Stamp};
 pub use transfer::{Transfer, TransferTruth, TruthRun, TtiState};
 pub use tti::{Position, Tti, TtiIndex, TtiSpan, TtiUnwrapper};
+pub use wire::{
+    ClientBy, CongestionControl, Leg, Protocol, RttSource, SenderPhase, TcpEventKind, Termination,
+};

@@ -6,6 +6,8 @@
 //! losses that come by chance have any rate between them. (The paper simulates one bucket from
 //! the first loss to the last, which a pause that fills it up to its depth throws off.)
 
+use airmile_model::TcpEventKind;
+
 use crate::tcp::TracedPacket;
 
 /// Losses within this of each other are one (chosen here: a burst above the rate loses many).
@@ -52,7 +54,7 @@ pub(super) struct PolicerTest {
 impl PolicerTest {
     /// Takes a packet of the server with payload.
     pub(super) fn push(&mut self, now: i64, packet: &TracedPacket) {
-        if packet.event == Some("ahead") {
+        if packet.event == Some(TcpEventKind::Ahead) {
             let begins = self.last_loss_ns.is_none_or(|last| now - last > EPISODE_NS);
             if begins && self.losses.len() < MAX_LOSSES {
                 self.losses.push((now, self.bytes));
@@ -139,18 +141,19 @@ fn median(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::Direction;
     use airmile_model::packet::{SeqNum, TcpFlags};
 
     use super::*;
 
     const MSS: i64 = 1_000;
 
-    fn segment(event: Option<&'static str>) -> TracedPacket {
+    fn segment(event: Option<TcpEventKind>) -> TracedPacket {
         TracedPacket {
             flow: 1,
             user: 1,
             at_ns: 0,
-            dir: "dl",
+            dir: Direction::Dl,
             seq: SeqNum(0),
             flags: TcpFlags::ACK,
             timestamps: None,
@@ -176,7 +179,7 @@ mod tests {
                 if drops(ms) {
                     (lost, cut) = (true, true);
                 } else {
-                    test.push(ms * 1_000_000, &segment(lost.then_some("ahead")));
+                    test.push(ms * 1_000_000, &segment(lost.then_some(TcpEventKind::Ahead)));
                     lost = false;
                 }
             }

@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, Transport};
 
 use crate::app::is_long_header;
@@ -108,7 +109,7 @@ impl QuicSenders {
 }
 
 impl QuicFlow {
-    fn traced(&self, packet: &Packet<'_>, dir: &'static str, flags: TcpFlags) -> TracedPacket {
+    fn traced(&self, packet: &Packet<'_>, dir: Direction, flags: TcpFlags) -> TracedPacket {
         TracedPacket {
             flow: self.number,
             user: 0,
@@ -157,11 +158,11 @@ impl QuicFlow {
             offset_bytes: self.up_bytes,
             new_bytes: if asks { packet.payload_bytes.into() } else { 0 },
             ack: Some(ack),
-            ..self.traced(packet, "ul", TcpFlags::ACK)
+            ..self.traced(packet, Direction::Ul, TcpFlags::ACK)
         };
         self.up_bytes += i64::from(packet.payload_bytes);
-        let begins =
-            (early && self.down_datagrams == 0).then(|| self.traced(packet, "ul", TcpFlags::SYN));
+        let begins = (early && self.down_datagrams == 0)
+            .then(|| self.traced(packet, Direction::Ul, TcpFlags::SYN));
         [begins, Some(datagram)]
     }
 
@@ -173,13 +174,13 @@ impl QuicFlow {
             self.upstream_ns = Some(least);
         }
         let first = self.down_datagrams == 0;
-        let answers = first.then(|| self.traced(packet, "dl", SYN_ACK));
+        let answers = first.then(|| self.traced(packet, Direction::Dl, SYN_ACK));
         if first {
             self.answered_ns = Some(now);
         }
         let datagram = TracedPacket {
             offset_bytes: self.down_bytes,
-            ..self.traced(packet, "dl", TcpFlags::ACK)
+            ..self.traced(packet, Direction::Dl, TcpFlags::ACK)
         };
         self.down_datagrams = self.down_datagrams.saturating_add(1);
         self.down_bytes += i64::from(packet.payload_bytes);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use airmile_model::flow::PacketRow;
-use airmile_model::{PlayerEventKind, TimeBase};
+use airmile_model::{Direction, PlayerEventKind, TimeBase};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 
 use super::clocks::ClockReport;
@@ -317,7 +317,7 @@ impl<'a> WireLanes<'a> {
 
     fn take(&mut self, row: &PacketRow) {
         match row {
-            PacketRow::Inflight(sample) if sample.dir == "dl" => {
+            PacketRow::Inflight(sample) if sample.dir == Direction::Dl => {
                 let tti = self.tti(sample.time_ns);
                 self.open.insert(sample.flow, (sample.time_ns, sample.sender_flight_bytes));
                 self.open.retain(|_, (at_ns, _)| sample.time_ns - *at_ns < QUIET_NS);
@@ -333,7 +333,7 @@ impl<'a> WireLanes<'a> {
             PacketRow::Rtt(sample) => {
                 // The way to the server is known at handshakes and requests alone; the
                 // phone's side at each acknowledgement.
-                let whole_ns = if sample.dir == "ul" {
+                let whole_ns = if sample.dir == Direction::Ul {
                     self.beyond_ns.insert(sample.flow, sample.rtt_ns);
                     sample.rtt_ns
                 } else {

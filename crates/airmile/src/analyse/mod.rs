@@ -9,6 +9,7 @@ mod clocks;
 pub mod compare;
 pub mod decode;
 pub mod diagnose;
+mod explained;
 pub mod inspect;
 pub mod lanes;
 pub mod radio;

@@ -3,26 +3,27 @@
 use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Burst, Direction, Transfer, TransferFinding, TtiIndex, VerdictThresholds};
+use airmile_model::{Burst, TransferFinding, TtiIndex, VerdictThresholds};
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use airmile_radio::detect::DetectOptions;
 use airmile_radio::load::LoadEstimate;
 use airmile_radio::loss::RadioLoss;
-use airmile_radio::meter::{BurstsSeen, TransferMeter};
+use airmile_radio::meter::BurstsSeen;
 use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::application::{Lookup, limit};
+use super::explained::{findings_of_detected, findings_of_given, findings_of_groups, is_chatter};
 use super::together::{self, Together};
-use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
+use super::tracks::{EvidenceCounts, Keep, ServingCell, Tracks, TracksDone};
 use super::unread;
-use super::watch::{OpenTransfer, Others, direction};
+use super::watch::Others;
 use crate::session::{Application, Inputs, Loaded, Session};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
-use airmile_io::limits::{LimitFilter, Limits};
+use airmile_io::limits::Limits;
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -387,126 +388,6 @@ pub(crate) fn report(
         alone: false,
         whole_urls,
     }
-}
-
-/// Of a transfer whose bounds are guessed from the allocation, the time before
-/// its first and after its last block is not seen, and two may be taken for
-/// one; by so much its verdict is less sure (chosen here).
-const GUESSED_BOUNDS: f64 = 0.9;
-
-/// A detected activity of less is no transfer: a voice call has 10 to 40 kbit/s with its headers
-/// (TS 26.201, and RFC 4867 over RTP; chosen here above that).
-const CHATTER_BPS: f64 = 64_000.0;
-/// Nor is one over so long at least that has less (chosen here: a short one is not slow).
-const CHATTER_MS: f64 = 2_000.0;
-/// And whose data did not wait for the radio most of the time.
-const WAITS: f64 = 0.5;
-/// Acknowledgements of what goes the other way: 52 bytes for one or two segments of 1500
-/// (RFC 5681, 4.2).
-const ACKS_PART: u64 = 25;
-
-/// Whether a detected activity is chatter: slower than any transfer, or the acknowledgements of
-/// one that goes the other way.
-fn is_chatter(finding: &TransferFinding, all: &[TransferFinding]) -> bool {
-    let Some(bytes) = finding.bytes else { return false };
-    // What waits for the radio is slow by it.
-    let waits = finding.link_demand.is_none_or(|demand| demand >= WAITS);
-    let slow = !waits
-        && finding.duration_ms >= CHATTER_MS
-        && bytes as f64 * 8_000.0 / finding.duration_ms < CHATTER_BPS;
-    let other_way = all.iter().filter(|other| {
-        other.dir != finding.dir
-            && other.start_tti < finding.end_tti
-            && other.end_tti > finding.start_tti
-    });
-    let carried: u64 = other_way.filter_map(|other| other.bytes).fold(0, u64::saturating_add);
-    slow || carried >= bytes.saturating_mul(ACKS_PART)
-}
-
-/// A transfer's finding, with what explains it.
-struct ExplainedTransfer {
-    finding: TransferFinding,
-    usage: Usage,
-    seen: TransferTrace,
-}
-
-/// Findings of transfers of one direction.
-fn conclude_all(
-    track: &TrackDone,
-    watched: &[&OpenTransfer],
-    options: &RadioOptions,
-) -> impl Iterator<Item = ExplainedTransfer> {
-    let gauged: Vec<(&Transfer, Option<&TransferMeter>)> =
-        watched.iter().map(|w| (&w.transfer, w.gauge.as_ref())).collect();
-    let findings = track.timeline.conclude(&gauged, &options.thresholds);
-    findings.into_iter().zip(watched).map(|(finding, watched)| ExplainedTransfer {
-        finding,
-        usage: track.usage.conclude(&watched.usage),
-        seen: TransferTrace {
-            bursts: watched.gauge.as_ref().map(|gauge| gauge.bursts().clone()),
-            others: watched.others,
-        },
-    })
-}
-
-fn findings_of_detected(
-    track: &TrackDone,
-    options: &RadioOptions,
-) -> Vec<(usize, ExplainedTransfer)> {
-    let watched: Vec<&OpenTransfer> = track.watched.iter().collect();
-    let guessed = |mut found: ExplainedTransfer| {
-        found.finding.confidence *= GUESSED_BOUNDS;
-        found
-    };
-    conclude_all(track, &watched, options).map(guessed).enumerate().collect()
-}
-
-/// Each on the timeline of its direction, if it begins within the limits; one
-/// that cannot be placed is kept, to be told of.
-fn findings_of_given(
-    dl: &TrackDone,
-    ul: &TrackDone,
-    mut filter: LimitFilter,
-    n_given: usize,
-    options: &RadioOptions,
-) -> Vec<(usize, ExplainedTransfer)> {
-    let both = dl.watched.iter().zip(&ul.watched).take(n_given);
-    let kept = both.filter(|(dl, _)| dl.start_ns().is_none_or(|ns| filter.keeps_ns(ns)));
-    let (up, down): (Vec<_>, Vec<_>) =
-        kept.partition(|(dl, ul)| direction(dl, ul) == Direction::Ul);
-    let mut out = Vec::new();
-    for (track, part) in [(dl, down), (ul, up)] {
-        let of = |(dl, ul)| if track.timeline.dir() == Direction::Dl { dl } else { ul };
-        let watched: Vec<&OpenTransfer> = part.into_iter().map(of).collect();
-        let found = conclude_all(track, &watched, options);
-        out.extend(watched.iter().map(|watched| watched.number).zip(found));
-    }
-    out.sort_by_key(|(number, _)| *number);
-    out
-}
-
-/// Each group of given downloads, where all its members are among those that were found,
-/// and went down.
-fn findings_of_groups(
-    dl: &TrackDone,
-    given: &[Transfer],
-    found: &[(usize, ExplainedTransfer)],
-    options: &RadioOptions,
-) -> Vec<Together> {
-    let measured = dl.watched.iter().skip(given.len());
-    let groups = together::groups(given).into_iter().zip(measured);
-    groups
-        .filter_map(|(group, watched)| {
-            let place = |number: &usize| {
-                let at = found.binary_search_by_key(number, |(number, _)| *number).ok()?;
-                found.get(at).filter(|(_, one)| one.finding.dir == Direction::Dl).map(|_| at)
-            };
-            let members = group.members.iter().map(place).collect::<Option<Vec<usize>>>()?;
-            let ExplainedTransfer { finding, usage, .. } =
-                conclude_all(dl, &[watched], options).next()?;
-            Some(Together { finding, usage, members })
-        })
-        .collect()
 }
 
 /// What would make the answer better.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
 
+use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
     ByteBins, CaptureSite, FollowedDatagram, LostSegment, Passage, PolicedSpan, QuicSenders,
@@ -121,8 +122,8 @@ impl ServerSide {
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
         let fresh = packet.new_bytes > 0 && packet.event.is_none();
         match (packet.dir, packet.ack) {
-            ("dl", _) if fresh => self.down.add(end, packet.at_ns),
-            ("dl", _) => {}
+            (Direction::Dl, _) if fresh => self.down.add(end, packet.at_ns),
+            (Direction::Dl, _) => {}
             (_, ack) => {
                 if fresh {
                     self.up.add(end, packet.at_ns);
@@ -281,7 +282,7 @@ impl Capture {
             user.waits.push(&held);
             match (packet.flags.has(TcpFlags::SYN), packet.dir) {
                 (true, _) => {}
-                (false, "dl") => {
+                (false, Direction::Dl) => {
                     user.dl_bytes += packet.new_bytes;
                     user.followed.add(packet.at_ns, packet.new_bytes);
                     let (server, _) = datagram.ends[1];
@@ -301,7 +302,7 @@ impl Capture {
 
     /// Takes what the engine made of a packet of TCP.
     pub(super) fn push(&mut self, packet: &TracedPacket) {
-        let down = packet.dir == "dl";
+        let down = packet.dir == Direction::Dl;
         let ends = self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
         let known = ends.and_then(|[(client, _), _]| self.by_address.get(&client).copied());
         let number = known.filter(|number| number & OF_QUIC != 0).unwrap_or(packet.user);
@@ -604,7 +605,7 @@ mod tests {
                     flow: user,
                     user,
                     at_ns: user as i64 * 1_000_000,
-                    dir: "dl",
+                    dir: Direction::Dl,
                     seq: SeqNum(seq),
                     flags,
                     timestamps: None,
