@@ -1,6 +1,7 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
 pub mod application;
+mod belong;
 pub(crate) mod beside;
 pub mod blind;
 mod causes;
@@ -9,6 +10,7 @@ pub mod compare;
 pub mod decode;
 pub mod diagnose;
 mod evidence_counts;
+mod explained;
 pub mod inspect;
 pub mod lanes;
 mod one_leg;
@@ -17,6 +19,7 @@ pub mod radio;
 pub mod report;
 pub mod series;
 mod silent;
+mod together;
 pub(crate) mod tracks;
 mod unread;
 mod watch;

@@ -39,7 +39,7 @@ impl Others {
 #[derive(Debug, Clone)]
 pub(crate) struct OpenTransfer {
     /// Its place among the others.
-    number: usize,
+    pub(super) number: usize,
     pub(super) transfer: Transfer,
     /// `None` until its start can be placed.
     pub(super) gauge: Option<TransferMeter>,
