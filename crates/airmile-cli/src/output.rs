@@ -94,16 +94,28 @@ pub fn print(text: &str) -> Result<()> {
     Ok(out.write_all(printable_lines(text).as_bytes())?)
 }
 
-/// A table with numbers to the right; `left` columns are text.
+/// A table with numbers to the right; `left` columns are text. A column in which no row has a
+/// value is left out.
 pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
+    let is_told = |at: &usize| {
+        *at == 0 || rows.is_empty() || rows.iter().any(|row| row.get(*at).is_some_and(|c| c != "-"))
+    };
+    let kept: Vec<usize> = (0..header.len()).filter(is_told).collect();
+    let header: Vec<&str> = kept.iter().filter_map(|at| header.get(*at).copied()).collect();
+    let left: Vec<usize> =
+        kept.iter().enumerate().filter(|(_, at)| left.contains(at)).map(|(n, _)| n).collect();
+    let rows = rows.into_iter().map(|row| {
+        let cells = row.into_iter().enumerate().filter(|(at, _)| kept.contains(at));
+        cells.map(|(_, cell)| cell).collect::<Vec<_>>()
+    });
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header.to_vec());
+    table.load_style(presets::NOTHING).set_header(header);
     // Into a pipe or a file nothing is wrapped.
     if std::io::stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }
     let shown = |cell: String| printable(&cell).into_owned();
-    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(shown).collect::<Vec<_>>()));
+    table.add_rows(rows.map(|row| row.into_iter().map(shown).collect::<Vec<_>>()));
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if index == 0 { 0 } else { 1 }, 1));
         if !left.contains(&index) {
@@ -163,6 +175,12 @@ mod tests {
         let shown = json_printable(&json);
         assert!(!shown.contains(|c| is_active(c) && c != '\n'), "{shown:?}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [text]);
+    }
+
+    #[test]
+    fn a_column_without_a_value_is_left_out() {
+        let rows = vec![vec!["x".into(), "-".into(), "1".into()]];
+        assert_eq!(table(&["a", "b", "c"], &[0], rows), "a  c\nx  1\n");
     }
 
     #[test]

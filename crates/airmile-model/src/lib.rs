@@ -12,6 +12,7 @@ pub mod finding;
 pub mod flow;
 pub mod nr_tables;
 pub mod packet;
+mod page;
 pub mod printable;
 pub mod problem;
 pub mod radio;
@@ -24,8 +25,9 @@ pub mod tti;
 pub mod window;
 pub mod words;
 
+pub use page::{PageCause, RequestPhase};
 pub use application::{
-    AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint, TimeBase,
+    AppPage, AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint, TimeBase,
     TimeScale, TransferKind,
 };
 pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};

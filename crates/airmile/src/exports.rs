@@ -7,7 +7,7 @@ use airmile_io::replacement::whole;
 use airmile_model::printable_path;
 
 use crate::analyse::beside::Beside;
-use crate::analyse::diagnose::{Diagnosis, conclude};
+use crate::analyse::diagnose::{Diagnosis, conclude_with_pages};
 use crate::analyse::lanes::Lanes;
 use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
 use crate::analyse::report::Report;
@@ -73,7 +73,7 @@ pub fn export(
         ));
     }
     let capture = beside.capture();
-    let diagnosis = conclude(&answer, beside, &options.thresholds);
+    let diagnosis = conclude_with_pages(&answer, beside, &options.thresholds, progress)?;
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;
     }

@@ -4,11 +4,13 @@
 mod app_log;
 pub(crate) mod device;
 mod hosts;
+mod page_log;
 pub(crate) mod radio;
 pub mod workload;
 
 pub use app_log::AppNote;
 pub(crate) use app_log::{AppLog, TimedTransfer};
 pub use hosts::SimulatedUser;
+pub use page_log::{LoadedPage, PageRequest};
 pub(crate) use hosts::{OutsideHost, PHONE, ScenarioHost, radio_needs, server_address, users};
 pub use radio::{RadioReader, ReaderSetup, Readers};

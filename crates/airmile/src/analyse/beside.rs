@@ -56,6 +56,12 @@ impl Beside {
         of_wire.or_else(|| self.blind.as_ref()?.drawn()).map(str::to_owned)
     }
 
+    /// The capture nearest to the phone, on whatever clock.
+    pub(crate) fn nearest_capture(&self) -> Option<String> {
+        let of_wire = self.wire.as_ref().map(Wire::name);
+        of_wire.or_else(|| Some(self.blind.as_ref()?.name())).map(str::to_owned)
+    }
+
     fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<Session> {
         if let Some(wire) = &self.wire {
             self.clocks.extend(wire.clocks().iter().cloned());

@@ -10,6 +10,7 @@ pub mod decode;
 pub mod diagnose;
 pub mod inspect;
 pub mod lanes;
+pub mod page;
 pub mod radio;
 pub mod report;
 pub mod series;

@@ -20,6 +20,8 @@ mod live;
 mod live_packets;
 mod packets;
 mod page;
+mod page_loads;
+mod page_set;
 mod pieces;
 mod real_logs;
 mod report;

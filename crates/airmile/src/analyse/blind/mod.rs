@@ -126,6 +126,11 @@ impl Blind {
         self.application.is_none().then_some(self.name.as_str())
     }
 
+    /// The capture nearest to the phone.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What is known of clocks.
     pub(super) fn clocks(&self) -> &[ClockReport] {
         &self.clocks
