@@ -46,7 +46,8 @@ pub fn export(
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
     let (session, beside) = Beside::gather(inputs, options, progress)?;
-    let name = beside.radio.files.first().and_then(|path| path.file_name()).unwrap_or_default();
+    let first = beside.radio.files.first().or_else(|| inputs.files.first());
+    let name = first.and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();
     let mut trace = match &exports.perfetto {
         Some(path) => Some(TraceFile::create(path, &name, options)?),
@@ -67,11 +68,6 @@ pub fn export(
         }
     });
     let answer = answer?;
-    if trace.is_some() && answer.is_alone() {
-        return Err(Error::Option(
-            "--perfetto: without a modem log there is nothing of the radio to draw".into(),
-        ));
-    }
     let capture = beside.capture();
     let diagnosis = conclude_with_pages(&answer, beside, &options.thresholds, progress)?;
     if let Some(trace) = trace {

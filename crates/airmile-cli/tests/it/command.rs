@@ -493,3 +493,24 @@ fn an_engine_needs_python_and_a_directory() {
     let told = text(&done.stderr);
     assert!(told.contains("--engine needs Python") && told.contains("AIRMILE_PYTHON"), "{told}");
 }
+
+#[test]
+fn a_budget_that_can_never_be_exceeded_is_refused() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    let junit = path(&run, "budget.xml");
+    let told = |args: &[&str]| {
+        let out = airmile(&[&["diagnose", &log], args].concat());
+        (out.status.code(), text(&out.stderr))
+    };
+    let (code, errors) = told(&["--fail-if", "shares.server > 0.3"]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("no cause `server`"), "{errors}");
+    let over = ["--fail-if", "shares.radio > 0.5", "--report", "github"];
+    let (code, errors) = told(&[&over[..], &["--report", &format!("junit={junit}")]].concat());
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("shares.radio is 0.9"), "{errors}");
+    assert!(errors.contains("::error title=over budget"), "{errors}");
+    assert!(fs::read_to_string(&junit).unwrap().contains("<failure message=\"shares.radio is"));
+    assert_eq!(told(&["--report", "github"]).0, Some(2), "a report is of a budget");
+}

@@ -16,6 +16,7 @@ mod command;
 mod interface;
 mod outputs;
 mod probe;
+mod tutorials;
 #[cfg(target_os = "linux")]
 mod realtime;
 mod study;
