@@ -164,7 +164,7 @@ pub fn hdlc_frame(data: &[u8]) {
 
 /// The DIAG packet: what is read is written again, as HDLC and as DLF.
 pub fn diag_packet(data: &[u8]) {
-    let _ = dlf::Head::read(data);
+    let _ = dlf::RecordHeader::read(data);
     let Ok((Packet::Log(log), _)) = Packet::parse(0, data) else { return };
     let mut encoded = Vec::new();
     log.emit_hdlc(&mut encoded);

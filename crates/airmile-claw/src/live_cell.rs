@@ -23,7 +23,7 @@ pub struct LiveCell {
     reader: LogReader,
     /// The first subscription that has measurements.
     subscription: Option<u8>,
-    log: Log,
+    log: CellRecords,
     /// The timing segment of the last look: times are of it.
     segment: Option<u32>,
     last: FeedbackReport,
@@ -31,7 +31,7 @@ pub struct LiveCell {
 
 /// The records so far.
 #[derive(Debug, Clone)]
-struct Log {
+struct CellRecords {
     cell: PhoneCell,
     /// Of the latest record: timing segment and TTI.
     latest: Option<(u32, TtiIndex)>,
@@ -50,7 +50,7 @@ impl LiveCell {
         Self {
             reader: LogReader::new(),
             subscription: None,
-            log: Log { cell: PhoneCell::new(), latest: None },
+            log: CellRecords { cell: PhoneCell::new(), latest: None },
             segment: None,
             last: FeedbackReport::default(),
         }
@@ -147,7 +147,7 @@ impl LiveCell {
     }
 }
 
-impl Log {
+impl CellRecords {
     fn push(&mut self, record: &Record) {
         self.cell.push(record);
         self.cell.settle();

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::process::ExitCode;
 
-use airmile_control::qcut::{Evidence, ModemReport, PacketInfo, Qcut, QcutConfig, TCP, UDP};
+use airmile_control::qcut::{BufferEvidence, ModemReport, PacketInfo, Qcut, QcutConfig, TCP, UDP};
 
 const MS: i64 = 1_000_000;
 const HOUR_TTIS: i64 = 3_600_000;
@@ -147,7 +147,7 @@ struct Soak {
 }
 
 impl Soak {
-    fn new(seed: u64, evidence: Evidence) -> Self {
+    fn new(seed: u64, evidence: BufferEvidence) -> Self {
         Self {
             random: SplitMix64(seed),
             qcut: Qcut::new(QcutConfig { evidence, ..QcutConfig::default() }),
@@ -321,9 +321,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     }
     let mut failed = false;
     // By the log for two thirds of the time, by round trips for the rest.
-    for (name, evidence, share) in
-        [("the modem's log", Evidence::Modem, 2), ("round trips", Evidence::RoundTrips, 1)]
-    {
+    for (name, evidence, share) in [
+        ("the modem's log", BufferEvidence::Modem, 2),
+        ("round trips", BufferEvidence::RoundTrips, 1),
+    ] {
         let n_hours = u64::div_ceil(hours * share, 3);
         let mut soak = Soak::new(seed, evidence);
         let mut memory = Vec::new();

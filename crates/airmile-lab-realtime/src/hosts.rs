@@ -45,12 +45,12 @@ pub struct RealHosts {
     /// this process.
     place: Mutex<Option<TempDir>>,
     /// What writes there now.
-    writer: Arc<Writer>,
+    writer: Arc<RunLock>,
 }
 
 /// The run that writes into the directory, of which there is one at a time.
 #[derive(Debug, Default)]
-struct Writer {
+struct RunLock {
     now: Mutex<Now>,
     changed: Condvar,
 }
@@ -66,7 +66,7 @@ struct Now {
 }
 
 /// While it is there a run may write.
-struct Busy<'a>(&'a Writer);
+struct Busy<'a>(&'a RunLock);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
@@ -75,7 +75,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-impl Writer {
+impl RunLock {
     /// Begins a run; not after [`end`](Self::end).
     fn begin(&self) -> io::Result<Busy<'_>> {
         let mut now = self.lock();
@@ -325,7 +325,7 @@ fn last_lines(done: &Output) -> String {
 
 /// Removes a directory when a signal is to end this process and nobody writes there
 /// any more, then lets it.
-fn remove_on_signal(dir: PathBuf, writer: Arc<Writer>) -> io::Result<()> {
+fn remove_on_signal(dir: PathBuf, writer: Arc<RunLock>) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let wait = move || {
         for signal in signals.forever() {
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn who_writes_has_ended_before_the_directory_goes() {
-        let writer = Arc::new(Writer::default());
+        let writer = Arc::new(RunLock::default());
         let other = writer.clone();
         let mut sleep = Command::new("sleep");
         sleep.arg("600");

@@ -44,14 +44,14 @@ const SENDING: StateFlags = StateFlags::ESTABLISHED
 
 /// From the monotonic clock to that of the run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock {
+pub(crate) struct RunClock {
     /// A time of the monotonic clock.
     pub(crate) monotonic_ns: i64,
     /// The same time in ns since the Unix epoch.
     pub(crate) wall_ns: i64,
 }
 
-impl Clock {
+impl RunClock {
     fn now_ns(self) -> i64 {
         self.wall_ns + monotonic_ns() - self.monotonic_ns
     }
@@ -60,7 +60,7 @@ impl Clock {
 /// Looks at the senders of a host, in a thread of its namespace, until told to stop.
 pub(crate) fn watch(
     namespace: &Namespace,
-    clock: Clock,
+    clock: RunClock,
     out: Senders,
     stop: Arc<AtomicBool>,
 ) -> Result<JoinHandle<()>> {

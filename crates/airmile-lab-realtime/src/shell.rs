@@ -267,7 +267,7 @@ impl Network {
         };
         let tail_ms = if feed.keeps() { scenario.tail_ms } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
-        let clock = senders::Clock { monotonic_ns: start_ns, wall_ns: start_wall_ns };
+        let clock = senders::RunClock { monotonic_ns: start_ns, wall_ns: start_wall_ns };
         let mut watchers = Vec::new();
         if let Some(out) = feed.senders() {
             let boxes = self.boxes.iter().map(|(namespace, _)| namespace);

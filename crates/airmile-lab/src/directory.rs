@@ -94,12 +94,12 @@ fn remove_former(dir: &Path) -> Result<()> {
 }
 
 /// Files of a directory, as they are written.
-pub(crate) struct Files {
+pub(crate) struct DirectoryWriter {
     pub(crate) dir: PathBuf,
     names: Vec<String>,
 }
 
-impl Files {
+impl DirectoryWriter {
     pub(crate) fn new(dir: &Path) -> Self {
         Self { dir: dir.to_owned(), names: Vec::new() }
     }

@@ -19,7 +19,7 @@ use airmile_emulate::{
 use airmile_model::Record;
 
 use crate::capture::Recorder;
-use crate::directory::{self, Files};
+use crate::directory::{self, DirectoryWriter};
 use crate::har;
 use crate::manifest::{Clock, Manifest};
 use crate::output::{Counterfactual, LabRun, LabTransfer, all_transfers, name_of};
@@ -27,7 +27,7 @@ use crate::tables;
 
 /// Takes what a run leaves while it runs, and leaves its files at the end.
 pub struct RunWriter {
-    files: Files,
+    files: DirectoryWriter,
     about: String,
     recorder: Recorder,
     live: Option<Live>,
@@ -52,7 +52,7 @@ impl RunWriter {
     pub fn create(scenario: &Scenario, dir: &Path, force: bool, about: String) -> Result<Self> {
         scenario.validate().map_err(|e| cannot(scenario, &e))?;
         directory::prepare(dir, force)?;
-        let mut files = Files::new(dir);
+        let mut files = DirectoryWriter::new(dir);
         write_scenario(&mut files, scenario)?;
         let recorder = Recorder::new(dir, about.clone());
         Ok(Self { files, about, recorder, live: None })
@@ -197,14 +197,14 @@ fn cannot(scenario: &Scenario, error: &ScenarioError) -> Error {
 }
 
 /// The scenario, and its link traces beside it.
-fn write_scenario(files: &mut Files, scenario: &Scenario) -> Result<()> {
+fn write_scenario(files: &mut DirectoryWriter, scenario: &Scenario) -> Result<()> {
     let own = with_traces(scenario, files)?;
     let text = own.to_toml().map_err(|e| cannot(scenario, &e))?;
     files.write(run_files::SCENARIO, &|out| out.write_all(text.as_bytes()))
 }
 
 /// The scenario with its link traces beside it, which are written.
-fn with_traces(scenario: &Scenario, files: &mut Files) -> Result<Scenario> {
+fn with_traces(scenario: &Scenario, files: &mut DirectoryWriter) -> Result<Scenario> {
     let mut own = scenario.clone();
     let [down, up] = run_files::LINK_TRACES;
     let mut write = |name: &str, trace: &Option<Arc<LinkTrace>>| match trace {
@@ -295,7 +295,11 @@ const fn is_of_nr_leg(record: &Record) -> bool {
 
 /// What the phone's modem logged. LTE's messages cannot hold NR's slots: those
 /// runs leave tables only.
-fn write_records(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Result<()> {
+fn write_records(
+    files: &mut DirectoryWriter,
+    scenario: &Scenario,
+    records: &[Record],
+) -> Result<()> {
     if scenario.split.is_some() {
         let (nr, lte): (Vec<Record>, Vec<Record>) = records.iter().cloned().partition(is_of_nr_leg);
         write_leg(files, scenario, &lte)?;
@@ -312,13 +316,13 @@ fn write_records(files: &mut Files, scenario: &Scenario, records: &[Record]) -> 
 }
 
 /// The log of a modem with NR, and of LTE's leg where there is one.
-fn write_nr_log(files: &mut Files, lte: &[Record], nr: &[Record]) -> Result<()> {
+fn write_nr_log(files: &mut DirectoryWriter, lte: &[Record], nr: &[Record]) -> Result<()> {
     let log = encode::write_nr(lte, nr, &encode::Options::default())
         .map_err(|e| Error::write(files.dir.join(NR_MODEM_LOG), std::io::Error::other(e)))?;
     files.write(NR_MODEM_LOG, &|out| out.write_all(&log))
 }
 
-fn write_leg(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Result<()> {
+fn write_leg(files: &mut DirectoryWriter, scenario: &Scenario, records: &[Record]) -> Result<()> {
     if has_modem_log(scenario) {
         let log = encode::write(records, &encode::Options::default())
             .map_err(|e| Error::write(files.dir.join(MODEM_LOG), std::io::Error::other(e)))?;
@@ -331,7 +335,7 @@ fn write_leg(files: &mut Files, scenario: &Scenario, records: &[Record]) -> Resu
 }
 
 fn write_truth_tables(
-    files: &mut Files,
+    files: &mut DirectoryWriter,
     scenario: &Scenario,
     outcome: &RunOutcome,
     recorder: &Recorder,

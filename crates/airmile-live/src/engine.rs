@@ -15,7 +15,9 @@ use thiserror::Error;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
-use crate::snapshot::{CountedBursts, Event, KEPT_BURSTS, LiveTotals, News, Passing, Snapshot, SourceStatus};
+use crate::snapshot::{
+    CountedBursts, KEPT_BURSTS, LiveEvent, LiveTotals, News, Passing, Snapshot, SourceStatus,
+};
 
 /// How often the engine is looked at. Chosen here: with the 300 ms by which
 /// modems write late, a verdict comes within a second of a burst's end, also where
@@ -63,15 +65,15 @@ pub struct Published {
 /// out what is told of the radio.
 #[derive(Debug, Clone)]
 struct EventSenders {
-    radio: broadcast::Sender<Arc<Event>>,
-    flows: broadcast::Sender<Arc<Event>>,
+    radio: broadcast::Sender<Arc<LiveEvent>>,
+    flows: broadcast::Sender<Arc<LiveEvent>>,
 }
 
 /// What is new, as it comes.
 #[derive(Debug)]
 pub struct Events {
-    radio: broadcast::Receiver<Arc<Event>>,
-    flows: broadcast::Receiver<Arc<Event>>,
+    radio: broadcast::Receiver<Arc<LiveEvent>>,
+    flows: broadcast::Receiver<Arc<LiveEvent>>,
 }
 
 impl Events {
@@ -79,7 +81,7 @@ impl Events {
     ///
     /// # Errors
     /// The engine has ended, or so many events were missed.
-    pub async fn recv(&mut self) -> Result<Arc<Event>, RecvError> {
+    pub async fn recv(&mut self) -> Result<Arc<LiveEvent>, RecvError> {
         tokio::select! {
             biased;
             event = self.radio.recv() => event,
@@ -117,7 +119,7 @@ impl Engine {
     pub fn start(
         source: &LogSource,
         options: RadioOptions,
-        lines: Option<SyncSender<Arc<Event>>>,
+        lines: Option<SyncSender<Arc<LiveEvent>>>,
     ) -> Result<Self, StartError> {
         Self::start_beside(source, None, options, lines)
     }
@@ -130,7 +132,7 @@ impl Engine {
         source: &LogSource,
         interface: Option<&str>,
         options: RadioOptions,
-        lines: Option<SyncSender<Arc<Event>>>,
+        lines: Option<SyncSender<Arc<LiveEvent>>>,
     ) -> Result<Self, StartError> {
         let live = Live::new(options)?;
         let starting = |name: String| SourceStatus {
@@ -217,7 +219,7 @@ struct Feeder {
     sender: watch::Sender<Arc<Snapshot>>,
     events: EventSenders,
     stop: StopFlag,
-    lines: Option<SyncSender<Arc<Event>>>,
+    lines: Option<SyncSender<Arc<LiveEvent>>>,
 }
 
 impl Feeder {
@@ -268,7 +270,7 @@ impl Feeder {
 
     fn source_is(&mut self, state: SourceState) {
         self.snapshot.source.state = state;
-        self.tell(Event::Source(self.snapshot.source.clone()));
+        self.tell(LiveEvent::Source(self.snapshot.source.clone()));
         self.publish();
     }
 
@@ -281,7 +283,7 @@ impl Feeder {
         }
         passing.interface.gaps += u64::from(!was_away && matches!(state, SourceState::Waiting(_)));
         passing.interface.state = state;
-        let told = Event::Source(passing.interface.clone());
+        let told = LiveEvent::Source(passing.interface.clone());
         self.tell(told);
         self.publish();
     }
@@ -296,7 +298,7 @@ impl Feeder {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok().filter(|_| !come);
         let view = self.packets.look(now.and_then(|now| i64::try_from(now.as_nanos()).ok()));
         for flow in self.packets.take_ended() {
-            self.tell(Event::Flow(Box::new(flow)));
+            self.tell(LiveEvent::Flow(Box::new(flow)));
         }
         if let Some(passing) = &mut self.snapshot.packets {
             passing.view = view;
@@ -337,7 +339,7 @@ impl Feeder {
         self.publish();
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: LiveEvent) {
         let event = Arc::new(event);
         if let Some(lines) = &self.lines
             && lines.send(Arc::clone(&event)).is_err()
@@ -347,7 +349,7 @@ impl Feeder {
             self.stop.set();
         }
         let events = match *event {
-            Event::Flow(_) => &self.events.flows,
+            LiveEvent::Flow(_) => &self.events.flows,
             _ => &self.events.radio,
         };
         // Nobody may be listening.

@@ -162,7 +162,7 @@ impl LiveTotals {
 /// Something new.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum LiveEvent {
     /// A burst has ended, or is decided.
     Burst(Box<LiveBurst>),
     /// A transfer was seen, has ended, or is decided.
@@ -173,7 +173,7 @@ pub enum Event {
     Flow(Box<LiveFlow>),
 }
 
-impl Event {
+impl LiveEvent {
     /// What kind it is.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -201,24 +201,24 @@ impl News {
         &mut self,
         decided: &[LiveBurst],
         view: &LiveView,
-        tell: &mut dyn FnMut(Event),
+        tell: &mut dyn FnMut(LiveEvent),
     ) {
         for burst in decided {
-            tell(Event::Burst(Box::new(burst.clone())));
+            tell(LiveEvent::Burst(Box::new(burst.clone())));
         }
         let mut now = BTreeMap::new();
         for live in view.bursts.iter().filter(|live| live.state != State::Open) {
             let burst = &live.burst;
             let key = (burst.dir == Direction::Ul, burst.start_tti.0);
             if self.bursts.get(&key) != Some(&burst.end_tti.0) {
-                tell(Event::Burst(Box::new(live.clone())));
+                tell(LiveEvent::Burst(Box::new(live.clone())));
             }
             now.insert(key, burst.end_tti.0);
         }
         self.bursts = now;
     }
 
-    pub(crate) fn transfers(&mut self, view: &LiveView, tell: &mut dyn FnMut(Event)) {
+    pub(crate) fn transfers(&mut self, view: &LiveView, tell: &mut dyn FnMut(LiveEvent)) {
         let mut now = BTreeMap::new();
         for transfer in &view.transfers {
             let id = &transfer.diagnosis.id;
@@ -227,7 +227,7 @@ impl News {
             let before = self.transfers.get(id);
             let still_open = before.is_some_and(|b| b.0 == State::Open) && told.0 == State::Open;
             if before != Some(&told) && !still_open {
-                tell(Event::Transfer(Box::new(transfer.clone())));
+                tell(LiveEvent::Transfer(Box::new(transfer.clone())));
             }
             now.insert(id.clone(), told);
         }

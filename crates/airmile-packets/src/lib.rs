@@ -17,7 +17,7 @@ use airmile_model::flow::PacketRow;
 use airmile_wire::tcp::{Quality, StudyOptions, StudySummary, Tables, Traced};
 
 use airmile_io::FileReport;
-use airmile_io::capture::{Captures, ReadCounts, Reading};
+use airmile_io::capture::{CaptureReading, Captures, ReadCounts};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::Limits;
@@ -65,7 +65,7 @@ pub fn packets<'a>(
     let mut rows = Rows::create(options, &captures)?;
     let study = StudyOptions { tables: rows.wanted(), ..options.study.clone() };
     let mut push = |row| rows.push(&row);
-    let reading = Reading { captures, limits: options.limits };
+    let reading = CaptureReading { captures, limits: options.limits };
     let (report, _) = study_captures(reading, study, options.threads, progress, &mut push)?;
     let written = rows.finish()?;
     Ok((report, written))
@@ -82,7 +82,7 @@ pub fn packet_tables<'a>(
 ) -> Result<(PacketReport, Vec<ArrowTable>)> {
     let mut tables = MemoryTables::new();
     let study = StudyOptions { tables: Tables::ALL, ..options.study.clone() };
-    let reading = Reading { captures: captures.into(), limits: options.limits };
+    let reading = CaptureReading { captures: captures.into(), limits: options.limits };
     let mut failed = None;
     let mut push = |row| {
         if failed.is_none() {
@@ -148,7 +148,7 @@ impl Rows {
 }
 
 fn study_captures(
-    reading: Reading<'_>,
+    reading: CaptureReading<'_>,
     options: StudyOptions,
     threads: usize,
     progress: &Progress,

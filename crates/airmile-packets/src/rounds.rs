@@ -11,7 +11,7 @@ use airmile_wire::tcp::{
 
 use super::count_read;
 use airmile_io::FileReport;
-use airmile_io::capture::{Reading, read_captures};
+use airmile_io::capture::{CaptureReading, read_captures};
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
@@ -183,7 +183,7 @@ impl Lone {
 
 /// All in one thread.
 pub(super) fn run_alone(
-    reading: Reading<'_>,
+    reading: CaptureReading<'_>,
     options: &StudyOptions,
     progress: &Progress,
     sink: &mut dyn FnMut(PacketRow),

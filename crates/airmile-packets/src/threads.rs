@@ -14,7 +14,7 @@ use airmile_wire::tcp::{
 use super::count_read;
 use super::rounds::Round;
 use airmile_io::FileReport;
-use airmile_io::capture::{Reading, read_captures};
+use airmile_io::capture::{CaptureReading, read_captures};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 
@@ -36,7 +36,7 @@ type Found = Vec<(u32, Finding)>;
 
 /// As the study of one thread, with `threads` shards.
 pub(super) fn run(
-    reading: Reading<'_>,
+    reading: CaptureReading<'_>,
     options: &StudyOptions,
     threads: usize,
     progress: &Progress,
@@ -135,7 +135,7 @@ impl Dealer {
 
 /// Reads and routes all packets.
 fn read(
-    reading: Reading<'_>,
+    reading: CaptureReading<'_>,
     options: &StudyOptions,
     shards: Vec<ToShard>,
     progress: &Progress,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airmile_control::qcut::{
-    Evidence, GateState, ModemReport, ProbeId, Qcut, QcutConfig, QueueConfig, ReportCounts, Tier,
+    BufferEvidence, GateState, ModemReport, ProbeId, Qcut, QcutConfig, QueueConfig, ReportCounts,
+    Tier,
 };
 use airmile_host::Attempt;
 use airmile_host::clock::{monotonic_ns, process_cpu_ns};
@@ -92,8 +93,8 @@ impl Control {
             ),
         };
         let (evidence, by) = match modem {
-            Some(_) => (Evidence::Modem, "modem"),
-            None => (Evidence::RoundTrips, "round_trips"),
+            Some(_) => (BufferEvidence::Modem, "modem"),
+            None => (BufferEvidence::RoundTrips, "round_trips"),
         };
         let queue = QueueConfig { classes: options.classes.clone(), ..QueueConfig::default() };
         let limit = options.limit;

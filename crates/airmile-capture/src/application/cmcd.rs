@@ -8,7 +8,7 @@ use airmile_model::{AppTransfer, Direction, PlayerEventKind};
 
 use super::fields::ns_of_log_time;
 use super::har::kind_of_name;
-use super::{Found, Reading};
+use super::{FormatReader, Gathered};
 
 /// Keys of one request that are used here (CTA-5004, section 3).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -91,17 +91,17 @@ fn percent_decoded(text: &str) -> String {
 
 /// Sessions of players; of a server's log the one with the most requests is told.
 #[derive(Debug, Default)]
-pub(super) struct Session {
+pub(super) struct PlayerSession {
     requests: BTreeMap<Option<String>, Vec<(i64, Cmcd)>>,
 }
 
-impl Session {
+impl PlayerSession {
     pub(super) fn push(&mut self, at_ns: i64, cmcd: Cmcd) {
         self.requests.entry(cmcd.sid.clone()).or_default().push((at_ns, cmcd));
     }
 
     /// Tells the events of the longest session; gives which it is.
-    pub(super) fn finish(&mut self, found: &mut Found) -> Option<Option<String>> {
+    pub(super) fn finish(&mut self, found: &mut Gathered) -> Option<Option<String>> {
         let sessions = std::mem::take(&mut self.requests);
         let n = sessions.len();
         let (sid, mut requests) =
@@ -150,7 +150,7 @@ pub(super) fn is_log(head: &[u8]) -> bool {
     }
     let line = lines.find(|line| memchr::memmem::find(line, b"CMCD=").is_some());
     let text = line.and_then(|line| std::str::from_utf8(line).ok());
-    text.is_some_and(|line| Line::parse(line).is_some())
+    text.is_some_and(|line| LogLine::parse(line).is_some())
 }
 
 /// Reads a web server's log: the Common Log Format, or Combined, and behind it, in
@@ -158,14 +158,14 @@ pub(super) fn is_log(head: &[u8]) -> bool {
 /// `D=` (Apache `%D`, µs).
 #[derive(Debug, Default)]
 pub(super) struct AccessLog {
-    session: Session,
+    session: PlayerSession,
     transfers: Vec<(Option<String>, AppTransfer)>,
     without_duration: u64,
     exact: bool,
 }
 
 /// A line of a server's log.
-struct Line<'a> {
+struct LogLine<'a> {
     at_ns: i64,
     /// Where the time is that of the end, as nginx writes it.
     exact_end_ns: Option<i64>,
@@ -177,7 +177,7 @@ struct Line<'a> {
     taken_ns: Option<i64>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> LogLine<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let (_, rest) = line.split_once('[')?;
         let (time, rest) = rest.split_once(']')?;
@@ -216,15 +216,15 @@ impl<'a> Line<'a> {
     }
 }
 
-impl Reading for AccessLog {
-    fn value(&mut self, _path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+impl FormatReader for AccessLog {
+    fn value(&mut self, _path: &str, offset: u64, bytes: &[u8], found: &mut Gathered) {
         if memchr::memmem::find(bytes, b"CMCD=").is_none() {
             found.log.not_transfers += 1;
             return;
         }
         found.log.items += 1;
         let text = String::from_utf8_lossy(bytes);
-        let Some((line, cmcd)) = Line::parse(&text).and_then(|line| {
+        let Some((line, cmcd)) = LogLine::parse(&text).and_then(|line| {
             let cmcd = Cmcd::of_url(line.url)?;
             Some((line, cmcd))
         }) else {
@@ -250,7 +250,7 @@ impl Reading for AccessLog {
         self.transfers.push((cmcd.sid, transfer));
     }
 
-    fn finish(&mut self, found: &mut Found) {
+    fn finish(&mut self, found: &mut Gathered) {
         let told = self.session.finish(found);
         let mine = |sid: &Option<String>| told.as_ref().is_some_and(|told| told == sid);
         for (sid, transfer) in std::mem::take(&mut self.transfers) {

@@ -5,7 +5,7 @@ use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use airmile_model::{Problem, Severity};
 use serde_json::Value;
 
-use super::Found;
+use super::Gathered;
 
 const DAY_S: i64 = 86_400;
 const SECOND_NS: i64 = 1_000_000_000;
@@ -28,7 +28,7 @@ impl<'a> Entry<'a> {
     }
 
     /// A number; texts that are one are taken, too. Anything else is told.
-    pub(super) fn number(&self, path: &str, found: &mut Found) -> Option<f64> {
+    pub(super) fn number(&self, path: &str, found: &mut Gathered) -> Option<f64> {
         let value = self.get(path)?;
         let number = match value {
             Value::Number(number) => number.as_f64(),
@@ -44,14 +44,14 @@ impl<'a> Entry<'a> {
 
     /// A count; negative numbers stand for unknown and are absent, and so are those that
     /// no transfer has.
-    pub(super) fn count(&self, path: &str, found: &mut Found) -> Option<u64> {
+    pub(super) fn count(&self, path: &str, found: &mut Gathered) -> Option<u64> {
         let number = self.number(path, found)?;
         let known = (0.0..=MAX_TRANSFER_BYTES as f64).contains(&number);
         known.then_some(number as u64)
     }
 
     /// A text.
-    pub(super) fn text(&self, path: &str, found: &mut Found) -> Option<&'a str> {
+    pub(super) fn text(&self, path: &str, found: &mut Gathered) -> Option<&'a str> {
         let value = self.get(path)?;
         let text = value.as_str();
         if text.is_none() {
@@ -70,7 +70,7 @@ impl<'a> Entry<'a> {
     }
 
     /// A time in ms, as nanoseconds.
-    pub(super) fn ms(&self, path: &str, found: &mut Found) -> Option<i64> {
+    pub(super) fn ms(&self, path: &str, found: &mut Gathered) -> Option<i64> {
         let ms = self.number(path, found)?;
         let ns = ns_of_ms(ms);
         if ns.is_none() {
@@ -79,7 +79,7 @@ impl<'a> Entry<'a> {
         ns
     }
 
-    fn wrong(&self, path: &str, wanted: &str, value: &Value, found: &mut Found) {
+    fn wrong(&self, path: &str, wanted: &str, value: &Value, found: &mut Gathered) {
         let is = match value {
             Value::Null => "null",
             Value::Bool(_) => "true or false",
@@ -93,7 +93,7 @@ impl<'a> Entry<'a> {
 }
 
 /// Reads a value; what is wrong with it is told, with the byte where.
-pub(super) fn parse(bytes: &[u8], offset: u64, what: &str, found: &mut Found) -> Option<Value> {
+pub(super) fn parse(bytes: &[u8], offset: u64, what: &str, found: &mut Gathered) -> Option<Value> {
     match serde_json::from_slice(bytes) {
         Ok(value) => Some(value),
         Err(error) => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::cmcd::Cmcd;
 use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, parse};
-use super::{Found, Reading};
+use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["log.entries[]", "log.pages[]"];
 
@@ -18,11 +18,11 @@ pub(super) struct Har {
     /// Entries with a time, but nothing of its parts.
     without_timings: u64,
     decoded_bytes: u64,
-    cmcd: super::cmcd::Session,
+    cmcd: super::cmcd::PlayerSession,
 }
 
-impl Reading for Har {
-    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+impl FormatReader for Har {
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Gathered) {
         match path {
             "log.entries[]" => {
                 self.number += 1;
@@ -51,7 +51,7 @@ impl Reading for Har {
         }
     }
 
-    fn finish(&mut self, found: &mut Found) {
+    fn finish(&mut self, found: &mut Gathered) {
         // Times are written in ms, and browsers keep them coarser than they are.
         found.log.scale.placed_within_ns = 1_000_000;
         if self.without_timings > 0 {
@@ -67,7 +67,7 @@ impl Reading for Har {
 }
 
 impl Har {
-    fn entry(&mut self, entry: Entry<'_>, found: &mut Found) {
+    fn entry(&mut self, entry: Entry<'_>, found: &mut Gathered) {
         let url = entry.text("request.url", found).unwrap_or_default();
         let resource = entry.get("_resourceType").and_then(Value::as_str);
         if is_local(url) || resource == Some("websocket") {
@@ -168,7 +168,7 @@ fn sum<const N: usize>(parts: [Option<u64>; N]) -> Option<u64> {
 
 /// Parts of the time (HAR 1.2, `timings`): -1 stands for what did not take place,
 /// and `connect` has `ssl` in it.
-fn phases(entry: &Entry<'_>, found: &mut Found) -> Phases {
+fn phases(entry: &Entry<'_>, found: &mut Gathered) -> Phases {
     let mut at = |name: &str| {
         let ms = entry.number(&format!("timings.{name}"), found)?;
         ns_of_ms(ms.max(0.0))
@@ -187,7 +187,7 @@ fn phases(entry: &Entry<'_>, found: &mut Found) -> Phases {
 
 /// Bytes of the answer, and whether they are after decompression: as they went over
 /// the network (Chrome's `_transferSize`), else header and body, else the content.
-fn received(entry: &Entry<'_>, found: &mut Found) -> (Option<u64>, bool) {
+fn received(entry: &Entry<'_>, found: &mut Gathered) -> (Option<u64>, bool) {
     if let Some(bytes) = entry.count("response._transferSize", found).filter(|bytes| *bytes > 0) {
         return (Some(bytes), false);
     }

@@ -6,7 +6,7 @@ use airmile_model::{AppTransfer, Direction, RatePoint, TransferKind};
 use serde_json::Value;
 
 use super::fields::{Entry, parse};
-use super::{Found, Reading};
+use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["intervals[]"];
 
@@ -23,14 +23,14 @@ pub(super) struct Iperf3 {
     base_ns: i64,
     omitted_until_ns: i64,
     /// Bytes and last time by direction, of the intervals.
-    seen: [Seen; 2],
+    seen: [StreamSums; 2],
     /// The same by the test's own end.
-    told: [Option<Seen>; 2],
+    told: [Option<StreamSums>; 2],
     has_end: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct StreamSums {
     bytes: u64,
     end_ns: i64,
 }
@@ -42,8 +42,8 @@ const fn place(dir: Direction) -> usize {
     }
 }
 
-impl Reading for Iperf3 {
-    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+impl FormatReader for Iperf3 {
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Gathered) {
         let shown = if path.is_empty() { "line" } else { path };
         let known = ["start", "end", "intervals[]", "error", ""];
         if !known.contains(&path) {
@@ -61,7 +61,7 @@ impl Reading for Iperf3 {
         }
     }
 
-    fn finish(&mut self, found: &mut Found) {
+    fn finish(&mut self, found: &mut Gathered) {
         if let Some(error) = &self.error {
             found.warn(0, format!("the test failed: {error}"));
         }
@@ -95,7 +95,7 @@ impl Reading for Iperf3 {
 }
 
 impl Iperf3 {
-    fn part(&mut self, name: &str, entry: Entry<'_>, found: &mut Found) {
+    fn part(&mut self, name: &str, entry: Entry<'_>, found: &mut Gathered) {
         match name {
             "start" => self.start(entry, found),
             "interval" => {
@@ -108,7 +108,7 @@ impl Iperf3 {
         }
     }
 
-    fn start(&mut self, entry: Entry<'_>, found: &mut Found) {
+    fn start(&mut self, entry: Entry<'_>, found: &mut Gathered) {
         let ms = entry.number("timestamp.timemillisecs", found);
         let (time_ms, within_ns) = match ms {
             Some(ms) => (Some(ms), 1_000_000),
@@ -138,11 +138,11 @@ impl Iperf3 {
         if reverse_sum || self.reverse { Direction::Dl } else { Direction::Ul }
     }
 
-    fn interval(&mut self, entry: Entry<'_>, found: &mut Found) {
+    fn interval(&mut self, entry: Entry<'_>, found: &mut Gathered) {
         for (name, reverse_sum) in [("sum", false), ("sum_bidir_reverse", true)] {
             let Some(sum) = entry.get(name) else { continue };
             let sum = Entry { value: sum, offset: entry.offset };
-            let seconds = |name: &str, found: &mut Found| {
+            let seconds = |name: &str, found: &mut Gathered| {
                 let s = sum.number(name, found)?;
                 (0.0..1e9).contains(&s).then(|| (s * 1e9).round() as i64)
             };
@@ -178,17 +178,17 @@ impl Iperf3 {
         }
     }
 
-    fn end(&mut self, entry: Entry<'_>, found: &mut Found) {
+    fn end(&mut self, entry: Entry<'_>, found: &mut Gathered) {
         self.has_end = true;
         for (received, sent, reverse_sum) in [
             ("sum_received", "sum_sent", false),
             ("sum_received_bidir_reverse", "sum_sent_bidir_reverse", true),
         ] {
-            let of = |name: &str, found: &mut Found| {
+            let of = |name: &str, found: &mut Gathered| {
                 let bytes = entry.count(&format!("{name}.bytes"), found)?;
                 let seconds = entry.number(&format!("{name}.end"), found)?;
                 let end_ns = (seconds.clamp(0.0, 1e9) * 1e9) as i64;
-                (bytes > 0).then_some(Seen { bytes, end_ns })
+                (bytes > 0).then_some(StreamSums { bytes, end_ns })
             };
             // What came counts; a file may hold its own side alone. UDP has neither.
             let told = of(received, found).or_else(|| of(sent, found));

@@ -21,7 +21,7 @@ use airmile_model::{
 };
 
 use records::Records;
-use scan::{Part, Scanner};
+use scan::{JsonPart, Scanner};
 
 /// An application's log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl ApplicationFormat {
         }
     }
 
-    fn reading(self) -> Box<dyn Reading + Send> {
+    fn reading(self) -> Box<dyn FormatReader + Send> {
         match self {
             Self::Har => Box::new(har::Har::default()),
             Self::NetLog => Box::new(netlog::NetLog::default()),
@@ -141,11 +141,11 @@ impl ApplicationFormat {
 
 /// What was found so far.
 #[derive(Debug, Default)]
-struct Found {
+struct Gathered {
     log: ApplicationLog,
 }
 
-impl Found {
+impl Gathered {
     fn warn(&mut self, offset: u64, what: String) {
         self.log.problem(Problem { offset, severity: Severity::Warning, what });
     }
@@ -166,12 +166,12 @@ impl Found {
 }
 
 /// A format's meaning: takes the parts that its scanner gives.
-trait Reading {
+trait FormatReader {
     /// A value at a path, or a line.
-    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found);
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Gathered);
 
     /// An object or array has ended.
-    fn end(&mut self, _path: &str, _found: &mut Found) {}
+    fn end(&mut self, _path: &str, _found: &mut Gathered) {}
 
     /// Whether a log that is not closed is as it often is: written until its
     /// program was gone.
@@ -180,7 +180,7 @@ trait Reading {
     }
 
     /// The log has ended.
-    fn finish(&mut self, found: &mut Found);
+    fn finish(&mut self, found: &mut Gathered);
 }
 
 #[derive(Debug)]
@@ -193,8 +193,8 @@ enum Split {
 /// grows with what is found, not with the file.
 pub struct ApplicationReader {
     split: Split,
-    reading: Box<dyn Reading + Send>,
-    found: Found,
+    reading: Box<dyn FormatReader + Send>,
+    found: Gathered,
     bytes: u64,
 }
 
@@ -208,13 +208,18 @@ impl ApplicationReader {
     /// A reader of a format.
     #[must_use]
     pub fn new(format: ApplicationFormat) -> Self {
-        Self { split: format.split(), reading: format.reading(), found: Found::default(), bytes: 0 }
+        Self {
+            split: format.split(),
+            reading: format.reading(),
+            found: Gathered::default(),
+            bytes: 0,
+        }
     }
 
     /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let Self { split, reading, found, .. } = self;
-        let mut sink = |part: Part<'_>| take(part, reading.as_mut(), found);
+        let mut sink = |part: JsonPart<'_>| take(part, reading.as_mut(), found);
         match split {
             Split::Scanner(scanner) => scanner.push(bytes, &mut sink),
             Split::Records(records) => records.push(bytes, &mut sink),
@@ -226,7 +231,7 @@ impl ApplicationReader {
     #[must_use]
     pub fn finish(self) -> ApplicationLog {
         let Self { split, mut reading, mut found, bytes } = self;
-        let mut sink = |part: Part<'_>| take(part, reading.as_mut(), &mut found);
+        let mut sink = |part: JsonPart<'_>| take(part, reading.as_mut(), &mut found);
         let open = match split {
             Split::Scanner(scanner) => scanner.finish(&mut sink),
             Split::Records(records) => {
@@ -276,11 +281,11 @@ fn name_once(transfers: &mut [AppTransfer]) {
     }
 }
 
-fn take(part: Part<'_>, reading: &mut dyn Reading, found: &mut Found) {
+fn take(part: JsonPart<'_>, reading: &mut dyn FormatReader, found: &mut Gathered) {
     match part {
-        Part::Value { path, offset, bytes } => reading.value(path, offset, bytes, found),
-        Part::End { path } => reading.end(path, found),
-        Part::Problem(problem) => found.log.problem(problem),
+        JsonPart::Value { path, offset, bytes } => reading.value(path, offset, bytes, found),
+        JsonPart::End { path } => reading.end(path, found),
+        JsonPart::Problem(problem) => found.log.problem(problem),
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::fields::{Entry, parse};
 use super::har::kind_of_name;
-use super::{Found, Reading};
+use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["events[]"];
 
@@ -65,7 +65,7 @@ impl Type {
 
 /// Sources that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum NetLogSource {
     Request,
     Job,
     Socket,
@@ -74,7 +74,7 @@ enum Source {
     Other,
 }
 
-impl Source {
+impl NetLogSource {
     fn of(name: &str) -> Self {
         match name {
             "URL_REQUEST" => Self::Request,
@@ -138,7 +138,7 @@ struct Carrier {
 struct Request {
     start: i64,
     url: String,
-    carrier: Option<(Source, i64)>,
+    carrier: Option<(NetLogSource, i64)>,
     bound: Option<i64>,
     send: Span,
     headers: Span,
@@ -154,20 +154,20 @@ struct Request {
 #[derive(Debug, Default)]
 pub(super) struct NetLog {
     types: HashMap<u64, Type>,
-    sources: HashMap<u64, Source>,
+    sources: HashMap<u64, NetLogSource>,
     phases: HashMap<u64, Phase>,
     /// From the log's ms to those since 1970.
     offset_ms: i64,
     requests: HashMap<i64, Request>,
     carriers: HashMap<i64, Carrier>,
-    jobs: HashMap<i64, (Source, i64)>,
+    jobs: HashMap<i64, (NetLogSource, i64)>,
     /// Lookups of what connects sockets.
     lookups: HashMap<i64, Span>,
     last: i64,
 }
 
-impl Reading for NetLog {
-    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+impl FormatReader for NetLog {
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Gathered) {
         match path {
             "constants" => {
                 if let Some(value) = parse(bytes, offset, path, found) {
@@ -198,7 +198,7 @@ impl Reading for NetLog {
         true
     }
 
-    fn finish(&mut self, found: &mut Found) {
+    fn finish(&mut self, found: &mut Gathered) {
         let mut open: Vec<(i64, Request)> = self.requests.drain().collect();
         open.sort_by_key(|(id, request)| (request.start, *id));
         for (id, request) in open {
@@ -231,14 +231,15 @@ impl NetLog {
         })
     }
 
-    fn constants(&mut self, entry: Entry<'_>, found: &mut Found) {
+    fn constants(&mut self, entry: Entry<'_>, found: &mut Gathered) {
         let numbers = |name: &str| {
             let object = entry.get(name).and_then(Value::as_object);
             let pairs = object.into_iter().flatten();
             pairs.filter_map(|(name, number)| Some((number.as_u64()?, name.as_str())))
         };
         self.types = numbers("logEventTypes").map(|(n, name)| (n, Type::of(name))).collect();
-        self.sources = numbers("logSourceType").map(|(n, name)| (n, Source::of(name))).collect();
+        self.sources =
+            numbers("logSourceType").map(|(n, name)| (n, NetLogSource::of(name))).collect();
         self.phases = numbers("logEventPhase")
             .map(|(n, name)| match name {
                 "PHASE_BEGIN" => (n, Phase::Begin),
@@ -258,7 +259,7 @@ impl NetLog {
         found.log.made_by = Some(words.join(" ")).filter(|words| !words.is_empty());
     }
 
-    fn event(&mut self, entry: Entry<'_>, found: &mut Found) {
+    fn event(&mut self, entry: Entry<'_>, found: &mut Gathered) {
         let number = |path: &str| entry.get(path).and_then(Value::as_u64);
         // Of some processes ids are negative.
         let id_at = |path: &str| entry.get(path).and_then(Value::as_i64);
@@ -270,7 +271,7 @@ impl NetLog {
         let at = at as i64;
         self.last = self.last.max(at);
         let source = number("source.type").and_then(|n| self.sources.get(&n)).copied();
-        let source = source.unwrap_or(Source::Other);
+        let source = source.unwrap_or(NetLogSource::Other);
         let phase = number("phase").and_then(|n| self.phases.get(&n)).copied();
         let phase = phase.unwrap_or(Phase::None);
         let kind = number("type").and_then(|n| self.types.get(&n)).copied();
@@ -278,11 +279,11 @@ impl NetLog {
         let depends = id_at("params.source_dependency.id").map(|id| {
             let source = number("params.source_dependency.type");
             let source = source.and_then(|n| self.sources.get(&n)).copied();
-            (source.unwrap_or(Source::Other), id)
+            (source.unwrap_or(NetLogSource::Other), id)
         });
         match source {
-            Source::Request => self.of_request(id, kind, phase, at, depends, &entry, found),
-            Source::Job => {
+            NetLogSource::Request => self.of_request(id, kind, phase, at, depends, &entry, found),
+            NetLogSource::Job => {
                 if let Some(carrier) = depends.filter(|(source, _)| source.carries()) {
                     self.jobs.insert(id, carrier);
                 }
@@ -290,13 +291,13 @@ impl NetLog {
                     self.jobs.remove(&id);
                 }
             }
-            Source::Socket | Source::Http2 | Source::Quic => {
+            NetLogSource::Socket | NetLogSource::Http2 | NetLogSource::Quic => {
                 self.of_carrier(id, kind, phase, at, depends);
             }
-            Source::Other if kind == Type::Resolve => {
+            NetLogSource::Other if kind == Type::Resolve => {
                 self.lookups.entry(id).or_default().note(phase, at);
             }
-            Source::Other => {}
+            NetLogSource::Other => {}
         }
     }
 
@@ -306,7 +307,7 @@ impl NetLog {
         kind: Type,
         phase: Phase,
         at: i64,
-        depends: Option<(Source, i64)>,
+        depends: Option<(NetLogSource, i64)>,
     ) {
         if kind == Type::SocketAlive && phase == Phase::End {
             self.carriers.remove(&id);
@@ -319,7 +320,7 @@ impl NetLog {
             (Type::SocketAlive, Some((_, job))) => {
                 carrier.dns = self.lookups.remove(&job).unwrap_or_default();
             }
-            (_, Some((Source::Socket, socket))) => carrier.over = Some(socket),
+            (_, Some((NetLogSource::Socket, socket))) => carrier.over = Some(socket),
             _ => {}
         }
     }
@@ -331,9 +332,9 @@ impl NetLog {
         kind: Type,
         phase: Phase,
         at: i64,
-        depends: Option<(Source, i64)>,
+        depends: Option<(NetLogSource, i64)>,
         entry: &Entry<'_>,
-        found: &mut Found,
+        found: &mut Gathered,
     ) {
         let url = entry.get("params.url").and_then(Value::as_str);
         match (kind, phase) {
@@ -395,7 +396,7 @@ impl NetLog {
     }
 
     /// A request has ended, or the log has.
-    fn done(&self, id: i64, request: Request, open: bool, found: &mut Found) {
+    fn done(&self, id: i64, request: Request, open: bool, found: &mut Gathered) {
         let web = request.url.starts_with("http://") || request.url.starts_with("https://");
         let Some(sent) = request.send.from.filter(|_| web) else {
             if web && request.bytes > 0 {
@@ -425,8 +426,8 @@ impl NetLog {
         if let Some((source, carrier)) = request.carrier {
             transfer.connection = Some(carrier.to_string());
             transfer.protocol = match source {
-                Source::Http2 => Some("h2".to_owned()),
-                Source::Quic => Some("h3".to_owned()),
+                NetLogSource::Http2 => Some("h2".to_owned()),
+                NetLogSource::Quic => Some("h3".to_owned()),
                 _ => request.protocol.clone(),
             };
             let own = self.carriers.get(&carrier);

@@ -11,7 +11,7 @@ use airmile_model::{AppTransfer, Direction, RatePoint, TimeBase};
 use serde_json::Value;
 
 use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, parse};
-use super::{Found, Reading};
+use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["traces[].events[]"];
 
@@ -82,7 +82,7 @@ struct Second {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Connection {
+struct QuicConnection {
     first_ns: Option<i64>,
     handshake_ns: Option<i64>,
     /// First packets under 1-RTT keys.
@@ -101,15 +101,15 @@ pub(super) struct Qlog {
     /// What times count from; traces may tell it, and who wrote them, behind their events.
     reference_ns: i64,
     last_ns: i64,
-    connections: BTreeMap<String, Connection>,
+    connections: BTreeMap<String, QuicConnection>,
     trace: u64,
     unplaced: bool,
     /// Events in old files, as arrays.
     arrays: u64,
 }
 
-impl Reading for Qlog {
-    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+impl FormatReader for Qlog {
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Gathered) {
         match path {
             "traces[].events[]" => {
                 found.log.items += 1;
@@ -146,13 +146,13 @@ impl Reading for Qlog {
         }
     }
 
-    fn end(&mut self, path: &str, found: &mut Found) {
+    fn end(&mut self, path: &str, found: &mut Gathered) {
         if path == "traces[]" {
             self.close(found);
         }
     }
 
-    fn finish(&mut self, found: &mut Found) {
+    fn finish(&mut self, found: &mut Gathered) {
         self.close(found);
         found.log.scale.placed_within_ns = 1_000_000;
         if self.unplaced {
@@ -169,13 +169,13 @@ impl Reading for Qlog {
 }
 
 impl Qlog {
-    fn title(&self, entry: &Entry<'_>, found: &mut Found) {
+    fn title(&self, entry: &Entry<'_>, found: &mut Gathered) {
         let version = entry.name("qlog_version").map(|version| format!("qlog {version}"));
         found.log.made_by = entry.name("title").or(version).or(Some("qlog".into()));
     }
 
     /// What holds for all events of a trace.
-    fn head(&mut self, trace: &Value, offset: u64, found: &mut Found) {
+    fn head(&mut self, trace: &Value, offset: u64, found: &mut Gathered) {
         let entry = Entry { value: trace, offset };
         let side = entry.get("vantage_point.flow").or_else(|| entry.get("vantage_point.type"));
         match side.and_then(Value::as_str) {
@@ -212,7 +212,7 @@ impl Qlog {
         }
     }
 
-    fn event(&mut self, entry: Entry<'_>, found: &mut Found) {
+    fn event(&mut self, entry: Entry<'_>, found: &mut Gathered) {
         if entry.value.is_array() {
             self.arrays += 1;
             return;
@@ -269,7 +269,7 @@ impl Qlog {
     }
 
     /// A trace has ended: what it held is told.
-    fn close(&mut self, found: &mut Found) {
+    fn close(&mut self, found: &mut Gathered) {
         let base_ns = match self.format {
             TimeFormat::Absolute => 0,
             TimeFormat::Relative | TimeFormat::Delta => self.reference_ns,
@@ -279,7 +279,11 @@ impl Qlog {
             let first = connection.first_ns.map_or(0, |ns| ns.saturating_add(base_ns));
             self.unplaced |= first < EARLIEST_DAY_NS;
             let name = if group.is_empty() { format!("{n}") } else { group };
-            connection.tell(&name, Told { number: n, vantage: self.vantage, base_ns }, found);
+            connection.tell(
+                &name,
+                ConnectionSummary { number: n, vantage: self.vantage, base_ns },
+                found,
+            );
             self.trace += 1;
         }
         self.format = TimeFormat::default();
@@ -289,19 +293,19 @@ impl Qlog {
 
 /// What holds for a connection when its trace has ended.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct ConnectionSummary {
     number: u64,
     vantage: Vantage,
     base_ns: i64,
 }
 
-impl Connection {
+impl QuicConnection {
     fn second(&mut self, at_ns: i64) -> &mut Second {
         self.seconds.entry(at_ns.div_euclid(SECOND_NS)).or_default()
     }
 
     /// Takes the STREAM frames of a packet.
-    fn packet(&mut self, at_ns: i64, sent: bool, data: &Entry<'_>, found: &mut Found) {
+    fn packet(&mut self, at_ns: i64, sent: bool, data: &Entry<'_>, found: &mut Gathered) {
         let kind = data.get("header.packet_type").and_then(Value::as_str);
         if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("1rtt")) {
             let first = if sent { &mut self.sent_1rtt_ns } else { &mut self.received_1rtt_ns };
@@ -354,7 +358,7 @@ impl Connection {
         }
     }
 
-    fn tell(mut self, name: &str, told: Told, found: &mut Found) {
+    fn tell(mut self, name: &str, told: ConnectionSummary, found: &mut Gathered) {
         let client = told.vantage == Vantage::Client;
         // The client has its keys when it uses them; the server when it sees them used.
         let keys = if client { self.sent_1rtt_ns } else { self.received_1rtt_ns };

@@ -2,7 +2,7 @@
 
 use airmile_model::{Problem, Severity};
 
-use super::scan::Part;
+use super::scan::JsonPart;
 
 /// A line is kept up to this size (chosen here; see the scanner's).
 const LARGEST_LINE_BYTES: usize = 16 << 20;
@@ -25,7 +25,7 @@ impl Records {
     }
 
     /// Takes the next bytes.
-    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(JsonPart<'_>)) {
         let mut rest = bytes;
         while let Some(at) = memchr::memchr(self.separator, rest) {
             let (line, behind) = rest.split_at(at);
@@ -40,7 +40,7 @@ impl Records {
     }
 
     /// The log ends here.
-    pub fn finish(mut self, sink: &mut dyn FnMut(Part<'_>)) {
+    pub fn finish(mut self, sink: &mut dyn FnMut(JsonPart<'_>)) {
         self.give(sink);
     }
 
@@ -51,9 +51,9 @@ impl Records {
         }
     }
 
-    fn give(&mut self, sink: &mut dyn FnMut(Part<'_>)) {
+    fn give(&mut self, sink: &mut dyn FnMut(JsonPart<'_>)) {
         if self.too_long {
-            sink(Part::Problem(Problem {
+            sink(JsonPart::Problem(Problem {
                 offset: self.line_at,
                 severity: Severity::Damage,
                 what: format!("a line of more than {LARGEST_LINE_BYTES} bytes: left out"),
@@ -61,7 +61,7 @@ impl Records {
         } else {
             let line = self.line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.line);
             if !line.trim_ascii().is_empty() {
-                sink(Part::Value { path: "", offset: self.line_at, bytes: line });
+                sink(JsonPart::Value { path: "", offset: self.line_at, bytes: line });
             }
         }
         self.line.clear();
@@ -77,8 +77,8 @@ mod tests {
     fn lines_with_their_places_however_cut() {
         for piece in [1, 2, 100] {
             let mut got = Vec::new();
-            let mut sink = |part: Part<'_>| {
-                if let Part::Value { offset, bytes, .. } = part {
+            let mut sink = |part: JsonPart<'_>| {
+                if let JsonPart::Value { offset, bytes, .. } = part {
                     got.push((offset, String::from_utf8_lossy(bytes).into_owned()));
                 }
             };

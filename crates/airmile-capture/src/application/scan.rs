@@ -13,7 +13,7 @@ const LARGEST_NAME_BYTES: usize = 256;
 
 /// Something in a document.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part<'a> {
+pub enum JsonPart<'a> {
     /// A whole value. `path` is as in `log.entries[]`.
     Value {
         /// Where it is.
@@ -98,7 +98,7 @@ impl Scanner {
     }
 
     /// Takes the next bytes.
-    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(JsonPart<'_>)) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let taken = self.step(rest, sink).min(rest.len());
@@ -109,7 +109,7 @@ impl Scanner {
 
     /// The document ends here. Gives where it was still open, if it was between
     /// two values of an array or object.
-    pub fn finish(mut self, sink: &mut dyn FnMut(Part<'_>)) -> Option<String> {
+    pub fn finish(mut self, sink: &mut dyn FnMut(JsonPart<'_>)) -> Option<String> {
         match self.state {
             State::Broken => None,
             State::Word => {
@@ -143,7 +143,7 @@ impl Scanner {
     }
 
     /// Takes some bytes, at least one; gives how many.
-    fn step(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> usize {
+    fn step(&mut self, bytes: &[u8], sink: &mut dyn FnMut(JsonPart<'_>)) -> usize {
         let Some(&byte) = bytes.first() else { return 0 };
         match self.state {
             State::Broken => bytes.len(),
@@ -221,7 +221,7 @@ impl Scanner {
         }
     }
 
-    fn begin_value(&mut self, byte: u8, sink: &mut dyn FnMut(Part<'_>)) -> usize {
+    fn begin_value(&mut self, byte: u8, sink: &mut dyn FnMut(JsonPart<'_>)) -> usize {
         let in_array = self.levels.last().map(|level| level.array);
         match (byte, in_array) {
             (b']', Some(true)) => self.close(true, sink),
@@ -255,7 +255,7 @@ impl Scanner {
         &mut self,
         bytes: &[u8],
         (mut depth, mut text, mut escaped): (u32, bool, bool),
-        sink: &mut dyn FnMut(Part<'_>),
+        sink: &mut dyn FnMut(JsonPart<'_>),
     ) -> usize {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -296,23 +296,23 @@ impl Scanner {
         self.value.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
     }
 
-    fn give(&mut self, sink: &mut dyn FnMut(Part<'_>)) {
+    fn give(&mut self, sink: &mut dyn FnMut(JsonPart<'_>)) {
         let path = self.child_path();
         self.state = State::After;
         if self.value.len() > LARGEST_VALUE_BYTES {
             let what = format!("{path} is larger than {LARGEST_VALUE_BYTES} bytes: left out");
             let offset = self.value_at;
-            sink(Part::Problem(Problem { offset, severity: Severity::Damage, what }));
+            sink(JsonPart::Problem(Problem { offset, severity: Severity::Damage, what }));
             return;
         }
-        sink(Part::Value { path: &path, offset: self.value_at, bytes: &self.value });
+        sink(JsonPart::Value { path: &path, offset: self.value_at, bytes: &self.value });
     }
 
-    fn close(&mut self, array: bool, sink: &mut dyn FnMut(Part<'_>)) {
+    fn close(&mut self, array: bool, sink: &mut dyn FnMut(JsonPart<'_>)) {
         match self.levels.pop() {
             Some(level) if level.array == array => {
                 self.path.truncate(level.path_len);
-                sink(Part::End { path: &self.path });
+                sink(JsonPart::End { path: &self.path });
                 let outer = self.levels.last().map_or(0, |level| level.path_len);
                 self.path.truncate(outer);
                 self.state = State::After;
@@ -321,7 +321,7 @@ impl Scanner {
         }
     }
 
-    fn broken(&mut self, byte: u8, wanted: &str, sink: &mut dyn FnMut(Part<'_>)) {
+    fn broken(&mut self, byte: u8, wanted: &str, sink: &mut dyn FnMut(JsonPart<'_>)) {
         let path = self.shown_path();
         let what = format!(
             "{path}: expected {wanted}, found {:?}; nothing behind it is read",
@@ -359,8 +359,8 @@ const fn is_word(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'+' | b'.')
 }
 
-const fn damage(offset: u64, what: String) -> Part<'static> {
-    Part::Problem(Problem { offset, severity: Severity::Damage, what })
+const fn damage(offset: u64, what: String) -> JsonPart<'static> {
+    JsonPart::Problem(Problem { offset, severity: Severity::Damage, what })
 }
 
 #[cfg(test)]
@@ -376,13 +376,13 @@ mod tests {
         piece: usize,
     ) -> (Vec<String>, Option<String>) {
         let mut out = Vec::new();
-        let mut sink = |part: Part<'_>| {
+        let mut sink = |part: JsonPart<'_>| {
             out.push(match part {
-                Part::Value { path, offset, bytes } => {
+                JsonPart::Value { path, offset, bytes } => {
                     format!("{path}@{offset}={}", String::from_utf8_lossy(bytes))
                 }
-                Part::End { path } => format!("end {path}"),
-                Part::Problem(problem) => format!("! {problem}"),
+                JsonPart::End { path } => format!("end {path}"),
+                JsonPart::Problem(problem) => format!("! {problem}"),
             });
         };
         let mut scanner = Scanner::new(wanted);

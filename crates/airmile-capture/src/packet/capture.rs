@@ -48,7 +48,7 @@ pub enum Captured<'a> {
 }
 
 /// What a parser makes of the bytes at hand.
-pub(super) enum Step<'a> {
+pub(super) enum ParseStep<'a> {
     /// A frame, and how many bytes it took.
     Frame(Frame<'a>, usize),
     /// Bytes that hold no frame.
@@ -196,24 +196,24 @@ impl CaptureReader {
                     pcap.step(rest, self.offset)
                 }
                 Format::PcapNg(pcapng) => pcapng.step(rest, self.offset),
-                Format::Foreign => Step::Skip(rest.len()),
+                Format::Foreign => ParseStep::Skip(rest.len()),
                 Format::Unknown => self.begin(rest),
             };
             let used = match step {
-                Step::Frame(frame, used) => {
+                ParseStep::Frame(frame, used) => {
                     self.end_damage(self.offset, sink);
                     sink(Captured::Frame(frame));
                     used
                 }
-                Step::Skip(used) => used,
-                Step::Damage(problem, used) => {
+                ParseStep::Skip(used) => used,
+                ParseStep::Damage(problem, used) => {
                     if self.damaged_from.is_none() {
                         sink(Captured::Problem(problem));
                         self.damaged_from = Some(self.offset);
                     }
                     used
                 }
-                Step::Need(needed) => {
+                ParseStep::Need(needed) => {
                     self.needed = needed;
                     return at;
                 }
@@ -223,20 +223,20 @@ impl CaptureReader {
         }
     }
 
-    fn begin(&mut self, rest: &[u8]) -> Step<'static> {
-        let Some(magic) = rest.first_chunk::<4>() else { return Step::Need(4) };
+    fn begin(&mut self, rest: &[u8]) -> ParseStep<'static> {
+        let Some(magic) = rest.first_chunk::<4>() else { return ParseStep::Need(4) };
         if let Some(magic) = pcap::Magic::of(*magic) {
-            let Some(header) = rest.first_chunk::<24>() else { return Step::Need(24) };
+            let Some(header) = rest.first_chunk::<24>() else { return ParseStep::Need(24) };
             self.format = Format::Pcap(pcap::Pcap::new(magic, header));
-            return Step::Skip(24);
+            return ParseStep::Skip(24);
         }
         if *magic == pcapng::SECTION_MAGIC {
             self.format = Format::PcapNg(pcapng::PcapNg::default());
-            return Step::Skip(0);
+            return ParseStep::Skip(0);
         }
         self.format = Format::Foreign;
         let what = "not a packet capture: neither pcap nor pcapng".into();
-        Step::Damage(Problem { offset: 0, severity: Severity::Damage, what }, rest.len())
+        ParseStep::Damage(Problem { offset: 0, severity: Severity::Damage, what }, rest.len())
     }
 
     /// Tells how much was passed over, once reading goes on.

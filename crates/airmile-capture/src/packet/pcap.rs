@@ -2,7 +2,7 @@
 
 use airmile_model::{Problem, Severity};
 
-use super::capture::{ByteOrder, Captured, Frame, MAX_RECORD_BYTES, Step};
+use super::capture::{ByteOrder, Captured, Frame, MAX_RECORD_BYTES, ParseStep};
 
 const RECORD_HEADER_BYTES: usize = 16;
 
@@ -171,38 +171,38 @@ impl Pcap {
         Frame { offset, at_ns, interface: 0, link: self.link, wire_bytes, data }
     }
 
-    pub(super) fn step<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
+    pub(super) fn step<'a>(&mut self, bytes: &'a [u8], offset: u64) -> ParseStep<'a> {
         if self.searching {
             return self.search(bytes, offset);
         }
         let head = RECORD_HEADER_BYTES + self.magic.extra;
         let Some(header) = self.header(bytes).filter(|_| bytes.len() >= head) else {
-            return Step::Need(head);
+            return ParseStep::Need(head);
         };
         if let Some(field) = self.doubt(header) {
             self.searching = true;
             let what = format!("record header: {field} makes no sense");
-            return Step::Damage(Problem { offset, severity: Severity::Damage, what }, 1);
+            return ParseStep::Damage(Problem { offset, severity: Severity::Damage, what }, 1);
         }
         let end = head + header.captured as usize;
-        let Some(data) = bytes.get(head..end) else { return Step::Need(end) };
+        let Some(data) = bytes.get(head..end) else { return ParseStep::Need(end) };
         self.last_s = Some(header.seconds);
-        Step::Frame(self.frame(header, self.unit_ns(), offset, data), end)
+        ParseStep::Frame(self.frame(header, self.unit_ns(), offset, data), end)
     }
 
     /// Looks for a record header behind which another one stands.
-    fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
-        let Some(header) = self.header(bytes) else { return Step::Need(RECORD_HEADER_BYTES) };
+    fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> ParseStep<'a> {
+        let Some(header) = self.header(bytes) else { return ParseStep::Need(RECORD_HEADER_BYTES) };
         let problem = || Problem { offset, severity: Severity::Damage, what: "no record".into() };
         if !self.is_likely(header) {
-            return Step::Damage(problem(), 1);
+            return ParseStep::Damage(problem(), 1);
         }
         let next = RECORD_HEADER_BYTES + self.magic.extra + header.captured as usize;
         let Some(behind) = bytes.get(next..).and_then(|rest| self.header(rest)) else {
-            return Step::Need(next + RECORD_HEADER_BYTES);
+            return ParseStep::Need(next + RECORD_HEADER_BYTES);
         };
         if !self.is_likely(behind) || behind.seconds.abs_diff(header.seconds) > BELIEVABLE_STEP_S {
-            return Step::Damage(problem(), 1);
+            return ParseStep::Damage(problem(), 1);
         }
         self.searching = false;
         self.step(bytes, offset)

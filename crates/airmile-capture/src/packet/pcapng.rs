@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_model::{Problem, Severity};
 
-use super::capture::{ByteOrder, Frame, MAX_BLOCK_BYTES, Step};
+use super::capture::{ByteOrder, Frame, MAX_BLOCK_BYTES, ParseStep};
 
 /// Type of a section header block; the same in either byte order.
 pub(super) const SECTION_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -59,11 +59,11 @@ impl PcapNg {
         self.searching = true;
     }
 
-    pub(super) fn step<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
+    pub(super) fn step<'a>(&mut self, bytes: &'a [u8], offset: u64) -> ParseStep<'a> {
         if self.searching {
             return self.search(bytes, offset);
         }
-        let Some(&head) = bytes.first_chunk::<12>() else { return Step::Need(12) };
+        let Some(&head) = bytes.first_chunk::<12>() else { return ParseStep::Need(12) };
         if head.starts_with(&SECTION_MAGIC) {
             self.order = match head.get(8..) {
                 Some([0x1a, 0x2b, 0x3c, 0x4d]) => ByteOrder { big: true },
@@ -72,12 +72,12 @@ impl PcapNg {
             };
         }
         let (kind, length) = (self.order.u32(&head, 0), self.order.u32(&head, 4));
-        let (Some(kind), Some(length)) = (kind, length) else { return Step::Need(12) };
+        let (Some(kind), Some(length)) = (kind, length) else { return ParseStep::Need(12) };
         if !is_length(length) {
             return self.damage(offset, "block header: total length");
         }
         let end = length as usize;
-        let Some(block) = bytes.get(..end) else { return Step::Need(end) };
+        let Some(block) = bytes.get(..end) else { return ParseStep::Need(end) };
         if self.order.u32(block, end - 4) != Some(length) {
             return self.damage(offset, "block trailer: total length differs from the header's");
         }
@@ -85,17 +85,17 @@ impl PcapNg {
         self.block(kind, body, offset, end)
     }
 
-    fn block<'a>(&mut self, kind: u32, body: &'a [u8], offset: u64, end: usize) -> Step<'a> {
+    fn block<'a>(&mut self, kind: u32, body: &'a [u8], offset: u64, end: usize) -> ParseStep<'a> {
         let read = match kind {
             SECTION => {
                 self.before += u32::try_from(self.interfaces.len()).unwrap_or(0);
                 self.interfaces.clear();
-                return Step::Skip(end);
+                return ParseStep::Skip(end);
             }
             INTERFACE => match self.interface(body) {
                 Some(interface) => {
                     self.interfaces.push(interface);
-                    return Step::Skip(end);
+                    return ParseStep::Skip(end);
                 }
                 None => Err("interface description block"),
             },
@@ -105,14 +105,14 @@ impl PcapNg {
             SIMPLE_PACKET => self.simple(body, offset).ok_or("simple packet block"),
             other => {
                 *self.passed.entry(other).or_default() += 1;
-                return Step::Skip(end);
+                return ParseStep::Skip(end);
             }
         };
         match read {
-            Ok(frame) => Step::Frame(frame, end),
+            Ok(frame) => ParseStep::Frame(frame, end),
             Err(field) => {
                 let what = format!("{field}: too short, or of an interface that is not described");
-                Step::Damage(Problem { offset, severity: Severity::Damage, what }, end)
+                ParseStep::Damage(Problem { offset, severity: Severity::Damage, what }, end)
             }
         }
     }
@@ -182,16 +182,16 @@ impl PcapNg {
         Some(Frame { offset, at_ns, interface: self.before, link, wire_bytes, data })
     }
 
-    fn damage<'a>(&mut self, offset: u64, field: &str) -> Step<'a> {
+    fn damage<'a>(&mut self, offset: u64, field: &str) -> ParseStep<'a> {
         self.searching = true;
         let what = format!("{field} makes no sense");
-        Step::Damage(Problem { offset, severity: Severity::Damage, what }, 1)
+        ParseStep::Damage(Problem { offset, severity: Severity::Damage, what }, 1)
     }
 
     /// Looks for a block whose length stands at both of its ends.
-    fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> Step<'a> {
+    fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> ParseStep<'a> {
         if bytes.len() < FRAMING_BYTES {
-            return Step::Need(FRAMING_BYTES);
+            return ParseStep::Need(FRAMING_BYTES);
         }
         let problem = || Problem { offset, severity: Severity::Damage, what: "no block".into() };
         if self.is_block_kind(bytes) {
@@ -199,7 +199,7 @@ impl PcapNg {
             if let Some(length) = length {
                 let end = length as usize;
                 if bytes.len() < end {
-                    return Step::Need(end);
+                    return ParseStep::Need(end);
                 }
                 if self.order.u32(bytes, end - 4) == Some(length) {
                     self.searching = false;
@@ -207,7 +207,7 @@ impl PcapNg {
                 }
             }
         }
-        Step::Damage(problem(), 1)
+        ParseStep::Damage(problem(), 1)
     }
 
     fn is_block_kind(&self, bytes: &[u8]) -> bool {

@@ -59,7 +59,7 @@ struct Key {
 
 /// A part of a datagram that no other one overlaps.
 #[derive(Debug)]
-struct Part {
+struct Fragment {
     from: u32,
     to: u32,
     /// As far as it was captured.
@@ -72,7 +72,7 @@ struct Datagram {
     packet: Packet<'static>,
     depth: u8,
     /// By their place.
-    parts: Vec<Part>,
+    parts: Vec<Fragment>,
     /// Data of the whole, once the last fragment is there.
     total_bytes: Option<u32>,
     ip_bytes: u32,
@@ -324,7 +324,7 @@ impl Datagram {
             if next > at {
                 let within = |place: u32| data.len().min((place - from) as usize);
                 let data = data.get(within(at)..within(next)).unwrap_or_default().to_vec();
-                self.parts.insert(index, Part { from: at, to: next, data });
+                self.parts.insert(index, Fragment { from: at, to: next, data });
                 index += 1;
             }
             at = next;

@@ -65,7 +65,7 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
     use std::sync::mpsc;
 
-    use super::super::{Event, ServeOptions, Server, Window};
+    use super::super::{ServeOptions, Server, ServerEvent, Window};
     use super::*;
     use crate::client::{Trust, get};
     use crate::tls;
@@ -116,7 +116,7 @@ mod tests {
             limits: crate::OperatorLimits::default(),
             window: Window::Claw,
         };
-        let server = Server::start(options, Arc::new(|_: &Event| {})).unwrap();
+        let server = Server::start(options, Arc::new(|_: &ServerEvent| {})).unwrap();
         let socket = UdpSocket::bind(LOCAL).unwrap();
         socket.connect(server.address()).unwrap();
         for packet in first_packets(2 * RETRY_FROM) {

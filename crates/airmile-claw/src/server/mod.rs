@@ -69,7 +69,7 @@ pub struct ServeOptions {
 /// What a server does, for who watches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum ServerEvent {
     /// A request was answered: all of it was handed to QUIC.
     Answered {
         /// Who asked.
@@ -100,7 +100,7 @@ pub enum Event {
 }
 
 /// Is told of each event.
-pub type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
+pub type OnEvent = Arc<dyn Fn(&ServerEvent) + Send + Sync>;
 
 /// A running server; ends with it.
 #[derive(Debug)]
@@ -278,7 +278,7 @@ async fn accept(
             }
             site.peers.remove(id);
             let stats = connection.stats();
-            (site.on_event)(&Event::Ended {
+            (site.on_event)(&ServerEvent::Ended {
                 peer: connection.remote_address(),
                 duration_ms: began.elapsed().as_secs_f64() * 1e3,
                 rtt_ms: connection.rtt().as_secs_f64() * 1e3,
@@ -312,7 +312,7 @@ async fn converse(id: u64, connection: &quinn::Connection, site: &Arc<Site>) {
             let (status, bytes) = answer(&request, &mut stream, &site, peer.ip()).await;
             let path = request.uri().path().to_owned();
             let status = status.as_u16();
-            (site.on_event)(&Event::Answered { peer, path, status, bytes });
+            (site.on_event)(&ServerEvent::Answered { peer, path, status, bytes });
         });
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use airmile_claw::agent::{AgentOptions, Fixed, report};
 use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
-use airmile_claw::server::{Event, ServeOptions, Server, Used, Window};
+use airmile_claw::server::{ServeOptions, Server, ServerEvent, Used, Window};
 use airmile_claw::{FeedbackReport, OperatorLimits};
 use airmile_control::claw::feedback::{FeedbackKey, FeedbackReporter};
 
@@ -38,8 +38,8 @@ fn site(window: Window, limits: OperatorLimits) -> Site {
     };
     let (tell, ended) = mpsc::channel();
     let tell = Mutex::new(tell);
-    let on_event = Arc::new(move |event: &Event| {
-        if let Event::Ended { used, .. } = event {
+    let on_event = Arc::new(move |event: &ServerEvent| {
+        if let ServerEvent::Ended { used, .. } = event {
             // The test may be over.
             let _ = tell.lock().unwrap().send(*used);
         }
@@ -169,7 +169,7 @@ fn what_cannot_be_served_says_so() {
             limits: OperatorLimits::default(),
             window: Window::Claw,
         };
-        Server::start(options, Arc::new(|_: &Event| {})).unwrap_err().to_string()
+        Server::start(options, Arc::new(|_: &ServerEvent| {})).unwrap_err().to_string()
     };
     let dir = tempfile::tempdir().unwrap();
     assert!(wrong(&dir.path().join("none")).contains("none: No such file"));

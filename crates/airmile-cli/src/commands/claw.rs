@@ -12,7 +12,7 @@ use airmile_claw::Error as ClawError;
 use airmile_claw::agent::{AgentOptions, Fixed, Modem, Reported, Reports, report};
 use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
 use airmile_claw::keys::read_key;
-use airmile_claw::server::{Event, ServeOptions, Server};
+use airmile_claw::server::{ServeOptions, Server, ServerEvent};
 use airmile_host::source::LogSource;
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -49,7 +49,7 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
         window: args.window.into(),
     };
     let (as_json, quiet) = (global.json, global.quiet);
-    let on_event = move |event: &Event| {
+    let on_event = move |event: &ServerEvent| {
         // A terminal that is gone is no reason to end.
         if as_json {
             let text = serde_json::to_string(event).unwrap_or_default();
@@ -84,16 +84,18 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn event_line(event: &Event) -> String {
+fn event_line(event: &ServerEvent) -> String {
     match event {
-        Event::Answered { peer, path, status, bytes } => {
+        ServerEvent::Answered { peer, path, status, bytes } => {
             format!("{peer} {path} {status}: {bytes} bytes")
         }
-        Event::Ended { peer, duration_ms, rtt_ms, sent_bytes, lost_packets, used } => format!(
-            "{peer} ended after {duration_ms:.0} ms: {sent_bytes} bytes sent, {lost_packets} \
+        ServerEvent::Ended { peer, duration_ms, rtt_ms, sent_bytes, lost_packets, used } => {
+            format!(
+                "{peer} ended after {duration_ms:.0} ms: {sent_bytes} bytes sent, {lost_packets} \
              packets lost, RTT {rtt_ms:.1} ms, {} reports, the client's window with {} of {} ACKs",
-            used.reports, used.acks_with_client_window, used.acks
-        ),
+                used.reports, used.acks_with_client_window, used.acks
+            )
+        }
     }
 }
 
@@ -170,7 +172,7 @@ fn agent(global: &Global, args: &ClawAgentArgs) -> Result<Outcome> {
     let mut options = AgentOptions::new(address, key, key_id);
     options.every = Duration::from_millis(args.every);
     options.rtt_ns = args.rtt.and_then(|rtt| i64::try_from(rtt.as_nanos()).ok());
-    let watched = Watched::new(&*reports, global.quiet);
+    let watched = MissingReports::new(&*reports, global.quiet);
     let mut n = 0;
     report(&options, &watched, &stop, &mut |reported| {
         n = reported.n;
@@ -183,7 +185,7 @@ fn agent(global: &Global, args: &ClawAgentArgs) -> Result<Outcome> {
 }
 
 /// Says once why there are no reports, where there are none for a while.
-struct Watched<'a> {
+struct MissingReports<'a> {
     reports: &'a dyn Reports,
     /// Since when there are none; `None`: it was said, or is not wanted.
     since: Mutex<Option<Instant>>,
@@ -192,13 +194,13 @@ struct Watched<'a> {
 /// As long as that is nothing to speak of (chosen here: a log is read by then).
 const NONE_YET: Duration = Duration::from_secs(3);
 
-impl<'a> Watched<'a> {
+impl<'a> MissingReports<'a> {
     fn new(reports: &'a dyn Reports, quiet: bool) -> Self {
         Self { reports, since: Mutex::new((!quiet).then(Instant::now)) }
     }
 }
 
-impl Reports for Watched<'_> {
+impl Reports for MissingReports<'_> {
     fn report(&self, rtt_ns: i64, used: bool) -> Option<airmile_claw::FeedbackReport> {
         let report = self.reports.report(rtt_ns, used);
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);

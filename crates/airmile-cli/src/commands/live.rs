@@ -15,7 +15,7 @@ use airmile_host::format::{mbps, size};
 use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::{Engine, StartError};
 use airmile_live::server::serve;
-use airmile_live::snapshot::{Event, SourceStatus};
+use airmile_live::snapshot::{LiveEvent, SourceStatus};
 use airmile_live::terminal::{self, time_of_day};
 use anyhow::{Context, Result};
 
@@ -105,9 +105,9 @@ fn make_token() -> Result<String> {
 }
 
 /// One line a finding, until the source ends.
-fn print(global: &Global, lines: &Receiver<Arc<Event>>) -> Result<()> {
+fn print(global: &Global, lines: &Receiver<Arc<LiveEvent>>) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let mut told = Told::default();
+    let mut told = PrintedFindings::default();
     for event in lines {
         if global.json {
             let text = serde_json::to_string(&*event).map_err(std::io::Error::from)?;
@@ -123,21 +123,21 @@ fn print(global: &Global, lines: &Receiver<Arc<Event>>) -> Result<()> {
 /// What was printed of findings that are not decided yet: each is printed when
 /// it has ended, and again only where it is decided otherwise.
 #[derive(Debug, Default)]
-struct Told {
+struct PrintedFindings {
     /// End of each burst, by direction and start.
     bursts: BTreeMap<(bool, i64), i64>,
     transfers: BTreeMap<String, Verdict>,
 }
 
-impl Told {
-    fn line(&mut self, event: &Event) -> Option<String> {
+impl PrintedFindings {
+    fn line(&mut self, event: &LiveEvent) -> Option<String> {
         match event {
-            Event::Burst(live) => self.is_new_burst(live).then(|| burst_line(live)),
-            Event::Transfer(transfer) => {
+            LiveEvent::Burst(live) => self.is_new_burst(live).then(|| burst_line(live)),
+            LiveEvent::Transfer(transfer) => {
                 self.is_new_transfer(transfer).then(|| transfer_line(transfer))
             }
-            Event::Source(source) => Some(source_line(source)),
-            Event::Flow(flow) => Some(flow_line(flow)),
+            LiveEvent::Source(source) => Some(source_line(source)),
+            LiveEvent::Flow(flow) => Some(flow_line(flow)),
         }
     }
 

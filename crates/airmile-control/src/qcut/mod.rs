@@ -48,6 +48,6 @@ pub use codel::{Codel, CodelConfig};
 pub use delay::{DelayConfig, HandoverMark, RoundTripEstimator};
 pub use estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
 pub use gate::{Limit, LimitError};
-pub use gate_controller::{Evidence, GateState, ProbeId, Qcut, QcutConfig};
+pub use gate_controller::{BufferEvidence, GateState, ProbeId, Qcut, QcutConfig};
 pub use queue::{DropReason, FlowQueues, QueueConfig, QueueCounts, Tally};
 pub use records::ReportExtractor;

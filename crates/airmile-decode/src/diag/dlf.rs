@@ -14,7 +14,7 @@ pub const HEADER_LEN: usize = 12;
 
 /// The head of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct RecordHeader {
     /// Length of the record in bytes, these 12 included.
     pub len: usize,
     /// Log code.
@@ -23,7 +23,7 @@ pub struct Head {
     pub ts_raw: u64,
 }
 
-impl Head {
+impl RecordHeader {
     /// Reads the head at the start of `bytes`; `None` if they are too few.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {

@@ -32,7 +32,7 @@ pub const WANTED: &[u16] = &[
 
 /// An answer to a LOG_CONFIG command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum LogConfigResponse {
     /// Items of each equipment.
     Ranges([u32; EQUIPMENTS]),
     /// The codes of an equipment that are on.
@@ -120,7 +120,7 @@ fn mask(equipment: u8, items: u32, codes: &[u16]) -> Vec<u8> {
 ///
 /// # Errors
 /// The modem refused the command or failed, or the answer is cut short.
-pub fn parse_answer(packet: &[u8]) -> Option<Result<Answer, ConfigError>> {
+pub fn parse_answer(packet: &[u8]) -> Option<Result<LogConfigResponse, ConfigError>> {
     match packet {
         [CMD_LOG_CONFIG, ..] => Some(parse_body(packet)),
         [code @ 0x13..=0x18, CMD_LOG_CONFIG, ..] => Some(Err(ConfigError::Refused(*code))),
@@ -128,7 +128,7 @@ pub fn parse_answer(packet: &[u8]) -> Option<Result<Answer, ConfigError>> {
     }
 }
 
-fn parse_body(packet: &[u8]) -> Result<Answer, ConfigError> {
+fn parse_body(packet: &[u8]) -> Result<LogConfigResponse, ConfigError> {
     let cut = |field| ConfigError::Cut { field, len: packet.len() };
     let u32_at = |at: usize| {
         let bytes = packet.get(at..).and_then(|rest| rest.first_chunk::<4>());
@@ -145,7 +145,7 @@ fn parse_body(packet: &[u8]) -> Result<Answer, ConfigError> {
             for (i, items) in ranges.iter_mut().enumerate() {
                 *items = u32_at(12 + 4 * i).ok_or_else(|| cut("ranges"))?;
             }
-            Ok(Answer::Ranges(ranges))
+            Ok(LogConfigResponse::Ranges(ranges))
         }
         SET_MASK => {
             let equipment = u32_at(12).ok_or_else(|| cut("equipment"))? as u8 & 0xf;
@@ -153,9 +153,9 @@ fn parse_body(packet: &[u8]) -> Result<Answer, ConfigError> {
             let mask = packet.get(20..20 + items.div_ceil(8)).ok_or_else(|| cut("mask"))?;
             let on = (0..items).filter(|item| mask[item / 8] >> (item % 8) & 1 == 1);
             let codes = on.map(|item| u16::from(equipment) << 12 | item as u16).collect();
-            Ok(Answer::Mask { equipment, codes })
+            Ok(LogConfigResponse::Mask { equipment, codes })
         }
-        other => Ok(Answer::Other(other)),
+        other => Ok(LogConfigResponse::Other(other)),
     }
 }
 
@@ -168,7 +168,7 @@ pub struct LogSetup {
 
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum ConfigStep {
     /// Nothing: the packet was about something else.
     Wait,
     /// Send this packet.
@@ -194,20 +194,20 @@ impl LogSetup {
     ///
     /// # Errors
     /// The modem refused.
-    pub fn take(&mut self, packet: &[u8]) -> Result<Step, ConfigError> {
+    pub fn take(&mut self, packet: &[u8]) -> Result<ConfigStep, ConfigError> {
         const LTE: u8 = 0xB;
         match parse_answer(packet).transpose()? {
-            Some(Answer::Ranges(ranges)) if !self.asked => {
+            Some(LogConfigResponse::Ranges(ranges)) if !self.asked => {
                 self.asked = true;
-                Ok(Step::Send(set_mask(LTE, ranges[usize::from(LTE)], WANTED)))
+                Ok(ConfigStep::Send(set_mask(LTE, ranges[usize::from(LTE)], WANTED)))
             }
-            Some(Answer::Mask { equipment: LTE, codes }) if self.asked => {
+            Some(LogConfigResponse::Mask { equipment: LTE, codes }) if self.asked => {
                 let wanted: BTreeSet<u16> = WANTED.iter().copied().collect();
                 let on = wanted.intersection(&codes).copied().collect();
                 let off = wanted.difference(&codes).copied().collect();
-                Ok(Step::Done { on, off })
+                Ok(ConfigStep::Done { on, off })
             }
-            _ => Ok(Step::Wait),
+            _ => Ok(ConfigStep::Wait),
         }
     }
 }
@@ -242,9 +242,9 @@ mod tests {
     fn logs_are_on_once_the_modem_says_so() {
         let mut setup = LogSetup::default();
         let request = setup.begin();
-        assert_eq!(setup.take(&[0x10, 0]), Ok(Step::Wait));
-        let Ok(Step::Send(request)) = setup.take(&answer(&request)) else { panic!() };
-        let Ok(Step::Done { on, off }) = setup.take(&answer(&request)) else { panic!() };
+        assert_eq!(setup.take(&[0x10, 0]), Ok(ConfigStep::Wait));
+        let Ok(ConfigStep::Send(request)) = setup.take(&answer(&request)) else { panic!() };
+        let Ok(ConfigStep::Done { on, off }) = setup.take(&answer(&request)) else { panic!() };
         assert!(on.contains(&0xB173) && !on.contains(&0xB193));
         // Items from 0x190 on are not in this modem.
         assert!(off.contains(&0xB193) && off.contains(&0xB888));

@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 
 use airmile_model::{Problem, Severity};
 
-use super::dlf::{self, Head};
+use super::dlf::{self, RecordHeader};
 use super::frame::{LogPacket, OtherPacket, Packet};
 use super::{hdlc, time};
 
@@ -161,7 +161,7 @@ fn dlf_evidence(bytes: &[u8], whole: bool) -> Option<usize> {
         if whole && at == bytes.len() && at > 0 {
             return Some(at);
         }
-        let head = Head::read(bytes.get(at..)?)?;
+        let head = RecordHeader::read(bytes.get(at..)?)?;
         if !head.plausible() {
             return None;
         }
@@ -172,12 +172,12 @@ fn dlf_evidence(bytes: &[u8], whole: bool) -> Option<usize> {
 
 /// Whether a stream that shows no good frame looks like damaged DLF.
 fn any_dlf(bytes: &[u8], whole: bool) -> bool {
-    Head::read(bytes).is_some_and(|head| head.plausible())
+    RecordHeader::read(bytes).is_some_and(|head| head.plausible())
         || (1..bytes.len()).any(|at| dlf_evidence(&bytes[at..], whole).is_some())
 }
 
 /// What a place in a damaged DLF stream is.
-enum Place {
+enum DamagedPlace {
     /// A head, chained to another one or to the end of the input.
     Chained,
     /// No such head.
@@ -186,19 +186,19 @@ enum Place {
     Unclear,
 }
 
-fn place(rest: &[u8], at: usize, finished: bool) -> Place {
-    let unclear = if finished { Place::No } else { Place::Unclear };
-    let Some(head) = rest.get(at..).and_then(Head::read) else { return unclear };
+fn place(rest: &[u8], at: usize, finished: bool) -> DamagedPlace {
+    let unclear = if finished { DamagedPlace::No } else { DamagedPlace::Unclear };
+    let Some(head) = rest.get(at..).and_then(RecordHeader::read) else { return unclear };
     if !head.plausible() {
-        return Place::No;
+        return DamagedPlace::No;
     }
     match rest.get(at + head.len..) {
-        Some([]) if finished => Place::Chained,
+        Some([]) if finished => DamagedPlace::Chained,
         Some(behind) if behind.len() >= dlf::HEADER_LEN => {
-            if Head::read(behind).is_some_and(|next| head.chains_to(&next)) {
-                Place::Chained
+            if RecordHeader::read(behind).is_some_and(|next| head.chains_to(&next)) {
+                DamagedPlace::Chained
             } else {
-                Place::No
+                DamagedPlace::No
             }
         }
         _ => unclear,
@@ -207,9 +207,9 @@ fn place(rest: &[u8], at: usize, finished: bool) -> Place {
 
 /// What was found in the buffer, as ranges, so that it can be borrowed after
 /// the search.
-enum Found {
+enum FoundFrame {
     Frame { offset: u64, range: Option<(usize, usize)> },
-    Record { offset: u64, head: Head, end: usize },
+    Record { offset: u64, head: RecordHeader, end: usize },
     Unencoded { offset: u64, from: usize, to: usize, subscription: u8 },
     Problem(Problem),
 }
@@ -280,15 +280,15 @@ impl Deframer {
             Container::Hdf => self.next_unencoded(),
         };
         match found? {
-            Found::Problem(problem) => Some(Event::Problem(problem)),
-            Found::Record { offset, head, end } => {
-                let Head { len, code, ts_raw } = head;
+            FoundFrame::Problem(problem) => Some(Event::Problem(problem)),
+            FoundFrame::Record { offset, head, end } => {
+                let RecordHeader { len, code, ts_raw } = head;
                 let payload = &self.buffer[end - (len - dlf::HEADER_LEN)..end];
                 let at = time::stamp(ts_raw);
                 let log = LogPacket { offset, subscription: 0, code, ts_raw, at, payload };
                 Some(Event::Log(log))
             }
-            Found::Unencoded { offset, from, to, subscription } => {
+            FoundFrame::Unencoded { offset, from, to, subscription } => {
                 Some(match Packet::parse(offset, &self.buffer[from..to]) {
                     Ok((Packet::Log(log), _)) => Event::Log(LogPacket { subscription, ..log }),
                     Ok((Packet::Other(other), _)) => Event::Other(other),
@@ -298,7 +298,7 @@ impl Deframer {
                     }
                 })
             }
-            Found::Frame { offset, range } => {
+            FoundFrame::Frame { offset, range } => {
                 let frame = match range {
                     Some((from, to)) => &self.buffer[from..to],
                     None => &self.frame[..],
@@ -377,7 +377,7 @@ impl Deframer {
     }
 
     /// The next HDLC frame.
-    fn next_frame(&mut self) -> Option<Found> {
+    fn next_frame(&mut self) -> Option<FoundFrame> {
         loop {
             let rest = &self.buffer[self.start..];
             let Some(len) = memchr::memchr(hdlc::TERMINATOR, &rest[self.scanned..])
@@ -420,21 +420,21 @@ impl Deframer {
                         // Come back to this frame.
                         self.counts.good_frames -= 1;
                         self.start = from;
-                        return Some(Found::Problem(held));
+                        return Some(FoundFrame::Problem(held));
                     }
                     let range = if escaped { None } else { Some((from, from + len)) };
-                    return Some(Found::Frame { offset, range });
+                    return Some(FoundFrame::Frame { offset, range });
                 }
                 Err(error) => {
                     self.counts.bad_frames += 1;
                     let severity = if first { Severity::Normal } else { Severity::Damage };
                     let problem = Problem { offset, severity, what: error.to_string() };
                     if first {
-                        return Some(Found::Problem(problem));
+                        return Some(FoundFrame::Problem(problem));
                     }
                     self.held = Some(problem);
                     if let Some(held) = held {
-                        return Some(Found::Problem(held));
+                        return Some(FoundFrame::Problem(held));
                     }
                 }
             }
@@ -442,7 +442,7 @@ impl Deframer {
     }
 
     /// What to do with bytes that no terminator follows yet.
-    fn no_terminator(&mut self) -> Option<Found> {
+    fn no_terminator(&mut self) -> Option<FoundFrame> {
         let left = self.buffer.len() - self.start;
         let offset = self.offset(self.start);
         if self.skipping {
@@ -464,7 +464,7 @@ impl Deframer {
             if left == 0 && self.counts.good_frames > 0 {
                 held.severity = self.torn_end();
             }
-            return Some(Found::Problem(held));
+            return Some(FoundFrame::Problem(held));
         }
         if left == 0 {
             return None;
@@ -477,10 +477,10 @@ impl Deframer {
             let what = format!("last HDLC frame is torn: {left} bytes without terminator");
             (self.torn_end(), what)
         };
-        Some(Found::Problem(Problem { offset, severity, what }))
+        Some(FoundFrame::Problem(Problem { offset, severity, what }))
     }
 
-    fn too_long(&mut self, offset: u64) -> Found {
+    fn too_long(&mut self, offset: u64) -> FoundFrame {
         self.begun = true;
         self.counts.bad_frames += 1;
         let what = format!("no HDLC terminator in more than {MAX_PIECE} bytes");
@@ -488,20 +488,20 @@ impl Deframer {
         match self.held.take() {
             Some(held) => {
                 self.problems.push_back(problem);
-                Found::Problem(held)
+                FoundFrame::Problem(held)
             }
-            None => Found::Problem(problem),
+            None => FoundFrame::Problem(problem),
         }
     }
 
     /// The next DLF record.
-    fn next_record(&mut self) -> Option<Found> {
+    fn next_record(&mut self) -> Option<FoundFrame> {
         if self.lost.is_some() {
             return self.resync();
         }
         let rest = &self.buffer[self.start..];
         let offset = self.offset(self.start);
-        let Some(head) = Head::read(rest) else {
+        let Some(head) = RecordHeader::read(rest) else {
             if !self.finished || rest.is_empty() {
                 return None;
             }
@@ -516,7 +516,7 @@ impl Deframer {
         let chained = match rest.get(head.len..) {
             Some([]) if self.finished => true,
             Some(behind) if behind.len() >= dlf::HEADER_LEN => {
-                Head::read(behind).is_some_and(|next| head.chains_to(&next))
+                RecordHeader::read(behind).is_some_and(|next| head.chains_to(&next))
             }
             _ if self.finished => false,
             _ => return None,
@@ -533,13 +533,13 @@ impl Deframer {
             let mut at = self.scanned.max(1);
             while at < head.len.min(rest.len()) {
                 match place(rest, at, self.finished) {
-                    Place::No => at += 1,
-                    Place::Chained => {
+                    DamagedPlace::No => at += 1,
+                    DamagedPlace::Chained => {
                         self.start += at;
                         self.scanned = 0;
                         return Some(self.lost_bytes(offset));
                     }
-                    Place::Unclear => {
+                    DamagedPlace::Unclear => {
                         self.scanned = at;
                         return None;
                     }
@@ -553,11 +553,11 @@ impl Deframer {
         let end = self.start + head.len;
         self.start = end;
         self.counts.good_frames += 1;
-        Some(Found::Record { offset, head, end })
+        Some(FoundFrame::Record { offset, head, end })
     }
 
     /// Looks for a place where DLF records go on.
-    fn resync(&mut self) -> Option<Found> {
+    fn resync(&mut self) -> Option<FoundFrame> {
         let lost = self.lost?;
         loop {
             let rest = &self.buffer[self.start..];
@@ -566,9 +566,9 @@ impl Deframer {
                 break;
             }
             match place(rest, 0, self.finished) {
-                Place::Chained => break,
-                Place::No => self.start += 1,
-                Place::Unclear => return None,
+                DamagedPlace::Chained => break,
+                DamagedPlace::No => self.start += 1,
+                DamagedPlace::Unclear => return None,
             }
         }
         self.lost = None;
@@ -576,20 +576,20 @@ impl Deframer {
     }
 
     /// Tells of bytes from `offset` to here that hold no record.
-    fn lost_bytes(&mut self, offset: u64) -> Found {
+    fn lost_bytes(&mut self, offset: u64) -> FoundFrame {
         self.counts.bad_frames += 1;
         let bytes = self.offset(self.start) - offset;
         let what = format!("{bytes} bytes hold no DLF record");
-        Found::Problem(Problem { offset, severity: Severity::Damage, what })
+        FoundFrame::Problem(Problem { offset, severity: Severity::Damage, what })
     }
 
-    fn torn_record(&mut self, len: usize) -> Found {
+    fn torn_record(&mut self, len: usize) -> FoundFrame {
         let left = self.buffer.len() - self.start;
         let offset = self.offset(self.start);
         self.start = self.buffer.len();
         self.counts.bad_frames += 1;
         let len = len.max(dlf::HEADER_LEN);
         let what = format!("last DLF record is torn: {left} bytes of at least {len}");
-        Found::Problem(Problem { offset, severity: self.torn_end(), what })
+        FoundFrame::Problem(Problem { offset, severity: self.torn_end(), what })
     }
 }

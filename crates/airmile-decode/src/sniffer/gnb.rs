@@ -32,14 +32,14 @@ pub(super) enum GnbLine {
 }
 
 /// A line's head: time, layer, slot, and the text after it.
-struct Head<'a> {
+struct LineHeader<'a> {
     time_us: i64,
     layer: &'a str,
     slot: Option<(i64, i64)>,
     text: &'a str,
 }
 
-fn head(line: &str) -> Option<Head<'_>> {
+fn head(line: &str) -> Option<LineHeader<'_>> {
     let (stamp, rest) = line.split_once(" [")?;
     let time_us = time_us(stamp)?;
     let (layer, rest) = rest.split_once(']')?;
@@ -55,7 +55,7 @@ fn head(line: &str) -> Option<Head<'_>> {
         (Some(_), Some((_, text))) => text.trim_start(),
         _ => rest,
     };
-    Some(Head { time_us, layer: layer.trim(), slot, text })
+    Some(LineHeader { time_us, layer: layer.trim(), slot, text })
 }
 
 /// `SFN.slot`, with blanks before it.

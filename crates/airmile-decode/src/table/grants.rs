@@ -6,11 +6,11 @@ use airmile_model::radio::{Direction, RntiType};
 use airmile_model::tti::{Position, Tti, TtiIndex, nearest};
 use airmile_model::{Clock, Grant, GrantSources, Stamp};
 
-use super::rows::{RowRef, Rows, TableError};
+use super::rows::{CsvRows, RowRef, TableError};
 
 /// Reads grants row by row.
 pub struct GrantReader<R> {
-    rows: Rows<R>,
+    rows: CsvRows<R>,
     columns: GrantColumns,
     clock: Clock,
     last: Option<(TtiIndex, Option<i64>)>,
@@ -48,7 +48,7 @@ impl<R: Read> GrantReader<R> {
     /// A required column is missing: `dir`, `n_prb`, and `tti` or both of
     /// `sfn` and `subframe`.
     pub fn new(input: R, clock: Clock) -> Result<Self, TableError> {
-        let rows = Rows::new(input)?;
+        let rows = CsvRows::new(input)?;
         let tti = rows.column("tti");
         if tti.is_none() {
             rows.required("sfn").map_err(|_| missing_tti(&rows))?;
@@ -91,7 +91,7 @@ impl<R: Read> GrantReader<R> {
     }
 }
 
-fn missing_tti<R: Read>(rows: &Rows<R>) -> TableError {
+fn missing_tti<R: Read>(rows: &CsvRows<R>) -> TableError {
     match rows.required("tti") {
         Err(error) => error,
         Ok(_) => TableError::MissingColumn { column: "tti", header: String::new() },

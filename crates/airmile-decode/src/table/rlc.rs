@@ -7,7 +7,7 @@ use airmile_model::tti::{Position, TtiIndex};
 use airmile_model::{Clock, RlcPdu, Stamp};
 
 use super::grants::text;
-use super::rows::{RowRef, Rows, TableError};
+use super::rows::{CsvRows, RowRef, TableError};
 
 /// Ties a clock to TTIs, for tables that give only times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl TtiTimes {
 
 /// Reads RLC PDUs row by row.
 pub struct RlcReader<R> {
-    rows: Rows<R>,
+    rows: CsvRows<R>,
     columns: RlcColumns,
     clock: Clock,
     times: Option<TtiTimes>,
@@ -56,7 +56,7 @@ impl<R: Read> RlcReader<R> {
     /// # Errors
     /// A required column is missing: `dir`, `size_bytes`, and `tti` or `time_us`.
     pub fn new(input: R, clock: Clock, times: Option<TtiTimes>) -> Result<Self, TableError> {
-        let rows = Rows::new(input)?;
+        let rows = CsvRows::new(input)?;
         if rows.column("time_us").is_none() {
             rows.required("tti")?;
         }

@@ -163,13 +163,13 @@ impl<R: Read> Read for RecordLimit<R> {
 }
 
 /// A CSV reader that finds fields by column name.
-pub(super) struct Rows<R> {
+pub(super) struct CsvRows<R> {
     reader: csv::Reader<RecordLimit<R>>,
     names: Vec<String>,
     record: csv::StringRecord,
 }
 
-impl<R: Read> Rows<R> {
+impl<R: Read> CsvRows<R> {
     pub(super) fn new(input: R) -> Result<Self, TableError> {
         let input = RecordLimit { inner: input, left: MAX_RECORD_BYTES, exceeded: false };
         let mut reader =

@@ -7,7 +7,7 @@ use airmile_model::{Clock, Direction, Stamp, Transfer};
 
 use super::TableContent;
 use super::grants::text;
-use super::rows::{RowRef, Rows, TableError};
+use super::rows::{CsvRows, RowRef, TableError};
 
 /// Reads transfers: `id,start_us,end_us,bytes`, or `start_tti,end_tti`, or both;
 /// `dir` where it is known, `unfinished` (1, true or yes) where it had not ended.
@@ -19,7 +19,7 @@ pub fn read_transfers<R: Read>(
     input: R,
     clock: Clock,
 ) -> Result<TableContent<Transfer>, TableError> {
-    let rows = Rows::new(input)?;
+    let rows = CsvRows::new(input)?;
     let id = rows.required("id")?;
     let tti = (rows.column("start_tti"), rows.column("end_tti"));
     let us = (rows.column("start_us"), rows.column("end_us"));

@@ -7,14 +7,14 @@ use airmile_model::{TransferTruth, TruthRun, TtiState};
 
 use super::TableContent;
 use super::grants::text;
-use super::rows::{RowRef, Rows, TableError};
+use super::rows::{CsvRows, RowRef, TableError};
 
 /// Reads the run-length coded truth of the queue.
 ///
 /// # Errors
 /// A column that must be there is missing; bad rows are problems.
 pub fn read_truth<R: Read>(input: R) -> Result<TableContent<TruthRun>, TableError> {
-    let rows = Rows::new(input)?;
+    let rows = CsvRows::new(input)?;
     let tti = rows.required("tti")?;
     let n_tti = rows.required("n_tti")?;
     let queue = rows.required("queue_bytes")?;
@@ -64,7 +64,7 @@ pub fn write_truth<'a, W: Write>(
 /// # Errors
 /// A column that must be there is missing; bad rows are problems.
 pub fn read_transfer_truth<R: Read>(input: R) -> Result<TableContent<TransferTruth>, TableError> {
-    let rows = Rows::new(input)?;
+    let rows = CsvRows::new(input)?;
     let id = rows.required("id")?;
     let throughput = rows.required("throughput_time_ms")?;
     let duration = rows.column("duration_ms");

@@ -16,7 +16,7 @@ pub(super) fn normalise(name: &str) -> String {
 
 /// A table: its columns' names, and its rows as they stand.
 #[derive(Debug)]
-pub(super) struct Table<'a> {
+pub(super) struct TextTable<'a> {
     names: Vec<String>,
     rows: &'a [Line],
 }
@@ -37,7 +37,7 @@ fn is_row(line: &Line) -> bool {
     line.text.trim_start().starts_with('|')
 }
 
-impl<'a> Table<'a> {
+impl<'a> TextTable<'a> {
     /// The first table of a body.
     pub(super) fn first(body: &'a [Line]) -> Option<Self> {
         let start = body.iter().position(is_row)?;
@@ -118,7 +118,7 @@ mod tests {
             "Version = 1\n ----\n |   |Group of two|\n |   |Num |       |\n |#  |RBs |TB Size|\n ----\n \
              |  0|   5|     18|\n |   |    |     19|\nend",
         );
-        let table = Table::first(&body).unwrap();
+        let table = TextTable::first(&body).unwrap();
         assert_eq!(table.names, ["", "numrbs", "tbsize"]);
         let rows: Vec<_> = table.rows().collect();
         assert_eq!(rows.len(), 2);

@@ -3,7 +3,7 @@
 
 use airmile_model::{Modulation, RntiType, Tti};
 
-use super::fields::{Line, Row, Table, key_value, normalise};
+use super::fields::{Line, Row, TextTable, key_value, normalise};
 use super::{Bad, number};
 use crate::diag::msg::{PdschStat, PdschStatBlock, PdschStatRecord};
 
@@ -14,7 +14,7 @@ const REQUIRED: [&str; 5] = ["subframenum", "framenum", "numrbs", "rntitype", "t
 
 /// Reads a body: the results, and the lines that could not be read.
 pub(super) fn pdsch_stat(body: &[Line]) -> Result<(PdschStat, Vec<Bad>), String> {
-    let table = Table::first(body).ok_or("has no table")?;
+    let table = TextTable::first(body).ok_or("has no table")?;
     if let Some(missing) = table.lacks(&REQUIRED) {
         return Err(format!("its table lacks the column `{missing}`"));
     }

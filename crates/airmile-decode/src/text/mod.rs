@@ -92,7 +92,7 @@ pub struct TextReader {
     /// The line that has begun; its end where it is too long is dropped.
     partial: Vec<u8>,
     line_at: u64,
-    packet: Option<Packet>,
+    packet: Option<TextPacket>,
     /// Midnight of the current day, and the last time of day.
     day: (i64, Option<i64>),
     assemblers: BTreeMap<u8, Assembler>,
@@ -101,7 +101,7 @@ pub struct TextReader {
 }
 
 #[derive(Debug)]
-struct Packet {
+struct TextPacket {
     header: Header,
     at: Stamp,
     offset: u64,
@@ -191,7 +191,8 @@ impl TextReader {
                 }
                 self.packet_done(sink);
                 let at = self.stamp(offset, header.when);
-                self.packet = Some(Packet { header, at, offset, body: Vec::new(), body_bytes: 0 });
+                self.packet =
+                    Some(TextPacket { header, at, offset, body: Vec::new(), body_bytes: 0 });
             }
             None => {
                 let Some(packet) = &mut self.packet else { return };
@@ -222,7 +223,7 @@ impl TextReader {
     }
 
     fn packet_done(&mut self, sink: &mut dyn FnMut(Tagged)) {
-        let Some(Packet { header, at, offset, body, body_bytes }) = self.packet.take() else {
+        let Some(TextPacket { header, at, offset, body, body_bytes }) = self.packet.take() else {
             return;
         };
         self.stats.packets += 1;

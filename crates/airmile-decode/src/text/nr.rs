@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use airmile_model::{Direction, Grant, GrantSources, Position, RntiType};
 
-use super::fields::{Line, Table, key_value, normalise};
+use super::fields::{Line, TextTable, key_value, normalise};
 use super::lte::{modulation, rnti_type};
 use super::{Bad, number};
 use crate::diag::assemble::nr_order::NrDlBlock;
@@ -43,13 +43,13 @@ fn numerology(text: &str) -> Option<u8> {
 
 /// Reads a body: the blocks in order, and the lines that could not be read.
 pub(super) fn pdsch_status(body: &[Line]) -> Result<(Vec<NrDlBlock>, Vec<Bad>), String> {
-    match Table::first(body) {
+    match TextTable::first(body) {
         Some(table) => from_table(&table),
         None => Ok(from_blocks(body)),
     }
 }
 
-fn from_table(table: &Table<'_>) -> Result<(Vec<NrDlBlock>, Vec<Bad>), String> {
+fn from_table(table: &TextTable<'_>) -> Result<(Vec<NrDlBlock>, Vec<Bad>), String> {
     if let Some(missing) = table.lacks(&["slot", "frame", "tbsize", "numrbs"]) {
         return Err(format!("its table lacks the column `{missing}`"));
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use airmile_decode::diag::hdlc;
-use airmile_decode::diag::log_config::{ConfigError, LogSetup, Step};
+use airmile_decode::diag::log_config::{ConfigError, ConfigStep, LogSetup};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -177,9 +177,9 @@ impl PortConnection<'_> {
             self.piece.clear();
             let Some(packet) = good.then(|| hdlc::check(&frame).ok()).flatten() else { continue };
             match setup.take(packet)? {
-                Step::Wait => {}
-                Step::Send(request) => send(port, &request)?,
-                Step::Done { on, off } => {
+                ConfigStep::Wait => {}
+                ConfigStep::Send(request) => send(port, &request)?,
+                ConfigStep::Done { on, off } => {
                     self.setup = None;
                     return Ok(Some(words(on.len(), &off)));
                 }

@@ -16,7 +16,7 @@ use crate::input::{Input, Progress};
 use crate::limits::LimitFilter;
 use crate::recognise::Kind;
 
-pub use source::{CaptureStream, Captures, Reading};
+pub use source::{CaptureReading, CaptureStream, Captures};
 pub use views::Views;
 
 /// Bytes read at a time: what a core's second cache holds with the flows.
@@ -36,7 +36,7 @@ pub struct ReadCounts {
 /// # Errors
 /// A file cannot be opened or is no capture, or two hold the same traffic.
 pub fn read_captures(
-    reading: Reading<'_>,
+    reading: CaptureReading<'_>,
     progress: &Progress,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<(Vec<FileReport>, ReadCounts)> {

@@ -82,7 +82,7 @@ fn can_be_read_again(path: &Path) -> bool {
 }
 
 /// Captures and the limits on their time.
-pub struct Reading<'a> {
+pub struct CaptureReading<'a> {
     /// The captures.
     pub captures: Captures<'a>,
     /// Which times are wanted.

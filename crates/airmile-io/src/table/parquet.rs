@@ -23,7 +23,7 @@ type TableOf = (&'static str, &'static str, Vec<Column>);
 pub struct ParquetDir {
     dir: PathBuf,
     schemas: HashMap<&'static str, SchemaRef>,
-    tables: BTreeMap<&'static str, Table>,
+    tables: BTreeMap<&'static str, ParquetTable>,
 }
 
 impl ParquetDir {
@@ -54,7 +54,7 @@ impl ParquetDir {
         for (name, schema) in &self.schemas {
             if !self.tables.contains_key(name) {
                 let path = self.dir.join(format!("{name}.parquet"));
-                self.tables.insert(name, Table::create(path, schema.clone())?);
+                self.tables.insert(name, ParquetTable::create(path, schema.clone())?);
             }
         }
         Ok(())
@@ -79,7 +79,7 @@ impl ParquetDir {
             std::collections::btree_map::Entry::Vacant(entry) => {
                 let path = self.dir.join(format!("{name}.parquet"));
                 let schema = self.schemas.get(name).cloned().unwrap_or_else(empty_schema);
-                entry.insert(Table::create(path, schema)?)
+                entry.insert(ParquetTable::create(path, schema)?)
             }
         };
         table.push(row)
@@ -90,7 +90,7 @@ impl ParquetDir {
     /// # Errors
     /// A file cannot be written.
     pub fn finish(self) -> Result<Vec<(PathBuf, u64)>> {
-        self.tables.into_values().map(Table::finish).collect()
+        self.tables.into_values().map(ParquetTable::finish).collect()
     }
 }
 
@@ -117,7 +117,7 @@ fn properties() -> WriterProperties {
 }
 
 /// A file of one table.
-pub struct Table {
+pub struct ParquetTable {
     path: PathBuf,
     columns: RecordColumns,
     rows: u64,
@@ -125,7 +125,7 @@ pub struct Table {
     out: Replacement,
 }
 
-impl Table {
+impl ParquetTable {
     /// Begins the file.
     ///
     /// # Errors

@@ -10,9 +10,9 @@ use super::estimate::{Estimate, mean, quantile};
 use super::figure::{Axis, Figure, Series};
 use super::hosts::Program;
 use super::kernel::{self, fetch};
-use super::monitor::{Seen, watch};
+use super::monitor::{Observation, watch};
 use super::runs::{Work, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -61,7 +61,7 @@ struct Arm {
 
 /// Throughput in Mbit/s of a download, from its first data at the phone to its last:
 /// what is before them (a connection, a program that starts) is not alike.
-fn mbps(seen: &Seen) -> f64 {
+fn mbps(seen: &Observation) -> f64 {
     let (Some((first_ns, _)), Some((last_ns, _))) = (seen.arrivals.first(), seen.arrivals.last())
     else {
         return f64::NAN;
@@ -72,7 +72,7 @@ fn mbps(seen: &Seen) -> f64 {
 }
 
 /// Round trips in ms between gateway and phone.
-fn rtts_ms(runs: &[Seen]) -> Vec<f64> {
+fn rtts_ms(runs: &[Observation]) -> Vec<f64> {
     let rows = runs.iter().flat_map(|seen| &seen.rows);
     let samples = rows.filter_map(|row| match row {
         PacketRow::Rtt(sample) if sample.dir == "dl" => Some(sample.rtt_ns as f64 / 1e6),
@@ -82,7 +82,7 @@ fn rtts_ms(runs: &[Seen]) -> Vec<f64> {
 }
 
 /// Segments sent again, in percent.
-fn again(seen: &Seen) -> f64 {
+fn again(seen: &Observation) -> f64 {
     let flows = seen.rows.iter().filter_map(|row| match row {
         PacketRow::Flow(flow) => Some((flow.dl_retx, flow.dl_segments)),
         _ => None,
@@ -91,7 +91,7 @@ fn again(seen: &Seen) -> f64 {
     100.0 * again as f64 / of as f64
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let bytes = work.size.of(2_000_000, 10_000_000, 10_000_000);
     let mut scenarios = Vec::new();
@@ -111,15 +111,19 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     let mut ours = work.for_each(&scenarios, |s| watch(s, &StudyOptions::default()))?;
     let hosts = match work.hosts(&[Program::Curl]) {
         Ok(hosts) => hosts,
-        Err(why) => return Ok(Found::skipped(why)),
+        Err(why) => return Ok(ExperimentResult::skipped(why)),
     };
     let cases: Vec<_> = scenarios.into_iter().map(|s| (s, fetch(bytes, "", ""))).collect();
     let mut real = kernel::watch(work, hosts, &cases)?;
-    let mut found = Found { lateness: real.lateness, failed: real.failed, ..Found::default() };
+    let mut found = ExperimentResult {
+        lateness: real.lateness,
+        failed: real.failed,
+        ..ExperimentResult::default()
+    };
     for arm in &ARMS {
         let later = (cases.len() / ARMS.len()).min(ours.len());
         let rest = (ours.split_off(later), real.results.split_off(later));
-        let there: Vec<Seen> = real.results.into_iter().flatten().collect();
+        let there: Vec<Observation> = real.results.into_iter().flatten().collect();
         found.rows.extend(compare(arm, &ours, &there));
         found.figures.push(round_trips(arm, &ours, &there));
         (ours, real.results) = rest;
@@ -128,7 +132,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
 }
 
 /// A measure by both clocks, and the kernel's over ours.
-fn compare(arm: &Arm, ours: &[Seen], real: &[Seen]) -> Vec<Row> {
+fn compare(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Vec<Row> {
     let Arm { name, note, .. } = arm;
     let both = |what: &str, unit, by_clock: [Estimate; 2]| {
         let [ours, kernel] = by_clock;
@@ -141,7 +145,7 @@ fn compare(arm: &Arm, ours: &[Seen], real: &[Seen]) -> Vec<Row> {
             Row::new(format!("{name}: {what}, the kernel's over ours"), "", ratio).note(note),
         ]
     };
-    let of_runs = |what: &str, unit, of: &dyn Fn(&Seen) -> f64| {
+    let of_runs = |what: &str, unit, of: &dyn Fn(&Observation) -> f64| {
         both(what, unit, [ours, real].map(|runs| mean(&runs.iter().map(of).collect::<Vec<_>>())))
     };
     let rtt = |share: f64| {
@@ -165,7 +169,7 @@ const BOTH: &str = "no paper: one scenario in virtual time with our TCP, and in 
 const HYSTART: &str = "as the arms before; the kernel leaves slow start by the train of ACKs or by delay (Ha and Rhee, \
     2011), ours by delay alone (RFC 9406)";
 
-fn round_trips(arm: &Arm, ours: &[Seen], real: &[Seen]) -> Figure {
+fn round_trips(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Figure {
     let n = ours.len();
     Figure::new(
         arm.figure,

@@ -6,7 +6,7 @@ use airmile_radio::burst::BurstOptions;
 use super::estimate::mean;
 use super::figure::{Axis, Figure, Series};
 use super::runs::{Work, cannot, downlink, estimate, only, read, truth};
-use super::{Experiment, Found, Row, Size, table1};
+use super::{Experiment, ExperimentResult, Row, Size, table1};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -22,23 +22,23 @@ const SCENARIO: &str = include_str!("../../experiments/fig6-demand.toml");
 const OTHERS: u64 = 8;
 
 /// A run: estimated link demand in percent, link throughput in Mbit/s.
-struct Point {
+struct DemandPoint {
     demand: f64,
     mbps: f64,
 }
 
-fn point(scenario: &Scenario) -> Result<Point> {
+fn point(scenario: &Scenario) -> Result<DemandPoint> {
     let trace = run(scenario).map_err(cannot)?;
     let (_, duration_ms) = truth(&trace.transfers);
     let found = estimate(&trace.records, &trace.transfers, &BurstOptions::default());
     let throughput_ms = found.throughput_ms.unwrap_or(f64::NAN);
     let bytes: u64 = downlink(&trace.transfers).filter_map(|t| t.transfer.bytes).sum();
     let mbps = bytes as f64 * 8.0 / (throughput_ms * 1e3);
-    Ok(Point { demand: 100.0 * throughput_ms / duration_ms, mbps })
+    Ok(DemandPoint { demand: 100.0 * throughput_ms / duration_ms, mbps })
 }
 
 /// An application of the scenario.
-struct Arm {
+struct DemandApp {
     app: &'static str,
     /// Whether the middlebox restarts, as the paper's.
     restarts: bool,
@@ -46,7 +46,7 @@ struct Arm {
     note: Option<&'static str>,
 }
 
-impl Arm {
+impl DemandApp {
     const fn new(app: &'static str, note: &'static str) -> Self {
         Self { app, restarts: true, paper: Some(67.5), note: Some(note) }
     }
@@ -58,22 +58,25 @@ impl Arm {
 
 const FULL: &str = "video, segments of 1 s, buffer full";
 
-const ARMS: [Arm; 6] = [
-    Arm {
+const ARMS: [DemandApp; 6] = [
+    DemandApp {
         paper: Some(95.0),
-        ..Arm::new("file", "a transfer begins with its request: a round trip and the slow start")
+        ..DemandApp::new(
+            "file",
+            "a transfer begins with its request: a round trip and the slow start",
+        )
     },
-    Arm::new("video", VIDEO),
-    Arm::new("video, segments of 1 s", ADDED),
-    Arm::new("video, buffer full", ADDED),
-    Arm::new(FULL, ADDED),
-    Arm { restarts: false, paper: None, ..Arm::new(FULL, ADDED) },
+    DemandApp::new("video", VIDEO),
+    DemandApp::new("video, segments of 1 s", ADDED),
+    DemandApp::new("video, buffer full", ADDED),
+    DemandApp::new(FULL, ADDED),
+    DemandApp { restarts: false, paper: None, ..DemandApp::new(FULL, ADDED) },
 ];
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let mut cases = Vec::new();
-    for (arm, Arm { app, restarts, .. }) in ARMS.iter().enumerate() {
+    for (arm, DemandApp { app, restarts, .. }) in ARMS.iter().enumerate() {
         for seed in 0..work.size.of(2, 16, 64) {
             let mut scenario = only(&base, app);
             scenario.seed = 46_000 + seed;
@@ -99,7 +102,8 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     .paper_y("files, mean 95 %", 95.0)
     .paper_y("video, mean 65 to 70 %", 67.5);
     for (at, arm) in ARMS.iter().enumerate() {
-        let own: Vec<&Point> = points.iter().filter(|(a, _)| *a == at).map(|(_, p)| p).collect();
+        let own: Vec<&DemandPoint> =
+            points.iter().filter(|(a, _)| *a == at).map(|(_, p)| p).collect();
         let drawn = own.iter().map(|p| (p.mbps, p.demand)).collect();
         figure = figure.with(Series::scatter(arm.name(), drawn));
         let all: Vec<f64> = own.iter().map(|p| p.demand).collect();
@@ -120,7 +124,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     }
     let n = work.size.of(2, 16, 64);
     figure = figure.caption(format!("n = {n} runs of each, beside 0 to 7 users with full queues."));
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 const VIDEO: &str = "the paper has 65 to 70 %, and gives neither segment length nor round trip. Segments of 4 s spend \

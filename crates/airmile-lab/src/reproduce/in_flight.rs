@@ -8,9 +8,9 @@ use super::estimate::{mean, part, quantile};
 use super::figure::{Axis, Figure, Series};
 use super::hosts::Hosts;
 use super::kernel::{self, beside, fetch};
-use super::monitor::{Seen, watch};
+use super::monitor::{Observation, watch};
 use super::runs::{Work, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -33,7 +33,7 @@ fn correlation(samples: &[&RttSample]) -> f64 {
     moment(&|a, b| a * b) / (moment(&|a, _| a * a) * moment(&|_, b| b * b)).sqrt()
 }
 
-fn downlink(seen: &Seen) -> Vec<&RttSample> {
+fn downlink(seen: &Observation) -> Vec<&RttSample> {
     seen.rows
         .iter()
         .filter_map(|row| match row {
@@ -51,7 +51,7 @@ const ENDS: &str = "in flight is what is left when the ACK passes: at a flow's e
 const SMALL_WINDOW_BYTES: u64 = 131_712;
 
 /// Bytes in flight behind each segment.
-fn flights(runs: &[Seen]) -> Vec<u64> {
+fn flights(runs: &[Observation]) -> Vec<u64> {
     let rows = runs.iter().flat_map(|seen| &seen.rows).filter_map(|row| match row {
         PacketRow::Inflight(sample) if sample.dir == "dl" => Some(sample.flight_bytes),
         _ => None,
@@ -59,7 +59,7 @@ fn flights(runs: &[Seen]) -> Vec<u64> {
     rows.collect()
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let found = virtual_time(work, &base)?;
     beside(found, work, |hosts| kernel_tcp(work, hosts, &base))
@@ -72,7 +72,7 @@ fn with_small_window(scenario: &mut Scenario) {
 }
 
 /// The scenario's file over the kernel's TCP: a server of today.
-fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Found> {
+fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<ExperimentResult> {
     let mut cases = Vec::new();
     for small in [false, true] {
         for n in 0..work.size.of(1, 2, 10) {
@@ -85,12 +85,17 @@ fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Fou
     }
     let mut runs = kernel::watch(work, hosts, &cases)?;
     let limited = runs.results.split_off(cases.len() / 2);
-    let there = |runs: Vec<Option<Seen>>| runs.into_iter().flatten().collect::<Vec<_>>();
+    let there = |runs: Vec<Option<Observation>>| runs.into_iter().flatten().collect::<Vec<_>>();
     let rows = tabulate(&there(runs.results), &there(limited));
-    Ok(Found { rows, lateness: runs.lateness, failed: runs.failed, ..Found::default() })
+    Ok(ExperimentResult {
+        rows,
+        lateness: runs.lateness,
+        failed: runs.failed,
+        ..ExperimentResult::default()
+    })
 }
 
-fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<Found> {
+fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<ExperimentResult> {
     let seeds: Vec<u64> = (0..work.size.of(1, 12, 30)).map(|n| 51_000 + n).collect();
     let cases: Vec<(u64, bool)> =
         [false, true].into_iter().flat_map(|w| seeds.iter().map(move |s| (*s, w))).collect();
@@ -131,11 +136,15 @@ fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<Found> {
     .with(Series::cdf("a receive window of 131.7 kB", &limited_kb))
     .paper_point("10 % have over 200 kB, a carrier's traffic", 200.0, 90.0)
     .caption(format!("n = {} segments of {} flows.", kb.len(), runs.len()));
-    Ok(Found { rows, figures: vec![scatter, distribution], ..Found::default() })
+    Ok(ExperimentResult {
+        rows,
+        figures: vec![scatter, distribution],
+        ..ExperimentResult::default()
+    })
 }
 
 /// Rows of runs with files alone, and of runs whose receive window stays small.
-fn tabulate(runs: &[Seen], limited: &[Seen]) -> Vec<Row> {
+fn tabulate(runs: &[Observation], limited: &[Observation]) -> Vec<Row> {
     let samples: Vec<&RttSample> = runs.iter().flat_map(downlink).collect();
     let per_run: Vec<f64> = runs.iter().map(|seen| correlation(&downlink(seen))).collect();
     let mut rows = vec![

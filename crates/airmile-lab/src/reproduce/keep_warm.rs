@@ -13,7 +13,7 @@ use super::middlebox::{PASSING, play, seeded};
 use super::player_log::{KeptWarm, PlayerLog};
 use super::ports::{PAUSE_S, SCENARIO};
 use super::runs::{Work, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Progress;
 use airmile::Result;
 use airmile::read_capture;
@@ -103,24 +103,24 @@ impl Way {
 
 /// Bytes of IP packets at the phone.
 #[derive(Clone, Copy, Default)]
-struct Passed {
+struct PhoneBytes {
     /// While no segment was under way, towards the phone and from it.
     between: [u64; 2],
     /// In all.
     all: [u64; 2],
 }
 
-struct Session {
+struct PlayedSession {
     log: PlayerLog,
-    passed: Passed,
+    passed: PhoneBytes,
 }
 
-fn session(dir: &Path) -> Result<Session> {
+fn session(dir: &Path) -> Result<PlayedSession> {
     let log = PlayerLog::read(dir)?;
     let spans: Vec<(i64, i64)> = log.segments.iter().map(|s| (s.from_ns, s.to_ns)).collect();
     let first_ns = spans.first().map_or(i64::MAX, |span| span.0);
     let last_ns = spans.last().map_or(i64::MIN, |span| span.1);
-    let mut passed = Passed::default();
+    let mut passed = PhoneBytes::default();
     read_capture(&dir.join("phone.pcapng"), &Progress::default(), &mut |packet| {
         let way = usize::from(packet.dst != IpAddr::V4(PHONE_ADDRESS).into());
         let bytes = u64::from(packet.ip_bytes);
@@ -131,16 +131,16 @@ fn session(dir: &Path) -> Result<Session> {
             passed.between[way] += bytes;
         }
     })?;
-    Ok(Session { log, passed })
+    Ok(PlayedSession { log, passed })
 }
 
-fn run(work: &Work<'_>) -> Result<Found> {
+fn run(work: &Work<'_>) -> Result<ExperimentResult> {
     let hosts = match work.hosts(&[Program::Player]) {
         Ok(hosts) => hosts,
-        Err(why) => return Ok(Found::skipped(why)),
+        Err(why) => return Ok(ExperimentResult::skipped(why)),
     };
     let base = read(SCENARIO)?;
-    let mut found = Found::default();
+    let mut found = ExperimentResult::default();
     for player in &PLAYERS {
         let by_size = |[quick, default, full]: [u64; 3]| work.size.of(quick, default, full);
         let cases: Vec<(Way, u64)> =
@@ -170,21 +170,21 @@ fn run(work: &Work<'_>) -> Result<Found> {
 }
 
 /// Sessions of one seed, in the order of `WAYS`.
-type Triple<'a> = [&'a Session; 3];
+type Triple<'a> = [&'a PlayedSession; 3];
 
 /// Of seeds of which all ways have ended: else the ways would be of different ones.
-fn triples(sessions: &[Option<Session>]) -> Vec<Triple<'_>> {
+fn triples(sessions: &[Option<PlayedSession>]) -> Vec<Triple<'_>> {
     sessions.chunks(WAYS.len()).filter_map(whole).collect()
 }
 
-fn whole(sessions: &[Option<Session>]) -> Option<Triple<'_>> {
+fn whole(sessions: &[Option<PlayedSession>]) -> Option<Triple<'_>> {
     match sessions {
         [Some(proxy), Some(warm), Some(bypass)] => Some([proxy, warm, bypass]),
         _ => None,
     }
 }
 
-fn of<'a>(triples: &'a [Triple<'a>], way: Way) -> impl Iterator<Item = &'a Session> {
+fn of<'a>(triples: &'a [Triple<'a>], way: Way) -> impl Iterator<Item = &'a PlayedSession> {
     triples.iter().map(move |[proxy, warm, bypass]| match way {
         Way::Proxy => *proxy,
         Way::Warm => *warm,
@@ -193,7 +193,7 @@ fn of<'a>(triples: &'a [Triple<'a>], way: Way) -> impl Iterator<Item = &'a Sessi
 }
 
 /// Throughput in Mbit/s of a segment behind a pause, the session's median.
-fn behind_pauses(session: &Session) -> f64 {
+fn behind_pauses(session: &PlayedSession) -> f64 {
     quantile(&session.log.throughputs_after(PAUSE_S), 0.5).value
 }
 
@@ -203,8 +203,8 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
         rows.push(Row::new(format!("{}: {what}", player.name), unit, value));
     };
     let mean_of =
-        |way, f: &dyn Fn(&Session) -> f64| mean(&of(triples, way).map(f).collect::<Vec<_>>());
-    let bitrate = |session: &Session| session.log.bitrate_mbps();
+        |way, f: &dyn Fn(&PlayedSession) -> f64| mean(&of(triples, way).map(f).collect::<Vec<_>>());
+    let bitrate = |session: &PlayedSession| session.log.bitrate_mbps();
     for way in WAYS {
         row(&format!("{}: bitrate", way.name()), "Mbit/s", mean_of(way, &bitrate));
         let behind: Vec<f64> =
@@ -216,7 +216,7 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
         let switches = mean_of(way, &|session| session.log.switches());
         row(&format!("{}: switches of bitrate", way.name()), "a session", switches);
     }
-    let more = |way, f: &dyn Fn(&Session) -> f64| change(triples, way, f);
+    let more = |way, f: &dyn Fn(&PlayedSession) -> f64| change(triples, way, f);
     for (way, what) in [(Way::Bypass, "past it"), (Way::Warm, "kept warm")] {
         let against = |of: &str| format!("{of} {what} against through it");
         row(&against("bitrate"), "% more", more(way, &bitrate));
@@ -226,8 +226,8 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
     row("kept warm: share of that gain in bitrate", "%", gain_share(triples, &bitrate));
     let share = gain_share(triples, &behind_pauses);
     row("kept warm: share of the gain in throughput behind a pause", "%", share);
-    let warm = |f: &dyn Fn(&Session) -> f64| mean_of(Way::Warm, f);
-    let between = |session: &Session, ways: &[usize]| -> f64 {
+    let warm = |f: &dyn Fn(&PlayedSession) -> f64| mean_of(Way::Warm, f);
+    let between = |session: &PlayedSession, ways: &[usize]| -> f64 {
         let sum = |passed: [u64; 2]| ways.iter().filter_map(|way| passed.get(*way)).sum::<u64>();
         sum(session.passed.between) as f64 / sum(session.passed.all) as f64
     };
@@ -285,7 +285,7 @@ const EXTRA: &str = "IP bytes while no segment is under way, less those of sessi
                      fetches; ours is to be under 2";
 
 /// How much more of something there was than through the middlebox, of all triples together.
-fn change(triples: &[Triple<'_>], way: Way, f: &dyn Fn(&Session) -> f64) -> Estimate {
+fn change(triples: &[Triple<'_>], way: Way, f: &dyn Fn(&PlayedSession) -> f64) -> Estimate {
     let pairs: Vec<(f64, f64)> =
         of(triples, way).zip(of(triples, Way::Proxy)).map(|(a, b)| (f(a), f(b))).collect();
     let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
@@ -298,7 +298,7 @@ fn change(triples: &[Triple<'_>], way: Way, f: &dyn Fn(&Session) -> f64) -> Esti
 
 /// Which share in percent of what is gained past the middlebox is gained through it, kept
 /// warm, seed by seed; none where the gain is not told from 0, or is a loss.
-fn gain_share(triples: &[Triple<'_>], f: &dyn Fn(&Session) -> f64) -> Estimate {
+fn gain_share(triples: &[Triple<'_>], f: &dyn Fn(&PlayedSession) -> f64) -> Estimate {
     let gains = |[proxy, warm, bypass]: &Triple<'_>| (f(warm) - f(proxy), f(bypass) - f(proxy));
     let gains: Vec<(f64, f64)> = triples.iter().map(gains).collect();
     share_of(&gains)
@@ -323,7 +323,7 @@ fn figure(player: &Player, triples: &[Triple<'_>]) -> Option<Figure> {
     )
     .caption(format!("One of n = {} runs each way, of the same seed.", triples.len()));
     for way in WAYS {
-        let Session { log, .. } = of(triples, way).next()?;
+        let PlayedSession { log, .. } = of(triples, way).next()?;
         let points = log.segments.iter().map(|s| (log.seconds(s.from_ns), s.bps / 1e6));
         figure = figure.with(Series::curve(way.name(), points.collect()));
     }
@@ -349,7 +349,8 @@ mod tests {
 
     #[test]
     fn seeds_of_which_a_way_failed_are_left_out() {
-        let session = || Some(Session { log: PlayerLog::default(), passed: Passed::default() });
+        let session =
+            || Some(PlayedSession { log: PlayerLog::default(), passed: PhoneBytes::default() });
         let sessions = [session(), None, session(), session(), session(), session()];
         let triples = triples(&sessions);
         assert_eq!(triples.len(), 1);

@@ -4,9 +4,9 @@
 use airmile_emulate::Scenario;
 use airmile_wire::tcp::StudyOptions;
 
-use super::Found;
+use super::ExperimentResult;
 use super::hosts::{Hosts, Job, Program, RealRuns};
-use super::monitor::{Seen, read_run};
+use super::monitor::{Observation, read_run};
 use super::runs::Work;
 use airmile::Result;
 
@@ -27,7 +27,7 @@ pub(super) fn watch(
     work: &Work<'_>,
     hosts: &dyn Hosts,
     cases: &[(Scenario, Job)],
-) -> Result<RealRuns<Seen>> {
+) -> Result<RealRuns<Observation>> {
     work.in_real_time(
         hosts,
         cases,
@@ -38,10 +38,10 @@ pub(super) fn watch(
 
 /// Adds the rows of runs with the kernel's TCP to those of virtual time.
 pub(super) fn beside(
-    mut found: Found,
+    mut found: ExperimentResult,
     work: &Work<'_>,
-    with: impl FnOnce(&dyn Hosts) -> Result<Found>,
-) -> Result<Found> {
+    with: impl FnOnce(&dyn Hosts) -> Result<ExperimentResult>,
+) -> Result<ExperimentResult> {
     match work.hosts(&[Program::Curl]) {
         Ok(hosts) => {
             let real = with(hosts)?;

@@ -14,7 +14,7 @@ use super::monitor::spans;
 use super::player_log::PlayerLog;
 use super::release::{passed_kb, width_ms};
 use super::runs::{Work, read};
-use super::{Experiment, Found, Row, Size};
+use super::{Experiment, ExperimentResult, Row, Size};
 use airmile::Progress;
 use airmile::Result;
 use airmile::read_capture;
@@ -54,10 +54,10 @@ pub(super) fn seeded(base: &Scenario, seed: u64) -> Scenario {
     Scenario { seed, ..base.clone() }
 }
 
-fn figure_1(work: &Work<'_>) -> Result<Found> {
+fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
     let hosts = match work.hosts(&[Program::Curl, Program::Player]) {
         Ok(hosts) => hosts,
-        Err(why) => return Ok(Found::skipped(why)),
+        Err(why) => return Ok(ExperimentResult::skipped(why)),
     };
     let base = read(BUSY)?;
     let (test_s, pause_s) = (work.size.of(2, 10, 10), work.size.of(1, 5, 15));
@@ -121,7 +121,7 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
             .paper_y("speed test before, 5.4 Mbit/s", 5.4)
             .caption(format!("One of n = {} runs.", logs.len()))
     });
-    Ok(Found {
+    Ok(ExperimentResult {
         rows,
         figures: figure.into_iter().collect(),
         failed: runs.failed,
@@ -131,14 +131,14 @@ fn figure_1(work: &Work<'_>) -> Result<Found> {
 }
 
 /// When data for the phone passed the server and the phone, and its transfers.
-struct Passed {
+struct PassTimes {
     server: Vec<(i64, u32)>,
     phone: Vec<(i64, u32)>,
     /// But the first, whose windows are new on both sides.
     spans: Vec<(i64, i64)>,
 }
 
-fn passed(dir: &Path) -> Result<Passed> {
+fn passed(dir: &Path) -> Result<PassTimes> {
     let read = |name: &str| -> Result<Vec<(i64, u32)>> {
         let mut passed = Vec::new();
         read_capture(&dir.join(name), &Progress::default(), &mut |packet| {
@@ -151,16 +151,16 @@ fn passed(dir: &Path) -> Result<Passed> {
     };
     let (server, phone) = (read("server.pcapng")?, read("phone.pcapng")?);
     let spans = spans(dir)?.into_iter().skip(1).collect();
-    Ok(Passed { server, phone, spans })
+    Ok(PassTimes { server, phone, spans })
 }
 
 /// Figure 7's segment: 700 kbit/s of 4 s.
 const SEGMENT_BYTES: u64 = 350_000;
 
-fn figure_8(work: &Work<'_>) -> Result<Found> {
+fn figure_8(work: &Work<'_>) -> Result<ExperimentResult> {
     let hosts = match work.hosts(&[Program::Curl]) {
         Ok(hosts) => hosts,
-        Err(why) => return Ok(Found::skipped(why)),
+        Err(why) => return Ok(ExperimentResult::skipped(why)),
     };
     let base = read(IDLE)?;
     let segments = work.size.of(3, 10, 30);
@@ -182,7 +182,7 @@ fn figure_8(work: &Work<'_>) -> Result<Found> {
         let runs = cases.iter().zip(&runs.results);
         runs.filter(move |((p, _), _)| *p == port).filter_map(|(_, run)| run.as_ref())
     };
-    let widths = |port, side: fn(&Passed) -> &[(i64, u32)]| {
+    let widths = |port, side: fn(&PassTimes) -> &[(i64, u32)]| {
         let all = of(port).flat_map(|run| run.spans.iter().map(|span| width_ms(side(run), *span)));
         quantile(&all.collect::<Vec<_>>(), 0.5)
     };
@@ -221,5 +221,5 @@ fn figure_8(work: &Work<'_>) -> Result<Found> {
         figure = figure.with(Series::curve(name, passed_kb(&run.phone, span, first)));
     }
     let (lateness, failed) = (runs.lateness, runs.failed);
-    Ok(Found { rows, figures: vec![figure], lateness, failed, skipped: None })
+    Ok(ExperimentResult { rows, figures: vec![figure], lateness, failed, skipped: None })
 }

@@ -78,7 +78,7 @@ pub struct Experiment {
     /// What it shows.
     pub what: &'static str,
     #[serde(skip)]
-    run: fn(&Work<'_>) -> Result<Found>,
+    run: fn(&Work<'_>) -> Result<ExperimentResult>,
 }
 
 impl Experiment {
@@ -96,7 +96,7 @@ impl Experiment {
 
 /// What an experiment gives.
 #[derive(Default)]
-struct Found {
+struct ExperimentResult {
     rows: Vec<Row>,
     figures: Vec<Figure>,
     /// Why a part, or all, was not run.
@@ -107,7 +107,7 @@ struct Found {
     failed: Vec<String>,
 }
 
-impl Found {
+impl ExperimentResult {
     fn skipped(why: String) -> Self {
         Self { skipped: Some(why), ..Self::default() }
     }
@@ -297,9 +297,11 @@ pub fn reproduce(
         runs.begin();
         follower.begins(experiment, at + 1, wanted.len());
         let found = (experiment.run)(&Work { size, hosts, runs });
-        let found = found
-            .unwrap_or_else(|error| Found { failed: vec![error.to_string()], ..Found::default() });
-        let Found { mut rows, figures, skipped, lateness, failed } = found;
+        let found = found.unwrap_or_else(|error| ExperimentResult {
+            failed: vec![error.to_string()],
+            ..ExperimentResult::default()
+        });
+        let ExperimentResult { mut rows, figures, skipped, lateness, failed } = found;
         let (row, invalid) = hosts::lateness_row(&lateness);
         rows.extend(row);
         let failed = (!failed.is_empty()).then(|| failed.join("; "));

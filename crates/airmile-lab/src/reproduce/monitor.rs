@@ -20,7 +20,7 @@ use airmile::{Error, Result};
 const RAW: u32 = 101;
 
 /// What was seen.
-pub(super) struct Seen {
+pub(super) struct Observation {
     /// Duration of the first download; absent: none ended.
     pub(super) download_ms: Option<f64>,
     pub(super) rows: Vec<PacketRow>,
@@ -112,11 +112,11 @@ impl Monitor {
         }
     }
 
-    fn finish(self, download_ms: Option<f64>) -> Seen {
+    fn finish(self, download_ms: Option<f64>) -> Observation {
         let Self { study, mut rows, arrivals, arrived_ip_bytes, stamps, phone_stamps, .. } = self;
         let (data, acks) = (self.data, self.acks);
         let summary = study.finish_with(&mut |row| rows.push(row));
-        Seen {
+        Observation {
             download_ms,
             rows,
             summary,
@@ -165,7 +165,7 @@ impl Monitor {
 
 /// Runs a scenario with a monitor between core and radio network: at the box
 /// that the scenario has there.
-pub(super) fn watch(scenario: &Scenario, options: &StudyOptions) -> Result<Seen> {
+pub(super) fn watch(scenario: &Scenario, options: &StudyOptions) -> Result<Observation> {
     let mut monitor = Monitor::new(options);
     let outcome = run_into(scenario, &mut monitor).map_err(cannot)?;
     let ended = downlink(&outcome.transfers).next();
@@ -173,7 +173,7 @@ pub(super) fn watch(scenario: &Scenario, options: &StudyOptions) -> Result<Seen>
 }
 
 /// The same of what a run left in a directory. Its scenario has a box.
-pub(super) fn read_run(dir: &Path, options: &StudyOptions) -> Result<Seen> {
+pub(super) fn read_run(dir: &Path, options: &StudyOptions) -> Result<Observation> {
     let mut monitor = Monitor::new(options);
     let progress = Progress::default();
     read_capture(&dir.join("proxy.pcapng"), &progress, &mut |packet| {

@@ -8,7 +8,7 @@ use airmile::{Error, Result};
 
 /// A line of `command.jsonl`.
 #[derive(Deserialize)]
-struct Line {
+struct CommandRecord {
     #[serde(default)]
     at_ns: i64,
     event: String,
@@ -85,7 +85,8 @@ impl PlayerLog {
         let mut log = Self::default();
         let mut asked = std::collections::HashMap::new();
         for line in text.lines() {
-            let Line { at_ns, event, id, bytes, value, what } = serde_json::from_str(line)?;
+            let CommandRecord { at_ns, event, id, bytes, value, what } =
+                serde_json::from_str(line)?;
             match (event.as_str(), id, value) {
                 ("request", Some(id), _) => _ = asked.insert(id, at_ns),
                 ("end", Some(id), Some(bps)) => {

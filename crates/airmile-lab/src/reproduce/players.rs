@@ -7,9 +7,9 @@ use airmile_wire::tcp::StudyOptions;
 use super::estimate::{Estimate, quantile};
 use super::figure::{Axis, Figure, Series};
 use super::kernel::{self, beside, fetch};
-use super::monitor::{Seen, watch};
+use super::monitor::{Observation, watch};
 use super::runs::{Work, only, read};
-use super::{Experiment, Found, Row, Size};
+use super::{Experiment, ExperimentResult, Row, Size};
 use airmile::Result;
 
 pub(super) const FIGURE_23: Experiment = Experiment {
@@ -29,7 +29,7 @@ pub(super) const FIGURE_24: Experiment = Experiment {
 const SLOW_READER: &str = include_str!("../../experiments/huang-slow-reader.toml");
 const PERIODIC: &str = include_str!("../../experiments/huang-periodic.toml");
 
-fn flows(seen: &Seen) -> impl Iterator<Item = &FlowRow> {
+fn flows(seen: &Observation) -> impl Iterator<Item = &FlowRow> {
     seen.rows.iter().filter_map(|row| match row {
         PacketRow::Flow(flow) if flow.dl_bytes > 0 => Some(&**flow),
         _ => None,
@@ -40,17 +40,17 @@ fn seeds(base: &Scenario, first: u64, n: u64) -> Vec<Scenario> {
     (0..n).map(|n| Scenario { seed: first + n, ..base.clone() }).collect()
 }
 
-fn median_of(seen: &[Seen], of: impl Fn(&Seen) -> f64) -> Estimate {
+fn median_of(seen: &[Observation], of: impl Fn(&Observation) -> f64) -> Estimate {
     quantile(&seen.iter().map(of).collect::<Vec<_>>(), 0.5)
 }
 
 /// Duration of a run's download in seconds.
-fn download_s(seen: &Seen) -> f64 {
+fn download_s(seen: &Observation) -> f64 {
     seen.download_ms.map_or(f64::NAN, |ms| ms / 1e3)
 }
 
 /// kB at the phone by seconds since its first.
-fn received_kb(seen: &Seen) -> Vec<(f64, f64)> {
+fn received_kb(seen: &Observation) -> Vec<(f64, f64)> {
     let first_ns = seen.arrivals.first().map_or(0, |(at, _)| *at);
     let mut sum = 0.0;
     let arrivals = seen.arrivals.iter();
@@ -62,7 +62,7 @@ fn received_kb(seen: &Seen) -> Vec<(f64, f64)> {
 }
 
 /// Mbit/s at the phone in steps of so many ms, by seconds since its first.
-pub(super) fn received_mbps(seen: &Seen, step_ms: i64) -> Vec<(f64, f64)> {
+pub(super) fn received_mbps(seen: &Observation, step_ms: i64) -> Vec<(f64, f64)> {
     let (Some(first), Some(last)) = (seen.arrivals.first(), seen.arrivals.last()) else {
         return Vec::new();
     };
@@ -79,7 +79,7 @@ pub(super) fn received_mbps(seen: &Seen, step_ms: i64) -> Vec<(f64, f64)> {
     steps.map(|(at, bytes)| (at as f64 * seconds, bytes * 8.0 / 1e6 / seconds)).collect()
 }
 
-fn figure_23(work: &Work<'_>) -> Result<Found> {
+fn figure_23(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SLOW_READER)?;
     let found = slow_readers(work, &base)?;
     beside(found, work, |hosts| {
@@ -96,7 +96,7 @@ fn figure_23(work: &Work<'_>) -> Result<Found> {
             let runs = kernel::watch(work, hosts, &cases)?;
             lateness.extend(runs.lateness);
             failed.extend(runs.failed);
-            arms.push(runs.results.into_iter().flatten().collect::<Vec<Seen>>());
+            arms.push(runs.results.into_iter().flatten().collect::<Vec<Observation>>());
         }
         let mut rows = match arms.as_slice() {
             [slow, slower, ideal] => rows_23(slow, slower, ideal),
@@ -106,13 +106,13 @@ fn figure_23(work: &Work<'_>) -> Result<Found> {
             // The others' notes are of the emulated reader.
             row.note = row.what.starts_with("download").then_some(BUFFERED);
         }
-        Ok(Found { rows, lateness, failed, ..Found::default() })
+        Ok(ExperimentResult { rows, lateness, failed, ..ExperimentResult::default() })
     })
 }
 
 const BUFFERED: &str = "ends when the last byte is in the phone's buffer, before it is read";
 
-fn slow_readers(work: &Work<'_>, base: &Scenario) -> Result<Found> {
+fn slow_readers(work: &Work<'_>, base: &Scenario) -> Result<ExperimentResult> {
     let n = work.size.of(1, 5, 20);
     let watch_all = |app: &str| {
         work.for_each(&seeds(&only(base, app), 55_000, n), |scenario| {
@@ -132,12 +132,13 @@ fn slow_readers(work: &Work<'_>, base: &Scenario) -> Result<Found> {
         figure = figure.with(Series::curve(name, seen.map_or_else(Vec::new, received_kb)));
     }
     let rows = rows_23(&slow, &slower, &ideal);
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 /// Rows of figure 23.
-fn rows_23(slow: &[Seen], slower: &[Seen], ideal: &[Seen]) -> Vec<Row> {
-    let flow = |of: fn(&FlowRow) -> f64| move |seen: &Seen| flows(seen).next().map_or(f64::NAN, of);
+fn rows_23(slow: &[Observation], slower: &[Observation], ideal: &[Observation]) -> Vec<Row> {
+    let flow =
+        |of: fn(&FlowRow) -> f64| move |seen: &Observation| flows(seen).next().map_or(f64::NAN, of);
     let window = flow(|f| f.client_min_window_bytes.map_or(f64::NAN, |bytes| bytes as f64));
     let initial = flow(|f| f.client_initial_window_bytes.map_or(f64::NAN, |bytes| bytes as f64));
     let full = flow(|f| 100.0 * f.window_full_ns as f64 / f.duration_ns as f64);
@@ -164,7 +165,7 @@ fn rows_23(slow: &[Seen], slower: &[Seen], ideal: &[Seen]) -> Vec<Row> {
     ]
 }
 
-fn figure_24(work: &Work<'_>) -> Result<Found> {
+fn figure_24(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(PERIODIC)?;
     let found = periodic(work, base.clone())?;
     beside(found, work, |hosts| {
@@ -177,14 +178,14 @@ fn figure_24(work: &Work<'_>) -> Result<Found> {
             .map(|scenario| (scenario, job.clone()))
             .collect();
         let runs = kernel::watch(work, hosts, &cases)?;
-        let seen: Vec<Seen> = runs.results.into_iter().flatten().collect();
+        let seen: Vec<Observation> = runs.results.into_iter().flatten().collect();
         let rows = rows_24(&seen);
         let (lateness, failed) = (runs.lateness, runs.failed);
-        Ok(Found { rows, lateness, failed, ..Found::default() })
+        Ok(ExperimentResult { rows, lateness, failed, ..ExperimentResult::default() })
     })
 }
 
-fn periodic(work: &Work<'_>, mut base: Scenario) -> Result<Found> {
+fn periodic(work: &Work<'_>, mut base: Scenario) -> Result<ExperimentResult> {
     if work.size == Size::Quick {
         for app in &mut base.apps {
             if let Workload::Periodic { bytes, .. } = &mut app.workload {
@@ -207,16 +208,18 @@ fn periodic(work: &Work<'_>, mut base: Scenario) -> Result<Found> {
     .paper_y("peaks of up to 30 Mbit/s", 30.0)
     .caption(format!("One of n = {} runs.", seen.len()));
     let rows = rows_24(&seen);
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 /// Rows of figure 24.
-fn rows_24(seen: &[Seen]) -> Vec<Row> {
-    let period = |seen: &Seen| seen.summary.periodic.first().map_or(f64::NAN, |p| p.period_s);
-    let idle =
-        |seen: &Seen| seen.summary.periodic.first().map_or(f64::NAN, |p| 100.0 * p.idle_share);
+fn rows_24(seen: &[Observation]) -> Vec<Row> {
+    let period =
+        |seen: &Observation| seen.summary.periodic.first().map_or(f64::NAN, |p| p.period_s);
+    let idle = |seen: &Observation| {
+        seen.summary.periodic.first().map_or(f64::NAN, |p| 100.0 * p.idle_share)
+    };
     // The tail of the paper's network is 10 s, and the study's model has it.
-    let radio = |seen: &Seen| {
+    let radio = |seen: &Observation| {
         let users = seen.rows.iter().filter_map(|row| match row {
             PacketRow::User(user) => Some(user),
             _ => None,
@@ -224,7 +227,7 @@ fn rows_24(seen: &[Seen]) -> Vec<Row> {
         let (on, of) = users.fold((0, 0), |(on, of), u| (on + u.radio_on_ns, of + u.duration_ns));
         100.0 * on as f64 / of as f64
     };
-    let peak = |seen: &Seen| {
+    let peak = |seen: &Observation| {
         let mut bins = std::collections::HashMap::<i64, u64>::new();
         for (at_ns, bytes) in &seen.arrivals {
             *bins.entry(at_ns / 100_000_000).or_default() += u64::from(*bytes);

@@ -10,7 +10,7 @@ use super::hosts::{Hosts, Job, Program, RealRuns};
 use super::middlebox::{PASSING, play, seeded, video};
 use super::player_log::PlayerLog;
 use super::runs::{Work, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Inputs;
 use airmile::Progress;
 use airmile::RadioOptions;
@@ -59,13 +59,13 @@ const LEAST_SEGMENT_BYTES: u64 = 20_000;
 
 /// A session over a port: what the player saw, and link demand in percent, as
 /// estimated from the modem log and in truth.
-struct Session {
+struct PortSession {
     log: PlayerLog,
     demand: f64,
     true_demand: f64,
 }
 
-fn session(dir: &Path) -> Result<Session> {
+fn session(dir: &Path) -> Result<PortSession> {
     let inputs = Inputs { files: vec![dir.to_owned()], ..Inputs::default() };
     let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default())?;
     let truth = true_times(dir)?;
@@ -80,7 +80,7 @@ fn session(dir: &Path) -> Result<Session> {
     }
     let (demand, true_demand) = (estimated_ms / duration_ms, true_ms / duration_ms);
     let log = PlayerLog::read(dir)?;
-    Ok(Session { log, demand: 100.0 * demand, true_demand: 100.0 * true_demand })
+    Ok(PortSession { log, demand: 100.0 * demand, true_demand: 100.0 * true_demand })
 }
 
 /// True throughput time in ms of a run's transfers.
@@ -100,7 +100,7 @@ fn true_times(dir: &Path) -> Result<HashMap<String, f64>> {
 /// Sessions over these ports in turn, run by run, as in the paper's 5.1.
 const PORTS: [u16; 3] = [80, 443, PASSING];
 
-fn sessions(work: &Work<'_>, hosts: &dyn Hosts, arm: &Arm) -> Result<RealRuns<Session>> {
+fn sessions(work: &Work<'_>, hosts: &dyn Hosts, arm: &Arm) -> Result<RealRuns<PortSession>> {
     let base = read(SCENARIO)?;
     let cases: Vec<(u16, u64)> =
         (0..work.size.of(1, 2, 20)).flat_map(|n| PORTS.map(|port| (port, 63_000 + n))).collect();
@@ -120,19 +120,19 @@ fn sessions(work: &Work<'_>, hosts: &dyn Hosts, arm: &Arm) -> Result<RealRuns<Se
     )
 }
 
-fn figure_9(work: &Work<'_>) -> Result<Found> {
+fn figure_9(work: &Work<'_>) -> Result<ExperimentResult> {
     let hosts = match work.hosts(&[Program::Player]) {
         Ok(hosts) => hosts,
-        Err(why) => return Ok(Found::skipped(why)),
+        Err(why) => return Ok(ExperimentResult::skipped(why)),
     };
-    let mut found = Found::default();
+    let mut found = ExperimentResult::default();
     for (at, arm) in ARMS.iter().enumerate() {
         let runs = sessions(work, hosts, arm)?;
         found.rows.extend(demand(arm, &runs.results));
         let of = |port: usize| runs.results.iter().skip(port).step_by(PORTS.len());
         // Pairs of which both sessions are there.
         let pairs = of(0).zip(of(PORTS.len() - 1));
-        let pairs: Vec<(&Session, &Session)> =
+        let pairs: Vec<(&PortSession, &PortSession)> =
             pairs.filter_map(|(a, b)| a.as_ref().zip(b.as_ref())).collect();
         if at == 0 {
             found.rows.extend(quality(&pairs));
@@ -147,7 +147,7 @@ fn figure_9(work: &Work<'_>) -> Result<Found> {
 }
 
 /// Figure 9a: link demand by port, and what goes with it.
-fn demand(arm: &Arm, sessions: &[Option<Session>]) -> Vec<Row> {
+fn demand(arm: &Arm, sessions: &[Option<PortSession>]) -> Vec<Row> {
     const THROUGH: &str = "the paper has 50 to 70 %, over carriers whose middleboxes differ, and gives \
                            neither segment length nor round trip; 443 is plain HTTP here";
     const PAPER: [(f64, &str); 3] =
@@ -155,7 +155,7 @@ fn demand(arm: &Arm, sessions: &[Option<Session>]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (at, port) in PORTS.iter().enumerate() {
         let own = || sessions.iter().skip(at).step_by(PORTS.len()).flatten();
-        let mean_of = |f: &dyn Fn(&Session) -> f64| mean(&own().map(f).collect::<Vec<_>>());
+        let mean_of = |f: &dyn Fn(&PortSession) -> f64| mean(&own().map(f).collect::<Vec<_>>());
         let row = |what: &str, unit, value| {
             Row::new(format!("{}, port {port}: {what}", arm.name), unit, value)
         };
@@ -172,10 +172,11 @@ fn demand(arm: &Arm, sessions: &[Option<Session>]) -> Vec<Row> {
 }
 
 /// Figure 9c: how much better the video past the middlebox was.
-fn quality(pairs: &[(&Session, &Session)]) -> Vec<Row> {
-    let bitrate = |session: &Session| session.log.bitrate_mbps();
-    let more =
-        |(through, past): &(&Session, &Session)| 100.0 * (bitrate(past) / bitrate(through) - 1.0);
+fn quality(pairs: &[(&PortSession, &PortSession)]) -> Vec<Row> {
+    let bitrate = |session: &PortSession| session.log.bitrate_mbps();
+    let more = |(through, past): &(&PortSession, &PortSession)| {
+        100.0 * (bitrate(past) / bitrate(through) - 1.0)
+    };
     let bitrates: Vec<f64> = pairs.iter().map(more).collect();
     // Of all pairs together: to take those alone whose video through the middlebox
     // stalled would choose by the outcome.
@@ -186,8 +187,9 @@ fn quality(pairs: &[(&Session, &Session)]) -> Vec<Row> {
         let value = if through > 0.0 { 100.0 * (past / through - 1.0) } else { f64::NAN };
         Estimate { value, n: pairs.len() as u64, interval: None }
     };
-    let mean_of =
-        |f: &dyn Fn(&(&Session, &Session)) -> f64| mean(&pairs.iter().map(f).collect::<Vec<_>>());
+    let mean_of = |f: &dyn Fn(&(&PortSession, &PortSession)) -> f64| {
+        mean(&pairs.iter().map(f).collect::<Vec<_>>())
+    };
     const SUMS: &str = "of all pairs together; none where nothing of it was over port 80";
     vec![
         Row::new("bitrate, port 7777 against 80", "% more", quantile(&bitrates, 0.5)).paper(35.0),
@@ -211,7 +213,7 @@ fn quality(pairs: &[(&Session, &Session)]) -> Vec<Row> {
 }
 
 /// Figure 9b: bitrate and buffer of a pair.
-fn over_time(through: &Session, past: &Session, n: usize) -> Vec<Figure> {
+fn over_time(through: &PortSession, past: &PortSession, n: usize) -> Vec<Figure> {
     let seconds = || Axis::new("time since the first request (s)");
     let mut bitrate = Figure::new(
         "bitrate",
@@ -227,7 +229,7 @@ fn over_time(through: &Session, past: &Session, n: usize) -> Vec<Figure> {
         Axis::new("buffer (s)"),
     )
     .caption(format!("One of n = {n} pairs of runs."));
-    for (name, Session { log, .. }) in [("port 80", through), ("port 7777", past)] {
+    for (name, PortSession { log, .. }) in [("port 80", through), ("port 7777", past)] {
         let points = log.segments.iter().map(|s| (log.seconds(s.from_ns), s.bps / 1e6));
         bitrate = bitrate.with(Series::curve(name, points.collect()));
         let points = log.buffer_s.iter().map(|(at, s)| (log.seconds(*at), *s));

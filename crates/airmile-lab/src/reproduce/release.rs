@@ -9,7 +9,7 @@ use airmile_emulate::{AppNote, CapturePoint, RunSink, Scenario, run_into};
 use super::estimate::quantile;
 use super::figure::{Axis, Figure, Series};
 use super::runs::{Work, cannot, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -112,7 +112,7 @@ const ARMS: usize = 3;
 /// So much longer.
 const LONGER_MS: u32 = 80;
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let restarting = read(SCENARIO)?;
     // The scenario's own cause, taken out; and the round trip that the paper's
     // 700 ms ask for.
@@ -170,5 +170,5 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
             .note("an arm added after the first results, to see what the note before says"),
         Row::new("delivery to the phone, no restart", "ms", of(1, |w| w.1)).note(WITHOUT),
     ];
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

@@ -8,7 +8,7 @@ use airmile_model::{Direction, Record};
 use super::estimate::{part, quantile};
 use super::figure::{Axis, Figure, Series};
 use super::runs::{SCHEDULERS, Work, cannot, only, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(super) const FIGURE_3: Experiment = Experiment {
@@ -78,7 +78,7 @@ fn schedule(trace: &RunTrace, n_prb: u16) -> [Vec<(f64, f64)>; 2] {
     points
 }
 
-fn figure_3(work: &Work<'_>) -> Result<Found> {
+fn figure_3(work: &Work<'_>) -> Result<ExperimentResult> {
     let ms = work.size.of(2_000, 30_000, 60_000);
     let runs = work.for_each(&SCHEDULERS, |(name, kind)| {
         let scenario = with_length(TWO_DOWNLOADS, 43_000, *kind, ms)?;
@@ -117,7 +117,7 @@ fn figure_3(work: &Work<'_>) -> Result<Found> {
             row.note("not the habit of the carriers that the paper measured")
         }
     });
-    Ok(Found { rows: rows.collect(), figures, ..Found::default() })
+    Ok(ExperimentResult { rows: rows.collect(), figures, ..ExperimentResult::default() })
 }
 
 /// By how much less an object has in the arm of small ones.
@@ -140,7 +140,7 @@ fn fractions(trace: Option<&RunTrace>, n_prb: u16) -> (u64, u64, u64, Vec<f64>) 
     (n, most, few, shares)
 }
 
-fn figure_4(work: &Work<'_>) -> Result<Found> {
+fn figure_4(work: &Work<'_>) -> Result<ExperimentResult> {
     let ms = work.size.of(2_000, 60_000, 60_000);
     let scenario = with_length(PEAK_HOUR, 44_000, SchedulerKind::WholeTti, ms)?;
     let mut small = scenario.clone();
@@ -179,7 +179,7 @@ fn figure_4(work: &Work<'_>) -> Result<Found> {
             .paper(40.0)
             .note(SMALL),
     ];
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 /// Shares of the cell in percent that the phone had in each TTI in which it had any.
@@ -203,7 +203,7 @@ fn own_prbs(trace: &RunTrace) -> HashMap<i64, u16> {
     own
 }
 
-fn figure_5(work: &Work<'_>) -> Result<Found> {
+fn figure_5(work: &Work<'_>) -> Result<ExperimentResult> {
     let ms = work.size.of(4_000, 60_000, 60_000);
     let cases: Vec<(&str, &str, &str, u64)> = [("idle", SLOW_IDLE), ("busy", SLOW_BUSY)]
         .into_iter()
@@ -247,5 +247,5 @@ fn figure_5(work: &Work<'_>) -> Result<Found> {
     figure = figure
         .paper_point("over 50 % of TTIs have half of the cell or more", 50.0, 50.0)
         .caption(format!("n = one run of {} s each, whole TTIs.", ms / 1_000));
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

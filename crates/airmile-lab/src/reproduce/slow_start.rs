@@ -9,9 +9,9 @@ use super::estimate::{Estimate, part, quantile, share};
 use super::figure::{Axis, Figure, Series};
 use super::hosts::Hosts;
 use super::kernel::{self, beside, fetch};
-use super::monitor::{Seen, watch};
+use super::monitor::{Observation, watch};
 use super::runs::{Work, cannot, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -32,7 +32,7 @@ const NEAR_NS: i64 = 200_000_000;
 const SMALL_FLIGHT_BYTES: u64 = 1_000_000;
 
 /// A burst of duplicate ACKs.
-struct Burst<'a> {
+struct DupAckBurst<'a> {
     event: &'a TcpEvent,
     /// Whether the timer ran out between its begin and [`NEAR_NS`] behind its end.
     timeout: bool,
@@ -43,7 +43,7 @@ struct Burst<'a> {
 
 /// Bursts but those that are for data sent again alone, as a timeout that was
 /// not needed brings about: they are no sign of a loss, and give no RTT (Karn).
-fn bursts(seen: &Seen) -> Vec<Burst<'_>> {
+fn bursts(seen: &Observation) -> Vec<DupAckBurst<'_>> {
     let events: Vec<&TcpEvent> = seen
         .rows
         .iter()
@@ -62,14 +62,14 @@ fn bursts(seen: &Seen) -> Vec<Burst<'_>> {
         let begun = times(event, "dup_ack", Some(event.offset_bytes)).into_iter().min();
         let during = begun.unwrap_or(event.time_ns)..event.time_ns + NEAR_NS;
         let timeout = times(event, "retx_timeout", None).iter().any(|at| during.contains(at));
-        Burst { event, timeout, behind_bytes: behind(seen, event.time_ns) }
+        DupAckBurst { event, timeout, behind_bytes: behind(seen, event.time_ns) }
     });
     found.collect()
 }
 
 /// Bytes between what the first ACK behind `at_ns` acknowledges and the furthest
 /// that had been sent by then. A flow of 20 MB does not wrap.
-fn behind(seen: &Seen, at_ns: i64) -> u32 {
+fn behind(seen: &Observation, at_ns: i64) -> u32 {
     let first = seen.data.first().map_or(0, |(_, seq, _)| *seq);
     let sent = seen.data.iter().take_while(|(at, ..)| *at <= at_ns);
     let sent = sent.map(|(_, seq, bytes)| seq.wrapping_sub(first) + bytes).max();
@@ -80,12 +80,12 @@ fn behind(seen: &Seen, at_ns: i64) -> u32 {
 
 /// Of bursts whose retransmission's round trip was over the timer, those in which
 /// samples of duplicate ACKs would have held it.
-fn avoided<'a>(bursts: impl Iterator<Item = &'a Burst<'a>>) -> Estimate {
+fn avoided<'a>(bursts: impl Iterator<Item = &'a DupAckBurst<'a>>) -> Estimate {
     let told: Vec<bool> = bursts.filter_map(|b| b.event.avoided).collect();
     share(told.iter().filter(|avoided| **avoided).count() as u64, told.len() as u64)
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let found = virtual_time(work, &base)?;
     beside(found, work, |hosts| kernel_tcp(work, hosts, &base))
@@ -93,13 +93,13 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
 
 /// The same losses with the kernel's TCP: the sender of 2012 as far as it can be
 /// told so, but its timer takes RTTs from SACK.
-fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Found> {
+fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<ExperimentResult> {
     let bytes = work.size.of(2_000_000, 20_000_000, 20_000_000);
     let cases: Vec<_> = (0..work.size.of(1, 4, 20))
         .map(|n| (Scenario { seed: 52_000 + n, ..base.clone() }, fetch(bytes, "", "")))
         .collect();
     let runs = kernel::watch(work, hosts, &cases)?;
-    let bursts: Vec<Burst<'_>> = runs.there().into_iter().flat_map(bursts).collect();
+    let bursts: Vec<DupAckBurst<'_>> = runs.there().into_iter().flat_map(bursts).collect();
     let timeouts = bursts.iter().filter(|b| b.timeout).count() as u64;
     let rows = vec![
         Row::new("R_ss, the timer does not run out", "", quantile(&r_ss(&bursts, false), 0.5))
@@ -109,10 +109,15 @@ fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Fou
         Row::new("bursts with a timeout", "%", share(timeouts, bursts.len() as u64))
             .note("a kernel of today takes RTTs from SACK, which is the remedy, and cannot be told not to"),
     ];
-    Ok(Found { rows, lateness: runs.lateness, failed: runs.failed, ..Found::default() })
+    Ok(ExperimentResult {
+        rows,
+        lateness: runs.lateness,
+        failed: runs.failed,
+        ..ExperimentResult::default()
+    })
 }
 
-fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<Found> {
+fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<ExperimentResult> {
     let mut scenarios = Vec::new();
     for n in 0..work.size.of(1, 40, 100) {
         let of_2012 = Scenario { seed: 52_000 + n, ..base.clone() };
@@ -121,25 +126,25 @@ fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<Found> {
     }
     let runs = work.for_each(&scenarios, |scenario| watch(scenario, &StudyOptions::default()))?;
     let (old, new): (Vec<_>, Vec<_>) = runs.iter().enumerate().partition(|(at, _)| at % 2 == 0);
-    let old_bursts: Vec<Burst<'_>> = old.iter().flat_map(|(_, seen)| bursts(seen)).collect();
-    let new_bursts: Vec<Burst<'_>> = new.iter().flat_map(|(_, seen)| bursts(seen)).collect();
+    let old_bursts: Vec<DupAckBurst<'_>> = old.iter().flat_map(|(_, seen)| bursts(seen)).collect();
+    let new_bursts: Vec<DupAckBurst<'_>> = new.iter().flat_map(|(_, seen)| bursts(seen)).collect();
     let slow = old.iter().filter(|(_, seen)| bursts(seen).iter().any(|b| b.timeout)).count();
     let mut figures = vec![distribution(&r_ss(&old_bursts, false), &r_ss(&old_bursts, true))];
     figures.extend(examples(&old));
     let rows = tabulate(&old_bursts, &new_bursts, share(slow as u64, old.len() as u64));
-    Ok(Found { rows, figures, ..Found::default() })
+    Ok(ExperimentResult { rows, figures, ..ExperimentResult::default() })
 }
 
-fn r_ss(bursts: &[Burst<'_>], timeout: bool) -> Vec<f64> {
+fn r_ss(bursts: &[DupAckBurst<'_>], timeout: bool) -> Vec<f64> {
     bursts.iter().filter(|b| b.timeout == timeout).filter_map(|b| b.event.r_ss).collect()
 }
 
-fn tabulate(old: &[Burst<'_>], new: &[Burst<'_>], slow: Estimate) -> Vec<Row> {
-    let timeouts = |bursts: &[Burst<'_>]| bursts.iter().filter(|b| b.timeout).count() as u64;
+fn tabulate(old: &[DupAckBurst<'_>], new: &[DupAckBurst<'_>], slow: Estimate) -> Vec<Row> {
+    let timeouts = |bursts: &[DupAckBurst<'_>]| bursts.iter().filter(|b| b.timeout).count() as u64;
     let (before, after) = (timeouts(old), timeouts(new));
     let timed_out = old.iter().filter(|b| b.timeout);
     let behind_kb: Vec<f64> = timed_out.map(|b| f64::from(b.behind_bytes) / 1e3).collect();
-    let small = |b: &&Burst<'_>| b.event.flight_bytes <= SMALL_FLIGHT_BYTES;
+    let small = |b: &&DupAckBurst<'_>| b.event.flight_bytes <= SMALL_FLIGHT_BYTES;
     const REMEDY: &str = "remedy by the capture: timers that samples of duplicate ACKs hold";
     vec![
         Row::new("R_ss, the timer does not run out", "", quantile(&r_ss(old, false), 0.5))
@@ -211,7 +216,7 @@ fn distribution(without: &[f64], with: &[f64]) -> Figure {
 const FLIGHT_BYTES: u64 = 500_000;
 
 /// A burst of each kind over time, as figures 15 and 16 have them.
-fn examples(runs: &[(usize, &Seen)]) -> Vec<Figure> {
+fn examples(runs: &[(usize, &Observation)]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (name, title, timeout) in [
         ("example-15", "Duplicate ACKs without a slow start", false),
@@ -229,7 +234,7 @@ fn examples(runs: &[(usize, &Seen)]) -> Vec<Figure> {
 /// Before and after the last duplicate ACK, in ms.
 const SHOWN_MS: std::ops::Range<f64> = -700.0..900.0;
 
-fn example(name: &'static str, title: &str, seen: &Seen, event: &TcpEvent) -> Figure {
+fn example(name: &'static str, title: &str, seen: &Observation, event: &TcpEvent) -> Figure {
     let first = seen.data.first().map_or(0, |(_, seq, _)| *seq);
     let ms = |at_ns: i64| (at_ns - event.time_ns) as f64 / 1e6;
     // Offsets of a flow of 20 MB do not wrap.

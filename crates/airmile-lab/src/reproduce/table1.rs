@@ -8,7 +8,7 @@ use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use super::estimate::quantile;
 use super::figure::{Axis, Figure, Series};
 use super::runs::{SCHEDULERS, Work, cannot, error_percent, estimate, only, read, truth};
-use super::{Experiment, Found, Row, Size};
+use super::{Experiment, ExperimentResult, Row, Size};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -63,13 +63,13 @@ const EVIDENCE: [(&str, EvidenceChoice); 5] = [
 ];
 
 /// One run of one workload.
-pub(super) struct Case {
+pub(super) struct WorkloadRun {
     pub(super) scheduler: &'static str,
     pub(super) scenario: Scenario,
 }
 
 /// Every scheduler and condition with `seeds` seeds each.
-pub(super) fn cases(application: &str, seeds: u64, size: Size) -> Result<Vec<Case>> {
+pub(super) fn cases(application: &str, seeds: u64, size: Size) -> Result<Vec<WorkloadRun>> {
     let mut cases = Vec::new();
     for (_, text) in CONDITIONS {
         let base = only(&read(text)?, application);
@@ -81,7 +81,7 @@ pub(super) fn cases(application: &str, seeds: u64, size: Size) -> Result<Vec<Cas
                 if size == Size::Quick {
                     shorten(&mut scenario);
                 }
-                cases.push(Case { scheduler, scenario });
+                cases.push(WorkloadRun { scheduler, scenario });
             }
         }
     }
@@ -106,7 +106,7 @@ struct Scored {
     active: f64,
 }
 
-fn score(case: &Case) -> Result<Option<(&'static str, Scored)>> {
+fn score(case: &WorkloadRun) -> Result<Option<(&'static str, Scored)>> {
     let trace = run(&case.scenario).map_err(cannot)?;
     let (true_ms, duration_ms) = truth(&trace.transfers);
     if duration_ms <= 0.0 || true_ms <= 0.0 {
@@ -124,7 +124,7 @@ fn score(case: &Case) -> Result<Option<(&'static str, Scored)>> {
     Ok(Some((case.scheduler, scored)))
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let (mut rows, mut figures) = (Vec::new(), Vec::new());
     let mut shares = Vec::new();
     for application in &APPLICATIONS {
@@ -153,7 +153,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         rows.push(row.note(PAUSES));
     }
     figures.push(throughput_time(&shares).with(Series::cdf(PAUSING, &pausing)));
-    Ok(Found { rows, figures, ..Found::default() })
+    Ok(ExperimentResult { rows, figures, ..ExperimentResult::default() })
 }
 
 /// Errors' distribution by what they were estimated with.

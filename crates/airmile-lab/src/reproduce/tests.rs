@@ -5,9 +5,9 @@ use super::*;
 /// Rows of an experiment, as little as it can run.
 fn rows(name: &'static str) -> Vec<Row> {
     let names = [name.to_owned()];
-    let (runs, mut told) = (RunCount::default(), Told::default());
+    let (runs, mut told) = (RunCount::default(), FigureSummary::default());
     let done = reproduce(&names, Size::Quick, None, &runs, &mut told).unwrap();
-    assert_eq!(told, Told { begun: vec![(name, 1, 1)], ended: 1 });
+    assert_eq!(told, FigureSummary { begun: vec![(name, 1, 1)], ended: 1 });
     assert!(runs.done() > 0 && runs.done() == runs.of(), "{} of {}", runs.done(), runs.of());
     assert_eq!(done.experiments.len(), 1);
     let Reproduced { rows, figures, .. } = done.experiments.into_iter().next().unwrap();
@@ -23,12 +23,12 @@ fn rows(name: &'static str) -> Vec<Row> {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct FigureSummary {
     begun: Vec<(&'static str, usize, usize)>,
     ended: usize,
 }
 
-impl Follower for Told {
+impl Follower for FigureSummary {
     fn begins(&mut self, experiment: &Experiment, at: usize, of: usize) {
         self.begun.push((experiment.name, at, of));
     }

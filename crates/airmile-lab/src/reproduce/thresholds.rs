@@ -6,7 +6,7 @@ use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use super::estimate::{Estimate, quantile};
 use super::figure::{Axis, Figure, Series};
 use super::runs::{Work, cannot, error_percent, estimate, truth};
-use super::{Experiment, Found, Row, table1};
+use super::{Experiment, ExperimentResult, Row, table1};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -31,7 +31,7 @@ const THRESHOLDS: [(f64, f64); 9] = [
 
 const NOTE: &str = "the paper says that its rule is not sensitive, and gives no numbers";
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let mut rows = Vec::new();
     let mut figure = Figure::new(
         "error",
@@ -89,5 +89,5 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         .paper_x("its end threshold", 40.0)
         .paper_x("its start threshold", 90.0)
         .caption(format!("n = {runs} runs of each application, in cells that give whole TTIs."));
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

@@ -7,9 +7,9 @@ use airmile_wire::tcp::{SendRateThreshold, StudyOptions};
 
 use super::estimate::{Estimate, mean};
 use super::figure::{Axis, Figure, Series};
-use super::monitor::{Seen, watch};
+use super::monitor::{Observation, watch};
 use super::runs::{Work, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -63,7 +63,7 @@ struct Compared {
 const SAMPLE_NS: i64 = 250 * MS;
 
 /// Windows that slide by 100 ms over a run.
-fn compare(seen: &Seen, window_ns: i64) -> Vec<Compared> {
+fn compare(seen: &Observation, window_ns: i64) -> Vec<Compared> {
     let samples: Vec<&BandwidthSample> = seen
         .rows
         .iter()
@@ -134,14 +134,14 @@ enum Link {
 }
 
 /// A run, and what of the scenario it has.
-struct Watched {
+struct RecordedRun {
     tick_ms: i64,
     bar: usize,
     link: Link,
-    seen: Seen,
+    seen: Observation,
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let mut cases = Vec::new();
     for (tick_ms, link) in
@@ -163,18 +163,18 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     }
     let runs = work.for_each(&cases, |(tick_ms, bar, link, scenario, options)| {
         let seen = watch(scenario, options)?;
-        Ok(Watched { tick_ms: *tick_ms, bar: *bar, link: *link, seen })
+        Ok(RecordedRun { tick_ms: *tick_ms, bar: *bar, link: *link, seen })
     })?;
     let (mut rows, figure) = ticks(&runs);
     let mut figures = vec![figure];
     let (more, drawn) = bandwidth(&runs);
     rows.extend(more);
     figures.extend(drawn);
-    Ok(Found { rows, figures, ..Found::default() })
+    Ok(ExperimentResult { rows, figures, ..ExperimentResult::default() })
 }
 
 /// Figure 18.
-fn ticks(runs: &[Watched]) -> (Vec<Row>, Figure) {
+fn ticks(runs: &[RecordedRun]) -> (Vec<Row>, Figure) {
     let mut rows = Vec::new();
     let mut figure = Figure::new(
         "ticks",
@@ -185,7 +185,10 @@ fn ticks(runs: &[Watched]) -> (Vec<Row>, Figure) {
     .paper_point("under 0.1 % at 3 s", 3.0, 0.1);
     let mut n = 0;
     for (place, stamps) in [
-        ("at the gateway", (|seen: &Seen| &seen.stamps) as fn(&Seen) -> &Vec<(i64, u32)>),
+        (
+            "at the gateway",
+            (|seen: &Observation| &seen.stamps) as fn(&Observation) -> &Vec<(i64, u32)>,
+        ),
         ("at the phone itself", |seen| &seen.phone_stamps),
     ] {
         for tick_ms in TICKS_MS {
@@ -232,7 +235,7 @@ const NEAREST: &str = "n counts windows, the interval is of runs. A sample is of
     mean of all samples within the second is what to use, and is not what the figure has";
 
 /// Figures 19 and 20.
-fn bandwidth(runs: &[Watched]) -> (Vec<Row>, Vec<Figure>) {
+fn bandwidth(runs: &[RecordedRun]) -> (Vec<Row>, Vec<Figure>) {
     let mut rows = Vec::new();
     let compared = |tick_ms: i64, bar: usize, link: Link, window_ns: i64| -> Vec<Vec<Compared>> {
         let own =

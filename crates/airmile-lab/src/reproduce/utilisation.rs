@@ -9,7 +9,7 @@ use super::estimate::mean;
 use super::figure::{Axis, Figure, Series};
 use super::monitor::watch;
 use super::runs::{Work, cannot, read};
-use super::{Experiment, Found, Row, Size};
+use super::{Experiment, ExperimentResult, Row, Size};
 use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -84,18 +84,18 @@ const QUEUES: [(&str, Option<u64>); 2] = [("", None), (", queue of 50 packets", 
 
 /// A point of the figure.
 #[derive(Clone, Copy, PartialEq)]
-struct Point {
+struct UtilisationPoint {
     queue: usize,
     variation: f64,
     rtt_ms: u32,
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let mut points = Vec::new();
     for queue in 0..QUEUES.len() {
         for variation in VARIATIONS {
-            points.extend(RTTS_MS.map(|rtt_ms| Point { queue, variation, rtt_ms }));
+            points.extend(RTTS_MS.map(|rtt_ms| UtilisationPoint { queue, variation, rtt_ms }));
         }
     }
     let mut cases = Vec::new();
@@ -129,7 +129,9 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     .caption(format!("n = {} runs for each point; means.", work.size.of(1, 6, 10)));
     for curve in points.chunk_by(|a, b| (a.queue, a.variation) == (b.queue, b.variation)) {
         let mut drawn = Vec::new();
-        let Some(Point { queue, variation, .. }) = curve.first().copied() else { continue };
+        let Some(UtilisationPoint { queue, variation, .. }) = curve.first().copied() else {
+            continue;
+        };
         let name = format!("bandwidth +-{:.0} %{}", 100.0 * variation, QUEUES[queue].0);
         for point in curve {
             let values: Vec<f64> = found.iter().filter(|(p, _)| p == point).map(|f| f.1).collect();
@@ -144,7 +146,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         }
         figure = figure.with(Series::curve(name, drawn));
     }
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 const DEEP: &str = "the paper: below 50 % beyond 400 ms. What is left hangs on the queue, which it does not \

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::engine::Published;
-use crate::snapshot::{Event, LiveTotals, Passing, SourceStatus};
+use crate::snapshot::{LiveEvent, LiveTotals, Passing, SourceStatus};
 
 /// Streams of events at a time (chosen here: a person's tabs, and some scripts).
 const MAX_STREAMS: usize = 32;
@@ -217,7 +217,7 @@ where
     Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }
 
-fn to_sse(event: &Event) -> Result<sse::Event, Infallible> {
+fn to_sse(event: &LiveEvent) -> Result<sse::Event, Infallible> {
     let named = sse::Event::default().event(event.name());
     // An event is plain data: it always has a form in JSON.
     Ok(named.data(serde_json::to_string(event).unwrap_or_default()))

@@ -11,7 +11,7 @@ use utoipa::openapi::{
 };
 
 use super::{BurstsAnswer, PacketsAnswer, Refusal, SessionAnswer, StatusAnswer, TransfersAnswer};
-use crate::snapshot::Event;
+use crate::snapshot::LiveEvent;
 
 const JSON: &str = "application/json";
 
@@ -48,7 +48,7 @@ pub(super) fn document() -> Value {
             "/v1/events",
             "Events as they come",
             "text/event-stream",
-            Some(name::<Event>(&mut schemas)),
+            Some(name::<LiveEvent>(&mut schemas)),
         ),
         path("/v1/openapi.json", "This document", JSON, None),
     ];

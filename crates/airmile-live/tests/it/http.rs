@@ -14,19 +14,19 @@ use airmile_live::engine::Engine;
 use airmile_live::server::serve;
 use serde_json::{Value, json};
 
-struct Answer {
+struct LogConfigResponse {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl LogConfigResponse {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
 }
 
-fn ask(at: SocketAddr, path: &str, headers: &str) -> Answer {
+fn ask(at: SocketAddr, path: &str, headers: &str) -> LogConfigResponse {
     let mut stream = TcpStream::connect(at).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
@@ -34,10 +34,10 @@ fn ask(at: SocketAddr, path: &str, headers: &str) -> Answer {
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    LogConfigResponse { status, head: head.to_lowercase(), body: body.to_owned() }
 }
 
-fn get(at: SocketAddr, path: &str) -> Answer {
+fn get(at: SocketAddr, path: &str) -> LogConfigResponse {
     ask(at, path, "Host: localhost\r\n")
 }
 

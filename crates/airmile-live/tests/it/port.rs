@@ -84,7 +84,7 @@ impl Modem {
 
 fn start(
     path: &Path,
-) -> (Engine, std::sync::mpsc::Receiver<std::sync::Arc<airmile_live::snapshot::Event>>) {
+) -> (Engine, std::sync::mpsc::Receiver<std::sync::Arc<airmile_live::snapshot::LiveEvent>>) {
     let (sender, lines) = sync_channel(1 << 16);
     let source = LogSource::Port(path.to_owned());
     (Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap(), lines)

@@ -62,7 +62,7 @@ pub fn study_bucket(
         traced: Traced::default(),
         ..options.study.clone()
     };
-    let mut sink = Sink::new(DayTables::create(dir, bucket));
+    let mut sink = RowSink::new(DayTables::create(dir, bucket));
     let mut lone = Lone::new(&study);
     let mut settled = Settled::of(settled)?;
     let mut packets = 0;
@@ -98,14 +98,14 @@ pub fn study_bucket(
 }
 
 /// Where rows go.
-struct Sink {
+struct RowSink {
     tables: DayTables,
     largest: Largest,
     overview: Overview,
     failed: Option<Error>,
 }
 
-impl Sink {
+impl RowSink {
     fn new(tables: DayTables) -> Self {
         Self { tables, largest: Largest::default(), overview: Overview::default(), failed: None }
     }
@@ -144,7 +144,7 @@ impl Settled {
     }
 
     /// Analyses those before `number`; gives how many.
-    fn give(&mut self, number: u64, lone: &mut Lone, sink: &mut Sink) -> Result<u64> {
+    fn give(&mut self, number: u64, lone: &mut Lone, sink: &mut RowSink) -> Result<u64> {
         let mut given = 0;
         while let Some(batch) = &self.batch {
             let columns = Columns::of(batch)?;

@@ -15,7 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use serde::{Deserialize, Serialize};
 
 use super::ScaleOptions;
-use super::records::{Rows, record_schema};
+use super::records::{BucketRows, record_schema};
 use airmile_io::FileReport;
 use airmile_io::capture::{Views, read};
 use airmile_io::error::{Error, Result};
@@ -138,7 +138,7 @@ struct Dealer<'a> {
     out: &'a Path,
     replacement: Replacement,
     writer: ArrowWriter<File>,
-    buckets: Vec<Rows>,
+    buckets: Vec<BucketRows>,
     group_rows: usize,
     hour: i64,
     groups: Vec<Group>,
@@ -172,7 +172,7 @@ impl<'a> Dealer<'a> {
             replacement,
             writer,
             group_rows: (WAITING_ROWS / buckets).clamp(LEAST_ROWS, GROUP_ROWS),
-            buckets: (0..buckets).map(|_| Rows::default()).collect(),
+            buckets: (0..buckets).map(|_| BucketRows::default()).collect(),
             hour: i64::MIN,
             groups: Vec::new(),
             quality: Quality::default(),
@@ -263,7 +263,7 @@ impl<'a> Dealer<'a> {
 /// Writes rows as a row group of their own.
 pub(super) fn write_group(
     writer: &mut ArrowWriter<File>,
-    rows: &mut Rows,
+    rows: &mut BucketRows,
     path: &Path,
 ) -> Result<()> {
     let batch = rows.take().map_err(|e| refused(path, &e))?;

@@ -68,7 +68,7 @@ pub fn record_schema() -> SchemaRef {
 
 /// Rows of one bucket that wait to be written.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct BucketRows {
     packet: Vec<u64>,
     time_ns: Vec<i64>,
     clock_ns: Vec<i64>,
@@ -78,7 +78,7 @@ pub(super) struct Rows {
     ends: Vec<i32>,
 }
 
-impl Rows {
+impl BucketRows {
     pub(super) const fn len(&self) -> usize {
         self.packet.len()
     }
@@ -417,7 +417,7 @@ mod tests {
                 tunnelled,
                 interface: 0,
             };
-            let mut rows = Rows::default();
+            let mut rows = BucketRows::default();
             for _ in 0..2 {
                 rows.push(&packet, times.0, times.2);
                 rows.push(&packet, times.0, times.2);

@@ -12,7 +12,7 @@ use parquet::file::properties::WriterProperties;
 use super::ScaleOptions;
 use super::bucket::BucketPart;
 use super::deal::{Group, refused, write_group};
-use super::records::{Columns, Rows, record_schema};
+use super::records::{BucketRows, Columns, record_schema};
 use airmile_io::Replacement;
 use airmile_io::error::Result;
 
@@ -38,7 +38,8 @@ pub fn settle(
         .build();
     let mut writer = ArrowWriter::try_new(file, record_schema(), Some(properties))
         .map_err(|e| refused(out, &e))?;
-    let mut buckets: Vec<Rows> = (0..options.buckets.max(1)).map(|_| Rows::default()).collect();
+    let mut buckets: Vec<BucketRows> =
+        (0..options.buckets.max(1)).map(|_| BucketRows::default()).collect();
     let mut router = PacketRouter::new(options.study.clone());
     let mut changes = Vec::new();
     let mut groups = Vec::new();

@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use airmile_io::error::{Error, Result};
 use airmile_io::limits::format_utc;
 use airmile_io::table::arrow_schema;
-use airmile_io::table::parquet::Table;
+use airmile_io::table::parquet::ParquetTable;
 
 const DAY_NS: i64 = 86_400_000_000_000;
 /// Days of a table whose files are open: rows of a flow come until an hour behind
@@ -31,7 +31,7 @@ pub(super) struct DayTables {
 struct Day {
     name: &'static str,
     day: i64,
-    table: Table,
+    table: ParquetTable,
     /// Relative to the directory.
     path: String,
 }
@@ -82,7 +82,7 @@ impl DayTables {
             .get(name)
             .cloned()
             .ok_or_else(|| Error::Arrow { table: name, what: "no such table".into() })?;
-        Ok(Day { name, day, table: Table::create(file, schema)?, path })
+        Ok(Day { name, day, table: ParquetTable::create(file, schema)?, path })
     }
 
     fn close(&mut self, day: Day) -> Result<()> {

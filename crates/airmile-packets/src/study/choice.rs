@@ -152,7 +152,7 @@ impl Top {
 
 /// A burst of duplicate ACKs for figures 15 and 16.
 #[derive(Debug, Clone)]
-pub(super) struct Burst {
+pub(super) struct DupAckBurst {
     pub(super) event: TcpEvent,
     pub(super) row: Option<FlowRow>,
 }
@@ -169,7 +169,7 @@ pub(super) struct Candidates {
     available: Top,
     counts: FlowCounts,
     /// Best burst that a slow start followed, and best that none did.
-    pub(super) bursts: [Option<Burst>; 2],
+    pub(super) bursts: [Option<DupAckBurst>; 2],
 }
 
 /// Flows to draw, and why.
@@ -242,7 +242,7 @@ impl Candidates {
         let [slow, recovered] = &mut self.bursts;
         let best = if place == 0 { slow } else { recovered };
         if event.dir == "dl" && best.as_ref().is_none_or(|best| score(event) > score(&best.event)) {
-            *best = Some(Burst { event: event.clone(), row: None });
+            *best = Some(DupAckBurst { event: event.clone(), row: None });
         }
     }
 
@@ -307,7 +307,7 @@ impl Chosen {
     }
 
     /// Numbers of all flows whose packets are needed.
-    pub(super) fn traced(&self, bursts: &[Option<Burst>; 2]) -> Vec<u64> {
+    pub(super) fn traced(&self, bursts: &[Option<DupAckBurst>; 2]) -> Vec<u64> {
         let mut all: BTreeSet<u64> = self.flows.iter().map(|(row, _)| row.flow).collect();
         all.extend(self.available.iter().map(|row| row.flow));
         all.extend(bursts.iter().flatten().map(|burst| burst.event.flow));

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choice::{draws_downlink, window_share};
-use super::line::{Line, Point};
+use super::line::{PointSeries, SeriesPoint};
 use super::words;
 
 /// One direction of a flow over time. Times are in milliseconds from its first
@@ -149,7 +149,7 @@ struct Run {
     n: u64,
 }
 
-impl Point for Run {
+impl SeriesPoint for Run {
     fn at_ns(&self) -> i64 {
         self.from_ns
     }
@@ -168,7 +168,7 @@ struct Ack {
     n: u64,
 }
 
-impl Point for Ack {
+impl SeriesPoint for Ack {
     fn at_ns(&self) -> i64 {
         self.at_ns
     }
@@ -190,7 +190,7 @@ struct Range {
     n: u64,
 }
 
-impl Point for Range {
+impl SeriesPoint for Range {
     fn at_ns(&self) -> i64 {
         self.at_ns
     }
@@ -208,12 +208,12 @@ pub(super) struct FlowPlotBuilder {
     dir: &'static str,
     /// What is drawn of it.
     span: (i64, i64),
-    data: Line<Run>,
-    acks: Line<Ack>,
-    flight: Line<Range>,
-    rtt: Line<Range>,
-    rtt_dup_ack: Line<Range>,
-    events: BTreeMap<&'static str, Line<Run>>,
+    data: PointSeries<Run>,
+    acks: PointSeries<Ack>,
+    flight: PointSeries<Range>,
+    rtt: PointSeries<Range>,
+    rtt_dup_ack: PointSeries<Range>,
+    events: BTreeMap<&'static str, PointSeries<Run>>,
     sacked: [(i64, i64); 4],
 }
 
@@ -237,11 +237,11 @@ impl FlowPlotBuilder {
             why,
             dir,
             span,
-            data: Line::new(from, length),
-            acks: Line::new(from, length),
-            flight: Line::new(from, length),
-            rtt: Line::new(from, length),
-            rtt_dup_ack: Line::new(from, length),
+            data: PointSeries::new(from, length),
+            acks: PointSeries::new(from, length),
+            flight: PointSeries::new(from, length),
+            rtt: PointSeries::new(from, length),
+            rtt_dup_ack: PointSeries::new(from, length),
             events: BTreeMap::new(),
             sacked: [(0, 0); 4],
         }
@@ -329,7 +329,7 @@ impl FlowPlotBuilder {
 
     fn event(&mut self, event: &'static str, at: i64, from: i64, to: i64) {
         let (start, length) = (self.span.0, self.span.1 - self.span.0);
-        let line = self.events.entry(event).or_insert_with(|| Line::new(start, length));
+        let line = self.events.entry(event).or_insert_with(|| PointSeries::new(start, length));
         line.push(Run { from_ns: at, to_ns: at, from, to, n: 1 });
     }
 
@@ -376,7 +376,7 @@ impl FlowPlotBuilder {
     }
 }
 
-fn range_line(line: &Line<Range>, start: i64) -> RangeLine {
+fn range_line(line: &PointSeries<Range>, start: i64) -> RangeLine {
     let points = line.points();
     let round = |value: f64| (value * 1e3).round() / 1e3;
     RangeLine {
@@ -388,7 +388,7 @@ fn range_line(line: &Line<Range>, start: i64) -> RangeLine {
     }
 }
 
-fn event_line(event: &'static str, line: &Line<Run>, start: i64) -> EventLine {
+fn event_line(event: &'static str, line: &PointSeries<Run>, start: i64) -> EventLine {
     let points = line.points();
     EventLine {
         event,

@@ -54,13 +54,13 @@ const OVERUSE: f64 = 1.1;
 
 /// Downlink bytes of flows with a trait, and the flow with most of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Part {
+struct TraitShare {
     flows: u64,
     bytes: u64,
     best: Option<(u64, u64)>,
 }
 
-impl Part {
+impl TraitShare {
     fn add(&mut self, row: &FlowRow) {
         self.flows += 1;
         self.bytes += row.dl_bytes;
@@ -88,16 +88,16 @@ pub(crate) struct Overview {
     segments: u64,
     retx: u64,
     timeouts: u64,
-    resent: Part,
-    window: Part,
+    resent: TraitShare,
+    window: TraitShare,
     /// Not held back for long, but the client's window closed.
-    closed: Part,
+    closed: TraitShare,
     closed_times: u64,
-    queued: Part,
+    queued: TraitShare,
     /// Mean and least RTT, weighted by bytes, of queued flows.
     rtt_ms: (f64, f64),
-    slow_starts: Part,
-    unused: Part,
+    slow_starts: TraitShare,
+    unused: TraitShare,
     /// Large flows that used more than the estimate of what they had.
     overused: u64,
 }
@@ -180,7 +180,7 @@ impl Overview {
         self.overused += u64::from(utilisation(row).is_some_and(|used| used > OVERUSE));
     }
 
-    fn share(&self, part: &Part) -> f64 {
+    fn share(&self, part: &TraitShare) -> f64 {
         part.bytes as f64 / self.bytes.max(1) as f64
     }
 }

@@ -9,7 +9,7 @@ pub(super) const MOST_POINTS: usize = 5_000;
 const FIRST_BINS: i64 = 16_000;
 
 /// Something at a time that can take in what follows it.
-pub(super) trait Point {
+pub(super) trait SeriesPoint {
     fn at_ns(&self) -> i64;
     /// Takes in a later point of the same bin.
     fn absorb(&mut self, later: Self);
@@ -17,14 +17,14 @@ pub(super) trait Point {
 
 /// A line of points in the order of their times.
 #[derive(Debug)]
-pub(super) struct Line<P> {
+pub(super) struct PointSeries<P> {
     points: Vec<P>,
     start_ns: i64,
     span_ns: i64,
     bin_ns: i64,
 }
 
-impl<P: Point> Line<P> {
+impl<P: SeriesPoint> PointSeries<P> {
     /// An empty line for points of `span_ns` from `start_ns` on.
     pub(super) fn new(start_ns: i64, span_ns: i64) -> Self {
         Self { points: Vec::new(), start_ns, span_ns: span_ns.max(1), bin_ns: 0 }
@@ -64,7 +64,7 @@ mod tests {
 
     struct Count(i64, u64);
 
-    impl Point for Count {
+    impl SeriesPoint for Count {
         fn at_ns(&self) -> i64 {
             self.0
         }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn few_points_stay_and_many_are_merged_and_counted() {
         for (n, merged) in [(5_000, false), (5_001, true), (100_000, true)] {
-            let mut line = Line::new(0, n);
+            let mut line = PointSeries::new(0, n);
             (0..n).for_each(|at| line.push(Count(at, 1)));
             assert_eq!(line.bin_ms() > 0.0, merged, "{n}");
             assert!(line.points().len() <= MOST_POINTS);
@@ -89,7 +89,7 @@ mod tests {
     /// Times outside of what was promised stay bounded, too.
     #[test]
     fn a_span_that_was_too_short() {
-        let mut line = Line::new(0, 1);
+        let mut line = PointSeries::new(0, 1);
         (0..40_000).for_each(|at| line.push(Count(at * 1_000, 1)));
         assert!(line.points().len() <= MOST_POINTS);
     }

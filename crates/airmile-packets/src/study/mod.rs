@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{PacketOptions, PacketReport, Rows, study_captures};
-use airmile_io::capture::{Captures, Reading, read_captures};
+use airmile_io::capture::{CaptureReading, Captures, read_captures};
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
@@ -38,7 +38,7 @@ pub use headline::{Finding, Headline};
 pub use requests::{Requests, Transfer};
 
 use bandwidth::TimelineBuilder;
-use choice::{Burst, Candidates, Chosen};
+use choice::{Candidates, Chosen, DupAckBurst};
 use density::DensityBuilder;
 use flow_plot::FlowPlotBuilder;
 pub(super) use headline::{Overview, headline};
@@ -85,7 +85,7 @@ pub fn study<'a>(
     let mut first = FirstPass::new(asked, rows.wanted());
     let study = StudyOptions { tables: first.tables(), ..options.study.clone() };
     let (once, files) = (captures.read_once(), captures.files());
-    let reading = Reading { captures, limits: options.limits };
+    let reading = CaptureReading { captures, limits: options.limits };
     let mut each = |row: PacketRow| {
         first.row(&row);
         rows.push(&row);
@@ -106,7 +106,7 @@ pub fn study<'a>(
         ))
     } else {
         let traced = Traced::Flows(chosen.traced(bursts));
-        let reading = Reading { captures: (&files).into(), limits: options.limits };
+        let reading = CaptureReading { captures: (&files).into(), limits: options.limits };
         second.read(reading, StudyOptions { traced, ..options.study.clone() }, progress)?;
         None
     };
@@ -182,9 +182,9 @@ struct SecondPass {
 }
 
 impl SecondPass {
-    fn new(chosen: &Chosen, bursts: &[Option<Burst>; 2], summary: &StudySummary) -> Self {
+    fn new(chosen: &Chosen, bursts: &[Option<DupAckBurst>; 2], summary: &StudySummary) -> Self {
         let whole = |(row, why): &(_, Vec<String>)| FlowPlotBuilder::whole(row, why.clone());
-        let excerpt = |burst: &Option<Burst>| {
+        let excerpt = |burst: &Option<DupAckBurst>| {
             let burst = burst.as_ref()?;
             let last = burst.event.time_ns;
             let span = (last - BEFORE_NS, last + BEHIND_NS);
@@ -206,7 +206,7 @@ impl SecondPass {
 
     fn read(
         &mut self,
-        reading: Reading<'_>,
+        reading: CaptureReading<'_>,
         options: StudyOptions,
         progress: &Progress,
     ) -> Result<()> {

@@ -9,7 +9,7 @@ use airmile_wire::tcp::PeriodicRequests;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::line::{Line, Point};
+use super::line::{PointSeries, SeriesPoint};
 use super::words;
 
 /// A pause of this length ends a transfer, as in the search for periods.
@@ -62,7 +62,7 @@ struct Bin {
     bytes: u64,
 }
 
-impl Point for Bin {
+impl SeriesPoint for Bin {
     fn at_ns(&self) -> i64 {
         self.at_ns
     }
@@ -81,7 +81,7 @@ pub(super) struct RequestsBuilder {
     start_ns: Option<i64>,
     ports: BTreeMap<u16, Vec<(i64, i64, u64)>>,
     left_out: u64,
-    bins: Option<Line<Bin>>,
+    bins: Option<PointSeries<Bin>>,
     bin: Option<Bin>,
 }
 
@@ -126,7 +126,7 @@ impl RequestsBuilder {
                 if let Some(over) = bin.replace(Bin { at_ns, bytes }) {
                     // Bins of the line are whole numbers of these.
                     let span = BIN_NS * 2_500;
-                    self.bins.get_or_insert_with(|| Line::new(start, span)).push(over);
+                    self.bins.get_or_insert_with(|| PointSeries::new(start, span)).push(over);
                 }
             }
         }

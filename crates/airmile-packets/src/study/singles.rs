@@ -3,7 +3,7 @@
 use airmile_model::flow::FlowRow;
 
 use super::bandwidth::BandwidthTimeline;
-use super::choice::{Burst, window_share};
+use super::choice::{DupAckBurst, window_share};
 use super::density::{Density, middle};
 use super::figures::{Figure, Plot};
 use super::flow_plot::FlowPlot;
@@ -16,7 +16,7 @@ pub(super) struct Singles<'a> {
     pub(super) all: &'a [Compared],
     pub(super) density: Density,
     /// A burst with a slow start, and one without.
-    pub(super) bursts: &'a [Option<Burst>; 2],
+    pub(super) bursts: &'a [Option<DupAckBurst>; 2],
     /// Their graphs.
     pub(super) excerpts: [Option<FlowPlot>; 2],
     pub(super) timelines: Vec<BandwidthTimeline>,
@@ -103,7 +103,7 @@ fn scatter(density: Density) -> Figure {
 const WITHOUT: &str = "Duplicate ACKs that no slow start follows";
 const WITH: &str = "Duplicate ACKs and an undesired slow start";
 
-fn without_slow_start(graph: FlowPlot, burst: &Burst) -> Figure {
+fn without_slow_start(graph: FlowPlot, burst: &DupAckBurst) -> Figure {
     let event = &burst.event;
     let says = burst_says(&graph, burst);
     let mut figure = Figure::drawn(15, "5", WITHOUT, says, Plot::Excerpt { flow: Box::new(graph) });
@@ -111,7 +111,7 @@ fn without_slow_start(graph: FlowPlot, burst: &Burst) -> Figure {
     figure
 }
 
-fn with_slow_start(graph: FlowPlot, burst: &Burst) -> Figure {
+fn with_slow_start(graph: FlowPlot, burst: &DupAckBurst) -> Figure {
     let event = &burst.event;
     let in_ms = |ns: Option<i64>| ns.map(|ns| ns as f64 / 1e6);
     let says = burst_says(&graph, burst);
@@ -126,7 +126,7 @@ fn with_slow_start(graph: FlowPlot, burst: &Burst) -> Figure {
     figure
 }
 
-fn burst_says(graph: &FlowPlot, burst: &Burst) -> String {
+fn burst_says(graph: &FlowPlot, burst: &DupAckBurst) -> String {
     let event = &burst.event;
     let mut text = format!(
         "Flow {}, {}: {} with {} in flight at the first.",

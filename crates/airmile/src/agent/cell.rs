@@ -32,7 +32,7 @@ const WAITS_NS: i64 = 16 * MS_NS;
 
 /// A step's totals on a carrier.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct StepTotals {
     timing_segment: u32,
     /// Its end.
     tti: TtiIndex,
@@ -66,7 +66,7 @@ pub struct PhoneCell {
     losses: LossTracker,
     radio_losses: u64,
     pdcp_losses: u64,
-    steps: BTreeMap<u8, VecDeque<Step>>,
+    steps: BTreeMap<u8, VecDeque<StepTotals>>,
     detects: Detects,
 }
 
@@ -143,7 +143,7 @@ impl PhoneCell {
         if steps.len() == STEPS {
             steps.pop_front();
         }
-        steps.push_back(Step {
+        steps.push_back(StepTotals {
             timing_segment: estimate.timing_segment,
             tti: estimate.tti.plus(estimate.n_tti),
             total_prb: estimate.n_total_prb,
@@ -159,20 +159,20 @@ impl PhoneCell {
         let n = (round_trip_ns + STEP_MS * MS_NS - 1) / (STEP_MS * MS_NS);
         let n = usize::try_from(n).unwrap_or(1).clamp(1, STEPS);
         let newest =
-            |steps: &VecDeque<Step>| steps.back().map(|step| (step.timing_segment, step.tti));
+            |steps: &VecDeque<StepTotals>| steps.back().map(|step| (step.timing_segment, step.tti));
         let at = self.steps.values().filter_map(newest).max()?;
-        let is_now = |steps: &&VecDeque<Step>| {
+        let is_now = |steps: &&VecDeque<StepTotals>| {
             newest(steps).is_some_and(|(segment, tti)| {
                 segment == at.0 && at.1.0 - tti.0 <= n as i64 * STEP_MS
             })
         };
         let carriers = || self.steps.values().filter(is_now);
-        let of_carrier = |steps: &'_ VecDeque<Step>| -> Vec<Step> {
+        let of_carrier = |steps: &'_ VecDeque<StepTotals>| -> Vec<StepTotals> {
             let steps = steps.iter().rev().take(n);
             steps.filter(|step| step.timing_segment == at.0).copied().collect()
         };
         let of = || carriers().flat_map(of_carrier);
-        let sum = |part: fn(Step) -> f64| of().map(part).sum::<f64>();
+        let sum = |part: fn(StepTotals) -> f64| of().map(part).sum::<f64>();
         let total_prb = sum(|step| step.total_prb);
         if total_prb <= 0.0 {
             return None;

@@ -10,7 +10,7 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
-use super::radio::Answer;
+use super::radio::RadioAnalysis;
 use super::series::Series;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
@@ -114,7 +114,7 @@ impl Lanes {
     pub(crate) fn gather(
         capture: Option<&str>,
         diagnosis: &Diagnosis,
-        answer: &Answer,
+        answer: &RadioAnalysis,
         series: &Series,
         progress: &Progress,
     ) -> Result<Self> {
@@ -151,7 +151,7 @@ impl Lanes {
         self.marks.iter().for_each(|m| cover(m.from_tti, m.to_tti.saturating_add(1)));
     }
 
-    fn add_applications(&mut self, answer: &Answer, axis: &AxisClock) {
+    fn add_applications(&mut self, answer: &RadioAnalysis, axis: &AxisClock) {
         let mut buffer = Points::default();
         for application in &answer.applications {
             let log = &application.log;
@@ -217,7 +217,7 @@ struct AxisClock {
 
 impl AxisClock {
     /// By the modem log; without one, by the transfers, whose TTIs are milliseconds.
-    fn of(diagnosis: &Diagnosis, answer: &Answer, series: &Series) -> Self {
+    fn of(diagnosis: &Diagnosis, answer: &RadioAnalysis, series: &Series) -> Self {
         let tti_ns = 1e6 / f64::from(1_u32 << u32::from(series.numerology.min(6)));
         let mut anchors: Vec<(i64, i64)> =
             series.anchors.iter().map(|(tti, us)| (*tti, us.saturating_mul(1_000))).collect();

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::application::limit;
 use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
 use super::unread;
-use super::watch::{Others, Watched, direction};
+use super::watch::{OpenTransfer, Others, direction};
 use crate::session::{Application, Inputs, Loaded, Session};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
@@ -196,10 +196,10 @@ pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
 }
 
 /// What `radio` says, and what `diagnose` needs to explain it.
-pub(crate) struct Answer {
+pub(crate) struct RadioAnalysis {
     pub(crate) report: RadioReport,
     /// Of each transfer, in the same order.
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<TransferTrace>,
     /// Times in which nothing was scheduled for so long that the phone may have been
     /// released, and when the radio lost something for good.
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
@@ -212,7 +212,7 @@ pub(crate) struct Answer {
     pub(super) whole_urls: bool,
 }
 
-impl Answer {
+impl RadioAnalysis {
     /// Whether it rests on applications' logs and nothing of the radio.
     pub(crate) const fn is_alone(&self) -> bool {
         self.alone
@@ -220,7 +220,7 @@ impl Answer {
 }
 
 /// What was seen of a transfer, beside its finding.
-pub(crate) struct Seen {
+pub(crate) struct TransferTrace {
     /// `None` where it could not be placed.
     pub(super) bursts: Option<BurstsSeen>,
     pub(super) others: Others,
@@ -233,7 +233,7 @@ pub(crate) fn radio_with(
     options: &RadioOptions,
     keep: Keep,
     tap: &mut dyn FnMut(&Tagged),
-) -> Result<Answer> {
+) -> Result<RadioAnalysis> {
     let whole_urls = session.whole_urls();
     if session.is_without_radio() {
         return alone(session.read(&mut |_| {})?, options, whole_urls);
@@ -264,19 +264,19 @@ pub(crate) fn radio_with(
             .map_or(0, |(s, _)| *s),
     };
     match done.remove(&chosen) {
-        Some(tracks) => Ok(Answer { whole_urls, ..report(loaded, chosen, tracks, options) }),
+        Some(tracks) => Ok(RadioAnalysis { whole_urls, ..report(loaded, chosen, tracks, options) }),
         None => Err(nothing(&loaded.files)),
     }
 }
 
 /// Of applications' logs without anything of the radio.
-fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result<Answer> {
+fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result<RadioAnalysis> {
     loaded.transfers.clear();
     for application in &mut loaded.applications {
         limit(&mut application.log, options.limits);
     }
     let tracks = Tracks::new(options, &[], Keep::Findings).finish();
-    Ok(Answer { alone: true, whole_urls, ..report(loaded, 0, tracks, options) })
+    Ok(RadioAnalysis { alone: true, whole_urls, ..report(loaded, 0, tracks, options) })
 }
 
 fn nothing(files: &[FileReport]) -> Error {
@@ -293,7 +293,7 @@ pub(crate) fn report(
     subscription: u8,
     tracks: TracksDone,
     options: &RadioOptions,
-) -> Answer {
+) -> RadioAnalysis {
     let TracksDone {
         dl,
         ul,
@@ -357,7 +357,7 @@ pub(crate) fn report(
     };
     let applications = loaded.applications;
     let whole_urls = false;
-    Answer { report, seen, silences, lost_ttis, applications, alone: false, whole_urls }
+    RadioAnalysis { report, seen, silences, lost_ttis, applications, alone: false, whole_urls }
 }
 
 /// Of a transfer whose bounds are guessed from the allocation, the time before
@@ -366,34 +366,34 @@ pub(crate) fn report(
 const GUESSED_BOUNDS: f64 = 0.9;
 
 /// A transfer's finding, with what explains it.
-struct Found {
+struct ExplainedTransfer {
     finding: TransferFinding,
     usage: Usage,
-    seen: Seen,
+    seen: TransferTrace,
 }
 
 /// Findings of transfers of one direction.
 fn conclude_all(
     track: &TrackDone,
-    watched: &[&Watched],
+    watched: &[&OpenTransfer],
     options: &RadioOptions,
-) -> impl Iterator<Item = Found> {
+) -> impl Iterator<Item = ExplainedTransfer> {
     let gauged: Vec<(&Transfer, Option<&TransferMeter>)> =
         watched.iter().map(|w| (&w.transfer, w.gauge.as_ref())).collect();
     let findings = track.timeline.conclude(&gauged, &options.thresholds);
-    findings.into_iter().zip(watched).map(|(finding, watched)| Found {
+    findings.into_iter().zip(watched).map(|(finding, watched)| ExplainedTransfer {
         finding,
         usage: track.usage.conclude(&watched.usage),
-        seen: Seen {
+        seen: TransferTrace {
             bursts: watched.gauge.as_ref().map(|gauge| gauge.bursts().clone()),
             others: watched.others,
         },
     })
 }
 
-fn findings_of_detected(track: &TrackDone, options: &RadioOptions) -> Vec<Found> {
-    let watched: Vec<&Watched> = track.watched.iter().collect();
-    let guessed = |mut found: Found| {
+fn findings_of_detected(track: &TrackDone, options: &RadioOptions) -> Vec<ExplainedTransfer> {
+    let watched: Vec<&OpenTransfer> = track.watched.iter().collect();
+    let guessed = |mut found: ExplainedTransfer| {
         found.finding.confidence *= GUESSED_BOUNDS;
         found
     };
@@ -407,7 +407,7 @@ fn findings_of_given(
     ul: &TrackDone,
     mut filter: LimitFilter,
     options: &RadioOptions,
-) -> Vec<Found> {
+) -> Vec<ExplainedTransfer> {
     let both = dl.watched.iter().zip(&ul.watched);
     let kept = both.filter(|(dl, _)| dl.start_ns().is_none_or(|ns| filter.keeps_ns(ns)));
     let (up, down): (Vec<_>, Vec<_>) =
@@ -415,7 +415,7 @@ fn findings_of_given(
     let mut out = Vec::new();
     for (track, part) in [(dl, down), (ul, up)] {
         let of = |(dl, ul)| if track.timeline.dir() == Direction::Dl { dl } else { ul };
-        let (order, watched): (Vec<usize>, Vec<&Watched>) =
+        let (order, watched): (Vec<usize>, Vec<&OpenTransfer>) =
             part.into_iter().map(|(order, both)| (order, of(both))).unzip();
         out.extend(order.into_iter().zip(conclude_all(track, &watched, options)));
     }

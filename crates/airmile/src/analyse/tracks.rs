@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::radio::RadioOptions;
-use super::watch::{Until, Watch, Watched};
+use super::watch::{OpenTransfer, TransferWatch, Until};
 use airmile_io::limits::LimitFilter;
 
 /// How much of each kind of evidence the records hold, for the answer to say
@@ -116,7 +116,7 @@ pub(crate) enum Keep {
 pub(crate) struct Track {
     pub(super) timeline: Timeline,
     pub(super) usage: UsageBins,
-    watch: Watch,
+    watch: TransferWatch,
     detector: TransferDetector,
     /// Where they are kept.
     bursts: Option<Vec<Burst>>,
@@ -126,7 +126,7 @@ pub(crate) struct Track {
 pub(crate) struct TrackDone {
     pub(super) timeline: Timeline,
     pub(super) usage: UsageBins,
-    pub(super) watched: Vec<Watched>,
+    pub(super) watched: Vec<OpenTransfer>,
     pub(super) small: SmallTransfers,
     pub(super) bursts: Vec<Burst>,
 }
@@ -250,7 +250,7 @@ impl Track {
         Self {
             timeline: Timeline::new(dir),
             usage: UsageBins::new(dir),
-            watch: Watch::given(given),
+            watch: TransferWatch::given(given),
             detector: TransferDetector::new(dir, options.detect),
             bursts: (keep == Keep::Lists).then(Vec::new),
         }
@@ -537,7 +537,7 @@ impl Tracks {
 
 impl Windows {
     /// Takes estimates: those of the primary cell are for the watch.
-    fn take(&mut self, windows: impl IntoIterator<Item = LoadEstimate>, watch: &mut Watch) {
+    fn take(&mut self, windows: impl IntoIterator<Item = LoadEstimate>, watch: &mut TransferWatch) {
         for window in windows.into_iter().filter(|window| window.cell == 0) {
             self.untold += u64::from(window.load.is_none() || window.n_free_prb.is_none());
             if let Some(kept) = &mut self.kept {

@@ -37,7 +37,7 @@ impl Others {
 
 /// A transfer that is measured in one direction.
 #[derive(Debug, Clone)]
-pub(crate) struct Watched {
+pub(crate) struct OpenTransfer {
     /// Its place among the others.
     number: usize,
     pub(super) transfer: Transfer,
@@ -47,7 +47,7 @@ pub(crate) struct Watched {
     pub(super) others: Others,
 }
 
-impl Watched {
+impl OpenTransfer {
     /// One that the application gave; its times are placed as the log goes by.
     fn given(number: usize, transfer: Transfer) -> Self {
         let (gauge, usage) = match transfer.tti {
@@ -152,10 +152,10 @@ impl Until {
 
 /// The transfers of one direction.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Watch {
+pub(crate) struct TransferWatch {
     /// Of those given, or those detected of which something is still to come.
-    open: Vec<Watched>,
-    done: Vec<Watched>,
+    open: Vec<OpenTransfer>,
+    done: Vec<OpenTransfer>,
     /// Detected so far, with the one under way.
     detected: usize,
     /// Whether the last of `open` is under way.
@@ -164,17 +164,17 @@ pub(crate) struct Watch {
     load: Vec<LoadEstimate>,
 }
 
-impl Watch {
+impl TransferWatch {
     /// Watches the transfers that the application gave.
     pub(super) fn given(transfers: &[Transfer]) -> Self {
         let open = transfers.iter().cloned().enumerate();
-        Self { open: open.map(|(i, t)| Watched::given(i, t)).collect(), ..Self::default() }
+        Self { open: open.map(|(i, t)| OpenTransfer::given(i, t)).collect(), ..Self::default() }
     }
 
     /// An activity that the detector has under way.
     pub(super) fn under_way(&mut self, activity: &DetectedTransfer) {
         if !self.under_way {
-            self.open.push(Watched::detected(self.detected, activity));
+            self.open.push(OpenTransfer::detected(self.detected, activity));
             self.under_way = true;
         }
         if let Some(last) = self.open.last_mut() {
@@ -272,7 +272,7 @@ impl Watch {
     }
 
     /// All of them, in their order.
-    pub(super) fn finish(mut self) -> Vec<Watched> {
+    pub(super) fn finish(mut self) -> Vec<OpenTransfer> {
         self.done.append(&mut self.open);
         self.done.sort_by_key(|watched| watched.number);
         self.done
@@ -293,8 +293,8 @@ fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
 
 /// Which way a given transfer went: as it says, else the way that more bytes
 /// went during it.
-pub(super) fn direction(dl: &Watched, ul: &Watched) -> Direction {
-    let sent = |watched: &Watched| watched.gauge.as_ref().map(TransferMeter::sent_bytes);
+pub(super) fn direction(dl: &OpenTransfer, ul: &OpenTransfer) -> Direction {
+    let sent = |watched: &OpenTransfer| watched.gauge.as_ref().map(TransferMeter::sent_bytes);
     match dl.transfer.dir {
         Some(dir) => dir,
         None if sent(dl).is_some() && sent(ul) > sent(dl) => Direction::Ul,

@@ -116,7 +116,7 @@ pub struct PacketView {
 
 /// Bytes by which rates are told.
 #[derive(Debug, Clone, Copy, Default)]
-struct Passed {
+struct PassedBytes {
     at_ns: i64,
     dl_bytes: u64,
     ul_bytes: u64,
@@ -129,8 +129,8 @@ pub struct LivePackets {
     ended: VecDeque<LiveFlow>,
     new_ended: Vec<LiveFlow>,
     /// Of each flow that was told: where its rate is counted from, and the last rate.
-    rates: HashMap<u64, (Passed, Option<[f64; 2]>)>,
-    all: (Passed, Option<f64>),
+    rates: HashMap<u64, (PassedBytes, Option<[f64; 2]>)>,
+    all: (PassedBytes, Option<f64>),
     looked_ns: i64,
 }
 
@@ -233,7 +233,7 @@ impl LivePackets {
         let [client_ms, server_ms] = parts.rtts.each_mut().map(|rtts| rtts.median_ms(now_ns));
         let (since, bps) = all;
         let ip_bytes = parts.view.ip_bytes;
-        let passed = Passed { at_ns: now_ns, dl_bytes: ip_bytes, ul_bytes: 0 };
+        let passed = PassedBytes { at_ns: now_ns, dl_bytes: ip_bytes, ul_bytes: 0 };
         if let Some([dl, _]) = step(since, passed) {
             *bps = Some(dl);
         }
@@ -336,7 +336,7 @@ impl Parts {
 }
 
 /// The rates since the last step, where that was long enough ago.
-fn step(since: &mut Passed, now: Passed) -> Option<[f64; 2]> {
+fn step(since: &mut PassedBytes, now: PassedBytes) -> Option<[f64; 2]> {
     if since.at_ns == 0 {
         *since = now;
         return None;
@@ -353,17 +353,21 @@ fn step(since: &mut Passed, now: Passed) -> Option<[f64; 2]> {
 }
 
 fn rate_of(
-    (since, rates): &mut (Passed, Option<[f64; 2]>),
+    (since, rates): &mut (PassedBytes, Option<[f64; 2]>),
     row: &FlowRow,
     now_ns: i64,
     looked_ns: i64,
 ) -> Option<[f64; 2]> {
-    let now = Passed { at_ns: now_ns, dl_bytes: row.dl_ip_bytes, ul_bytes: row.ul_ip_bytes };
+    let now = PassedBytes { at_ns: now_ns, dl_bytes: row.dl_ip_bytes, ul_bytes: row.ul_ip_bytes };
     if since.at_ns == 0 {
         // A new one began with nothing; of one that was not told for a while nothing is
         // known of late.
         let is_new = row.start_ns >= looked_ns;
-        *since = if is_new { Passed { at_ns: row.start_ns, ..Passed::default() } } else { now };
+        *since = if is_new {
+            PassedBytes { at_ns: row.start_ns, ..PassedBytes::default() }
+        } else {
+            now
+        };
     }
     if let Some(new) = step(since, now) {
         *rates = Some(new);

@@ -155,13 +155,13 @@ impl Read for Stored {
 }
 
 /// An input.
-pub(super) struct Source {
+pub(super) struct ScrubInput {
     path: PathBuf,
     stored: Stored,
     pub(super) input: Input,
 }
 
-impl Source {
+impl ScrubInput {
     pub(super) fn open(path: &Path, progress: &Progress) -> Result<Self> {
         let fail = |error| Error::read(path, error);
         let (size, reader): (_, Box<dyn Read + Send>) = if path == Path::new("-") {

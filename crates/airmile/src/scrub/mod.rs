@@ -14,7 +14,7 @@ use airmile_pseudonym::{Changes, Pseudonyms};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::file::{Created, Output, Source};
+use self::file::{Created, Output, ScrubInput};
 use self::key::Key;
 use airmile_decode::diag::Container;
 use airmile_io::document::Document;
@@ -121,9 +121,9 @@ pub fn scrub(
     options: &ScrubOptions,
     progress: &Progress,
 ) -> Result<ScrubReport> {
-    let place = Place::of(files, &options.output)?;
+    let place = Destination::of(files, &options.output)?;
     let mut created = Created::default();
-    if let Place::Directory(dir) = &place {
+    if let Destination::Directory(dir) = &place {
         created.directory(dir)?;
     }
     let (key, key_file, key_made) = match &options.key {
@@ -165,12 +165,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// Where copies go.
-enum Place {
+enum Destination {
     File(PathBuf),
     Directory(PathBuf),
 }
 
-impl Place {
+impl Destination {
     fn of(files: &[PathBuf], output: &Path) -> Result<Self> {
         let text = output.as_os_str().to_string_lossy();
         if text == "-" {
@@ -288,12 +288,12 @@ impl Problems {
 fn one(
     path: &Path,
     (n, of): (usize, usize),
-    place: &Place,
+    place: &Destination,
     names: Pseudonyms,
     progress: &Progress,
     created: &mut Created,
 ) -> Result<(Scrubbed, Pseudonyms)> {
-    let mut source = Source::open(path, progress)?;
+    let mut source = ScrubInput::open(path, progress)?;
     let kind = Kind::of(source.input.head());
     let compression = source.input.compression();
     let mut scrubber = Scrubber::of(kind, names, path)?;

@@ -32,7 +32,7 @@ fn key(record: &Record) -> Key {
 
 /// A table that is read in steps. Half of the rows that are held are given before more
 /// are read, so that a row may stand half of them away from its place.
-struct Table {
+struct SteppedTable {
     path: PathBuf,
     order: usize,
     report: FileReport,
@@ -43,7 +43,7 @@ struct Table {
     given: Option<Key>,
 }
 
-impl Table {
+impl SteppedTable {
     fn open(
         opened: Opened,
         rows: impl FnOnce(Input) -> std::result::Result<TableRows, TableError>,
@@ -157,7 +157,7 @@ fn read_holding(
             let rows = GrantReader::new(input, Clock::Modem)?;
             Ok(Box::new(rows.map(|row| row.map(Record::from))))
         };
-        let table = Table::open(opened, open, max_held)?;
+        let table = SteppedTable::open(opened, open, max_held)?;
         if let Some(Record::Grant(Grant { at: Some(at), position, .. })) = table.held.front() {
             times = times.or(Some(TtiTimes { tti: position.tti, time_us: at.micros() }));
         }
@@ -168,10 +168,10 @@ fn read_holding(
             let rows = RlcReader::new(input, Clock::Modem, times)?;
             Ok(Box::new(rows.map(|row| row.map(Record::from))))
         };
-        tables.push(Table::open(opened, open, max_held)?);
+        tables.push(SteppedTable::open(opened, open, max_held)?);
     }
     // Of tables with the same TTI the one that was named first.
-    let next = |tables: &[Table]| {
+    let next = |tables: &[SteppedTable]| {
         let firsts = tables.iter().enumerate().filter_map(|(n, t)| Some((t.first()?, n)));
         firsts.min().map(|(_, n)| n)
     };
@@ -180,7 +180,7 @@ fn read_holding(
             sink(tagged);
         }
     }
-    Ok(tables.into_iter().map(Table::finish).collect())
+    Ok(tables.into_iter().map(SteppedTable::finish).collect())
 }
 
 #[cfg(test)]

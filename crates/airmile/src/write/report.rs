@@ -62,7 +62,7 @@ pub fn write_html(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
     let series = &report.series;
     let radio = &report.radio;
-    let axis = Axis::of(report);
+    let axis = TimeAxis::of(report);
     let mut directions = Map::new();
     for (dir, allocation) in [(Direction::Dl, &series.dl), (Direction::Ul, &series.ul)] {
         let bursts = radio.bursts.iter().filter(|b| b.dir == dir).collect();
@@ -96,7 +96,7 @@ fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
 }
 
 /// What is drawn beside the radio: ranges as start, least and most.
-fn lanes(lanes: &Lanes, axis: &Axis, arrays: &mut Arrays) {
+fn lanes(lanes: &Lanes, axis: &TimeAxis, arrays: &mut Arrays) {
     for (name, points) in [
         ("flight", &lanes.flight_bytes),
         ("cwnd", &lanes.cwnd_bytes),
@@ -120,7 +120,7 @@ fn direction(
     dir: Direction,
     allocation: &AllocationSeries,
     bursts: Vec<&Burst>,
-    axis: &Axis,
+    axis: &TimeAxis,
     arrays: &mut Arrays,
 ) -> Value {
     let name = |what: &str| format!("{dir}.{what}");
@@ -152,12 +152,12 @@ fn share_u16(share: f64) -> u16 {
 }
 
 /// The time axis: whole blocks from before the first thing that is drawn.
-struct Axis {
+struct TimeAxis {
     first: i64,
     n_tti: i64,
 }
 
-impl Axis {
+impl TimeAxis {
     fn of(report: &Report) -> Self {
         let series = &report.series;
         let n = BLOCK_TTIS as i64;
@@ -198,7 +198,7 @@ impl Axis {
 }
 
 /// TTIs and times of day; of a page without a modem log by its first transfer.
-fn anchors(report: &Report, axis: &Axis) -> Vec<[i64; 2]> {
+fn anchors(report: &Report, axis: &TimeAxis) -> Vec<[i64; 2]> {
     let known = report.series.anchors.iter().copied();
     let mut anchors: Vec<(i64, i64)> = known.collect();
     if anchors.is_empty() {

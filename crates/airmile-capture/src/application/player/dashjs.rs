@@ -4,9 +4,9 @@
 use airmile_model::{PlayerEventKind, TransferKind};
 use serde_json::Value;
 
-use super::{Asked, Event, Found, Got, Notes};
+use super::{Asked, Gathered, Got, LoggedEvent, Notes};
 
-pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> bool {
+pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathered) -> bool {
     let (at_ns, entry) = (event.at_ns, &event.entry);
     let text = |path: &str| entry.get(path).and_then(Value::as_str);
     // One without a type is taken for pictures.
@@ -55,7 +55,7 @@ pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> b
 }
 
 /// Kind of media and number, or what is fetched.
-fn id(event: &Event<'_>) -> String {
+fn id(event: &LoggedEvent<'_>) -> String {
     let part = |path: &str| event.entry.name(path).filter(|part| part != "NaN");
     let media = part("request.mediaType").or_else(|| part("request.type"));
     let number = part("request.index").or_else(|| event.file_name("request.url"));
@@ -72,7 +72,7 @@ fn kind(name: Option<&str>) -> Option<TransferKind> {
 }
 
 /// In 5 of the representation, before of the request.
-fn bitrate(event: &Event<'_>, found: &mut Found) -> Option<f64> {
+fn bitrate(event: &LoggedEvent<'_>, found: &mut Gathered) -> Option<f64> {
     let entry = &event.entry;
     let paths = ["request.representation.bandwidth", "request.bandwidth"];
     paths.into_iter().find_map(|path| entry.number(path, found)).filter(|bps| *bps > 0.0)

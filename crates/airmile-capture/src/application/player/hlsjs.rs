@@ -5,9 +5,9 @@
 use airmile_model::{PlayerEventKind, TransferKind};
 use serde_json::Value;
 
-use super::{Asked, Event, Found, Got, Notes};
+use super::{Asked, Gathered, Got, LoggedEvent, Notes};
 
-pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> bool {
+pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathered) -> bool {
     let (at_ns, entry) = (event.at_ns, &event.entry);
     let url = || entry.get("frag.url").and_then(Value::as_str).map(str::to_owned);
     match event.name {
@@ -60,7 +60,7 @@ pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> b
 }
 
 /// Kind, level and number.
-fn id(event: &Event<'_>) -> String {
+fn id(event: &LoggedEvent<'_>) -> String {
     let part = |path: &str| event.entry.name(path);
     let media = part("frag.type").unwrap_or_else(|| "main".into());
     let number = part("frag.sn").or_else(|| event.file_name("frag.url")).unwrap_or_default();

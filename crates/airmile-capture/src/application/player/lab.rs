@@ -3,9 +3,9 @@
 
 use airmile_model::PlayerEventKind;
 
-use super::{Asked, Event, Found, Got, Notes};
+use super::{Asked, Gathered, Got, LoggedEvent, Notes};
 
-pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> bool {
+pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathered) -> bool {
     // The lab's lines alone have integer nanoseconds.
     if event.entry.get("at_ns").is_none() {
         return false;

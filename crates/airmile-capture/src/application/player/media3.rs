@@ -4,7 +4,7 @@
 
 use airmile_model::{PlayerEventKind, TransferKind};
 
-use super::{Asked, Event, Found, Got, Notes};
+use super::{Asked, Gathered, Got, LoggedEvent, Notes};
 
 /// `C.DATA_TYPE_MEDIA`, `C.DATA_TYPE_MANIFEST`.
 const DATA_TYPE_MEDIA: u64 = 1;
@@ -16,9 +16,9 @@ const STATE_BUFFERING: u64 = 2;
 const STATE_READY: u64 = 3;
 const STATE_ENDED: u64 = 4;
 
-pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> bool {
+pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathered) -> bool {
     let (at_ns, entry) = (event.at_ns, &event.entry);
-    let audio = |found: &mut Found| entry.count("trackType", found) == Some(TRACK_TYPE_AUDIO);
+    let audio = |found: &mut Gathered| entry.count("trackType", found) == Some(TRACK_TYPE_AUDIO);
     match event.name {
         "onLoadStarted" => {
             let url = entry.text("uri", found).map(str::to_owned);
@@ -66,11 +66,11 @@ pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> b
     true
 }
 
-fn id(event: &Event<'_>) -> String {
+fn id(event: &LoggedEvent<'_>) -> String {
     event.entry.name("loadTaskId").or_else(|| event.file_name("uri")).unwrap_or_default()
 }
 
-fn kind(event: &Event<'_>, found: &mut Found) -> Option<TransferKind> {
+fn kind(event: &LoggedEvent<'_>, found: &mut Gathered) -> Option<TransferKind> {
     Some(match event.entry.count("dataType", found)? {
         DATA_TYPE_MEDIA => TransferKind::Media,
         DATA_TYPE_MANIFEST => TransferKind::Manifest,

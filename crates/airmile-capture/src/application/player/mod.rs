@@ -14,7 +14,7 @@ use airmile_model::{AppTransfer, Direction, PlayerEventKind, TimeBase, TransferK
 use serde_json::Value;
 
 use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, parse};
-use super::{Found, Reading};
+use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["[]", "events[]"];
 
@@ -65,8 +65,8 @@ pub(super) struct Player {
     first_unknown: Option<(u64, String)>,
 }
 
-impl Reading for Player {
-    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Found) {
+impl FormatReader for Player {
+    fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Gathered) {
         match path {
             "" | "[]" | "events[]" => {}
             // Beside an array of events.
@@ -99,7 +99,7 @@ impl Reading for Player {
             return;
         };
         self.notes.last_ns = self.notes.last_ns.max(Some(at_ns));
-        let event = Event { name, at_ns, entry, anchor: self.anchor };
+        let event = LoggedEvent { name, at_ns, entry, anchor: self.anchor };
         let known = [lab::take, dashjs::take, hlsjs::take, shaka::take, media3::take]
             .into_iter()
             .any(|take| take(&event, &mut self.notes, found));
@@ -110,7 +110,7 @@ impl Reading for Player {
         }
     }
 
-    fn finish(&mut self, found: &mut Found) {
+    fn finish(&mut self, found: &mut Gathered) {
         self.notes.finish(found);
         let words: Vec<&str> =
             self.player.iter().chain(&self.version).map(String::as_str).collect();
@@ -143,14 +143,14 @@ impl Player {
 }
 
 /// An event, with what its player says.
-struct Event<'a> {
+struct LoggedEvent<'a> {
     name: &'a str,
     at_ns: i64,
     entry: Entry<'a>,
     anchor: Anchor,
 }
 
-impl Event<'_> {
+impl LoggedEvent<'_> {
     /// The last part of a URL's path, as a name: the rest may hold tokens.
     fn file_name(&self, path: &str) -> Option<String> {
         let url = self.entry.get(path)?.as_str()?;
@@ -159,7 +159,7 @@ impl Event<'_> {
     }
 
     /// A time in ms on the log's clock, or a date.
-    fn time(&self, path: &str, found: &mut Found) -> Option<i64> {
+    fn time(&self, path: &str, found: &mut Gathered) -> Option<i64> {
         match self.entry.get(path)? {
             Value::String(text) if text.contains('T') => ns_of_rfc3339(text),
             // Players leave times at 0 that they have not seen.
@@ -219,7 +219,7 @@ impl Notes {
     }
 
     /// A request has ended; without its begin it is no transfer.
-    fn got(&mut self, id: &str, got: Got, found: &mut Found) {
+    fn got(&mut self, id: &str, got: Got, found: &mut Gathered) {
         let asked = self.asked.remove(id);
         let Some(start_ns) = got.start_ns.or(asked.as_ref().map(|asked| asked.at_ns)) else {
             found.log.not_transfers += 1;
@@ -242,7 +242,7 @@ impl Notes {
         found.transfer(transfer);
     }
 
-    fn playing(&mut self, at_ns: i64, found: &mut Found) {
+    fn playing(&mut self, at_ns: i64, found: &mut Gathered) {
         if !self.started {
             self.started = true;
             found.event(at_ns, PlayerEventKind::Started, None);
@@ -257,21 +257,21 @@ impl Notes {
         }
     }
 
-    fn resumed(&mut self, at_ns: i64, found: &mut Found) {
+    fn resumed(&mut self, at_ns: i64, found: &mut Gathered) {
         if let Some(from_ns) = self.stalled_ns.take() {
             let ms = at_ns.saturating_sub(from_ns).max(0) as f64 / 1e6;
             found.event(from_ns, PlayerEventKind::Stall, Some(ms));
         }
     }
 
-    fn ended(&mut self, at_ns: i64, found: &mut Found) {
+    fn ended(&mut self, at_ns: i64, found: &mut Gathered) {
         self.resumed(at_ns, found);
         found.event(at_ns, PlayerEventKind::Ended, None);
         self.started = false;
     }
 
     /// The bitrate of what is shown or fetched.
-    fn bitrate(&mut self, at_ns: i64, bps: Option<f64>, found: &mut Found) {
+    fn bitrate(&mut self, at_ns: i64, bps: Option<f64>, found: &mut Gathered) {
         let Some(bps) = bps.filter(|bps| *bps > 0.0) else { return };
         if self.bitrate_bps.is_some_and(|before| before != bps) {
             found.event(at_ns, PlayerEventKind::Switch, Some(bps));
@@ -279,7 +279,7 @@ impl Notes {
         self.bitrate_bps = Some(bps);
     }
 
-    fn finish(&mut self, found: &mut Found) {
+    fn finish(&mut self, found: &mut Gathered) {
         let Some(last_ns) = self.last_ns else { return };
         self.resumed(last_ns, found);
         let mut open: Vec<(String, Asked)> = self.asked.drain().collect();

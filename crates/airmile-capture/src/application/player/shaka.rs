@@ -5,9 +5,9 @@
 use airmile_model::{PlayerEventKind, TransferKind};
 use serde_json::Value;
 
-use super::{Event, Found, Got, Notes};
+use super::{Gathered, Got, LoggedEvent, Notes};
 
-pub(super) fn take(event: &Event<'_>, notes: &mut Notes, found: &mut Found) -> bool {
+pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathered) -> bool {
     let (at_ns, entry) = (event.at_ns, &event.entry);
     match event.name {
         // `type`, `uri`, `timeMs`, `fromCache`, and `bytes`: `data.byteLength`.

@@ -24,7 +24,7 @@ pub struct CaptureScrubber {
     reader: CaptureReader,
     /// The capture's first bytes, until the container's header is written.
     head: Vec<u8>,
-    writer: Option<Writer>,
+    writer: Option<CaptureWriter>,
     changes: Changes,
     scratch: Vec<u8>,
 }
@@ -48,7 +48,7 @@ impl CaptureScrubber {
         if self.writer.is_none() {
             let missing = PCAP_HEADER.saturating_sub(self.head.len());
             self.head.extend_from_slice(piece.get(..missing).unwrap_or(piece));
-            self.writer = Writer::begin(&self.head, out);
+            self.writer = CaptureWriter::begin(&self.head, out);
         }
         self.each(out, problem, |reader, mut sink| reader.push(piece, &mut sink));
     }
@@ -103,7 +103,7 @@ const fn block_name(kind: u32) -> &'static str {
     }
 }
 
-enum Writer {
+enum CaptureWriter {
     Pcap {
         nanoseconds: bool,
     },
@@ -114,7 +114,7 @@ enum Writer {
     },
 }
 
-impl Writer {
+impl CaptureWriter {
     /// Begins the file, once its first bytes tell which; `None` until then.
     fn begin(head: &[u8], out: &mut Vec<u8>) -> Option<Self> {
         match CaptureReader::recognise(head)? {

@@ -197,7 +197,7 @@ proptest! {
 
 /// A modem that always has much to send: a grant each `every` ms, transmissions reported in
 /// batches of 11 or after 10 ms without one (0xB139), the buffer each 40 ms, 5 ms late.
-struct Log {
+struct BusyModem {
     every: i64,
     /// Bytes per ms of the link at a time.
     rate: fn(i64) -> u64,
@@ -205,7 +205,7 @@ struct Log {
     silent: std::ops::Range<i64>,
 }
 
-impl Log {
+impl BusyModem {
     /// The rate that the estimator has at each of some times, as a share of the true one.
     fn shares(&self, times_ms: &[i64]) -> Vec<f64> {
         let config = EstimateConfig { start_bytes_per_s: 125_000, ..EstimateConfig::default() };
@@ -256,7 +256,7 @@ const NEVER: std::ops::Range<i64> = 0..0;
 #[test]
 fn the_rate_counts_what_is_reported_after_a_later_sample() {
     for every in 1..=6 {
-        let log = Log { every, rate: |_| 1_000, silent: NEVER };
+        let log = BusyModem { every, rate: |_| 1_000, silent: NEVER };
         let shares = log.shares(&[2_000, 2_013, 2_026, 2_039]);
         // Headers are known by their bounds only: 3 % (`likely`).
         assert!(shares.iter().all(|share| (0.95..1.02).contains(share)), "{every}: {shares:?}");
@@ -280,7 +280,7 @@ fn the_rate_is_right_after_each_step() {
             |ms| if ms < 2_000 { 1_000 } else { 100 },
             |ms| if ms < 2_000 { 100 } else { 1_000 },
         ] {
-            let log = Log { every, rate, silent: NEVER };
+            let log = BusyModem { every, rate, silent: NEVER };
             let shares = log.shares(&[2_400, 2_600, 3_000]);
             assert!(shares.iter().all(|share| (0.9..1.1).contains(share)), "{every}: {shares:?}");
         }
@@ -290,7 +290,7 @@ fn the_rate_is_right_after_each_step() {
 #[test]
 fn the_rate_is_right_after_a_silence() {
     for every in 1..=6 {
-        let log = Log { every, rate: |_| 1_000, silent: 2_000..4_000 };
+        let log = BusyModem { every, rate: |_| 1_000, silent: 2_000..4_000 };
         let shares = log.shares(&[3_000, 4_300, 5_000]);
         assert!(shares.iter().all(|share| (0.9..1.1).contains(share)), "{every}: {shares:?}");
     }

@@ -17,7 +17,7 @@ use super::rate::transmission_time_ns;
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Evidence {
+pub enum BufferEvidence {
     /// The modem's reports, and round trips while it is silent.
     #[default]
     Modem,
@@ -37,7 +37,7 @@ pub struct QcutConfig {
     /// How much the modem may hold.
     pub limit: Limit,
     /// What tells how much it holds.
-    pub evidence: Evidence,
+    pub evidence: BufferEvidence,
     /// Queueing above the gate.
     pub queue: QueueConfig,
     /// The estimate from the modem's reports.
@@ -187,7 +187,7 @@ impl<P> Qcut<P> {
             self.unheard_ns = is_shut.then_some(now_ns);
             self.heard_ns = Some(now_ns);
         }
-        if self.config.evidence == Evidence::Modem {
+        if self.config.evidence == BufferEvidence::Modem {
             self.queues.set_rate(self.estimator.bytes_per_s());
         }
     }
@@ -204,7 +204,7 @@ impl<P> Qcut<P> {
     pub fn probe_answered(&mut self, now_ns: i64, probe: ProbeId) {
         let Some(at) = self.probes.iter().position(|(id, ..)| *id == probe) else { return };
         let Some((_, handed_ns, mark)) = self.probes.remove(at) else { return };
-        if self.config.evidence == Evidence::Autorate {
+        if self.config.evidence == BufferEvidence::Autorate {
             self.autorate.answered(now_ns, now_ns.saturating_sub(handed_ns));
             self.queues.set_rate(self.autorate.bytes_per_s());
         }
@@ -215,7 +215,7 @@ impl<P> Qcut<P> {
         self.returns.set_starved(self.is_awaited(now_ns));
         self.returns.answered(now_ns, handed_ns, mark, far);
         self.coverage.answered(now_ns, self.returns.returned_bytes());
-        if self.config.evidence == Evidence::RoundTrips {
+        if self.config.evidence == BufferEvidence::RoundTrips {
             self.queues.set_rate(self.returns.bytes_per_s());
         }
     }
@@ -246,10 +246,10 @@ impl<P> Qcut<P> {
     /// trips alone are probed only while no acknowledgement tells them.
     pub fn poll_probe(&mut self, now_ns: i64) -> Option<ProbeId> {
         let due = match self.config.evidence {
-            Evidence::Autorate => self.autorate.poll_probe(now_ns),
-            Evidence::RoundTrips => self.wants_probe(now_ns),
-            Evidence::Modem => self.is_silent(now_ns) && self.wants_probe(now_ns),
-            Evidence::Nothing => false,
+            BufferEvidence::Autorate => self.autorate.poll_probe(now_ns),
+            BufferEvidence::RoundTrips => self.wants_probe(now_ns),
+            BufferEvidence::Modem => self.is_silent(now_ns) && self.wants_probe(now_ns),
+            BufferEvidence::Nothing => false,
         };
         if !due {
             return None;
@@ -278,7 +278,7 @@ impl<P> Qcut<P> {
     #[must_use]
     pub fn poll_timeout(&mut self, now_ns: i64) -> Option<i64> {
         let probe = match self.config.evidence {
-            Evidence::Autorate => self.autorate.probe_due_ns(),
+            BufferEvidence::Autorate => self.autorate.probe_due_ns(),
             _ => None,
         };
         let gate = (!self.queues.is_empty()).then(|| self.opens_ns(now_ns));
@@ -345,11 +345,13 @@ impl<P> Qcut<P> {
         }
         self.was_silent = silent;
         match self.config.evidence {
-            Evidence::Nothing => true,
-            Evidence::Autorate => self.autorate.next_ns() <= now_ns,
+            BufferEvidence::Nothing => true,
+            BufferEvidence::Autorate => self.autorate.next_ns() <= now_ns,
             _ if now_ns.saturating_sub(self.handed_ns) >= SHUT_NS => true,
-            Evidence::Modem if !silent => self.likely_bytes(now_ns) < self.limit_bytes(now_ns),
-            Evidence::Modem | Evidence::RoundTrips => {
+            BufferEvidence::Modem if !silent => {
+                self.likely_bytes(now_ns) < self.limit_bytes(now_ns)
+            }
+            BufferEvidence::Modem | BufferEvidence::RoundTrips => {
                 let limit_bytes = self.limit_bytes(now_ns);
                 if self.is_blind(now_ns) {
                     return true;
@@ -376,14 +378,15 @@ impl<P> Qcut<P> {
         let silent_ns = SILENT_NS.max(self.estimator.gap_ns() / 2 * 5);
         let is_unheard =
             self.unheard_ns.is_some_and(|since| now_ns.saturating_sub(since) >= silent_ns);
-        self.config.evidence == Evidence::Modem && (is_unheard || self.coverage.is_distrusted())
+        self.config.evidence == BufferEvidence::Modem
+            && (is_unheard || self.coverage.is_distrusted())
     }
 
     /// The rate of which a limit by round trips is to be. A modem that has just fallen
     /// silent is soon back: until then more is not sought, as the least round trip has the
     /// time to a grant in it already.
     fn round_trip_rate(&self, now_ns: i64) -> u64 {
-        let is_short_silence = self.config.evidence == Evidence::Modem
+        let is_short_silence = self.config.evidence == BufferEvidence::Modem
             && !self.coverage.is_distrusted()
             && self.heard_ns.is_some_and(|at| now_ns.saturating_sub(at) < SHORT_SILENCE_NS);
         if is_short_silence {
@@ -404,11 +407,11 @@ impl<P> Qcut<P> {
     fn is_blind(&self, now_ns: i64) -> bool {
         let give_up_ns = self.config.delay.give_up_ns;
         let is_deaf = match self.config.evidence {
-            Evidence::RoundTrips => true,
-            Evidence::Modem => self.unheard_ns.is_some_and(|since| {
+            BufferEvidence::RoundTrips => true,
+            BufferEvidence::Modem => self.unheard_ns.is_some_and(|since| {
                 now_ns.saturating_sub(self.heard_ns.map_or(since, |at| at.max(since))) > give_up_ns
             }),
-            Evidence::Autorate | Evidence::Nothing => false,
+            BufferEvidence::Autorate | BufferEvidence::Nothing => false,
         };
         is_deaf && self.returns.silent_for_ns(now_ns) > give_up_ns
     }
@@ -428,8 +431,8 @@ impl<P> Qcut<P> {
 
     fn bytes_per_s(&self, now_ns: i64) -> u64 {
         match self.config.evidence {
-            Evidence::Autorate => self.autorate.bytes_per_s(),
-            Evidence::Modem if !self.is_silent(now_ns) => self.estimator.bytes_per_s(),
+            BufferEvidence::Autorate => self.autorate.bytes_per_s(),
+            BufferEvidence::Modem if !self.is_silent(now_ns) => self.estimator.bytes_per_s(),
             _ => self.returns.bytes_per_s(),
         }
     }
@@ -440,20 +443,24 @@ impl<P> Qcut<P> {
     }
 
     fn limit_bytes(&self, now_ns: i64) -> u64 {
-        if self.is_awaited(now_ns) && self.config.evidence != Evidence::Autorate {
+        if self.is_awaited(now_ns) && self.config.evidence != BufferEvidence::Autorate {
             let short_bytes_per_s = match self.config.evidence {
-                Evidence::Modem if !self.is_silent(now_ns) => self.estimator.short_bytes_per_s(),
+                BufferEvidence::Modem if !self.is_silent(now_ns) => {
+                    self.estimator.short_bytes_per_s()
+                }
                 _ => None,
             };
             return self.config.limit.short_bytes(self.bytes_per_s(now_ns), short_bytes_per_s);
         }
         let (limit, largest_bytes) = (self.config.limit, self.estimator.largest_block_bytes());
         match self.config.evidence {
-            Evidence::Modem if !self.is_silent(now_ns) => {
+            BufferEvidence::Modem if !self.is_silent(now_ns) => {
                 let bytes_per_s = self.estimator.sought_bytes_per_s(now_ns);
                 limit.bytes(bytes_per_s, largest_bytes, self.estimator.short_bytes_per_s())
             }
-            Evidence::Autorate => limit.bytes(self.autorate.bytes_per_s(), largest_bytes, None),
+            BufferEvidence::Autorate => {
+                limit.bytes(self.autorate.bytes_per_s(), largest_bytes, None)
+            }
             _ => limit.bytes_by_round_trips(self.round_trip_rate(now_ns), largest_bytes),
         }
     }
@@ -464,8 +471,8 @@ impl<P> Qcut<P> {
             return now_ns;
         }
         let wait_ns = match self.config.evidence {
-            Evidence::Autorate => self.autorate.next_ns().saturating_sub(now_ns),
-            Evidence::Modem if !self.is_silent(now_ns) => {
+            BufferEvidence::Autorate => self.autorate.next_ns().saturating_sub(now_ns),
+            BufferEvidence::Modem if !self.is_silent(now_ns) => {
                 let limit_bytes = self.limit_bytes(now_ns);
                 let excess = self.likely_bytes(now_ns).saturating_sub(limit_bytes) + 1;
                 transmission_time_ns(excess, self.estimator.bytes_per_s())

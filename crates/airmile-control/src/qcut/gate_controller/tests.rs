@@ -76,12 +76,12 @@ impl ModemModel {
     }
 }
 
-fn qcut_of<P>(evidence: Evidence) -> Qcut<P> {
+fn qcut_of<P>(evidence: BufferEvidence) -> Qcut<P> {
     let queue = QueueConfig { codel: None, ..QueueConfig::default() };
     Qcut::new(QcutConfig { evidence, queue, ..QcutConfig::default() })
 }
 
-fn qcut(limit: Limit, evidence: Evidence) -> Qcut<u32> {
+fn qcut(limit: Limit, evidence: BufferEvidence) -> Qcut<u32> {
     let queue = QueueConfig { codel: None, ..QueueConfig::default() };
     Qcut::new(QcutConfig { limit, evidence, queue, ..QcutConfig::default() })
 }
@@ -92,7 +92,7 @@ fn the_modem_holds_the_limit_and_never_runs_empty() {
     for (limit, low, high) in
         [(Limit::DelayMs(20), 30_000, 75_000), (Limit::Bytes(20_000), 12_000, 28_000)]
     {
-        let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(limit, Evidence::Modem));
+        let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(limit, BufferEvidence::Modem));
         let held = modem.run(&mut qcut, 0, 3_000);
         let settled = &held[1_000..];
         let (least, most) = (settled.iter().min().unwrap(), settled.iter().max().unwrap());
@@ -103,7 +103,8 @@ fn the_modem_holds_the_limit_and_never_runs_empty() {
 
 #[test]
 fn a_rate_that_drops_tenfold_is_followed() {
-    let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
+    let (mut modem, mut qcut) =
+        (ModemModel::new(1_000), qcut(Limit::DelayMs(20), BufferEvidence::Modem));
     modem.run(&mut qcut, 0, 2_000);
     modem.per_ms = 100;
     let after = modem.run(&mut qcut, 2_000, 4_000);
@@ -120,7 +121,8 @@ fn a_rate_that_drops_tenfold_is_followed() {
 
 #[test]
 fn a_silent_modem_stops_nothing() {
-    let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
+    let (mut modem, mut qcut) =
+        (ModemModel::new(1_000), qcut(Limit::DelayMs(20), BufferEvidence::Modem));
     modem.run(&mut qcut, 0, 2_000);
     let before = modem.sent;
     modem.silent = true;
@@ -142,7 +144,7 @@ fn a_silent_modem_stops_nothing() {
 fn a_log_that_comes_late_costs_no_rate() {
     for late_ms in [50, 150, 250] {
         let (mut modem, mut qcut) =
-            (ModemModel::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
+            (ModemModel::new(1_000), qcut(Limit::DelayMs(20), BufferEvidence::Modem));
         modem.late_ms = late_ms;
         modem.run(&mut qcut, 0, 4_000);
         let before = modem.sent;
@@ -154,7 +156,7 @@ fn a_log_that_comes_late_costs_no_rate() {
 #[test]
 fn what_nobody_tells_of_is_not_held_back() {
     // Neither a report nor an answer, ever: as without a gate after 2 s.
-    let mut qcut: Qcut<u64> = qcut_of(Evidence::Modem);
+    let mut qcut: Qcut<u64> = qcut_of(BufferEvidence::Modem);
     for n in 0..3_000 {
         qcut.push(0, packet(1, 1_500), n);
     }
@@ -166,7 +168,7 @@ fn what_nobody_tells_of_is_not_held_back() {
 
 #[test]
 fn a_modem_that_falls_silent_behind_a_shut_gate_is_silent() {
-    let mut qcut = qcut(Limit::Bytes(3_000), Evidence::Modem);
+    let mut qcut = qcut(Limit::Bytes(3_000), BufferEvidence::Modem);
     for n in 0..9 {
         qcut.push(0, packet(1, 1_500), n);
     }
@@ -179,7 +181,8 @@ fn a_modem_that_falls_silent_behind_a_shut_gate_is_silent() {
 
 #[test]
 fn less_is_held_while_somebody_waits() {
-    let (mut modem, mut qcut) = (ModemModel::new(1_000), qcut(Limit::DelayMs(20), Evidence::Modem));
+    let (mut modem, mut qcut) =
+        (ModemModel::new(1_000), qcut(Limit::DelayMs(20), BufferEvidence::Modem));
     modem.run(&mut qcut, 0, 2_000);
     let mut held = Vec::new();
     for ms in (2_000..3_000).step_by(20) {
@@ -198,7 +201,7 @@ fn less_is_held_while_somebody_waits() {
 
 #[test]
 fn the_gate_says_when_to_come_back() {
-    let mut qcut = qcut(Limit::Bytes(3_000), Evidence::Modem);
+    let mut qcut = qcut(Limit::Bytes(3_000), BufferEvidence::Modem);
     assert_eq!(qcut.poll_timeout(0), None, "nothing waits");
     for n in 0..3 {
         qcut.push(0, packet(1, 1_500), n);
@@ -244,7 +247,7 @@ proptest! {
     /// the end the gate opens by time alone.
     #[test]
     fn nothing_is_lost_and_nothing_sticks(steps in steps(), which in 0_usize..4, codel in any::<bool>()) {
-        use Evidence::{Autorate, Modem, Nothing, RoundTrips};
+        use BufferEvidence::{Autorate, Modem, Nothing, RoundTrips};
         let evidence = [Modem, RoundTrips, Autorate, Nothing][which];
         let queue = QueueConfig {
             codel: codel.then(Default::default),

@@ -3,7 +3,7 @@
 use crate::diag::msg::PdcchDecoding;
 use airmile_model::{Record, TtiIndex};
 
-use super::{Log, Options, Written, frame_all, position};
+use super::{LogCollector, Options, Written, frame_all, position};
 
 /// A grant of the uplink is known 4 TTIs before its block (TS 36.213, 8): the
 /// messages on what was decoded wait for it, and one more.
@@ -15,7 +15,7 @@ const CANDIDATES_WAIT_TTIS: i64 = 5;
 /// [`write`](super::write) do, each once its time has come.
 pub struct LiveLog {
     options: Options,
-    log: Option<Log>,
+    log: Option<LogCollector>,
     /// Of this TTI; and all, until the cell and the time are known.
     pending: Vec<Record>,
 }
@@ -38,7 +38,7 @@ impl LiveLog {
         if self.log.is_none() {
             let is_timed = |record: &Record| record.at().is_some() && position(record).is_some();
             if self.pending.iter().any(is_timed) {
-                self.log = Log::new(&self.pending, self.options.profile).ok();
+                self.log = LogCollector::new(&self.pending, self.options.profile).ok();
             }
         }
         let Some(log) = &mut self.log else { return Vec::new() };
@@ -57,7 +57,7 @@ impl LiveLog {
     }
 }
 
-impl Log {
+impl LogCollector {
     /// Batches that are due by then go to what is written.
     fn write_until(&mut self, now_ms: f64) {
         let now = now_ms as i64;

@@ -172,7 +172,7 @@ pub enum ModemLogError {
 /// # Errors
 /// Records that one log cannot hold; see [`ModemLogError`].
 pub fn write(records: &[Record], options: &Options) -> Result<Vec<u8>, ModemLogError> {
-    let mut log = Log::new(records, options.profile)?;
+    let mut log = LogCollector::new(records, options.profile)?;
     for record in records {
         log.push(record);
     }
@@ -192,7 +192,7 @@ pub fn write_nr(
     nr::check(nr)?;
     let mut messages = Vec::new();
     if !lte.is_empty() {
-        let mut log = Log::new(lte, options.profile)?;
+        let mut log = LogCollector::new(lte, options.profile)?;
         lte.iter().for_each(|record| log.push(record));
         messages.extend(log.finish());
     }
@@ -234,7 +234,7 @@ type Written = (f64, Message);
 type Candidates = BTreeMap<TtiIndex, Vec<PdcchCandidate>>;
 
 /// Collects messages with the time of their writing.
-struct Log {
+struct LogCollector {
     versions: Versions,
     cell: Cell,
     /// Time of TTI index 0 in ns.
@@ -246,7 +246,7 @@ struct Log {
     statistics: Batch<uplink::Statistics>,
 }
 
-impl Log {
+impl LogCollector {
     fn new(records: &[Record], profile: Profile) -> Result<Self, ModemLogError> {
         let cell = records.iter().find_map(serving_cell).ok_or(ModemLogError::NoCell)?;
         let mut segments = records.iter().filter_map(position).map(|at| at.timing_segment);

@@ -36,8 +36,8 @@ const SHORT_BSR: u8 = 61;
 #[derive(Debug, Default)]
 pub(super) struct NrLog {
     cells: BTreeMap<u8, (u16, u32)>,
-    downlink: Batch<NrPdschRecord>,
-    uplink: Batch<NrUlTti>,
+    downlink: SlotBatch<NrPdschRecord>,
+    uplink: SlotBatch<NrUlTti>,
     /// Transmissions of the block of each carrier's process.
     transmissions: BTreeMap<(u8, u8), u8>,
     counters: BTreeMap<u8, NrCarrierCounters>,
@@ -46,20 +46,20 @@ pub(super) struct NrLog {
 }
 
 #[derive(Debug)]
-struct Batch<T> {
+struct SlotBatch<T> {
     slots: Vec<T>,
     first_ns: i64,
     last: Option<Position>,
     last_ns: i64,
 }
 
-impl<T> Default for Batch<T> {
+impl<T> Default for SlotBatch<T> {
     fn default() -> Self {
         Self { slots: Vec::new(), first_ns: 0, last: None, last_ns: 0 }
     }
 }
 
-impl<T> Batch<T> {
+impl<T> SlotBatch<T> {
     /// The slots, if they are to be written before one at `now_ns` is added.
     fn due(&mut self, now_ns: i64, position: Option<Position>) -> Option<(i64, Vec<T>)> {
         let goes_on = position.is_some_and(|at| self.is_of(at));

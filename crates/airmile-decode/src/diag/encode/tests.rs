@@ -153,7 +153,7 @@ fn profiles_have_their_messages() {
 fn batches_are_written_late_as_phones_do() {
     let records = trace("sample-download").records;
     let log = {
-        let mut log = Log::new(&records, Profile::Lte2018).unwrap();
+        let mut log = LogCollector::new(&records, Profile::Lte2018).unwrap();
         records.iter().for_each(|record| log.push(record));
         log.finish()
     };

@@ -77,7 +77,7 @@ pub enum BsrElement {
 
 /// What a subheader's LCID stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LcidKind {
     Sdu,
     /// A control element of a fixed size.
     Fixed(usize),
@@ -87,21 +87,21 @@ enum Kind {
 }
 
 /// TS 36.321, tables 6.2.1-1 (downlink) and 6.2.1-2 (uplink).
-const fn kind(direction: Direction, lcid: u8) -> Kind {
+const fn kind(direction: Direction, lcid: u8) -> LcidKind {
     match (direction, lcid) {
-        (_, LCID_PADDING) => Kind::Padding,
-        (Direction::Dl, 24) => Kind::Fixed(4), // Activation/Deactivation, 4 octets
-        (Direction::Dl, 26) => Kind::Fixed(0), // Long DRX Command
-        (Direction::Dl, 27) => Kind::Fixed(1), // Activation/Deactivation, 1 octet
-        (Direction::Dl, 28) => Kind::Fixed(6), // UE Contention Resolution Identity
-        (Direction::Dl, 29) => Kind::Fixed(1), // Timing Advance Command
-        (Direction::Dl, 30) => Kind::Fixed(0), // DRX Command
-        (Direction::Ul, 24 | 25) => Kind::Variable, // Dual Connectivity, Extended PHR
-        (Direction::Ul, 26) => Kind::Fixed(1), // Power Headroom Report
-        (Direction::Ul, 27) => Kind::Fixed(2), // C-RNTI
-        (Direction::Ul, 28 | 29) => Kind::Fixed(1), // Truncated BSR, Short BSR
-        (Direction::Ul, 30) => Kind::Fixed(3), // Long BSR
-        _ => Kind::Sdu,
+        (_, LCID_PADDING) => LcidKind::Padding,
+        (Direction::Dl, 24) => LcidKind::Fixed(4), // Activation/Deactivation, 4 octets
+        (Direction::Dl, 26) => LcidKind::Fixed(0), // Long DRX Command
+        (Direction::Dl, 27) => LcidKind::Fixed(1), // Activation/Deactivation, 1 octet
+        (Direction::Dl, 28) => LcidKind::Fixed(6), // UE Contention Resolution Identity
+        (Direction::Dl, 29) => LcidKind::Fixed(1), // Timing Advance Command
+        (Direction::Dl, 30) => LcidKind::Fixed(0), // DRX Command
+        (Direction::Ul, 24 | 25) => LcidKind::Variable, // Dual Connectivity, Extended PHR
+        (Direction::Ul, 26) => LcidKind::Fixed(1), // Power Headroom Report
+        (Direction::Ul, 27) => LcidKind::Fixed(2), // C-RNTI
+        (Direction::Ul, 28 | 29) => LcidKind::Fixed(1), // Truncated BSR, Short BSR
+        (Direction::Ul, 30) => LcidKind::Fixed(3), // Long BSR
+        _ => LcidKind::Sdu,
     }
 }
 
@@ -112,7 +112,7 @@ impl MacHeader {
     pub fn parse(direction: Direction, header: &[u8], tbs_bytes: u32, padding_bytes: u32) -> Self {
         let header_bytes = header.len() as u32;
         let (raw, mut rest, mut complete) = raw_subheaders(direction, header);
-        let known: u32 = raw.iter().filter(|r| r.kind == Kind::Sdu).filter_map(|r| r.len).sum();
+        let known: u32 = raw.iter().filter(|r| r.kind == LcidKind::Sdu).filter_map(|r| r.len).sum();
         let mut open_sdus = 0;
         let last_sdu = tbs_bytes
             .checked_sub(header_bytes)
@@ -121,14 +121,14 @@ impl MacHeader {
         let mut subheaders = Vec::with_capacity(raw.len());
         for (i, RawSubheader { lcid, kind, len }) in raw.into_iter().enumerate() {
             let content = match kind {
-                Kind::Sdu => {
+                LcidKind::Sdu => {
                     open_sdus += u32::from(len.is_none());
                     let inferred = if complete { last_sdu } else { None };
                     MacContent::Sdu { len_bytes: len.or(inferred) }
                 }
-                Kind::Fixed(_) | Kind::Variable => {
+                LcidKind::Fixed(_) | LcidKind::Variable => {
                     let size = match kind {
-                        Kind::Fixed(size) => size,
+                        LcidKind::Fixed(size) => size,
                         // The last one's length is not stated: all that is left.
                         _ => len.map_or(rest.len(), |len| len as usize),
                     };
@@ -137,10 +137,10 @@ impl MacHeader {
                     rest = after;
                     MacContent::ControlElement(bytes.to_vec())
                 }
-                Kind::Padding if i == last => {
+                LcidKind::Padding if i == last => {
                     MacContent::Padding { len_bytes: Some(padding_bytes) }
                 }
-                Kind::Padding => MacContent::Padding { len_bytes: Some(0) },
+                LcidKind::Padding => MacContent::Padding { len_bytes: Some(0) },
             };
             subheaders.push(MacSubheader { lcid, content });
         }
@@ -163,7 +163,7 @@ impl MacHeader {
                 MacContent::Sdu { len_bytes } => *len_bytes,
                 MacContent::ControlElement(bytes) => {
                     elements.extend_from_slice(bytes);
-                    (kind(Direction::Ul, *lcid) == Kind::Variable).then_some(bytes.len() as u32)
+                    (kind(Direction::Ul, *lcid) == LcidKind::Variable).then_some(bytes.len() as u32)
                 }
                 MacContent::Padding { .. } => None,
             };
@@ -190,9 +190,9 @@ impl MacHeader {
         let mut blanked = 0;
         for RawSubheader { lcid, kind, len } in raw {
             let size = match kind {
-                Kind::Fixed(size) => size,
-                Kind::Variable => len.map_or(length - at, |len| len as usize),
-                Kind::Sdu | Kind::Padding => 0,
+                LcidKind::Fixed(size) => size,
+                LcidKind::Variable => len.map_or(length - at, |len| len as usize),
+                LcidKind::Sdu | LcidKind::Padding => 0,
             };
             let end = (at + size).min(length);
             if matches!((direction, lcid), (Direction::Dl, 28) | (Direction::Ul, 27)) {
@@ -272,7 +272,7 @@ impl BsrElement {
 
 struct RawSubheader {
     lcid: u8,
-    kind: Kind,
+    kind: LcidKind,
     len: Option<u32>,
 }
 
@@ -287,7 +287,7 @@ fn raw_subheaders(direction: Direction, header: &[u8]) -> (Vec<RawSubheader>, &[
         let more = first & 0x20 != 0;
         let long = first & 0x40 != 0;
         let kind = kind(direction, lcid);
-        let len = if more && matches!(kind, Kind::Sdu | Kind::Variable) {
+        let len = if more && matches!(kind, LcidKind::Sdu | LcidKind::Variable) {
             let (len, used) = match (long, rest) {
                 (true, &[high, low, ..]) => (u32::from(high) << 8 | u32::from(low), 2),
                 (false, &[high, low, ..]) if high & 0x80 != 0 => {

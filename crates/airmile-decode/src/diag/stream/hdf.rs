@@ -10,7 +10,7 @@
 
 use airmile_model::{Problem, Severity};
 
-use super::{Deframer, Found};
+use super::{Deframer, FoundFrame};
 use crate::diag::frame::{CMD_LOG, CMD_MULTI_SIM, LOG_HEADER_LEN, WRAPPER_LEN};
 use crate::diag::{hdlc, names};
 
@@ -21,13 +21,13 @@ const TICKS_PER_DAY: u64 = 86_400 * 800;
 
 /// A packet's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
+struct PacketHeader {
     /// Length of the packet, these 16 bytes included.
     len: usize,
     ts_raw: u64,
 }
 
-impl Head {
+impl PacketHeader {
     /// Reads the head at the start of `bytes`; `None` where there is none.
     /// `last` is the stamp of the packet before it.
     fn read(bytes: &[u8], last: Option<u64>) -> Option<Self> {
@@ -71,7 +71,7 @@ fn subscription_of(before: &[u8]) -> u8 {
 pub(super) fn evidence(bytes: &[u8]) -> bool {
     let (mut at, mut last, mut found) = (0, None, 0);
     while let Some(start) = candidate(bytes, at) {
-        match Head::read(&bytes[start..], last) {
+        match PacketHeader::read(&bytes[start..], last) {
             Some(head) if bytes.get(start + head.len + 2) != Some(&hdlc::TERMINATOR) => {
                 last = Some(head.ts_raw);
                 found += 1;
@@ -89,7 +89,7 @@ pub(super) fn evidence(bytes: &[u8]) -> bool {
 impl Deframer {
     /// The next unencoded packet. The bytes of a wrapper stay in the buffer
     /// until the packet behind them has been found.
-    pub(super) fn next_unencoded(&mut self) -> Option<Found> {
+    pub(super) fn next_unencoded(&mut self) -> Option<FoundFrame> {
         let (behind, last) = self.behind;
         loop {
             let rest = &self.buffer[self.start..];
@@ -101,7 +101,7 @@ impl Deframer {
                 self.keep_wrapper(at);
                 return None;
             }
-            let Some(head) = Head::read(&rest[at..], last) else {
+            let Some(head) = PacketHeader::read(&rest[at..], last) else {
                 self.scanned = at + 1;
                 continue;
             };
@@ -113,7 +113,11 @@ impl Deframer {
                 }
                 self.start = self.buffer.len();
                 let what = format!("last log packet is torn: {} bytes expected", head.len);
-                return Some(Found::Problem(Problem { offset, severity: Severity::Normal, what }));
+                return Some(FoundFrame::Problem(Problem {
+                    offset,
+                    severity: Severity::Normal,
+                    what,
+                }));
             }
             // What the last packet ended with is not in front of this one.
             let free = at.min(usize::try_from(offset - behind).unwrap_or(usize::MAX));
@@ -123,7 +127,7 @@ impl Deframer {
             self.scanned = 0;
             self.behind = (self.offset(to), Some(head.ts_raw));
             self.counts.good_frames += 1;
-            return Some(Found::Unencoded { offset, from, to, subscription });
+            return Some(FoundFrame::Unencoded { offset, from, to, subscription });
         }
     }
 

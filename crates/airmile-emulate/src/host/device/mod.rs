@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_control::qcut::{
-    AutorateConfig, ClassConfig, CodelConfig, Evidence, PacketInfo, ProbeId, Qcut, QcutConfig,
-    QueueConfig, TCP, UDP,
+    AutorateConfig, BufferEvidence, ClassConfig, CodelConfig, PacketInfo, ProbeId, Qcut,
+    QcutConfig, QueueConfig, TCP, UDP,
 };
 use airmile_model::Record;
 
@@ -191,7 +191,7 @@ fn qcut(config: &UplinkQueueConfig) -> QcutConfig {
         ..QueueConfig::default()
     };
     let flows = QueueConfig { max_packets, ..QueueConfig::default() };
-    let open = QcutConfig { evidence: Evidence::Nothing, ..QcutConfig::default() };
+    let open = QcutConfig { evidence: BufferEvidence::Nothing, ..QcutConfig::default() };
     match config.discipline {
         Discipline::Fifo | Discipline::Tsq { .. } => QcutConfig { queue: one_queue(None), ..open },
         Discipline::Codel { target_ms } => QcutConfig { queue: one_queue(Some(target_ms)), ..open },
@@ -201,14 +201,14 @@ fn qcut(config: &UplinkQueueConfig) -> QcutConfig {
             QcutConfig { queue: QueueConfig { codel, classes, ..flows }, ..open }
         }
         Discipline::Qcut { limit } => {
-            QcutConfig { limit, evidence: Evidence::Modem, queue: flows, ..open }
+            QcutConfig { limit, evidence: BufferEvidence::Modem, queue: flows, ..open }
         }
         Discipline::RoundTrips { limit } => {
-            QcutConfig { limit, evidence: Evidence::RoundTrips, queue: flows, ..open }
+            QcutConfig { limit, evidence: BufferEvidence::RoundTrips, queue: flows, ..open }
         }
         Discipline::Autorate { start_bps } => {
             let autorate = AutorateConfig { start_bps, ..AutorateConfig::default() };
-            QcutConfig { evidence: Evidence::Autorate, queue: flows, autorate, ..open }
+            QcutConfig { evidence: BufferEvidence::Autorate, queue: flows, autorate, ..open }
         }
     }
 }

@@ -59,7 +59,7 @@ impl ControllerFactory for Factory {
             acked_bytes: 0,
             flight_bytes: 0,
             recovery_began: None,
-            batch: Batch::default(),
+            batch: AckBatch::default(),
             round: RoundTrip::default(),
         })
     }
@@ -67,7 +67,7 @@ impl ControllerFactory for Factory {
 
 /// Acknowledgements that came together.
 #[derive(Debug, Clone, Copy, Default)]
-struct Batch {
+struct AckBatch {
     acked_bytes: u64,
     rtt_ns: Option<i64>,
     srtt_ns: Option<i64>,
@@ -83,7 +83,7 @@ struct Adapter {
     flight_bytes: u64,
     /// Losses of what was sent before belong to the same event (RFC 9002, 7.3.2).
     recovery_began: Option<Instant>,
-    batch: Batch,
+    batch: AckBatch,
     round: RoundTrip,
 }
 

@@ -6,7 +6,7 @@ use airmile_emulate::{AppConfig, CapturePoint, RunSink, Scenario, TransportKind}
 use airmile_model::Record;
 use airmile_radio::load::{Fit, LoadEstimator, LoadOptions, plain_rsrq_db};
 
-use super::{Axis, Experiment, Figure, Found, Row, SEEDS, Series, Work, mean, read};
+use super::{Axis, Experiment, ExperimentResult, Figure, Row, SEEDS, Series, Work, mean, read};
 use crate::reproduce::runs::cannot;
 use crate::run;
 use airmile::Result;
@@ -29,12 +29,12 @@ const WINDOW_MS: i64 = 200;
 
 /// Records of the modem, and what came to the phone.
 #[derive(Default)]
-struct Seen {
+struct PhoneRecords {
     records: Vec<Record>,
     arrived: Vec<(i64, u32)>,
 }
 
-impl RunSink for Seen {
+impl RunSink for PhoneRecords {
     fn record(&mut self, record: Record) {
         if matches!(record, Record::Grant(_) | Record::Measurement(_) | Record::CellInfo(_)) {
             self.records.push(record);
@@ -96,7 +96,7 @@ fn correlation(pairs: &[(f64, f64)]) -> f64 {
 }
 
 fn follow(scenario: &Scenario) -> Result<Followed> {
-    let mut seen = Seen::default();
+    let mut seen = PhoneRecords::default();
     let outcome = run::run(scenario, &mut seen).map_err(cannot)?;
     let start_ns = outcome.epoch_ns + outcome.first_tti.0 * outcome.slot_ns;
     let mut used = vec![0_u16; outcome.n_tti as usize];
@@ -162,7 +162,7 @@ fn follow(scenario: &Scenario) -> Result<Followed> {
     })
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let seconds = work.size.of(6, 28, 28);
     let runs = work.size.of(1, 8, 20);
     let scenarios: Vec<Scenario> =
@@ -205,7 +205,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         .caption(format!("The first of n = {runs} runs; windows of 200 ms."));
         figures.extend([rbs, load]);
     }
-    Ok(Found { rows, figures, ..Found::default() })
+    Ok(ExperimentResult { rows, figures, ..ExperimentResult::default() })
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use airmile_emulate::{LinkConfig, Scenario, SchedulerKind, SecondaryConfig, Tran
 
 use super::load::load;
 use super::{
-    CASES, CLAW, CQIC, CUBIC, Case, Experiment, Found, Row, SEEDS, VEGAS, VERUS, Work, bars, busy,
-    mean, page, run_cases, web,
+    CASES, CLAW, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, Row, SEEDS, VEGAS, VERUS,
+    Work, bars, busy, mean, page, run_cases, web,
 };
 use airmile::Result;
 
@@ -44,7 +44,7 @@ fn with(change: impl FnOnce(&mut Scenario)) -> Result<Scenario> {
 /// Changes against Cubic and CQIC, and the load, of each case.
 const PAPER: [[f64; 3]; 3] = [[-66.0, -38.0, 0.0], [-59.0, -51.0, 70.0], [-59.0, -51.0, 70.0]];
 
-fn loads(work: &Work<'_>) -> Result<Found> {
+fn loads(work: &Work<'_>) -> Result<ExperimentResult> {
     let shared = |scenario: &mut Scenario| {
         busy(scenario);
         scenario.cell.scheduler = SchedulerKind::PfFrequency;
@@ -68,7 +68,7 @@ fn loads(work: &Work<'_>) -> Result<Found> {
         );
     }
     let figure = bars("Load time by the cell's load", CASES, &cases);
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 /// A phone that moves so many metres a second: coherence falls with speed from the
@@ -90,7 +90,7 @@ const QUINNS: [(QuicControl, &str); 2] =
     [(QuicControl::QuinnCubic, "quinn's Cubic"), (QuicControl::QuinnNewReno, "quinn's NewReno")];
 
 /// CLAW over HTTP/3 beside quinn's own controllers.
-fn beside_quinns(work: &Work<'_>, scenario: &Scenario, case: &Case) -> Result<Vec<Row>> {
+fn beside_quinns(work: &Work<'_>, scenario: &Scenario, case: &LoadCase) -> Result<Vec<Row>> {
     let claw = case.of(CLAW);
     let mut rows = Vec::new();
     for (control, what) in QUINNS {
@@ -111,7 +111,7 @@ fn beside_quinns(work: &Work<'_>, scenario: &Scenario, case: &Case) -> Result<Ve
     Ok(rows)
 }
 
-fn more(work: &Work<'_>) -> Result<Found> {
+fn more(work: &Work<'_>) -> Result<ExperimentResult> {
     // With the paper's change against Cubic, where it tells one.
     let cases: [(&str, Scenario, Option<f64>); 9] = [
         // The other cases change one thing in it. The paper's -46 is over HTTP/2; it has -36
@@ -155,5 +155,5 @@ fn more(work: &Work<'_>) -> Result<Found> {
         rows.extend(beside_quinns(work, scenario, case)?);
     }
     let figure = bars("Load time of the median page", CASES, &cases);
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

@@ -5,8 +5,8 @@ use airmile_emulate::{RlcConfig, Scenario};
 use super::load::worst;
 use super::{Axis, CASES, Figure, Series, judged};
 use super::{
-    CLAW, CQIC, CUBIC, Case, Experiment, Found, RENO, Row, VEGAS, VERUS, Work, bars, mean, name,
-    page, run_cases, saturate, web,
+    CLAW, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, RENO, Row, VEGAS, VERUS, Work, bars,
+    mean, name, page, run_cases, saturate, web,
 };
 use airmile::Result;
 
@@ -36,7 +36,7 @@ const AT_ONCE_SEGMENTS: u32 = 1_400;
 
 const PAPER_RTT: &str = "the paper's Vegas: 15 % below CLAW's";
 
-fn figures_11_13(work: &Work<'_>) -> Result<Found> {
+fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     let cases = [("one image of 2 MB".to_owned(), page(|_| {})?)];
     let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS, RENO];
     let runs = work.size.of(1, 20, 20);
@@ -101,10 +101,14 @@ fn figures_11_13(work: &Work<'_>) -> Result<Found> {
         shares = shares.with(Series::curve(name(kind), points.collect()));
     }
     let figure = bars("Load time of one image of 2 MB", CASES, &cases);
-    Ok(Found { rows, figures: vec![figure, windows, shares], ..Found::default() })
+    Ok(ExperimentResult {
+        rows,
+        figures: vec![figure, windows, shares],
+        ..ExperimentResult::default()
+    })
 }
 
-fn saturated(work: &Work<'_>) -> Result<Found> {
+fn saturated(work: &Work<'_>) -> Result<ExperimentResult> {
     let cases = [("saturated cell".to_owned(), page(saturate)?)];
     let cases = run_cases(work, &cases, &[CLAW, CUBIC, CQIC, VEGAS], work.size.of(1, 20, 20))?;
     let case = &cases[0];
@@ -130,7 +134,7 @@ fn saturated(work: &Work<'_>) -> Result<Found> {
         let during = first.cwnd.iter().filter(|(at, _)| (0.0..=first.page_ms).contains(at));
         windows = windows.with(Series::curve(name(kind), during.copied().collect()));
     }
-    Ok(Found { rows, figures: vec![windows], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![windows], ..ExperimentResult::default() })
 }
 
 /// A radio that gives up about one block of a hundred, and RLC that does not repeat it.
@@ -148,7 +152,7 @@ fn longer(scenario: &mut Scenario, change: impl FnOnce(&mut Scenario)) {
     }
 }
 
-fn losses(work: &Work<'_>) -> Result<Found> {
+fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
     let without = |change: fn(&mut Scenario)| {
         page(|scenario| {
             change(scenario);
@@ -172,7 +176,7 @@ fn losses(work: &Work<'_>) -> Result<Found> {
     ];
     let cases = run_cases(work, &cases, &[CLAW, CUBIC], work.size.of(1, 20, 20))?;
     let mut rows: Vec<Row> = cases.iter().flat_map(|case| case.rows(None)).collect();
-    let against = |what: &'static str, a: &Case, b: &Case| {
+    let against = |what: &'static str, a: &LoadCase, b: &LoadCase| {
         let pairs = a.of(CLAW).iter().zip(b.of(CLAW));
         let changes: Vec<f64> = pairs.map(|(a, b)| 100.0 * (a.page_ms / b.page_ms - 1.0)).collect();
         Row::new(what, "%", mean(&changes))
@@ -191,5 +195,5 @@ fn losses(work: &Work<'_>) -> Result<Found> {
     rows.push(against("CLAW: radio loss, not told, against none", &cases[2], &cases[0]));
     rows.push(judged(against("CLAW: radio loss, told against not told", &cases[1], &cases[2])));
     let figure = bars("Load time by what loses packets", CASES, &cases);
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

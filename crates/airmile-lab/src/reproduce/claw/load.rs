@@ -54,7 +54,7 @@ pub(super) struct Loaded {
 
 /// What is seen while a run goes on.
 #[derive(Debug, Default)]
-struct Watch {
+struct LoadMonitor {
     /// Ends of segments under way, by port, with when they went out; none where twice.
     under_way: HashMap<(u16, u32), Option<i64>>,
     rtts_ms: Vec<f64>,
@@ -70,7 +70,7 @@ struct Watch {
     done_ms: u32,
 }
 
-impl Watch {
+impl LoadMonitor {
     fn count(&mut self, at_ns: i64, bytes: u64) {
         while let Some(&(sent_ns, old)) = self.recent.front()
             && at_ns - sent_ns >= SENT_WINDOW_NS
@@ -84,7 +84,7 @@ impl Watch {
     }
 }
 
-impl RunSink for Watch {
+impl RunSink for LoadMonitor {
     fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         let Transport::Tcp(segment) = &packet.transport else { return };
         if point != CapturePoint::Server {
@@ -133,7 +133,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<Loaded> {
 
 /// The same with other readers of the modems' logs.
 pub(super) fn load_with(scenario: &Scenario, readers: &Readers<'_>) -> Result<Loaded> {
-    let mut watch = Watch::default();
+    let mut watch = LoadMonitor::default();
     let outcome = run_with(scenario, &mut watch, Some(readers)).map_err(cannot)?;
     let longest_ms = f64::from(scenario.duration_ms);
     let mut unfinished = 0;

@@ -20,7 +20,7 @@ use airmile_emulate::{AppConfig, Competing, Scenario};
 use super::estimate::mean;
 use super::figure::{Axis, Figure, Series};
 use super::runs::{Work, read};
-use super::{Experiment, Found, Row};
+use super::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 use load::{Loaded, load};
 
@@ -89,7 +89,7 @@ fn busy(scenario: &mut Scenario) {
 }
 
 /// A case's loads: by algorithm, then by seed.
-struct Case {
+struct LoadCase {
     what: String,
     by: Vec<(ControllerKind, Vec<Loaded>)>,
 }
@@ -100,7 +100,7 @@ fn run_cases(
     cases: &[(String, Scenario)],
     algorithms: &[ControllerKind],
     runs: u64,
-) -> Result<Vec<Case>> {
+) -> Result<Vec<LoadCase>> {
     let mut items = Vec::new();
     for (_, scenario) in cases {
         for kind in algorithms {
@@ -116,7 +116,7 @@ fn run_cases(
     let mut take = |kind: &ControllerKind| {
         (*kind, loads.by_ref().take(runs as usize).collect::<Vec<Loaded>>())
     };
-    let case = |(what, _): &(String, Scenario)| Case {
+    let case = |(what, _): &(String, Scenario)| LoadCase {
         what: what.clone(),
         by: algorithms.iter().map(&mut take).collect(),
     };
@@ -139,7 +139,7 @@ fn judged(row: Row) -> Row {
     row.note(note)
 }
 
-impl Case {
+impl LoadCase {
     fn of(&self, kind: ControllerKind) -> &[Loaded] {
         self.by.iter().find(|(one, _)| *one == kind).map_or(&[], |(_, loads)| loads)
     }
@@ -176,7 +176,7 @@ impl Case {
 }
 
 /// Mean load times of cases as a figure.
-fn bars(title: &str, label: &'static str, cases: &[Case]) -> Figure {
+fn bars(title: &str, label: &'static str, cases: &[LoadCase]) -> Figure {
     let mut figure =
         Figure::new("loads", title, Axis::new(label), Axis::new("load time (ms), mean"));
     let Some(first) = cases.first() else { return figure };

@@ -8,7 +8,8 @@ use airmile_model::Record;
 
 use super::load::{Loaded, load_with};
 use super::{
-    Axis, CASES, CLAW, CUBIC, Experiment, Figure, Found, Row, SEEDS, Series, Work, mean, page,
+    Axis, CASES, CLAW, CUBIC, Experiment, ExperimentResult, Figure, Row, SEEDS, Series, Work, mean,
+    page,
 };
 use crate::radio_agent::RadioAgent;
 use airmile::Result;
@@ -148,7 +149,7 @@ pub(super) fn cost(loads: &[Loaded], base: &[Loaded]) -> Vec<f64> {
     pairs.map(|(one, base)| 100.0 * (one.page_ms / base.page_ms - 1.0)).collect()
 }
 
-fn friends(work: &Work<'_>) -> Result<Found> {
+fn friends(work: &Work<'_>) -> Result<ExperimentResult> {
     let arms: [(Pair, &str); 3] = [
         ((CUBIC, CUBIC), "Cubic beside Cubic"),
         ((CUBIC, CLAW), "Cubic beside CLAW"),
@@ -195,13 +196,13 @@ fn friends(work: &Work<'_>) -> Result<Found> {
             figure = figure.with(Series::scatter(format!("{scheduler}, {who}"), points));
         }
     }
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 /// The operator's limit in the hostile runs.
 const LIMIT_BPS: u64 = 20_000_000;
 
-fn hostile(work: &Work<'_>) -> Result<Found> {
+fn hostile(work: &Work<'_>) -> Result<ExperimentResult> {
     let limited = ControllerKind::Claw { limit_bps: Some(LIMIT_BPS), trust_client: false };
     let runs = work.size.of(1, 12, 20);
     let mut items = Vec::new();
@@ -265,5 +266,5 @@ fn hostile(work: &Work<'_>) -> Result<Found> {
     .with(Series::scatter("mean", points))
     .paper_y("the bar", 5.0)
     .caption(format!("n = {runs} runs each. Lies: {}.", LIES.map(|(_, what)| what).join("; ")));
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

@@ -1,8 +1,8 @@
 //! Twenty page profiles (figure 16), and five of them by all algorithms (figure 17).
 
 use super::{
-    Axis, CASES, CLAW, CQIC, CUBIC, Experiment, Figure, Found, Row, Series, VEGAS, VERUS, Work,
-    bars, mean, name, page, run_cases, web,
+    Axis, CASES, CLAW, CQIC, CUBIC, Experiment, ExperimentResult, Figure, Row, Series, VEGAS,
+    VERUS, Work, bars, mean, name, page, run_cases, web,
 };
 use airmile::Result;
 
@@ -70,7 +70,7 @@ fn cases(profiles: &[Profile]) -> Result<Vec<(String, airmile_emulate::Scenario)
     profiles.iter().map(case).collect()
 }
 
-fn figure_16(work: &Work<'_>) -> Result<Found> {
+fn figure_16(work: &Work<'_>) -> Result<ExperimentResult> {
     let mut profiles = profiles();
     profiles.truncate(work.size.of(2, 20, 20) as usize);
     let cases = run_cases(work, &cases(&profiles)?, &[CLAW, CUBIC], work.size.of(1, 6, 20))?;
@@ -102,10 +102,10 @@ fn figure_16(work: &Work<'_>) -> Result<Found> {
     .paper_y("least", -27.0)
     .paper_y("largest", -48.0)
     .caption(format!("n = {} runs each way for each page.", work.size.of(1, 6, 20)));
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-fn figure_17(work: &Work<'_>) -> Result<Found> {
+fn figure_17(work: &Work<'_>) -> Result<ExperimentResult> {
     let every_fourth: Vec<Profile> = profiles().into_iter().skip(2).step_by(4).collect();
     let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS];
     let cases = run_cases(work, &cases(&every_fourth)?, &algorithms, work.size.of(1, 6, 20))?;
@@ -121,7 +121,7 @@ fn figure_17(work: &Work<'_>) -> Result<Found> {
         rows.push(if kind == CQIC { row.paper(50.0) } else { row });
     }
     let figure = bars("Load time of five pages", CASES, &cases);
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use airmile_emulate::{OtherConfig, Scenario};
 
 use super::load::{Loaded, load};
 use super::{
-    Axis, CLAW, CUBIC, Experiment, Figure, Found, Row, SEEDS, Series, Work, judged, mean, name,
-    read,
+    Axis, CLAW, CUBIC, Experiment, ExperimentResult, Figure, Row, SEEDS, Series, Work, judged,
+    mean, name, read,
 };
 use airmile::Result;
 
@@ -58,7 +58,7 @@ fn shared(loaded: &Loaded) -> Shared {
     }
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     // Runs of the large one are few, as each is a minute of 500 phones.
     let most = work.size.of(15, 500, 500) as u16;
     let crowds: Vec<(u16, u64)> = [5, 15, 25, 35, 45]
@@ -115,7 +115,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     .with(Series::curve("CLAW", claw))
     .with(Series::curve("Cubic", cubic))
     .caption(format!("n = {} runs each; of {most} users fewer.", crowds[0].1));
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 #[cfg(test)]

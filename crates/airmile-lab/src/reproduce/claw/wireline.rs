@@ -9,7 +9,8 @@ use airmile_model::Record;
 
 use super::load::load_with;
 use super::{
-    CASES, CLAW, CUBIC, Case, Experiment, Found, Row, SEEDS, Work, bars, mean, page, run_cases,
+    CASES, CLAW, CUBIC, Experiment, ExperimentResult, LoadCase, Row, SEEDS, Work, bars, mean, page,
+    run_cases,
 };
 use crate::radio_agent::RadioAgent;
 use airmile::Result;
@@ -119,7 +120,7 @@ fn decisions(work: &Work<'_>, runs: u64) -> Result<Vec<Row>> {
     ])
 }
 
-fn run_all(work: &Work<'_>) -> Result<Found> {
+fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let undetected = |scenario: &mut Scenario| {
         throttled(scenario);
         scenario.radio_reports.detector = false;
@@ -150,7 +151,7 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
         let what = format!("{}: the phone's share of PRBs behind 1 s", case.what);
         rows.push(Row::new(what, "%", mean(&shares)));
     }
-    let against = |a: &Case, b: &Case, kind| {
+    let against = |a: &LoadCase, b: &LoadCase, kind| {
         let pairs = a.of(kind).iter().zip(b.of(kind));
         let changes: Vec<f64> = pairs.map(|(a, b)| 100.0 * (a.page_ms / b.page_ms - 1.0)).collect();
         mean(&changes)
@@ -161,5 +162,5 @@ fn run_all(work: &Work<'_>) -> Result<Found> {
     rows.push(Row::new(what, "%", against(&cases[1], &cases[2], CLAW)));
     rows.extend(decisions(work, runs)?);
     let figure = bars("Load time over a throttled line", CASES, &cases);
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

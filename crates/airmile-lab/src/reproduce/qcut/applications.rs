@@ -9,7 +9,7 @@ use super::{NO_VALUES, STRONG, Signal, Variant, WEAK};
 use crate::reproduce::estimate::{mean, quantile};
 use crate::reproduce::figure::{Axis, Figure, Series};
 use crate::reproduce::runs::{Work, cannot, read};
-use crate::reproduce::{Experiment, Found, Row};
+use crate::reproduce::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
@@ -85,7 +85,7 @@ const WITHIN: f64 = 10.0;
 
 const APPS: [&str; 3] = ["page", "video", "call"];
 
-fn figure_22(work: &Work<'_>) -> Result<Found> {
+fn figure_22(work: &Work<'_>) -> Result<ExperimentResult> {
     let (signals, arms, seeds) = ([WEAK, STRONG], arms(), work.size.of(1, 3, 20));
     let mut runs: Vec<(&str, Scenario)> = Vec::new();
     for signal in signals {
@@ -121,7 +121,7 @@ fn figure_22(work: &Work<'_>) -> Result<Found> {
             }
         }
     }
-    Ok(Found { rows, figures, ..Found::default() })
+    Ok(ExperimentResult { rows, figures, ..ExperimentResult::default() })
 }
 
 /// An application's rows: each measure by arm, and what an arm adds to none.

@@ -7,7 +7,7 @@ use super::upload::{MAX_OVER_MS, MIN_SHARE, SCENARIO, Throughput, measure};
 use super::{STRONG, Signal, Variant, WEAK};
 use crate::reproduce::estimate::mean;
 use crate::reproduce::runs::{Work, only, read};
-use crate::reproduce::{Experiment, Found, Row};
+use crate::reproduce::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
@@ -21,16 +21,16 @@ const QCUT_D: Discipline = Discipline::Qcut { limit: Limit::DelayMs(20) };
 const ROUND_TRIPS: Discipline = Discipline::RoundTrips { limit: Limit::DelayMs(20) };
 
 /// What differs from the scenario.
-struct Case {
+struct LogImpairment {
     what: String,
     grant_every_tti: u32,
     modem_log: ModemLogConfig,
 }
 
 /// Spacings of grants, and logs (chosen here: what ports and drivers do to them).
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<LogImpairment> {
     let log = ModemLogConfig::default;
-    let spaced = (1..=6).map(|every| Case {
+    let spaced = (1..=6).map(|every| LogImpairment {
         what: format!("a grant each {every} TTI"),
         grant_every_tti: every,
         modem_log: log(),
@@ -53,7 +53,7 @@ fn cases() -> Vec<Case> {
         ),
     ];
     let logs = logs.into_iter().flat_map(|(what, modem_log)| {
-        [1, 2].map(|every| Case {
+        [1, 2].map(|every| LogImpairment {
             what: format!("a grant each {every} TTI, log {what}"),
             grant_every_tti: every,
             modem_log: modem_log.clone(),
@@ -66,7 +66,7 @@ fn scenario(
     (work, seed): (&Work<'_>, u64),
     app: &str,
     signal: Signal,
-    case: &Case,
+    case: &LogImpairment,
     discipline: &Discipline,
 ) -> Result<Scenario> {
     let mut scenario = only(&read(SCENARIO)?, app);
@@ -81,7 +81,7 @@ fn scenario(
     Ok(scenario)
 }
 
-fn log(work: &Work<'_>) -> Result<Found> {
+fn log(work: &Work<'_>) -> Result<ExperimentResult> {
     let seeds = work.size.of(1, 6, 20);
     // The idle path, Cubic above the firmware alone, and both gates.
     let arms = [
@@ -126,5 +126,5 @@ fn log(work: &Work<'_>) -> Result<Found> {
             }
         }
     }
-    Ok(Found { rows, ..Found::default() })
+    Ok(ExperimentResult { rows, ..ExperimentResult::default() })
 }

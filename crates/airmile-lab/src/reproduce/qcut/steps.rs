@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use airmile_emulate::{LinkTrace, Scenario, run_into};
 
-use super::watch::Watch;
+use super::watch::QueueMonitor;
 use crate::reproduce::estimate::{Estimate, count, mean};
 use crate::reproduce::figure::{Axis, Figure, Series};
 use crate::reproduce::runs::{Work, cannot, read};
-use crate::reproduce::{Experiment, Found, Row};
+use crate::reproduce::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
@@ -46,7 +46,7 @@ const STAYS_MS: i64 = 400;
 
 /// A step of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum LinkStep {
     /// Nothing for 60 ms (a handover without random access's delays: TS 36.133,
     /// 5.1.2, has 45 ms of interruption and more), then half of the rate.
     Handover,
@@ -56,13 +56,13 @@ enum Step {
     Silence,
 }
 
-const STEPS: [(Step, &str); 3] = [
-    (Step::Handover, "handover"),
-    (Step::Drop, "rate drops tenfold"),
-    (Step::Silence, "modem silent for 2 s"),
+const STEPS: [(LinkStep, &str); 3] = [
+    (LinkStep::Handover, "handover"),
+    (LinkStep::Drop, "rate drops tenfold"),
+    (LinkStep::Silence, "modem silent for 2 s"),
 ];
 
-impl Step {
+impl LinkStep {
     /// Bytes per ms that the uplink carries at a time, in ms after the step.
     fn rate(self, since_ms: i64) -> f64 {
         match self {
@@ -97,7 +97,7 @@ impl Step {
 }
 
 /// What a step did.
-struct Answer {
+struct StepResponse {
     /// Most that the firmware held from the step on, in bytes.
     most: f64,
     /// From the step until no more than the limit was held, and stayed so, in ms; and
@@ -128,9 +128,9 @@ fn back_ms(held: &[(i64, f64)], limit: f64) -> f64 {
     back.map_or(f64::NAN, |since| since as f64)
 }
 
-fn answer(step: Step, scenario: &Scenario) -> Result<Answer> {
+fn answer(step: LinkStep, scenario: &Scenario) -> Result<StepResponse> {
     let start_ns = scenario.epoch_ns + i64::from(scenario.first_tti) * 1_000_000;
-    let mut watch = Watch::from_ns(start_ns);
+    let mut watch = QueueMonitor::from_ns(start_ns);
     run_into(scenario, &mut watch).map_err(cannot)?;
     let held: Vec<(i64, f64)> = watch
         .held
@@ -148,7 +148,7 @@ fn answer(step: Step, scenario: &Scenario) -> Result<Answer> {
     let at_step = early.map(|(_, bytes)| *bytes).fold(0.0, f64::max);
     let [sent, handed, dropped] = watch.packets;
     let starved = after().filter(|(_, bytes)| *bytes == 0.0).count() as f64;
-    Ok(Answer {
+    Ok(StepResponse {
         most,
         back_ms,
         bar_ms: at_step / rate + REPORT_MS + 50.0,
@@ -161,7 +161,7 @@ fn answer(step: Step, scenario: &Scenario) -> Result<Answer> {
     })
 }
 
-fn steps(work: &Work<'_>) -> Result<Found> {
+fn steps(work: &Work<'_>) -> Result<ExperimentResult> {
     let seeds = work.size.of(1, 10, 30);
     let mut runs = Vec::new();
     for (step, _) in STEPS {
@@ -183,7 +183,7 @@ fn steps(work: &Work<'_>) -> Result<Found> {
     .caption(format!("The first of n = {seeds} runs of each step."));
     const BAR: &str = "the bar: what the firmware held until a report of the step was there, at the new rate; a report's interval; 50 ms";
     for ((_, name), answers) in STEPS.iter().zip(answers.chunks(seeds as usize)) {
-        let of = |value: fn(&Answer) -> f64| -> Estimate {
+        let of = |value: fn(&StepResponse) -> f64| -> Estimate {
             mean(&answers.iter().map(value).collect::<Vec<f64>>())
         };
         let row = |what: &str, unit, value| Row::new(format!("{name}: {what}"), unit, value);
@@ -204,7 +204,7 @@ fn steps(work: &Work<'_>) -> Result<Found> {
             figure = figure.with(Series::curve(*name, shown.copied().collect()));
         }
     }
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 #[cfg(test)]
@@ -226,9 +226,9 @@ mod tests {
     #[test]
     fn rates_around_a_step() {
         for (step, expected) in [
-            (Step::Handover, [1_000.0, 0.0, 0.0, 500.0]),
-            (Step::Drop, [1_000.0, 1_000.0, 550.0, 100.0]),
-            (Step::Silence, [1_000.0; 4]),
+            (LinkStep::Handover, [1_000.0, 0.0, 0.0, 500.0]),
+            (LinkStep::Drop, [1_000.0, 1_000.0, 550.0, 100.0]),
+            (LinkStep::Silence, [1_000.0; 4]),
         ] {
             let rates = [-1, 0, 50, 1_000].map(|ms| step.rate(ms));
             for (rate, expected) in rates.iter().zip(expected) {

@@ -3,12 +3,12 @@
 use airmile_control::qcut::Limit;
 use airmile_emulate::{Discipline, Scenario, run_into};
 
-use super::watch::Watch;
+use super::watch::QueueMonitor;
 use super::{FAIR, NO_VALUES, STRONG, Signal, Variant, WEAK, variants};
 use crate::reproduce::estimate::{Estimate, mean, quantile};
 use crate::reproduce::figure::{Axis, Figure, Series};
 use crate::reproduce::runs::{Work, cannot, only, read};
-use crate::reproduce::{Experiment, Found, Row};
+use crate::reproduce::{Experiment, ExperimentResult, Row};
 use airmile::Result;
 
 pub(in crate::reproduce) const FIGURE_20: Experiment = Experiment {
@@ -40,7 +40,7 @@ pub(super) struct Throughput {
 pub(super) fn measure(scenario: &Scenario) -> Result<Throughput> {
     let start_ns = scenario.epoch_ns + i64::from(scenario.first_tti) * 1_000_000;
     let settled_ms = SETTLED_MS.min(i64::from(scenario.duration_ms) / 2);
-    let mut watch = Watch::from_ns(start_ns + settled_ms * 1_000_000);
+    let mut watch = QueueMonitor::from_ns(start_ns + settled_ms * 1_000_000);
     run_into(scenario, &mut watch).map_err(cannot)?;
     Ok(Throughput { mbps: watch.mbps(), rtt_f_ms: watch.rtt_f_ms() })
 }
@@ -79,7 +79,7 @@ fn rtt_f(points: &[Throughput]) -> Estimate {
     quantile(&values(points, |p| p.rtt_f_ms), 0.5)
 }
 
-fn figure_20(work: &Work<'_>) -> Result<Found> {
+fn figure_20(work: &Work<'_>) -> Result<ExperimentResult> {
     let codel = |target_ms| Discipline::Codel { target_ms };
     let variants = [
         Variant::new("no CoDel", Discipline::Fifo),
@@ -107,7 +107,7 @@ fn figure_20(work: &Work<'_>) -> Result<Found> {
             rows.push(Row::new(what, "ms", rtt_f(points)).note(NO_VALUES));
         }
     }
-    Ok(Found { rows, figures: vec![figure], ..Found::default() })
+    Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
 /// The bars: of Cubic's throughput, in percent, and over the idle path's RTT_F, in ms.
@@ -132,7 +132,7 @@ fn is_on_front(of: (f64, f64), all: &[(f64, f64)]) -> bool {
     !all.iter().any(|other| other.0 > of.0 * 1.01 && other.1 < of.1 - 1.0)
 }
 
-fn figure_21(work: &Work<'_>) -> Result<Found> {
+fn figure_21(work: &Work<'_>) -> Result<ExperimentResult> {
     let variants = variants();
     let signals = [WEAK, STRONG];
     let idle = run(work, "idle", &signals, &variants[..1])?;
@@ -182,7 +182,7 @@ fn figure_21(work: &Work<'_>) -> Result<Found> {
         }
         figures.push(figure);
     }
-    Ok(Found { rows, figures, ..Found::default() })
+    Ok(ExperimentResult { rows, figures, ..ExperimentResult::default() })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ const ECHO: u16 = 7;
 
 /// Round trips from the firmware on, what it held, and where packets went.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(super) struct QueueMonitor {
     /// Values before this time do not count.
     pub(super) from_ns: i64,
     /// Ends of segments under way, by port, with when they went to the firmware;
@@ -32,7 +32,7 @@ pub(super) struct Watch {
     pub(super) packets: [u64; 3],
 }
 
-impl RunSink for Watch {
+impl RunSink for QueueMonitor {
     fn handed_over(&mut self, at_ns: i64, packet: &IpPacket) {
         // Probes were sent by no host.
         let is_probe = matches!(packet.transport, Transport::Udp(_)) && packet.dst.port() == ECHO;
@@ -81,7 +81,7 @@ impl RunSink for Watch {
     }
 }
 
-impl Watch {
+impl QueueMonitor {
     /// One whose values count from a time on.
     pub(super) fn from_ns(from_ns: i64) -> Self {
         Self { from_ns, ..Self::default() }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn round_trips_begin_at_the_firmware_and_count_once() {
-        let mut watch = Watch::from_ns(0);
+        let mut watch = QueueMonitor::from_ns(0);
         for (n, at_ms) in [(0, 10), (1, 20), (2, 30), (2, 90)] {
             let data = segment(true, 100 * n + 1, 1, u64::from(n) * 100..u64::from(n) * 100 + 100);
             watch.packet((at_ms - 5) * MS, CapturePoint::Phone, &data);

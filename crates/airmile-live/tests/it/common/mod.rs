@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use airmile::model::{Burst, Direction};
 use airmile::{Inputs, Progress, RadioOptions, radio};
-use airmile_live::snapshot::{Event, Snapshot};
+use airmile_live::snapshot::{LiveEvent, Snapshot};
 
 /// A log of our own generator.
 pub fn sample(name: &str) -> Vec<u8> {
@@ -33,9 +33,9 @@ pub fn by_direction(bursts: &[Burst]) -> Vec<Burst> {
 }
 
 /// The bursts that were decided, out of all events.
-pub fn decided(events: impl IntoIterator<Item = std::sync::Arc<Event>>) -> Vec<Burst> {
+pub fn decided(events: impl IntoIterator<Item = std::sync::Arc<LiveEvent>>) -> Vec<Burst> {
     let bursts = events.into_iter().filter_map(|event| match &*event {
-        Event::Burst(live) if live.state == airmile::live::State::Decided => {
+        LiveEvent::Burst(live) if live.state == airmile::live::State::Decided => {
             Some(live.burst.clone())
         }
         _ => None,

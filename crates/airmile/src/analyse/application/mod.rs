@@ -16,7 +16,7 @@ use super::beside::TRANSFERS;
 use super::clocks::ClockReport;
 use super::diagnose::Measures;
 use super::diagnose::join::{ApplicationFacts, Judgement, SessionJudgement, SharesMs, Sides, join};
-use super::radio::{Answer, Missing, MissingKind};
+use super::radio::{Missing, MissingKind, RadioAnalysis};
 use crate::fact::{Advice, ApplicationAdvice, Fact, FactKind, Statement};
 use crate::session::Application;
 use airmile_io::FileReport;
@@ -24,7 +24,7 @@ use airmile_io::limits::{LimitFilter, Limits};
 
 pub(super) use lacks::{answers, lacks, missing};
 pub(super) use place::Lookup;
-use place::Place;
+use place::TransferPlace;
 pub use summary::{ApplicationSummary, EventPoint, RateOver};
 use summary::{before_first_byte_ns, busy, length_ns, overlaps, words};
 
@@ -80,7 +80,7 @@ pub(super) fn limit(log: &mut ApplicationLog, limits: Limits) {
 }
 
 /// Judges the transfers of applications' logs where nothing else shows them.
-pub(super) fn judge(answer: &Answer, files: &[FileReport]) -> Judgement {
+pub(super) fn judge(answer: &RadioAnalysis, files: &[FileReport]) -> Judgement {
     let missing = missing_beside(files);
     let log = answer.applications.iter().find(|one| !one.log.transfers.is_empty());
     let Some(Application { log, .. }) = log else {
@@ -105,7 +105,7 @@ pub(super) fn judge(answer: &Answer, files: &[FileReport]) -> Judgement {
 /// A log's transfers with what it knows of them.
 pub(super) fn own_transfers(
     log: &ApplicationLog,
-    answer: &Answer,
+    answer: &RadioAnalysis,
     logs: &[Lookup<'_>],
 ) -> Vec<(String, Measures, ApplicationFacts)> {
     let from_ns = log.transfers.first().map_or(0, |transfer| transfer.start_ns);
@@ -127,7 +127,7 @@ pub(super) fn own_transfers(
 }
 
 /// Whether the clock of given transfers is not known, as a thing that is missing.
-pub(super) fn unaligned(answer: &Answer, clocks: &[ClockReport]) -> Option<Missing> {
+pub(super) fn unaligned(answer: &RadioAnalysis, clocks: &[ClockReport]) -> Option<Missing> {
     let aligned = clocks.iter().any(|c| c.file == TRANSFERS && c.offset_ms.is_some());
     let given = answer.applications.iter().any(|one| one.gave_transfers);
     (given && !aligned).then(|| Missing {
@@ -140,7 +140,7 @@ pub(super) fn unaligned(answer: &Answer, clocks: &[ClockReport]) -> Option<Missi
 }
 
 /// What applications' logs hold.
-pub(super) fn summaries(answer: &Answer) -> Vec<ApplicationSummary> {
+pub(super) fn summaries(answer: &RadioAnalysis) -> Vec<ApplicationSummary> {
     answer.applications.iter().map(summary::summary).collect()
 }
 
@@ -219,10 +219,10 @@ fn advice(transfer: &AppTransfer) -> ApplicationAdvice {
 pub(super) fn facts(
     id: &str,
     measures: &Measures,
-    answer: &Answer,
+    answer: &RadioAnalysis,
     logs: &[Lookup<'_>],
 ) -> ApplicationFacts {
-    let place = Place::new(id, measures, answer, logs);
+    let place = TransferPlace::new(id, measures, answer, logs);
     let same = |one: &&AppTransfer| answer.alone || place.touches(one.start_ns, one.end_ns);
     let own = logs.iter().find_map(|one| one.named(id).find(same));
     let mut known = ApplicationFacts::default();

@@ -6,7 +6,7 @@ use airmile_model::{
     AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, RatePoint, TtiIndex,
 };
 
-use super::{Answer, bits_per_s, ms};
+use super::{RadioAnalysis, bits_per_s, ms};
 use crate::analyse::diagnose::Measures;
 use crate::fact::{Fact, FactKind};
 
@@ -66,14 +66,19 @@ const fn long_ns(rate: &RatePoint) -> i64 {
 }
 
 /// Where a transfer is, by time and by TTI.
-pub(super) struct Place {
+pub(super) struct TransferPlace {
     start_ns: i64,
     end_ns: i64,
     pub(super) whole: (TtiIndex, TtiIndex),
 }
 
-impl Place {
-    pub(super) fn new(id: &str, measures: &Measures, answer: &Answer, logs: &[Lookup<'_>]) -> Self {
+impl TransferPlace {
+    pub(super) fn new(
+        id: &str,
+        measures: &Measures,
+        answer: &RadioAnalysis,
+        logs: &[Lookup<'_>],
+    ) -> Self {
         let whole = (measures.start_tti, measures.end_tti);
         let times = measures.start_us.zip(measures.end_us);
         let unplaced = || {

@@ -21,7 +21,7 @@ use super::diagnose::Measures;
 use super::diagnose::join::{
     ApplicationFacts, Judgement, PacketSide, SessionJudgement, Sides, join,
 };
-use super::radio::{Answer, Missing, RadioOptions};
+use super::radio::{Missing, RadioAnalysis, RadioOptions};
 use super::wire::Wire;
 use crate::fact::{FactKind, Restarter};
 use crate::session::{Inputs, Session};
@@ -142,7 +142,7 @@ impl Blind {
     }
 
     /// Judges transfers by packets, with what applications' logs add.
-    pub(super) fn judge(&self, answer: &Answer) -> Judgement {
+    pub(super) fn judge(&self, answer: &RadioAnalysis) -> Judgement {
         let Some(phone) = &self.phone else {
             let of_logs = answer.is_alone().then(|| application::judge(answer, &self.files));
             let (transfers, transfers_from) =
@@ -184,7 +184,7 @@ impl Blind {
     fn place(
         &self,
         phone: &CapturedPhone,
-        answer: &Answer,
+        answer: &RadioAnalysis,
         logs: &[Lookup<'_>],
     ) -> (&'static str, Vec<PlacedTransfer>) {
         let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));

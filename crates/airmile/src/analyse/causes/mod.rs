@@ -21,7 +21,7 @@ use airmile_model::{Cause, TransferFinding, TtiIndex, Verdict};
 pub(super) use self::session::name_of_session;
 use self::split::Split;
 use super::diagnose::join::{LeadingCause, WireCauses, WireSide};
-use super::radio::Answer;
+use super::radio::RadioAnalysis;
 use super::wire::Wire;
 use crate::fact::{CauseAdvice, CauseDetail, Fact, FactKind};
 
@@ -102,7 +102,7 @@ fn explained(cause: Cause) -> Option<&'static dyn Explain> {
 
 /// The time of each transfer by cause; `None` where it is no download, or its senders are
 /// not known.
-pub(super) fn splits(answer: &Answer, wire: &Wire) -> Vec<Option<Split>> {
+pub(super) fn splits(answer: &RadioAnalysis, wire: &Wire) -> Vec<Option<Split>> {
     let report = &answer.report;
     let found = report.transfers.iter().zip(&report.usage);
     found.map(|(finding, usage)| Split::new(finding, usage, answer, wire)).collect()

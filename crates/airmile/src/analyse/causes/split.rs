@@ -7,7 +7,7 @@ use airmile_model::{Cause, Direction, TransferFinding, TtiIndex};
 use airmile_radio::usage::Usage;
 use airmile_wire::attribute::{RadioEvidence, RadioSpan, Reason, Shares, min_duration_ns};
 
-use super::super::radio::{Answer, ROUGH_CONFIDENCE, RadioReport};
+use super::super::radio::{ROUGH_CONFIDENCE, RadioAnalysis, RadioReport};
 use super::super::wire::Wire;
 use super::{Context, Relief, explained};
 
@@ -57,19 +57,20 @@ impl Split {
     pub(super) fn new(
         finding: &TransferFinding,
         usage: &Usage,
-        answer: &Answer,
+        answer: &RadioAnalysis,
         wire: &Wire,
     ) -> Option<Self> {
         finding.throughput_time_ms.filter(|_| finding.dir == Direction::Dl)?;
         let (start_ns, end_ns) = (finding.start_us? * 1_000, finding.end_us? * 1_000);
         let report = &answer.report;
-        let place = Axis { start_ns, start: finding.start_tti, tti_ns: report.tti_ms * 1e6 };
+        let place =
+            TransferTimeline { start_ns, start: finding.start_tti, tti_ns: report.tti_ms * 1e6 };
         let spans = |dir| place.bursts(finding, dir, report);
         let (downlink, uplink) = (spans(Direction::Dl), spans(Direction::Ul));
         let silences: Vec<(i64, i64)> =
             answer.silences.iter().map(|(from, to)| (place.at(*from), place.at(*to))).collect();
         let losses_ns: Vec<i64> = answer.lost_ttis.iter().map(|tti| place.at(*tti)).collect();
-        let seen = Seen { downlink, uplink, silences, losses_ns };
+        let seen = RadioSeries { downlink, uplink, silences, losses_ns };
         let shares = seen.split(wire, start_ns, end_ns, 0)?;
         let others = others(finding, usage, report);
         let divide = |shares: &Shares| {
@@ -236,14 +237,14 @@ pub(super) fn leading(
 }
 
 /// What the radio's records say of a transfer.
-struct Seen {
+struct RadioSeries {
     downlink: Vec<RadioSpan>,
     uplink: Vec<RadioSpan>,
     silences: Vec<(i64, i64)>,
     losses_ns: Vec<i64>,
 }
 
-impl Seen {
+impl RadioSeries {
     /// Splits a transfer as if the packets' clock showed `by_ns` more.
     fn split(&self, wire: &Wire, start_ns: i64, end_ns: i64, by_ns: i64) -> Option<Shares> {
         let spans = |spans: &[RadioSpan]| -> Vec<RadioSpan> {
@@ -270,13 +271,13 @@ impl Seen {
 }
 
 /// Places TTIs in time by a transfer's own start.
-struct Axis {
+struct TransferTimeline {
     start_ns: i64,
     start: TtiIndex,
     tti_ns: f64,
 }
 
-impl Axis {
+impl TransferTimeline {
     fn at(&self, tti: TtiIndex) -> i64 {
         let ns = tti.0.saturating_sub(self.start.0) as f64 * self.tti_ns;
         self.start_ns.saturating_add(ns as i64)

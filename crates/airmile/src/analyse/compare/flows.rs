@@ -45,7 +45,7 @@ pub(super) fn read(
 ) -> Result<(Vec<Captured>, Vec<FileReport>)> {
     let mut all = Vec::new();
     for path in captures {
-        let mut reading = Reading::default();
+        let mut reading = ConnectionReader::default();
         let report = read_capture(path, progress, &mut |packet| reading.push(packet))?;
         all.push(reading.finish(report));
     }
@@ -93,15 +93,15 @@ type End = (Address, u16);
 
 /// A capture that is being read: connections by the client's end, then the server's.
 #[derive(Debug, Default)]
-struct Reading {
-    open: HashMap<(End, End), Connection>,
+struct ConnectionReader {
+    open: HashMap<(End, End), ClientConnection>,
     done: Vec<Flow>,
     client_ns: i64,
     whole_ns: i64,
 }
 
 #[derive(Debug, Default)]
-struct Connection {
+struct ClientConnection {
     exchanges: Exchanges,
     done: Vec<RequestExchange>,
     /// Sequence number of the SYN.
@@ -114,7 +114,7 @@ struct Connection {
     up_end: Option<SeqNum>,
 }
 
-impl Connection {
+impl ClientConnection {
     /// New bytes of a segment, by where those before ended.
     fn fresh(end: &mut Option<SeqNum>, seq: SeqNum, bytes: u32) -> u64 {
         let to = SeqNum(seq.0.wrapping_add(bytes));
@@ -134,7 +134,7 @@ impl Connection {
     }
 }
 
-impl Reading {
+impl ConnectionReader {
     fn push(&mut self, packet: &Packet<'_>) {
         let Some(tcp) = packet.tcp() else { return };
         let (src, dst) = ((packet.src, packet.src_port), (packet.dst, packet.dst_port));
@@ -178,12 +178,12 @@ impl Reading {
                 self.client_ns += packet.at_ns - syn_ack_ns;
                 self.whole_ns += packet.at_ns - syn_ack_ns + rtt_ns;
             }
-            if Connection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes) > 0 {
+            if ClientConnection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes) > 0 {
                 connection.exchanges.push_up(packet.at_ns);
             }
         } else {
             let end = &mut connection.down_end;
-            let new = Connection::fresh(end, tcp.seq, packet.payload_bytes);
+            let new = ClientConnection::fresh(end, tcp.seq, packet.payload_bytes);
             connection.exchanges.push_down(packet.at_ns, new);
         }
         connection.done.extend(std::iter::from_fn(|| connection.exchanges.poll()));

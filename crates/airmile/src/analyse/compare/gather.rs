@@ -11,7 +11,7 @@ use super::probe_log::ProbeLog;
 use crate::analyse::beside::Beside;
 use crate::analyse::clocks::block;
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude};
-use crate::analyse::radio::{Answer, RadioOptions, radio_with};
+use crate::analyse::radio::{RadioAnalysis, RadioOptions, radio_with};
 use crate::analyse::tracks::Keep;
 use crate::session::Inputs;
 use airmile_io::FileReport;
@@ -27,7 +27,7 @@ const SLACK_NS: i64 = 50_000_000;
 
 /// A transfer, and what tells its group.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct GroupedTransfer {
     pub(super) sample: Sample,
     /// The server's port.
     pub(super) port: Option<u16>,
@@ -45,7 +45,7 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) name: String,
-    pub(super) transfers: Vec<Told>,
+    pub(super) transfers: Vec<GroupedTransfer>,
     pub(super) files: Vec<FileReport>,
     /// What it was told from, in words.
     pub(super) seen_by: Vec<&'static str>,
@@ -55,7 +55,7 @@ pub(super) struct Run {
 
 /// The files of a run by what they are.
 #[derive(Debug, Default)]
-struct Files {
+struct RunInputs {
     captures: Vec<PathBuf>,
     probe: Option<ProbeLog>,
     /// Whether something holds the radio's records, or an application's transfers.
@@ -63,7 +63,7 @@ struct Files {
     application: bool,
 }
 
-impl Files {
+impl RunInputs {
     fn look(path: &Path, progress: &Progress) -> Result<Self> {
         let mut files = Self::default();
         for path in within(path)? {
@@ -105,7 +105,7 @@ fn within(path: &Path) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// It cannot be read, or holds nothing to compare.
 pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -> Result<Run> {
-    let files = Files::look(path, progress)?;
+    let files = RunInputs::look(path, progress)?;
     let name = printable_path(path);
     let (captured, reports) = flows::read(&files.captures, progress)?;
     let server_restarts =
@@ -147,14 +147,14 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
 }
 
 /// A diagnosis, and what came over the radio when.
-struct Seen {
+struct RunDiagnosis {
     diagnosis: Diagnosis,
-    answer: Answer,
+    answer: RadioAnalysis,
     /// Nanoseconds and bytes, in order.
     came: Vec<(i64, u64)>,
 }
 
-fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Seen> {
+fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RunDiagnosis> {
     let (session, beside) = Beside::gather(inputs, options, progress)?;
     let mut came = Vec::new();
     let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
@@ -166,14 +166,14 @@ fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
     })?;
     came.sort_unstable();
     let diagnosis = conclude(&answer, beside, &options.thresholds);
-    Ok(Seen { diagnosis, answer, came })
+    Ok(RunDiagnosis { diagnosis, answer, came })
 }
 
-impl Seen {
-    fn transfers(&self, captured: &[Captured], probe: Option<&ProbeLog>) -> Vec<Told> {
+impl RunDiagnosis {
+    fn transfers(&self, captured: &[Captured], probe: Option<&ProbeLog>) -> Vec<GroupedTransfer> {
         let shifts: Vec<i64> = captured.iter().map(|one| self.shift_ns(&one.name)).collect();
         let all = self.diagnosis.transfers.iter().enumerate();
-        let mut told: Vec<Told> = all
+        let mut told: Vec<GroupedTransfer> = all
             .filter_map(|(at, transfer)| self.told(at, transfer, captured, &shifts, probe))
             .collect();
         fill_in(&mut told);
@@ -194,7 +194,7 @@ impl Seen {
         captured: &[Captured],
         shifts: &[i64],
         probe: Option<&ProbeLog>,
-    ) -> Option<Told> {
+    ) -> Option<GroupedTransfer> {
         let measures = &transfer.finding;
         let bytes = measures.bytes.filter(|bytes| *bytes >= LEAST_BYTES)?;
         let failed = transfer.application.as_ref().is_some_and(|side| side.failed);
@@ -213,7 +213,7 @@ impl Seen {
         let usage = self.answer.report.usage.get(at);
         let seen = self.answer.seen.get(at);
         let ns = |ms: f64| (ms * 1e6) as i64;
-        let mut told = Told {
+        let mut told = GroupedTransfer {
             sample: Sample {
                 start_ns,
                 duration_ns: ns(measures.duration_ms),
@@ -301,7 +301,7 @@ fn pause_of(flow: &Flow, arrivals: &[(i64, u64)]) -> Option<i64> {
 
 /// Pauses of transfers whose connections are known by an application's log alone. Of
 /// others nobody knows whether they were on a connection that was there.
-fn fill_in(told: &mut [Told]) {
+fn fill_in(told: &mut [GroupedTransfer]) {
     let mut last: BTreeMap<String, i64> = BTreeMap::new();
     told.sort_by_key(|one| one.sample.start_ns);
     for one in told {
@@ -315,31 +315,33 @@ fn fill_in(told: &mut [Told]) {
 }
 
 /// Exchanges of a capture alone.
-fn of_capture(captured: &Captured) -> Vec<Told> {
+fn of_capture(captured: &Captured) -> Vec<GroupedTransfer> {
     let all = captured.flows.iter().flat_map(|flow| {
-        flow.exchanges.iter().filter(|one| one.bytes >= LEAST_BYTES).map(move |one| Told {
-            sample: Sample {
-                start_ns: one.start_ns,
-                duration_ns: one.end_ns - one.start_ns,
-                bytes: one.bytes,
-                wait_ns: Some(one.first_byte_ns - one.start_ns).filter(|ns| *ns > 0),
-                pause_ns: one.pause_ns,
-                growth: growth(&one.arrivals, flow.rtt_ns),
-                rtt_ns: flow.rtt_ns,
-                ..Sample::default()
-            },
-            port: Some(flow.port),
-            server: Some(flow.server.to_string()),
-            shares: BTreeMap::new(),
-            by_middlebox: false,
-            connection: None,
+        flow.exchanges.iter().filter(|one| one.bytes >= LEAST_BYTES).map(move |one| {
+            GroupedTransfer {
+                sample: Sample {
+                    start_ns: one.start_ns,
+                    duration_ns: one.end_ns - one.start_ns,
+                    bytes: one.bytes,
+                    wait_ns: Some(one.first_byte_ns - one.start_ns).filter(|ns| *ns > 0),
+                    pause_ns: one.pause_ns,
+                    growth: growth(&one.arrivals, flow.rtt_ns),
+                    rtt_ns: flow.rtt_ns,
+                    ..Sample::default()
+                },
+                port: Some(flow.port),
+                server: Some(flow.server.to_string()),
+                shares: BTreeMap::new(),
+                by_middlebox: false,
+                connection: None,
+            }
         })
     });
     all.collect()
 }
 
 /// A transfer by a probe's own times; `None` where it failed.
-fn of_probe(log: &ProbeLog, one: &super::probe_log::ProbeTransfer) -> Option<Told> {
+fn of_probe(log: &ProbeLog, one: &super::probe_log::ProbeTransfer) -> Option<GroupedTransfer> {
     let connection = log.connections.get(one.connection)?;
     if one.failed.is_some() || one.bytes < LEAST_BYTES {
         return None;
@@ -347,7 +349,7 @@ fn of_probe(log: &ProbeLog, one: &super::probe_log::ProbeTransfer) -> Option<Tol
     let ns = |us: i64| us.saturating_mul(1_000);
     let rtt_ns = log.round_trip_us(connection.port).map(ns);
     let arrivals: Vec<(i64, u64)> = one.arrivals.iter().map(|(us, n)| (ns(*us), *n)).collect();
-    Some(Told {
+    Some(GroupedTransfer {
         sample: Sample {
             start_ns: ns(one.start_us),
             duration_ns: ns(one.end_us.saturating_sub(one.start_us)),

@@ -18,7 +18,7 @@ use super::radio::{Missing, RadioOptions};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
-use gather::{Run, Told, gather};
+use gather::{GroupedTransfer, Run, gather};
 pub use probe_log::{ProbeConnection, ProbeLog, ProbeTransfer};
 
 /// How transfers are put into groups.
@@ -179,7 +179,7 @@ pub fn compare(
     let mut read = Vec::with_capacity(runs.len());
     for path in runs {
         let mut run = gather(path, &options.radio, progress)?;
-        let wanted = |told: &Told| {
+        let wanted = |told: &GroupedTransfer| {
             options.ports.is_empty() || told.port.is_some_and(|port| options.ports.contains(&port))
         };
         run.transfers.retain(wanted);
@@ -234,7 +234,7 @@ fn large_enough(groups: Vec<Group>) -> (Vec<Group>, Option<String>) {
 struct Group {
     name: String,
     port: Option<u16>,
-    told: Vec<Told>,
+    told: Vec<GroupedTransfer>,
     runs: BTreeSet<String>,
 }
 

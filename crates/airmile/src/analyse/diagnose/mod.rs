@@ -21,7 +21,7 @@ use super::beside::Beside;
 use super::blind::Suspicion;
 use super::clocks::ClockReport;
 use super::page::{self, Page};
-use super::radio::{Answer, Missing, RadioOptions, radio_with};
+use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
 use crate::session::Inputs;
 use airmile_io::FileReport;
@@ -211,7 +211,7 @@ pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) ->
 /// # Errors
 /// The capture cannot be read.
 pub(crate) fn conclude_with_pages(
-    answer: &Answer,
+    answer: &RadioAnalysis,
     beside: Beside,
     thresholds: &VerdictThresholds,
     progress: &Progress,
@@ -224,7 +224,7 @@ pub(crate) fn conclude_with_pages(
 
 /// Joins what all inputs show.
 pub(crate) fn conclude(
-    answer: &Answer,
+    answer: &RadioAnalysis,
     beside: Beside,
     thresholds: &VerdictThresholds,
 ) -> Diagnosis {

@@ -9,7 +9,9 @@ use airmile_radio::usage::Usage;
 use super::super::application::{self, Lookup};
 use super::super::causes;
 use super::super::clocks::ClockReport;
-use super::super::radio::{Answer, MissingKind, ROUGH_CONFIDENCE, RadioReport, Seen};
+use super::super::radio::{
+    MissingKind, ROUGH_CONFIDENCE, RadioAnalysis, RadioReport, TransferTrace,
+};
 use super::super::unread;
 use super::super::watch::Others;
 use super::super::wire::Wire;
@@ -19,12 +21,12 @@ use crate::fact::{Advice, Fact, FactKind, Statement};
 
 /// Judges transfers by the radio, with what captures and applications' logs add.
 pub(super) fn judge(
-    answer: &Answer,
+    answer: &RadioAnalysis,
     wire: Option<&Wire>,
     clocks: &[ClockReport],
     thresholds: &VerdictThresholds,
 ) -> Judgement {
-    let Answer { report, seen, .. } = answer;
+    let RadioAnalysis { report, seen, .. } = answer;
     let logs: Vec<Lookup<'_>> =
         answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
     let splits = wire.map(|wire| causes::splits(answer, wire)).unwrap_or_default();
@@ -125,7 +127,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionJudge
 fn side(
     finding: &TransferFinding,
     usage: &Usage,
-    seen: &Seen,
+    seen: &TransferTrace,
     report: &RadioReport,
     thresholds: &VerdictThresholds,
 ) -> RadioSide {
@@ -165,7 +167,7 @@ fn shares_ms(finding: &TransferFinding) -> SharesMs {
 fn facts(
     finding: &TransferFinding,
     usage: &Usage,
-    seen: &Seen,
+    seen: &TransferTrace,
     thresholds: &VerdictThresholds,
 ) -> Vec<Fact> {
     let mut out = Vec::new();
@@ -233,7 +235,7 @@ const LONG_EMPTY_MS: f64 = 100.0;
 
 /// The longest span inside the transfer that no burst covers, where it is long enough to
 /// matter.
-fn longest_empty(finding: &TransferFinding, seen: &Seen) -> Option<(TtiIndex, TtiIndex)> {
+fn longest_empty(finding: &TransferFinding, seen: &TransferTrace) -> Option<(TtiIndex, TtiIndex)> {
     finding.throughput_time_ms?;
     let empty = seen.bursts.as_ref()?.longest_empty_until(finding.end_tti);
     let ms = empty.n_tti() as f64 * tti_ms(finding);

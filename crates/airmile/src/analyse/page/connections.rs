@@ -14,7 +14,7 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 use super::super::beside::TRANSFERS;
 use super::super::clocks::ClockReport;
 use super::super::diagnose::Diagnosis;
-use super::super::radio::Answer;
+use super::super::radio::RadioAnalysis;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -50,7 +50,7 @@ impl Packets {
     pub(super) fn read(
         capture: &str,
         diagnosis: &Diagnosis,
-        answer: &Answer,
+        answer: &RadioAnalysis,
         progress: &Progress,
     ) -> Result<Self> {
         let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
@@ -286,7 +286,7 @@ fn slow_link(diagnosis: &Diagnosis) -> Option<PageCause> {
 }
 
 /// Bursts in time, by the transfer that began last before each; `None` without a modem log.
-fn radio_spans(answer: &Answer) -> Option<RadioSpans> {
+fn radio_spans(answer: &RadioAnalysis) -> Option<RadioSpans> {
     let report = &answer.report;
     let mut anchors: Vec<(i64, i64)> = report
         .transfers

@@ -27,7 +27,7 @@ pub use self::graph::Milestone;
 use self::parts::Part;
 use self::select::{PageLoad, page_loads};
 use super::diagnose::Diagnosis;
-use super::radio::Answer;
+use super::radio::RadioAnalysis;
 use crate::wording;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -161,7 +161,7 @@ pub struct RequestPart {
 pub(crate) fn pages(
     capture: Option<&str>,
     diagnosis: &Diagnosis,
-    answer: &Answer,
+    answer: &RadioAnalysis,
     progress: &Progress,
 ) -> Result<Vec<Page>> {
     let mut out = Vec::new();
@@ -189,7 +189,7 @@ fn judge(
     load: &PageLoad<'_>,
     log: &ApplicationLog,
     packets: Option<&Packets>,
-    answer: &Answer,
+    answer: &RadioAnalysis,
 ) -> Page {
     let (requests, seen) = parts::requests(load, log, packets);
     let graph = Graph::new(load, requests);
@@ -303,7 +303,7 @@ fn document(part: &Part, start_ns: i64, id: &dyn Fn(usize) -> Option<String>) ->
 }
 
 /// A request's URL as it may be shown, or its name.
-fn shown(request: &AppTransfer, answer: &Answer) -> String {
+fn shown(request: &AppTransfer, answer: &RadioAnalysis) -> String {
     let url = if answer.whole_urls { request.url.clone() } else { request.name() };
     url.filter(|url| !url.is_empty()).unwrap_or_else(|| request.id.clone())
 }

@@ -30,7 +30,7 @@ type Ends = [(Address, u16); 2];
 
 /// A connection's server side.
 #[derive(Debug, Default)]
-struct Connection {
+struct ServerSide {
     story: SenderModel,
     ends: Option<Ends>,
     /// Sequence numbers of the SYN and the SYN-ACK: a proxy that splits has others.
@@ -103,7 +103,7 @@ impl Datagrams {
     }
 }
 
-impl Connection {
+impl ServerSide {
     /// Whether both are one. Address translation may have changed the client's end;
     /// a proxy that splits has another sequence number.
     fn is(&self, other: &Self) -> bool {
@@ -158,7 +158,7 @@ struct User {
     dl_bytes: u64,
     /// It has a connection that another capture has, too.
     known: bool,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, ServerSide>,
     arrivals: Arrivals,
 }
 
@@ -301,13 +301,13 @@ pub(super) struct Phone {
     pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
-    connections: Vec<Connection>,
+    connections: Vec<ServerSide>,
     dl_bytes: u64,
 }
 
 impl Phone {
     fn of(user: User) -> Self {
-        let connections: Vec<Connection> = user.connections.into_values().collect();
+        let connections: Vec<ServerSide> = user.connections.into_values().collect();
         let sides = Sides::from_connections(connections.iter().map(|connection| &connection.story));
         Self {
             waits: user.waits,
@@ -350,7 +350,7 @@ impl Phone {
     pub(super) fn is_split_from(&self, other: &Self) -> bool {
         let own = Index::of(self);
         let split =
-            |there: &Connection| own.with_ends_of(there).is_some_and(|mine| !mine.is(there));
+            |there: &ServerSide| own.with_ends_of(there).is_some_and(|mine| !mine.is(there));
         other.connections.iter().any(split)
     }
 
@@ -382,7 +382,7 @@ impl Phone {
     pub(super) fn among(&self, mut users: Vec<Self>) -> Option<Self> {
         let n = users.len();
         let own = Index::of(self);
-        let by = |same: &dyn Fn(&Connection) -> bool| {
+        let by = |same: &dyn Fn(&ServerSide) -> bool| {
             users.iter().position(|user| user.connections.iter().any(same))
         };
         let by_connection = by(&|theirs| own.same(theirs).next().is_some());
@@ -401,7 +401,7 @@ impl Phone {
     /// By what the server's own capture shows of the connections that restart: each
     /// port may have another middlebox, or none.
     pub(super) fn who_restarts(&self, server: &Self) -> Restarter {
-        let restart: Vec<&Connection> =
+        let restart: Vec<&ServerSide> =
             self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
         let index = Index::of(server);
         let there = restart.iter().filter(|mine| index.same(mine).next().is_some()).count();
@@ -418,8 +418,8 @@ impl Phone {
 
 /// Connections by what tells them apart.
 struct Index<'a> {
-    by_isn: HashMap<u32, Vec<&'a Connection>>,
-    by_ends: HashMap<Ends, &'a Connection>,
+    by_isn: HashMap<u32, Vec<&'a ServerSide>>,
+    by_ends: HashMap<Ends, &'a ServerSide>,
 }
 
 impl<'a> Index<'a> {
@@ -437,19 +437,19 @@ impl<'a> Index<'a> {
     }
 
     /// Those that are the same as another, seen at another place.
-    fn same(&self, other: &Connection) -> impl Iterator<Item = &'a Connection> {
+    fn same(&self, other: &ServerSide) -> impl Iterator<Item = &'a ServerSide> {
         let isn = other.server_isn.and_then(|isn| self.by_isn.get(&isn));
         isn.into_iter().flatten().copied().filter(|own| own.is(other))
     }
 
     /// The one with the same ends, of which a proxy may have split one.
-    fn with_ends_of(&self, other: &Connection) -> Option<&'a Connection> {
+    fn with_ends_of(&self, other: &ServerSide) -> Option<&'a ServerSide> {
         self.by_ends.get(&other.ends?).copied()
     }
 
     /// The likeliest: sequence numbers of small stacks may start alike, and ends are
     /// translated on the way.
-    fn find(&self, other: &Connection) -> Option<&'a Connection> {
+    fn find(&self, other: &ServerSide) -> Option<&'a ServerSide> {
         let exact = self.same(other).find(|own| own.ends == other.ends);
         exact.or_else(|| self.same(other).next()).or_else(|| self.with_ends_of(other))
     }
