@@ -8,7 +8,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use airmile::RadioOptions;
 use airmile::live::packets::{LivePackets, PacketView};
 use airmile::live::{Live, LiveBurst, LiveView};
-use airmile::model::Direction;
 use airmile_host::source::{LogSource, SourceItem, SourceState, queue};
 use airmile_host::thread::{StopFlag, Worker};
 use thiserror::Error;

@@ -25,12 +25,12 @@ pub mod tti;
 pub mod window;
 pub mod words;
 
-pub use page::{PageCause, RequestPhase};
 pub use application::{
-    AppPage, AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint, TimeBase,
-    TimeScale, TransferKind,
+    AppPage, AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint,
+    TimeBase, TimeScale, TransferKind,
 };
 pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};
+pub use page::{PageCause, RequestPhase};
 pub use printable::{printable, printable_lines, printable_path};
 pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};

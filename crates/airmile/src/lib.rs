@@ -56,8 +56,8 @@ pub use analyse::diagnose::{
     Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
 };
 pub use analyse::inspect::{InspectReport, inspect};
-pub use analyse::page::{Milestone, Page, PageRequest, PageSaving, PathStep, RequestPart};
 pub use analyse::lanes::{Lanes, Mark, MarkKind, RangePoint};
+pub use analyse::page::{Milestone, Page, PageRequest, PageSaving, PathStep, RequestPart};
 pub use analyse::radio::{
     CellLoad, Missing, MissingKind, ROUGH_CONFIDENCE, RadioOptions, RadioReport, SmallReport, radio,
 };

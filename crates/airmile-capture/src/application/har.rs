@@ -130,7 +130,7 @@ impl Har {
 }
 
 /// Takes a page; one without an id or a start is none that entries could be of.
-fn page(entry: &Entry<'_>, found: &mut Found) {
+fn page(entry: &Entry<'_>, found: &mut Gathered) {
     let started = entry.text("startedDateTime", found).and_then(ns_of_rfc3339);
     let (Some(id), Some(start_ns)) = (entry.name("id"), started) else { return };
     // Browsers write -1 for what did not take place.

@@ -16,8 +16,8 @@ mod command;
 mod interface;
 mod outputs;
 mod probe;
-mod tutorials;
 #[cfg(target_os = "linux")]
 mod realtime;
 mod study;
 mod trust;
+mod tutorials;

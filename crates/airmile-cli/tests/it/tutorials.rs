@@ -43,7 +43,10 @@ fn the_application_developers() {
             let first: Vec<&str> = told.lines().take(5).collect();
             assert_eq!(first[0], "Page http://server.airmile.test/page/0/0", "{told}");
             assert!(first[1].contains(": your server "), "{told}");
-            assert!(first[3].contains("your server: ") && first[3].contains("would save"), "{told}");
+            assert!(
+                first[3].contains("your server: ") && first[3].contains("would save"),
+                "{told}"
+            );
         }
         if budget {
             assert!(errors.contains("page.shares.server is 0."), "{errors}");

@@ -11,6 +11,6 @@ pub mod workload;
 pub use app_log::AppNote;
 pub(crate) use app_log::{AppLog, TimedTransfer};
 pub use hosts::SimulatedUser;
-pub use page_log::{LoadedPage, PageRequest};
 pub(crate) use hosts::{OutsideHost, PHONE, ScenarioHost, radio_needs, server_address, users};
+pub use page_log::{LoadedPage, PageRequest};
 pub use radio::{RadioReader, ReaderSetup, Readers};

@@ -78,7 +78,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Vec<Test>>> {
     }
     let terms = tokens.split(|token| token == "or");
     terms
-        .map(|term| term.split(|token| token == "and").map(|test| Test::parse(test, text)).collect())
+        .map(|term| {
+            term.split(|token| token == "and").map(|test| Test::parse(test, text)).collect()
+        })
         .collect()
 }
 

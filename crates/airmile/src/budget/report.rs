@@ -24,9 +24,7 @@ impl BudgetReport {
         match text.split_once('=') {
             Some(("junit", path)) if !path.is_empty() => Ok(Self::Junit(path.into())),
             None if text == "github" => Ok(Self::Github),
-            _ => Err(Error::Option(format!(
-                "--report {text}: give `junit=FILE` or `github`"
-            ))),
+            _ => Err(Error::Option(format!("--report {text}: give `junit=FILE` or `github`"))),
         }
     }
 }

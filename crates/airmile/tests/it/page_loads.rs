@@ -5,7 +5,8 @@ use std::path::Path;
 
 use airmile::model::PageCause;
 use airmile::{Diagnosis, Inputs, Page, Progress, RadioOptions, diagnose};
-use airmile_emulate::{Scenario, WebConfig, Workload};
+use airmile_emulate::Scenario;
+use airmile_emulate::workload::{WebConfig, Workload};
 
 /// A page of a document and six objects in an idle cell.
 fn page(change: impl Fn(&mut Scenario, &mut WebConfig)) -> (tempfile::TempDir, Scenario) {
@@ -76,5 +77,7 @@ fn requests_that_wait_for_each_other_are_blocked() {
     let page = only(&answer);
     assert_eq!(page.verdict, PageCause::Blocked, "{}", page.says);
     let blocked = page.requests.iter().flat_map(|one| &one.parts);
-    assert!(blocked.filter(|part| part.cause == PageCause::Blocked).all(|p| p.blocked_by.is_some()));
+    assert!(
+        blocked.filter(|part| part.cause == PageCause::Blocked).all(|p| p.blocked_by.is_some())
+    );
 }

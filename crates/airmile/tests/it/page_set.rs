@@ -6,7 +6,8 @@ use std::path::Path;
 
 use airmile::model::PageCause;
 use airmile::{Inputs, Page, Progress, RadioOptions, diagnose};
-use airmile_emulate::{Scenario, WebConfig, Workload};
+use airmile_emulate::Scenario;
+use airmile_emulate::workload::{WebConfig, Workload};
 
 /// Verdicts that are right, and shares within [`NEAR`] of what the cause costs.
 const RIGHT_BAR: f64 = 0.90;
@@ -168,8 +169,11 @@ fn causes_that_were_put_in_are_named_and_weighed() {
             let log = judge(&log, family.cause, cost, &mut by_log);
             let radio = judge(&radio, family.cause, cost, &mut by_radio);
             let name = family.name;
-            writeln!(table, "{name:<18}{seed:>6} costs {cost:.2}: {told}; log {log}; radio {radio}")
-                .unwrap();
+            writeln!(
+                table,
+                "{name:<18}{seed:>6} costs {cost:.2}: {told}; log {log}; radio {radio}"
+            )
+            .unwrap();
         }
         assert_eq!(counted, PAGES, "{}: too few pages count\n{table}", family.name);
     }

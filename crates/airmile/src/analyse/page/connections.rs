@@ -243,9 +243,8 @@ fn before_sent_ns(request: &AppTransfer) -> i64 {
 /// The line of a capture's clock over that of the browser's log: what was found of either,
 /// joined. With a modem log both are set to its clock.
 fn to_log(capture: &str, diagnosis: &Diagnosis, radio: bool) -> Option<ClockLine> {
-    let of = |file: &str| {
-        diagnosis.clocks.iter().find(|clock| clock.file == file && clock.corrected)
-    };
+    let of =
+        |file: &str| diagnosis.clocks.iter().find(|clock| clock.file == file && clock.corrected);
     if radio {
         return of(capture).map(line);
     }

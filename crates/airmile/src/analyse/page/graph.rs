@@ -69,8 +69,7 @@ impl Graph {
                 || milestone != Milestone::FirstPaint
         };
         let ended = |one: &AppTransfer| one.end_ns <= end_ns.saturating_add(SOON_NS);
-        let mut needed: Vec<bool> =
-            requests.iter().map(|one| ended(one) && paints(one)).collect();
+        let mut needed: Vec<bool> = requests.iter().map(|one| ended(one) && paints(one)).collect();
         if !needed.contains(&true) {
             needed = requests.iter().map(|one| ended(one)).collect();
         }
@@ -117,8 +116,7 @@ impl Graph {
         let mut at = self.last();
         // Each step goes to a request that began before.
         for _ in 0..=self.spans.len() {
-            let Some((one, (from_ns, to_ns))) =
-                at.and_then(|at| Some((at, *self.spans.get(at)?)))
+            let Some((one, (from_ns, to_ns))) = at.and_then(|at| Some((at, *self.spans.get(at)?)))
             else {
                 break;
             };
@@ -265,9 +263,8 @@ fn after(at: usize, requests: &[&AppTransfer]) -> After {
     });
     let may_ask =
         |one: &AppTransfer| !matches!(one.kind, TransferKind::Image | TransferKind::Media);
-    let ended = before().filter(|(_, one)| {
-        may_ask(one) && one.end_ns <= own.start_ns.saturating_add(SOON_NS)
-    });
+    let ended = before()
+        .filter(|(_, one)| may_ask(one) && one.end_ns <= own.start_ns.saturating_add(SOON_NS));
     let latest = ended.max_by_key(|(_, one)| one.end_ns);
     match (initiator, latest) {
         (Some((_, asks)), Some((other, one)))

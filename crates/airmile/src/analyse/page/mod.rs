@@ -15,9 +15,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use airmile_capture::application::ApplicationFormat;
-use airmile_model::{
-    AppTransfer, ApplicationLog, PageCause, RequestPhase, TimeBase, TransferKind,
-};
+use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase, TimeBase, TransferKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -218,8 +216,13 @@ fn judge(
             let says =
                 wording::page_saving(*cause, saves_ms, ms(wait_ns), request.as_deref(), request_ms);
             let request = largest.and_then(|(at, _)| id(at));
-            (saves_ms > 0.0)
-                .then_some(PageSaving { cause: *cause, saves_ms, request, request_ms, says })
+            (saves_ms > 0.0).then_some(PageSaving {
+                cause: *cause,
+                saves_ms,
+                request,
+                request_ms,
+                says,
+            })
         })
         .collect();
     savings.sort_by(|a, b| b.saves_ms.total_cmp(&a.saves_ms));

@@ -159,10 +159,7 @@ fn round_trips(log: &ApplicationLog) -> HashMap<&str, i64> {
     out
 }
 
-fn least(
-    log: &ApplicationLog,
-    of: impl Fn(&AppTransfer) -> Option<i64>,
-) -> HashMap<&str, i64> {
+fn least(log: &ApplicationLog, of: impl Fn(&AppTransfer) -> Option<i64>) -> HashMap<&str, i64> {
     let mut out = HashMap::new();
     for one in &log.transfers {
         let known = of(one).filter(|ns| *ns > 0);

@@ -197,9 +197,8 @@ impl<W: Write> Findings<'_, W> {
         }
         for request in &page.requests {
             let span = (at(request.start_ms), at(request.end_ms));
-            let free = (0..u8::MAX)
-                .map(Shows::Requests)
-                .find(|lane| self.phone.end_ns(*lane) <= span.0);
+            let free =
+                (0..u8::MAX).map(Shows::Requests).find(|lane| self.phone.end_ns(*lane) <= span.0);
             let lane = free.unwrap_or(Shows::Requests(u8::MAX));
             let parts = request.parts.iter().map(|part| {
                 format!("{} {}: {:.1} ms", part.phase, part.cause, part.to_ms - part.from_ms)
