@@ -76,7 +76,8 @@ pub fn export(
     let Some(path) = &exports.html else { return Ok((answer.report, diagnosis)) };
     let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
     let series = series.unwrap_or_default();
-    let lanes = Lanes::gather(capture.as_deref(), &diagnosis, &answer, &series, progress)?;
+    let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
+    let lanes = Lanes::gather(capture, &diagnosis, &answer, &series, progress)?;
     let report = Report { diagnosis, radio: answer.report, series, lanes };
     write::report::write_file(path, &report)?;
     Ok((report.radio, report.diagnosis))

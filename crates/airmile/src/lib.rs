@@ -58,6 +58,7 @@ pub use analyse::diagnose::{
 pub use analyse::inspect::{InspectReport, inspect};
 pub use analyse::lanes::{Lanes, Mark, MarkKind, RangePoint};
 pub use analyse::page::{Milestone, Page, PageRequest, PageSaving, PathStep, RequestPart};
+pub use analyse::player::{PlayerSession, PlayerStall, PlayerSwitch, SegmentWait};
 pub use analyse::radio::{
     CellLoad, Missing, MissingKind, ROUGH_CONFIDENCE, RadioOptions, RadioReport, SmallReport, radio,
 };

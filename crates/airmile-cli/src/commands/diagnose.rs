@@ -63,6 +63,7 @@ fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
 pub fn text(answer: &Diagnosis, all: bool) -> String {
     let session = &answer.session;
     let mut out = super::pages::text(&answer.pages, all);
+    answer.players.iter().for_each(|player| out.push_str(&super::pages::player(player, all)));
     out.push_str(&format!("{}\n", session.says));
     out.push_str(&format!(
         "Verdict: {}, confidence {:.0} %.\n",

@@ -1,6 +1,6 @@
 //! Pages, as `diagnose` prints them.
 
-use airmile::{Page, PageRequest};
+use airmile::{Page, PageRequest, PlayerSession};
 
 use crate::output::{bytes, or_dash, table};
 
@@ -9,6 +9,8 @@ const EXPLAINED: usize = 3;
 /// Fixes and requests of a page without `-v`.
 const FIXES: usize = 3;
 const SLOWEST: usize = 5;
+/// Stalls of a player without `-v`.
+const STALLS: usize = 5;
 /// Letters of a URL in the table (chosen here: the rest of 80 columns).
 const URL_LETTERS: usize = 38;
 
@@ -56,6 +58,24 @@ fn one(page: &Page, all: bool) -> String {
     });
     out.push_str(&format!("The {of}; * is on the critical path:\n"));
     out.push_str(&table(&["at ms", "ms", "bytes", "waited for", "URL"], &[3, 4], rows.collect()));
+    out
+}
+
+/// A player's session: its stalls, and with `-v` its changes of bitrate.
+pub fn player(player: &PlayerSession, all: bool) -> String {
+    let mut out = format!("Player {}\n{}\n", player.path, player.says);
+    let shown = if all { player.stalls.len() } else { STALLS };
+    for stall in player.stalls.iter().take(shown) {
+        out.push_str(&format!("  - {} {}\n", super::time_of_day(stall.at_us), stall.says));
+    }
+    if player.stalls.len() > shown {
+        out.push_str(&format!("  ({} more stalls with -v)\n", player.stalls.len() - shown));
+    }
+    let switches: &[_] = if all { &player.switches } else { &[] };
+    for switch in switches {
+        out.push_str(&format!("  - {} {}\n", super::time_of_day(switch.at_us), switch.says));
+    }
+    out.push('\n');
     out
 }
 

@@ -2,6 +2,7 @@
 //! transfers, set to the modem log's clock.
 
 use airmile_model::Clock;
+use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Arrivals, ClockLine};
 
 use super::blind::Blind;
@@ -50,10 +51,13 @@ impl Beside {
         Ok((session, beside))
     }
 
-    /// The capture whose lines are drawn: the one nearest to the phone.
-    pub(crate) fn capture(&self) -> Option<String> {
-        let of_wire = self.wire.as_ref().map(Wire::name);
-        of_wire.or_else(|| self.blind.as_ref()?.drawn()).map(str::to_owned)
+    /// The capture whose lines are drawn: the one nearest to the phone; and where it was taken.
+    pub(crate) fn capture(&self) -> Option<(String, CaptureSite)> {
+        let of_wire = self.wire.as_ref().map(|wire| (wire.name().to_owned(), wire.place));
+        of_wire.or_else(|| {
+            let blind = self.blind.as_ref()?;
+            Some((blind.drawn()?.to_owned(), blind.capture_site()))
+        })
     }
 
     /// The capture nearest to the phone, on whatever clock.

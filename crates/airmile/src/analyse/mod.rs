@@ -11,6 +11,7 @@ pub mod diagnose;
 pub mod inspect;
 pub mod lanes;
 pub mod page;
+pub mod player;
 pub mod radio;
 pub mod report;
 pub mod series;

@@ -42,6 +42,7 @@ pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> R
     let diagnosis = conclude_with_pages(&answer, beside, &options.thresholds, progress)?;
     let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
     let series = series.unwrap_or_default();
-    let lanes = Lanes::gather(capture.as_deref(), &diagnosis, &answer, &series, progress)?;
+    let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
+    let lanes = Lanes::gather(capture, &diagnosis, &answer, &series, progress)?;
     Ok(Report { diagnosis, radio: answer.report, series, lanes })
 }

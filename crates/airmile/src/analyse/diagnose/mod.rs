@@ -21,6 +21,7 @@ use super::beside::Beside;
 use super::blind::Suspicion;
 use super::clocks::ClockReport;
 use super::page::{self, Page};
+use super::player::{self, PlayerSession};
 use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
 use crate::session::Inputs;
@@ -40,6 +41,8 @@ pub struct Diagnosis {
     pub transfers_from: &'static str,
     /// The pages of browsers' logs.
     pub pages: Vec<Page>,
+    /// The players of logs, with what their stalls and changes of bitrate waited for.
+    pub players: Vec<PlayerSession>,
     /// Serving cells.
     pub cells: Vec<ServingCell>,
     /// Downlink bandwidth in PRBs.
@@ -219,6 +222,7 @@ pub(crate) fn conclude_with_pages(
     let capture = beside.nearest_capture();
     let mut diagnosis = conclude(answer, beside, thresholds);
     diagnosis.pages = page::pages(capture.as_deref(), &diagnosis, answer, progress)?;
+    diagnosis.players = player::players(&diagnosis, answer);
     Ok(diagnosis)
 }
 
@@ -246,6 +250,7 @@ pub(crate) fn conclude(
         transfers: transfers.into_iter().map(join::TransferJudgement::into_document).collect(),
         transfers_from,
         pages: Vec::new(),
+        players: Vec::new(),
         cells: report.cells.clone(),
         n_prb_cell: report.n_prb_cell,
         evidence_counts: report.evidence_counts,
