@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 
 use airmile::model::printable::is_active;
-use airmile::model::{printable, printable_lines};
+use airmile::model::{printable, printable_lines, printable_path};
 use airmile::{Document, FileReport, Missing};
 use anyhow::Result;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -39,6 +40,16 @@ pub fn tell(text: &str) {
 pub fn warn(global: &Global, text: &str) {
     if !global.quiet {
         to_stderr(&format!("airmile: {}", printable(text)));
+    }
+}
+
+/// Files that were written beside the answer, with their sizes.
+pub fn written<'a>(global: &Global, paths: impl IntoIterator<Item = &'a Option<PathBuf>>) {
+    for path in paths.into_iter().flatten() {
+        let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+        if !global.quiet {
+            to_stderr(&format!("wrote {} ({})", printable_path(path), bytes(size)));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 /** Pages: the verdict on each, what each fix saves, and the waterfall of its requests. */
 
 import type { DiagnoseDocument, Page, PageRequest } from "../generated/diagnose";
-import { h } from "../dom";
+import { h, prose } from "../dom";
 import { bytes, count, duration, orDash, percent, plural, timeOfDay, unbroken, words } from "../format";
 
 /** Rows at once; more on demand. */
@@ -59,6 +59,34 @@ export function pagesSection(document: DiagnoseDocument): HTMLElement | null {
   return section;
 }
 
+/** Players: what stalls and changes of bitrate waited for; nothing where there is none. */
+export function playersSection(document: DiagnoseDocument): HTMLElement | null {
+  if (document.players.length === 0) return null;
+  const box = h("section", { id: "players", "aria-label": "Players" });
+  for (const player of document.players) {
+    const list = h("ol", { class: "fixes" });
+    const item = (us: number, says: string): HTMLElement =>
+      h("li", {}, h("span", { class: "note" }, `${timeOfDay(us)} UTC `), unbroken(says));
+    for (const stall of player.stalls.slice(0, ROWS)) list.append(item(stall.at_us, stall.says));
+    const switches = h("ol", { class: "fixes" });
+    for (const one of player.switches.slice(0, ROWS)) switches.append(item(one.at_us, one.says));
+    const name = player.path.split(/[/\\]/).at(-1) ?? player.path;
+    box.append(
+      h(
+        "section",
+        { class: "verdict page", "aria-label": `Player ${name}` },
+        h("p", { class: "page-url" }, name),
+        h("p", { class: "says" }, unbroken(player.says)),
+        player.stalls.length > 0 && h("h2", {}, "Stalls"),
+        player.stalls.length > 0 && list,
+        player.switches.length > 0 &&
+          h("details", {}, h("summary", {}, plural(player.switches.length, "change of bitrate", "changes of bitrate")), switches),
+      ),
+    );
+  }
+  return box;
+}
+
 function verdict(page: Page): HTMLElement {
   const facts: [string, string][] = [
     ["Requests", `${count(page.requests.length)}, ${bytes(page.bytes)}`],
@@ -72,13 +100,13 @@ function verdict(page: Page): HTMLElement {
   for (const [name, value] of facts) list.append(h("div", {}, h("dt", {}, name), h("dd", {}, value)));
   const fixes = h("ol", { class: "fixes" });
   for (const saving of page.savings) {
-    fixes.append(h("li", {}, h("span", { class: `swatch page-${saving.cause}` }), unbroken(saving.says)));
+    fixes.append(h("li", {}, h("span", { class: `swatch page-${saving.cause}` }), ...prose(unbroken(saving.says))));
   }
   return h(
     "section",
     { class: "verdict page", "aria-label": "Verdict on the page" },
     h("p", { class: "page-url" }, page.url),
-    h("p", { class: "says" }, unbroken(page.says)),
+    h("p", { class: "says" }, unbroken(page.says).replaceAll("-", "\u2011")),
     shares(page),
     page.savings.length > 0 && h("h2", {}, "What each fix would save"),
     page.savings.length > 0 && fixes,

@@ -49,6 +49,7 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
         output::problems(global, &answer.files);
     }
     let damaged = answer.files.iter().any(|f| f.damaged);
+    output::written(global, [&args.exports.html, &args.exports.perfetto]);
     budgets.settle(global, &answer, damaged)
 }
 

@@ -34,6 +34,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
         output::problems(global, &report.files);
     }
     let damaged = report.files.iter().any(|f| f.damaged);
+    output::written(global, [&args.exports.html, &args.exports.perfetto]);
     budgets.settle(global, &report, damaged)
 }
 
