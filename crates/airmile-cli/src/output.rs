@@ -1,16 +1,16 @@
 //! Printing: tables a person can read, documents, warnings.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use airmile::model::printable::is_active;
 use airmile::model::{printable, printable_lines, printable_path};
 use airmile::{Document, FileReport, Missing};
 use anyhow::Result;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use crate::args::Global;
+pub use crate::table::table;
 
 /// Warnings shown per file without `-v`.
 const SHOWN_PROBLEMS: usize = 5;
@@ -105,38 +105,6 @@ pub fn print(text: &str) -> Result<()> {
     Ok(out.write_all(printable_lines(text).as_bytes())?)
 }
 
-/// A table with numbers to the right; `left` columns are text. A column in which no row has a
-/// value is left out.
-pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
-    let is_told = |at: &usize| {
-        *at == 0 || rows.is_empty() || rows.iter().any(|row| row.get(*at).is_some_and(|c| c != "-"))
-    };
-    let kept: Vec<usize> = (0..header.len()).filter(is_told).collect();
-    let header: Vec<&str> = kept.iter().filter_map(|at| header.get(*at).copied()).collect();
-    let left: Vec<usize> =
-        kept.iter().enumerate().filter(|(_, at)| left.contains(at)).map(|(n, _)| n).collect();
-    let rows = rows.into_iter().map(|row| {
-        let cells = row.into_iter().enumerate().filter(|(at, _)| kept.contains(at));
-        cells.map(|(_, cell)| cell).collect::<Vec<_>>()
-    });
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    // Into a pipe or a file nothing is wrapped.
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    let shown = |cell: String| printable(&cell).into_owned();
-    table.add_rows(rows.map(|row| row.into_iter().map(shown).collect::<Vec<_>>()));
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((if index == 0 { 0 } else { 1 }, 1));
-        if !left.contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines: Vec<String> = table.lines().map(|l| l.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
-}
-
 /// What is missing, and how to capture it.
 pub fn missing(missing: &[Missing]) -> String {
     if missing.is_empty() {
@@ -186,17 +154,5 @@ mod tests {
         let shown = json_printable(&json);
         assert!(!shown.contains(|c| is_active(c) && c != '\n'), "{shown:?}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [text]);
-    }
-
-    #[test]
-    fn a_column_without_a_value_is_left_out() {
-        let rows = vec![vec!["x".into(), "-".into(), "1".into()]];
-        assert_eq!(table(&["a", "b", "c"], &[0], rows), "a  c\nx  1\n");
-    }
-
-    #[test]
-    fn a_cell_stays_in_its_row() {
-        let shown = table(&["a"], &[0], vec![vec!["x\nVerdict: radio\u{1b}[2J".into()]]);
-        assert_eq!(shown, "a\nx\\nVerdict: radio\\u{1b}[2J\n");
     }
 }
