@@ -9,12 +9,17 @@ PYTHON_VENV ?= target/python-venv
 # Every optimised build resolves the features of the whole workspace, those of the wheel
 # included: by package they differ, and each would build third parties anew.
 OPTIMISED := PYO3_NO_PYTHON=1 $(CARGO) build --release --locked --workspace --features airmile-python/extension --bin
-RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+RELEASE := $(TARGET)/release
+# The suites that ask for answers and not for speed use the build of the tests: our own
+# crates optimised a little, overflow checks on, and nothing built a second time.
+TESTED := $(CARGO) test --locked --workspace --no-run --quiet
+TESTS := $(TARGET)/debug
 AIRMILE ?= $(RELEASE)/airmile
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands overflow deny units wheel test-python \
+.PHONY: help quick links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands deny units wheel test-python \
 	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean
 
 help: ## list the targets
@@ -31,12 +36,17 @@ demo: build ## make a sample log with our own generator and diagnose it
 
 check: fmt lint test accuracy docs ## everything that CI asks: format, lints, tests, accuracy bars, docs
 
+# The cores have few dependencies, so that choosing them by package builds little anew.
+CORES := model decode capture pseudonym radio wire control
+quick: fmt ## while you work: format, lints of what changed, unit tests of the cores
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) test --locked --lib $(CORES:%=-p airmile-%)
+
 fmt: ## formatting, checked
 	$(CARGO) fmt --all --check
 
 lint: ## lints, as errors
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	PYO3_NO_PYTHON=1 $(CARGO) clippy --locked -p airmile-python --features extension -- -D warnings
+	PYO3_NO_PYTHON=1 $(CARGO) clippy --locked --workspace --all-targets --features airmile-python/extension -- -D warnings
 
 test: ## all tests, corpora of the fuzz targets included
 	$(CARGO) test --locked --workspace
@@ -45,8 +55,8 @@ docs: ## API documentation, warnings as errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
 accuracy: ## errors against known truth, beside the papers' figures; fails under a bar
-	$(OPTIMISED) airmile-accuracy
-	$(RELEASE)/airmile-accuracy
+	$(TESTED)
+	$(TESTS)/airmile-accuracy
 
 bench: ## decoding, inference and packets beside bare loops and peers, memory
 	python3 -m venv target/bench-venv
@@ -80,8 +90,8 @@ measure-realtime: build ## iperf3 through the lab in real time: rate and latenes
 	$(PYTHON) tests/realtime/measure.py $(AIRMILE)
 
 test-qcut: ## airmile qcut in namespaces: what it changes is put back however it ends; BIN=... takes a built airmile; root (SKIPPED without)
-	$(if $(BIN),,$(OPTIMISED) airmile)
-	$(PYTHON) tests/qcut/restore.py $(or $(BIN),$(AIRMILE))
+	$(if $(BIN),,$(TESTED))
+	$(PYTHON) tests/qcut/restore.py $(or $(BIN),$(TESTS)/airmile)
 
 measure-qcut: ## a page beside an upload with each deployment, through the lab in real time; root, iperf3 (SKIPPED without)
 	$(if $(BIN),,$(OPTIMISED) airmile)
@@ -100,8 +110,9 @@ soak-live: ## a day of airmile live in minutes: memory by the hour, which may no
 measure-live: build ## airmile live on 100 Mbit/s of packets and a modem stream: CPU beside its bar; root, iperf3 (SKIPPED without)
 	$(PYTHON) tests/live/measure.py $(AIRMILE)
 
-fuzz-http: build ## requests by the interface's own document against airmile live (schemathesis; SKIPPED where pip cannot have it)
-	$(PYTHON) tests/live/fuzz_http.py $(AIRMILE)
+fuzz-http: ## requests by the interface's own document against airmile live (schemathesis; SKIPPED where pip cannot have it); BIN=... takes a built airmile
+	$(if $(BIN),,$(TESTED))
+	$(PYTHON) tests/live/fuzz_http.py $(or $(BIN),$(TESTS)/airmile)
 
 player: lab/player/node_modules ## install the lab's DASH player (lab/player) with npm; it needs Chromium and ffmpeg
 
@@ -109,15 +120,12 @@ lab/player/node_modules: lab/player/package-lock.json
 	cd lab/player && npm ci --no-audit --no-fund && touch node_modules
 
 fuzz: ## a million mutated frames and files, none may panic
-	$(OPTIMISED) airmile-fuzz
-	$(RELEASE)/airmile-fuzz --iterations 1000000 --seed 1
+	$(TESTED)
+	$(TESTS)/airmile-fuzz --iterations 1000000 --seed 1
 
 fuzz-commands: ## whole commands on mutated files with overflow checks (MUTANTS=5000 SEED=1 SECONDS=...); BIN=... takes a built airmile
-	$(if $(BIN),,CARGO_TARGET_DIR=target/checked CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off $(OPTIMISED) airmile)
-	$(PYTHON) tests/hostile/fuzz_commands.py $(or $(BIN),target/checked/release/airmile) --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),1) $(if $(SECONDS),--seconds $(SECONDS))
-
-overflow: ## the suites that use optimised builds, once with overflow checks (tests have them always)
-	CARGO_TARGET_DIR=target/checked CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off $(MAKE) accuracy fuzz fuzz-commands
+	$(if $(BIN),,$(TESTED))
+	$(PYTHON) tests/hostile/fuzz_commands.py $(or $(BIN),$(TESTS)/airmile) --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),1) $(if $(SECONDS),--seconds $(SECONDS))
 
 DENY := target/tools/bin/cargo-deny
 deny: ## licences, sources and advisories of third parties (deny.toml); installs cargo-deny into target/tools
@@ -157,8 +165,9 @@ web-check: web/node_modules ## types are strict, and web/dist and web/keep-warm/
 test-web: web/node_modules ## unit tests of the report's program and of keep-warm
 	cd web && npm run --silent test
 
-test-browser: build web/node_modules lab/player/node_modules ## use reports in Chromium, from disk, and keep-warm with real players (SKIPPED where it is absent)
-	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent test-browser
+test-browser: web/node_modules lab/player/node_modules ## use reports in Chromium, from disk, and keep-warm with real players (SKIPPED where it is absent); BIN=... takes a built airmile
+	$(if $(BIN),,$(TESTED))
+	cd web && AIRMILE=$(abspath $(or $(BIN),$(TESTS)/airmile)) npm run --silent test-browser
 
 pictures: build web/node_modules ## take the pictures of README and site (docs/pictures) in Chromium
 	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent pictures

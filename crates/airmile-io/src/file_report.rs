@@ -1,9 +1,9 @@
 //! What a file held: the report that each answer gives of each of its inputs.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
-use airmile_model::words;
 use airmile_model::{Problem, Record, Severity, printable_path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,7 @@ pub struct FileReport {
     /// The name it was opened by.
     pub path: String,
     /// What it is.
-    #[serde(deserialize_with = "words::one")]
-    pub kind: words::Word,
+    pub kind: Cow<'static, str>,
     /// How it was compressed.
     pub compression: Compression,
     /// Bytes, decompressed.
@@ -35,8 +34,7 @@ pub struct FileReport {
     /// Frames with a bad CRC or length, rows that could not be read.
     pub bad_items: u64,
     /// Records that came out of it, by type.
-    #[serde(deserialize_with = "words::keys")]
-    pub records: BTreeMap<&'static str, u64>,
+    pub records: BTreeMap<Cow<'static, str>, u64>,
     /// Messages of a log, by code and version.
     pub messages: Vec<MessageRow>,
     /// User downlink grants per subscription of a multi-SIM phone.
@@ -89,7 +87,7 @@ impl FileReport {
     pub fn new(input: &Input, kind: Kind) -> Self {
         Self {
             path: printable_path(input.path()),
-            kind: kind.name(),
+            kind: kind.name().into(),
             compression: input.compression(),
             bytes: 0,
             start_us: None,
@@ -140,7 +138,7 @@ impl FileReport {
 
     /// Counts a record.
     pub fn count(&mut self, tagged: &Tagged) {
-        *self.records.entry(tagged.record.name()).or_default() += 1;
+        *self.records.entry(tagged.record.name().into()).or_default() += 1;
         if let Record::Grant(grant) = &tagged.record
             && grant.rnti.is_user()
         {

@@ -172,7 +172,7 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
         let rate = |bps: Option<f64>| right(bps.map_or_else(|| "-".to_owned(), mbps));
         Row::new([
             Cell::from(flow.server_name.clone().unwrap_or_else(|| flow.server.clone())),
-            Cell::from(flow.application.clone().unwrap_or_else(|| flow.protocol.to_owned())),
+            Cell::from(flow.application.clone().unwrap_or_else(|| flow.protocol.to_string())),
             right(format!("{:.1} s", flow.duration_ms / 1e3)),
             right(size(flow.dl_bytes)),
             rate(flow.dl_bps),

@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::problem::{Problem, Severity};
-use crate::radio::{Direction, named_enum};
+use crate::radio::Direction;
 use crate::stamp::{Clock, Stamp};
 use crate::transfer::Transfer;
+use crate::vocabulary::vocabulary;
 
 /// What the times of a log count from.
 #[derive(
@@ -32,7 +33,7 @@ pub struct TimeScale {
     pub placed_within_ns: i64,
 }
 
-named_enum! {
+vocabulary! {
     /// What was transferred.
     TransferKind {
         /// A page.
@@ -190,7 +191,7 @@ pub fn cut_url(url: &str) -> String {
     out
 }
 
-named_enum! {
+vocabulary! {
     /// What happened in a player.
     PlayerEventKind {
         /// The first picture.

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::radio::{Direction, named_enum};
+use crate::radio::Direction;
 use crate::tti::TtiIndex;
-use serde::Deserialize;
+use crate::vocabulary::vocabulary;
 
-named_enum! {
+vocabulary! {
     /// What a statement rests on.
     Evidence {
         /// RLC poll bits (TS 36.322, 5.2.2.1).
@@ -27,7 +27,7 @@ named_enum! {
     }
 }
 
-named_enum! {
+vocabulary! {
     /// What opened or closed a burst.
     Bound {
         /// The first data block after an empty queue.
@@ -50,7 +50,7 @@ named_enum! {
     }
 }
 
-named_enum! {
+vocabulary! {
     /// What a millisecond of a transfer went to. In order of precedence.
     Cause {
         /// The downlink queue was not empty, and others held the cell.
@@ -82,7 +82,7 @@ named_enum! {
     }
 }
 
-named_enum! {
+vocabulary! {
     /// Who the bottleneck was. The names of causes are those of [`Cause`].
     Verdict {
         /// The downlink.

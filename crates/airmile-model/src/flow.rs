@@ -1,7 +1,11 @@
 //! Rows that a packet study writes: one table each.
 
+use crate::radio::Direction;
 use crate::record;
 use crate::row::Row;
+use crate::wire::{
+    ClientBy, CongestionControl, Leg, Protocol, RttSource, SenderPhase, TcpEventKind, Termination,
+};
 
 record! { "flows"
 /// One flow: packets of a 5-tuple without a pause of an hour. `dl` is towards the client.
@@ -12,7 +16,7 @@ pub struct FlowRow {
     /// Number of the user session (table `users`).
     pub user: u64,
     /// `tcp` or `udp`.
-    pub protocol: &'static str,
+    pub protocol: Protocol,
     /// IP version: 4 or 6.
     pub ip_version: u8,
     /// The client's address.
@@ -24,7 +28,7 @@ pub struct FlowRow {
     /// The server's port.
     pub server_port: u16,
     /// How the client was told: `client_net`, `syn`, `private`, `port` or `first_packet`.
-    pub client_by: &'static str,
+    pub client_by: ClientBy,
     /// Time of the first packet in nanoseconds since the Unix epoch.
     pub start_ns: i64,
     /// From the first packet to the last in nanoseconds.
@@ -32,14 +36,14 @@ pub struct FlowRow {
     /// From the last byte of payload to the last packet in nanoseconds.
     pub payload_to_end_ns: Option<i64>,
     /// How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, `crowded` out where too many are open (live), or `capture_end`.
-    pub termination: &'static str,
+    pub termination: Termination,
     /// True: the capture began in the middle of it (TCP without a SYN).
     pub mid_flow: bool,
     /// True: went through the proxy's ports, so the upstream RTT is to the proxy.
     pub proxied: bool,
     /// Where the capture holds both legs of a connection, as at a proxy that splits
     /// it: the leg towards the `client` or the `server`. Null elsewhere.
-    pub leg: Option<&'static str>,
+    pub leg: Option<Leg>,
     /// Name of the server, from TLS or QUIC (SNI) or HTTP (Host).
     pub server_name: Option<String>,
     /// Application protocol: `http`, `tls`, `quic`, `dns`, or what ALPN says.
@@ -155,7 +159,7 @@ pub struct FlowRow {
     /// Whether another flow of the user received data at the same time (1 s rule).
     pub shared: bool,
     /// The server's congestion control, guessed: `cubic`, `reno`, `bbr` or `unknown`.
-    pub congestion_control: &'static str,
+    pub congestion_control: CongestionControl,
     /// How sure that guess is, 0 to 1.
     pub congestion_control_confidence: f64,
     /// Handshake of QUIC: first Initial to the client's first short header packet, in nanoseconds.
@@ -170,9 +174,9 @@ pub struct TcpEvent {
     /// Time in nanoseconds since the Unix epoch.
     pub time_ns: i64,
     /// Direction of the data it is about: `dl` or `ul`.
-    pub dir: &'static str,
+    pub dir: Direction,
     /// What: `retx_fast`, `retx_timeout`, `retx_probe`, `retx_spurious`, `retx_other`, `reordered`, `ahead`, `dup_ack`, `dsack`, `keep_alive`, `window_probe`, `zero_window`, `window_full`, `syn_again`, `fin_again`, `wild_sequence`, `slow_start`, `recovered`.
-    pub event: &'static str,
+    pub event: TcpEventKind,
     /// Offset of the first byte in the stream, from the first sequence number seen.
     pub offset_bytes: i64,
     /// Bytes it is about.
@@ -207,13 +211,13 @@ pub struct RttSample {
     /// Time of the acknowledgement in nanoseconds since the Unix epoch.
     pub time_ns: i64,
     /// Direction of the data: `dl` measures towards the client, `ul` towards the server.
-    pub dir: &'static str,
+    pub dir: Direction,
     /// The RTT in nanoseconds.
     pub rtt_ns: i64,
     /// Bytes in flight when the acknowledgement passed, it not counted.
     pub flight_bytes: u64,
     /// What gave it: `ack`, `sack`, the `order` of segments behind duplicate ACKs without SACK, or QUIC's `spin` bit.
-    pub by: &'static str,
+    pub by: RttSource,
 }}
 
 record! { "inflight_samples"
@@ -224,7 +228,7 @@ pub struct InflightSample {
     /// Time of the segment in nanoseconds since the Unix epoch.
     pub time_ns: i64,
     /// Direction of the data: `dl` or `ul`.
-    pub dir: &'static str,
+    pub dir: Direction,
     /// Bytes in flight at the monitor, the segment included.
     pub flight_bytes: u64,
     /// Bytes in flight at the sender: ACKs that were on their way to it are not counted.
@@ -234,7 +238,7 @@ pub struct InflightSample {
     /// Window of the receiver in bytes, where its scale is known.
     pub rwnd_bytes: Option<u64>,
     /// What the sender is in: `slow_start`, `congestion_avoidance`, `recovery`, `after_timeout` or `after_idle`.
-    pub phase: &'static str,
+    pub phase: SenderPhase,
 }}
 
 record! { "bandwidth_samples"
@@ -249,7 +253,7 @@ pub struct BandwidthSample {
     /// Middle of the window in nanoseconds since the Unix epoch.
     pub time_ns: i64,
     /// `dl` or `ul`.
-    pub dir: &'static str,
+    pub dir: Direction,
     /// Length of the window by the receiver's clock in nanoseconds.
     pub window_ns: i64,
     /// Bytes acknowledged in it.
@@ -311,7 +315,7 @@ pub struct DnsRow {
     /// Queries sent until the response.
     pub queries: u32,
     /// `udp` or `tcp`.
-    pub transport: &'static str,
+    pub transport: Protocol,
 }}
 
 record! { "users"

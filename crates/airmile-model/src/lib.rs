@@ -22,8 +22,9 @@ pub mod stamp;
 pub mod tables;
 pub mod transfer;
 pub mod tti;
+mod vocabulary;
 pub mod window;
-pub mod words;
+pub mod wire;
 
 pub use application::{
     AppPage, AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint,
@@ -43,3 +44,6 @@ pub use row::{Column, ColumnType, Row, Value};
 pub use stamp::{Clock, Stamp};
 pub use transfer::{Transfer, TransferTruth, TruthRun, TtiState};
 pub use tti::{Position, Tti, TtiIndex, TtiSpan, TtiUnwrapper};
+pub use wire::{
+    ClientBy, CongestionControl, Leg, Protocol, RttSource, SenderPhase, TcpEventKind, Termination,
+};

@@ -1,42 +1,8 @@
 //! Small enumerations of the air interface, in 3GPP's words.
 
-use serde::{Deserialize, Serialize};
+use crate::vocabulary::vocabulary;
 
-macro_rules! named_enum {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-        pub enum $name {
-            $($(#[$vmeta])* #[serde(rename = $text)] $variant,)+
-        }
-
-        impl $name {
-            /// Every value, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The name used in documents and tables.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// The value of a name, as [`Self::as_str`] writes it.
-            #[must_use]
-            pub fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$variant),)+ _ => None }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-    };
-}
-pub(crate) use named_enum;
-
-named_enum! {
+vocabulary! {
     /// Which way the data goes.
     Direction {
         /// Base station to phone.
@@ -46,7 +12,7 @@ named_enum! {
     }
 }
 
-named_enum! {
+vocabulary! {
     /// The kind of radio network temporary identifier a block was sent to
     /// (TS 36.321, 7.1). User data goes to `c` and `sps`.
     RntiType {
@@ -98,7 +64,7 @@ impl RntiType {
     }
 }
 
-named_enum! {
+vocabulary! {
     /// Modulation of a transport block.
     Modulation {
         /// 2 bits per symbol.
@@ -137,7 +103,7 @@ impl Modulation {
     }
 }
 
-named_enum! {
+vocabulary! {
     /// RLC mode of a bearer (TS 36.322, 4.2).
     RlcMode {
         /// Transparent.

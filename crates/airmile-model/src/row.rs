@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Number};
 
-use crate::radio::{Direction, Modulation, RlcMode, RntiType};
 use crate::stamp::{Clock, Stamp};
 use crate::tti::{Position, TtiIndex};
 
@@ -142,10 +141,6 @@ field! {
     &'static str => Text, |x| Value::Text(x);
     Vec<u8> => Bytes, |x| Value::Bytes(x);
     TtiIndex => Int, |x| Value::Int(x.0);
-    Direction => Text, |x| Value::Text(x.as_str());
-    RntiType => Text, |x| Value::Text(x.as_str());
-    Modulation => Text, |x| Value::Text(x.as_str());
-    RlcMode => Text, |x| Value::Text(x.as_str());
     Clock => Text, |x| Value::Text(x.as_str());
 }
 

@@ -1,9 +1,9 @@
 //! Transfers as an application saw them, and what a lab knows to be true.
 
-use crate::radio::{Direction, named_enum};
+use crate::radio::Direction;
 use crate::stamp::Stamp;
 use crate::tti::TtiIndex;
-use serde::{Deserialize, Serialize};
+use crate::vocabulary::vocabulary;
 
 /// The maximum of a transfer's bytes that is taken for true (chosen here: 4 TiB, more
 /// than a phone fetches at once, and a million of them can be added up in 64 bits).
@@ -26,7 +26,7 @@ pub struct Transfer {
     pub unfinished: bool,
 }
 
-named_enum! {
+vocabulary! {
     /// State of a user's downlink queue in a TTI (spec: BurstTracker, section 2.1.1).
     TtiState {
         /// Not empty, and data leaves it.

@@ -1,5 +1,6 @@
 //! Our figures beside the paper's.
 
+use airmile_model::Termination;
 use airmile_wire::distribution::Distribution;
 use airmile_wire::tcp::{RANGES, StudySummary};
 use schemars::JsonSchema;
@@ -158,11 +159,11 @@ fn flows(s: &StudySummary, to: &mut Section<'_>) {
     to.above("flows over 3 min", &s.duration_s, 180.0, 0.068);
     to.above("flows over 10 min", &s.duration_s, 600.0, 0.028);
     for (name, termination, paper) in [
-        ("ended by FIN", "fin", 0.862),
-        ("ended by RST", "rst", 0.054),
-        ("SYN only", "syn_only", 0.085),
+        ("ended by FIN", Termination::Fin, 0.862),
+        ("ended by RST", Termination::Rst, 0.054),
+        ("SYN only", Termination::SynOnly, 0.085),
     ] {
-        let n = s.terminations.get(termination).copied().unwrap_or(0);
+        let n = s.terminations.get(&termination).copied().unwrap_or(0);
         to.share(name, n, s.tcp.flows, paper);
     }
     to.share("FIN or RST over 10 s behind the payload", s.late_closes, s.closed, 0.231);

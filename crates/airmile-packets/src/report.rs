@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use airmile_model::{ClientBy, CongestionControl, Termination};
 use airmile_wire::tcp::{PeriodicRequests, Quality, SendRateThreshold, StudyOptions, StudySummary};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,15 +36,15 @@ pub struct PacketReport {
     /// Large flows: over 1 MB down in over 5 s.
     pub large_flows: u64,
     /// How the clients were told: flows by rule.
-    pub client_by: BTreeMap<&'static str, u64>,
+    pub client_by: BTreeMap<ClientBy, u64>,
     /// TCP flows by how they ended.
-    pub terminations: BTreeMap<&'static str, u64>,
+    pub terminations: BTreeMap<Termination, u64>,
     /// Flows and bytes by application, where it was told.
     pub applications: BTreeMap<String, airmile_wire::tcp::Share>,
     /// Bytes of HTTP responses by the paper's classes.
     pub http_bytes: BTreeMap<&'static str, u64>,
     /// Large flows' congestion control, guessed.
-    pub congestion_controls: BTreeMap<&'static str, u64>,
+    pub congestion_controls: BTreeMap<CongestionControl, u64>,
     /// Requests that come again and again.
     pub periodic: Vec<PeriodicRequests>,
     /// Figures of the capture beside the paper's.

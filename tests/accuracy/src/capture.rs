@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use airmile_capture::packet::{CaptureReader, Captured, Frame, dissect};
+use airmile_model::TcpEventKind;
 use airmile_model::flow::{BandwidthSample, FlowRow, PacketRow};
 use airmile_wire::tcp::{PacketStudy, SendRateThreshold, StudyOptions, StudySummary, Tables};
 use anyhow::Context;
@@ -97,9 +98,15 @@ pub fn tagged_events(frames: &[Kept]) -> BTreeMap<usize, String> {
         }
         while let Some(row) = study.poll() {
             if let PacketRow::Tcp(row) = row
-                && !matches!(row.event, "slow_start" | "recovered" | "window_full" | "zero_window")
+                && !matches!(
+                    row.event,
+                    TcpEventKind::SlowStart
+                        | TcpEventKind::Recovered
+                        | TcpEventKind::WindowFull
+                        | TcpEventKind::ZeroWindow
+                )
             {
-                events.insert(index + 1, row.event.to_owned());
+                events.insert(index + 1, row.event.to_string());
             }
         }
     }

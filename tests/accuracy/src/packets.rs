@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use airmile_model::flow::{BandwidthSample, FlowRow};
+use airmile_model::{Direction, Protocol};
 use airmile_wire::tcp::SendRateThreshold;
 use anyhow::Context;
 use serde_json::Value;
@@ -110,7 +111,7 @@ fn promotions(dir: &Path, truth: &Value, check: &mut Check) -> anyhow::Result<()
     let errors: Vec<f64> = found.iter().map(|ns| (ns / expected - 1.0).abs()).collect();
     let mean = mean_of(&errors);
     check.at_most("emu-lte_promo2: mean error", mean, PROMOTION_BAR, errors.len(), "");
-    let handshakes = studied.flows.iter().filter(|f| f.protocol == "tcp").count();
+    let handshakes = studied.flows.iter().filter(|f| f.protocol == Protocol::Tcp).count();
     check.same("emu-lte_promo2: all handshakes but the first", found.len() + 1, handshakes);
     let studied = study(&open(dir, "emu-lte_promo.mon.pcap")?, SendRateThreshold::Auto);
     let found = studied.flows.iter().filter(|f| f.promotion_ns.is_some()).count();
@@ -171,7 +172,7 @@ fn bandwidth(dir: &Path, run: &str, check: &mut Check) -> anyhow::Result<()> {
         let studied = study(&kept, bar);
         let ip_per_payload = whole_packets(&studied);
         let samples: Vec<&BandwidthSample> =
-            studied.bandwidth.iter().filter(|s| s.dir == "dl").collect();
+            studied.bandwidth.iter().filter(|s| s.dir == Direction::Dl).collect();
         let errors = window_errors(&samples, &offered, start, ip_per_payload);
         let mean = mean_of(&errors);
         let what = format!("1 s windows, {words}, {} samples", samples.len());

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use airmile_model::Protocol;
 use airmile_wire::tcp::SendRateThreshold;
 use anyhow::Context;
 
@@ -180,7 +181,7 @@ fn totals(dir: &Path, name: &str, kept: &[Kept]) -> anyhow::Result<String> {
         numbers.sum()
     };
     let studied = study(kept, SendRateThreshold::Auto);
-    let tcp = studied.flows.iter().filter(|f| f.protocol == "tcp");
+    let tcp = studied.flows.iter().filter(|f| f.protocol == Protocol::Tcp);
     let (mut bytes, mut retx, mut connections) = (0, 0, 0);
     for flow in tcp {
         bytes += flow.dl_bytes + flow.ul_bytes;

@@ -10,6 +10,7 @@ use airmile_emulate::{
     CapturePoint, DropPoint, RunSink, Scenario, SenderPlace, SenderState, UserId, named, run_into,
 };
 use airmile_model::flow::{InflightSample, PacketRow, TcpEvent};
+use airmile_model::{Direction, TcpEventKind};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 use anyhow::Context;
 
@@ -142,7 +143,8 @@ impl Watch {
     fn bursts(&self) -> impl Iterator<Item = &TcpEvent> {
         self.rows.iter().filter_map(|row| match row {
             PacketRow::Tcp(event)
-                if event.dir == "dl" && matches!(event.event, "slow_start" | "recovered") =>
+                if event.dir == Direction::Dl
+                    && matches!(event.event, TcpEventKind::SlowStart | TcpEventKind::Recovered) =>
             {
                 Some(&**event)
             }
@@ -227,7 +229,7 @@ fn slow_starts() -> anyhow::Result<bool> {
             let times: Vec<i64> = seen.bursts().filter(told).map(place_of).collect();
             here.take(&truth, times.iter().copied());
             ours.take(&truth, times.into_iter());
-            let by_rate = seen.bursts().filter(|e| e.event == "slow_start");
+            let by_rate = seen.bursts().filter(|e| e.event == TcpEventKind::SlowStart);
             paper.take(&truth, by_rate.map(place_of));
         }
         let sack = if from_sack { ", RTT from SACK" } else { "" };
@@ -303,7 +305,7 @@ impl Watch {
             .rows
             .iter()
             .filter_map(|row| match row {
-                PacketRow::Inflight(sample) if sample.dir == "dl" => Some(sample),
+                PacketRow::Inflight(sample) if sample.dir == Direction::Dl => Some(sample),
                 _ => None,
             })
             .collect();

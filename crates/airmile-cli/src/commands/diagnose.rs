@@ -156,7 +156,7 @@ fn transfers_table(transfers: &[&TransferDiagnosis]) -> String {
             format!("{:.0}", t.finding.duration_ms),
             or_dash(t.finding.bytes, bytes),
             or_dash(t.finding.throughput_time_ms, |ms| format!("{ms:.0}")),
-            or_dash(t.shares.get("unknown").filter(|ms| **ms >= 0.5), |ms| format!("{ms:.0}")),
+            or_dash(unknown_ms(t), |ms| format!("{ms:.0}")),
             or_dash(t.finding.link_demand, percent),
             verdict(t),
             format!("{:.0} %", t.confidence * 100.0),
@@ -174,6 +174,12 @@ fn transfers_table(transfers: &[&TransferDiagnosis]) -> String {
         "confidence",
     ];
     table(&header, &[0, 7], rows.collect())
+}
+
+/// Time that the radio's records leave unknown; without them a verdict rests on other things.
+fn unknown_ms(transfer: &TransferDiagnosis) -> Option<f64> {
+    transfer.finding.throughput_time_ms?;
+    transfer.shares.get("unknown").copied().filter(|ms| *ms >= 0.5)
 }
 
 /// Letters of a name in the table; explanations have it whole.

@@ -157,7 +157,7 @@ fn take(
             };
             file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));
             let first = !file.records.contains_key(name);
-            *file.records.entry(name).or_default() += 1;
+            *file.records.entry(name.into()).or_default() += 1;
             if first && let Some(what) = told(unread) {
                 let problem = Problem { offset: frame.offset, severity: Severity::Warning, what };
                 file.problem(problem);

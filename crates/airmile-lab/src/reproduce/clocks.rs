@@ -3,6 +3,7 @@
 
 use airmile_control::ControllerKind;
 use airmile_emulate::{Scenario, workload::Workload};
+use airmile_model::Direction;
 use airmile_model::flow::PacketRow;
 use airmile_wire::tcp::StudyOptions;
 
@@ -75,7 +76,7 @@ fn mbps(seen: &Observation) -> f64 {
 fn rtts_ms(runs: &[Observation]) -> Vec<f64> {
     let rows = runs.iter().flat_map(|seen| &seen.rows);
     let samples = rows.filter_map(|row| match row {
-        PacketRow::Rtt(sample) if sample.dir == "dl" => Some(sample.rtt_ns as f64 / 1e6),
+        PacketRow::Rtt(sample) if sample.dir == Direction::Dl => Some(sample.rtt_ns as f64 / 1e6),
         _ => None,
     });
     samples.collect()

@@ -1,6 +1,7 @@
 //! Huang et al., figures 10 to 13: bytes in flight and round trips.
 
 use airmile_emulate::Scenario;
+use airmile_model::Direction;
 use airmile_model::flow::{PacketRow, RttSample};
 use airmile_wire::tcp::StudyOptions;
 
@@ -37,7 +38,7 @@ fn downlink(seen: &Observation) -> Vec<&RttSample> {
     seen.rows
         .iter()
         .filter_map(|row| match row {
-            PacketRow::Rtt(sample) if sample.dir == "dl" => Some(sample),
+            PacketRow::Rtt(sample) if sample.dir == Direction::Dl => Some(sample),
             _ => None,
         })
         .collect()
@@ -53,7 +54,7 @@ const SMALL_WINDOW_BYTES: u64 = 131_712;
 /// Bytes in flight behind each segment.
 fn flights(runs: &[Observation]) -> Vec<u64> {
     let rows = runs.iter().flat_map(|seen| &seen.rows).filter_map(|row| match row {
-        PacketRow::Inflight(sample) if sample.dir == "dl" => Some(sample.flight_bytes),
+        PacketRow::Inflight(sample) if sample.dir == Direction::Dl => Some(sample.flight_bytes),
         _ => None,
     });
     rows.collect()

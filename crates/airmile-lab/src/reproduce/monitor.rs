@@ -8,7 +8,7 @@ use airmile_capture::packet::{Frame, dissect};
 use airmile_emulate::net::{IpPacket, Transport};
 use airmile_emulate::{CapturePoint, PHONE_ADDRESS, RunSink, Scenario, run_into};
 use airmile_model::flow::PacketRow;
-use airmile_model::packet;
+use airmile_model::{Direction, packet};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, StudySummary, Tables};
 
 use super::runs::{cannot, downlink};
@@ -199,6 +199,6 @@ pub(super) fn spans(dir: &Path) -> Result<Vec<(i64, i64)>> {
     let wrong = |e: csv::Error| Error::read(&path, std::io::Error::other(e));
     let mut reader = csv::Reader::from_path(&path).map_err(wrong)?;
     let rows = reader.deserialize().collect::<std::result::Result<Vec<Row>, _>>().map_err(wrong)?;
-    let downloads = rows.into_iter().filter(|row| row.dir == "dl");
+    let downloads = rows.into_iter().filter(|row| row.dir == Direction::Dl.as_str());
     Ok(downloads.map(|row| (row.start_us * 1_000, row.end_us * 1_000)).collect())
 }

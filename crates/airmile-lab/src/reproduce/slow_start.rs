@@ -3,6 +3,7 @@
 
 use airmile_emulate::Scenario;
 use airmile_model::flow::{PacketRow, TcpEvent};
+use airmile_model::{Direction, TcpEventKind};
 use airmile_wire::tcp::StudyOptions;
 
 use super::estimate::{Estimate, part, quantile, share};
@@ -48,20 +49,23 @@ fn bursts(seen: &Observation) -> Vec<DupAckBurst<'_>> {
         .rows
         .iter()
         .filter_map(|row| match row {
-            PacketRow::Tcp(event) if event.dir == "dl" => Some(&**event),
+            PacketRow::Tcp(event) if event.dir == Direction::Dl => Some(&**event),
             _ => None,
         })
         .collect();
-    let times = |burst: &TcpEvent, kind: &str, offset: Option<i64>| -> Vec<i64> {
+    let times = |burst: &TcpEvent, kind: TcpEventKind, offset: Option<i64>| -> Vec<i64> {
         let same = events.iter().filter(|e| e.event == kind && e.flow == burst.flow);
         let same = same.filter(|e| offset.is_none_or(|offset| offset == e.offset_bytes));
         same.map(|e| e.time_ns).collect()
     };
-    let bursts = events.iter().filter(|e| matches!(e.event, "slow_start" | "recovered"));
+    let bursts = events
+        .iter()
+        .filter(|e| matches!(e.event, TcpEventKind::SlowStart | TcpEventKind::Recovered));
     let found = bursts.filter(|e| e.rtt_during_ns.is_some()).map(|event| {
-        let begun = times(event, "dup_ack", Some(event.offset_bytes)).into_iter().min();
+        let begun = times(event, TcpEventKind::DupAck, Some(event.offset_bytes)).into_iter().min();
         let during = begun.unwrap_or(event.time_ns)..event.time_ns + NEAR_NS;
-        let timeout = times(event, "retx_timeout", None).iter().any(|at| during.contains(at));
+        let timeout =
+            times(event, TcpEventKind::RetxTimeout, None).iter().any(|at| during.contains(at));
         DupAckBurst { event, timeout, behind_bytes: behind(seen, event.time_ns) }
     });
     found.collect()

@@ -2,6 +2,7 @@
 //! available bandwidth that it tells.
 
 use airmile_emulate::Scenario;
+use airmile_model::Direction;
 use airmile_model::flow::{BandwidthSample, PacketRow};
 use airmile_wire::tcp::{SendRateThreshold, StudyOptions};
 
@@ -68,7 +69,7 @@ fn compare(seen: &Observation, window_ns: i64) -> Vec<Compared> {
         .rows
         .iter()
         .filter_map(|row| match row {
-            PacketRow::Bandwidth(sample) if sample.dir == "dl" => Some(sample),
+            PacketRow::Bandwidth(sample) if sample.dir == Direction::Dl => Some(sample),
             _ => None,
         })
         .collect();

@@ -1,5 +1,6 @@
 //! Figure 22: available and used bandwidth of a flow over time.
 
+use airmile_model::Direction;
 use airmile_model::flow::{BandwidthSample, FlowRow};
 use airmile_wire::tcp::TracedPacket;
 use schemars::JsonSchema;
@@ -64,7 +65,7 @@ impl TimelineBuilder {
     }
 
     pub(super) fn packet(&mut self, packet: &TracedPacket) {
-        if packet.dir == "dl"
+        if packet.dir == Direction::Dl
             && let Some(place) = self.place(packet.at_ns)
             && let Some(bytes) = self.used_bytes.get_mut(place)
         {
@@ -73,7 +74,7 @@ impl TimelineBuilder {
     }
 
     pub(super) fn sample(&mut self, sample: &BandwidthSample) {
-        if sample.dir == "dl"
+        if sample.dir == Direction::Dl
             && let Some(place) = self.place(sample.time_ns)
             && let Some((sum, n)) = self.available.get_mut(place)
         {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use airmile_model::flow::{FlowRow, TcpEvent};
+use airmile_model::{Direction, Leg, Protocol, TcpEventKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -214,7 +215,7 @@ impl Candidates {
         if asked && self.found.len() < MOST_ASKED {
             self.found.push(row.clone());
         }
-        let counts = row.protocol == "tcp" && row.leg != Some("server");
+        let counts = row.protocol == Protocol::Tcp && row.leg != Some(Leg::Server);
         if !counts || row.dl_bytes + row.ul_bytes == 0 {
             return;
         }
@@ -233,15 +234,17 @@ impl Candidates {
     /// Takes a burst of duplicate ACKs that is over.
     pub(super) fn event(&mut self, event: &TcpEvent) {
         let place = match event.event {
-            "slow_start" => 0,
-            "recovered" => 1,
+            TcpEventKind::SlowStart => 0,
+            TcpEventKind::Recovered => 1,
             _ => return,
         };
         // Best is what went on in both windows of R_ss.
         let score = |e: &TcpEvent| (e.r_ss.is_some_and(|r| r > 0.0), e.dup_acks.unwrap_or(0));
         let [slow, recovered] = &mut self.bursts;
         let best = if place == 0 { slow } else { recovered };
-        if event.dir == "dl" && best.as_ref().is_none_or(|best| score(event) > score(&best.event)) {
+        if event.dir == Direction::Dl
+            && best.as_ref().is_none_or(|best| score(event) > score(&best.event))
+        {
             *best = Some(DupAckBurst { event: event.clone(), row: None });
         }
     }
@@ -257,7 +260,7 @@ impl Candidates {
                 );
                 return Err(Error::Option(what));
             };
-            if row.protocol != "tcp" {
+            if row.protocol != Protocol::Tcp {
                 let what = format!("--flow {name}: is a UDP flow; only TCP has sequence numbers");
                 return Err(Error::Option(what));
             }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::flow::RttSample;
+use airmile_model::{Direction, RttSource};
 use airmile_wire::distribution::Distribution;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,7 +53,7 @@ fn cell(value: f64) -> u32 {
 impl DensityBuilder {
     /// Takes a sample of downlink data.
     pub(super) fn push(&mut self, sample: &RttSample) {
-        if sample.dir != "dl" || sample.by == "spin" {
+        if sample.dir != Direction::Dl || sample.by == RttSource::Spin {
             return;
         }
         self.n += 1;
@@ -87,7 +88,14 @@ mod tests {
 
     fn sample(flight_bytes: u64, rtt_ms: i64) -> RttSample {
         let rtt_ns = rtt_ms * 1_000_000;
-        RttSample { flow: 0, time_ns: 0, dir: "dl", rtt_ns, flight_bytes, by: "ack" }
+        RttSample {
+            flow: 0,
+            time_ns: 0,
+            dir: Direction::Dl,
+            rtt_ns,
+            flight_bytes,
+            by: RttSource::Ack,
+        }
     }
 
     /// 2^16 bytes in flight are column 128; 2^15 us are 32.8 ms, so 33 ms are row 120.
@@ -96,8 +104,8 @@ mod tests {
         let mut builder = DensityBuilder::default();
         (0..5).for_each(|_| builder.push(&sample(65_536, 33)));
         builder.push(&sample(0, 20));
-        builder.push(&RttSample { dir: "ul", ..sample(9, 9) });
-        builder.push(&RttSample { by: "spin", ..sample(9, 9) });
+        builder.push(&RttSample { dir: Direction::Ul, ..sample(9, 9) });
+        builder.push(&RttSample { by: RttSource::Spin, ..sample(9, 9) });
         let density = builder.finish();
         assert_eq!((density.n, density.alone, density.most_bytes), (6, 1, 65_536));
         assert_eq!(density.cells, [[128, 120, 5]]);

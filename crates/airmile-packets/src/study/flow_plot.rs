@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::flow::{FlowRow, RttSample, TcpEvent};
+use airmile_model::{CongestionControl, Direction, RttSource, TcpEventKind, Termination};
 use airmile_wire::tcp::TracedPacket;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +28,7 @@ pub struct FlowPlot {
     /// What it is, in words.
     pub says: String,
     /// Direction of the data that is drawn: `dl` or `ul`.
-    pub dir: &'static str,
+    pub dir: Direction,
     /// Its first packet, in microseconds since the Unix epoch.
     pub start_us: i64,
     /// What is drawn of it, from and to, in milliseconds.
@@ -70,11 +71,11 @@ pub struct FlowFacts {
     /// Available bandwidth in bit/s, mean.
     pub available_bps: Option<f64>,
     /// The server's congestion control, guessed.
-    pub congestion_control: &'static str,
+    pub congestion_control: CongestionControl,
     /// How sure that guess is, 0 to 1.
     pub congestion_control_confidence: f64,
     /// How it ended.
-    pub termination: &'static str,
+    pub termination: Termination,
 }
 
 /// Segments: from when to when, from which byte to which.
@@ -128,7 +129,7 @@ pub struct RangeLine {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EventLine {
     /// Kind: as in `tcp_events`, or `sack`: a block that was told for the first time.
-    pub event: &'static str,
+    pub event: TcpEventKind,
     /// Length of a bin, whose events are one mark; 0: a mark each.
     pub bin_ms: f64,
     /// When.
@@ -205,7 +206,7 @@ impl SeriesPoint for Range {
 pub(super) struct FlowPlotBuilder {
     row: FlowRow,
     why: Vec<String>,
-    dir: &'static str,
+    dir: Direction,
     /// What is drawn of it.
     span: (i64, i64),
     data: PointSeries<Run>,
@@ -213,24 +214,24 @@ pub(super) struct FlowPlotBuilder {
     flight: PointSeries<Range>,
     rtt: PointSeries<Range>,
     rtt_dup_ack: PointSeries<Range>,
-    events: BTreeMap<&'static str, PointSeries<Run>>,
+    events: BTreeMap<TcpEventKind, PointSeries<Run>>,
     sacked: [(i64, i64); 4],
 }
 
 impl FlowPlotBuilder {
     /// Of a whole flow, in the direction of most of its bytes.
     pub(super) fn whole(row: &FlowRow, why: Vec<String>) -> Self {
-        let dir = if draws_downlink(row) { "dl" } else { "ul" };
+        let dir = if draws_downlink(row) { Direction::Dl } else { Direction::Ul };
         Self::new(row, why, dir, (row.start_ns, row.start_ns + row.duration_ns))
     }
 
     /// Of what passed from one time to another.
     pub(super) fn excerpt(row: &FlowRow, why: String, span: (i64, i64)) -> Self {
         let end = row.start_ns + row.duration_ns;
-        Self::new(row, vec![why], "dl", (span.0.max(row.start_ns), span.1.min(end)))
+        Self::new(row, vec![why], Direction::Dl, (span.0.max(row.start_ns), span.1.min(end)))
     }
 
-    fn new(row: &FlowRow, why: Vec<String>, dir: &'static str, span: (i64, i64)) -> Self {
+    fn new(row: &FlowRow, why: Vec<String>, dir: Direction, span: (i64, i64)) -> Self {
         let (from, length) = (span.0, span.1 - span.0);
         Self {
             row: row.clone(),
@@ -269,7 +270,7 @@ impl FlowPlotBuilder {
     fn sent(&mut self, packet: &TracedPacket) {
         let (at, from) = (packet.at_ns, packet.offset_bytes);
         let to = from + i64::from(packet.payload_bytes);
-        let new = packet.new_bytes > 0 && matches!(packet.event, None | Some("ahead"));
+        let new = packet.new_bytes > 0 && matches!(packet.event, None | Some(TcpEventKind::Ahead));
         if new {
             self.data.push(Run { from_ns: at, to_ns: at, from, to, n: 1 });
         }
@@ -287,11 +288,11 @@ impl FlowPlotBuilder {
         let (acked, window) = (ack.offset_bytes, ack.rwnd_bytes);
         self.acks.push(Ack { at_ns, acked, window, n: 1 });
         if ack.duplicate {
-            self.event("dup_ack", at_ns, acked, acked);
+            self.event(TcpEventKind::DupAck, at_ns, acked, acked);
         }
         for (from, to) in ack.sack.into_iter().filter(|(from, to)| from < to) {
             if !self.sacked.contains(&(from, to)) {
-                self.event("sack", at_ns, from, to);
+                self.event(TcpEventKind::Sack, at_ns, from, to);
             }
         }
         self.sacked = ack.sack;
@@ -309,7 +310,7 @@ impl FlowPlotBuilder {
             return;
         }
         let ms = sample.rtt_ns as f64 / 1e6;
-        let line = if sample.by == "sack" { &mut self.rtt_dup_ack } else { &mut self.rtt };
+        let line = if sample.by == RttSource::Sack { &mut self.rtt_dup_ack } else { &mut self.rtt };
         line.push(Range { at_ns: sample.time_ns, least: ms, most: ms, n: 1 });
     }
 
@@ -319,15 +320,17 @@ impl FlowPlotBuilder {
             return;
         }
         let offset = match row.event {
-            "window_full" | "slow_start" | "recovered" => row.offset_bytes,
+            TcpEventKind::WindowFull | TcpEventKind::SlowStart | TcpEventKind::Recovered => {
+                row.offset_bytes
+            }
             // Of what was acknowledged with it.
-            "zero_window" => self.acks.points().last().map_or(0, |ack| ack.acked),
+            TcpEventKind::ZeroWindow => self.acks.points().last().map_or(0, |ack| ack.acked),
             _ => return,
         };
         self.event(row.event, row.time_ns, offset, offset);
     }
 
-    fn event(&mut self, event: &'static str, at: i64, from: i64, to: i64) {
+    fn event(&mut self, event: TcpEventKind, at: i64, from: i64, to: i64) {
         let (start, length) = (self.span.0, self.span.1 - self.span.0);
         let line = self.events.entry(event).or_insert_with(|| PointSeries::new(start, length));
         line.push(Run { from_ns: at, to_ns: at, from, to, n: 1 });
@@ -370,7 +373,7 @@ impl FlowPlotBuilder {
             events: self
                 .events
                 .iter()
-                .map(|(event, line)| event_line(event, line, start))
+                .map(|(event, line)| event_line(*event, line, start))
                 .collect(),
         }
     }
@@ -388,7 +391,7 @@ fn range_line(line: &PointSeries<Range>, start: i64) -> RangeLine {
     }
 }
 
-fn event_line(event: &'static str, line: &PointSeries<Run>, start: i64) -> EventLine {
+fn event_line(event: TcpEventKind, line: &PointSeries<Run>, start: i64) -> EventLine {
     let points = line.points();
     EventLine {
         event,
@@ -400,8 +403,8 @@ fn event_line(event: &'static str, line: &PointSeries<Run>, start: i64) -> Event
     }
 }
 
-fn facts(row: &FlowRow, dir: &'static str) -> FlowFacts {
-    let down = dir == "dl";
+fn facts(row: &FlowRow, dir: Direction) -> FlowFacts {
+    let down = dir == Direction::Dl;
     let of = |dl: u64, ul: u64| if down { dl } else { ul };
     let ms = |ns: i64| words::rounded_ms(ns);
     let rtt = row.rtt_min_ns.zip(row.rtt_mean_ns).zip(row.rtt_max_ns);
@@ -415,7 +418,7 @@ fn facts(row: &FlowRow, dir: &'static str) -> FlowFacts {
         window_full_share: if down { window_share(row) } else { 0.0 },
         rtt_ms: rtt.map(|((least, mean), most)| [ms(least), ms(mean), ms(most)]),
         available_bps: if down { row.available_bps } else { row.ul_available_bps },
-        congestion_control: if down { row.congestion_control } else { "unknown" },
+        congestion_control: if down { row.congestion_control } else { CongestionControl::Unknown },
         congestion_control_confidence: if down { row.congestion_control_confidence } else { 0.0 },
         termination: row.termination,
     }
@@ -430,12 +433,12 @@ pub(super) fn label(row: &FlowRow) -> String {
     format!("{}-{}", end(&row.client, row.client_port), end(&row.server, row.server_port))
 }
 
-fn says(facts: &FlowFacts, dir: &str) -> String {
+fn says(facts: &FlowFacts, dir: Direction) -> String {
     let seconds = facts.duration_ms / 1e3;
     let mut parts = vec![format!(
         "{} {} in {}",
         words::bytes(facts.bytes as f64),
-        if dir == "dl" { "to the client" } else { "from the client" },
+        if dir == Direction::Dl { "to the client" } else { "from the client" },
         words::ms(facts.duration_ms),
     )];
     if seconds > 0.0 {

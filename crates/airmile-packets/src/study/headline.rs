@@ -1,6 +1,7 @@
 //! What is notable in a capture, and what to do about it.
 
 use airmile_model::flow::FlowRow;
+use airmile_model::{Leg, Protocol};
 use airmile_wire::attribute::{CaptureSite, Sides};
 use airmile_wire::tcp::{StudySummary, utilisation};
 use schemars::JsonSchema;
@@ -137,7 +138,7 @@ impl Overview {
     }
 
     pub(crate) fn flow(&mut self, row: &FlowRow) {
-        let counts = row.protocol == "tcp" && row.leg != Some("server");
+        let counts = row.protocol == Protocol::Tcp && row.leg != Some(Leg::Server);
         if !counts || row.dl_bytes == 0 {
             return;
         }

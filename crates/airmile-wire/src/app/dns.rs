@@ -1,5 +1,6 @@
 //! DNS lookups over UDP and TCP (RFC 1035).
 
+use airmile_model::Protocol;
 use airmile_model::flow::{DnsRow, PacketRow};
 use airmile_model::packet::Packet;
 
@@ -62,7 +63,7 @@ impl DnsState {
             query_type: message.query_type,
             response_code: None,
             queries: 1,
-            transport: if place.tcp { "tcp" } else { "udp" },
+            transport: if place.tcp { Protocol::Tcp } else { Protocol::Udp },
         };
         self.pending.push((message.id, row));
     }

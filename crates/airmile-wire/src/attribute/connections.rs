@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags};
 
 use super::{Attribution, ByteBins, CaptureSite, SenderModel, Sides, WaitSpan, WaitTimeline};
@@ -73,7 +74,7 @@ impl ConnectionCollector {
         {
             self.connections.pop_first();
         }
-        let up = packet.dir == "ul";
+        let up = packet.dir == Direction::Ul;
         let one = self.connections.entry(packet.flow).or_default();
         if let Some([src, dst]) = self.ends {
             let (client, server) = if up { (src, dst) } else { (dst, src) };

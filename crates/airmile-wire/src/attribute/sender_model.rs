@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use airmile_model::packet::TcpFlags;
+use airmile_model::{Direction, TcpEventKind};
 
 use super::capture_site::{CaptureSite, Sides};
 use super::window::{Round, WindowPhase, WindowRounds};
@@ -183,7 +184,7 @@ impl SenderModel {
         self.latest_ns = Some(at_ns);
         let packet = TracedPacket { at_ns, ..*packet };
         self.begun_ns.get_or_insert(packet.at_ns);
-        if packet.dir == "ul" {
+        if packet.dir == Direction::Ul {
             self.push_client(&packet, out);
         } else {
             self.push_server(&packet, out);
@@ -309,18 +310,25 @@ impl SenderModel {
         let mends = self.rounds.mends();
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
         match packet.event {
-            None | Some("ahead") => self.new_data(packet, end, out),
-            Some("retx_timeout") => {
+            None | Some(TcpEventKind::Ahead) => self.new_data(packet, end, out),
+            Some(TcpEventKind::RetxTimeout) => {
                 self.rounds.timeout(self.dup_acks >= MANY_DUP_ACKS);
                 self.retransmission(now, mends, out);
                 self.dup_acks = 0;
             }
             // What had arrived is sent again in the middle of a recovery: by the timer.
-            Some("retx_spurious") if self.rounds.recovering() && self.dup_acks >= MANY_DUP_ACKS => {
+            Some(TcpEventKind::RetxSpurious)
+                if self.rounds.recovering() && self.dup_acks >= MANY_DUP_ACKS =>
+            {
                 self.rounds.timeout(true);
                 self.retransmission(now, mends, out);
             }
-            Some("retx_fast" | "retx_other" | "retx_probe" | "retx_spurious") => {
+            Some(
+                TcpEventKind::RetxFast
+                | TcpEventKind::RetxOther
+                | TcpEventKind::RetxProbe
+                | TcpEventKind::RetxSpurious,
+            ) => {
                 self.rounds.recovers(self.next);
                 self.retransmission(now, mends, out);
             }

@@ -2,6 +2,7 @@
 
 use airmile_model::Cause;
 use airmile_model::packet::{SeqNum, TcpFlags};
+use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -36,14 +37,14 @@ impl Wire {
             sent: 0,
             rwnd: 1 << 20,
         };
-        wire.packet(ms, "ul", TcpFlags::SYN, 0, None);
-        wire.packet(ms + RTT_MS, "dl", TcpFlags(0x12), 0, None);
+        wire.packet(ms, Direction::Ul, TcpFlags::SYN, 0, None);
+        wire.packet(ms + RTT_MS, Direction::Dl, TcpFlags(0x12), 0, None);
         wire.ack(ms + RTT_MS);
         wire
     }
 
     /// A packet with time stamps.
-    fn stamped(&mut self, ms: i64, dir: &'static str, bytes: i64, stamps: (u32, u32)) {
+    fn stamped(&mut self, ms: i64, dir: Direction, bytes: i64, stamps: (u32, u32)) {
         self.stamps = Some(stamps);
         self.packet(ms, dir, TcpFlags::ACK, bytes, None);
         self.stamps = None;
@@ -52,12 +53,12 @@ impl Wire {
     fn packet(
         &mut self,
         ms: i64,
-        dir: &'static str,
+        dir: Direction,
         flags: TcpFlags,
         bytes: i64,
-        event: Option<&'static str>,
+        event: Option<TcpEventKind>,
     ) {
-        let down = dir == "dl";
+        let down = dir == Direction::Dl;
         let ack = (!down && flags.0 == TcpFlags::ACK.0).then_some(TracedAck {
             offset_bytes: self.sent,
             rwnd_bytes: Some(self.rwnd),
@@ -93,17 +94,17 @@ impl Wire {
     }
 
     fn ack(&mut self, ms: i64) {
-        self.packet(ms, "ul", TcpFlags::ACK, 0, None);
+        self.packet(ms, Direction::Ul, TcpFlags::ACK, 0, None);
     }
 
     fn request(&mut self, ms: i64) {
-        self.packet(ms, "ul", TcpFlags::ACK, 100, None);
+        self.packet(ms, Direction::Ul, TcpFlags::ACK, 100, None);
     }
 
     /// Segments that come together, each acknowledged.
     fn burst(&mut self, ms: i64, segments: i64) {
         for _ in 0..segments {
-            self.packet(ms, "dl", TcpFlags::ACK, MSS, None);
+            self.packet(ms, Direction::Dl, TcpFlags::ACK, MSS, None);
             self.ack(ms);
         }
     }
@@ -178,7 +179,7 @@ fn a_window_update_is_no_request() {
     let mut wire = Wire::open();
     wire.request(50);
     wire.rounds(50, &[10]);
-    wire.packet(101, "ul", TcpFlags::ACK, 57, None);
+    wire.packet(101, Direction::Ul, TcpFlags::ACK, 57, None);
     let end = wire.rounds(100, &[20, 40]);
     check(wire, (100, end), &[(Cause::FirstSlowStart, 100)]);
 }
@@ -227,7 +228,7 @@ fn a_window_that_a_loss_cut_is_the_losss_until_it_is_back() {
     let mut wire = Wire::open();
     wire.request(50);
     wire.rounds(50, &[10, 20, 40]);
-    wire.packet(250, "dl", TcpFlags::ACK, MSS, Some("retx_fast"));
+    wire.packet(250, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
     wire.ack(250);
     // Half of it, and one more a round: no room for the radio's queue.
     let end = wire.rounds(250, &[20, 21, 22, 23, 24]);
@@ -239,7 +240,7 @@ fn a_window_that_is_not_back_is_the_losss_in_later_answers_too() {
     let mut wire = Wire::open();
     wire.request(50);
     wire.rounds(50, &[10, 20, 40]);
-    wire.packet(250, "dl", TcpFlags::ACK, MSS, Some("retx_fast"));
+    wire.packet(250, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
     wire.ack(250);
     wire.rounds(250, &[20, 21, 22]);
     // Idle for a second; then the window stands where the loss had left it.
@@ -255,7 +256,7 @@ fn a_loss_is_the_radios_where_the_radio_lost_something_before_it_was_missed() {
         wire.request(50);
         // The last of the window, at 200 ms, is missed; it comes again at 250 ms.
         wire.rounds(50, &[10, 20, 40]);
-        wire.packet(250, "dl", TcpFlags::ACK, MSS, Some("retx_fast"));
+        wire.packet(250, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
         wire.ack(250);
         let end = wire.rounds(250, &[20, 21]);
         let losses_ns = [radio_ms * MS];
@@ -342,15 +343,15 @@ fn long_round_trips_are_a_queue_before_the_radio_or_behind_an_upload() {
         wire.burst(100, 10);
         if upload {
             for at in 0..50 {
-                wire.packet(110 + at, "ul", TcpFlags::ACK, 1_000, None);
+                wire.packet(110 + at, Direction::Ul, TcpFlags::ACK, 1_000, None);
             }
         }
         // Each segment answers an ACK of 450 ms before.
         for at in (110..1_000_u32).step_by(10) {
             if at >= 550 {
-                wire.stamped(at.into(), "dl", MSS, (0, at - 450));
+                wire.stamped(at.into(), Direction::Dl, MSS, (0, at - 450));
             }
-            wire.stamped(at.into(), "ul", 0, (at, 0));
+            wire.stamped(at.into(), Direction::Ul, 0, (at, 0));
         }
         wire
     };
@@ -385,7 +386,7 @@ fn a_timeout_behind_duplicate_acks_is_an_undesired_slow_start() {
             flow: 1,
             user: 1,
             at_ns: at * MS,
-            dir: "ul",
+            dir: Direction::Ul,
             seq: SeqNum(0),
             flags: TcpFlags::ACK,
             timestamps: None,
@@ -405,7 +406,7 @@ fn a_timeout_behind_duplicate_acks_is_an_undesired_slow_start() {
         });
         story.push(&ack, &mut Vec::new());
     }
-    wire.packet(450, "dl", TcpFlags::ACK, MSS, Some("retx_timeout"));
+    wire.packet(450, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxTimeout));
     check(wire, (150, 450), &[(Cause::UndesiredSlowStart, 300)]);
 }
 
@@ -428,8 +429,8 @@ proptest! {
                 at += gap;
                 match what {
                     0 => wire.request(at),
-                    1 => wire.packet(at, "dl", TcpFlags::ACK, MSS, Some("retx_timeout")),
-                    2 => wire.packet(at, "dl", TcpFlags::ACK, MSS, Some("retx_fast")),
+                    1 => wire.packet(at, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxTimeout)),
+                    2 => wire.packet(at, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast)),
                     _ => wire.burst(at, n),
                 }
             }
@@ -478,7 +479,7 @@ impl Wire {
     /// A block that the application gives at once; its last segment is not full.
     fn block(&mut self, ms: i64, segments: i64) {
         self.burst(ms, segments);
-        self.packet(ms, "dl", TcpFlags::ACK, MSS / 2, None);
+        self.packet(ms, Direction::Dl, TcpFlags::ACK, MSS / 2, None);
         self.ack(ms);
     }
 }
@@ -531,9 +532,9 @@ fn a_lost_syn_ack_is_set_up() {
         sent: 0,
         rwnd: 1 << 20,
     };
-    wire.packet(0, "ul", TcpFlags::SYN, 0, None);
-    wire.packet(1_000, "ul", TcpFlags::SYN, 0, None);
-    wire.packet(1_050, "dl", TcpFlags(0x12), 0, None);
+    wire.packet(0, Direction::Ul, TcpFlags::SYN, 0, None);
+    wire.packet(1_000, Direction::Ul, TcpFlags::SYN, 0, None);
+    wire.packet(1_050, Direction::Dl, TcpFlags(0x12), 0, None);
     wire.ack(1_050);
     wire.request(1_050);
     let end = wire.rounds(1_050, &[10, 20, 40]);
@@ -547,13 +548,13 @@ fn an_echo_that_stands_still_is_no_queue() {
     let mut wire = Wire::open();
     let mut asked = 50;
     for _ in 0..3 {
-        wire.stamped(asked, "ul", 100, (asked as u32, 0));
+        wire.stamped(asked, Direction::Ul, 100, (asked as u32, 0));
         let mut at = asked;
         for segments in [10, 20, 40, 60] {
             at += RTT_MS;
             for _ in 0..segments {
-                wire.stamped(at, "dl", MSS, (0, asked as u32));
-                wire.stamped(at, "ul", 0, (at as u32, 0));
+                wire.stamped(at, Direction::Dl, MSS, (0, asked as u32));
+                wire.stamped(at, Direction::Ul, 0, (at as u32, 0));
             }
         }
         asked += 2_000;
@@ -575,8 +576,8 @@ fn a_capture_that_begins_late_does_not_know_the_window() {
     };
     for at in (0..1_000_i64).step_by(50) {
         for _ in 0..10 {
-            wire.stamped(at, "dl", MSS, (0, (at - 50).max(0) as u32));
-            wire.stamped(at, "ul", 0, (at as u32, 0));
+            wire.stamped(at, Direction::Dl, MSS, (0, (at - 50).max(0) as u32));
+            wire.stamped(at, Direction::Ul, 0, (at as u32, 0));
         }
     }
     assert_eq!(wire.shares(200, 900, Some(RadioEvidence::default())), [(Cause::Unknown, 700)]);

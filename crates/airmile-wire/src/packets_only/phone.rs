@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use airmile_model::packet::{Address, Packet, Transport};
+use airmile_model::{Direction, TcpEventKind};
 
 use crate::attribute::{
     Attribution, ByteBins, CaptureSite, SenderModel, Shares, Sides, WaitSpan, WaitTimeline,
@@ -160,7 +161,7 @@ impl CapturedPhones {
             least.and_then(|number| self.users.remove(&number));
         }
         let user = self.users.entry(packet.user).or_default();
-        let down = packet.dir == "dl";
+        let down = packet.dir == Direction::Dl;
         if user.address.is_none() {
             user.address = self.ends.map(|[src, dst]| if down { dst } else { src });
         }
@@ -203,11 +204,11 @@ impl UserDownlink {
         let connection = self.connections.entry(packet.flow).or_default();
         connection.begun_ns.get_or_insert(packet.at_ns);
         connection.server = connection.server.or(server);
-        if packet.dir == "dl" {
+        if packet.dir == Direction::Dl {
             connection.bytes = connection.bytes.saturating_add(packet.new_bytes);
             self.bytes = self.bytes.saturating_add(packet.new_bytes);
             add(&mut self.arrivals, packet.at_ns, packet.payload_bytes);
-            if packet.event.is_some_and(|event| event.starts_with("retx")) {
+            if packet.event.is_some_and(|event| event.is_retransmission()) {
                 self.again_ns.push(packet.at_ns);
             }
             if let Some(rtt) = connection.round_trip(packet) {
@@ -268,7 +269,7 @@ impl FlowDownlink {
     /// in flight meanwhile: else it may have waited for the application.
     fn round_trip(&mut self, packet: &TracedPacket) -> Option<i64> {
         let (_, echo) = packet.timestamps?;
-        let usual = packet.event.is_none_or(|event| event == "ahead");
+        let usual = packet.event.is_none_or(|event| event == TcpEventKind::Ahead);
         let mut left = None;
         while let Some(&(value, at_ns)) = self.stamps.front()
             && value.wrapping_sub(echo).cast_signed() <= 0

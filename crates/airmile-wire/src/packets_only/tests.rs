@@ -1,6 +1,7 @@
 //! What a phone got and why, from packets that were made up.
 
 use airmile_model::packet::{Address, SeqNum, TcpFlags};
+use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
 use super::model::CoefficientTable;
@@ -10,7 +11,7 @@ use crate::tcp::{TracedAck, TracedPacket};
 
 const MS: i64 = 1_000_000;
 
-fn packet(at_ns: i64, dir: &'static str, offset: i64, bytes: u32) -> TracedPacket {
+fn packet(at_ns: i64, dir: Direction, offset: i64, bytes: u32) -> TracedPacket {
     TracedPacket {
         flow: 1,
         user: 1,
@@ -39,10 +40,10 @@ fn phone(answers: &[(i64, i64, i64)]) -> CapturedPhone {
     let mut phones = CapturedPhones::new();
     let (mut up, mut down) = (0, 0);
     for &(asked, first, segments) in answers {
-        phones.push(&packet(asked * MS, "ul", up, 300));
+        phones.push(&packet(asked * MS, Direction::Ul, up, 300));
         up += 300;
         for n in 0..segments {
-            phones.push(&packet((first + n) * MS, "dl", down, 1_000));
+            phones.push(&packet((first + n) * MS, Direction::Dl, down, 1_000));
             down += 1_000;
         }
     }
@@ -72,10 +73,10 @@ fn transfers_of_a_connection() {
 #[test]
 fn an_uploads_answer_is_left_out() {
     let mut phones = CapturedPhones::new();
-    phones.push(&packet(0, "ul", 0, 300));
-    phones.push(&packet(10 * MS, "dl", 0, 30_000));
+    phones.push(&packet(0, Direction::Ul, 0, 300));
+    phones.push(&packet(10 * MS, Direction::Dl, 0, 30_000));
     for n in 0..100 {
-        phones.push(&packet((20 + n) * MS, "ul", 300 + n * 1_000, 1_000));
+        phones.push(&packet((20 + n) * MS, Direction::Ul, 300 + n * 1_000, 1_000));
     }
     assert!(phones.finish()[0].transfers(20_000).is_empty());
 }
@@ -85,12 +86,12 @@ fn an_uploads_answer_is_left_out() {
 fn a_server_that_thinks() {
     let mut phones = CapturedPhones::new();
     let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
-    phones.push(&syn(0, "ul"));
-    phones.push(&syn(40 * MS, "dl"));
-    phones.push(&packet(40 * MS + 1, "ul", 1, 0));
-    phones.push(&packet(41 * MS, "ul", 1, 300));
+    phones.push(&syn(0, Direction::Ul));
+    phones.push(&syn(40 * MS, Direction::Dl));
+    phones.push(&packet(40 * MS + 1, Direction::Ul, 1, 0));
+    phones.push(&packet(41 * MS, Direction::Ul, 1, 300));
     for n in 0..100 {
-        phones.push(&packet((1_000 + n) * MS, "dl", n * 1_000, 1_000));
+        phones.push(&packet((1_000 + n) * MS, Direction::Dl, n * 1_000, 1_000));
     }
     let phone = phones.finish().remove(0);
     assert_eq!((phone.place, phone.base_rtt_ns), (CaptureSite::Phone, Some(40 * MS)));
@@ -110,26 +111,29 @@ fn each_server_has_its_own_least_round_trip() {
     let host = |last: u8| Address::from(std::net::IpAddr::from([198, 51, 100, last]));
     let mut phones = CapturedPhones::new();
     let mut say = |server: u8, what: TracedPacket| {
-        phones.ends =
-            Some(if what.dir == "dl" { [host(server), host(1)] } else { [host(1), host(server)] });
+        phones.ends = Some(if what.dir == Direction::Dl {
+            [host(server), host(1)]
+        } else {
+            [host(1), host(server)]
+        });
         phones.push(&TracedPacket { flow: server.into(), ..what });
     };
     // The server at 40 ms, the printer at 0.3.
     for (server, begun, rtt) in [(2, 0, 40 * MS), (3, 5 * MS, MS * 3 / 10)] {
         let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
-        say(server, syn(begun, "ul"));
-        say(server, syn(begun + rtt, "dl"));
-        say(server, packet(begun + rtt + 1, "ul", 1, 0));
+        say(server, syn(begun, Direction::Ul));
+        say(server, syn(begun + rtt, Direction::Dl));
+        say(server, packet(begun + rtt + 1, Direction::Ul, 1, 0));
     }
     // Round trips of 45 ms while 30 kB come: 5 ms of queue.
     for n in 0..30_u32 {
         let sent = (100 + i64::from(n) * 10) * MS;
         let stamps = Some((n + 1, 0));
-        say(2, TracedPacket { timestamps: stamps, ..packet(sent, "ul", 1, 0) });
+        say(2, TracedPacket { timestamps: stamps, ..packet(sent, Direction::Ul, 1, 0) });
     }
     for n in 0..30_u32 {
         let came = (145 + i64::from(n) * 10) * MS;
-        let data = packet(came, "dl", 1 + i64::from(n) * 1_000, 1_000);
+        let data = packet(came, Direction::Dl, 1 + i64::from(n) * 1_000, 1_000);
         say(2, TracedPacket { timestamps: Some((900, n + 1)), flight_bytes: 3_000, ..data });
     }
     let phone = phones.finish().remove(0);
@@ -146,9 +150,9 @@ fn places() {
     let check = |up_us: i64, down_us: i64, expected: CaptureSite| {
         let mut phones = CapturedPhones::new();
         let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
-        phones.push(&syn(0, "ul"));
-        phones.push(&syn(up_us * 1_000, "dl"));
-        phones.push(&packet((up_us + down_us) * 1_000, "ul", 1, 0));
+        phones.push(&syn(0, Direction::Ul));
+        phones.push(&syn(up_us * 1_000, Direction::Dl));
+        phones.push(&packet((up_us + down_us) * 1_000, Direction::Ul, 1, 0));
         let phone = phones.finish().remove(0);
         assert_eq!(phone.place, expected, "{up_us} {down_us}");
     };
@@ -224,15 +228,15 @@ fn what_tables_use() {
 fn a_capture_at_the_server_shows_the_queue() {
     let mut phones = CapturedPhones::new();
     let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
-    phones.push(&syn(0, "ul"));
-    phones.push(&syn(MS / 20, "dl"));
-    phones.push(&packet(40 * MS, "ul", 1, 0));
-    phones.push(&packet(41 * MS, "ul", 1, 300));
+    phones.push(&syn(0, Direction::Ul));
+    phones.push(&syn(MS / 20, Direction::Dl));
+    phones.push(&packet(40 * MS, Direction::Ul, 1, 0));
+    phones.push(&packet(41 * MS, Direction::Ul, 1, 300));
     for n in 0..100 {
-        phones.push(&packet(42 * MS + n, "dl", n * 1_000, 1_000));
+        phones.push(&packet(42 * MS + n, Direction::Dl, n * 1_000, 1_000));
     }
     for n in 1..=100 {
-        let mut ack = packet((82 + 10 * n) * MS, "ul", 301, 0);
+        let mut ack = packet((82 + 10 * n) * MS, Direction::Ul, 301, 0);
         ack.ack = ack.ack.map(|ack| TracedAck { offset_bytes: n * 1_000, ..ack });
         phones.push(&ack);
     }
@@ -249,10 +253,10 @@ fn a_capture_at_the_server_shows_the_queue() {
 fn any_packet() -> impl Strategy<Value = TracedPacket> {
     let event = prop_oneof![
         Just(None),
-        Just(Some("ahead")),
-        Just(Some("retx_timeout")),
-        Just(Some("retx_fast")),
-        Just(Some("reordered")),
+        Just(Some(TcpEventKind::Ahead)),
+        Just(Some(TcpEventKind::RetxTimeout)),
+        Just(Some(TcpEventKind::RetxFast)),
+        Just(Some(TcpEventKind::Reordered)),
     ];
     let shape = (0_u64..4, 0_u64..3, any::<bool>(), any::<u8>(), event, any::<bool>());
     // Half a minute, back and forth.
@@ -265,7 +269,7 @@ fn any_packet() -> impl Strategy<Value = TracedPacket> {
             event,
             timestamps: stamped.then_some(ts),
             flight_bytes: u64::from(n) * 2,
-            ..packet(at, if down { "dl" } else { "ul" }, offset, n)
+            ..packet(at, if down { Direction::Dl } else { Direction::Ul }, offset, n)
         }
     })
 }

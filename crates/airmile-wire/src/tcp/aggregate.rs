@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use airmile_model::Direction;
 use airmile_model::flow::{BandwidthSample, PacketRow};
 use smallvec::SmallVec;
 
@@ -111,7 +112,7 @@ impl AggregateBandwidth {
             user,
             flows,
             time_ns,
-            dir: "dl",
+            dir: Direction::Dl,
             window_ns: BIN_NS,
             bytes: sum.bytes,
             r_snd_bps: sum.r_snd_bps,

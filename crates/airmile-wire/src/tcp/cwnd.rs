@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::sender::SenderPhase;
+use airmile_model::SenderPhase;
 
 /// ACKs remembered on their way to the sender (chosen here: with one a
 /// millisecond, a quarter of a second of distance).

@@ -1,6 +1,8 @@
 //! A flow that is over becomes a row.
 
+use airmile_model::Leg;
 use airmile_model::flow::{FlowRow, PacketRow};
+use airmile_model::{Protocol, Termination};
 
 use super::flow::{Closing, End, FlowState, UdpTotals};
 use super::options::StudyOptions;
@@ -20,7 +22,7 @@ impl FlowState {
     pub(super) fn end(
         &mut self,
         number: u64,
-        (why, leg): (&'static str, Option<&'static str>),
+        (why, leg): (Termination, Option<Leg>),
         mut user: Option<&mut UserState>,
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
@@ -51,11 +53,11 @@ impl FlowState {
         self.device_tick_ns = clock.tick_ns().or(user.tick_ns());
     }
 
-    fn termination(&self, why: &'static str) -> &'static str {
+    fn termination(&self, why: Termination) -> Termination {
         match self.closing {
-            _ if self.is_tcp() && self.only_syns => "syn_only",
-            Closing::Fin => "fin",
-            Closing::Rst => "rst",
+            _ if self.is_tcp() && self.only_syns => Termination::SynOnly,
+            Closing::Fin => Termination::Fin,
+            Closing::Rst => Termination::Rst,
             Closing::Open => why,
         }
     }
@@ -63,7 +65,7 @@ impl FlowState {
     pub(super) fn row(
         &self,
         user: u64,
-        (why, leg): (&'static str, Option<&'static str>),
+        (why, leg): (Termination, Option<Leg>),
         options: &StudyOptions,
     ) -> FlowRow {
         let [client, server] = &self.ends;
@@ -87,13 +89,13 @@ impl FlowState {
         FlowRow {
             flow: self.number,
             user,
-            protocol: if self.is_tcp() { "tcp" } else { "udp" },
+            protocol: if self.is_tcp() { Protocol::Tcp } else { Protocol::Udp },
             ip_version: if address.is_v4() { 4 } else { 6 },
             client: address.to_string(),
             client_port: port,
             server: server_address.to_string(),
             server_port,
-            client_by: self.client_by.as_str(),
+            client_by: self.client_by,
             start_ns: self.start_ns,
             duration_ns,
             payload_to_end_ns: self.last_payload_ns.get().map(|at| (self.last_ns - at).max(0)),

@@ -1,5 +1,6 @@
 //! One flow: its 5-tuple, who is the client, and what passed both ways.
 
+use airmile_model::ClientBy;
 use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader};
 
 use super::bandwidth::Bandwidth;
@@ -72,28 +73,6 @@ impl FlowKey {
     pub(super) const fn ends(&self) -> [(Address, u16); 2] {
         let ([low, high], [low_port, high_port]) = (self.addresses, self.ports);
         [(Address::from_words(low), low_port), (Address::from_words(high), high_port)]
-    }
-}
-
-/// How the client of a flow was told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ClientBy {
-    Network,
-    Syn,
-    Private,
-    Port,
-    FirstPacket,
-}
-
-impl ClientBy {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Network => "client_net",
-            Self::Syn => "syn",
-            Self::Private => "private",
-            Self::Port => "port",
-            Self::FirstPacket => "first_packet",
-        }
     }
 }
 

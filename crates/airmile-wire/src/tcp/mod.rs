@@ -56,7 +56,7 @@ pub use periodic::Periodic;
 pub use quality::Quality;
 pub use route::{Change, PARTITIONS, PacketRouter, Route};
 pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
-pub use shard::{Finding, OPEN, PacketShard, ShardCounts};
+pub use shard::{Finding, PacketShard, ShardCounts};
 pub use study::{Collector, PacketStudy};
 pub use summary::{
     PeriodicRequests, RANGES, RATE_SIZES_BYTES, Share, StudySummary, USUAL_WINDOW_BYTES,

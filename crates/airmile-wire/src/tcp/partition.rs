@@ -3,8 +3,9 @@
 
 use airmile_model::packet::{Address, Packet, Transport};
 
-use super::flow::{ClientBy, client_is_source, told_by_ends};
+use super::flow::{client_is_source, told_by_ends};
 use super::mix::mix;
+use airmile_model::ClientBy;
 
 /// Whose a packet seems to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Rows of tables about a flow of TCP: events, episodes, bandwidth, round trips.
 
 use airmile_model::flow::{BandwidthSample, PacketRow, RttSample, TcpEvent};
+use airmile_model::{Direction, RttSource, TcpEventKind};
 
 use super::bandwidth::{Bandwidth, BandwidthWindow};
 use super::episode::Episode;
@@ -10,26 +11,26 @@ use super::stream::{RetransmissionCause, SegmentKind};
 use super::user::UserState;
 
 /// Name of the direction that an end sends in: the client's is `ul`.
-pub(super) const fn direction(end: usize) -> &'static str {
-    if end == 0 { "ul" } else { "dl" }
+pub(super) const fn direction(end: usize) -> Direction {
+    if end == 0 { Direction::Ul } else { Direction::Dl }
 }
 
 /// What `tcp_events` calls a segment, if it is out of the ordinary.
-pub(super) const fn event_of(kind: SegmentKind) -> Option<&'static str> {
+pub(super) const fn event_of(kind: SegmentKind) -> Option<TcpEventKind> {
     Some(match kind {
         SegmentKind::Bare | SegmentKind::New { ahead: false } => return None,
-        SegmentKind::New { ahead: true } => "ahead",
-        SegmentKind::Reordered => "reordered",
-        SegmentKind::Retransmission(RetransmissionCause::Fast) => "retx_fast",
-        SegmentKind::Retransmission(RetransmissionCause::Timeout) => "retx_timeout",
-        SegmentKind::Retransmission(RetransmissionCause::TailLossProbe) => "retx_probe",
-        SegmentKind::Retransmission(RetransmissionCause::Spurious) => "retx_spurious",
-        SegmentKind::Retransmission(RetransmissionCause::Unknown) => "retx_other",
-        SegmentKind::KeepAlive => "keep_alive",
-        SegmentKind::WindowProbe => "window_probe",
-        SegmentKind::HandshakeAgain => "syn_again",
-        SegmentKind::CloseAgain => "fin_again",
-        SegmentKind::OutOfWindow => "wild_sequence",
+        SegmentKind::New { ahead: true } => TcpEventKind::Ahead,
+        SegmentKind::Reordered => TcpEventKind::Reordered,
+        SegmentKind::Retransmission(RetransmissionCause::Fast) => TcpEventKind::RetxFast,
+        SegmentKind::Retransmission(RetransmissionCause::Timeout) => TcpEventKind::RetxTimeout,
+        SegmentKind::Retransmission(RetransmissionCause::TailLossProbe) => TcpEventKind::RetxProbe,
+        SegmentKind::Retransmission(RetransmissionCause::Spurious) => TcpEventKind::RetxSpurious,
+        SegmentKind::Retransmission(RetransmissionCause::Unknown) => TcpEventKind::RetxOther,
+        SegmentKind::KeepAlive => TcpEventKind::KeepAlive,
+        SegmentKind::WindowProbe => TcpEventKind::WindowProbe,
+        SegmentKind::HandshakeAgain => TcpEventKind::SynAgain,
+        SegmentKind::CloseAgain => TcpEventKind::FinAgain,
+        SegmentKind::OutOfWindow => TcpEventKind::WildSequence,
     })
 }
 
@@ -39,7 +40,7 @@ impl FlowState {
         &self,
         now: i64,
         end: usize,
-        event: &'static str,
+        event: TcpEventKind,
         offset_bytes: i64,
         bytes: u64,
         rows: &mut Vec<PacketRow>,
@@ -80,7 +81,11 @@ impl FlowState {
             flow: self.number,
             time_ns: over.last_dup_ns,
             dir: direction(data),
-            event: if over.is_slow_start() { "slow_start" } else { "recovered" },
+            event: if over.is_slow_start() {
+                TcpEventKind::SlowStart
+            } else {
+                TcpEventKind::Recovered
+            },
             offset_bytes: over.offset,
             bytes: 0,
             flight_bytes: over.flight.unsigned_abs(),
@@ -136,10 +141,10 @@ impl FlowState {
         rows.push(PacketRow::Rtt(RttSample {
             flow: self.number,
             time_ns: now,
-            dir: "dl",
+            dir: Direction::Dl,
             rtt_ns,
             flight_bytes: 0,
-            by: "spin",
+            by: RttSource::Spin,
         }));
     }
 }

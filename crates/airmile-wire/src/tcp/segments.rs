@@ -2,6 +2,7 @@
 
 use airmile_model::flow::{InflightSample, PacketRow, RttSample};
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
+use airmile_model::{RttSource, TcpEventKind};
 
 use super::bandwidth::{Acked, Bandwidth};
 use super::cwnd::{OwnFlight, SentSegment};
@@ -165,7 +166,7 @@ impl FlowState {
         } else if ack {
             let window = self.window_of(sender, tcp);
             if !syn && self.ends[sender].advertise(window, tcp.window) {
-                self.event(now, 1 - sender, "zero_window", 0, 0, rows);
+                self.event(now, 1 - sender, TcpEventKind::ZeroWindow, 0, 0, rows);
             }
             let bare = packet.payload_bytes == 0 && !syn && !tcp.flags.has(TcpFlags::FIN) && !probe;
             let kind = self.ends[1 - sender].stream.acknowledge(now, tcp, bare, window);
@@ -248,7 +249,7 @@ impl FlowState {
                 sender_flight_bytes: own.flight.unsigned_abs(),
                 cwnd_bytes: own.cwnd.map(i64::unsigned_abs),
                 rwnd_bytes: end.stream.rwnd,
-                phase: phase.as_str(),
+                phase,
             }));
         }
         let over = end.episodes.data(now, i64::from(packet.payload_bytes));
@@ -270,7 +271,7 @@ impl FlowState {
         let flight = end.stream.flight();
         if end.full.push(now, flight, end.stream.rwnd, mss) {
             let next = end.stream.next();
-            self.event(now, sender, "window_full", next, 0, rows);
+            self.event(now, sender, TcpEventKind::WindowFull, next, 0, rows);
         }
     }
 
@@ -302,7 +303,7 @@ impl FlowState {
                         dir: direction(data),
                         rtt_ns,
                         flight_bytes: end.stream.flight().unsigned_abs(),
-                        by: "ack",
+                        by: RttSource::Ack,
                     }));
                 }
                 if let Some(own) = &mut end.own_flight {
@@ -352,13 +353,13 @@ impl FlowState {
                 let offset = dup.offset;
                 if let (Some(rtt_ns), true) = (rtt_ns, options.tables.rtt_samples) {
                     let flight_bytes = dup.flight.unsigned_abs();
-                    let by = if tcp.sack.is_empty() { "order" } else { "sack" };
+                    let by = if tcp.sack.is_empty() { RttSource::Order } else { RttSource::Sack };
                     let dir = direction(data);
                     let sample =
                         RttSample { flow: number, time_ns: now, dir, rtt_ns, flight_bytes, by };
                     rows.push(PacketRow::Rtt(sample));
                 }
-                self.event(now, data, "dup_ack", offset, 0, rows);
+                self.event(now, data, TcpEventKind::DupAck, offset, 0, rows);
                 if let Some(over) = over {
                     self.episode_row(data, &over, options.min_rto_ns, rows);
                 }

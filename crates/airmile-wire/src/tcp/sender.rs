@@ -1,28 +1,7 @@
 //! The sender's window by its flight size, the phase it is in, and which
 //! congestion control that looks like.
 
-/// What a sender is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum SenderPhase {
-    #[default]
-    SlowStart,
-    CongestionAvoidance,
-    Recovery,
-    AfterTimeout,
-    AfterIdle,
-}
-
-impl SenderPhase {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::SlowStart => "slow_start",
-            Self::CongestionAvoidance => "congestion_avoidance",
-            Self::Recovery => "recovery",
-            Self::AfterTimeout => "after_timeout",
-            Self::AfterIdle => "after_idle",
-        }
-    }
-}
+use airmile_model::{CongestionControl, SenderPhase};
 
 /// Follows one sender.
 #[derive(Debug, Clone, Default)]
@@ -117,18 +96,18 @@ impl SenderWindow {
     /// Which congestion control it looks like, and how sure, by how much the
     /// flight shrinks at a loss: to 0.7 (CUBIC, RFC 9438, 4.6), to 0.5 (Reno,
     /// RFC 5681, 3.2), hardly (BBR does not answer single losses).
-    pub(super) fn guess(&self) -> (&'static str, f64) {
+    pub(super) fn guess(&self) -> (CongestionControl, f64) {
         let Some(cuts) = self.cuts.as_ref().filter(|cuts| cuts.n > 0) else {
-            return ("unknown", 0.0);
+            return (CongestionControl::Unknown, 0.0);
         };
         let n = f64::from(cuts.n);
         let mean = cuts.sum / n;
         let spread = (cuts.square / n - mean * mean).max(0.0).sqrt();
         let (name, centre) = match mean {
-            m if m >= 0.85 => ("bbr", 1.0),
-            m if m >= 0.6 => ("cubic", 0.7),
-            m if m >= 0.35 => ("reno", 0.5),
-            _ => return ("unknown", 0.0),
+            m if m >= 0.85 => (CongestionControl::Bbr, 1.0),
+            m if m >= 0.6 => (CongestionControl::Cubic, 0.7),
+            m if m >= 0.35 => (CongestionControl::Reno, 0.5),
+            _ => return (CongestionControl::Unknown, 0.0),
         };
         let fit = (1.0 - ((mean.min(1.0) - centre).abs() + spread) / 0.3).max(0.0);
         (name, fit * n / (n + 2.0))
@@ -140,7 +119,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(keep: f64, expected: &str) {
+    fn check(keep: f64, expected: CongestionControl) {
         let mut sender = SenderWindow::default();
         let mut next = 0;
         for round in 0..30_i64 {
@@ -163,9 +142,9 @@ mod tests {
 
     #[test]
     fn by_what_a_loss_leaves() {
-        check(0.7, "cubic");
-        check(0.5, "reno");
-        check(1.0, "bbr");
-        assert_eq!(SenderWindow::default().guess(), ("unknown", 0.0));
+        check(0.7, CongestionControl::Cubic);
+        check(0.5, CongestionControl::Reno);
+        check(1.0, CongestionControl::Bbr);
+        assert_eq!(SenderWindow::default().guess(), (CongestionControl::Unknown, 0.0));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use airmile_model::flow::{FlowRow, PacketRow, UserRow};
 use airmile_model::packet::{Packet, Transport};
+use airmile_model::{Leg, Termination};
 
 use super::duplicates::RecentPackets;
 use super::flight::FlightCounts;
@@ -14,9 +15,6 @@ use super::summary::UserSums;
 use super::trace::TracedPacket;
 use super::unanswered::OfOnePacket;
 use super::user::{RadioPacket, UserState};
-
-/// `termination` of a flow that goes on, in rows of what is known by now.
-pub const OPEN: &str = "open";
 
 /// A flow that was silent for this long keeps no spare memory: what a flow with
 /// traffic looks back (chosen here).
@@ -179,7 +177,9 @@ impl PacketShard {
         }
         open.sort_unstable_by_key(newest);
         let number = |flow: &FlowState| self.user_number(flow.user);
-        open.iter().map(|flow| flow.row(number(flow), (OPEN, None), &self.options)).collect()
+        open.iter()
+            .map(|flow| flow.row(number(flow), (Termination::Open, None), &self.options))
+            .collect()
     }
 
     /// What was counted so far.
@@ -200,7 +200,7 @@ impl PacketShard {
         self.found.push(Finding(FindingKind::UserState(Box::new(row), sums)));
     }
 
-    fn end_flow(&mut self, at: u32, why: &'static str, leg: Option<&'static str>) {
+    fn end_flow(&mut self, at: u32, why: Termination, leg: Option<Leg>) {
         let Some(mut flow) = self.take_flow(at) else { return };
         self.counts.late_segments +=
             flow.ends.iter().map(|end| end.stream.losses().late).sum::<u64>();

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use airmile_model::flow::{FlowRow, HttpRow, PacketRow, UserRow};
-use airmile_model::words;
+use airmile_model::{
+    ClientBy, CongestionControl, Direction, Leg, Protocol, TcpEventKind, Termination,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,13 +101,11 @@ pub struct StudySummary {
     /// TCP by the server's port.
     pub tcp_ports: BTreeMap<u16, Share>,
     /// TCP flows by how they ended.
-    #[serde(deserialize_with = "words::keys")]
-    pub terminations: BTreeMap<&'static str, u64>,
+    pub terminations: BTreeMap<Termination, u64>,
     /// By application, where it was told.
     pub applications: BTreeMap<String, Share>,
     /// How clients were told.
-    #[serde(deserialize_with = "words::keys")]
-    pub client_by: BTreeMap<&'static str, u64>,
+    pub client_by: BTreeMap<ClientBy, u64>,
     /// Bytes of TCP flows towards clients, flows with any.
     pub dl_bytes: Distribution,
     /// Bytes of TCP flows from clients.
@@ -200,8 +200,7 @@ pub struct StudySummary {
     /// Table 1: downlink throughput in kbit/s, uplink in kbit/s.
     pub table1_kbps: [Distribution; 2],
     /// Guesses of congestion control, of flows with one.
-    #[serde(deserialize_with = "words::keys")]
-    pub congestion_controls: BTreeMap<&'static str, u64>,
+    pub congestion_controls: BTreeMap<CongestionControl, u64>,
     /// QUIC handshakes in milliseconds.
     pub quic_handshake_ms: Distribution,
 }
@@ -262,14 +261,16 @@ impl Gathered {
                 *sums.content_types.entry(kind).or_default() += row.response_bytes;
             }
             PacketRow::Bandwidth(row)
-                if row.dir == "dl" && (row.flows == 1 || row.flow.is_none()) =>
+                if row.dir == Direction::Dl && (row.flows == 1 || row.flow.is_none()) =>
             {
                 sums.available_bps.push(row.r_rcv_bps);
                 if row.r_snd_bps.is_finite() {
                     sums.send_rate_bps.push(row.r_snd_bps);
                 }
             }
-            PacketRow::Tcp(row) if row.event == "slow_start" && row.dir == "dl" => {
+            PacketRow::Tcp(row)
+                if row.event == TcpEventKind::SlowStart && row.dir == Direction::Dl =>
+            {
                 if let Some(avoided) = row.avoided {
                     sums.timeouts_avoided[usize::from(!avoided)] += 1;
                 }
@@ -280,14 +281,15 @@ impl Gathered {
 
     pub(super) fn flow(&mut self, row: &FlowRow, flights: Option<&FlightCounts>) {
         let sums = &mut self.sums;
-        if row.leg == Some("server") {
+        if row.leg == Some(Leg::Server) {
             sums.quality.split_connections += 1;
             return;
         }
         let end_ns = row.start_ns + row.duration_ns;
         sums.start_ns = Some(sums.start_ns.map_or(row.start_ns, |at| at.min(row.start_ns)));
         sums.end_ns = Some(sums.end_ns.map_or(end_ns, |at| at.max(end_ns)));
-        sums.quality.client_guessed += u64::from(matches!(row.client_by, "port" | "first_packet"));
+        sums.quality.client_guessed +=
+            u64::from(matches!(row.client_by, ClientBy::Port | ClientBy::FirstPacket));
         *sums.client_by.entry(row.client_by).or_default() += 1;
         let bytes = row.dl_bytes + row.ul_bytes;
         if let Some(application) = &row.application {
@@ -296,7 +298,7 @@ impl Gathered {
         if let Some(ns) = row.quic_handshake_ns {
             sums.quic_handshake_ms.push(ns as f64 / MS);
         }
-        if row.protocol == "udp" {
+        if row.protocol == Protocol::Udp {
             count(&mut sums.udp, bytes);
             return;
         }
@@ -403,7 +405,7 @@ impl StudySummary {
         if let Some(flights) = flights {
             flights.add_to(&mut self.flight_bytes);
         }
-        if row.congestion_control != "unknown" {
+        if row.congestion_control != CongestionControl::Unknown {
             *self.congestion_controls.entry(row.congestion_control).or_default() += 1;
         }
         if !is_large(row) {
@@ -428,7 +430,7 @@ impl StudySummary {
 
     /// Section 7.
     fn application(&mut self, row: &FlowRow) {
-        if matches!(row.termination, "fin" | "rst") {
+        if matches!(row.termination, Termination::Fin | Termination::Rst) {
             self.closed += 1;
             let late = row.payload_to_end_ns.is_some_and(|ns| ns > 10_000_000_000);
             self.late_closes += u64::from(late);

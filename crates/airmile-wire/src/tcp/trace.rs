@@ -4,6 +4,7 @@
 //! Off unless flows are chosen: a flow that is not pays one test of a flag.
 
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
+use airmile_model::{Direction, TcpEventKind};
 
 use super::flow::FlowState;
 use super::rows::{direction, event_of};
@@ -20,7 +21,7 @@ pub struct TracedPacket {
     /// When it passed, in nanoseconds since the Unix epoch.
     pub at_ns: i64,
     /// Who sent it: `ul` the client, `dl` the server.
-    pub dir: &'static str,
+    pub dir: Direction,
     /// Sequence number of its first byte, as sent.
     pub seq: SeqNum,
     /// Its control bits.
@@ -28,7 +29,7 @@ pub struct TracedPacket {
     /// TSval and TSecr (RFC 7323, 3).
     pub timestamps: Option<(u32, u32)>,
     /// What is out of the ordinary about its data, in the words of `tcp_events`.
-    pub event: Option<&'static str>,
+    pub event: Option<TcpEventKind>,
     /// Offset of its first byte of payload.
     pub offset_bytes: i64,
     /// Payload in bytes.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
 use airmile_model::flow::PacketRow;
-use airmile_model::{PlayerEventKind, TimeBase};
+use airmile_model::{Direction, PlayerEventKind, TcpEventKind, TimeBase};
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables, Traced, TracedPacket};
 
@@ -306,7 +306,7 @@ impl Echoes {
     fn released(&mut self, packet: &TracedPacket) -> Option<(i64, i64)> {
         let (_, echo) = packet.timestamps.filter(|_| packet.payload_bytes > 0)?;
         // What is sent again was released by a timer, or by others' loss.
-        packet.event.is_none_or(|event| event == "ahead").then_some(())?;
+        packet.event.is_none_or(|event| event == TcpEventKind::Ahead).then_some(())?;
         while let Some(&stamp) = self.sent.front()
             && stamp.0.wrapping_sub(echo).cast_signed() <= 0
         {
@@ -373,7 +373,7 @@ impl<'a> WireLanes<'a> {
 
     fn take(&mut self, row: &PacketRow) {
         match row {
-            PacketRow::Inflight(sample) if sample.dir == "dl" => {
+            PacketRow::Inflight(sample) if sample.dir == Direction::Dl => {
                 let tti = self.tti(sample.time_ns);
                 if !self.has_echoes(sample.flow) {
                     self.flies(sample.flow, sample.time_ns, sample.sender_flight_bytes);
@@ -389,7 +389,7 @@ impl<'a> WireLanes<'a> {
             PacketRow::Rtt(sample) => {
                 // The way to the server is known at handshakes and requests alone; the
                 // phone's side at each acknowledgement.
-                let whole_ns = if sample.dir == "ul" {
+                let whole_ns = if sample.dir == Direction::Ul {
                     self.beyond_ns.insert(sample.flow, sample.rtt_ns);
                     sample.rtt_ns
                 } else {
@@ -429,7 +429,7 @@ impl<'a> WireLanes<'a> {
     /// it was sent, and what was in flight then.
     fn echo(&mut self, packet: &TracedPacket) {
         let echoes = self.echoes.entry(packet.flow).or_default();
-        if packet.dir == "ul" {
+        if packet.dir == Direction::Ul {
             return echoes.sent(packet);
         }
         let Some((released_ns, acked)) = echoes.released(packet) else { return };

@@ -8,7 +8,8 @@ use std::collections::{HashMap, VecDeque};
 
 use airmile_capture::packet::{CaptureReader, Captured, Dissector};
 use airmile_model::flow::{FlowRow, PacketRow};
-use airmile_wire::tcp::{OPEN, PacketStudy, StudyOptions, Tables};
+use airmile_model::{Direction, Protocol, Termination};
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -46,7 +47,7 @@ pub struct LiveFlow {
     /// Whether it goes on.
     pub open: bool,
     /// `tcp` or `udp`.
-    pub protocol: &'static str,
+    pub protocol: Protocol,
     /// The client's address and port.
     pub client: String,
     /// The server's address and port.
@@ -80,7 +81,7 @@ pub struct LiveFlow {
     /// Retransmitted segments from the client.
     pub ul_retx: u64,
     /// How it ended, or `open`.
-    pub termination: &'static str,
+    pub termination: Termination,
 }
 
 /// What passes an interface.
@@ -263,10 +264,10 @@ impl LivePackets {
                 }
                 PacketRow::Rtt(sample) => {
                     let [client, server] = &mut parts.rtts;
-                    let rtts = if sample.dir == "dl" { client } else { server };
+                    let rtts = if sample.dir == Direction::Dl { client } else { server };
                     rtts.push(sample.time_ns, sample.rtt_ns);
                 }
-                PacketRow::Tcp(event) if event.event.starts_with("retx_") => {
+                PacketRow::Tcp(event) if event.event.is_retransmission() => {
                     parts.view.retransmissions += 1;
                 }
                 _ => {}
@@ -384,7 +385,7 @@ fn live(row: &FlowRow, rates: Option<[f64; 2]>) -> LiveFlow {
     let [dl_bps, ul_bps] = [rates.map(|r| r[0]), rates.map(|r| r[1])];
     LiveFlow {
         flow: row.flow,
-        open: row.termination == OPEN,
+        open: row.termination == Termination::Open,
         protocol: row.protocol,
         client: end(&row.client, row.client_port),
         server: end(&row.server, row.server_port),

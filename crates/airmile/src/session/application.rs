@@ -66,7 +66,7 @@ impl Application {
             ("rate", log.rates.len()),
         ] {
             if n > 0 {
-                report.records.insert(name, n as u64);
+                report.records.insert(name.into(), n as u64);
             }
         }
         log.problems.iter().cloned().for_each(|problem| report.problem(problem));

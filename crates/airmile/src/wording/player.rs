@@ -85,7 +85,7 @@ pub(crate) fn player(
     }
     match switches {
         0 => {}
-        1 => out.push_str(&format!("; 1 change of bitrate, {down} of them down")),
+        1 => out.push_str("; 1 change of bitrate"),
         n => out.push_str(&format!("; {n} changes of bitrate, {down} of them down")),
     }
     out.push('.');

@@ -6,7 +6,7 @@ use airmile::model::{Direction, PlayerEventKind, TimeBase, Verdict};
 use airmile::{Diagnosis, Error, Inputs, Limits, Progress, RadioOptions, diagnose, inspect, radio};
 
 fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../airmile-decode/tests/it/application").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../airmile-capture/tests/it/application").join(name)
 }
 
 fn inputs(files: &[PathBuf]) -> Inputs {
@@ -152,7 +152,7 @@ fn inspect_says_what_a_log_holds() {
     let report =
         inspect(&inputs(&[sample("iperf3-server.json")]), Limits::default(), &Progress::default())
             .unwrap();
-    assert_eq!((report.files[0].kind, report.files[0].items), ("iperf3", 3));
+    assert_eq!((report.files[0].kind.as_ref(), report.files[0].items), ("iperf3", 3));
     assert_eq!(report.files[0].records["rate"], 3);
     assert!(report.can_answer[0].starts_with("how long transfers took"), "{report:?}");
     let missing: Vec<_> = report.missing.iter().map(|missing| missing.what.as_str()).collect();

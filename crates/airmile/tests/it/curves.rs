@@ -35,7 +35,8 @@ fn correlation(pairs: &[(f64, f64)]) -> f64 {
     let n = pairs.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / n;
     let (x, y) = (mean(|pair| pair.0), mean(|pair| pair.1));
-    let sum = |of: &dyn Fn(f64, f64) -> f64| pairs.iter().map(|p| of(p.0 - x, p.1 - y)).sum::<f64>();
+    let sum =
+        |of: &dyn Fn(f64, f64) -> f64| pairs.iter().map(|p| of(p.0 - x, p.1 - y)).sum::<f64>();
     sum(&|a, b| a * b) / (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt()
 }
 

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use airmile::model::ClientBy;
 use airmile::{
     ArrowTable, PacketOptions, PacketReport, Progress, TableFormat, packet_tables, packets,
 };
@@ -29,7 +30,7 @@ fn rows(tables: &[ArrowTable]) -> Vec<(&'static str, usize)> {
 fn one_request_from_capture_to_tables() {
     let (report, tables) = study(&sample());
     assert_eq!((report.tcp_flows, report.users, report.quality.packets), (1, 1, 5));
-    assert_eq!(report.client_by["syn"], 1);
+    assert_eq!(report.client_by[&ClientBy::Syn], 1);
     assert_eq!(report.http_bytes["text"], 46);
     assert!(!report.damaged());
     let figure = |name: &str| report.summary.iter().find(|f| f.what == name).unwrap().here;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use airmile::model::{Direction, TcpEventKind};
 use airmile::packets::{FlowPlot, Plot};
 use airmile::write::study::write_html;
 use airmile::{Document, FlowName, PacketOptions, Progress, Study, study, study_page};
@@ -92,7 +93,7 @@ fn run(path: &Path, asked: &[FlowName]) -> airmile::Result<Study> {
 }
 
 fn events(flow: &FlowPlot) -> Vec<(&str, u64)> {
-    flow.events.iter().map(|line| (line.event, line.n.iter().sum())).collect()
+    flow.events.iter().map(|line| (line.event.as_str(), line.n.iter().sum())).collect()
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn a_flow_as_it_passed() {
     let dir = tempfile::tempdir().unwrap();
     let study = run(&capture(dir.path(), &lossy()), &[]).unwrap();
     let [flow] = study.flows.as_slice() else { panic!("{} flows", study.flows.len()) };
-    assert_eq!((flow.flow, flow.dir), (0, "dl"));
+    assert_eq!((flow.flow, flow.dir), (0, Direction::Dl));
     assert_eq!(flow.label, "10.0.0.1:40000-192.0.2.1:443");
     assert_eq!(
         flow.why,
@@ -118,7 +119,7 @@ fn a_flow_as_it_passed() {
         ("zero_window", 1),
     ];
     assert_eq!(events(flow), expected);
-    let again = flow.events.iter().find(|line| line.event == "retx_fast").unwrap();
+    let again = flow.events.iter().find(|line| line.event == TcpEventKind::RetxFast).unwrap();
     assert_eq!((again.at_ms[0], again.from_bytes[0], again.to_bytes[0]), (150.0, 1, 1001));
     assert_eq!(flow.facts.bytes, 5000);
     assert_eq!(flow.facts.dup_acks, 4);

@@ -2,6 +2,7 @@
 //! the phone's back: the same addresses and ports, other sequence numbers.
 
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
+use airmile_model::{Leg, Termination};
 
 use super::super::flow::FlowKey;
 use super::{Change, PacketRouter, RoutedFlow};
@@ -14,8 +15,8 @@ const BELOW: u32 = 2;
 
 impl RoutedFlow {
     /// Which leg it was of a connection that turned out to be split.
-    pub(super) fn leg(&self) -> Option<&'static str> {
-        let name = if self.key.leg == 0 { "client" } else { "server" };
+    pub(super) fn leg(&self) -> Option<Leg> {
+        let name = if self.key.leg == 0 { Leg::Client } else { Leg::Server };
         self.is(Self::SPLIT).then_some(name)
     }
 
@@ -81,7 +82,7 @@ impl PacketRouter {
         if opens(tcp) && other.first_seq[from] != tcp.seq.0 {
             if beside && self.is_older(second, first) {
                 // That one was of an earlier connection.
-                second.into_iter().for_each(|at| self.end_flow(at, "replaced", changes));
+                second.into_iter().for_each(|at| self.end_flow(at, Termination::Replaced, changes));
                 self.mark(first, RoutedFlow::TWIN);
                 return (1, None);
             }

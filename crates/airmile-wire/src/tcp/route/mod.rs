@@ -11,12 +11,13 @@ mod legs;
 use std::collections::HashMap;
 
 use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
+use airmile_model::{ClientBy, Leg, Termination};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use entry::{RoutedFlow, UserEntry};
 
-use super::flow::{ClientBy, FlowKey, client_is_source};
+use super::flow::{FlowKey, client_is_source};
 use super::mix::mix;
 use super::options::StudyOptions;
 use super::quality::Quality;
@@ -73,9 +74,9 @@ pub(super) enum ChangeKind {
     },
     FlowEnds {
         at: u32,
-        why: &'static str,
+        why: Termination,
         /// Which leg of a split connection it was.
-        leg: Option<&'static str>,
+        leg: Option<Leg>,
     },
     UserEnds {
         at: u32,
@@ -200,7 +201,11 @@ impl PacketRouter {
                 let sender = u8::from(flow.client() != from);
                 return Some(Route { partition: flow.partition, flow: at, sender });
             }
-            self.end_flow(at, if over { "idle" } else { "replaced" }, changes);
+            self.end_flow(
+                at,
+                if over { Termination::Idle } else { Termination::Replaced },
+                changes,
+            );
         }
         self.begin(packet, key, hash, from, changes)
     }
@@ -239,7 +244,7 @@ impl PacketRouter {
         let mut open: Vec<(u64, u32)> = live.map(|(at, _)| (number(at), at as u32)).collect();
         open.sort_unstable();
         for (_, at) in open {
-            self.end_flow(at, "capture_end", &mut changes);
+            self.end_flow(at, Termination::CaptureEnd, &mut changes);
             changes.drain(..).for_each(&mut *sink);
         }
         let number = |at: &u32| Some((self.users.get(*at as usize)?.as_ref()?.number, *at));
@@ -314,7 +319,7 @@ impl PacketRouter {
         by_age.truncate(over);
         by_age.sort_unstable();
         for (_, at) in by_age {
-            self.end_flow(at, "crowded", changes);
+            self.end_flow(at, Termination::Crowded, changes);
         }
         for at in 0..self.users.len() {
             let user = self.users.get(at).and_then(Option::as_ref);
@@ -338,7 +343,7 @@ impl PacketRouter {
             }
         }
         over.sort_unstable();
-        over.iter().for_each(|(_, at)| self.end_flow(*at, "idle", changes));
+        over.iter().for_each(|(_, at)| self.end_flow(*at, Termination::Idle, changes));
         over.clear();
         for (at, user) in self.users.iter().enumerate() {
             let Some(user) = user.as_ref().filter(|user| user.open_flows == 0) else { continue };
@@ -435,7 +440,7 @@ impl PacketRouter {
         changes.push(Change { partition: Some(user.partition), what: ChangeKind::UserEnds { at } });
     }
 
-    fn end_flow(&mut self, at: u32, why: &'static str, changes: &mut Vec<Change>) {
+    fn end_flow(&mut self, at: u32, why: Termination, changes: &mut Vec<Change>) {
         let Some(flow) = self.flows.get_mut(at as usize).filter(|f| f.is(RoutedFlow::LIVE)) else {
             return;
         };

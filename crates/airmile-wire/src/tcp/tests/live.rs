@@ -1,5 +1,6 @@
 //! Studies that have no end: memory is bounded, and flows end by the clock.
 
+use airmile_model::Termination;
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
 
@@ -48,7 +49,7 @@ fn study(max_flows: Option<usize>) -> PacketStudy {
 }
 
 /// How flows ended, by client port.
-fn ended(study: &mut PacketStudy) -> Vec<(u16, &'static str)> {
+fn ended(study: &mut PacketStudy) -> Vec<(u16, Termination)> {
     let rows = std::iter::from_fn(|| study.poll());
     let flows = rows.filter_map(|row| match row {
         PacketRow::Flow(row) => Some((row.client_port, row.termination)),
@@ -73,7 +74,9 @@ fn a_scan_crowds_out_what_is_longest_idle() {
     assert!(ended.iter().all(|(port, _)| *port != 65_535));
     // In the order in which they came, and told as what they were.
     assert!(ended.is_sorted_by_key(|(port, _)| *port));
-    let why = |port: u16| if port.is_multiple_of(2) { "syn_only" } else { "crowded" };
+    let why = |port: u16| {
+        if port.is_multiple_of(2) { Termination::SynOnly } else { Termination::Crowded }
+    };
     assert!(ended.iter().all(|(port, told)| *told == why(*port)));
 }
 
@@ -103,5 +106,5 @@ fn a_clock_that_is_set_back_ends_nothing_and_goes_on() {
     study.advance(700 * S);
     assert_eq!(ended(&mut study), []);
     study.advance(900 * S);
-    assert_eq!(ended(&mut study), [(1, "idle")]);
+    assert_eq!(ended(&mut study), [(1, Termination::Idle)]);
 }

@@ -5,6 +5,7 @@ mod properties;
 
 use airmile_model::flow::{FlowRow, PacketRow, TcpEvent};
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
+use airmile_model::{ClientBy, Direction, Leg, TcpEventKind, Termination};
 
 use super::*;
 
@@ -114,7 +115,7 @@ fn run(packets: &[P]) -> (Vec<FlowRow>, Vec<TcpEvent>) {
 
 /// The events behind an opening, by name and offset in the server's stream.
 #[track_caller]
-fn check(after: &[P], expected: &[(&str, i64)]) -> FlowRow {
+fn check(after: &[P], expected: &[(TcpEventKind, i64)]) -> FlowRow {
     let packets = [opening().as_slice(), after].concat();
     let (flows, events) = run(&packets);
     let got: Vec<_> = events.iter().map(|e| (e.event, e.offset_bytes)).collect();
@@ -127,10 +128,10 @@ fn check(after: &[P], expected: &[(&str, i64)]) -> FlowRow {
 fn a_handshake_is_measured_on_both_sides() {
     let flow = check(&[], &[]);
     assert_eq!((flow.upstream_rtt_ns, flow.downstream_rtt_ns), (Some(20 * MS), Some(40 * MS)));
-    assert_eq!((flow.client.as_str(), flow.client_by), ("10.0.0.1", "syn"));
+    assert_eq!((flow.client.as_str(), flow.client_by), ("10.0.0.1", ClientBy::Syn));
     assert_eq!((flow.ul_bytes, flow.dl_bytes), (100, 0));
     assert_eq!(flow.client_initial_window_bytes, Some(16_000));
-    assert_eq!((flow.termination, flow.sack), ("capture_end", Some(true)));
+    assert_eq!((flow.termination, flow.sack), (Termination::CaptureEnd, Some(true)));
 }
 
 #[test]
@@ -140,11 +141,14 @@ fn fin_rst_and_syn_only() {
         p(140, true, FIN | ACK, 200, 1001, 0),
         p(141, false, ACK, 1001, 201, 0),
     ];
-    assert_eq!(check(&closing, &[]).termination, "fin");
-    assert_eq!(check(&[p(100, false, TcpFlags::RST.0, 1000, 0, 0)], &[]).termination, "rst");
+    assert_eq!(check(&closing, &[]).termination, Termination::Fin);
+    assert_eq!(
+        check(&[p(100, false, TcpFlags::RST.0, 1000, 0, 0)], &[]).termination,
+        Termination::Rst
+    );
     let (flows, events) = run(&[p(0, true, SYN, 99, 0, 0), p(1000, true, SYN, 99, 0, 0).id(1)]);
-    assert_eq!((flows.len(), flows[0].termination), (1, "syn_only"));
-    assert_eq!(events[0].event, "syn_again");
+    assert_eq!((flows.len(), flows[0].termination), (1, Termination::SynOnly));
+    assert_eq!(events[0].event, TcpEventKind::SynAgain);
 }
 
 #[test]
@@ -154,7 +158,7 @@ fn a_bare_fin_again_is_no_retransmitted_data() {
         p(400, false, FIN | ACK, 1000, 200, 0).id(2),
         p(440, true, ACK, 200, 1001, 0),
     ];
-    let flow = check(&again, &[("fin_again", 1)]);
+    let flow = check(&again, &[(TcpEventKind::FinAgain, 1)]);
     assert_eq!((flow.dl_retx, flow.dl_dup_acks, flow.dl_segments), (0, 0, 0));
 }
 
@@ -174,8 +178,11 @@ fn three_duplicate_acks_make_it_fast() {
     }
     packets.push(p(150, false, ACK, 2000, 200, 1000).id(6));
     packets.push(p(190, true, ACK, 200, 6000, 0).id(9));
-    let dup = ("dup_ack", 1001);
-    let flow = check(&packets, &[dup, dup, dup, ("retx_fast", 1001), ("recovered", 1001)]);
+    let dup = (TcpEventKind::DupAck, 1001);
+    let flow = check(
+        &packets,
+        &[dup, dup, dup, (TcpEventKind::RetxFast, 1001), (TcpEventKind::Recovered, 1001)],
+    );
     assert_eq!((flow.dl_retx, flow.dl_retx_fast, flow.dl_bytes), (1, 1, 5000));
     let (_, events) = run(&[opening(), packets].concat());
     // Sent again at 150 ms, acknowledged at 190; the newest data took 43 of its 100.
@@ -191,7 +198,8 @@ fn silence_and_then_the_first_bytes_are_a_timeout() {
     packets.push(p(640, true, ACK, 200, 2000, 0));
     packets.push(p(641, false, ACK, 2000, 200, 1000).id(7));
     packets.push(p(680, true, ACK, 200, 6000, 0));
-    let flow = check(&packets, &[("retx_timeout", 1), ("retx_timeout", 1001)]);
+    let flow =
+        check(&packets, &[(TcpEventKind::RetxTimeout, 1), (TcpEventKind::RetxTimeout, 1001)]);
     assert_eq!((flow.dl_retx_timeout, flow.rtt_samples), (2, 1), "the handshake's alone");
 }
 
@@ -200,7 +208,7 @@ fn the_last_segment_soon_again_is_a_probe() {
     let mut packets = burst(1);
     packets.push(p(140, true, ACK, 200, 5000, 0));
     packets.push(p(250, false, ACK, 5000, 200, 1000).id(6));
-    let flow = check(&packets, &[("retx_probe", 4001)]);
+    let flow = check(&packets, &[(TcpEventKind::RetxProbe, 4001)]);
     assert_eq!(flow.dl_retx_probe, 1);
 }
 
@@ -209,20 +217,20 @@ fn what_was_acknowledged_is_needless() {
     let mut packets = burst(1);
     packets.push(p(140, true, ACK, 200, 6000, 0));
     packets.push(p(141, false, ACK, 1000, 200, 1000).id(6));
-    assert_eq!(check(&packets, &[("retx_spurious", 1)]).dl_retx_spurious, 1);
+    assert_eq!(check(&packets, &[(TcpEventKind::RetxSpurious, 1)]).dl_retx_spurious, 1);
 }
 
 #[test]
 fn ids_tell_reordering_from_a_loss_before_the_monitor() {
     let mut overtaken = burst(1);
     overtaken.swap(2, 3);
-    let flow = check(&overtaken, &[("ahead", 3001), ("reordered", 2001)]);
+    let flow = check(&overtaken, &[(TcpEventKind::Ahead, 3001), (TcpEventKind::Reordered, 2001)]);
     assert_eq!((flow.dl_retx, flow.dl_reordered, flow.dl_out_of_order), (0, 1, 1));
     let mut lost = burst(1);
     lost.extend((5..8).map(|n| p(100, false, ACK, 1000 + n * 1000, 200, 1000).id(1 + n as u16)));
     lost.remove(6);
     lost.push(p(101, false, ACK, 7000, 200, 1000).id(9));
-    let flow = check(&lost, &[("ahead", 7001), ("retx_other", 6001)]);
+    let flow = check(&lost, &[(TcpEventKind::Ahead, 7001), (TcpEventKind::RetxOther, 6001)]);
     assert_eq!((flow.dl_retx, flow.dl_reordered, flow.dl_bytes), (1, 0, 8000));
 }
 
@@ -241,8 +249,12 @@ fn keep_alives_and_probes_of_a_closed_window() {
     packets.push(p(5040, true, ACK, 200, 6000, 0).id(2).window(0));
     packets.push(p(6000, false, ACK, 5999, 200, 0).id(7));
     packets.push(p(6040, true, ACK, 200, 6000, 0).id(3));
-    let expected =
-        [("keep_alive", 5000), ("zero_window", 0), ("window_full", 5001), ("window_probe", 5000)];
+    let expected = [
+        (TcpEventKind::KeepAlive, 5000),
+        (TcpEventKind::ZeroWindow, 0),
+        (TcpEventKind::WindowFull, 5001),
+        (TcpEventKind::WindowProbe, 5000),
+    ];
     let flow = check(&packets, &expected);
     assert_eq!((flow.keep_alives, flow.window_probes, flow.dl_retx), (1, 1, 0));
     assert_eq!((flow.client_zero_windows, flow.window_full_ns), (1, 1000 * MS));
@@ -253,7 +265,7 @@ fn a_wild_sequence_number_counts_its_bytes_and_nothing_else() {
     let mut packets = burst(1);
     packets.insert(3, p(100, false, ACK, 1_500_000_000, 200, 1000).id(77));
     packets.push(p(140, true, ACK, 200, 6000, 0));
-    let flow = check(&packets, &[("wild_sequence", 1_499_999_001)]);
+    let flow = check(&packets, &[(TcpEventKind::WildSequence, 1_499_999_001)]);
     assert_eq!((flow.dl_bytes, flow.dl_retx, flow.dl_unseen_bytes), (6000, 0, 0));
 }
 
@@ -262,7 +274,7 @@ fn what_the_capture_missed_is_told() {
     let mut packets = burst(1);
     packets.remove(2);
     packets.push(p(140, true, ACK, 200, 6000, 0));
-    let flow = check(&packets, &[("ahead", 3001)]);
+    let flow = check(&packets, &[(TcpEventKind::Ahead, 3001)]);
     assert_eq!((flow.dl_bytes, flow.dl_unseen_bytes), (4000, 1000));
 }
 
@@ -271,7 +283,7 @@ fn a_flow_from_its_middle() {
     let packets = &[burst(1), vec![p(140, true, ACK, 200, 6000, 0)]].concat();
     let (flows, _) = run(packets);
     assert!(flows[0].mid_flow);
-    assert_eq!((flows[0].client_by, flows[0].dl_bytes), ("private", 5000));
+    assert_eq!((flows[0].client_by, flows[0].dl_bytes), (ClientBy::Private, 5000));
     assert_eq!((flows[0].dl_unseen_bytes, flows[0].client_min_window_bytes), (0, None));
 }
 
@@ -281,7 +293,10 @@ fn a_new_syn_on_the_same_ports_is_a_new_flow() {
     packets.push(p(100, true, FIN | ACK, 200, 1000, 0));
     packets.push(p(200, true, SYN, 5000, 0, 0).id(3));
     let (flows, _) = run(&packets);
-    assert_eq!(flows.iter().map(|f| f.termination).collect::<Vec<_>>(), ["fin", "syn_only"]);
+    assert_eq!(
+        flows.iter().map(|f| f.termination).collect::<Vec<_>>(),
+        [Termination::Fin, Termination::SynOnly]
+    );
 }
 
 /// Three segments of which the middle one is lost behind the monitor; its
@@ -308,16 +323,16 @@ fn a_trace_is_what_passed() {
     let trace = trace_of(vec![0]);
     assert_eq!(trace.len(), packets.len());
     // Data of the server: offset 0 is the SYN's, so the first byte is at 1.
-    let data = trace.iter().filter(|t| t.dir == "dl" && t.payload_bytes > 0);
+    let data = trace.iter().filter(|t| t.dir == Direction::Dl && t.payload_bytes > 0);
     let data: Vec<_> = data.map(|t| (t.at_ns / MS, t.event, t.offset_bytes, t.new_bytes)).collect();
     let expected = [
         (100, None, 1, 1000),
         (101, None, 1001, 1000),
         (102, None, 2001, 1000),
-        (150, Some("retx_fast"), 1001, 0),
+        (150, Some(TcpEventKind::RetxFast), 1001, 0),
     ];
     assert_eq!(data, expected);
-    let acks = trace.iter().skip(8).filter(|t| t.dir == "ul").filter_map(|t| t.ack);
+    let acks = trace.iter().skip(8).filter(|t| t.dir == Direction::Ul).filter_map(|t| t.ack);
     let acks: Vec<_> = acks
         .map(|a| (a.offset_bytes, a.duplicate, a.sack[0], a.flight_bytes, a.rwnd_bytes))
         .collect();
@@ -354,8 +369,8 @@ fn legs_of_a_split_connection_are_told_apart() {
     let of = |f: &FlowRow| (f.leg, f.ul_bytes, f.dl_bytes, f.upstream_rtt_ns, f.termination);
     let got: Vec<_> = flows.iter().map(of).collect();
     let expected = [
-        (Some("client"), 100, 1000, Some(20 * MS), "fin"),
-        (Some("server"), 100, 1000, Some(20 * MS), "fin"),
+        (Some(Leg::Client), 100, 1000, Some(20 * MS), Termination::Fin),
+        (Some(Leg::Server), 100, 1000, Some(20 * MS), Termination::Fin),
     ];
     assert_eq!(got, expected);
 }
@@ -447,13 +462,13 @@ fn the_other_fin_may_come_minutes_later() {
         p(100_020, false, ACK, 1001, 201, 0),
     ];
     let flow = check(&closing, &[]);
-    assert_eq!((flow.termination, flow.payload_to_end_ns), ("fin", Some(99_959 * MS)));
+    assert_eq!((flow.termination, flow.payload_to_end_ns), (Termination::Fin, Some(99_959 * MS)));
 }
 
 #[test]
 fn a_server_with_a_private_address_is_the_server() {
     let mut packet = p(0, false, ACK, 5000, 900, 1000).packet();
-    let check = |packet: &Packet<'_>, expected: (&str, &str)| {
+    let check = |packet: &Packet<'_>, expected: (&str, ClientBy)| {
         let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
         let mut study = PacketStudy::new(options);
         study.push(packet);
@@ -465,10 +480,10 @@ fn a_server_with_a_private_address_is_the_server() {
         });
         assert_eq!(flows, Some((expected.0.to_owned(), expected.1)));
     };
-    check(&packet, ("10.0.0.1", "private"));
+    check(&packet, ("10.0.0.1", ClientBy::Private));
     packet.src = Address::v4([172, 31, 0, 10]);
     packet.dst = Address::v4([203, 0, 113, 77]);
-    check(&packet, ("203.0.113.77", "port"));
+    check(&packet, ("203.0.113.77", ClientBy::Port));
     packet.src_port = 50_001;
-    check(&packet, ("172.31.0.10", "private"));
+    check(&packet, ("172.31.0.10", ClientBy::Private));
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use airmile::model::ClientBy;
 use airmile::packet_study::{FlowEnds, StudyOptions};
 use airmile::packets::packets;
 use airmile::packets::scale::{
@@ -244,9 +245,9 @@ fn parts_have_the_rows_of_the_whole() {
     let sent = traffic();
     let alone = captures(dir.path(), &sent, 1);
     let one = whole(&alone);
-    let ends: BTreeSet<&str> = one.0.terminations.keys().copied().collect();
+    let ends: BTreeSet<&str> = one.0.terminations.keys().map(|end| end.as_str()).collect();
     assert!(ends.is_superset(&["fin", "idle", "capture_end"].into()), "{ends:?}");
-    assert!(one.0.quality.steps_back > 10 && one.0.client_by.contains_key("first_packet"));
+    assert!(one.0.quality.steps_back > 10 && one.0.client_by.contains_key(&ClientBy::FirstPacket));
     check(&one, &in_parts(dir.path(), &alone, 1, 0));
     check(&one, &in_parts(dir.path(), &alone, 5, 100_000));
     let files = captures(dir.path(), &sent, 13);

@@ -1,0 +1,52 @@
+//! Fixed vocabularies: one declaration gives the enumeration, its names in documents and
+//! its column in tables.
+
+/// Declares an enumeration whose values have a name in documents and tables.
+macro_rules! vocabulary {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        pub enum $name {
+            $($(#[$vmeta])* #[serde(rename = $text)] $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name used in documents and tables.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// The value of a name, as [`Self::as_str`] writes it.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl $crate::row::Field for $name {
+            fn columns(
+                name: &'static str,
+                doc: &'static str,
+                nullable: bool,
+                out: &mut Vec<$crate::row::Column>,
+            ) {
+                let kind = $crate::row::ColumnType::Text;
+                out.push($crate::row::Column { name, kind, nullable, doc });
+            }
+            fn values<'a>(&'a self, sink: &mut dyn FnMut($crate::row::Value<'a>)) {
+                sink($crate::row::Value::Text(self.as_str()));
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use vocabulary;
