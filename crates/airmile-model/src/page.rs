@@ -1,10 +1,8 @@
 //! What the load of a page waits for.
 
-use serde::{Deserialize, Serialize};
+use crate::vocabulary::vocabulary;
 
-use crate::radio::named_enum;
-
-named_enum! {
+vocabulary! {
     /// What a page waited for, at a moment of its critical path.
     PageCause {
         /// The page itself: parsing, scripts, timers; no request was under way.
@@ -38,7 +36,7 @@ named_enum! {
     }
 }
 
-named_enum! {
+vocabulary! {
     /// A phase of a request, in order.
     RequestPhase {
         /// In the browser's queue.

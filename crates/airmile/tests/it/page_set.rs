@@ -70,6 +70,7 @@ const FAMILIES: [Family; 5] = [
         seed: 75_000,
         with: |draw, scenario, web| {
             scenario.cell.n_prb = if draw.between(0, 1) == 0 { 6 } else { 15 };
+            scenario.uplink.max_prb = scenario.cell.n_prb;
             web.page_bytes = draw.between(1_500_000, 3_000_000);
         },
         without: |scenario, _| scenario.cell.n_prb = 100,
