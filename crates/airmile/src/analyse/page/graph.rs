@@ -14,6 +14,9 @@ const SOON_NS: i64 = 5_000_000;
 /// something else (chosen here).
 const LONG_GAP_NS: i64 = 50_000_000;
 
+/// Connections that browsers open to a host with HTTP/1.1 (Chrome, Firefox and Safari: six).
+const BROWSERS_CONNECTIONS: usize = 6;
+
 /// What a page's wait is counted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -123,10 +126,10 @@ impl Graph {
             push_page(&mut path, to_ns.min(cursor), cursor);
             cursor = cursor.min(to_ns);
             for part in self.parts(one).iter().rev() {
-                let (from_ns, to_ns) = (part.from_ns.max(self.start_ns), part.to_ns.min(cursor));
-                if to_ns > from_ns {
-                    let (phase, cause) = (Some(part.phase), part.cause);
-                    path.push(Step { request: Some(one), phase, cause, from_ns, to_ns });
+                let within = (part.from_ns.max(self.start_ns), part.to_ns.min(cursor));
+                match part.blocked_by.filter(|_| self.is_crowded(part)) {
+                    Some(by) => self.push_blocker(&mut path, by, one, within),
+                    None => push_part(&mut path, one, part, within),
                 }
             }
             cursor = cursor.min(from_ns.max(self.start_ns));
@@ -135,6 +138,36 @@ impl Graph {
         push_page(&mut path, self.start_ns, cursor);
         path.reverse();
         path
+    }
+
+    /// Whether all the connections that a browser opens to a host were in use while a request
+    /// was in its queue: then it waited for what they waited for.
+    fn is_crowded(&self, part: &Part) -> bool {
+        let middle_ns = part.from_ns.midpoint(part.to_ns);
+        let in_use = self.parts.iter().flatten().filter(|other| {
+            other.cause != PageCause::Blocked && (other.from_ns..other.to_ns).contains(&middle_ns)
+        });
+        in_use.count() >= BROWSERS_CONNECTIONS
+    }
+
+    /// What a request in the way did meanwhile, last part first; the rest stays blocked.
+    fn push_blocker(&self, path: &mut Vec<Step>, by: usize, own: usize, within: (i64, i64)) {
+        let (from_ns, mut cursor) = within;
+        let blocked = |path: &mut Vec<Step>, from_ns: i64, to_ns: i64| {
+            if to_ns > from_ns {
+                let (phase, cause) = (Some(RequestPhase::Blocked), PageCause::Blocked);
+                path.push(Step { request: Some(own), phase, cause, from_ns, to_ns });
+            }
+        };
+        for part in self.parts(by).iter().rev() {
+            let within = (part.from_ns.max(from_ns), part.to_ns.min(cursor));
+            if within.1 > within.0 {
+                blocked(path, within.1, cursor);
+                push_part(path, by, part, within);
+                cursor = within.0;
+            }
+        }
+        blocked(path, from_ns, cursor);
     }
 
     /// Which requests are on a path.
@@ -229,6 +262,13 @@ impl Graph {
             (Some(before), None) => before.1.saturating_add(was_ns - before.0),
             (None, None) => was_ns,
         }
+    }
+}
+
+fn push_part(path: &mut Vec<Step>, request: usize, part: &Part, (from_ns, to_ns): (i64, i64)) {
+    if to_ns > from_ns {
+        let (phase, cause) = (Some(part.phase), part.cause);
+        path.push(Step { request: Some(request), phase, cause, from_ns, to_ns });
     }
 }
 
