@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from airmile import _airmile
+from airmile._packet_report import PacketReport
 from airmile._report import (
     Decoded,
     Diagnosis,
     InspectReport,
     LabRun,
-    PacketReport,
     RadioReport,
     Request,
 )
