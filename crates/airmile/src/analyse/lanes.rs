@@ -284,6 +284,10 @@ struct Echoes {
     /// TSval, when it first left, and what it acknowledged at last.
     sent: VecDeque<(u32, i64, i64)>,
     last: Option<(u32, i64, i64)>,
+    /// When acknowledgements left, and what they acknowledged, that no send is known after.
+    acks: VecDeque<(i64, i64)>,
+    /// After the last byte that was sent.
+    end: i64,
     base_ns: Option<i64>,
 }
 
@@ -291,6 +295,10 @@ impl Echoes {
     fn sent(&mut self, packet: &TracedPacket) {
         let Some((value, _)) = packet.timestamps else { return };
         let acked = packet.ack.map_or(0, |ack| ack.offset_bytes);
+        if self.acks.len() >= MOST_ECHOES {
+            self.acks.pop_front();
+        }
+        self.acks.push_back((packet.at_ns, acked));
         match self.sent.back_mut() {
             Some((last, _, of)) if *last == value => *of = acked.max(*of),
             _ => {
@@ -434,11 +442,25 @@ impl<'a> WireLanes<'a> {
         }
         let Some((released_ns, acked)) = echoes.released(packet) else { return };
         let end = packet.offset_bytes.saturating_add(i64::from(packet.payload_bytes));
-        let flight = u64::try_from(end.saturating_sub(acked)).unwrap_or(0);
+        let bytes = |sent: i64, acked: i64| u64::try_from(sent.saturating_sub(acked)).unwrap_or(0);
+        let flight = bytes(end, acked);
         let rtt_ns = packet.at_ns.saturating_sub(released_ns);
         let base_ns = echoes.base_ns.map_or(rtt_ns, |base| base.min(rtt_ns));
         echoes.base_ns = Some(base_ns);
-        self.flies(packet.flow, released_ns.saturating_add(base_ns / 2), flight);
+        let sent_ns = released_ns.saturating_add(base_ns / 2);
+        // What had come there before drained what was in flight.
+        let mut drained = Vec::new();
+        while let Some(&(left_ns, acked)) = echoes.acks.front()
+            && left_ns.saturating_add(base_ns / 2) < sent_ns
+        {
+            drained.push((left_ns.saturating_add(base_ns / 2), bytes(echoes.end, acked)));
+            echoes.acks.pop_front();
+        }
+        echoes.end = echoes.end.max(end);
+        for (at_ns, bytes) in drained {
+            self.flies(packet.flow, at_ns, bytes);
+        }
+        self.flies(packet.flow, sent_ns, flight);
         // What nothing else was in flight with may have waited for its application.
         if flight > u64::from(packet.payload_bytes) {
             let tti = self.tti(packet.at_ns);
