@@ -10,6 +10,7 @@ mod output;
 #[cfg(target_os = "linux")]
 mod privilege;
 mod progress;
+mod table;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -20,6 +20,7 @@ use airmile_model::{Record, Transfer};
 
 use crate::capture::Recorder;
 use crate::directory::{self, DirectoryWriter};
+use crate::har;
 use crate::manifest::{Clock, Manifest};
 use crate::output::{Counterfactual, LabRun, LabTransfer, all_transfers, name_of};
 use crate::tables;
@@ -124,6 +125,10 @@ impl RunWriter {
         files
             .write("counterfactuals.csv", &|out| tables::counterfactuals(out, &counterfactuals))?;
         files.write("app.jsonl", &|out| tables::app_log(out, &outcome.notes))?;
+        if !outcome.pages.is_empty() {
+            let pages = &outcome.pages;
+            files.write("page.har", &|out| har::write(out, scenario, pages))?;
+        }
         let warnings = match &clock {
             Clock::Virtual => warnings(scenario, outcome),
             Clock::Real(real_time) => {

@@ -14,7 +14,8 @@ use std::path::PathBuf;
 
 use airmile::model::VerdictThresholds;
 use airmile::{
-    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, RadioOptions, TimePoint,
+    BudgetReport, BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits,
+    RadioOptions, TimePoint,
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -361,6 +362,18 @@ impl From<&ExportArgs> for Exports {
     }
 }
 
+/// Budgets for continuous integration.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Budgets")]
+pub struct BudgetArgs {
+    /// Exit with status 1 where this holds for a transfer, a page or the session: `shares.radio > 0.5`, `page.load_ms > 3000`; may be given several times
+    #[arg(long, value_name = "EXPR")]
+    pub fail_if: Vec<String>,
+    /// Report budgets: `junit=FILE` writes JUnit's XML, `github` prints annotations of GitHub Actions on standard error
+    #[arg(long, value_name = "WHERE", requires = "fail_if", value_parser = BudgetReport::parse)]
+    pub report: Vec<BudgetReport>,
+}
+
 /// Arguments of `radio`.
 #[derive(Debug, Clone, Args)]
 pub struct RadioArgs {
@@ -370,9 +383,9 @@ pub struct RadioArgs {
     /// How the radio is analysed.
     #[command(flatten)]
     pub analysis: AnalysisArgs,
-    /// Budget: exit with status 1 where this holds for a transfer
-    #[arg(long, value_name = "EXPR")]
-    pub fail_if: Option<String>,
+    /// Budgets.
+    #[command(flatten)]
+    pub budgets: BudgetArgs,
     /// Files beside the answer.
     #[command(flatten)]
     pub exports: ExportArgs,
@@ -387,9 +400,9 @@ pub struct DiagnoseArgs {
     /// How the radio is analysed.
     #[command(flatten)]
     pub analysis: AnalysisArgs,
-    /// Budget: exit with status 1 where this holds for a transfer or the session
-    #[arg(long, value_name = "EXPR")]
-    pub fail_if: Option<String>,
+    /// Budgets.
+    #[command(flatten)]
+    pub budgets: BudgetArgs,
     /// Write the document and tables into this directory, too
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,

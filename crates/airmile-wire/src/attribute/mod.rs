@@ -11,6 +11,7 @@
 //! upstream round trip before; at the server that round trip is nothing.
 
 mod capture_site;
+mod connections;
 mod min_duration;
 mod path;
 mod policer;
@@ -23,6 +24,7 @@ mod timeline;
 mod window;
 
 pub use capture_site::{CaptureSite, Sides};
+pub use connections::{Connection, ConnectionCollector};
 pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use path::{Passage, PathQueue};
 pub use policer::PolicedSpan;

@@ -2,6 +2,7 @@
 //! transfers, set to the modem log's clock.
 
 use airmile_model::Clock;
+use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Arrivals, ClockLine};
 
 use super::belong;
@@ -51,10 +52,19 @@ impl Beside {
         Ok((session, beside))
     }
 
-    /// The capture whose lines are drawn: the one nearest to the phone.
-    pub(crate) fn capture(&self) -> Option<String> {
+    /// The capture whose lines are drawn: the one nearest to the phone; and where it was taken.
+    pub(crate) fn capture(&self) -> Option<(String, CaptureSite)> {
+        let of_wire = self.wire.as_ref().map(|wire| (wire.name().to_owned(), wire.place));
+        of_wire.or_else(|| {
+            let blind = self.blind.as_ref()?;
+            Some((blind.drawn()?.to_owned(), blind.capture_site()))
+        })
+    }
+
+    /// The capture nearest to the phone, on whatever clock.
+    pub(crate) fn nearest_capture(&self) -> Option<String> {
         let of_wire = self.wire.as_ref().map(Wire::name);
-        of_wire.or_else(|| self.blind.as_ref()?.drawn()).map(str::to_owned)
+        of_wire.or_else(|| Some(self.blind.as_ref()?.name())).map(str::to_owned)
     }
 
     fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<Session> {

@@ -15,6 +15,8 @@ pub mod inspect;
 pub mod lanes;
 mod one_leg;
 mod other_leg;
+pub mod page;
+pub mod player;
 pub mod radio;
 pub mod report;
 pub mod series;

@@ -17,7 +17,7 @@ use super::application::{Lookup, limit};
 use super::explained::{findings_of_detected, findings_of_given, findings_of_groups, is_chatter};
 use super::one_leg;
 use super::together::{self, Together};
-use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
+use super::tracks::{EvidenceCounts, Keep, ServingCell, Tracks, TracksDone};
 use super::unread;
 use super::watch::Others;
 use crate::session::{Application, Inputs, Loaded, Session};

@@ -126,6 +126,16 @@ impl Blind {
         self.application.is_none().then_some(self.name.as_str())
     }
 
+    /// Where the capture nearest to the phone was taken.
+    pub(super) fn capture_site(&self) -> CaptureSite {
+        self.phone.as_ref().map_or(CaptureSite::Unknown, |phone| phone.place)
+    }
+
+    /// The capture nearest to the phone.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What is known of clocks.
     pub(super) fn clocks(&self) -> &[ClockReport] {
         &self.clocks
