@@ -65,8 +65,11 @@ fn prepare(args: &RecordArgs, stop: &StopFlag) -> Result<()> {
     }
     if args.interface.is_some() {
         std::fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
-        let kept = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
-        crate::privilege::keep(kept, &[Path::new("/dev"), &args.output])?;
+        crate::privilege::keep(crate::privilege::Kept {
+            capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
+            writable: &[Path::new("/dev"), &args.output],
+            starts_programs: false,
+        })?;
     }
     Ok(())
 }
