@@ -19,12 +19,12 @@ Your data stays here: nothing leaves the machine.
 from airmile import plot
 from airmile._airmile import __version__
 from airmile._front import Scenario, decode, diagnose, inspect, lab_list, lab_run, packets, radio
+from airmile._packet_report import PacketReport
 from airmile._report import (
     Decoded,
     Diagnosis,
     InspectReport,
     LabRun,
-    PacketReport,
     RadioReport,
 )
 from airmile._table import Table

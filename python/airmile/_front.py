@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from airmile import _airmile
+from airmile._packet_report import PacketReport
 from airmile._report import (
     Decoded,
     Diagnosis,
     InspectReport,
     LabRun,
-    PacketReport,
     RadioReport,
     Request,
 )
@@ -24,6 +24,9 @@ FilePath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = FilePath | Iterable[FilePath]
 Time: TypeAlias = float | str | datetime.datetime
 Evidence: TypeAlias = Literal["auto", "poll", "padding", "grants", "paper"]
+
+# Defaults are written once, in the compiled part.
+_DEFAULTS: dict[str, Any] = _airmile.defaults()
 
 
 class Scenario(NamedTuple):
@@ -109,15 +112,15 @@ def radio(
     *,
     transfers: FilePath | None = None,
     evidence: Evidence = "auto",
-    start_threshold: float = 0.9,
-    end_threshold: float = 0.4,
+    start_threshold: float = _DEFAULTS["start_threshold"],
+    end_threshold: float = _DEFAULTS["end_threshold"],
     from_: Time | None = None,
     to: Time | None = None,
     sim: int | None = None,
-    pause_ms: int = 500,
-    min_bytes: int = 20_000,
-    radio_at_least: float = 0.90,
-    not_radio_below: float = 0.75,
+    pause_ms: int = _DEFAULTS["pause_ms"],
+    min_bytes: int = _DEFAULTS["min_bytes"],
+    radio_at_least: float = _DEFAULTS["radio_at_least"],
+    not_radio_below: float = _DEFAULTS["not_radio_below"],
 ) -> RadioReport:
     """Find bursts, throughput time and link demand (BurstTracker, MobiCom 2019).
 
@@ -177,15 +180,15 @@ def diagnose(
     *,
     transfers: FilePath | None = None,
     evidence: Evidence = "auto",
-    start_threshold: float = 0.9,
-    end_threshold: float = 0.4,
+    start_threshold: float = _DEFAULTS["start_threshold"],
+    end_threshold: float = _DEFAULTS["end_threshold"],
     from_: Time | None = None,
     to: Time | None = None,
     sim: int | None = None,
-    pause_ms: int = 500,
-    min_bytes: int = 20_000,
-    radio_at_least: float = 0.90,
-    not_radio_below: float = 0.75,
+    pause_ms: int = _DEFAULTS["pause_ms"],
+    min_bytes: int = _DEFAULTS["min_bytes"],
+    radio_at_least: float = _DEFAULTS["radio_at_least"],
+    not_radio_below: float = _DEFAULTS["not_radio_below"],
 ) -> Diagnosis:
     """Tell who the bottleneck was: one verdict per transfer, with evidence.
 
@@ -222,12 +225,12 @@ def packets(
     files: Files,
     *,
     client: str | Iterable[str] = (),
-    proxy_ports: Iterable[int] = (80, 8080),
-    idle_s: int = 3600,
-    promotion_idle_s: int = 13,
-    tail_s: int = 10,
-    min_rto_ms: int = 200,
-    send_rate: float | Literal["auto"] = 30,
+    proxy_ports: Iterable[int] = _DEFAULTS["proxy_ports"],
+    idle_s: int = _DEFAULTS["idle_s"],
+    promotion_idle_s: int = _DEFAULTS["promotion_idle_s"],
+    tail_s: int = _DEFAULTS["tail_s"],
+    min_rto_ms: int = _DEFAULTS["min_rto_ms"],
+    send_rate: float | Literal["auto"] = _DEFAULTS["send_rate"],
     threads: int = 0,
     from_: Time | None = None,
     to: Time | None = None,
@@ -311,12 +314,12 @@ def packets_ask(
     files: Files,
     *,
     client: str | Iterable[str] = (),
-    proxy_ports: Iterable[int] = (80, 8080),
-    idle_s: int = 3600,
-    promotion_idle_s: int = 13,
-    tail_s: int = 10,
-    min_rto_ms: int = 200,
-    send_rate: float | Literal["auto"] = 30,
+    proxy_ports: Iterable[int] = _DEFAULTS["proxy_ports"],
+    idle_s: int = _DEFAULTS["idle_s"],
+    promotion_idle_s: int = _DEFAULTS["promotion_idle_s"],
+    tail_s: int = _DEFAULTS["tail_s"],
+    min_rto_ms: int = _DEFAULTS["min_rto_ms"],
+    send_rate: float | Literal["auto"] = _DEFAULTS["send_rate"],
     threads: int = 0,
     from_: Time | None = None,
     to: Time | None = None,

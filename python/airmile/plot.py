@@ -12,7 +12,8 @@ from itertools import accumulate
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
-from airmile._report import VERDICT_COLOURS, Decoded, Diagnosis, PacketReport, RadioReport
+from airmile._packet_report import PacketReport
+from airmile._report import VERDICT_COLOURS, Decoded, Diagnosis, RadioReport
 from airmile.errors import AirmileMissingLibraryError, AirmileNoDataError
 
 if TYPE_CHECKING:

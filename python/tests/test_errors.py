@@ -52,7 +52,7 @@ def test_nothing_to_analyse(tmp_path: Path, run: am.LabRun) -> None:
     ("options", "words"),
     [
         ({"evidence": "guess"}, "no `guess`"),
-        ({"start_threshold": 1.5}, "start-threshold 1.5"),
+        ({"start_threshold": 1.5}, "start_threshold=1.5"),
         ({"end_threshold": -0.1}, "share between 0 and 1"),
         ({"radio_at_least": 0.5, "not_radio_below": 0.6}, "above"),
         ({"from_": "soon"}, "is no time"),

@@ -1,14 +1,15 @@
 //! What Python asks for, as the facade takes it. The dictionaries are filled
-//! by `python/airmile/_front.py`, which holds the names and defaults.
+//! by `python/airmile/_front.py`, which holds the names; defaults are those of Rust ([`defaults`]).
 
 use std::path::PathBuf;
 
-use airmile::packet_study::{RadioModel, StudyOptions};
+use airmile::packet_study::{RadioModel, SendRateThreshold, StudyOptions};
 use airmile::{
     BurstOptions, DecodeOptions, DecodeTo, DetectOptions, EvidenceChoice, Inputs, Limits,
     PacketOptions, RadioOptions, TimePoint, packets,
 };
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::{option, to_py};
 
@@ -83,7 +84,7 @@ impl Analysis {
                 ..BurstOptions::default()
             },
             detect: DetectOptions {
-                pause_ms: pause_ms.unwrap_or_default().into(),
+                pause_ms: pause_ms.unwrap_or_default(),
                 min_bytes: min_bytes.unwrap_or_default(),
             },
             limits: Limits { from: time(self.from)?, to: time(self.to)? },
@@ -156,4 +157,27 @@ fn time(text: Option<String>) -> PyResult<Option<TimePoint>> {
 fn number<T: TryFrom<i64>>(name: &str, value: Option<i64>) -> PyResult<Option<T>> {
     let convert = |x| T::try_from(x).map_err(|_| option(format!("{name}: {x} is out of range")));
     value.map(convert).transpose()
+}
+
+/// Defaults of options, as Rust has them: the signatures in Python take them from here.
+#[pyfunction]
+pub fn defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let (radio, study) = (RadioOptions::default(), StudyOptions::default());
+    let out = PyDict::new(py);
+    out.set_item("start_threshold", radio.burst.start_threshold)?;
+    out.set_item("end_threshold", radio.burst.end_threshold)?;
+    out.set_item("pause_ms", radio.detect.pause_ms)?;
+    out.set_item("min_bytes", radio.detect.min_bytes)?;
+    out.set_item("radio_at_least", radio.thresholds.radio_at_least)?;
+    out.set_item("not_radio_below", radio.thresholds.not_radio_below)?;
+    out.set_item("proxy_ports", PyTuple::new(py, &study.proxy_ports)?)?;
+    out.set_item("idle_s", study.idle_s())?;
+    out.set_item("promotion_idle_s", study.promotion_idle_s())?;
+    out.set_item("tail_s", study.tail_s())?;
+    out.set_item("min_rto_ms", study.min_rto_ms())?;
+    match study.send_rate_threshold {
+        SendRateThreshold::Fixed(bps) => out.set_item("send_rate", bps / 1e6)?,
+        SendRateThreshold::Auto => out.set_item("send_rate", "auto")?,
+    }
+    Ok(out)
 }

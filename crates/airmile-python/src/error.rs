@@ -15,11 +15,34 @@ pub fn to_py(error: Error) -> PyErr {
             Error::Write { path, source } => system(py, "AirmileOutputError", path, source, &text),
             Error::Unusable { .. } | Error::Table { .. } => raise(py, "AirmileFormatError", &text),
             Error::NothingToAnalyse(_) => raise(py, "AirmileNoDataError", &text),
-            Error::Option(_) | Error::NoScenario { .. } => raise(py, "AirmileOptionError", &text),
+            Error::Option(_) | Error::NoScenario { .. } => {
+                raise(py, "AirmileOptionError", &with_arguments(&text))
+            }
             Error::Parquet { .. } | Error::Arrow { .. } => raise(py, "AirmileOutputError", &text),
         };
         raised.unwrap_or_else(|failed| failed)
     })
+}
+
+/// A message whose options, named as on the command line, are Python's arguments:
+/// `--start-threshold 2` is `start_threshold=2`.
+fn with_arguments(text: &str) -> String {
+    let mut parts = text.split("--");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
+        let (name, rest) = part.split_at(part.find(|c| !is_name(c)).unwrap_or(part.len()));
+        if name.is_empty() {
+            out.push_str("--");
+        } else {
+            out.push_str(&name.replace('-', "_"));
+            out.push('=');
+        }
+        let value =
+            rest.strip_prefix(' ').filter(|value| value.starts_with(|c: char| c.is_numeric()));
+        out.push_str(value.unwrap_or(rest));
+    }
+    out
 }
 
 /// An option that cannot be.

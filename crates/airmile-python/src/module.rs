@@ -117,6 +117,7 @@ fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Packets>()?;
     module.add_class::<LabRun>()?;
     module.add_class::<Table>()?;
+    module.add_function(wrap_pyfunction!(ask::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
     module.add_function(wrap_pyfunction!(radio, module)?)?;
     module.add_function(wrap_pyfunction!(diagnose, module)?)?;

@@ -11,7 +11,7 @@ pub struct DetectOptions {
     /// A pause of this many ms without new data ends an activity. Chosen
     /// here: well over an RTT, an RTO's minimum (RFC 6298, 2.4) and a long
     /// DRX cycle (TS 36.331, 320 ms), under a person's or player's pauses.
-    pub pause_ms: i64,
+    pub pause_ms: u32,
     /// Activities of fewer bytes are counted, not reported. Chosen here: ten
     /// segments of the initial window and some (RFC 6928): less says nothing
     /// about a link.
@@ -93,7 +93,8 @@ impl TransferDetector {
             }
             _ => {
                 self.close();
-                self.pause = TtiSpan::from_ms(self.options.pause_ms, grant.position.numerology);
+                self.pause =
+                    TtiSpan::from_ms(i64::from(self.options.pause_ms), grant.position.numerology);
                 self.current = Some(DetectedTransfer {
                     dir: self.dir,
                     start_tti: tti,
@@ -248,7 +249,7 @@ mod tests {
         fn the_numerology_changes_no_transfer(
             activity in prop::collection::vec((0_i64..400, 1_i64..20, 1_u32..20), 1..20),
             numerology in 1_u8..=4,
-            pause_ms in 1_i64..300,
+            pause_ms in 1_u32..300,
         ) {
             let activity: Vec<_> =
                 activity.into_iter().map(|(pause, n, bytes)| (pause, n, bytes * 160)).collect();

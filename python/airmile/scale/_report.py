@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from airmile import _airmile
-from airmile._report import PacketReport, Request
+from airmile._packet_report import PacketReport
+from airmile._report import Request
 from airmile._table import Table
 from airmile.scale._storage import Storage
 from airmile.scale._tables import NAMES, StoredTable

@@ -1074,7 +1074,7 @@ export interface FlowPlot {
   /**
    * Direction of the data that is drawn: `dl` or `ul`.
    */
-  dir: string;
+  dir: "dl" | "ul";
   /**
    * Its first packet, in microseconds since the Unix epoch.
    */
@@ -1143,7 +1143,7 @@ export interface FlowFacts {
   /**
    * The server's congestion control, guessed.
    */
-  congestion_control: string;
+  congestion_control: "bbr" | "cubic" | "reno" | "unknown";
   /**
    * How sure that guess is, 0 to 1.
    */
@@ -1151,7 +1151,8 @@ export interface FlowFacts {
   /**
    * How it ended.
    */
-  termination: string;
+  termination:
+    "capture_end" | "crowded" | "fin" | "idle" | "open" | "replaced" | "rst" | "syn_only";
 }
 /**
  * Data that passed for the first time.
@@ -1289,7 +1290,26 @@ export interface EventLine {
   /**
    * Kind: as in `tcp_events`, or `sack`: a block that was told for the first time.
    */
-  event: string;
+  event:
+    | "ahead"
+    | "dsack"
+    | "dup_ack"
+    | "fin_again"
+    | "keep_alive"
+    | "recovered"
+    | "reordered"
+    | "retx_fast"
+    | "retx_other"
+    | "retx_probe"
+    | "retx_spurious"
+    | "retx_timeout"
+    | "sack"
+    | "slow_start"
+    | "syn_again"
+    | "wild_sequence"
+    | "window_full"
+    | "window_probe"
+    | "zero_window";
   /**
    * Length of a bin, whose events are one mark; 0: a mark each.
    */
@@ -1399,7 +1419,7 @@ export interface FlowPlot1 {
   /**
    * Direction of the data that is drawn: `dl` or `ul`.
    */
-  dir: string;
+  dir: "dl" | "ul";
   /**
    * Its first packet, in microseconds since the Unix epoch.
    */

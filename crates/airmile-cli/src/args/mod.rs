@@ -12,6 +12,7 @@ mod scrub;
 
 use std::path::PathBuf;
 
+use airmile::model::VerdictThresholds;
 use airmile::{
     BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, RadioOptions, TimePoint,
 };
@@ -278,25 +279,25 @@ pub struct AnalysisArgs {
     #[arg(long, value_enum, default_value_t = Evidence::Auto)]
     pub evidence: Evidence,
     /// `paper`: a burst begins above this share of the cell's PRBs
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9, allow_negative_numbers = true, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = BurstOptions::default().start_threshold, allow_negative_numbers = true, value_parser = share)]
     pub start_threshold: f64,
     /// `paper`: a burst may end below this share of the cell's PRBs
-    #[arg(long, value_name = "SHARE", default_value_t = 0.4, allow_negative_numbers = true, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = BurstOptions::default().end_threshold, allow_negative_numbers = true, value_parser = share)]
     pub end_threshold: f64,
     /// The application's transfers: its log, or a CSV with id,start_us,end_us,bytes (or tti)
     #[arg(long, value_name = "FILE")]
     pub transfers: Option<PathBuf>,
     /// Without --transfers: a pause of this many ms separates transfers
-    #[arg(long, value_name = "MS", default_value_t = 500, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "MS", default_value_t = DetectOptions::default().pause_ms, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub pause_ms: u32,
     /// Without --transfers: activity of fewer bytes is no transfer
-    #[arg(long, value_name = "BYTES", default_value_t = 20_000, allow_negative_numbers = true, value_parser = whole::<u64>)]
+    #[arg(long, value_name = "BYTES", default_value_t = DetectOptions::default().min_bytes, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub min_bytes: u64,
     /// Link demand from which the downlink is the bottleneck
-    #[arg(long, value_name = "SHARE", default_value_t = 0.90, allow_negative_numbers = true, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = VerdictThresholds::default().radio_at_least, allow_negative_numbers = true, value_parser = share)]
     pub radio_at_least: f64,
     /// Link demand under which it is not
-    #[arg(long, value_name = "SHARE", default_value_t = 0.75, allow_negative_numbers = true, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = VerdictThresholds::default().not_radio_below, allow_negative_numbers = true, value_parser = share)]
     pub not_radio_below: f64,
     /// Which subscription of a multi-SIM phone (default: the one with the most data)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u8>)]
@@ -331,7 +332,7 @@ impl AnalysisArgs {
                 end_threshold: self.end_threshold,
                 ..BurstOptions::default()
             },
-            detect: DetectOptions { pause_ms: i64::from(self.pause_ms), min_bytes: self.min_bytes },
+            detect: DetectOptions { pause_ms: self.pause_ms, min_bytes: self.min_bytes },
             limits: limits.into(),
             subscription: self.sim,
             ..RadioOptions::default()

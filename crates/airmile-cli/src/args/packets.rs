@@ -48,22 +48,22 @@ pub struct PacketsArgs {
     #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network)]
     pub client: Vec<(Address, u8)>,
     /// Server ports behind a proxy that splits connections
-    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,8080")]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_values_t = StudyOptions::default().proxy_ports)]
     pub proxy_ports: Vec<u16>,
     /// A flow ends after this many seconds without a packet
-    #[arg(long, value_name = "S", default_value_t = 3600, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().idle_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub idle_s: u32,
     /// The radio is idle after this many seconds without a packet (promotion delay)
-    #[arg(long, value_name = "S", default_value_t = 13, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().promotion_idle_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub promotion_idle_s: u32,
     /// The radio's tail in seconds (energy)
-    #[arg(long, value_name = "S", default_value_t = 10, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().tail_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub tail_s: u32,
     /// Least retransmission timeout of the senders in ms: 200 in Linux, 1000 by RFC 6298
-    #[arg(long, value_name = "MS", default_value_t = 200, allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "MS", default_value_t = StudyOptions::default().min_rto_ms(), allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub min_rto_ms: u32,
     /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
-    #[arg(long, value_name = "MBPS", default_value = "30", allow_negative_numbers = true, value_parser = send_rate_threshold)]
+    #[arg(long, value_name = "MBPS", default_value_t = StudyOptions::default().send_rate_threshold, allow_negative_numbers = true, value_parser = send_rate_threshold)]
     pub send_rate: SendRateThreshold,
     /// Threads that analyse; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u16>)]

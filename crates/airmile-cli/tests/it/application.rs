@@ -11,7 +11,7 @@ fn airmile(args: &[&str]) -> Output {
 }
 
 fn sample(name: &str) -> String {
-    let samples = "../airmile-decode/tests/it/application";
+    let samples = "../airmile-capture/tests/it/application";
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(samples).join(name);
     path.to_str().unwrap().to_owned()
 }

@@ -12,7 +12,7 @@ mod truth;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airmile_model::{Direction, Record, TruthRun, TtiIndex};
+use airmile_model::{Direction, Record, TtiIndex};
 
 use crate::mac::MacPdu;
 use crate::mac::Transmission;
@@ -20,7 +20,6 @@ use crate::phy::Frame;
 use crate::phy::Meter;
 use crate::random::Owner;
 use crate::rlc::{Pdu, Sdu};
-use crate::rrc::RrcRun;
 use crate::scenario::{LinkConfig, Scenario, ScenarioError};
 use crate::user::UserId;
 use downlink::{CarrierSetup, Downlink};
@@ -28,7 +27,7 @@ use truth::{Allocations, Capacities, QueueTruth, observe_cell};
 
 pub(crate) use access::RadioAccess;
 pub(crate) use bearer::Bearer;
-pub use truth::{Allocated, Capacity, CellUse, throughput_time_ms};
+pub use truth::{Allocated, Capacity, CellTruth, CellUse, LegTruth, throughput_time_ms};
 
 /// A packet that has crossed the air.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,42 +73,6 @@ pub struct Cell {
     /// Modems of other phones whose logs are wanted, and what they write.
     modems: BTreeMap<UserId, Meter>,
     others_records: VecDeque<(UserId, Record)>,
-}
-
-/// What [`Cell::into_truth`] gives.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CellTruth {
-    /// The phone's queue at the base station.
-    pub dl: Vec<TruthRun>,
-    /// The phone's own queue.
-    pub ul: Vec<TruthRun>,
-    /// What all users together had of the primary carrier's downlink.
-    pub cell_use: Vec<CellUse>,
-    /// What they had of the secondary carrier's; empty where there is none.
-    pub secondary_use: Vec<CellUse>,
-    /// What each user had, of all carriers and both directions.
-    pub allocated: Vec<Allocated>,
-    /// What the cell could have carried for the phone.
-    pub capacity: Vec<Capacity>,
-    /// The phone's RRC states.
-    pub rrc: Vec<RrcRun>,
-    /// The queues of each leg of a split bearer by themselves; empty of one cell's. Then
-    /// `dl` and `ul` are of PDCP and both legs, in NR's slots; what is told by carrier is
-    /// in that carrier's own TTIs.
-    pub legs: Vec<LegTruth>,
-}
-
-/// The queues of a leg of a split bearer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LegTruth {
-    /// Index of the leg's cell, as in records.
-    pub cell: u8,
-    /// Numerology of its TTIs.
-    pub numerology: u8,
-    /// The leg's queue at the base station.
-    pub dl: Vec<TruthRun>,
-    /// The leg's queue in the phone.
-    pub ul: Vec<TruthRun>,
 }
 
 /// Where a cell stands among those of the phone.

@@ -3,6 +3,44 @@
 
 use airmile_model::{Direction, TruthRun, TtiIndex, TtiState};
 
+use crate::rrc::RrcRun;
+
+/// What [`Cell::into_truth`](super::Cell::into_truth) gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellTruth {
+    /// The phone's queue at the base station.
+    pub dl: Vec<TruthRun>,
+    /// The phone's own queue.
+    pub ul: Vec<TruthRun>,
+    /// What all users together had of the primary carrier's downlink.
+    pub cell_use: Vec<CellUse>,
+    /// What they had of the secondary carrier's; empty where there is none.
+    pub secondary_use: Vec<CellUse>,
+    /// What each user had, of all carriers and both directions.
+    pub allocated: Vec<Allocated>,
+    /// What the cell could have carried for the phone.
+    pub capacity: Vec<Capacity>,
+    /// The phone's RRC states.
+    pub rrc: Vec<RrcRun>,
+    /// The queues of each leg of a split bearer by themselves; empty of one cell's. Then
+    /// `dl` and `ul` are of PDCP and both legs, in NR's slots; what is told by carrier is
+    /// in that carrier's own TTIs.
+    pub legs: Vec<LegTruth>,
+}
+
+/// The queues of a leg of a split bearer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LegTruth {
+    /// Index of the leg's cell, as in records.
+    pub cell: u8,
+    /// Numerology of its TTIs.
+    pub numerology: u8,
+    /// The leg's queue at the base station.
+    pub dl: Vec<TruthRun>,
+    /// The leg's queue in the phone.
+    pub ul: Vec<TruthRun>,
+}
+
 /// PRB pairs of a carrier's downlink in use by all users, from a TTI on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellUse {

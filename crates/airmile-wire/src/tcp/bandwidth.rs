@@ -36,6 +36,16 @@ pub enum SendRateThreshold {
     Auto,
 }
 
+/// As it is given: Mbit/s, or `auto`.
+impl std::fmt::Display for SendRateThreshold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fixed(bps) => write!(f, "{}", bps / 1e6),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
 /// An ACK that advanced.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Acked {

@@ -112,16 +112,50 @@ pub struct StudyOptions {
     pub traced: Traced,
 }
 
+/// A second in ns.
+const S_NS: i64 = 1_000_000_000;
+
+/// A default in whole seconds.
+fn whole_s(ns: i64) -> u32 {
+    u32::try_from(ns / S_NS).unwrap_or(u32::MAX)
+}
+
+/// What users of a study give: the defaults are those of [`StudyOptions`].
+impl StudyOptions {
+    /// [`Self::idle_ns`] in seconds.
+    #[must_use]
+    pub fn idle_s(&self) -> u32 {
+        whole_s(self.idle_ns)
+    }
+
+    /// [`Self::promotion_idle_ns`] in seconds.
+    #[must_use]
+    pub fn promotion_idle_s(&self) -> u32 {
+        whole_s(self.promotion_idle_ns)
+    }
+
+    /// The radio's tail in seconds.
+    #[must_use]
+    pub fn tail_s(&self) -> u32 {
+        whole_s(self.radio.tail_ns)
+    }
+
+    /// [`Self::min_rto_ns`] in milliseconds.
+    #[must_use]
+    pub fn min_rto_ms(&self) -> u32 {
+        u32::try_from(self.min_rto_ns / 1_000_000).unwrap_or(u32::MAX)
+    }
+}
+
 impl Default for StudyOptions {
     fn default() -> Self {
-        const S: i64 = 1_000_000_000;
         Self {
-            idle_ns: 3600 * S,
+            idle_ns: 3600 * S_NS,
             brief_idle_ns: None,
             max_flows: None,
-            user_gap_ns: 3600 * S,
-            linger_ns: 60 * S,
-            promotion_idle_ns: 13 * S,
+            user_gap_ns: 3600 * S_NS,
+            linger_ns: 60 * S_NS,
+            promotion_idle_ns: 13 * S_NS,
             proxy_ports: vec![80, 8080],
             client_networks: Vec::new(),
             min_rto_ns: LINUX_MIN_RTO_NS,

@@ -6,7 +6,7 @@ use airmile::model::{Direction, PlayerEventKind, TimeBase, Verdict};
 use airmile::{Diagnosis, Error, Inputs, Limits, Progress, RadioOptions, diagnose, inspect, radio};
 
 fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../airmile-decode/tests/it/application").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../airmile-capture/tests/it/application").join(name)
 }
 
 fn inputs(files: &[PathBuf]) -> Inputs {

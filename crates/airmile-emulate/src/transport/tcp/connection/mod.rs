@@ -1,6 +1,9 @@
 //! One end of a TCP connection, without I/O.
 
 mod output;
+mod state;
+
+pub use state::TcpState;
 
 use std::net::SocketAddrV4;
 
@@ -19,40 +22,6 @@ const TIMESTAMPS_BYTES: u64 = 12;
 /// Keep-alive probes without an answer after which the peer is given up
 /// (Linux's `tcp_keepalive_probes`).
 const MAX_KEEP_ALIVES: u32 = 9;
-
-/// Where a connection is in its life (RFC 9293, 3.3.2). Listening is the
-/// business of [`Endpoint`](super::Endpoint).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TcpState {
-    /// SYN sent.
-    SynSent,
-    /// SYN received and answered.
-    SynReceived,
-    /// Open on both sides.
-    Established,
-    /// Closed here, not yet acknowledged.
-    FinWait1,
-    /// Closed here and acknowledged.
-    FinWait2,
-    /// Closed there.
-    CloseWait,
-    /// Closed on both sides, not yet acknowledged here.
-    Closing,
-    /// Closed there and then here, not yet acknowledged.
-    LastAck,
-    /// Closed, and waiting for stray segments.
-    TimeWait,
-    /// Gone.
-    Closed,
-}
-
-impl TcpState {
-    /// The handshake is not done.
-    #[must_use]
-    pub fn is_opening(self) -> bool {
-        matches!(self, Self::SynSent | Self::SynReceived)
-    }
-}
 
 /// One end of a connection.
 ///
