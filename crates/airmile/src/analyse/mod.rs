@@ -8,6 +8,7 @@ mod clocks;
 pub mod compare;
 pub mod decode;
 pub mod diagnose;
+mod echoes;
 pub mod inspect;
 pub mod lanes;
 pub mod page;
