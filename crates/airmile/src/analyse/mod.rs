@@ -9,6 +9,7 @@ mod clocks;
 pub mod compare;
 pub mod decode;
 pub mod diagnose;
+mod echoes;
 mod evidence_counts;
 mod explained;
 pub mod inspect;
