@@ -301,3 +301,34 @@ pub(crate) enum Statement {
         before_first_byte: Option<f64>,
     },
 }
+
+/// What a page's wait is counted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Milestone {
+    /// Something was painted.
+    FirstPaint,
+    /// All was there, by the browser.
+    Load,
+    /// The last byte of the last request came.
+    LastByte,
+}
+
+/// A segment, and what its transfer waited for.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SegmentWait {
+    /// The transfer's name.
+    pub id: String,
+    /// What was asked for, without its query.
+    pub name: Option<String>,
+    /// How long it took, in ms.
+    pub duration_ms: f64,
+    /// Its rate in bits per second.
+    pub bps: Option<f64>,
+    /// Its bitrate in bits per second.
+    pub bitrate_bps: Option<f64>,
+    /// Who its bottleneck was.
+    pub verdict: Verdict,
+    /// Its time by cause, in ms.
+    pub shares: BTreeMap<&'static str, f64>,
+}

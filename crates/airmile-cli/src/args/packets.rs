@@ -48,7 +48,7 @@ pub struct PacketsArgs {
     #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network)]
     pub client: Vec<(Address, u8)>,
     /// Server ports behind a proxy that splits connections
-    #[arg(long, value_name = "PORT", value_delimiter = ',', default_values_t = StudyOptions::default().proxy_ports)]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = proxy_ports())]
     pub proxy_ports: Vec<u16>,
     /// A flow ends after this many seconds without a packet
     #[arg(long, value_name = "S", default_value_t = StudyOptions::default().idle_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
@@ -88,6 +88,12 @@ pub struct EngineArgs {
     /// Parts that an engine deals users to; 0 is some for each worker
     #[arg(long, value_name = "N", default_value_t = 0, requires = "engine", allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub buckets: u16,
+}
+
+/// The default ports, as they are given.
+fn proxy_ports() -> String {
+    let ports = StudyOptions::default().proxy_ports;
+    ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Seconds above 0.
