@@ -7,6 +7,7 @@ import { Arrays, type SeriesHead } from "./data/decode";
 import { append, h, section } from "./dom";
 import { cdfFigure } from "./figures/cdf";
 import { scatterFigure } from "./figures/scatter";
+import { pagesSection, playersSection } from "./figures/pages";
 import { missingSection, tablesSection } from "./figures/tables";
 import { timelineSection } from "./figures/timeline";
 import { transfersSection } from "./figures/transfers";
@@ -29,12 +30,12 @@ async function build(): Promise<void> {
   const banner = h(
     "header",
     { class: "banner" },
-    h("h1", {}, "Was the radio the bottleneck?"),
+    h("h1", {}, answer.pages.length > 0 ? "What did the page wait for?" : "Was the radio the bottleneck?"),
     themeToggle(),
     sourceLine(answer),
   );
   const waiting = h("p", { class: "note", role: "status" }, "Reading the time series…");
-  append(main, [banner, verdictHeader(answer), waiting]);
+  append(main, [banner, pagesSection(answer), playersSection(answer), verdictHeader(answer), waiting]);
 
   const arrays = await Arrays.decode(head, (name) => textOf(`array-${name}`));
   for (const name of Object.keys(head.arrays)) document.getElementById(`array-${name}`)?.remove();

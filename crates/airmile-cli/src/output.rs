@@ -1,15 +1,16 @@
 //! Printing: tables a person can read, documents, warnings.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
+use std::path::PathBuf;
 
 use airmile::model::printable::is_active;
-use airmile::model::{printable, printable_lines};
+use airmile::model::{printable, printable_lines, printable_path};
 use airmile::{Document, FileReport, Missing};
 use anyhow::Result;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use crate::args::Global;
+pub use crate::table::table;
 
 /// Warnings shown per file without `-v`.
 const SHOWN_PROBLEMS: usize = 5;
@@ -39,6 +40,16 @@ pub fn tell(text: &str) {
 pub fn warn(global: &Global, text: &str) {
     if !global.quiet {
         to_stderr(&format!("airmile: {}", printable(text)));
+    }
+}
+
+/// Files that were written beside the answer, with their sizes.
+pub fn written<'a>(global: &Global, paths: impl IntoIterator<Item = &'a Option<PathBuf>>) {
+    for path in paths.into_iter().flatten() {
+        let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+        if !global.quiet {
+            to_stderr(&format!("wrote {} ({})", printable_path(path), bytes(size)));
+        }
     }
 }
 
@@ -94,26 +105,6 @@ pub fn print(text: &str) -> Result<()> {
     Ok(out.write_all(printable_lines(text).as_bytes())?)
 }
 
-/// A table with numbers to the right; `left` columns are text.
-pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header.to_vec());
-    // Into a pipe or a file nothing is wrapped.
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    let shown = |cell: String| printable(&cell).into_owned();
-    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(shown).collect::<Vec<_>>()));
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((if index == 0 { 0 } else { 1 }, 1));
-        if !left.contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines: Vec<String> = table.lines().map(|l| l.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
-}
-
 /// What is missing, and how to capture it.
 pub fn missing(missing: &[Missing]) -> String {
     if missing.is_empty() {
@@ -163,11 +154,5 @@ mod tests {
         let shown = json_printable(&json);
         assert!(!shown.contains(|c| is_active(c) && c != '\n'), "{shown:?}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [text]);
-    }
-
-    #[test]
-    fn a_cell_stays_in_its_row() {
-        let shown = table(&["a"], &[0], vec![vec!["x\nVerdict: radio\u{1b}[2J".into()]]);
-        assert_eq!(shown, "a\nx\\nVerdict: radio\\u{1b}[2J\n");
     }
 }

@@ -55,7 +55,9 @@ pub use self::core::proxy;
 pub use cell::{
     Allocated, Capacity, Cell, CellTruth, CellUse, Delivery, LegTruth, throughput_time_ms,
 };
-pub use host::{AppNote, RadioReader, ReaderSetup, Readers, SimulatedUser, workload};
+pub use host::{
+    AppNote, LoadedPage, PageRequest, RadioReader, ReaderSetup, Readers, SimulatedUser, workload,
+};
 pub use net::{PhoneView, WireError};
 pub use rlc::Sdu;
 pub use rrc::{RrcRun, RrcState};

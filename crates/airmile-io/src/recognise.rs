@@ -40,6 +40,16 @@ pub enum Foreign {
     Parquet,
     /// JSON of some kind.
     Json,
+    /// A picture: JPEG, PNG or GIF.
+    Picture,
+    /// A zip archive, which office documents and Android packages are, too.
+    Zip,
+    /// A PDF.
+    Pdf,
+    /// A program, or a library.
+    Program,
+    /// A web page, or XML.
+    Markup,
 }
 
 impl Foreign {
@@ -59,6 +69,14 @@ impl Foreign {
             Self::Json => {
                 "JSON of no kind that is read: give a modem log, a grant table or a transfers CSV \
                  (docs/records.md), or an application's log (docs/application-logs.md)"
+            }
+            Self::Picture => "a picture (JPEG, PNG or GIF): give a log, a capture or a HAR",
+            Self::Zip => "a zip archive: unpack it, and give the log or capture in it",
+            Self::Pdf => "a PDF: give the log that it is about",
+            Self::Program => "a program: give the log or capture that it wrote",
+            Self::Markup => {
+                "a web page or XML: save requests as HAR (developer tools, Network, Save all as \
+                 HAR), and give that"
             }
         }
     }
@@ -133,6 +151,11 @@ impl Kind {
             Self::Foreign(Foreign::PcapNg) => "pcapng",
             Self::Foreign(Foreign::Parquet) => "parquet",
             Self::Foreign(Foreign::Json) => "json",
+            Self::Foreign(Foreign::Picture) => "picture",
+            Self::Foreign(Foreign::Zip) => "zip",
+            Self::Foreign(Foreign::Pdf) => "pdf",
+            Self::Foreign(Foreign::Program) => "program",
+            Self::Foreign(Foreign::Markup) => "markup",
             Self::Unknown => "unknown",
         }
     }
@@ -147,6 +170,12 @@ fn by_magic(head: &[u8]) -> Option<Foreign> {
         | [0x4d, 0x3c, 0xb2, 0xa1, ..]
         | [0xa1, 0xb2, 0x3c, 0x4d, ..] => Some(Foreign::Pcap),
         [b'P', b'A', b'R', b'1', ..] => Some(Foreign::Parquet),
+        [0xff, 0xd8, 0xff, ..] | [0x89, b'P', b'N', b'G', ..] | [b'G', b'I', b'F', b'8', ..] => {
+            Some(Foreign::Picture)
+        }
+        [b'P', b'K', 3, 4, ..] => Some(Foreign::Zip),
+        [b'%', b'P', b'D', b'F', b'-', ..] => Some(Foreign::Pdf),
+        [0x7f, b'E', b'L', b'F', ..] => Some(Foreign::Program),
         _ => None,
     }
 }
@@ -169,7 +198,9 @@ fn text_kind(head: &[u8]) -> Option<Foreign> {
     if trimmed.starts_with('{') || trimmed.starts_with('[') {
         return Some(Foreign::Json);
     }
-    None
+    let start: String = trimmed.chars().take(9).collect::<String>().to_ascii_lowercase();
+    let markup = ["<!doctype", "<html", "<?xml"];
+    markup.iter().any(|with| start.starts_with(with)).then_some(Foreign::Markup)
 }
 
 #[cfg(test)]
@@ -190,6 +221,9 @@ mod tests {
         let text = b"12:01:02.123456\t[0xB887]\tNR5G MAC PDSCH Status\nx\n";
         assert_eq!(Kind::of(text), Kind::LogText);
         assert_eq!(Kind::of(b""), Kind::Empty);
+        assert_eq!(Kind::of(b"\xff\xd8\xff\xe0\0\x10JFIF"), Kind::Foreign(Foreign::Picture));
+        assert_eq!(Kind::of(b"PK\x03\x04\x14\0"), Kind::Foreign(Foreign::Zip));
+        assert_eq!(Kind::of(b"<!DOCTYPE html><html>"), Kind::Foreign(Foreign::Markup));
         assert_eq!(Kind::of(b"hello\n"), Kind::Unknown);
         assert!(Foreign::Isf.advice().contains(".dlf"));
         for capture in [Foreign::Pcap, Foreign::PcapNg] {

@@ -18,7 +18,7 @@ pub const SERVER_LOG: &str = "server.log";
 pub const COMMAND_LOG: &str = "command.jsonl";
 
 /// Every file that a run may leave (docs/lab.md).
-pub const RUN_FILES: [(&str, &str); 31] = [
+pub const RUN_FILES: [(&str, &str); 32] = [
     (MANIFEST, "what this directory is: scenario, seed, clock, files"),
     (SCENARIO, "the scenario, to run again"),
     (LINK_TRACES[0], "the downlink's trace that was replayed"),
@@ -31,6 +31,7 @@ pub const RUN_FILES: [(&str, &str); 31] = [
     ("nr_rlc.csv", "of a split bearer: RLC PDUs of the NR leg"),
     ("transfers.csv", "the application's transfers"),
     ("app.jsonl", "the application's log"),
+    ("page.har", "pages as a browser's tools export them"),
     ("phone.pcapng", "packets at the phone"),
     ("proxy.pcapng", "packets at the proxy, both sides"),
     ("server.pcapng", "packets at the server"),

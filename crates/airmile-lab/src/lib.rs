@@ -9,6 +9,7 @@
 
 mod capture;
 mod directory;
+mod har;
 mod manifest;
 mod output;
 mod radio_agent;

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use airmile::RadioOptions;
 use airmile::live::packets::{LivePackets, PacketView};
 use airmile::live::{Live, LiveBurst, LiveView};
-use airmile::model::Direction;
 use airmile_host::source::{LogSource, SourceItem, SourceState, queue};
 use airmile_host::thread::{StopFlag, Worker};
 use thiserror::Error;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
-use crate::snapshot::{KEPT_BURSTS, LiveEvent, LiveTotals, News, Passing, Snapshot, SourceStatus};
+use crate::snapshot::{
+    CountedBursts, KEPT_BURSTS, LiveEvent, LiveTotals, News, Passing, Snapshot, SourceStatus,
+};
 
 /// How often the engine is looked at. Chosen here: with the 300 ms by which
 /// modems write late, a verdict comes within a second of a burst's end, also where
@@ -166,6 +167,7 @@ impl Engine {
             packets: LivePackets::new(),
             packets_came: None,
             news: News::default(),
+            counted: CountedBursts::default(),
             snapshot,
             sender,
             events: events.clone(),
@@ -211,6 +213,7 @@ struct Feeder {
     /// When packets came last.
     packets_came: Option<Instant>,
     news: News,
+    counted: CountedBursts,
     snapshot: Snapshot,
     sender: watch::Sender<Arc<Snapshot>>,
     events: EventSenders,
@@ -326,15 +329,7 @@ impl Feeder {
         }
         self.news.transfers(&view, &mut |event| new.push(event));
         new.into_iter().for_each(|event| self.tell(event));
-        let totals = &mut self.snapshot.totals;
-        for live in decided {
-            let (bursts, ttis) = match live.burst.dir {
-                Direction::Dl => (&mut totals.dl_bursts, &mut totals.dl_burst_ttis),
-                Direction::Ul => (&mut totals.ul_bursts, &mut totals.ul_burst_ttis),
-            };
-            *bursts += 1;
-            *ttis += live.burst.n_tti().unsigned_abs();
-        }
+        self.counted.count(decided, &view, &mut self.snapshot.totals);
         let kept = &mut self.snapshot.decided;
         kept.extend(decided.iter().cloned());
         let old = kept.len().saturating_sub(KEPT_BURSTS);

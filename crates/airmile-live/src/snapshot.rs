@@ -66,19 +66,97 @@ pub struct SourceStatus {
     pub gaps: u64,
 }
 
-/// Counts since the start.
+/// Counts since the start. Bursts count when they end; what records that come later take back
+/// is counted as corrected, so that no count falls.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct LiveTotals {
-    /// Bursts decided, downlink.
+    /// Bursts that ended, downlink.
     pub dl_bursts: u64,
-    /// Bursts decided, uplink.
+    /// Bursts that ended, uplink.
     pub ul_bursts: u64,
-    /// TTIs of the bursts decided, downlink.
+    /// TTIs of these bursts, downlink.
     pub dl_burst_ttis: u64,
-    /// TTIs of the bursts decided, uplink.
+    /// TTIs of these bursts, uplink.
     pub ul_burst_ttis: u64,
+    /// Of the bursts, those that were none, downlink.
+    pub dl_bursts_corrected: u64,
+    /// Of the bursts, those that were none, uplink.
+    pub ul_bursts_corrected: u64,
+    /// Of the TTIs, those that were in no burst, downlink.
+    pub dl_burst_ttis_corrected: u64,
+    /// Of the TTIs, those that were in no burst, uplink.
+    pub ul_burst_ttis_corrected: u64,
     /// Transfers decided, by verdict.
     pub transfers: BTreeMap<Verdict, u64>,
+}
+
+/// Bursts that are counted and not decided: what was counted of each, in TTIs, by direction,
+/// timing segment and start.
+#[derive(Debug, Default)]
+pub(crate) struct CountedBursts(BTreeMap<(bool, u32, i64), u64>);
+
+impl CountedBursts {
+    /// Counts what has ended since the last call.
+    pub(crate) fn count(
+        &mut self,
+        decided: &[LiveBurst],
+        view: &LiveView,
+        totals: &mut LiveTotals,
+    ) {
+        let key = |live: &LiveBurst| {
+            let burst = &live.burst;
+            (burst.dir == Direction::Ul, burst.timing_segment, burst.start_tti.0)
+        };
+        let ended = view.bursts.iter().filter(|live| live.state != State::Open);
+        let mut open = BTreeMap::new();
+        for (live, is_decided) in
+            decided.iter().map(|live| (live, true)).chain(ended.map(|live| (live, false)))
+        {
+            let (key, n_tti) = (key(live), live.burst.n_tti().unsigned_abs());
+            totals.burst(key.0, self.0.remove(&key), Some(n_tti));
+            if !is_decided {
+                open.insert(key, n_tti);
+            }
+        }
+        // What is left has no such start any more.
+        for ((is_ul, ..), n_tti) in std::mem::replace(&mut self.0, open) {
+            totals.burst(is_ul, Some(n_tti), None);
+        }
+    }
+}
+
+impl LiveTotals {
+    /// Takes what is known of a burst in place of what was.
+    const fn burst(&mut self, is_ul: bool, was: Option<u64>, is: Option<u64>) {
+        let (bursts, ttis, no_bursts, no_ttis) = match is_ul {
+            false => (
+                &mut self.dl_bursts,
+                &mut self.dl_burst_ttis,
+                &mut self.dl_bursts_corrected,
+                &mut self.dl_burst_ttis_corrected,
+            ),
+            true => (
+                &mut self.ul_bursts,
+                &mut self.ul_burst_ttis,
+                &mut self.ul_bursts_corrected,
+                &mut self.ul_burst_ttis_corrected,
+            ),
+        };
+        let (before, now) = match (was, is) {
+            (None, None) => return,
+            (None, Some(now)) => {
+                *bursts += 1;
+                (0, now)
+            }
+            (Some(before), None) => {
+                *no_bursts += 1;
+                (before, 0)
+            }
+            (Some(before), Some(now)) => (before, now),
+        };
+        *ttis += now.saturating_sub(before);
+        *no_ttis += before.saturating_sub(now);
+    }
 }
 
 /// Something new.
@@ -165,5 +243,27 @@ impl News {
             let before = self.transfers.get(&transfer.diagnosis.id);
             transfer.state == State::Decided && before.is_none_or(|b| b.0 != State::Decided)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_counts_at_its_end_and_what_is_taken_back_apart() {
+        let mut totals = LiveTotals::default();
+        let mut check = |was, is, bursts: (u64, u64), ttis: (u64, u64)| {
+            totals.burst(false, was, is);
+            assert_eq!((totals.dl_bursts, totals.dl_bursts_corrected), bursts);
+            assert_eq!((totals.dl_burst_ttis, totals.dl_burst_ttis_corrected), ttis);
+        };
+        check(None, Some(100), (1, 0), (100, 0));
+        // It went on a little, and was decided as shorter.
+        check(Some(100), Some(120), (1, 0), (120, 0));
+        check(Some(120), Some(90), (1, 0), (120, 30));
+        // Another was none.
+        check(None, Some(5), (2, 0), (125, 30));
+        check(Some(5), None, (2, 1), (125, 35));
     }
 }

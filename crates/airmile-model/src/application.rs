@@ -100,6 +100,10 @@ pub struct AppTransfer {
     pub id: String,
     /// URL, whole; may hold secrets ([`AppTransfer::name`] does not).
     pub url: Option<String>,
+    /// The page that it is of, by [`AppPage::id`].
+    pub page: Option<String>,
+    /// The whole URL of what asked for it.
+    pub initiator: Option<String>,
     /// What it was.
     pub kind: TransferKind,
     /// Which way most of it went.
@@ -133,6 +137,8 @@ impl AppTransfer {
         Self {
             id,
             url: None,
+            page: None,
+            initiator: None,
             kind: TransferKind::Other,
             dir: None,
             start_ns,
@@ -235,6 +241,21 @@ pub struct RatePoint {
     pub cwnd_bytes: Option<u64>,
 }
 
+/// A page that a browser loaded. Times after its start are in ms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AppPage {
+    /// Its name in the log.
+    pub id: String,
+    /// When its load began, in nanoseconds by the log's clock.
+    pub start_ns: i64,
+    /// When something of it was first painted.
+    pub first_paint_ms: Option<f64>,
+    /// When its document was parsed (`DOMContentLoaded`).
+    pub content_loaded_ms: Option<f64>,
+    /// When all of it was there (`load`).
+    pub loaded_ms: Option<f64>,
+}
+
 /// All of an application's log.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ApplicationLog {
@@ -244,6 +265,8 @@ pub struct ApplicationLog {
     pub scale: TimeScale,
     /// Transfers over the network, by their start.
     pub transfers: Vec<AppTransfer>,
+    /// Pages, by their start.
+    pub pages: Vec<AppPage>,
     /// What a player noted down, in order.
     pub events: Vec<PlayerEvent>,
     /// Rates of a speed test, in order.
@@ -285,6 +308,9 @@ impl ApplicationLog {
         for transfer in &mut self.transfers {
             transfer.start_ns = map(transfer.start_ns);
             transfer.end_ns = map(transfer.end_ns);
+        }
+        for page in &mut self.pages {
+            page.start_ns = map(page.start_ns);
         }
         for event in &mut self.events {
             event.at_ns = map(event.at_ns);

@@ -12,6 +12,7 @@ pub mod finding;
 pub mod flow;
 pub mod nr_tables;
 pub mod packet;
+mod page;
 pub mod printable;
 pub mod problem;
 pub mod radio;
@@ -26,10 +27,11 @@ pub mod window;
 pub mod wire;
 
 pub use application::{
-    AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint, TimeBase,
-    TimeScale, TransferKind,
+    AppPage, AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint,
+    TimeBase, TimeScale, TransferKind,
 };
 pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};
+pub use page::{PageCause, RequestPhase};
 pub use printable::{printable, printable_lines, printable_path};
 pub use problem::{Problem, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};

@@ -7,7 +7,7 @@ use airmile_io::replacement::whole;
 use airmile_model::printable_path;
 
 use crate::analyse::beside::Beside;
-use crate::analyse::diagnose::{Diagnosis, conclude};
+use crate::analyse::diagnose::{Diagnosis, conclude_with_pages};
 use crate::analyse::lanes::Lanes;
 use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
 use crate::analyse::report::Report;
@@ -46,7 +46,8 @@ pub fn export(
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
     let (session, beside) = Beside::gather(inputs, options, progress)?;
-    let name = beside.radio.files.first().and_then(|path| path.file_name()).unwrap_or_default();
+    let first = beside.radio.files.first().or_else(|| inputs.files.first());
+    let name = first.and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();
     let mut trace = match &exports.perfetto {
         Some(path) => Some(TraceFile::create(path, &name, options)?),
@@ -67,20 +68,16 @@ pub fn export(
         }
     });
     let answer = answer?;
-    if trace.is_some() && answer.is_alone() {
-        return Err(Error::Option(
-            "--perfetto: without a modem log there is nothing of the radio to draw".into(),
-        ));
-    }
     let capture = beside.capture();
-    let diagnosis = conclude(&answer, beside, &options.thresholds);
+    let diagnosis = conclude_with_pages(&answer, beside, &options.thresholds, progress)?;
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;
     }
     let Some(path) = &exports.html else { return Ok((answer.report, diagnosis)) };
     let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
     let series = series.unwrap_or_default();
-    let lanes = Lanes::gather(capture.as_deref(), &diagnosis, &answer, &series, progress)?;
+    let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
+    let lanes = Lanes::gather(capture, &diagnosis, &answer, &series, progress)?;
     let report = Report { diagnosis, radio: answer.report, series, lanes };
     write::report::write_file(path, &report)?;
     Ok((report.radio, report.diagnosis))

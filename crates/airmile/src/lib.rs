@@ -57,13 +57,15 @@ pub use analyse::diagnose::{
 };
 pub use analyse::inspect::{InspectReport, inspect};
 pub use analyse::lanes::{Lanes, Mark, MarkKind, RangePoint};
+pub use analyse::page::{Milestone, Page, PageRequest, PageSaving, PathStep, RequestPart};
+pub use analyse::player::{PlayerSession, PlayerStall, PlayerSwitch, SegmentWait};
 pub use analyse::radio::{
     CellLoad, Missing, MissingKind, ROUGH_CONFIDENCE, RadioOptions, RadioReport, SmallReport, radio,
 };
 pub use analyse::report::{Report, report};
 pub use analyse::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
-pub use budget::Budget;
+pub use budget::{Budget, BudgetReport, Held};
 pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;
 pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};

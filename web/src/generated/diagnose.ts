@@ -21,6 +21,10 @@ export type Cause =
   | "setup"
   | "uplink_queue"
   | "unknown";
+/**
+ * A phase of a request, in order.
+ */
+export type RequestPhase = "blocked" | "dns" | "connect" | "tls" | "send" | "wait" | "receive";
 
 /**
  * A document as it goes out.
@@ -48,6 +52,14 @@ export interface DiagnoseDocument {
    * packets where that was not seen.
    */
   transfers_from: string;
+  /**
+   * The pages of browsers' logs.
+   */
+  pages: Page[];
+  /**
+   * The players of logs, with what their stalls and changes of bitrate waited for.
+   */
+  players: PlayerSession[];
   /**
    * Serving cells.
    */
@@ -418,6 +430,410 @@ export interface ApplicationSide {
    * Their time inside of it, in ms.
    */
   stalled_ms: number;
+}
+/**
+ * The load of a page.
+ */
+export interface Page {
+  /**
+   * Its name in the browser's log, or its number.
+   */
+  id: string;
+  /**
+   * Its URL, without its query.
+   */
+  url: string;
+  /**
+   * Where the page's requests are from: `log`, which says so, or `pauses` between requests.
+   */
+  grouped_by: string;
+  /**
+   * When its load began, in microseconds since the Unix epoch; null where the log does not
+   * place its times.
+   */
+  start_us?: number | null;
+  /**
+   * What the verdict is about: `first_paint`, `load`, or `last_byte` where the log has
+   * neither.
+   */
+  milestone: "first_paint" | "load" | "last_byte";
+  /**
+   * How long that took, in ms.
+   */
+  wait_ms: number;
+  /**
+   * Until something was painted, in ms.
+   */
+  first_paint_ms?: number | null;
+  /**
+   * Until the document was parsed, in ms.
+   */
+  content_loaded_ms?: number | null;
+  /**
+   * Until all of it was there, in ms; to the last byte where the log does not say.
+   */
+  load_ms: number;
+  /**
+   * Bytes of its requests.
+   */
+  bytes: number;
+  /**
+   * What it waited for longest.
+   */
+  verdict:
+    | "browser"
+    | "blocked"
+    | "dns"
+    | "setup"
+    | "server"
+    | "round_trip"
+    | "slow_start"
+    | "loss"
+    | "receive_window"
+    | "uplink_queue"
+    | "wireline"
+    | "radio"
+    | "transfer"
+    | "unknown";
+  /**
+   * The verdict in a sentence.
+   */
+  says: string;
+  /**
+   * What the verdict rests on: `log` alone, `packets` too, or `radio` too.
+   */
+  evidence: string;
+  /**
+   * Time of the critical path by cause, in ms; the parts add up to `wait_ms`.
+   */
+  shares: {
+    [k: string]: number;
+  };
+  /**
+   * What each fix would save, the largest first.
+   */
+  savings: PageSaving[];
+  /**
+   * The critical path, from the start on.
+   */
+  critical_path: PathStep[];
+  /**
+   * Its requests, by start.
+   */
+  requests: PageRequest[];
+}
+/**
+ * What the load would save without a cause.
+ */
+export interface PageSaving {
+  /**
+   * Without which cause.
+   */
+  cause:
+    | "browser"
+    | "blocked"
+    | "dns"
+    | "setup"
+    | "server"
+    | "round_trip"
+    | "slow_start"
+    | "loss"
+    | "receive_window"
+    | "uplink_queue"
+    | "wireline"
+    | "radio"
+    | "transfer"
+    | "unknown";
+  /**
+   * How much sooner the milestone would be, in ms; what else then takes its place is
+   * counted, a link that gets full is not.
+   */
+  saves_ms: number;
+  /**
+   * The request of the critical path with most of it.
+   */
+  request?: string | null;
+  /**
+   * How much that has, in ms.
+   */
+  request_ms: number;
+  /**
+   * The same in a sentence, with what to do.
+   */
+  says: string;
+}
+/**
+ * A step of the critical path: ms since the page's start.
+ */
+export interface PathStep {
+  /**
+   * The request that was waited for; null: the page itself.
+   */
+  request?: string | null;
+  /**
+   * Start.
+   */
+  from_ms: number;
+  /**
+   * End.
+   */
+  to_ms: number;
+  /**
+   * Phase of the request.
+   */
+  phase?: RequestPhase | null;
+  /**
+   * What it waited for.
+   */
+  cause:
+    | "browser"
+    | "blocked"
+    | "dns"
+    | "setup"
+    | "server"
+    | "round_trip"
+    | "slow_start"
+    | "loss"
+    | "receive_window"
+    | "uplink_queue"
+    | "wireline"
+    | "radio"
+    | "transfer"
+    | "unknown";
+}
+/**
+ * A request of a page: ms since the page's start.
+ */
+export interface PageRequest {
+  /**
+   * The transfer's name.
+   */
+  id: string;
+  /**
+   * Its URL, without its query.
+   */
+  url: string;
+  /**
+   * What it was.
+   */
+  kind: "document" | "code" | "image" | "media" | "manifest" | "fetch" | "test" | "other";
+  /**
+   * Protocol, as in `h2`.
+   */
+  protocol?: string | null;
+  /**
+   * The connection that carried it.
+   */
+  connection?: string | null;
+  /**
+   * Bytes.
+   */
+  bytes?: number | null;
+  /**
+   * Whether it failed.
+   */
+  failed: boolean;
+  /**
+   * Start.
+   */
+  start_ms: number;
+  /**
+   * End.
+   */
+  end_ms: number;
+  /**
+   * The request whose answer it waited for before it began; null: the page's start.
+   */
+  waited_for?: string | null;
+  /**
+   * Whether it is on the critical path.
+   */
+  critical: boolean;
+  /**
+   * Its own longest cause.
+   */
+  cause:
+    | "browser"
+    | "blocked"
+    | "dns"
+    | "setup"
+    | "server"
+    | "round_trip"
+    | "slow_start"
+    | "loss"
+    | "receive_window"
+    | "uplink_queue"
+    | "wireline"
+    | "radio"
+    | "transfer"
+    | "unknown";
+  /**
+   * Its time, in order.
+   */
+  parts: RequestPart[];
+}
+/**
+ * A part of a request: ms since the page's start.
+ */
+export interface RequestPart {
+  /**
+   * A phase of a request, in order.
+   */
+  phase: "blocked" | "dns" | "connect" | "tls" | "send" | "wait" | "receive";
+  /**
+   * What it waited for.
+   */
+  cause:
+    | "browser"
+    | "blocked"
+    | "dns"
+    | "setup"
+    | "server"
+    | "round_trip"
+    | "slow_start"
+    | "loss"
+    | "receive_window"
+    | "uplink_queue"
+    | "wireline"
+    | "radio"
+    | "transfer"
+    | "unknown";
+  /**
+   * Start.
+   */
+  from_ms: number;
+  /**
+   * End.
+   */
+  to_ms: number;
+  /**
+   * The request that was in its way.
+   */
+  blocked_by?: string | null;
+}
+/**
+ * What a player showed of its network.
+ */
+export interface PlayerSession {
+  /**
+   * The log's name.
+   */
+  path: string;
+  /**
+   * Times that the picture stood still.
+   */
+  stalls: PlayerStall[];
+  /**
+   * Changes of the bitrate.
+   */
+  switches: PlayerSwitch[];
+  /**
+   * Time of the segments that stalls waited for, by cause, in ms.
+   */
+  shares: {
+    [k: string]: number;
+  };
+  /**
+   * All of it in a sentence.
+   */
+  says: string;
+}
+/**
+ * A time in which the picture stood still.
+ */
+export interface PlayerStall {
+  /**
+   * When it began, in microseconds by the log's clock.
+   */
+  at_us: number;
+  /**
+   * How long, in ms; null where the log has no end of it.
+   */
+  duration_ms?: number | null;
+  /**
+   * What it waited for.
+   */
+  segment?: SegmentWait | null;
+  /**
+   * The same in a sentence.
+   */
+  says: string;
+}
+/**
+ * A segment, and what its transfer waited for.
+ */
+export interface SegmentWait {
+  /**
+   * The transfer's name.
+   */
+  id: string;
+  /**
+   * What was asked for, without its query.
+   */
+  name?: string | null;
+  /**
+   * How long it took, in ms.
+   */
+  duration_ms: number;
+  /**
+   * Its rate in bits per second.
+   */
+  bps?: number | null;
+  /**
+   * Its bitrate in bits per second.
+   */
+  bitrate_bps?: number | null;
+  /**
+   * Who its bottleneck was.
+   */
+  verdict:
+    | "radio"
+    | "not_radio"
+    | "mixed"
+    | "radio_contention"
+    | "radio_signal"
+    | "slow_start_restart"
+    | "undesired_slow_start"
+    | "first_slow_start"
+    | "receive_window"
+    | "sender_limited"
+    | "wireline"
+    | "loss_recovery_radio"
+    | "loss_recovery_congestion"
+    | "setup"
+    | "uplink_queue"
+    | "unknown";
+  /**
+   * Its time by cause, in ms.
+   */
+  shares: {
+    [k: string]: number;
+  };
+}
+/**
+ * A change of the bitrate.
+ */
+export interface PlayerSwitch {
+  /**
+   * When, in microseconds by the log's clock.
+   */
+  at_us: number;
+  /**
+   * From which bitrate, in bits per second; null for the first.
+   */
+  from_bps?: number | null;
+  /**
+   * To which, in bits per second.
+   */
+  to_bps?: number | null;
+  /**
+   * The segment that had come before.
+   */
+  segment?: SegmentWait | null;
+  /**
+   * The same in a sentence.
+   */
+  says: string;
 }
 /**
  * A serving cell that was measured, or that another message told of where

@@ -2,14 +2,14 @@
 //! versions/1.2.md), as Chrome, Firefox, Safari and proxies export it. Fields that
 //! begin with `_` are Chrome's.
 
-use airmile_model::{AppTransfer, Direction, Phases, TransferKind};
+use airmile_model::{AppPage, AppTransfer, Direction, Phases, TransferKind, printable};
 use serde_json::Value;
 
 use super::cmcd::Cmcd;
 use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, parse};
 use super::{FormatReader, Gathered};
 
-pub(super) const WANTED: &[&str] = &["log.entries[]"];
+pub(super) const WANTED: &[&str] = &["log.entries[]", "log.pages[]"];
 
 /// Reads entries.
 #[derive(Debug, Default)]
@@ -29,6 +29,11 @@ impl FormatReader for Har {
                 found.log.items += 1;
                 if let Some(value) = parse(bytes, offset, path, found) {
                     self.entry(Entry { value: &value, offset }, found);
+                }
+            }
+            "log.pages[]" => {
+                if let Some(value) = parse(bytes, offset, path, found) {
+                    page(&Entry { value: &value, offset }, found);
                 }
             }
             "log.creator" | "log.browser" => {
@@ -106,6 +111,8 @@ impl Har {
         transfer.bytes_decoded = decoded && !upload;
         self.decoded_bytes += u64::from(transfer.bytes_decoded);
         transfer.url = Some(url.to_owned());
+        transfer.page = entry.name("pageref");
+        transfer.initiator = entry.text("_initiator.url", found).map(str::to_owned);
         transfer.kind = kind(&entry, url, resource);
         transfer.phases = phases;
         transfer.connection = entry.name("connection").or_else(|| entry.name("_connectionId"));
@@ -120,6 +127,32 @@ impl Har {
         }
         found.transfer(transfer);
     }
+}
+
+/// Takes a page; one without an id or a start is none that entries could be of.
+fn page(entry: &Entry<'_>, found: &mut Gathered) {
+    let started = entry.text("startedDateTime", found).and_then(ns_of_rfc3339);
+    let (Some(id), Some(start_ns)) = (entry.name("id"), started) else { return };
+    // Browsers write -1 for what did not take place.
+    let mut first = |names: &[&str]| {
+        let each = names.iter().filter_map(|name| entry.number(name, found));
+        each.filter(|ms| *ms > 0.0).reduce(f64::min)
+    };
+    let page = AppPage {
+        id: printable(&id).into_owned(),
+        start_ns,
+        // WebPageTest's and browsertime's, who write what they saw beside the standard's.
+        first_paint_ms: first(&[
+            "pageTimings._firstPaint",
+            "pageTimings._firstContentfulPaint",
+            "_firstPaint",
+            "_firstContentfulPaint",
+            "_render",
+        ]),
+        content_loaded_ms: first(&["pageTimings.onContentLoad"]),
+        loaded_ms: first(&["pageTimings.onLoad"]),
+    };
+    found.log.pages.push(page);
 }
 
 /// Requests that go over no network, or do not end.

@@ -251,6 +251,7 @@ impl ApplicationReader {
         log.made_by = log.made_by.map(|text| printable(&text).into_owned());
         name_once(&mut log.transfers);
         log.transfers.sort_by_key(|transfer| transfer.start_ns);
+        log.pages.sort_by_key(|page| page.start_ns);
         log.events.sort_by_key(|event| event.at_ns);
         log.rates.sort_by_key(|rate| rate.start_ns);
         log
@@ -259,10 +260,9 @@ impl ApplicationReader {
 
 /// Escapes what a stranger wrote into names.
 fn show_names(transfer: &mut AppTransfer) {
-    let AppTransfer { id, url, connection, protocol, .. } = transfer;
-    for text in
-        [Some(id), url.as_mut(), connection.as_mut(), protocol.as_mut()].into_iter().flatten()
-    {
+    let AppTransfer { id, url, page, initiator, connection, protocol, .. } = transfer;
+    let of_log = [url, page, initiator, connection, protocol].map(Option::as_mut);
+    for text in std::iter::once(Some(id)).chain(of_log).flatten() {
         if let Cow::Owned(shown) = printable(text) {
             *text = shown;
         }

@@ -7,13 +7,15 @@ mod live;
 mod packets;
 mod probe;
 mod qcut;
+mod record;
 mod scrub;
 
 use std::path::PathBuf;
 
 use airmile::model::VerdictThresholds;
 use airmile::{
-    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, RadioOptions, TimePoint,
+    BudgetReport, BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits,
+    RadioOptions, TimePoint,
 };
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -24,6 +26,7 @@ pub use live::LiveArgs;
 pub use packets::PacketsArgs;
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
 pub use qcut::{ClassifyArg, DeployArg, ProbeArg, QcutCommand, QcutRunArgs, QcutWatchArgs};
+pub use record::RecordArgs;
 pub use scrub::ScrubArgs;
 
 /// The version, with the commit where it was built from a checkout.
@@ -138,9 +141,20 @@ The key makes pseudonyms the same in all copies that it is used for. Keep it, an
 do not share it: who has it can find out who is behind a pseudonym.
 Beside the copy comes a manifest of what was changed and what was not.")]
     Scrub(ScrubArgs),
+    /// A modem's log and an interface's packets into files, to be diagnosed later
+    #[command(after_help = "Examples:
+  airmile record --port /dev/ttyUSB0 -o drive
+  airmile record --port /dev/wwan0qcdm0 --interface wwan0 -o drive --rotate-minutes 5
+  airmile record --port qrtr -o drive --for 600      on the phone or router itself
+  airmile diagnose drive
+
+docs/phones.md: how to get at the log, by phone and modem.
+Exit status 3: nothing came, or a file cannot be written.")]
+    Record(RecordArgs),
     /// As it happens: bursts and verdicts from a modem's port or a growing log
     #[command(after_help = "Examples:
   airmile live --port /dev/ttyUSB0
+  airmile live --port qrtr                on the phone or router itself
   airmile live --follow log.qmdl --listen 127.0.0.1:8787
   tail -c +1 -f log.qmdl | airmile live --json")]
     Live(LiveArgs),
@@ -348,6 +362,18 @@ impl From<&ExportArgs> for Exports {
     }
 }
 
+/// Budgets for continuous integration.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Budgets")]
+pub struct BudgetArgs {
+    /// Exit with status 1 where this holds for a transfer, a page or the session: `shares.radio > 0.5`, `page.load_ms > 3000`; may be given several times
+    #[arg(long, value_name = "EXPR")]
+    pub fail_if: Vec<String>,
+    /// Report budgets: `junit=FILE` writes JUnit's XML, `github` prints annotations of GitHub Actions on standard error
+    #[arg(long, value_name = "WHERE", requires = "fail_if", value_parser = BudgetReport::parse)]
+    pub report: Vec<BudgetReport>,
+}
+
 /// Arguments of `radio`.
 #[derive(Debug, Clone, Args)]
 pub struct RadioArgs {
@@ -357,9 +383,9 @@ pub struct RadioArgs {
     /// How the radio is analysed.
     #[command(flatten)]
     pub analysis: AnalysisArgs,
-    /// Budget: exit with status 1 where this holds for a transfer
-    #[arg(long, value_name = "EXPR")]
-    pub fail_if: Option<String>,
+    /// Budgets.
+    #[command(flatten)]
+    pub budgets: BudgetArgs,
     /// Files beside the answer.
     #[command(flatten)]
     pub exports: ExportArgs,
@@ -374,9 +400,9 @@ pub struct DiagnoseArgs {
     /// How the radio is analysed.
     #[command(flatten)]
     pub analysis: AnalysisArgs,
-    /// Budget: exit with status 1 where this holds for a transfer or the session
-    #[arg(long, value_name = "EXPR")]
-    pub fail_if: Option<String>,
+    /// Budgets.
+    #[command(flatten)]
+    pub budgets: BudgetArgs,
     /// Write the document and tables into this directory, too
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,

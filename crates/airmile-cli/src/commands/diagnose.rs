@@ -1,5 +1,6 @@
 //! `airmile diagnose`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use airmile::model::Verdict;
@@ -9,7 +10,8 @@ use airmile::{
 };
 use anyhow::{Context, Result};
 
-use super::{settle, time_of_day};
+use super::budgets::Budgets;
+use super::time_of_day;
 use crate::Outcome;
 use crate::args::{DiagnoseArgs, Global, inputs};
 use crate::output::{self, bytes, or_dash, percent, table};
@@ -18,12 +20,16 @@ use crate::progress::Shown;
 /// What `-o` writes.
 const DOCUMENT: &str = "diagnose.json";
 
+/// More transfers than this are summed up without `-v`, with the slowest ones in the table
+/// (chosen here: a screen).
+const LISTED: usize = 25;
+const SLOWEST: usize = 10;
 /// Transfers explained without `-v`; the rest are in the table.
 const EXPLAINED: usize = 3;
 
 pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let options = args.analysis.options(args.files.limits)?;
-    let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
+    let budgets = Budgets::parse(&args.budgets, "diagnose")?;
     let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     inputs.whole_urls = global.verbose > 0;
     if let Some(dir) = &args.output {
@@ -43,7 +49,8 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
         output::problems(global, &answer.files);
     }
     let damaged = answer.files.iter().any(|f| f.damaged);
-    settle(global, budget.as_ref(), &answer, damaged)
+    output::written(global, [&args.exports.html, &args.exports.perfetto]);
+    budgets.settle(global, &answer, damaged)
 }
 
 fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
@@ -56,7 +63,9 @@ fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
 /// The answer as the command prints it.
 pub fn text(answer: &Diagnosis, all: bool) -> String {
     let session = &answer.session;
-    let mut out = format!("{}\n", session.says);
+    let mut out = super::pages::text(&answer.pages, all);
+    answer.players.iter().for_each(|player| out.push_str(&super::pages::player(player, all)));
+    out.push_str(&format!("{}\n", session.says));
     out.push_str(&format!(
         "Verdict: {}, confidence {:.0} %.\n",
         session.verdict,
@@ -78,7 +87,17 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
         "given" => "as given",
         _ => "activity split at pauses",
     };
-    out.push_str(&format!("\nTransfers ({from}):\n{}", transfers_table(&answer.transfers)));
+    let mut slowest: Vec<&TransferDiagnosis> = answer.transfers.iter().collect();
+    let n = slowest.len();
+    let listed = if all || n <= LISTED { n } else { SLOWEST };
+    if listed < n {
+        slowest.sort_by(|a, b| b.finding.duration_ms.total_cmp(&a.finding.duration_ms));
+        out.push_str(&summed_up(&slowest));
+        out.push_str(&format!("\nThe {listed} slowest transfers (-v: all {n}):\n"));
+    } else {
+        out.push_str(&format!("\nTransfers ({from}):\n"));
+    }
+    out.push_str(&transfers_table(slowest.get(..listed).unwrap_or(&slowest)));
     let explained = if all { answer.transfers.len() } else { EXPLAINED };
     let mut order: Vec<&TransferDiagnosis> = answer.transfers.iter().collect();
     order.sort_by_key(|t| std::cmp::Reverse(t.finding.bytes));
@@ -99,6 +118,26 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
     out
 }
 
+/// Transfers in a sentence: how many, how much, how long.
+fn summed_up(transfers: &[&TransferDiagnosis]) -> String {
+    let carried = transfers.iter().filter_map(|t| t.finding.bytes).fold(0, u64::saturating_add);
+    let longest = transfers.first().map_or(0.0, |t| t.finding.duration_ms);
+    let middle = transfers.get(transfers.len() / 2).map_or(0.0, |t| t.finding.duration_ms);
+    let mut verdicts: BTreeMap<String, usize> = BTreeMap::new();
+    for transfer in transfers {
+        *verdicts.entry(verdict(transfer)).or_default() += 1;
+    }
+    let mut verdicts: Vec<(String, usize)> = verdicts.into_iter().collect();
+    verdicts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let verdicts: Vec<String> = verdicts.iter().map(|(name, n)| format!("{n} {name}")).collect();
+    format!(
+        "\n{} transfers, {}: {middle:.0} ms at the median, {longest:.0} ms at most. Verdicts: {}.\n",
+        transfers.len(),
+        bytes(carried),
+        verdicts.join(", ")
+    )
+}
+
 /// Who it may have been, those under a percent left out.
 fn suspects(suspects: &[Suspicion]) -> String {
     let worth = suspects.iter().filter(|one| one.probability >= 0.01);
@@ -106,7 +145,7 @@ fn suspects(suspects: &[Suspicion]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
+fn transfers_table(transfers: &[&TransferDiagnosis]) -> String {
     let named = transfers.iter().any(|t| t.name.is_some());
     let rows = transfers.iter().map(|t| {
         vec![
@@ -117,7 +156,7 @@ fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
             format!("{:.0}", t.finding.duration_ms),
             or_dash(t.finding.bytes, bytes),
             or_dash(t.finding.throughput_time_ms, |ms| format!("{ms:.0}")),
-            or_dash(t.shares.get("unknown"), |ms| format!("{ms:.0}")),
+            or_dash(unknown_ms(t), |ms| format!("{ms:.0}")),
             or_dash(t.finding.link_demand, percent),
             verdict(t),
             format!("{:.0} %", t.confidence * 100.0),
@@ -135,6 +174,12 @@ fn transfers_table(transfers: &[TransferDiagnosis]) -> String {
         "confidence",
     ];
     table(&header, &[0, 7], rows.collect())
+}
+
+/// Time that the radio's records leave unknown; without them a verdict rests on other things.
+fn unknown_ms(transfer: &TransferDiagnosis) -> Option<f64> {
+    transfer.finding.throughput_time_ms?;
+    transfer.shares.get("unknown").copied().filter(|ms| *ms >= 0.5)
 }
 
 /// Letters of a name in the table; explanations have it whole.

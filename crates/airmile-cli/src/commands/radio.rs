@@ -4,7 +4,8 @@ use airmile::model::{Direction, TransferFinding};
 use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, export};
 use anyhow::Result;
 
-use super::{settle, time_of_day};
+use super::budgets::Budgets;
+use super::time_of_day;
 use crate::Outcome;
 use crate::args::{Global, RadioArgs, inputs};
 use crate::output::{self, bytes, mbps, or_dash, percent, table};
@@ -15,7 +16,7 @@ const SHOWN_BURSTS: usize = 10;
 
 pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let options = args.analysis.options(args.files.limits)?;
-    let budget = args.fail_if.as_deref().map(airmile::Budget::parse).transpose()?;
+    let budgets = Budgets::parse(&args.budgets, "radio")?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     let shown = Shown::start(global, &inputs);
     let (report, diagnosis) =
@@ -33,7 +34,8 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
         output::problems(global, &report.files);
     }
     let damaged = report.files.iter().any(|f| f.damaged);
-    settle(global, budget.as_ref(), &report, damaged)
+    output::written(global, [&args.exports.html, &args.exports.perfetto]);
+    budgets.settle(global, &report, damaged)
 }
 
 /// The answer as the command prints it.

@@ -225,7 +225,7 @@ fn errors_say_what_to_do() {
     for (path, says) in [
         (file("empty.mi2log", b""), "is empty"),
         (file("a.isf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), ".dlf"),
-        (file("a.png", b"\x89PNG\r\n\x1a\n"), "no known kind"),
+        (file("a.png", b"\x89PNG\r\n\x1a\n"), "is a picture"),
         (file("a.csv", b"tti,dir\n1,dl\n"), "no known kind"),
     ] {
         let out = airmile(&["diagnose", &path]);
@@ -253,7 +253,7 @@ fn a_capture_alone() {
     assert!(said.contains("Probabilities: wireline "), "{said}");
     let page = path(dir.path(), "page.html");
     assert_eq!(status(&["diagnose", &phone, "--html", &page]), 0);
-    assert_eq!(status(&["diagnose", &phone, "--perfetto", &path(dir.path(), "t")]), 2);
+    assert_eq!(status(&["diagnose", &phone, "--perfetto", &path(dir.path(), "t")]), 0);
     let seen = document("inspect", &["inspect", &phone]);
     let answers = seen["can_answer"].to_string();
     assert!(answers.contains("as probabilities (`airmile diagnose`)"), "{answers}");
@@ -263,7 +263,8 @@ fn a_capture_alone() {
     assert_eq!(out.status.code(), Some(0));
     let said = text(&out.stdout);
     // The server sees what its path's round trips show, and no other cause is named.
-    assert!(said.contains("a slower link before the radio"), "{said}");
+    assert!(said.starts_with("By packets alone, a slower link before the radio was"), "{said}");
+    assert!(said.contains("Probabilities: wireline "), "{said}");
     assert!(said.contains("capture at the phone"), "{said}");
 
     let empty = dir.path().join("a.pcap");
@@ -492,4 +493,25 @@ fn an_engine_needs_python_and_a_directory() {
     assert_eq!(done.status.code(), Some(3));
     let told = text(&done.stderr);
     assert!(told.contains("--engine needs Python") && told.contains("AIRMILE_PYTHON"), "{told}");
+}
+
+#[test]
+fn a_budget_that_can_never_be_exceeded_is_refused() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    let junit = path(&run, "budget.xml");
+    let told = |args: &[&str]| {
+        let out = airmile(&[&["diagnose", &log], args].concat());
+        (out.status.code(), text(&out.stderr))
+    };
+    let (code, errors) = told(&["--fail-if", "shares.server > 0.3"]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("no cause `server`"), "{errors}");
+    let over = ["--fail-if", "shares.radio > 0.5", "--report", "github"];
+    let (code, errors) = told(&[&over[..], &["--report", &format!("junit={junit}")]].concat());
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("shares.radio is 0.9"), "{errors}");
+    assert!(errors.contains("::error title=over budget"), "{errors}");
+    assert!(fs::read_to_string(&junit).unwrap().contains("<failure message=\"shares.radio is"));
+    assert_eq!(told(&["--report", "github"]).0, Some(2), "a report is of a budget");
 }

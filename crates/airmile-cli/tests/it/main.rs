@@ -20,3 +20,4 @@ mod probe;
 mod realtime;
 mod study;
 mod trust;
+mod tutorials;

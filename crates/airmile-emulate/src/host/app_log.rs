@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_model::Direction;
 
+use super::page_log::PageLog;
 use super::workload::{AppEvent, AppEventKind, UnderWay};
 use crate::scenario::AppConfig;
 
@@ -77,6 +78,8 @@ pub(crate) struct AppLog {
     pub(crate) unfinished: Vec<TimedTransfer>,
     /// Bitrates of segments, by application.
     pub(crate) choices: BTreeMap<String, Vec<u64>>,
+    /// Pages.
+    pub(crate) pages: PageLog,
 }
 
 impl AppLog {
@@ -85,8 +88,11 @@ impl AppLog {
         let AppEvent { at_ns, kind } = event;
         let name = apps.get(app).map_or("app", |config| config.name.as_str());
         let id_of = |transfer: u64| transfer_id(name, transfer);
+        self.pages.ingest(app, at_ns, &kind);
         let mut note = AppNote::new(at_ns, name);
         match kind {
+            // A browser's own tools show these, a player's log does not.
+            AppEventKind::Wanted { .. } | AppEventKind::Connected { .. } => return,
             AppEventKind::RequestStarted { transfer, path, upload_bytes, .. } => {
                 self.begun.push(StartedTransfer { app, transfer, start_ns: at_ns, upload_bytes });
                 note.event = "request";

@@ -4,6 +4,7 @@
 mod app_log;
 pub(crate) mod device;
 mod hosts;
+mod page_log;
 pub(crate) mod radio;
 pub mod workload;
 
@@ -11,4 +12,5 @@ pub use app_log::AppNote;
 pub(crate) use app_log::{AppLog, TimedTransfer};
 pub use hosts::SimulatedUser;
 pub(crate) use hosts::{OutsideHost, PHONE, ScenarioHost, radio_needs, server_address, users};
+pub use page_log::{LoadedPage, PageRequest};
 pub use radio::{RadioReader, ReaderSetup, Readers};

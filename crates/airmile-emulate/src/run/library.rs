@@ -136,6 +136,16 @@ const LIBRARY: &[NamedScenario] = &[
         source: ScenarioSource::Toml(include_str!("../../scenarios/nsa-split-bearer.toml")),
     },
     NamedScenario {
+        name: "page",
+        about: "a page of a document and eleven objects, alone in the cell",
+        source: ScenarioSource::Toml(include_str!("../../scenarios/page.toml")),
+    },
+    NamedScenario {
+        name: "page-slow-server",
+        about: "a page whose server thinks for 400 ms before each answer: not the radio",
+        source: ScenarioSource::Toml(include_str!("../../scenarios/page-slow-server.toml")),
+    },
+    NamedScenario {
         name: "quic-file",
         about: "a 10 MB file over QUIC beside a download over TCP",
         source: ScenarioSource::Toml(include_str!("../../scenarios/quic-file.toml")),

@@ -6,7 +6,7 @@ use airmile_model::{Direction, Stamp, Transfer, TransferTruth, TtiIndex};
 
 use super::SimulationEnd;
 use crate::cell::{CellTruth, throughput_time_ms};
-use crate::host::{AppLog, AppNote, TimedTransfer};
+use crate::host::{AppLog, AppNote, LoadedPage, TimedTransfer};
 use crate::phy::Frame;
 
 /// A transfer with its truth.
@@ -85,6 +85,8 @@ pub struct RunOutcome {
     /// Bitrates that the measured phone's video players chose, by the
     /// application's name and by segment.
     pub choices: BTreeMap<String, Vec<u64>>,
+    /// Pages that the measured phone's browsers loaded, by start.
+    pub pages: Vec<LoadedPage>,
 }
 
 impl RunOutcome {
@@ -109,6 +111,7 @@ impl RunOutcome {
             notes: app_log.notes,
             others: Vec::new(),
             choices: app_log.choices,
+            pages: app_log.pages.finish(),
         }
     }
 }

@@ -169,6 +169,7 @@ impl WindowRun {
             notes: notes_of(&transfers, &unfinished),
             others: Vec::new(),
             choices: BTreeMap::new(),
+            pages: Vec::new(),
             transfers,
             unfinished,
             totals: vec![totals],

@@ -184,6 +184,8 @@ pub struct WebConfig {
     pub parse_ms: u64,
     /// How long the server thinks.
     pub think_ms: u64,
+    /// How long the first name lookup takes; the later ones are cached.
+    pub dns_ms: u64,
 }
 
 impl Default for WebConfig {
@@ -200,6 +202,7 @@ impl Default for WebConfig {
             multiplexed: false,
             parse_ms: 10,
             think_ms: 0,
+            dns_ms: 0,
         }
     }
 }

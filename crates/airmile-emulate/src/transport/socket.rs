@@ -17,6 +17,9 @@ pub trait Sockets {
     /// A stream that the peer has opened.
     fn accept(&mut self) -> Option<StreamId>;
 
+    /// Whether its connection is set up.
+    fn is_connected(&self, stream: StreamId) -> bool;
+
     /// Own address and the peer's.
     fn addresses(&self, stream: StreamId) -> Option<(SocketAddrV4, SocketAddrV4)>;
 
@@ -89,6 +92,20 @@ pub struct AppEvent {
 /// What an application did or saw.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AppEventKind {
+    /// Something can be asked for from now on.
+    Wanted {
+        /// Counts from 0.
+        transfer: u64,
+        /// What asks for it; the first of a page is asked for by nothing.
+        initiator: Option<u64>,
+        /// How long its name lookup takes, before anything else.
+        lookup_ns: i64,
+    },
+    /// The connection that a request goes over has been set up for it.
+    Connected {
+        /// Which.
+        transfer: u64,
+    },
     /// A request goes out.
     RequestStarted {
         /// Counts from 0.

@@ -34,6 +34,20 @@ impl Metrics {
         }
     }
 
+    /// A metric with a value for each set of labels, which are written as they are.
+    pub fn labelled(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        values: impl Iterator<Item = (String, f64)>,
+    ) {
+        self.head(name, kind, help);
+        for (labels, value) in values {
+            self.line(format_args!("{name}{{{labels}}} {value}"));
+        }
+    }
+
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));

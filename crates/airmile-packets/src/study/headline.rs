@@ -2,6 +2,7 @@
 
 use airmile_model::flow::FlowRow;
 use airmile_model::{Leg, Protocol};
+use airmile_wire::attribute::{CaptureSite, Sides};
 use airmile_wire::tcp::{StudySummary, utilisation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -407,6 +408,13 @@ fn periodic(s: &StudySummary) -> Option<Finding> {
 fn far_server(s: &StudySummary) -> Option<Finding> {
     let (up, down) = (s.upstream_ms.quantile(0.5)?, s.downstream_ms.quantile(0.5)?);
     let enough = s.upstream_ms.n() >= 5;
+    // At the phone the radio is on the server's side of the monitor.
+    let quartile_ns = |ms: Option<f64>| ms.map(|ms| (ms * 1e6) as i64);
+    let sides = Sides {
+        upstream_ns: quartile_ns(s.upstream_ms.quantile(0.75)),
+        downstream_ns: quartile_ns(s.downstream_ms.quantile(0.75)),
+    };
+    let enough = enough && sides.place() != CaptureSite::Phone;
     (enough && up > 3.0 * down && up > 50.0).then(|| Finding {
         what: format!(
             "Servers are further from the monitor ({}) than clients ({})",

@@ -11,8 +11,11 @@
 //! upstream round trip before; at the server that round trip is nothing.
 
 mod capture_site;
+mod connections;
 mod min_duration;
 mod path;
+mod policer;
+mod quic;
 mod sender_model;
 mod split;
 #[cfg(test)]
@@ -21,8 +24,11 @@ mod timeline;
 mod window;
 
 pub use capture_site::{CaptureSite, Sides};
-pub use min_duration::min_duration_ns;
+pub use connections::{Connection, ConnectionCollector};
+pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use path::{Passage, PathQueue};
+pub use policer::PolicedSpan;
+pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use split::{Attribution, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};

@@ -2,8 +2,10 @@
 //! transfers, set to the modem log's clock.
 
 use airmile_model::Clock;
+use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Arrivals, ClockLine};
 
+use super::belong;
 use super::blind::Blind;
 use super::clocks::{self, ClockReport, Delivered};
 use super::radio::RadioOptions;
@@ -50,10 +52,19 @@ impl Beside {
         Ok((session, beside))
     }
 
-    /// The capture whose lines are drawn: the one nearest to the phone.
-    pub(crate) fn capture(&self) -> Option<String> {
+    /// The capture whose lines are drawn: the one nearest to the phone; and where it was taken.
+    pub(crate) fn capture(&self) -> Option<(String, CaptureSite)> {
+        let of_wire = self.wire.as_ref().map(|wire| (wire.name().to_owned(), wire.place));
+        of_wire.or_else(|| {
+            let blind = self.blind.as_ref()?;
+            Some((blind.drawn()?.to_owned(), blind.capture_site()))
+        })
+    }
+
+    /// The capture nearest to the phone, on whatever clock.
+    pub(crate) fn nearest_capture(&self) -> Option<String> {
         let of_wire = self.wire.as_ref().map(Wire::name);
-        of_wire.or_else(|| self.blind.as_ref()?.drawn()).map(str::to_owned)
+        of_wire.or_else(|| Some(self.blind.as_ref()?.name())).map(str::to_owned)
     }
 
     fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<Session> {
@@ -75,25 +86,28 @@ impl Beside {
             return Ok(session);
         }
         let radio = Delivered::read(session)?.arrivals(options.subscription);
-        self.align_capture(&radio);
+        self.align_capture(&radio)?;
         let mut session = Session::open(&self.radio, progress)?;
         if timed {
+            belong::check_transfers(TRANSFERS, &clocks::spans(&given), &radio)?;
             let line = clocks::of_application(&radio, &clocks::spans(&given));
             self.clocks.push(ClockReport::of(TRANSFERS, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
                 session.set_clock(&line);
             }
         }
-        self.align_others(&radio, &mut session);
+        self.align_others(&radio, &mut session)?;
         Ok(session)
     }
 
-    fn align_capture(&mut self, radio: &Arrivals) {
-        let Some(wire) = self.wire.as_mut() else { return };
+    fn align_capture(&mut self, radio: &Arrivals) -> Result<()> {
+        let Some(wire) = self.wire.as_mut() else { return Ok(()) };
+        belong::check_capture(wire.name(), wire.arrivals(), radio)?;
         if !wire.is_at_phone() {
-            return self.cannot_align(
+            self.cannot_align(
                 "it was not taken at the phone, and what passes there waits in the cell's queue",
             );
+            return Ok(());
         }
         let line = clocks::of_capture(radio, wire.arrivals());
         self.clocks.push(ClockReport::of(wire.name(), MODEM, &line, true));
@@ -103,10 +117,11 @@ impl Beside {
         if let Some(line) = line.ok().filter(ClockLine::differs) {
             wire.set_clock(&line);
         }
+        Ok(())
     }
 
     /// The clocks of applications' logs whose transfers are not those that are judged.
-    fn align_others(&mut self, radio: &Arrivals, session: &mut Session) {
+    fn align_others(&mut self, radio: &Arrivals, session: &mut Session) -> Result<()> {
         for at in 0..session.applications().len() {
             let Some(one) = session.applications().get(at).filter(|one| !one.gave_transfers) else {
                 continue;
@@ -115,12 +130,14 @@ impl Beside {
             if spans.is_empty() {
                 continue;
             }
+            belong::check_transfers(&one.path, &spans, radio)?;
             let line = clocks::of_application(radio, &spans);
             self.clocks.push(ClockReport::of(&one.path, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
                 session.retime_application(at, &line);
             }
         }
+        Ok(())
     }
 
     fn cannot_align(&mut self, why: &str) {

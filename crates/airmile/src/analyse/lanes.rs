@@ -1,12 +1,13 @@
 //! What a report draws beside the radio: bytes in flight, windows and round trips
 //! from a capture, and what applications noted down, on the report's one time axis.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
 use airmile_model::flow::PacketRow;
-use airmile_model::{Direction, PlayerEventKind, TimeBase};
-use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
+use airmile_model::{Direction, PlayerEventKind, TcpEventKind, TimeBase};
+use airmile_wire::attribute::CaptureSite;
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables, Traced, TracedPacket};
 
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
@@ -21,6 +22,8 @@ use airmile_io::input::Progress;
 const MOST_POINTS: usize = 400_000;
 /// Marks of applications at most; the rest are counted (chosen here).
 const MOST_MARKS: usize = 200_000;
+/// Time stamps on their way that are remembered (chosen here, as for verdicts).
+const MOST_ECHOES: usize = 4_096;
 /// A connection that sends nothing for so long has nothing in flight (chosen here: any
 /// sender's RTO is over by then).
 const QUIET_NS: i64 = 1_000_000_000;
@@ -112,7 +115,7 @@ impl Lanes {
     /// # Errors
     /// The capture cannot be read again.
     pub(crate) fn gather(
-        capture: Option<&str>,
+        capture: Option<(&str, CaptureSite)>,
         diagnosis: &Diagnosis,
         answer: &RadioAnalysis,
         series: &Series,
@@ -120,9 +123,10 @@ impl Lanes {
     ) -> Result<Self> {
         let axis = AxisClock::of(diagnosis, answer, series);
         let mut lanes = Self::default();
-        if let Some(name) = capture.filter(|_| !axis.anchors.is_empty()) {
+        if let Some((name, site)) = capture.filter(|_| !axis.anchors.is_empty()) {
             let clock = diagnosis.clocks.iter().find(|clock| clock.file == name && clock.corrected);
-            let mut wire = WireLanes::new(axis.clone(), clock);
+            let at_phone = site == CaptureSite::Phone;
+            let mut wire = WireLanes::new(axis.clone(), clock, at_phone);
             wire.read(Path::new(name), progress)?;
             lanes.capture = Some(name.to_owned());
             lanes.flight_bytes = wire.flight.points;
@@ -273,12 +277,65 @@ impl Points {
     }
 }
 
+/// Time stamps of a phone's acknowledgements, on their way to the server and back (RFC 7323,
+/// 4.3): as in `airmile_wire::packets_only`, on whose round trips verdicts rest.
+#[derive(Debug, Default)]
+struct Echoes {
+    /// TSval, when it first left, and what it acknowledged at last.
+    sent: VecDeque<(u32, i64, i64)>,
+    last: Option<(u32, i64, i64)>,
+    /// When acknowledgements left, and what they acknowledged, that no send is known after.
+    acks: VecDeque<(i64, i64)>,
+    /// After the last byte that was sent.
+    end: i64,
+    base_ns: Option<i64>,
+}
+
+impl Echoes {
+    fn sent(&mut self, packet: &TracedPacket) {
+        let Some((value, _)) = packet.timestamps else { return };
+        let acked = packet.ack.map_or(0, |ack| ack.offset_bytes);
+        if self.acks.len() >= MOST_ECHOES {
+            self.acks.pop_front();
+        }
+        self.acks.push_back((packet.at_ns, acked));
+        match self.sent.back_mut() {
+            Some((last, _, of)) if *last == value => *of = acked.max(*of),
+            _ => {
+                if self.sent.len() >= MOST_ECHOES {
+                    self.sent.pop_front();
+                }
+                self.sent.push_back((value, packet.at_ns, acked));
+            }
+        }
+    }
+
+    /// When what released a packet of data left the phone, and what that acknowledged.
+    fn released(&mut self, packet: &TracedPacket) -> Option<(i64, i64)> {
+        let (_, echo) = packet.timestamps.filter(|_| packet.payload_bytes > 0)?;
+        // What is sent again was released by a timer, or by others' loss.
+        packet.event.is_none_or(|event| event == TcpEventKind::Ahead).then_some(())?;
+        while let Some(&stamp) = self.sent.front()
+            && stamp.0.wrapping_sub(echo).cast_signed() <= 0
+        {
+            self.last = Some(stamp);
+            self.sent.pop_front();
+        }
+        let (_, at_ns, acked) = self.last.filter(|(value, ..)| *value == echo)?;
+        Some((at_ns, acked))
+    }
+}
+
 /// A capture's lines.
 struct WireLanes<'a> {
     axis: AxisClock,
     clock: Option<&'a ClockReport>,
     /// What each connection had in flight at last, and when.
     open: HashMap<u64, (i64, u64)>,
+    /// The capture is the phone's: what its senders had in flight shows in the time stamps
+    /// that they echo. Connections without are as at any place.
+    at_phone: bool,
+    echoes: HashMap<u64, Echoes>,
     /// The last round trip on each connection's server side.
     beyond_ns: BTreeMap<u64, i64>,
     flight: Points,
@@ -288,11 +345,13 @@ struct WireLanes<'a> {
 }
 
 impl<'a> WireLanes<'a> {
-    fn new(axis: AxisClock, clock: Option<&'a ClockReport>) -> Self {
+    fn new(axis: AxisClock, clock: Option<&'a ClockReport>, at_phone: bool) -> Self {
         Self {
             axis,
             clock,
             open: HashMap::new(),
+            at_phone,
+            echoes: HashMap::new(),
             beyond_ns: BTreeMap::new(),
             flight: Points::default(),
             cwnd: Points::default(),
@@ -304,9 +363,14 @@ impl<'a> WireLanes<'a> {
     fn read(&mut self, path: &Path, progress: &Progress) -> Result<()> {
         let tables =
             Tables { flows: true, rtt_samples: true, inflight_samples: true, ..Tables::NONE };
-        let mut study = PacketStudy::new(StudyOptions { tables, ..StudyOptions::default() });
+        let traced = if self.at_phone { Traced::All } else { StudyOptions::default().traced };
+        let options = StudyOptions { tables, traced, ..StudyOptions::default() };
+        let mut study = PacketStudy::new(options);
         read_capture(path, progress, &mut |packet| {
             study.push(packet);
+            while let Some(packet) = study.poll_trace() {
+                self.echo(&packet);
+            }
             while let Some(row) = study.poll() {
                 self.take(&row);
             }
@@ -319,10 +383,9 @@ impl<'a> WireLanes<'a> {
         match row {
             PacketRow::Inflight(sample) if sample.dir == Direction::Dl => {
                 let tti = self.tti(sample.time_ns);
-                self.open.insert(sample.flow, (sample.time_ns, sample.sender_flight_bytes));
-                self.open.retain(|_, (at_ns, _)| sample.time_ns - *at_ns < QUIET_NS);
-                let all: u64 = self.open.values().map(|(_, bytes)| bytes).sum();
-                self.flight.push(tti, saturate(all));
+                if !self.has_echoes(sample.flow) {
+                    self.flies(sample.flow, sample.time_ns, sample.sender_flight_bytes);
+                }
                 if let Some(cwnd) = sample.cwnd_bytes {
                     self.cwnd.push(tti, saturate(cwnd));
                 }
@@ -330,6 +393,7 @@ impl<'a> WireLanes<'a> {
                     self.rwnd.push(tti, saturate(rwnd));
                 }
             }
+            PacketRow::Rtt(sample) if self.has_echoes(sample.flow) => {}
             PacketRow::Rtt(sample) => {
                 // The way to the server is known at handshakes and requests alone; the
                 // phone's side at each acknowledgement.
@@ -349,9 +413,58 @@ impl<'a> WireLanes<'a> {
             }
             PacketRow::Flow(flow) => {
                 self.open.remove(&flow.flow);
+                self.echoes.remove(&flow.flow);
                 self.beyond_ns.remove(&flow.flow);
             }
             _ => {}
+        }
+    }
+
+    fn has_echoes(&self, flow: u64) -> bool {
+        self.echoes.get(&flow).is_some_and(|echoes| echoes.base_ns.is_some())
+    }
+
+    /// Bytes in flight on a connection from a time on.
+    fn flies(&mut self, flow: u64, at_ns: i64, bytes: u64) {
+        self.open.insert(flow, (at_ns, bytes));
+        self.open.retain(|_, (last_ns, _)| at_ns.saturating_sub(*last_ns) < QUIET_NS);
+        let all: u64 = self.open.values().map(|(_, bytes)| bytes).sum();
+        let tti = self.tti(at_ns);
+        self.flight.push(tti, saturate(all));
+    }
+
+    /// Takes a packet of the phone's capture: the acknowledgement that released it says when
+    /// it was sent, and what was in flight then.
+    fn echo(&mut self, packet: &TracedPacket) {
+        let echoes = self.echoes.entry(packet.flow).or_default();
+        if packet.dir == Direction::Ul {
+            return echoes.sent(packet);
+        }
+        let Some((released_ns, acked)) = echoes.released(packet) else { return };
+        let end = packet.offset_bytes.saturating_add(i64::from(packet.payload_bytes));
+        let bytes = |sent: i64, acked: i64| u64::try_from(sent.saturating_sub(acked)).unwrap_or(0);
+        let flight = bytes(end, acked);
+        let rtt_ns = packet.at_ns.saturating_sub(released_ns);
+        let base_ns = echoes.base_ns.map_or(rtt_ns, |base| base.min(rtt_ns));
+        echoes.base_ns = Some(base_ns);
+        let sent_ns = released_ns.saturating_add(base_ns / 2);
+        // What had come there before drained what was in flight.
+        let mut drained = Vec::new();
+        while let Some(&(left_ns, acked)) = echoes.acks.front()
+            && left_ns.saturating_add(base_ns / 2) < sent_ns
+        {
+            drained.push((left_ns.saturating_add(base_ns / 2), bytes(echoes.end, acked)));
+            echoes.acks.pop_front();
+        }
+        echoes.end = echoes.end.max(end);
+        for (at_ns, bytes) in drained {
+            self.flies(packet.flow, at_ns, bytes);
+        }
+        self.flies(packet.flow, sent_ns, flight);
+        // What nothing else was in flight with may have waited for its application.
+        if flight > u64::from(packet.payload_bytes) {
+            let tti = self.tti(packet.at_ns);
+            self.rtt.push(tti, saturate(u64::try_from(rtt_ns / 1_000).unwrap_or(0)));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::beside::Beside;
-use super::diagnose::{Diagnosis, conclude};
+use super::diagnose::{Diagnosis, conclude_with_pages};
 use super::lanes::Lanes;
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::series::{Series, SeriesCollector};
@@ -39,9 +39,10 @@ pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> R
             .push(&tagged.record);
     })?;
     let capture = beside.capture();
-    let diagnosis = conclude(&answer, beside, &options.thresholds);
+    let diagnosis = conclude_with_pages(&answer, beside, &options.thresholds, progress)?;
     let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
     let series = series.unwrap_or_default();
-    let lanes = Lanes::gather(capture.as_deref(), &diagnosis, &answer, &series, progress)?;
+    let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
+    let lanes = Lanes::gather(capture, &diagnosis, &answer, &series, progress)?;
     Ok(Report { diagnosis, radio: answer.report, series, lanes })
 }

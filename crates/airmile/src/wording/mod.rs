@@ -3,10 +3,14 @@
 
 mod advice;
 mod fact;
+mod page;
+mod player;
 mod statement;
 
 pub(crate) use advice::advice;
 pub(crate) use fact::fact;
+pub(crate) use page::{page, page_saving};
+pub(crate) use player::{player, stall, switch};
 pub(crate) use statement::says;
 
 use airmile_model::Direction;

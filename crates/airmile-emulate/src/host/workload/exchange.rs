@@ -20,6 +20,7 @@ pub(crate) struct HttpExchange {
     stream: StreamId,
     request: Request,
     step: ExchangeStep,
+    connects: bool,
     pub(crate) started_ns: i64,
     pub(crate) read_bytes: u64,
 }
@@ -34,11 +35,13 @@ impl HttpExchange {
         sockets: &mut dyn Sockets,
     ) -> Self {
         let stream = sockets.open(now_ns, lane);
+        let connects = !sockets.is_connected(stream);
         Self {
             transfer,
             stream,
             request,
             step: ExchangeStep::Head,
+            connects,
             started_ns: now_ns,
             read_bytes: 0,
         }
@@ -96,6 +99,10 @@ impl HttpExchange {
         let (transfer, stream) = (self.transfer, self.stream);
         let mut allowed = read_bytes;
         let mut note = |kind| log.extend([AppEvent { at_ns: now_ns, kind }]);
+        if self.connects && sockets.is_connected(stream) {
+            self.connects = false;
+            note(AppEventKind::Connected { transfer });
+        }
         loop {
             let next = match self.step {
                 ExchangeStep::Done { .. } => return,

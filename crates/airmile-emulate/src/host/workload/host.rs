@@ -178,6 +178,10 @@ impl Sockets for TcpSockets {
         self.endpoint.accept().map(|id| StreamId(id.0))
     }
 
+    fn is_connected(&self, stream: StreamId) -> bool {
+        self.get(stream).is_some_and(TcpConnection::is_established)
+    }
+
     fn addresses(&self, stream: StreamId) -> Option<(SocketAddrV4, SocketAddrV4)> {
         self.get(stream).map(|c| (c.local(), c.remote()))
     }

@@ -102,8 +102,24 @@ impl Browser {
         self.started_ns = now_ns;
         self.objects = self.draw_page();
         self.left = self.objects.len();
-        self.wanted.push_back((now_ns, 0));
+        let lookup_ms = if self.page == 0 { self.config.dns_ms } else { 0 };
+        let lookup_ns = i64::try_from(lookup_ms).unwrap_or(i64::MAX / MS).saturating_mul(MS);
         self.note(now_ns, AppEventKind::PageStarted { page: self.page });
+        self.want(now_ns, 0, None, lookup_ns);
+    }
+
+    /// An object can be asked for once its name is looked up.
+    fn want(&mut self, at_ns: i64, index: usize, initiator: Option<usize>, lookup_ns: i64) {
+        let initiator = initiator.map(|parent| self.transfer(parent));
+        let transfer = self.transfer(index);
+        self.note(at_ns, AppEventKind::Wanted { transfer, initiator, lookup_ns });
+        self.wanted.push_back((at_ns.saturating_add(lookup_ns), index));
+    }
+
+    /// By page and object, so that the same number is the same object in any run, in
+    /// whichever order they are asked for.
+    fn transfer(&self, index: usize) -> u64 {
+        u64::from(self.page) * self.objects.len() as u64 + index as u64
     }
 
     /// Objects that have arrived ask for more; true if any lane moved.
@@ -119,15 +135,19 @@ impl Browser {
             any = true;
             self.lanes[lane] = self.behind.pop_front();
             if exchange.failed() {
-                self.wanted.push_back((now_ns, index));
+                let parent = self.objects.get(index).and_then(|object| object.parent);
+                self.want(now_ns, index, parent, 0);
                 continue;
             }
             self.left -= 1;
             let parse_ms = i64::try_from(self.config.parse_ms).unwrap_or(i64::MAX / MS);
             let at_ns = now_ns.saturating_add(parse_ms.saturating_mul(MS));
-            let children = self.objects.iter().enumerate();
-            let children = children.filter(|(_, object)| object.parent == Some(index));
-            self.wanted.extend(children.map(|(child, _)| (at_ns, child)));
+            let all = self.objects.iter().enumerate();
+            let children = all.filter(|(_, object)| object.parent == Some(index));
+            let children: Vec<usize> = children.map(|(child, _)| child).collect();
+            for child in children {
+                self.want(at_ns, child, Some(index), 0);
+            }
         }
         any
     }
@@ -171,9 +191,7 @@ impl Browser {
             think_ms: (self.config.think_ms > 0).then_some(self.config.think_ms),
             ..Request::get(&format!("/page/{}/{index}", self.page))
         };
-        // By page and object, so that the same number is the same object in
-        // any run, in whichever order they are asked for.
-        let transfer = u64::from(self.page) * self.objects.len() as u64 + index as u64;
+        let transfer = self.transfer(index);
         let lane_number = u32::try_from(lane).unwrap_or(u32::MAX);
         Some((index, HttpExchange::begin(now_ns, transfer, lane_number, request, sockets)))
     }

@@ -165,6 +165,12 @@ impl Sockets for QuicSockets {
         Some(self.add(handle, Some(id)))
     }
 
+    fn is_connected(&self, stream: StreamId) -> bool {
+        let state = self.streams.get(&stream);
+        let connection = state.and_then(|state| self.connections.get(&state.connection.0));
+        connection.is_some_and(|connection| !connection.is_handshaking())
+    }
+
     fn addresses(&self, stream: StreamId) -> Option<(SocketAddrV4, SocketAddrV4)> {
         let connection = self.connections.get(&self.streams.get(&stream)?.connection.0)?;
         match connection.remote_address() {

@@ -20,6 +20,8 @@ use super::application::{self, ApplicationSide, ApplicationSummary};
 use super::beside::Beside;
 use super::blind::Suspicion;
 use super::clocks::ClockReport;
+use super::page::{self, Page};
+use super::player::{self, PlayerSession};
 use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
 use super::tracks::{EvidenceCounts, Keep, ServingCell};
 use crate::session::Inputs;
@@ -37,6 +39,10 @@ pub struct Diagnosis {
     /// Where the transfers are from: `given`, or `detected` in the allocation, or in
     /// packets where that was not seen.
     pub transfers_from: &'static str,
+    /// The pages of browsers' logs.
+    pub pages: Vec<Page>,
+    /// The players of logs, with what their stalls and changes of bitrate waited for.
+    pub players: Vec<PlayerSession>,
     /// Serving cells.
     pub cells: Vec<ServingCell>,
     /// Downlink bandwidth in PRBs.
@@ -165,6 +171,26 @@ pub struct Measures {
     pub overlapped: bool,
 }
 
+impl Measures {
+    /// Of nothing yet, and of the radio nothing at all.
+    pub(super) const fn without_radio(dir: Direction) -> Self {
+        Self {
+            dir,
+            start_us: None,
+            end_us: None,
+            start_tti: TtiIndex(0),
+            end_tti: TtiIndex(0),
+            duration_ms: 0.0,
+            bytes: None,
+            throughput_time_ms: None,
+            link_demand: None,
+            link_throughput_bps: None,
+            burst_throughput_bps: None,
+            overlapped: false,
+        }
+    }
+}
+
 /// A reason: words, a number, and a place on the time axis.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EvidenceItem {
@@ -200,7 +226,24 @@ pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) ->
     let (session, beside) = Beside::gather(inputs, options, progress)?;
     let keep = if beside.wire.is_some() { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |_| {})?;
-    Ok(conclude(&answer, beside, &options.thresholds))
+    conclude_with_pages(&answer, beside, &options.thresholds, progress)
+}
+
+/// Joins what all inputs show, pages included, for which the capture is read again.
+///
+/// # Errors
+/// The capture cannot be read.
+pub(crate) fn conclude_with_pages(
+    answer: &RadioAnalysis,
+    beside: Beside,
+    thresholds: &VerdictThresholds,
+    progress: &Progress,
+) -> Result<Diagnosis> {
+    let capture = beside.nearest_capture();
+    let mut diagnosis = conclude(answer, beside, thresholds);
+    diagnosis.pages = page::pages(capture.as_deref(), &diagnosis, answer, progress)?;
+    diagnosis.players = player::players(&diagnosis, answer);
+    Ok(diagnosis)
 }
 
 /// Joins what all inputs show.
@@ -226,6 +269,8 @@ pub(crate) fn conclude(
         session: session.into_document(),
         transfers: transfers.into_iter().map(join::TransferJudgement::into_document).collect(),
         transfers_from,
+        pages: Vec::new(),
+        players: Vec::new(),
         cells: report.cells.clone(),
         n_prb_cell: report.n_prb_cell,
         evidence_counts: report.evidence_counts,

@@ -19,9 +19,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Burst, TransferFinding};
+use airmile_model::{Burst, Stamp, TransferFinding};
 
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
+use crate::analyse::page::Page;
 use crate::analyse::radio::{CellLoad, RadioOptions, RadioReport};
 use airmile_io::Replacement;
 use airmile_io::error::Result;
@@ -101,6 +102,10 @@ impl<W: Write> Trace<W> {
         if let Some(failed) = self.failed {
             return Err(failed);
         }
+        if self.phones.is_empty() {
+            let phone = phone_of_transfers(self.input.clone(), diagnosis, &self.options);
+            self.phones.insert(radio.subscription, phone);
+        }
         for phone in self.phones.values_mut() {
             phone.finish(&mut self.out)?;
         }
@@ -112,9 +117,22 @@ impl<W: Write> Trace<W> {
                 findings.burst(burst)?;
             }
             findings.load(radio)?;
+            diagnosis.pages.iter().try_for_each(|page| findings.page(page))?;
         }
         self.out.flush()
     }
+}
+
+/// The phone where there is no modem log: the axis is that of its transfers.
+fn phone_of_transfers(input: String, diagnosis: &Diagnosis, options: &RadioOptions) -> Phone {
+    let mut phone = Phone::new(input, options.limits);
+    let all = || diagnosis.transfers.iter().map(|transfer| &transfer.finding);
+    if let Some((tti, us)) = all().find_map(|one| Some((one.start_tti, one.start_us?))) {
+        phone.clock.note(tti, Some(Stamp::modem(us.saturating_mul(1_000))));
+    }
+    let spans = all().map(|one| (one.start_tti.0, one.end_tti.0));
+    phone.span = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    phone
 }
 
 /// Writes what was found of one subscription.
@@ -138,18 +156,60 @@ impl<W: Write> Findings<'_, W> {
 
     /// Transfers, those that overlap beside one another.
     fn transfers(&mut self, radio: &RadioReport, diagnosis: &Diagnosis) -> io::Result<()> {
-        let mut both: Vec<(&TransferFinding, &TransferDiagnosis)> =
-            radio.transfers.iter().zip(&diagnosis.transfers).collect();
-        both.sort_by_key(|(finding, _)| finding.start_tti);
-        for (finding, answer) in both {
-            let start_ns = self.phone.clock.ns(finding.start_tti.0);
+        let findings = radio.transfers.iter().map(Some).chain(std::iter::repeat(None));
+        let mut both: Vec<(&TransferDiagnosis, Option<&TransferFinding>)> =
+            diagnosis.transfers.iter().zip(findings).collect();
+        both.sort_by_key(|(answer, _)| answer.finding.start_tti);
+        for (answer, finding) in both {
+            let measures = &answer.finding;
+            let start_ns = self.phone.clock.ns(measures.start_tti.0);
             let free = (0..u8::MAX)
                 .map(Shows::Transfers)
                 .find(|lane| self.phone.end_ns(*lane) <= start_ns);
             let lane = free.unwrap_or(Shows::Transfers(u8::MAX));
-            let name = Name::Own(format!("{}: {}", finding.id, finding.verdict));
-            let span = (finding.start_tti.0, finding.end_tti.0);
-            self.slice(lane, span, name, transfer_args(finding, answer))?;
+            let name = Name::Own(format!("{}: {}", answer.id, answer.verdict));
+            let span = (measures.start_tti.0, measures.end_tti.0);
+            self.slice(lane, span, name, transfer_args(answer, finding))?;
+        }
+        Ok(())
+    }
+
+    /// A page: its critical path by cause, and its requests.
+    fn page(&mut self, page: &Page) -> io::Result<()> {
+        let origin_ns = match page.start_us {
+            Some(us) => us.saturating_mul(1_000),
+            None => i64::try_from(self.phone.clock.ns(0)).unwrap_or_default(),
+        };
+        let at = |ms: f64| {
+            u64::try_from(origin_ns.saturating_add((ms * 1e6) as i64)).unwrap_or_default()
+        };
+        let url_of = |id: &Option<String>| {
+            let found = page.requests.iter().find(|one| Some(&one.id) == id.as_ref());
+            found.map(|one| one.url.as_str())
+        };
+        for step in &page.critical_path {
+            let args = Args::default()
+                .text("url", url_of(&step.request))
+                .text("phase", step.phase.map(|phase| phase.as_str()));
+            let span = (at(step.from_ms), at(step.to_ms));
+            let name = Name::Common(step.cause.as_str());
+            self.phone.slice(self.out, Shows::CriticalPath, span, name, args)?;
+        }
+        for request in &page.requests {
+            let span = (at(request.start_ms), at(request.end_ms));
+            let free =
+                (0..u8::MAX).map(Shows::Requests).find(|lane| self.phone.end_ns(*lane) <= span.0);
+            let lane = free.unwrap_or(Shows::Requests(u8::MAX));
+            let parts = request.parts.iter().map(|part| {
+                format!("{} {}: {:.1} ms", part.phase, part.cause, part.to_ms - part.from_ms)
+            });
+            let args = Args::default()
+                .text("waited_for", Some(request.cause.as_str()))
+                .text("parts", Some(parts.collect::<Vec<_>>().join("; ")))
+                .text("connection", request.connection.as_deref())
+                .int("bytes", request.bytes);
+            let name = Name::Own(format!("{}: {}", request.cause, request.url));
+            self.phone.slice(self.out, lane, span, name, args)?;
         }
         Ok(())
     }
@@ -214,25 +274,27 @@ impl<W: Write> Findings<'_, W> {
     }
 }
 
-fn transfer_args(finding: &TransferFinding, answer: &TransferDiagnosis) -> Args {
+/// A transfer, with the verdict of the report.
+fn transfer_args(answer: &TransferDiagnosis, finding: Option<&TransferFinding>) -> Args {
+    let measures = &answer.finding;
     let mut why = answer.evidence.iter().map(|item| item.what.as_str()).collect::<Vec<_>>();
-    why.extend(finding.notes.iter().map(String::as_str));
+    why.extend(finding.iter().flat_map(|finding| &finding.notes).map(String::as_str));
     Args::default()
-        .text("verdict", Some(finding.verdict.as_str()))
-        .double("confidence", Some(finding.confidence))
-        .text("dir", Some(finding.dir.as_str()))
-        .double("link_demand", finding.link_demand)
-        .double("duration_ms", Some(finding.duration_ms))
-        .double("throughput_time_ms", finding.throughput_time_ms)
-        .double("unknown_ms", Some(finding.unknown_ms))
-        .int("bytes", finding.bytes)
-        .double("link_throughput_bps", finding.link_throughput_bps)
-        .double("burst_throughput_bps", finding.burst_throughput_bps)
-        .text("evidence", finding.evidence.map(|e| e.as_str()))
+        .text("verdict", Some(answer.verdict.as_str()))
+        .double("confidence", Some(answer.confidence))
+        .text("dir", Some(measures.dir.as_str()))
+        .double("link_demand", measures.link_demand)
+        .double("duration_ms", Some(measures.duration_ms))
+        .double("throughput_time_ms", measures.throughput_time_ms)
+        .double("unknown_ms", finding.map(|finding| finding.unknown_ms))
+        .int("bytes", measures.bytes)
+        .double("link_throughput_bps", measures.link_throughput_bps)
+        .double("burst_throughput_bps", measures.burst_throughput_bps)
+        .text("evidence", finding.and_then(|finding| finding.evidence).map(|e| e.as_str()))
         .text("why", Some(why.join("; ")))
         .text("next_step", Some(answer.next_step.as_str()))
-        .int("start_us", finding.start_us)
-        .int("end_us", finding.end_us)
-        .int("start_tti", Some(finding.start_tti.0))
-        .int("end_tti", Some(finding.end_tti.0))
+        .int("start_us", measures.start_us)
+        .int("end_us", measures.end_us)
+        .int("start_tti", Some(measures.start_tti.0))
+        .int("end_tti", Some(measures.end_tti.0))
 }

@@ -28,6 +28,10 @@ pub enum Shows {
     Verdict,
     /// One for each of those that overlap.
     Transfers(u8),
+    /// What a page waited for.
+    CriticalPath,
+    /// Requests of pages, one for each of those that overlap.
+    Requests(u8),
     Bursts(Direction),
     Prb(Direction, u8),
     Grants(Direction, u8),
@@ -56,6 +60,8 @@ impl Shows {
             Self::Verdict => "Verdict".into(),
             // Viewers show siblings of one name as one track.
             Self::Transfers(_) => "Transfers".into(),
+            Self::CriticalPath => "What the page waited for".into(),
+            Self::Requests(_) => "Requests".into(),
             Self::Bursts(dir) => format!("{} bursts", link(dir)),
             Self::Prb(dir, cell) => of_cell(format!("{} PRBs per TTI", link(dir)), cell),
             Self::Grants(dir, cell) => of_cell(format!("{} grants", link(dir)), cell),
@@ -92,6 +98,8 @@ impl Shows {
         match self {
             Self::Verdict => 0,
             Self::Transfers(lane) => 1 + i32::from(lane),
+            Self::CriticalPath => 300,
+            Self::Requests(lane) => 301 + i32::from(lane),
             Self::Bursts(Direction::Dl) => 1_000,
             Self::Bursts(Direction::Ul) => 2_000,
             Self::Prb(dir, cell) => on(dir, cell, 0),

@@ -171,6 +171,21 @@ fn samples_are_shown_as_they_were_diagnosed() {
     }
 }
 
+#[test]
+fn verdicts_are_those_of_the_report_with_captures_and_of_captures_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    airmile_lab::run_scenario("sample-rate-limited", None, dir.path()).unwrap();
+    let (log, capture) = (dir.path().join("modem.mi2log"), dir.path().join("phone.pcapng"));
+    let (radio, diagnosis, shown) = run(vec![log, capture.clone()], None);
+    assert_ne!(radio.transfers[0].verdict, diagnosis.transfers[0].verdict, "a cause is named");
+    check_against_the_answer(&radio, &diagnosis, &shown);
+    let (_, diagnosis, shown) = run(vec![capture], None);
+    let found = &shown.slices["Transfers"];
+    assert_eq!((found.len(), diagnosis.transfers.len()), (1, 1));
+    let duration_ms = (found[0].end_ns - found[0].start_ns) as f64 / 1e6;
+    assert!(same_ms(duration_ms, diagnosis.transfers[0].finding.duration_ms), "{duration_ms}");
+}
+
 /// Grants, TTI by TTI, by hand.
 #[test]
 fn a_table_by_hand() {

@@ -1,0 +1,82 @@
+//! Budgets: held against the answer, and reported.
+
+use airmile::{Budget, BudgetReport, Held, schemas, write_whole};
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::Outcome;
+use crate::args::{BudgetArgs, Global};
+use crate::output;
+
+/// Transfers that are named on standard error; all are in the reports.
+const MAX_NAMED: usize = 10;
+
+/// Budgets, and where to report them to.
+pub struct Budgets {
+    budgets: Vec<Budget>,
+    reports: Vec<BudgetReport>,
+}
+
+impl Budgets {
+    /// Parses budgets, and checks them by the schema of the command's document.
+    ///
+    /// # Errors
+    /// One is no expression, or can never hold.
+    pub fn parse(args: &BudgetArgs, document: &str) -> Result<Self> {
+        let budgets = args.fail_if.iter().map(|text| Budget::parse(text));
+        let budgets = budgets.collect::<airmile::Result<Vec<_>>>()?;
+        if !budgets.is_empty()
+            && let Some((_, schema)) = schemas().into_iter().find(|(name, _)| *name == document)
+        {
+            budgets.iter().try_for_each(|budget| budget.check(&schema))?;
+        }
+        Ok(Self { budgets, reports: args.report.clone() })
+    }
+
+    /// Holds the budgets against a document, reports what exceeds them, and gives how the
+    /// command ends.
+    pub fn settle(
+        &self,
+        global: &Global,
+        document: impl serde::Serialize,
+        damaged: bool,
+    ) -> Result<Outcome> {
+        if self.budgets.is_empty() {
+            return Ok(Outcome::of(damaged));
+        }
+        let document: Value = serde_json::to_value(document)?;
+        let judged: Vec<(&Budget, Vec<Held>)> =
+            self.budgets.iter().map(|budget| (budget, budget.judge(&document))).collect();
+        for report in &self.reports {
+            match report {
+                BudgetReport::Junit(path) => write_whole(path, Budget::junit(&judged).as_bytes())?,
+                BudgetReport::Github => {
+                    Budget::github(&judged).iter().for_each(|line| output::tell(line));
+                }
+            }
+        }
+        for (budget, held) in &judged {
+            say(global, budget, held);
+        }
+        let over = judged.iter().any(|(_, held)| held.iter().any(|one| one.is_over));
+        Ok(if over { Outcome::OverBudget } else { Outcome::of(damaged) })
+    }
+}
+
+fn say(global: &Global, budget: &Budget, held: &[Held]) {
+    let over: Vec<&Held> = held.iter().filter(|one| one.is_over).collect();
+    if !over.is_empty() {
+        let each = over.iter().take(MAX_NAMED);
+        let mut named: Vec<String> =
+            each.map(|one| format!("{}: {}", one.id, one.found_text())).collect();
+        if over.len() > MAX_NAMED {
+            named.push(format!("{} more", over.len() - MAX_NAMED));
+        }
+        output::warn(global, &format!("over budget ({budget}): {}", named.join("; ")));
+    } else if held.is_empty() {
+        output::warn(global, &format!("nothing to hold against the budget ({budget})"));
+    } else if held.iter().all(|one| one.found.is_empty()) {
+        let unknown = held.first().map(|one| one.unknown.join(", ")).unwrap_or_default();
+        output::warn(global, &format!("budget ({budget}): {unknown} is not known of any"));
+    }
+}

@@ -1,0 +1,90 @@
+//! Pages, as `diagnose` prints them.
+
+use airmile::{Page, PageRequest, PlayerSession};
+
+use crate::output::{bytes, or_dash, table};
+
+/// Pages explained without `-v`.
+const EXPLAINED: usize = 3;
+/// Fixes and requests of a page without `-v`.
+const FIXES: usize = 3;
+const SLOWEST: usize = 5;
+/// Stalls of a player without `-v`.
+const STALLS: usize = 5;
+/// Letters of a URL in the table (chosen here: the rest of 80 columns).
+const URL_LETTERS: usize = 38;
+
+/// The pages of an answer, the slowest first.
+pub fn text(pages: &[Page], all: bool) -> String {
+    let mut order: Vec<&Page> = pages.iter().collect();
+    order.sort_by(|a, b| b.wait_ms.total_cmp(&a.wait_ms));
+    let shown = if all { order.len() } else { EXPLAINED };
+    let mut out = String::new();
+    for page in order.iter().take(shown) {
+        out.push_str(&one(page, all));
+        out.push('\n');
+    }
+    if order.len() > shown {
+        out.push_str(&format!("({} quicker pages are shown with -v.)\n\n", order.len() - shown));
+    }
+    out
+}
+
+fn one(page: &Page, all: bool) -> String {
+    let mut out = format!("Page {}\n{}\n", page.url, page.says);
+    let fixes = if all { page.savings.len() } else { FIXES };
+    if !page.savings.is_empty() {
+        out.push_str("What each fix would save:\n");
+    }
+    for saving in page.savings.iter().take(fixes) {
+        out.push_str(&format!("  - {}\n", saving.says));
+    }
+    let mut requests: Vec<&PageRequest> = page.requests.iter().collect();
+    requests.sort_by(|a, b| (b.end_ms - b.start_ms).total_cmp(&(a.end_ms - a.start_ms)));
+    let shown = if all { requests.len() } else { SLOWEST.min(requests.len()) };
+    let of = if shown < page.requests.len() {
+        format!("{shown} of {} requests, slowest first (-v: all)", page.requests.len())
+    } else {
+        "requests, slowest first".to_owned()
+    };
+    let rows = requests.iter().take(shown).map(|request| {
+        vec![
+            format!("{:.0}", request.start_ms),
+            format!("{:.0}", request.end_ms - request.start_ms),
+            or_dash(request.bytes, bytes),
+            format!("{}{}", if request.critical { "* " } else { "  " }, request.cause),
+            short(&request.url),
+        ]
+    });
+    out.push_str(&format!("The {of}; * is on the critical path:\n"));
+    out.push_str(&table(&["at ms", "ms", "bytes", "waited for", "URL"], &[3, 4], rows.collect()));
+    out
+}
+
+/// A player's session: its stalls, and with `-v` its changes of bitrate.
+pub fn player(player: &PlayerSession, all: bool) -> String {
+    let mut out = format!("Player {}\n{}\n", player.path, player.says);
+    let shown = if all { player.stalls.len() } else { STALLS };
+    for stall in player.stalls.iter().take(shown) {
+        out.push_str(&format!("  - {} {}\n", super::time_of_day(stall.at_us), stall.says));
+    }
+    if player.stalls.len() > shown {
+        out.push_str(&format!("  ({} more stalls with -v)\n", player.stalls.len() - shown));
+    }
+    let switches: &[_] = if all { &player.switches } else { &[] };
+    for switch in switches {
+        out.push_str(&format!("  - {} {}\n", super::time_of_day(switch.at_us), switch.says));
+    }
+    out.push('\n');
+    out
+}
+
+/// The end of a URL, by which those of a page differ.
+fn short(url: &str) -> String {
+    let url = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let letters = url.chars().count();
+    match letters.checked_sub(URL_LETTERS) {
+        Some(more) if more > 0 => format!("…{}", url.chars().skip(more + 1).collect::<String>()),
+        _ => url.to_owned(),
+    }
+}

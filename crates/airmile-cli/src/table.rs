@@ -1,0 +1,144 @@
+//! Tables that fit a terminal: words and digits are never broken.
+
+use std::io::IsTerminal;
+
+use airmile::model::printable;
+use comfy_table::{CellAlignment, Table, presets};
+
+/// A column of text is not made narrower than this (chosen here: the end of a URL, by which
+/// those of a page differ).
+const LEAST_TEXT: usize = 12;
+
+/// A table with numbers to the right; `left` columns are text. A column in which no row has a
+/// value is left out. On a terminal, texts are shortened at their start, and then columns of
+/// numbers left out from the right, until it fits; into a pipe or a file all goes.
+pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
+    let shown = |cell: String| printable(&cell).into_owned();
+    let mut columns: Vec<Column> = header
+        .iter()
+        .enumerate()
+        .map(|(at, name)| Column {
+            name: (*name).to_owned(),
+            is_text: left.contains(&at),
+            cells: Vec::with_capacity(rows.len()),
+        })
+        .collect();
+    for row in rows {
+        for (column, cell) in columns.iter_mut().zip(row) {
+            column.cells.push(shown(cell));
+        }
+    }
+    let mut first = true;
+    columns.retain(|column| {
+        let is_first = std::mem::take(&mut first);
+        is_first || column.cells.is_empty() || column.cells.iter().any(|cell| cell != "-")
+    });
+    let mut table = Table::new();
+    if let Some(width) = table.width().filter(|_| std::io::stdout().is_terminal()) {
+        fit(&mut columns, usize::from(width));
+    }
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    table.load_style(presets::NOTHING).set_header(names);
+    let n = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    for at in 0..n {
+        table.add_row(columns.iter().map(|column| column.cells.get(at).map_or("", |cell| cell)));
+    }
+    for (index, (column, of)) in table.column_iter_mut().zip(&columns).enumerate() {
+        column.set_padding((if index == 0 { 0 } else { 1 }, 1));
+        if !of.is_text {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<String> = table.lines().map(|l| l.trim_end().to_owned()).collect();
+    lines.join("\n") + "\n"
+}
+
+struct Column {
+    name: String,
+    is_text: bool,
+    cells: Vec<String>,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| cell.chars().count());
+        cells.chain([self.name.chars().count()]).max().unwrap_or(0)
+    }
+
+    /// The ends of its cells, in so many letters.
+    fn shorten(&mut self, width: usize) {
+        for cell in &mut self.cells {
+            let letters = cell.chars().count();
+            if letters > width {
+                let end = cell.chars().skip(letters - width.saturating_sub(1));
+                *cell = std::iter::once('…').chain(end).collect();
+            }
+        }
+    }
+}
+
+/// Two spaces between columns.
+fn total(columns: &[Column]) -> usize {
+    columns.iter().map(|column| column.width() + 2).sum::<usize>().saturating_sub(2)
+}
+
+fn fit(columns: &mut Vec<Column>, width: usize) {
+    while let Some(over) = total(columns).checked_sub(width + 1).map(|more| more + 1) {
+        let texts = columns.iter_mut().filter(|column| column.is_text);
+        let widest = texts.max_by_key(|column| column.width());
+        let least = |column: &Column| LEAST_TEXT.max(column.name.chars().count());
+        match widest.filter(|column| column.width() > least(column)) {
+            Some(column) => {
+                let to = column.width().saturating_sub(over).max(least(column));
+                column.shorten(to);
+            }
+            None => match columns.iter().skip(1).rposition(|column| !column.is_text) {
+                Some(at) => drop(columns.remove(at + 1)),
+                None => return,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_without_a_value_is_left_out() {
+        let rows = vec![vec!["x".into(), "-".into(), "1".into()]];
+        assert_eq!(table(&["a", "b", "c"], &[0], rows), "a  c\nx  1\n");
+    }
+
+    #[test]
+    fn a_cell_stays_in_its_row() {
+        let shown = table(&["a"], &[0], vec![vec!["x\nVerdict: radio\u{1b}[2J".into()]]);
+        assert_eq!(shown, "a\nx\\nVerdict: radio\\u{1b}[2J\n");
+    }
+
+    #[test]
+    fn a_table_fits_without_broken_words_or_digits() {
+        let column = |name: &str, is_text, cell: &str| Column {
+            name: name.into(),
+            is_text,
+            cells: vec![cell.into()],
+        };
+        let of = || {
+            vec![
+                column("id", true, "https://a.example/a/long/way/to/an/image.png"),
+                column("ms", false, "123456"),
+                column("verdict", true, "radio"),
+                column("confidence", false, "99 %"),
+            ]
+        };
+        let shown = |width: usize| {
+            let mut columns = of();
+            fit(&mut columns, width);
+            let cells = columns.iter().map(|one| one.cells[0].clone()).collect::<Vec<_>>();
+            (total(&columns) <= width, cells.join(" "))
+        };
+        assert_eq!(shown(80).1, "https://a.example/a/long/way/to/an/image.png 123456 radio 99 %");
+        assert_eq!(shown(50), (true, "…/way/to/an/image.png 123456 radio 99 %".into()));
+        assert_eq!(shown(32), (true, "…n/image.png 123456 radio".into()));
+    }
+}

@@ -1,0 +1,137 @@
+//! What the sender of each connection waited for, one connection at a time: a page's
+//! requests are on several, and each waits for its own.
+
+use std::collections::BTreeMap;
+
+use airmile_model::Direction;
+use airmile_model::packet::{Address, Packet, TcpFlags};
+
+use super::{Attribution, ByteBins, CaptureSite, SenderModel, Sides, WaitSpan, WaitTimeline};
+use crate::clocks::ClockLine;
+use crate::tcp::TracedPacket;
+
+/// Connections that are kept (chosen here: a page has tens, a phone's hour some thousand).
+const MAX_CONNECTIONS: usize = 8_192;
+/// Less payload of the client is no request (as in [`SenderModel`]).
+const MIN_REQUEST_BYTES: u64 = 60;
+/// Data that comes within this time is one arrival (chosen here).
+const MERGE_NS: i64 = 1_000_000;
+
+/// Collects connections while a capture is read.
+#[derive(Debug, Default)]
+pub struct ConnectionCollector {
+    connections: BTreeMap<u64, OpenConnection>,
+    uplink: ByteBins,
+    ends: Option<[(Address, u16); 2]>,
+    held: Vec<WaitSpan>,
+}
+
+#[derive(Debug, Default)]
+struct OpenConnection {
+    client: Option<(Address, u16)>,
+    server: Option<(Address, u16)>,
+    model: SenderModel,
+    waits: WaitTimeline,
+    syns_ns: Vec<i64>,
+    requests_ns: Vec<i64>,
+    arrivals_ns: Vec<i64>,
+}
+
+/// A connection of a capture. Times are in nanoseconds by the clock that was set.
+#[derive(Debug)]
+pub struct Connection {
+    /// The client's address and port.
+    pub client: Option<(Address, u16)>,
+    /// The server's.
+    pub server: Option<(Address, u16)>,
+    /// When its SYNs passed: one, and one more for each that was lost.
+    pub syns_ns: Vec<i64>,
+    /// When requests passed.
+    pub requests_ns: Vec<i64>,
+    /// When data came; what comes within a millisecond is one.
+    pub arrivals_ns: Vec<i64>,
+    /// What its sender waited for.
+    pub attribution: Attribution,
+    /// Its least round trip.
+    pub round_trip_ns: i64,
+}
+
+impl ConnectionCollector {
+    /// No packets yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a packet as it is, before what was made of it.
+    pub fn note(&mut self, packet: &Packet<'_>) {
+        self.ends = Some([(packet.src, packet.src_port), (packet.dst, packet.dst_port)]);
+    }
+
+    /// Takes what the engine made of a packet of TCP.
+    pub fn push(&mut self, packet: &TracedPacket) {
+        if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&packet.flow)
+        {
+            self.connections.pop_first();
+        }
+        let up = packet.dir == Direction::Ul;
+        let one = self.connections.entry(packet.flow).or_default();
+        if let Some([src, dst]) = self.ends {
+            let (client, server) = if up { (src, dst) } else { (dst, src) };
+            one.client.get_or_insert(client);
+            one.server.get_or_insert(server);
+        }
+        if up {
+            if packet.flags.has(TcpFlags::SYN) {
+                one.syns_ns.push(packet.at_ns);
+            }
+            self.uplink.add(packet.at_ns, packet.new_bytes);
+            if packet.new_bytes >= MIN_REQUEST_BYTES {
+                one.requests_ns.push(packet.at_ns);
+            }
+        } else if packet.new_bytes > 0 {
+            match one.arrivals_ns.last_mut() {
+                Some(last) if packet.at_ns.saturating_sub(*last) < MERGE_NS => {}
+                _ => one.arrivals_ns.push(packet.at_ns),
+            }
+        }
+        self.held.clear();
+        one.model.push(packet, &mut self.held);
+        one.waits.push(&self.held);
+    }
+
+    /// The connections, their times set to the clock that the line is over.
+    #[must_use]
+    pub fn finish(self, line: Option<&ClockLine>) -> Vec<Connection> {
+        let Self { connections, uplink, .. } = self;
+        let sides = Sides::from_connections(connections.values().map(|one| &one.model));
+        // Away from the phone, what passes comes to it half a round trip later.
+        let delay_ns = match sides.place() {
+            CaptureSite::Phone => 0,
+            _ => sides.downstream_ns.unwrap_or(0) / 2,
+        };
+        let set = |ns: i64| line.map_or(ns, |line| line.to_reference(ns));
+        let each = connections.into_values().map(|one| {
+            let up = one.model.upstream_rtt_ns().unwrap_or(0);
+            let round_trip_ns = up.saturating_add(one.model.downstream_rtt_ns().unwrap_or(0));
+            let mut attribution = Attribution::new(one.waits.later(delay_ns), uplink.clone())
+                .with_lost(one.model.lost().to_vec())
+                .with_round_trip(round_trip_ns);
+            if let Some(line) = line {
+                attribution.set_clock(line);
+            }
+            let early = |at: Vec<i64>| at.into_iter().map(|ns| set(ns.saturating_sub(delay_ns)));
+            let late = |at: Vec<i64>| at.into_iter().map(|ns| set(ns.saturating_add(delay_ns)));
+            Connection {
+                client: one.client,
+                server: one.server,
+                syns_ns: early(one.syns_ns).collect(),
+                requests_ns: early(one.requests_ns).collect(),
+                arrivals_ns: late(one.arrivals_ns).collect(),
+                attribution,
+                round_trip_ns,
+            }
+        });
+        each.collect()
+    }
+}

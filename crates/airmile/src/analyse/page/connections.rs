@@ -1,0 +1,317 @@
+//! What packets of a page's time show: which connection carried each request, and what that
+//! one's sender waited for.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use airmile_model::{AppTransfer, Cause, Direction, PageCause};
+use airmile_wire::attribute::{
+    Connection, ConnectionCollector, RadioEvidence, RadioSpan, Reason, Shares,
+};
+use airmile_wire::clocks::ClockLine;
+use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
+
+use super::super::beside::TRANSFERS;
+use super::super::clocks::ClockReport;
+use super::super::diagnose::Diagnosis;
+use super::super::radio::RadioAnalysis;
+use airmile_io::capture::read_capture;
+use airmile_io::error::Result;
+use airmile_io::input::Progress;
+
+/// A request passes, and its last byte comes, so near to when the browser says (chosen here:
+/// what events wait for in a busy browser).
+const NEAR_NS: i64 = 60_000_000;
+/// A suspect is taken for the slow link from this probability on (chosen here: it is held
+/// against the other link alone).
+const LIKELY: f64 = 0.2;
+
+/// A capture's connections, by the clock of the browser's log.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
+    connections: Vec<Connection>,
+    radio: Option<RadioSpans>,
+    /// What a queue on the way is put down to.
+    queue: Option<PageCause>,
+}
+
+/// When the radio's queues stood, by the clock of the browser's log.
+#[derive(Debug, Default)]
+struct RadioSpans {
+    downlink: Vec<RadioSpan>,
+    uplink: Vec<RadioSpan>,
+}
+
+impl Packets {
+    /// Reads the capture again, connection by connection.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read(
+        capture: &str,
+        diagnosis: &Diagnosis,
+        answer: &RadioAnalysis,
+        progress: &Progress,
+    ) -> Result<Self> {
+        let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
+        let mut study = PacketStudy::new(options);
+        let mut collector = ConnectionCollector::new();
+        read_capture(Path::new(capture), progress, &mut |packet| {
+            study.push(packet);
+            collector.note(packet);
+            while let Some(traced) = study.poll_trace() {
+                collector.push(&traced);
+            }
+        })?;
+        let radio = radio_spans(answer);
+        let line = to_log(capture, diagnosis, radio.is_some());
+        let queue = match radio {
+            Some(_) => Some(PageCause::Wireline),
+            None => slow_link(diagnosis),
+        };
+        Ok(Self { connections: collector.finish(line.as_ref()), radio, queue })
+    }
+
+    /// Whether the radio was seen, too.
+    pub(super) const fn has_radio(&self) -> bool {
+        self.radio.is_some()
+    }
+
+    /// The connection of each request, where packets show it: by the client's port, where the
+    /// log names it, or else by when requests and answers passed.
+    pub(super) fn matched(&self, requests: &[&AppTransfer]) -> Vec<Option<usize>> {
+        let mut votes: HashMap<&str, HashMap<usize, u32>> = HashMap::new();
+        let own: Vec<Option<usize>> = requests
+            .iter()
+            .map(|request| {
+                let found = self.by_port(request).or_else(|| self.by_time(request));
+                if let (Some(name), Some(at)) = (request.connection.as_deref(), found) {
+                    *votes.entry(name).or_default().entry(at).or_default() += 1;
+                }
+                found
+            })
+            .collect();
+        // A connection of the log is one of the capture.
+        let elected: HashMap<&str, usize> = votes
+            .into_iter()
+            .filter_map(|(name, votes)| {
+                let most = votes.into_iter().max_by_key(|(at, n)| (*n, std::cmp::Reverse(*at)))?;
+                Some((name, most.0))
+            })
+            .collect();
+        let each = requests.iter().zip(own).map(|(request, own)| {
+            let of_name = request.connection.as_deref().and_then(|name| elected.get(name).copied());
+            of_name.or(own).filter(|at| self.spans(*at, request))
+        });
+        each.collect()
+    }
+
+    /// Whether a connection has data in a request's time.
+    fn spans(&self, at: usize, request: &AppTransfer) -> bool {
+        let Some(one) = self.connections.get(at) else { return false };
+        let first = one.arrivals_ns.partition_point(|ns| *ns < request.start_ns - NEAR_NS);
+        one.arrivals_ns.get(first).is_some_and(|ns| *ns <= request.end_ns + NEAR_NS)
+    }
+
+    fn by_port(&self, request: &AppTransfer) -> Option<usize> {
+        let port: u16 = request.connection.as_deref()?.parse().ok()?;
+        let mut of_port = self.connections.iter().enumerate().filter(|(at, one)| {
+            one.client.is_some_and(|(_, own)| own == port) && self.spans(*at, request)
+        });
+        of_port.next().map(|(at, _)| at)
+    }
+
+    fn by_time(&self, request: &AppTransfer) -> Option<usize> {
+        let sent_ns = request.start_ns.saturating_add(before_sent_ns(request));
+        let near = |list: &[i64], at_ns: i64| {
+            let next = list.partition_point(|ns| *ns < at_ns);
+            let around = [next.checked_sub(1), Some(next)].into_iter().flatten();
+            around.filter_map(|at| Some((list.get(at)? - at_ns).abs())).min()
+        };
+        let each = self.connections.iter().enumerate().filter_map(|(at, one)| {
+            let sent = near(&one.requests_ns, sent_ns).filter(|ns| *ns <= NEAR_NS)?;
+            let ended = near(&one.arrivals_ns, request.end_ns).filter(|ns| *ns <= NEAR_NS)?;
+            Some((sent + ended, at))
+        });
+        each.min().map(|(_, at)| at)
+    }
+
+    /// The causes of a time of a connection, in order of where most of each is.
+    fn split(&self, at: usize, from_ns: i64, to_ns: i64) -> Option<(Shares, &Connection)> {
+        let one = self.connections.get(at)?;
+        let radio = self.radio.as_ref().map(|radio| RadioEvidence {
+            downlink: &radio.downlink,
+            uplink: &radio.uplink,
+            ..RadioEvidence::default()
+        });
+        Some((one.attribution.split(from_ns, to_ns, radio), one))
+    }
+
+    fn causes(
+        &self,
+        at: usize,
+        (from_ns, to_ns): (i64, i64),
+        of: &dyn Fn(Reason) -> PageCause,
+    ) -> Vec<(PageCause, i64)> {
+        let Some((shares, _)) = self.split(at, from_ns, to_ns) else { return Vec::new() };
+        // What is behind an upload, or before the radio, is so whatever the reason.
+        let by_cause = |cause: Cause| shares.by_cause.get(&cause).copied().unwrap_or(0);
+        let mut upload = by_cause(Cause::UplinkQueue);
+        let mut parts: Vec<(PageCause, i64)> = Vec::new();
+        let mut add = |cause: PageCause, ns: i64| match parts.iter_mut().find(|one| one.0 == cause)
+        {
+            _ if ns <= 0 => {}
+            Some((_, sum)) => *sum += ns,
+            None => parts.push((cause, ns)),
+        };
+        for (reason, ns) in &shares.by_reason {
+            let behind = match reason {
+                Reason::Queue | Reason::QueueUp | Reason::ServerThinkTime => upload.min(*ns),
+                _ => 0,
+            };
+            upload -= behind;
+            add(PageCause::UplinkQueue, behind);
+            add(of(*reason), *ns - behind);
+        }
+        add(PageCause::Radio, shares.radio_ns);
+        parts
+    }
+
+    /// A wait for a first byte.
+    pub(super) fn waited(&self, at: usize, from_ns: i64, to_ns: i64) -> Vec<(PageCause, i64)> {
+        self.causes(at, (from_ns, to_ns), &|reason| match reason {
+            Reason::Handshake | Reason::Promotion => PageCause::Setup,
+            Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
+            Reason::LossRecovery => PageCause::Loss,
+            Reason::Queue => self.queue.unwrap_or(PageCause::RoundTrip),
+            Reason::QueueUp => PageCause::UplinkQueue,
+            Reason::ReceiveWindow => PageCause::ReceiveWindow,
+            Reason::UndesiredSlowStart => PageCause::Loss,
+            Reason::Request
+            | Reason::NoRequest
+            | Reason::FirstSlowStart
+            | Reason::SlowStartRestart
+            | Reason::Pacing
+            | Reason::AfterLast => PageCause::RoundTrip,
+            Reason::Unknown => PageCause::Unknown,
+        })
+    }
+
+    /// The time from the first byte to the last.
+    pub(super) fn received(&self, at: usize, from_ns: i64, to_ns: i64) -> Vec<(PageCause, i64)> {
+        self.causes(at, (from_ns, to_ns), &|reason| match reason {
+            Reason::Handshake | Reason::Promotion => PageCause::Setup,
+            Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
+            // The radio's queue is seen, and was empty.
+            Reason::Pacing if self.radio.is_some() => PageCause::Server,
+            Reason::LossRecovery | Reason::UndesiredSlowStart => PageCause::Loss,
+            Reason::FirstSlowStart | Reason::SlowStartRestart => PageCause::SlowStart,
+            Reason::ReceiveWindow => PageCause::ReceiveWindow,
+            Reason::Queue => self.queue.unwrap_or(PageCause::Transfer),
+            Reason::QueueUp => PageCause::UplinkQueue,
+            Reason::Request => PageCause::RoundTrip,
+            Reason::NoRequest | Reason::Pacing | Reason::AfterLast => PageCause::Transfer,
+            Reason::Unknown => PageCause::Unknown,
+        })
+    }
+
+    /// A handshake: a SYN that was sent again had been lost; the rest is set-up, but for the
+    /// radio's queue.
+    pub(super) fn set_up(&self, at: usize, from_ns: i64, to_ns: i64) -> Vec<(PageCause, i64)> {
+        let Some((shares, one)) = self.split(at, from_ns, to_ns) else { return Vec::new() };
+        let near = |ns: &&i64| **ns >= from_ns - NEAR_NS && **ns <= to_ns;
+        let syns: Vec<i64> = one.syns_ns.iter().filter(near).copied().collect();
+        let lost = syns.last().zip(syns.first()).map_or(0, |(last, first)| last - first);
+        let lost = lost.clamp(0, to_ns - from_ns);
+        let radio = shares.radio_ns.clamp(0, to_ns - from_ns - lost);
+        let parts = [
+            (PageCause::Loss, lost),
+            (PageCause::Setup, to_ns - from_ns - lost - radio),
+            (PageCause::Radio, radio),
+        ];
+        parts.into_iter().filter(|(_, ns)| *ns > 0).collect()
+    }
+}
+
+/// From a request's start to when it was sent.
+fn before_sent_ns(request: &AppTransfer) -> i64 {
+    let p = request.phases;
+    let parts = [p.blocked_ns, p.dns_ns, p.connect_ns, p.tls_ns];
+    parts.into_iter().flatten().fold(0, i64::saturating_add)
+}
+
+/// The line of a capture's clock over that of the browser's log: what was found of either,
+/// joined. With a modem log both are set to its clock.
+fn to_log(capture: &str, diagnosis: &Diagnosis, radio: bool) -> Option<ClockLine> {
+    let of =
+        |file: &str| diagnosis.clocks.iter().find(|clock| clock.file == file && clock.corrected);
+    if radio {
+        return of(capture).map(line);
+    }
+    // There the log's clock was held against the capture's: the other way round.
+    of(TRANSFERS).map(line).map(|line| ClockLine {
+        offset_ns: -line.offset_ns,
+        drift_ppm: -line.drift_ppm,
+        at_ns: line.at_ns.saturating_add(line.offset_ns),
+        ..line
+    })
+}
+
+fn line(clock: &ClockReport) -> ClockLine {
+    let ns = |ms: Option<f64>| (ms.unwrap_or(0.0) * 1e6) as i64;
+    ClockLine {
+        at_ns: clock.at_us.unwrap_or(0).saturating_mul(1_000),
+        offset_ns: ns(clock.offset_ms),
+        drift_ppm: clock.drift_ppm.unwrap_or(0.0),
+        half_span_ns: 0,
+        error_ns: ns(clock.error_ms),
+        n: clock.evidence,
+        rival_ns: None,
+    }
+}
+
+/// Which link a queue is put down to, by packets alone.
+fn slow_link(diagnosis: &Diagnosis) -> Option<PageCause> {
+    let probability = |name: &str| {
+        let found = diagnosis.session.suspects.iter().find(|one| one.suspect == name);
+        found.map_or(0.0, |one| one.probability)
+    };
+    let (radio, wireline) = (probability("radio"), probability("wireline"));
+    match radio >= wireline {
+        true if radio >= LIKELY => Some(PageCause::Radio),
+        false if wireline >= LIKELY => Some(PageCause::Wireline),
+        _ => None,
+    }
+}
+
+/// Bursts in time, by the transfer that began last before each; `None` without a modem log.
+fn radio_spans(answer: &RadioAnalysis) -> Option<RadioSpans> {
+    let report = &answer.report;
+    let mut anchors: Vec<(i64, i64)> = report
+        .transfers
+        .iter()
+        .filter_map(|one| Some((one.start_tti.0, one.start_us?.saturating_mul(1_000))))
+        .collect();
+    anchors.sort_unstable();
+    if report.bursts.is_empty() || anchors.is_empty() {
+        return None;
+    }
+    let at = |tti: i64| {
+        let after = anchors.partition_point(|(start, _)| *start <= tti);
+        let anchor = anchors.get(after.saturating_sub(1)).copied().unwrap_or_default();
+        let ns = tti.saturating_sub(anchor.0) as f64 * report.tti_ms * 1e6;
+        anchor.1.saturating_add(ns as i64)
+    };
+    let of = |dir: Direction| {
+        let bursts = report.bursts.iter().filter(|burst| burst.dir == dir);
+        let spans = bursts.map(|burst| RadioSpan {
+            from_ns: at(burst.start_tti.0),
+            to_ns: at(burst.end_tti.0),
+            queued: true,
+        });
+        let mut spans: Vec<RadioSpan> = spans.filter(|span| span.to_ns > span.from_ns).collect();
+        spans.sort_by_key(|span| span.from_ns);
+        spans
+    };
+    Some(RadioSpans { downlink: of(Direction::Dl), uplink: of(Direction::Ul) })
+}

@@ -1,0 +1,332 @@
+//! Which request waited for which, the path that took longest, and the load without a cause.
+
+use airmile_model::{AppTransfer, PageCause, RequestPhase, TransferKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::parts::Part;
+use super::select::PageLoad;
+
+/// A request that begins so soon after another's end may have been asked for by it, by the
+/// precision of browsers' times (chosen here).
+const SOON_NS: i64 = 5_000_000;
+/// After so long without anything of what asked for it, a request may have waited for
+/// something else (chosen here).
+const LONG_GAP_NS: i64 = 50_000_000;
+
+/// Connections that browsers open to a host with HTTP/1.1 (Chrome, Firefox and Safari: six).
+const BROWSERS_CONNECTIONS: usize = 6;
+
+/// What a page's wait is counted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Milestone {
+    /// Something was painted.
+    FirstPaint,
+    /// All was there, by the browser.
+    Load,
+    /// The last byte of the last request came.
+    LastByte,
+}
+
+/// What a request waits for before it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// The page's start.
+    Start,
+    /// Another's end.
+    End(usize),
+    /// What had come of another by then.
+    During(usize),
+}
+
+/// A step of the critical path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) request: Option<usize>,
+    pub(super) phase: Option<RequestPhase>,
+    pub(super) cause: PageCause,
+    pub(super) from_ns: i64,
+    pub(super) to_ns: i64,
+}
+
+/// A page's requests and what each waits for.
+pub(super) struct Graph {
+    pub(super) milestone: Milestone,
+    start_ns: i64,
+    end_ns: i64,
+    spans: Vec<(i64, i64)>,
+    after: Vec<After>,
+    parts: Vec<Vec<Part>>,
+    /// Whether the milestone waits for it.
+    needed: Vec<bool>,
+}
+
+impl Graph {
+    pub(super) fn new(load: &PageLoad<'_>, parts: Vec<Vec<Part>>) -> Self {
+        let requests = &load.requests;
+        let (milestone, wait_ns) = milestone(load);
+        let end_ns = load.start_ns.saturating_add(wait_ns);
+        let paints = |one: &AppTransfer| {
+            matches!(one.kind, TransferKind::Document | TransferKind::Code)
+                || milestone != Milestone::FirstPaint
+        };
+        let ended = |one: &AppTransfer| one.end_ns <= end_ns.saturating_add(SOON_NS);
+        let mut needed: Vec<bool> = requests.iter().map(|one| ended(one) && paints(one)).collect();
+        if !needed.contains(&true) {
+            needed = requests.iter().map(|one| ended(one)).collect();
+        }
+        if let (false, Some(first)) = (needed.contains(&true), needed.first_mut()) {
+            *first = true;
+        }
+        Self {
+            milestone,
+            start_ns: load.start_ns,
+            end_ns,
+            spans: requests.iter().map(|one| (one.start_ns, one.end_ns)).collect(),
+            after: (0..requests.len()).map(|at| after(at, requests)).collect(),
+            parts,
+            needed,
+        }
+    }
+
+    pub(super) const fn wait_ns(&self) -> i64 {
+        self.end_ns - self.start_ns
+    }
+
+    pub(super) fn parts(&self, at: usize) -> &[Part] {
+        self.parts.get(at).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn waited_for(&self, at: usize) -> Option<usize> {
+        match self.after.get(at)? {
+            After::Start => None,
+            After::End(other) | After::During(other) => Some(*other),
+        }
+    }
+
+    /// The request that the milestone waited for last.
+    fn last(&self) -> Option<usize> {
+        let needed = self.spans.iter().zip(&self.needed).enumerate();
+        let needed = needed.filter(|(_, (_, needed))| **needed);
+        needed.max_by_key(|(_, ((_, end), _))| *end).map(|(at, _)| at)
+    }
+
+    /// The path that took longest, from the start on, without a gap.
+    pub(super) fn critical_path(&self) -> Vec<Step> {
+        let mut path = Vec::new();
+        let mut cursor = self.end_ns;
+        let mut at = self.last();
+        // Each step goes to a request that began before.
+        for _ in 0..=self.spans.len() {
+            let Some((one, (from_ns, to_ns))) = at.and_then(|at| Some((at, *self.spans.get(at)?)))
+            else {
+                break;
+            };
+            push_page(&mut path, to_ns.min(cursor), cursor);
+            cursor = cursor.min(to_ns);
+            for part in self.parts(one).iter().rev() {
+                let within = (part.from_ns.max(self.start_ns), part.to_ns.min(cursor));
+                match part.blocked_by.filter(|_| self.is_crowded(part)) {
+                    Some(by) => self.push_blocker(&mut path, by, one, within),
+                    None => push_part(&mut path, one, part, within),
+                }
+            }
+            cursor = cursor.min(from_ns.max(self.start_ns));
+            at = self.waited_for(one);
+        }
+        push_page(&mut path, self.start_ns, cursor);
+        path.reverse();
+        path
+    }
+
+    /// Whether all the connections that a browser opens to a host were in use while a request
+    /// was in its queue: then it waited for what they waited for.
+    fn is_crowded(&self, part: &Part) -> bool {
+        let middle_ns = part.from_ns.midpoint(part.to_ns);
+        let in_use = self.parts.iter().flatten().filter(|other| {
+            other.cause != PageCause::Blocked && (other.from_ns..other.to_ns).contains(&middle_ns)
+        });
+        in_use.count() >= BROWSERS_CONNECTIONS
+    }
+
+    /// What a request in the way did meanwhile, last part first; the rest stays blocked.
+    fn push_blocker(&self, path: &mut Vec<Step>, by: usize, own: usize, within: (i64, i64)) {
+        let (from_ns, mut cursor) = within;
+        let blocked = |path: &mut Vec<Step>, from_ns: i64, to_ns: i64| {
+            if to_ns > from_ns {
+                let (phase, cause) = (Some(RequestPhase::Blocked), PageCause::Blocked);
+                path.push(Step { request: Some(own), phase, cause, from_ns, to_ns });
+            }
+        };
+        for part in self.parts(by).iter().rev() {
+            let within = (part.from_ns.max(from_ns), part.to_ns.min(cursor));
+            if within.1 > within.0 {
+                blocked(path, within.1, cursor);
+                push_part(path, by, part, within);
+                cursor = within.0;
+            }
+        }
+        blocked(path, from_ns, cursor);
+    }
+
+    /// Which requests are on a path.
+    pub(super) fn on_path(&self, path: &[Step]) -> Vec<bool> {
+        let mut out = vec![false; self.spans.len()];
+        for at in path.iter().filter_map(|step| step.request) {
+            if let Some(one) = out.get_mut(at) {
+                *one = true;
+            }
+        }
+        out
+    }
+
+    /// The request of a path with most of a cause, and how much.
+    pub(super) fn largest(&self, cause: PageCause, path: &[Step]) -> Option<(usize, i64)> {
+        let mut sums = vec![0; self.spans.len()];
+        for step in path.iter().filter(|step| step.cause == cause) {
+            if let Some(sum) = step.request.and_then(|at| sums.get_mut(at)) {
+                *sum += step.to_ns - step.from_ns;
+            }
+        }
+        let most = sums.into_iter().enumerate().max_by_key(|(_, ns)| *ns);
+        most.filter(|(_, ns)| *ns > 0)
+    }
+
+    /// How much sooner the milestone would be without a cause: each request begins when what
+    /// it waits for is there, and goes on without the cause's time.
+    pub(super) fn saves_ns(&self, without: PageCause) -> i64 {
+        let mut order: Vec<usize> = (0..self.spans.len()).collect();
+        order.sort_by_key(|at| self.spans.get(*at).copied());
+        // Where each part's start and end come to be.
+        let mut moved: Vec<Option<Vec<(i64, i64)>>> = vec![None; self.spans.len()];
+        for at in order {
+            let Some(&(start_ns, _)) = self.spans.get(at) else { continue };
+            let after = self.after.get(at).copied().unwrap_or(After::Start);
+            let (was_ns, is_ns) = match after {
+                After::Start => (self.start_ns, self.start_ns),
+                After::End(other) => {
+                    let was = self.spans.get(other).map_or(self.start_ns, |(_, end)| *end);
+                    (was.min(start_ns), self.moved_to(other, was, &moved))
+                }
+                After::During(other) => (start_ns, self.moved_to(other, start_ns, &moved)),
+            };
+            let gap_ns = if without == PageCause::Browser { 0 } else { start_ns - was_ns };
+            let mut now = is_ns.saturating_add(gap_ns);
+            let mut own = Vec::with_capacity(self.parts(at).len() + 1);
+            own.push((start_ns, now));
+            for part in self.parts(at) {
+                if part.cause != without {
+                    let blocker = part.blocked_by.filter(|by| {
+                        moved.get(*by).is_some_and(Option::is_some) && self.ends_before(*by, part)
+                    });
+                    now = match blocker {
+                        Some(by) => {
+                            let end_ns = self.spans.get(by).map_or(part.to_ns, |(_, end)| *end);
+                            let rest_ns = part.to_ns.saturating_sub(end_ns).max(0);
+                            let free_ns = self.moved_to(by, end_ns, &moved);
+                            now.max(free_ns.saturating_add(rest_ns))
+                        }
+                        None => now.saturating_add(part.ns()),
+                    };
+                }
+                own.push((part.to_ns, now));
+            }
+            if let Some(slot) = moved.get_mut(at) {
+                *slot = Some(own);
+            }
+        }
+        let needed = (0..self.spans.len()).filter(|at| self.needed.get(*at) == Some(&true));
+        let ends = needed.filter_map(|at| Some(moved.get(at)?.as_ref()?.last()?.1));
+        let Some(end_ns) = ends.max() else { return 0 };
+        let last_ns = self.last().and_then(|at| self.spans.get(at)).map_or(end_ns, |span| span.1);
+        let tail_ns = if without == PageCause::Browser { 0 } else { self.end_ns - last_ns };
+        self.end_ns.saturating_sub(end_ns.saturating_add(tail_ns.max(0))).max(0)
+    }
+
+    /// Whether a request that blocks a part is over when the part is.
+    fn ends_before(&self, by: usize, part: &Part) -> bool {
+        self.spans.get(by).is_some_and(|(_, end)| *end <= part.to_ns.saturating_add(SOON_NS))
+    }
+
+    /// Where a time of a request comes to be.
+    fn moved_to(&self, at: usize, was_ns: i64, moved: &[Option<Vec<(i64, i64)>>]) -> i64 {
+        let Some(points) = moved.get(at).and_then(Option::as_ref) else { return was_ns };
+        let next = points.partition_point(|(was, _)| *was < was_ns);
+        match (next.checked_sub(1).and_then(|at| points.get(at)), points.get(next)) {
+            (Some(before), Some(after)) if after.0 > before.0 => {
+                let share = (was_ns - before.0) as f64 / (after.0 - before.0) as f64;
+                before.1 + ((after.1 - before.1) as f64 * share) as i64
+            }
+            (_, Some(after)) => after.1,
+            (Some(before), None) => before.1.saturating_add(was_ns - before.0),
+            (None, None) => was_ns,
+        }
+    }
+}
+
+fn push_part(path: &mut Vec<Step>, request: usize, part: &Part, (from_ns, to_ns): (i64, i64)) {
+    if to_ns > from_ns {
+        let (phase, cause) = (Some(part.phase), part.cause);
+        path.push(Step { request: Some(request), phase, cause, from_ns, to_ns });
+    }
+}
+
+fn push_page(path: &mut Vec<Step>, from_ns: i64, to_ns: i64) {
+    if to_ns > from_ns {
+        let cause = PageCause::Browser;
+        path.push(Step { request: None, phase: None, cause, from_ns, to_ns });
+    }
+}
+
+/// What the wait is counted to, and how long it is.
+fn milestone(load: &PageLoad<'_>) -> (Milestone, i64) {
+    let ns = |ms: Option<f64>| ms.filter(|ms| *ms > 0.0).map(|ms| (ms * 1e6) as i64);
+    let page = load.page;
+    if let Some(ns) = ns(page.and_then(|page| page.first_paint_ms)) {
+        return (Milestone::FirstPaint, ns);
+    }
+    match ns(page.and_then(|page| page.loaded_ms)) {
+        Some(ns) => (Milestone::Load, ns),
+        None => (Milestone::LastByte, load.last_ns()),
+    }
+}
+
+/// What a request waited for before it began: what asked for it, by the log; else, or where
+/// that had ended long before, what ended last before.
+fn after(at: usize, requests: &[&AppTransfer]) -> After {
+    let Some(own) = requests.get(at) else { return After::Start };
+    let before = || requests.iter().enumerate().take(at);
+    let initiator = own.initiator.as_ref().and_then(|url| {
+        let mut of_url = before().filter(|(_, one)| one.url.as_ref() == Some(url));
+        of_url.next_back()
+    });
+    let may_ask =
+        |one: &AppTransfer| !matches!(one.kind, TransferKind::Image | TransferKind::Media);
+    let ended = before()
+        .filter(|(_, one)| may_ask(one) && one.end_ns <= own.start_ns.saturating_add(SOON_NS));
+    let latest = ended.max_by_key(|(_, one)| one.end_ns);
+    match (initiator, latest) {
+        (Some((_, asks)), Some((other, one)))
+            if own.start_ns.saturating_sub(asks.end_ns) > LONG_GAP_NS
+                && own.start_ns.saturating_sub(one.end_ns) <= SOON_NS =>
+        {
+            After::End(other)
+        }
+        (Some((other, asks)), _) => position(other, asks, own),
+        (None, Some((other, _))) if own.initiator.is_none() || at > 0 => After::End(other),
+        // A document that is still coming asks for what it has named so far.
+        _ => match requests.first() {
+            Some(first) if at > 0 && first.end_ns > own.start_ns => After::During(0),
+            _ => After::Start,
+        },
+    }
+}
+
+fn position(other: usize, asks: &AppTransfer, own: &AppTransfer) -> After {
+    if asks.end_ns <= own.start_ns.saturating_add(SOON_NS) {
+        After::End(other)
+    } else {
+        After::During(other)
+    }
+}

@@ -1,0 +1,312 @@
+//! Pages: what the load of each waited for, along its critical path.
+//!
+//! A browser's log says when each request began and how its time passed; packets of the same
+//! time say what its connection waited for ([`connections`]), the modem log when the radio's
+//! queue stood. [`parts`] splits each request among causes, [`graph`] finds which request
+//! waited for which and replays the load without a cause.
+
+mod connections;
+mod graph;
+mod parts;
+mod select;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use airmile_capture::application::ApplicationFormat;
+use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase, TimeBase, TransferKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use self::connections::Packets;
+use self::graph::Graph;
+pub use self::graph::Milestone;
+use self::parts::Part;
+use self::select::{PageLoad, page_loads};
+use super::diagnose::Diagnosis;
+use super::radio::RadioAnalysis;
+use crate::wording;
+use airmile_io::error::Result;
+use airmile_io::input::Progress;
+
+/// A cause is worth a saving from this share of the wait on (chosen here).
+const WORTH_SAVING: f64 = 0.02;
+
+/// The load of a page.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Page {
+    /// Its name in the browser's log, or its number.
+    pub id: String,
+    /// Its URL, without its query.
+    pub url: String,
+    /// Where the page's requests are from: `log`, which says so, or `pauses` between requests.
+    pub grouped_by: &'static str,
+    /// When its load began, in microseconds since the Unix epoch; null where the log does not
+    /// place its times.
+    pub start_us: Option<i64>,
+    /// What the verdict is about: `first_paint`, `load`, or `last_byte` where the log has
+    /// neither.
+    pub milestone: Milestone,
+    /// How long that took, in ms.
+    pub wait_ms: f64,
+    /// Until something was painted, in ms.
+    pub first_paint_ms: Option<f64>,
+    /// Until the document was parsed, in ms.
+    pub content_loaded_ms: Option<f64>,
+    /// Until all of it was there, in ms; to the last byte where the log does not say.
+    pub load_ms: f64,
+    /// Bytes of its requests.
+    pub bytes: u64,
+    /// What it waited for longest.
+    pub verdict: PageCause,
+    /// The verdict in a sentence.
+    pub says: String,
+    /// What the verdict rests on: `log` alone, `packets` too, or `radio` too.
+    pub evidence: &'static str,
+    /// Time of the critical path by cause, in ms; the parts add up to `wait_ms`.
+    pub shares: BTreeMap<&'static str, f64>,
+    /// What each fix would save, the largest first.
+    pub savings: Vec<PageSaving>,
+    /// The critical path, from the start on.
+    pub critical_path: Vec<PathStep>,
+    /// Its requests, by start.
+    pub requests: Vec<PageRequest>,
+}
+
+/// What the load would save without a cause.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PageSaving {
+    /// Without which cause.
+    pub cause: PageCause,
+    /// How much sooner the milestone would be, in ms; what else then takes its place is
+    /// counted, a link that gets full is not.
+    pub saves_ms: f64,
+    /// The request of the critical path with most of it.
+    pub request: Option<String>,
+    /// How much that has, in ms.
+    pub request_ms: f64,
+    /// The same in a sentence, with what to do.
+    pub says: String,
+}
+
+/// A step of the critical path: ms since the page's start.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PathStep {
+    /// The request that was waited for; null: the page itself.
+    pub request: Option<String>,
+    /// Start.
+    pub from_ms: f64,
+    /// End.
+    pub to_ms: f64,
+    /// Phase of the request.
+    pub phase: Option<RequestPhase>,
+    /// What it waited for.
+    pub cause: PageCause,
+}
+
+/// A request of a page: ms since the page's start.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PageRequest {
+    /// The transfer's name.
+    pub id: String,
+    /// Its URL, without its query.
+    pub url: String,
+    /// What it was.
+    pub kind: TransferKind,
+    /// Protocol, as in `h2`.
+    pub protocol: Option<String>,
+    /// The connection that carried it.
+    pub connection: Option<String>,
+    /// Bytes.
+    pub bytes: Option<u64>,
+    /// Whether it failed.
+    pub failed: bool,
+    /// Start.
+    pub start_ms: f64,
+    /// End.
+    pub end_ms: f64,
+    /// The request whose answer it waited for before it began; null: the page's start.
+    pub waited_for: Option<String>,
+    /// Whether it is on the critical path.
+    pub critical: bool,
+    /// Its own longest cause.
+    pub cause: PageCause,
+    /// Its time, in order.
+    pub parts: Vec<RequestPart>,
+}
+
+/// A part of a request: ms since the page's start.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RequestPart {
+    /// Phase.
+    pub phase: RequestPhase,
+    /// What it waited for.
+    pub cause: PageCause,
+    /// Start.
+    pub from_ms: f64,
+    /// End.
+    pub to_ms: f64,
+    /// The request that was in its way.
+    pub blocked_by: Option<String>,
+}
+
+/// Judges the pages of browsers' logs. `capture` is the one nearest to the phone, read again
+/// where there are pages.
+///
+/// # Errors
+/// The capture cannot be read again.
+pub(crate) fn pages(
+    capture: Option<&str>,
+    diagnosis: &Diagnosis,
+    answer: &RadioAnalysis,
+    progress: &Progress,
+) -> Result<Vec<Page>> {
+    let mut out = Vec::new();
+    let of_browser = |format| matches!(format, ApplicationFormat::Har | ApplicationFormat::NetLog);
+    let browsers = answer.applications.iter().filter(|one| of_browser(one.format));
+    let mut packets: Option<Packets> = None;
+    for application in browsers {
+        let loads = page_loads(&application.log);
+        if loads.is_empty() {
+            continue;
+        }
+        let placed = application.log.scale.base == TimeBase::Wall;
+        if packets.is_none() && placed {
+            let read = capture.map(|name| Packets::read(name, diagnosis, answer, progress));
+            packets = Some(read.transpose()?.unwrap_or_default());
+        }
+        let seen = packets.as_ref().filter(|_| placed);
+        out.extend(loads.iter().map(|load| judge(load, &application.log, seen, answer)));
+    }
+    Ok(out)
+}
+
+/// One page, judged.
+fn judge(
+    load: &PageLoad<'_>,
+    log: &ApplicationLog,
+    packets: Option<&Packets>,
+    answer: &RadioAnalysis,
+) -> Page {
+    let (requests, seen) = parts::requests(load, log, packets);
+    let graph = Graph::new(load, requests);
+    let ms = |ns: i64| ns as f64 / 1e6;
+    let since = |ns: i64| ms(ns.saturating_sub(load.start_ns));
+    let id = |at: usize| load.requests.get(at).map(|request| request.id.clone());
+    let url = |at: usize| load.requests.get(at).map(|request| shown(request, answer));
+    let wait_ns = graph.wait_ns();
+    let path = graph.critical_path();
+    let mut shares: BTreeMap<PageCause, i64> = BTreeMap::new();
+    for step in &path {
+        *shares.entry(step.cause).or_default() += step.to_ns - step.from_ns;
+    }
+    let verdict = leading(&shares);
+    let mut savings: Vec<PageSaving> = shares
+        .iter()
+        .filter(|(cause, ns)| {
+            !matches!(cause, PageCause::Transfer | PageCause::Unknown)
+                && **ns as f64 >= WORTH_SAVING * wait_ns as f64
+        })
+        .filter_map(|(cause, _)| {
+            let saves_ms = ms(graph.saves_ns(*cause));
+            let largest = graph.largest(*cause, &path);
+            let request_ms = largest.map_or(0.0, |(_, ns)| ms(ns));
+            let request = largest.and_then(|(at, _)| url(at));
+            let says =
+                wording::page_saving(*cause, saves_ms, ms(wait_ns), request.as_deref(), request_ms);
+            let request = largest.and_then(|(at, _)| id(at));
+            (saves_ms > 0.0).then_some(PageSaving {
+                cause: *cause,
+                saves_ms,
+                request,
+                request_ms,
+                says,
+            })
+        })
+        .collect();
+    savings.sort_by(|a, b| b.saves_ms.total_cmp(&a.saves_ms));
+    let page_url = url(0).unwrap_or_default();
+    let shares_ms: BTreeMap<PageCause, f64> =
+        shares.iter().map(|(cause, ns)| (*cause, ms(*ns))).collect();
+    let says = wording::page(graph.milestone, ms(wait_ns), &shares_ms);
+    let critical: Vec<bool> = graph.on_path(&path);
+    let each = load.requests.iter().enumerate().zip(critical);
+    let requests = each.map(|((at, request), critical)| {
+        let parts = graph.parts(at);
+        let mut own: BTreeMap<PageCause, i64> = BTreeMap::new();
+        for part in parts {
+            *own.entry(part.cause).or_default() += part.ns();
+        }
+        PageRequest {
+            id: request.id.clone(),
+            url: shown(request, answer),
+            kind: request.kind,
+            protocol: request.protocol.clone(),
+            connection: request.connection.clone(),
+            bytes: request.bytes,
+            failed: request.failed,
+            start_ms: since(request.start_ns),
+            end_ms: since(request.end_ns),
+            waited_for: graph.waited_for(at).and_then(id),
+            critical,
+            cause: leading(&own),
+            parts: parts.iter().map(|part| document(part, load.start_ns, &id)).collect(),
+        }
+    });
+    Page {
+        id: load.id.clone(),
+        url: page_url,
+        grouped_by: load.grouped_by,
+        start_us: (log.scale.base == TimeBase::Wall).then(|| load.start_ns.div_euclid(1_000)),
+        milestone: graph.milestone,
+        wait_ms: ms(wait_ns),
+        first_paint_ms: load.page.and_then(|page| page.first_paint_ms),
+        content_loaded_ms: load.page.and_then(|page| page.content_loaded_ms),
+        load_ms: load.page.and_then(|page| page.loaded_ms).unwrap_or_else(|| ms(load.last_ns())),
+        bytes: load.requests.iter().filter_map(|one| one.bytes).fold(0, u64::saturating_add),
+        verdict,
+        says,
+        evidence: match packets {
+            Some(packets) if seen && packets.has_radio() => "radio",
+            Some(_) if seen => "packets",
+            _ => "log",
+        },
+        shares: shares_ms.iter().map(|(cause, ms)| (cause.as_str(), *ms)).collect(),
+        savings,
+        critical_path: path
+            .iter()
+            .map(|step| PathStep {
+                request: step.request.and_then(id),
+                from_ms: since(step.from_ns),
+                to_ms: since(step.to_ns),
+                phase: step.phase,
+                cause: step.cause,
+            })
+            .collect(),
+        requests: requests.collect(),
+    }
+}
+
+/// The cause with the most; of equal ones the first.
+fn leading(shares: &BTreeMap<PageCause, i64>) -> PageCause {
+    let named = shares.iter().max_by_key(|(cause, ns)| (**ns, std::cmp::Reverse(**cause)));
+    named.map_or(PageCause::Unknown, |(cause, _)| *cause)
+}
+
+fn document(part: &Part, start_ns: i64, id: &dyn Fn(usize) -> Option<String>) -> RequestPart {
+    let since = |ns: i64| ns.saturating_sub(start_ns) as f64 / 1e6;
+    RequestPart {
+        phase: part.phase,
+        cause: part.cause,
+        from_ms: since(part.from_ns),
+        to_ms: since(part.to_ns),
+        blocked_by: part.blocked_by.and_then(id),
+    }
+}
+
+/// A request's URL as it may be shown, or its name.
+fn shown(request: &AppTransfer, answer: &RadioAnalysis) -> String {
+    let url = if answer.whole_urls { request.url.clone() } else { request.name() };
+    url.filter(|url| !url.is_empty()).unwrap_or_else(|| request.id.clone())
+}

@@ -1,0 +1,249 @@
+//! A request's time: its phases, each split among causes.
+
+use std::collections::HashMap;
+
+use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase};
+
+use super::connections::Packets;
+use super::select::PageLoad;
+
+/// What ends together: the precision of browsers' times, and what a script takes between two
+/// events (chosen here).
+const TOGETHER_NS: i64 = 15_000_000;
+/// A wait in the browser's queue that is shorter is its own work (chosen here).
+const SHORT_QUEUE_NS: i64 = 5_000_000;
+/// Answers on one connection that one may wait for in turn (chosen here).
+const MAX_QUEUED: usize = 1_000;
+
+/// A part of a request with one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) phase: RequestPhase,
+    pub(super) cause: PageCause,
+    pub(super) from_ns: i64,
+    pub(super) to_ns: i64,
+    /// The request in its way.
+    pub(super) blocked_by: Option<usize>,
+}
+
+impl Part {
+    pub(super) const fn ns(&self) -> i64 {
+        self.to_ns - self.from_ns
+    }
+}
+
+/// A phase in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    phase: RequestPhase,
+    from_ns: i64,
+    to_ns: i64,
+}
+
+/// The parts of a page's requests, and whether packets showed any of them.
+pub(super) fn requests(
+    load: &PageLoad<'_>,
+    log: &ApplicationLog,
+    packets: Option<&Packets>,
+) -> (Vec<Vec<Part>>, bool) {
+    let round_trips = round_trips(log);
+    let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
+    let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
+    let seen = found.iter().any(Option::is_some);
+    let parts = load.requests.iter().enumerate().map(|(at, request)| {
+        let connection = found.get(at).copied().flatten();
+        let mut out = Vec::new();
+        for span in spans.get(at).map_or(&[][..], Vec::as_slice) {
+            match span.phase {
+                RequestPhase::Blocked => out.push(queued(at, span, load)),
+                RequestPhase::Dns => out.push(whole(span, PageCause::Dns)),
+                RequestPhase::Connect | RequestPhase::Tls => match (packets, connection) {
+                    (Some(packets), Some(connection)) => {
+                        stack(&mut out, span, packets.set_up(connection, span.from_ns, span.to_ns));
+                    }
+                    _ => out.push(whole(span, PageCause::Setup)),
+                },
+                RequestPhase::Send => out.push(whole(span, PageCause::RoundTrip)),
+                RequestPhase::Wait => {
+                    let (own, held) = in_turn(at, span, &spans, load);
+                    match (packets, connection) {
+                        (Some(packets), Some(connection)) => {
+                            let causes = packets.waited(connection, own.from_ns, own.to_ns);
+                            stack(&mut out, &own, causes);
+                        }
+                        _ => {
+                            let host = request.url.as_deref().map(host).unwrap_or_default();
+                            let round_trip_ns = round_trips.get(host).copied().unwrap_or(0);
+                            answered(&mut out, &own, round_trip_ns);
+                        }
+                    }
+                    out.extend(held);
+                }
+                RequestPhase::Receive => match (packets, connection) {
+                    (Some(packets), Some(connection)) => {
+                        let causes = packets.received(connection, span.from_ns, span.to_ns);
+                        stack(&mut out, span, causes);
+                    }
+                    _ => out.push(whole(span, PageCause::Transfer)),
+                },
+            }
+        }
+        out.retain(|part| part.to_ns > part.from_ns);
+        out
+    });
+    (parts.collect(), seen)
+}
+
+const fn whole(span: &Span, cause: PageCause) -> Part {
+    let Span { phase, from_ns, to_ns } = *span;
+    Part { phase, cause, from_ns, to_ns, blocked_by: None }
+}
+
+/// Fills a span with causes, in the order in which they are given.
+fn stack(out: &mut Vec<Part>, span: &Span, causes: Vec<(PageCause, i64)>) {
+    let mut at = span.from_ns;
+    let last = causes.len().saturating_sub(1);
+    for (n, (cause, ns)) in causes.into_iter().enumerate() {
+        let end = at.saturating_add(ns).min(span.to_ns);
+        let to_ns = if n == last { span.to_ns } else { end };
+        out.push(Part { phase: span.phase, cause, from_ns: at, to_ns, blocked_by: None });
+        at = to_ns;
+    }
+    if at < span.to_ns && at == span.from_ns {
+        out.push(whole(span, PageCause::Unknown));
+    }
+}
+
+/// A wait for a first byte by the log alone: a round trip, and the server for the rest.
+fn answered(out: &mut Vec<Part>, span: &Span, round_trip_ns: i64) {
+    let cut = span.from_ns.saturating_add(round_trip_ns).min(span.to_ns);
+    out.push(whole(&Span { to_ns: cut, ..*span }, PageCause::RoundTrip));
+    out.push(whole(&Span { from_ns: cut, ..*span }, PageCause::Server));
+}
+
+/// The phases of a request; what a log leaves open goes to the last.
+fn phases(request: &AppTransfer) -> Vec<Span> {
+    let p = request.phases;
+    let lengths = [
+        (RequestPhase::Blocked, p.blocked_ns),
+        (RequestPhase::Dns, p.dns_ns),
+        (RequestPhase::Connect, p.connect_ns),
+        (RequestPhase::Tls, p.tls_ns),
+        (RequestPhase::Send, p.send_ns),
+        (RequestPhase::Wait, p.wait_ns),
+    ];
+    let mut at = request.start_ns;
+    let mut out = Vec::new();
+    for (phase, ns) in lengths {
+        let to_ns = at.saturating_add(ns.unwrap_or(0).max(0)).min(request.end_ns);
+        if to_ns > at {
+            out.push(Span { phase, from_ns: at, to_ns });
+        }
+        at = to_ns;
+    }
+    if at < request.end_ns {
+        out.push(Span { phase: RequestPhase::Receive, from_ns: at, to_ns: request.end_ns });
+    }
+    out
+}
+
+/// Least round trip to each host, by the handshakes of TCP; of a host without one, by the
+/// quickest answer.
+fn round_trips(log: &ApplicationLog) -> HashMap<&str, i64> {
+    // QUIC's handshake has TLS in it, of one round trip, too.
+    let mut out = least(log, |one| one.phases.connect_ns);
+    for (host, ns) in least(log, |one| one.phases.wait_ns) {
+        let known = out.entry(host).or_insert(ns);
+        *known = (*known).min(ns);
+    }
+    out
+}
+
+fn least(log: &ApplicationLog, of: impl Fn(&AppTransfer) -> Option<i64>) -> HashMap<&str, i64> {
+    let mut out = HashMap::new();
+    for one in &log.transfers {
+        let known = of(one).filter(|ns| *ns > 0);
+        if let (Some(host), Some(ns)) = (one.url.as_deref().map(host), known) {
+            let least = out.entry(host).or_insert(ns);
+            *least = ns.min(*least);
+        }
+    }
+    out
+}
+
+/// The host of a URL, with its port.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit('@').next().unwrap_or_default()
+}
+
+fn is_of_host(one: &AppTransfer, other: &AppTransfer) -> bool {
+    let of = |transfer: &AppTransfer| transfer.url.as_deref().map(host).map(str::to_owned);
+    of(one) == of(other)
+}
+
+/// In the browser's queue: the request that held its place is the one of its connection, or
+/// else of its host, that ended when the queue did.
+fn queued(at: usize, span: &Span, load: &PageLoad<'_>) -> Part {
+    let Some(own) = load.requests.get(at) else { return whole(span, PageCause::Unknown) };
+    let under_way = || {
+        load.requests.iter().enumerate().filter(|(other, one)| {
+            *other != at
+                && one.start_ns < span.to_ns
+                && one.end_ns > span.from_ns
+                && (same_connection(own, one) || is_of_host(own, one))
+        })
+    };
+    let ends = |one: &AppTransfer| (one.end_ns - span.to_ns).abs();
+    let ended = under_way().filter(|(_, one)| ends(one) <= TOGETHER_NS);
+    let by = ended.min_by_key(|(_, one)| (!same_connection(own, one), ends(one)));
+    let is_queue = span.to_ns - span.from_ns > SHORT_QUEUE_NS && under_way().next().is_some();
+    match by {
+        Some((by, _)) => Part { blocked_by: Some(by), ..whole(span, PageCause::Blocked) },
+        None if is_queue => whole(span, PageCause::Blocked),
+        None => whole(span, PageCause::Browser),
+    }
+}
+
+fn same_connection(one: &AppTransfer, other: &AppTransfer) -> bool {
+    one.connection.is_some() && one.connection == other.connection
+}
+
+/// Of a wait, what was the request's own, and what was the turn of others: answers that came
+/// back to back on its connection, the last of which ended when its own began.
+fn in_turn(
+    at: usize,
+    span: &Span,
+    spans: &[Vec<Span>],
+    load: &PageLoad<'_>,
+) -> (Span, Option<Part>) {
+    let Some(own) = load.requests.get(at) else { return (*span, None) };
+    let (mut cut, mut by) = (span.to_ns, None);
+    let others: Vec<(usize, Span)> = load
+        .requests
+        .iter()
+        .enumerate()
+        .filter(|(other, one)| *other != at && same_connection(own, one))
+        .filter_map(|(other, _)| {
+            let last = spans.get(other)?.last().copied()?;
+            (last.phase == RequestPhase::Receive).then_some((other, last))
+        })
+        .collect();
+    for _ in 0..MAX_QUEUED {
+        let before = others.iter().filter(|(_, one)| {
+            (one.to_ns - cut).abs() <= TOGETHER_NS && one.from_ns < cut && one.to_ns > span.from_ns
+        });
+        let Some((other, one)) = before.min_by_key(|(_, one)| one.from_ns) else { break };
+        by = by.or(Some(*other));
+        cut = one.from_ns.max(span.from_ns);
+        if cut <= span.from_ns {
+            break;
+        }
+    }
+    let held = by.map(|by| Part {
+        blocked_by: Some(by),
+        ..whole(&Span { from_ns: cut, ..*span }, PageCause::Blocked)
+    });
+    (Span { to_ns: cut, ..*span }, held.filter(|part| part.ns() > 0))
+}

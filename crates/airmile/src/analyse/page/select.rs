@@ -1,0 +1,67 @@
+//! Which requests are of which page.
+
+use std::collections::BTreeMap;
+
+use airmile_model::{AppPage, AppTransfer, ApplicationLog};
+
+/// Without pages in the log, one begins after this long without a request (chosen here: as
+/// long as browsers' own tools wait for a page to be idle, twice).
+const PAUSE_NS: i64 = 1_000_000_000;
+/// Requests of a page that are kept (chosen here: the largest pages have some thousand).
+const MAX_REQUESTS: usize = 5_000;
+
+/// The load of a page, as its log has it.
+pub(super) struct PageLoad<'a> {
+    pub(super) id: String,
+    pub(super) grouped_by: &'static str,
+    pub(super) page: Option<&'a AppPage>,
+    pub(super) start_ns: i64,
+    /// By start.
+    pub(super) requests: Vec<&'a AppTransfer>,
+}
+
+impl PageLoad<'_> {
+    /// From the start to the last byte.
+    pub(super) fn last_ns(&self) -> i64 {
+        let last = self.requests.iter().map(|request| request.end_ns).max();
+        last.unwrap_or(self.start_ns).saturating_sub(self.start_ns).max(0)
+    }
+}
+
+/// The pages of a log, in order.
+pub(super) fn page_loads(log: &ApplicationLog) -> Vec<PageLoad<'_>> {
+    let known: BTreeMap<&str, &AppPage> =
+        log.pages.iter().map(|page| (page.id.as_str(), page)).collect();
+    let mut by_page: BTreeMap<&str, Vec<&AppTransfer>> = BTreeMap::new();
+    let mut others: Vec<Vec<&AppTransfer>> = Vec::new();
+    let mut busy_until = i64::MIN;
+    for transfer in log.transfers.iter().filter(|one| one.url.is_some()) {
+        if let Some(page) = transfer.page.as_deref().filter(|id| known.contains_key(id)) {
+            by_page.entry(page).or_default().push(transfer);
+            continue;
+        }
+        let apart = transfer.start_ns.saturating_sub(busy_until) > PAUSE_NS;
+        match others.last_mut() {
+            Some(last) if !apart => last.push(transfer),
+            _ => others.push(vec![transfer]),
+        }
+        busy_until = busy_until.max(transfer.end_ns);
+    }
+    let mut out: Vec<PageLoad<'_>> = Vec::new();
+    for (id, requests) in by_page {
+        let page = known.get(id).copied();
+        let first_ns = requests.first().map_or(0, |first| first.start_ns);
+        let start_ns = page.map_or(first_ns, |page| page.start_ns.min(first_ns));
+        out.push(PageLoad { id: id.to_owned(), grouped_by: "log", page, start_ns, requests });
+    }
+    for (n, requests) in others.into_iter().enumerate() {
+        let start_ns = requests.first().map_or(0, |first| first.start_ns);
+        let id = format!("page-{}", n + 1);
+        out.push(PageLoad { id, grouped_by: "pauses", page: None, start_ns, requests });
+    }
+    for load in &mut out {
+        load.requests.truncate(MAX_REQUESTS);
+    }
+    out.sort_by_key(|load| load.start_ns);
+    out
+}

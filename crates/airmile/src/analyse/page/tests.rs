@@ -1,0 +1,168 @@
+use airmile_model::{AppPage, AppTransfer, ApplicationLog, PageCause, Phases, TransferKind};
+
+use super::graph::{Graph, Milestone};
+use super::parts;
+use super::select::page_loads;
+
+const MS: i64 = 1_000_000;
+
+/// A request from its phases in ms: blocked, lookup, connect, wait, receive.
+fn request(
+    name: &str,
+    start_ms: i64,
+    [blocked, dns, connect, wait, receive]: [i64; 5],
+) -> AppTransfer {
+    let total = blocked + dns + connect + wait + receive;
+    let mut out = AppTransfer::new(name.into(), start_ms * MS, (start_ms + total) * MS);
+    out.url = Some(format!("https://a.example/{name}"));
+    let part = |ms: i64| Some(ms * MS);
+    out.phases = Phases {
+        blocked_ns: part(blocked),
+        dns_ns: part(dns),
+        connect_ns: part(connect),
+        wait_ns: part(wait),
+        receive_ns: part(receive),
+        ..Phases::default()
+    };
+    out
+}
+
+fn asked_by(mut one: AppTransfer, name: &str) -> AppTransfer {
+    one.initiator = Some(format!("https://a.example/{name}"));
+    one
+}
+
+fn graph(log: &ApplicationLog) -> Graph {
+    let loads = page_loads(log);
+    let [load] = loads.as_slice() else { panic!("one page, not {}", loads.len()) };
+    let (requests, _) = parts::requests(load, log, None);
+    Graph::new(load, requests)
+}
+
+/// The critical path: request, cause, ms.
+fn path(graph: &Graph) -> Vec<(Option<usize>, PageCause, i64)> {
+    let steps = graph.critical_path().into_iter();
+    steps.map(|step| (step.request, step.cause, (step.to_ns - step.from_ns) / MS)).collect()
+}
+
+fn saves_ms(graph: &Graph, cause: PageCause) -> i64 {
+    graph.saves_ns(cause) / MS
+}
+
+/// A document, a style sheet and a large image that both wait for it; `load` at 660 ms.
+fn page() -> ApplicationLog {
+    let mut transfers = vec![
+        request("index", 0, [0, 10, 40, 240, 10]),
+        asked_by(request("style", 310, [0, 0, 0, 100, 20]), "index"),
+        asked_by(request("image", 310, [0, 0, 0, 45, 300]), "index"),
+    ];
+    transfers[0].kind = TransferKind::Document;
+    transfers.iter_mut().for_each(|one| one.page = Some("p".into()));
+    let page = AppPage {
+        id: "p".into(),
+        start_ns: 0,
+        first_paint_ms: None,
+        content_loaded_ms: None,
+        loaded_ms: Some(660.0),
+    };
+    ApplicationLog { transfers, pages: vec![page], ..ApplicationLog::default() }
+}
+
+#[test]
+fn the_critical_path_adds_up_and_goes_to_what_came_last() {
+    let graph = graph(&page());
+    assert_eq!((graph.milestone, graph.wait_ns() / MS), (Milestone::Load, 660));
+    let expected = [
+        (Some(0), PageCause::Dns, 10),
+        (Some(0), PageCause::Setup, 40),
+        // The handshake gives the round trip: 40 of 240 ms.
+        (Some(0), PageCause::RoundTrip, 40),
+        (Some(0), PageCause::Server, 200),
+        (Some(0), PageCause::Transfer, 10),
+        (None, PageCause::Browser, 10),
+        (Some(2), PageCause::RoundTrip, 40),
+        (Some(2), PageCause::Server, 5),
+        (Some(2), PageCause::Transfer, 300),
+        (None, PageCause::Browser, 5),
+    ];
+    assert_eq!(path(&graph), expected);
+}
+
+#[test]
+fn a_fix_saves_until_another_request_is_the_last() {
+    let graph = graph(&page());
+    // 200 ms of the document and 5 of the image.
+    assert_eq!(saves_ms(&graph, PageCause::Server), 205);
+    assert_eq!(saves_ms(&graph, PageCause::Dns), 10);
+    // Without receiving, the image ends at 345 ms and the style sheet at 400: of both, less
+    // the document's 10 ms, is 400 + 5 ms of the page's own left.
+    assert_eq!(saves_ms(&graph, PageCause::Transfer), 660 - 405);
+    assert_eq!(saves_ms(&graph, PageCause::Loss), 0);
+}
+
+#[test]
+fn first_paint_waits_for_documents_and_code_alone() {
+    let mut log = page();
+    log.pages[0].first_paint_ms = Some(440.0);
+    log.transfers[1].kind = TransferKind::Code;
+    log.transfers[2].kind = TransferKind::Image;
+    let graph = graph(&log);
+    assert_eq!((graph.milestone, graph.wait_ns() / MS), (Milestone::FirstPaint, 440));
+    let last = path(&graph).into_iter().filter_map(|step| step.0).next_back();
+    assert_eq!(last, Some(1));
+}
+
+#[test]
+fn a_request_in_the_queue_is_blocked_by_the_one_that_ends_with_it() {
+    let mut transfers =
+        vec![request("a", 0, [0, 0, 0, 50, 50]), request("b", 0, [100, 0, 0, 50, 50])];
+    transfers.iter_mut().for_each(|one| one.connection = Some("1".into()));
+    let log = ApplicationLog { transfers, ..ApplicationLog::default() };
+    let graph = graph(&log);
+    assert_eq!(graph.milestone, Milestone::LastByte);
+    assert_eq!(graph.parts(1)[0].blocked_by, Some(0));
+    assert_eq!(path(&graph)[0], (Some(1), PageCause::Blocked, 100));
+    assert_eq!(saves_ms(&graph, PageCause::Blocked), 100);
+    // Without round trips, the first is over after 50 ms, and the second 50 ms later.
+    assert_eq!(saves_ms(&graph, PageCause::RoundTrip), 100);
+}
+
+#[test]
+fn answers_back_to_back_on_a_connection_wait_for_their_turn() {
+    let mut transfers =
+        vec![request("a", 0, [0, 0, 0, 50, 250]), request("b", 0, [0, 0, 0, 300, 20])];
+    transfers.iter_mut().for_each(|one| one.connection = Some("1".into()));
+    let log = ApplicationLog { transfers, ..ApplicationLog::default() };
+    let graph = graph(&log);
+    let of_b: Vec<(PageCause, i64)> =
+        graph.parts(1).iter().map(|part| (part.cause, part.ns() / MS)).collect();
+    assert_eq!(
+        of_b,
+        [(PageCause::RoundTrip, 50), (PageCause::Blocked, 250), (PageCause::Transfer, 20)]
+    );
+}
+
+#[test]
+fn a_document_that_still_comes_asks_for_what_it_names() {
+    let transfers = vec![
+        request("index", 0, [0, 0, 0, 100, 200]),
+        asked_by(request("style", 150, [0, 0, 0, 50, 200]), "index"),
+    ];
+    let log = ApplicationLog { transfers, ..ApplicationLog::default() };
+    let graph = graph(&log);
+    let sums: i64 = path(&graph).iter().map(|step| step.2).sum();
+    assert_eq!((sums, graph.waited_for(1)), (400, Some(0)));
+    // Of the document's 100 ms until its first byte a round trip of 50 stays.
+    assert_eq!(saves_ms(&graph, PageCause::Server), 50);
+}
+
+#[test]
+fn pages_without_a_name_end_at_a_pause() {
+    let transfers =
+        vec![request("a", 0, [0, 0, 0, 50, 50]), request("b", 1_200, [0, 0, 0, 50, 50])];
+    let log = ApplicationLog { transfers, ..ApplicationLog::default() };
+    let loads = page_loads(&log);
+    let found: Vec<(&str, usize)> =
+        loads.iter().map(|load| (load.grouped_by, load.requests.len())).collect();
+    assert_eq!(found, [("pauses", 1), ("pauses", 1)]);
+}

@@ -1,0 +1,131 @@
+//! The grammar of a budget.
+//!
+//! `EXPR := TERM { "or" TERM }`, `TERM := TEST { "and" TEST }`, `TEST := FIELD OP VALUE`,
+//! `OP := < <= > >= == !=`.
+
+use std::cmp::Ordering;
+
+use airmile_io::error::{Error, Result};
+
+/// A comparison of a field with a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Test {
+    pub(super) path: Vec<String>,
+    pub(super) op: Op,
+    pub(super) value: Literal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+}
+
+impl Op {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "<" => Self::Less,
+            "<=" => Self::LessOrEqual,
+            ">" => Self::Greater,
+            ">=" => Self::GreaterOrEqual,
+            "==" | "=" => Self::Equal,
+            "!=" => Self::NotEqual,
+            _ => return None,
+        })
+    }
+
+    /// Whether it asks for an order, which words do not have.
+    pub(super) const fn is_of_order(self) -> bool {
+        !matches!(self, Self::Equal | Self::NotEqual)
+    }
+
+    pub(super) fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Less => order == Ordering::Less,
+            Self::LessOrEqual => order != Ordering::Greater,
+            Self::Greater => order == Ordering::Greater,
+            Self::GreaterOrEqual => order != Ordering::Less,
+            Self::Equal => order == Ordering::Equal,
+            Self::NotEqual => order != Ordering::Equal,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Literal {
+    Number(f64),
+    Word(String),
+}
+
+impl std::fmt::Display for Literal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Word(word) => write!(f, "`{word}`"),
+        }
+    }
+}
+
+/// Tests, of which all of one inner list have to hold.
+pub(super) fn parse(text: &str) -> Result<Vec<Vec<Test>>> {
+    let tokens = tokens(text);
+    if tokens.is_empty() {
+        return Err(Error::Option("--fail-if: the expression is empty".into()));
+    }
+    let terms = tokens.split(|token| token == "or");
+    terms
+        .map(|term| {
+            term.split(|token| token == "and").map(|test| Test::parse(test, text)).collect()
+        })
+        .collect()
+}
+
+impl Test {
+    fn parse(tokens: &[String], whole: &str) -> Result<Self> {
+        let [field, op, value] = tokens else {
+            return Err(Error::Option(format!(
+                "--fail-if {whole:?}: expected `FIELD OP VALUE`, such as `link_demand >= 0.9`, \
+                 got `{}`",
+                tokens.join(" ")
+            )));
+        };
+        let op = Op::parse(op).ok_or_else(|| {
+            Error::Option(format!("--fail-if {whole:?}: `{op}` is not one of < <= > >= == !="))
+        })?;
+        let number = value.parse::<f64>().ok().filter(|number| number.is_finite());
+        let value = number.map_or_else(
+            || Literal::Word(value.trim_matches(['"', '\'']).to_owned()),
+            Literal::Number,
+        );
+        let path = field.trim_start_matches("transfers.").split('.').map(str::to_owned).collect();
+        Ok(Self { path, op, value })
+    }
+
+    /// The field as it was written.
+    pub(super) fn field(&self) -> String {
+        self.path.join(".")
+    }
+}
+
+fn tokens(text: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut chars = text.chars().peekable();
+    while let Some(&c) = chars.peek() {
+        if c.is_whitespace() {
+            chars.next();
+            continue;
+        }
+        let is_op = |c: &char| "<>=!".contains(*c);
+        let operator = is_op(&c);
+        let mut token = String::new();
+        while let Some(c) = chars.next_if(|c| !c.is_whitespace() && is_op(c) == operator) {
+            token.push(c);
+        }
+        out.push(token);
+    }
+    out
+}

@@ -1,0 +1,171 @@
+//! Whether a budget's fields are in a document: by its schema, so that a slip is found
+//! whatever the document holds.
+
+use serde_json::Value;
+
+use airmile_io::did_you_mean;
+use airmile_io::error::{Error, Result};
+
+use super::expression::{Literal, Test};
+use super::{PAGE, SESSION, Scope, is_share, share_names};
+
+/// Checks a test's field and value.
+pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
+    let (place, node, path) = place(test, scope, schema)?;
+    if let Some(name) = share_name(path) {
+        return check_share(test, scope, name);
+    }
+    let mut nodes = vec![node];
+    for name in path {
+        let next: Vec<&Value> =
+            nodes.iter().filter_map(|node| node.get("properties")?.get(name)).collect();
+        if next.is_empty() {
+            return Err(unknown_field(test, place, name, &nodes));
+        }
+        nodes = next.into_iter().flat_map(|node| alternatives(node, schema)).collect();
+    }
+    check_value(test, &nodes)
+}
+
+/// What a field is about, in words; the schema of that; and the path in it.
+fn place<'a>(
+    test: &'a Test,
+    scope: Scope,
+    schema: &'a Value,
+) -> Result<(&'static str, &'a Value, &'a [String])> {
+    let of = |pointer: &str| {
+        schema.pointer(pointer).and_then(|node| alternatives(node, schema).into_iter().next())
+    };
+    let after_first = test.path.get(1..).unwrap_or_default();
+    let (what, node, path) = match test.path.first().map(String::as_str) {
+        Some(SESSION) => ("the session", of("/properties/session"), after_first),
+        Some(PAGE) => ("a page", of("/properties/pages/items"), after_first),
+        _ => ("a transfer", of("/properties/transfers/items"), test.path.as_slice()),
+    };
+    let first = test.path.first().map_or("", String::as_str);
+    let node = node.ok_or_else(|| {
+        Error::Option(format!("--fail-if: `{first}` is known to `airmile diagnose` only"))
+    })?;
+    if path.is_empty() {
+        return Err(Error::Option(format!("--fail-if: `{first}` is not a field; name one of it")));
+    }
+    if scope == Scope::Pages && what == "a transfer" {
+        return Err(Error::Option(format!(
+            "--fail-if: `{}` is of a transfer, and `page.` of a page: give a budget for each",
+            test.field()
+        )));
+    }
+    Ok((what, node, path))
+}
+
+/// A schema's node, and what it refers to; of a value that may be null, the value.
+fn alternatives<'a>(node: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
+        let target = schema.pointer(reference.trim_start_matches('#'));
+        return target.map(|node| alternatives(node, schema)).unwrap_or_default();
+    }
+    match node.get("anyOf").and_then(Value::as_array) {
+        Some(any) => any.iter().flat_map(|node| alternatives(node, schema)).collect(),
+        None => vec![node],
+    }
+}
+
+fn unknown_field(test: &Test, place: &str, name: &str, nodes: &[&Value]) -> Error {
+    let properties = nodes.iter().filter_map(|node| node.get("properties")?.as_object());
+    let mut names: Vec<&str> = properties.flatten().map(|(name, _)| name.as_str()).collect();
+    names.push("ms");
+    let like = did_you_mean(name, &names);
+    Error::Option(format!(
+        "--fail-if: no field `{}`{like}; {place} has {}",
+        test.field(),
+        names.join(", ")
+    ))
+}
+
+fn share_name(path: &[String]) -> Option<&str> {
+    match path {
+        [first, name] if is_share(first) => Some(name),
+        _ => None,
+    }
+}
+
+/// A part of the time: its cause is known, and a fraction is one.
+fn check_share(test: &Test, scope: Scope, name: &str) -> Result<()> {
+    let of_page = scope == Scope::Pages && test.path.first().is_some_and(|first| first == PAGE);
+    let known = share_names(of_page);
+    let field = test.field();
+    if !known.contains(&name) {
+        let other = if !of_page && share_names(true).contains(&name) {
+            format!(" (a page has it: `page.{field}`)")
+        } else {
+            did_you_mean(name, &known)
+        };
+        return Err(Error::Option(format!(
+            "--fail-if: no cause `{name}` in `{field}`{other}; there are {}",
+            known.join(", ")
+        )));
+    }
+    let is_fraction = test.path.iter().any(|part| part == "shares");
+    match &test.value {
+        Literal::Word(word) => Err(not_a_number(&field, word)),
+        Literal::Number(number) if is_fraction && !(0.0..=1.0).contains(number) => {
+            Err(Error::Option(format!(
+                "--fail-if: `{field}` is a fraction of the time, 0 to 1; {number} is none (times \
+                 in ms are `{}`)",
+                field.replace("shares.", "ms.")
+            )))
+        }
+        Literal::Number(_) => Ok(()),
+    }
+}
+
+fn not_a_number(field: &str, word: &str) -> Error {
+    Error::Option(format!(
+        "--fail-if: `{field}` is a number, {word:?} is none (give it plain, in the unit of the \
+         field's name: 0.5, 100000)"
+    ))
+}
+
+/// A number is compared with a number, a word with a word of its list.
+fn check_value(test: &Test, nodes: &[&Value]) -> Result<()> {
+    let field = test.field();
+    let is_of_type = |wanted: &str| {
+        nodes.iter().any(|node| match node.get("type") {
+            Some(Value::String(one)) => one == wanted,
+            Some(Value::Array(types)) => types.iter().any(|one| one == wanted),
+            _ => false,
+        })
+    };
+    let words: Vec<&str> = nodes
+        .iter()
+        .filter_map(|node| node.get("oneOf").or_else(|| node.get("enum"))?.as_array())
+        .flatten()
+        .filter_map(|one| one.get("const").unwrap_or(one).as_str())
+        .collect();
+    let is_word = !words.is_empty() || is_of_type("string");
+    let is_number = is_of_type("number") || is_of_type("integer");
+    let wrong = |what: String| Err(Error::Option(format!("--fail-if: `{field}` {what}")));
+    match &test.value {
+        Literal::Number(_) if is_number => Ok(()),
+        Literal::Word(word) if is_number => Err(not_a_number(&field, word)),
+        Literal::Word(word) if is_word => {
+            if !words.is_empty() && !words.contains(&word.as_str()) {
+                let like = did_you_mean(word, &words);
+                return wrong(format!("is never `{word}`{like}; it is {}", words.join(", ")));
+            }
+            if test.op.is_of_order() {
+                return wrong("is a word: compare it with == or !=".into());
+            }
+            Ok(())
+        }
+        Literal::Word(word) if is_of_type("boolean") => {
+            if matches!(word.as_str(), "true" | "false") && !test.op.is_of_order() {
+                Ok(())
+            } else {
+                wrong(format!("is `true` or `false`, compared with == or !=; not `{word}`"))
+            }
+        }
+        value if is_word || is_of_type("boolean") => wrong(format!("is a word, {value} is none")),
+        _ => wrong("is a list or a group of fields; name one number or word of it".into()),
+    }
+}

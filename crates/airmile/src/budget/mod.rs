@@ -1,0 +1,244 @@
+//! Budgets for continuous integration: `--fail-if 'link_demand >= 0.9'`.
+//!
+//! A field is one of a transfer (`link_demand`), of a page (`page.load_ms`) or of the session
+//! (`session.verdict`); `shares.CAUSE` is a fraction of its time, `ms.CAUSE` that time; a
+//! value is a number or a word. A budget is exceeded where the whole expression holds for the
+//! session, or for any one transfer or page. A comparison with a value that is not known does
+//! not hold. Fields and words are checked by the document's schema, so that an expression
+//! that can never hold is refused.
+
+mod expression;
+mod fields;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+use airmile_model::{Cause, PageCause};
+use serde_json::Value;
+
+use self::expression::{Literal, Test};
+pub use self::report::BudgetReport;
+use airmile_io::error::Result;
+
+const SESSION: &str = "session";
+const PAGE: &str = "page";
+
+/// A parsed budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budget {
+    text: String,
+    any_of: Vec<Vec<Test>>,
+    scope: Scope,
+}
+
+/// What a budget is held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Session,
+    Transfers,
+    Pages,
+}
+
+/// How a transfer, a page or the session stands against a budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Id of the transfer or page, or `session`.
+    pub id: String,
+    /// What the application asked for, where that is known.
+    pub name: Option<String>,
+    /// Whether the budget is exceeded.
+    pub is_over: bool,
+    /// Fields of the budget with the values that were found, in order.
+    pub found: Vec<(String, String)>,
+    /// Fields of it that have no value here.
+    pub unknown: Vec<String>,
+}
+
+impl Held {
+    /// The values that were found, in words.
+    #[must_use]
+    pub fn found_text(&self) -> String {
+        let each = self.found.iter().map(|(field, value)| format!("{field} is {value}"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl std::fmt::Display for Budget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Budget {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// It is not one; the message says where.
+    pub fn parse(text: &str) -> Result<Self> {
+        let any_of = expression::parse(text)?;
+        let begins = |test: &Test, with: &str| test.path.first().is_some_and(|one| one == with);
+        let tests = || any_of.iter().flatten();
+        let scope = if tests().any(|test| begins(test, PAGE)) {
+            Scope::Pages
+        } else if tests().all(|test| begins(test, SESSION)) {
+            Scope::Session
+        } else {
+            Scope::Transfers
+        };
+        Ok(Self { text: text.to_owned(), any_of, scope })
+    }
+
+    /// Checks that the expression can hold for a document of a schema.
+    ///
+    /// # Errors
+    /// It names a field or cause that the document never has, or compares a number with a
+    /// word, or with a word that the field never is.
+    pub fn check(&self, schema: &Value) -> Result<()> {
+        self.tests().try_for_each(|test| fields::check(test, self.scope, schema))
+    }
+
+    /// Holds it against a document with `transfers` and, of a diagnosis, `session` and
+    /// `pages`.
+    #[must_use]
+    pub fn judge(&self, document: &Value) -> Vec<Held> {
+        let session = document.get(SESSION).unwrap_or(&Value::Null);
+        let list = |name| document.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+        let subjects = match self.scope {
+            Scope::Session => Vec::new(),
+            Scope::Transfers => list("transfers"),
+            Scope::Pages => list("pages"),
+        };
+        // Without transfers, what is said of the session alone still counts.
+        if subjects.is_empty() {
+            return match self.scope {
+                Scope::Session => vec![self.hold(session, &Value::Null)],
+                _ if self.holds(session, &Value::Null) => vec![self.hold(session, &Value::Null)],
+                _ => Vec::new(),
+            };
+        }
+        subjects.iter().map(|subject| self.hold(session, subject)).collect()
+    }
+
+    fn hold(&self, session: &Value, subject: &Value) -> Held {
+        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        for test in self.tests() {
+            let field = test.field();
+            match test.lookup(session, subject) {
+                Some(value) => found.push((field, value.to_string())),
+                None => unknown.push(field),
+            }
+        }
+        found.dedup();
+        unknown.dedup();
+        let text = |name: &str| subject.get(name).and_then(Value::as_str).map(str::to_owned);
+        Held {
+            id: text("id").unwrap_or_else(|| SESSION.into()),
+            name: text("name").or_else(|| text("url")),
+            is_over: self.holds(session, subject),
+            found,
+            unknown,
+        }
+    }
+
+    fn tests(&self) -> impl Iterator<Item = &Test> {
+        self.any_of.iter().flatten()
+    }
+
+    fn holds(&self, session: &Value, subject: &Value) -> bool {
+        self.any_of.iter().any(|term| term.iter().all(|test| test.holds(session, subject)))
+    }
+}
+
+/// A value of a document.
+#[derive(Debug, Clone, PartialEq)]
+enum Found {
+    Number(f64),
+    Word(String),
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            // Four digits tell a value from a limit next to it.
+            Self::Number(number) if number.fract() != 0.0 && number.abs() < 1e4 => {
+                let text = format!("{number:.4}");
+                f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+            }
+            Self::Number(number) => write!(f, "{number:.0}"),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+fn is_share(field: &str) -> bool {
+    matches!(field, "shares" | "ms")
+}
+
+/// Names of the parts that a time has.
+fn share_names(of_page: bool) -> Vec<&'static str> {
+    if of_page {
+        return PageCause::ALL.iter().map(|cause| cause.as_str()).collect();
+    }
+    let causes = Cause::ALL.iter().map(|cause| cause.as_str());
+    ["radio", "not_radio"].into_iter().chain(causes).collect()
+}
+
+impl Test {
+    fn lookup(&self, session: &Value, subject: &Value) -> Option<Found> {
+        let (first, rest) = self.path.split_first()?;
+        let (of, path) = match first.as_str() {
+            SESSION => (session, rest),
+            PAGE => (subject, rest),
+            _ => (subject, self.path.as_slice()),
+        };
+        if let [kind, name] = path
+            && is_share(kind)
+        {
+            return share(of.get("shares")?, kind == "shares", name).map(Found::Number);
+        }
+        match path.iter().try_fold(of, |at, name| at.get(name))? {
+            Value::Number(number) => number.as_f64().map(Found::Number),
+            Value::String(word) => Some(Found::Word(word.clone())),
+            Value::Bool(is) => Some(Found::Word(is.to_string())),
+            _ => None,
+        }
+    }
+
+    fn holds(&self, session: &Value, subject: &Value) -> bool {
+        let order: Option<Ordering> = match (self.lookup(session, subject), &self.value) {
+            (Some(Found::Number(found)), Literal::Number(number)) => found.partial_cmp(number),
+            (Some(Found::Word(found)), Literal::Word(word)) => Some(found.as_str().cmp(word)),
+            _ => None,
+        };
+        order.is_some_and(|order| self.op.holds(order))
+    }
+}
+
+/// A part of a time, as a fraction of it or in ms. Parts of the radio are the radio's; a
+/// cause that is not parted from others there is not known.
+fn share(shares: &Value, as_fraction: bool, name: &str) -> Option<f64> {
+    let parts: Vec<(&str, f64)> = shares
+        .as_object()?
+        .iter()
+        .filter_map(|(name, ms)| Some((name.as_str(), ms.as_f64()?)))
+        .collect();
+    let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
+    if parts.is_empty() || total <= 0.0 {
+        return None;
+    }
+    let is_radio = |part: &str| part == "radio" || part.starts_with("radio_");
+    let is_parted = parts.iter().all(|(part, _)| *part != "radio" && *part != "not_radio");
+    let of = |wanted: &dyn Fn(&str) -> bool| {
+        parts.iter().filter(|(part, _)| wanted(part)).map(|(_, ms)| ms).sum::<f64>()
+    };
+    let ms = match name {
+        "radio" => of(&is_radio),
+        "not_radio" => of(&|part| !is_radio(part) && part != "unknown"),
+        name if parts.iter().any(|(part, _)| *part == name) => of(&|part| part == name),
+        name if is_parted || name == "unknown" => of(&|part| part == name),
+        _ => return None,
+    };
+    Some(if as_fraction { ms / total } else { ms })
+}

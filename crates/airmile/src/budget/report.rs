@@ -1,0 +1,112 @@
+//! What became of budgets, for continuous integration: JUnit's XML, and annotations of
+//! GitHub Actions.
+
+use std::path::PathBuf;
+
+use super::{Budget, Held};
+use airmile_io::error::{Error, Result};
+
+/// Where to report budgets to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BudgetReport {
+    /// JUnit's XML, into a file.
+    Junit(PathBuf),
+    /// Workflow commands of GitHub Actions.
+    Github,
+}
+
+impl BudgetReport {
+    /// Parses `junit=FILE` or `github`.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn parse(text: &str) -> Result<Self> {
+        match text.split_once('=') {
+            Some(("junit", path)) if !path.is_empty() => Ok(Self::Junit(path.into())),
+            None if text == "github" => Ok(Self::Github),
+            _ => Err(Error::Option(format!("--report {text}: give `junit=FILE` or `github`"))),
+        }
+    }
+}
+
+/// Text in XML 1.0: markup as entities, characters that it cannot hold left out.
+fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(' '),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A value in a workflow command: what would end it is written in percent.
+fn workflow(text: &str, is_property: bool) -> String {
+    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    if is_property { text.replace(':', "%3A").replace(',', "%2C") } else { text }
+}
+
+fn title(held: &Held) -> String {
+    held.name.as_ref().map_or_else(|| held.id.clone(), |name| format!("{} {name}", held.id))
+}
+
+impl Budget {
+    /// JUnit's XML: a suite for each budget, a case for each transfer, page or session.
+    #[must_use]
+    pub fn junit(judged: &[(&Self, Vec<Held>)]) -> String {
+        let count = |held: &[Held]| held.iter().filter(|one| one.is_over).count();
+        let cases: usize = judged.iter().map(|(_, held)| held.len()).sum();
+        let over: usize = judged.iter().map(|(_, held)| count(held)).sum();
+        let mut out = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"airmile\" \
+             tests=\"{cases}\" failures=\"{over}\">\n"
+        );
+        for (budget, held) in judged {
+            let name = xml(&budget.text);
+            out.push_str(&format!(
+                "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{}\">\n",
+                held.len(),
+                count(held)
+            ));
+            for one in held {
+                let case = format!("name=\"{}\" classname=\"{name}\"", xml(&title(one)));
+                let found = xml(&one.found_text());
+                out.push_str(&match one.is_over {
+                    true => format!(
+                        "    <testcase {case}>\n      <failure message=\"{found}\">over budget: \
+                         {name}; {found}</failure>\n    </testcase>\n"
+                    ),
+                    false if one.found.is_empty() => format!(
+                        "    <testcase {case}>\n      <skipped message=\"not known: {}\"/>\n    \
+                         </testcase>\n",
+                        xml(&one.unknown.join(", "))
+                    ),
+                    false => format!("    <testcase {case}/>\n"),
+                });
+            }
+            out.push_str("  </testsuite>\n");
+        }
+        out.push_str("</testsuites>\n");
+        out
+    }
+
+    /// A workflow command of GitHub Actions for each that is over budget.
+    #[must_use]
+    pub fn github(judged: &[(&Self, Vec<Held>)]) -> Vec<String> {
+        let mut out = Vec::new();
+        for (budget, held) in judged {
+            for one in held.iter().filter(|one| one.is_over) {
+                let title = workflow(&format!("over budget: {}", title(one)), true);
+                let text = workflow(&format!("{budget}: {}", one.found_text()), false);
+                out.push(format!("::error title={title}::{text}"));
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,125 @@
+use serde_json::json;
+
+use super::*;
+
+fn schema() -> Value {
+    let of = |name: &str| crate::schemas().into_iter().find(|(known, _)| *known == name).unwrap().1;
+    of("diagnose")
+}
+
+fn document() -> Value {
+    json!({
+        "session": {"verdict": "radio", "confidence": 0.8, "shares": {}},
+        "transfers": [
+            {"id": "a", "verdict": "radio", "link_demand": 0.95, "bytes": 5, "overlapped": true,
+             "shares": {"radio": 950.0, "not_radio": 50.0}},
+            {"id": "b", "name": "https://b/", "verdict": "not_radio", "link_demand": null,
+             "shares": {"radio_signal": 50.0, "radio_contention": 150.0, "sender_limited": 300.0}},
+        ],
+        "pages": [{"id": "page-1", "url": "https://p/", "load_ms": 2000.0,
+                   "shares": {"server": 800.0, "radio": 1200.0}}],
+    })
+}
+
+fn held(expression: &str) -> Vec<Held> {
+    let budget = Budget::parse(expression).unwrap();
+    budget.check(&schema()).unwrap();
+    budget.judge(&document())
+}
+
+fn exceeded(expression: &str) -> Vec<String> {
+    held(expression).into_iter().filter(|one| one.is_over).map(|one| one.id).collect()
+}
+
+#[test]
+fn fields_of_transfers_pages_and_session() {
+    assert_eq!(exceeded("link_demand >= 0.9"), ["a"]);
+    assert_eq!(exceeded("link_demand<0.9"), [""; 0]);
+    assert_eq!(exceeded("verdict == not_radio"), ["b"]);
+    assert_eq!(exceeded("verdict != radio or link_demand > 0.94"), ["a", "b"]);
+    assert_eq!(exceeded("session.verdict == 'radio'"), ["session"]);
+    assert_eq!(exceeded("session.verdict == radio and bytes > 4"), ["a"]);
+    assert_eq!(exceeded("overlapped == true"), ["a"]);
+    assert_eq!(exceeded("page.load_ms > 1999"), ["page-1"]);
+}
+
+#[test]
+fn shares_are_fractions_and_ms_times() {
+    assert_eq!(exceeded("shares.radio > 0.9"), ["a"]);
+    assert_eq!(exceeded("ms.radio >= 200"), ["a", "b"]);
+    assert_eq!(exceeded("shares.sender_limited > 0.5"), ["b"]);
+    assert_eq!(exceeded("shares.wireline < 0.1"), ["b"], "of `a`, causes are not parted");
+    assert_eq!(exceeded("page.shares.server > 0.3"), ["page-1"]);
+    assert_eq!(exceeded("page.ms.server > 900"), [""; 0]);
+}
+
+#[test]
+fn what_was_found_is_given() {
+    let one = held("shares.sender_limited > 0.5").remove(1);
+    assert_eq!(one.found_text(), "shares.sender_limited is 0.6");
+    assert_eq!(held("link_demand > 0.9")[0].found_text(), "link_demand is 0.95");
+    assert_eq!(held("link_demand > 0.9")[1].unknown, ["link_demand"]);
+}
+
+#[test]
+fn what_can_never_hold_is_refused() {
+    for wrong in ["", "link_demand", "link_demand ~ 3", "verdict == radio or"] {
+        assert!(Budget::parse(wrong).is_err(), "{wrong}");
+    }
+    let check = |wrong: &str, says: &str| {
+        let error = Budget::parse(wrong).unwrap().check(&schema()).unwrap_err().to_string();
+        assert!(error.contains(says), "{wrong}: {error}");
+    };
+    check("linkdemand > 1", "no field `linkdemand` (did you mean `link_demand`?)");
+    check("session.verdikt == unknown", "no field `session.verdikt`");
+    check("shares.server > 0.3", "no cause `server` in `shares.server` (a page has it");
+    check("shares.bogus > 0.3", "no cause `bogus`");
+    check("page.shares.bogus > 0.3", "no cause `bogus`");
+    check("shares.radio > 30", "a fraction of the time, 0 to 1");
+    check("ms.radio > much", "is a number");
+    check("link_demand < 50%", "is a number");
+    check("bytes > 100kB", "is a number");
+    check("bytes > nan", "is a number");
+    check("verdict < radio", "compare it with == or !=");
+    check("verdict < 3", "is a word");
+    check("verdict == radoi", "did you mean `radio`?");
+    check("leading == server", "is never `server`");
+    check("overlapped == yes", "`true` or `false`");
+    check("evidence == 3", "a list or a group");
+    check("session == radio", "is not a field");
+    check("page.load_ms > 5 and bytes > 3", "a budget for each");
+    // `radio`'s document has no session.
+    let radio = crate::schemas().into_iter().find(|(name, _)| *name == "radio").unwrap().1;
+    assert!(Budget::parse("session.verdict == radio").unwrap().check(&radio).is_err());
+    assert!(Budget::parse("link_demand > 0.5").unwrap().check(&radio).is_ok());
+}
+
+#[test]
+fn without_transfers_the_session_still_counts() {
+    let document = json!({"session": {"verdict": "unknown"}, "transfers": []});
+    let over = |text: &str| {
+        let held = Budget::parse(text).unwrap().judge(&document);
+        held.into_iter().filter(|one| one.is_over).map(|one| one.id).collect::<Vec<_>>()
+    };
+    assert_eq!(over("session.verdict == unknown or bytes > 5"), ["session"]);
+    assert_eq!(over("bytes > 5"), [""; 0]);
+}
+
+#[test]
+fn reports_for_continuous_integration() {
+    let budget = Budget::parse("verdict == not_radio and shares.sender_limited > 0.5").unwrap();
+    let judged = [(&budget, budget.judge(&document()))];
+    let junit = Budget::junit(&judged);
+    assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
+    assert!(junit.contains("shares.sender_limited &gt; 0.5"), "{junit}");
+    assert!(junit.contains("message=\"verdict is not_radio, shares.sender_limited is 0.6\""));
+    assert_eq!(
+        Budget::github(&judged),
+        ["::error title=over budget%3A b https%3A//b/::verdict == not_radio and \
+          shares.sender_limited > 0.5: verdict is not_radio, shares.sender_limited is 0.6"]
+    );
+    assert_eq!(BudgetReport::parse("junit=a.xml").unwrap(), BudgetReport::Junit("a.xml".into()));
+    for wrong in ["junit", "junit=", "github=x", "html"] {
+        assert!(BudgetReport::parse(wrong).is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Pages of the lab, with a cause put in: the verdict names it, with the request and what
+//! mending it saves.
+
+use std::path::Path;
+
+use airmile::model::PageCause;
+use airmile::{Diagnosis, Inputs, Page, Progress, RadioOptions, diagnose};
+use airmile_emulate::Scenario;
+use airmile_emulate::workload::{WebConfig, Workload};
+
+/// A page of a document and six objects in an idle cell.
+fn page(change: impl Fn(&mut Scenario, &mut WebConfig)) -> (tempfile::TempDir, Scenario) {
+    let mut scenario = airmile_lab::load("page").unwrap();
+    let Workload::Web(mut web) = scenario.apps[0].workload.clone() else { panic!() };
+    change(&mut scenario, &mut web);
+    scenario.apps[0].workload = Workload::Web(web);
+    let dir = tempfile::tempdir().unwrap();
+    airmile_lab::leave(&scenario, &dir.path().join("run"), false).unwrap();
+    (dir, scenario)
+}
+
+fn diagnosed(dir: &Path, names: &[&str]) -> Diagnosis {
+    let files = names.iter().map(|name| dir.join("run").join(name)).collect();
+    let inputs = Inputs { files, ..Inputs::default() };
+    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
+}
+
+fn only(answer: &Diagnosis) -> &Page {
+    let [page] = answer.pages.as_slice() else { panic!("{} pages", answer.pages.len()) };
+    let sum: f64 = page.shares.values().sum();
+    assert!((sum - page.wait_ms).abs() < 0.01, "{sum} of {}", page.wait_ms);
+    page
+}
+
+fn saved(page: &Page, cause: PageCause) -> f64 {
+    page.savings.iter().find(|one| one.cause == cause).map_or(0.0, |one| one.saves_ms)
+}
+
+#[test]
+fn a_slow_server_is_named_with_its_request_and_what_it_costs() {
+    let load = |think_ms: u64| {
+        let (dir, _) = page(|_, web| web.think_ms = think_ms);
+        let answers = ["page.har", "phone.pcapng", "modem.mi2log"];
+        let each = (1..=3).map(|n| diagnosed(dir.path(), &answers[..n]));
+        (each.collect::<Vec<_>>(), dir)
+    };
+    let (slow, _slow) = load(400);
+    let (quick, _quick) = load(0);
+    let quick_ms = only(&quick[0]).wait_ms;
+    for (answer, evidence) in slow.iter().zip(["log", "packets", "radio"]) {
+        let page = only(answer);
+        assert_eq!((page.verdict, page.evidence), (PageCause::Server, evidence), "{page:#?}");
+        assert!(page.says.contains("your server"), "{}", page.says);
+        assert_eq!(page.url, "http://server.airmile.test/page/0/0");
+        let cost_ms = page.wait_ms - quick_ms;
+        let saves_ms = saved(page, PageCause::Server);
+        assert!((saves_ms - cost_ms).abs() < 0.1 * page.wait_ms, "{saves_ms} {cost_ms}");
+        let first = &page.savings[0];
+        assert!(first.says.contains("would save") && first.says.contains("/page/0/"), "{first:?}");
+    }
+}
+
+#[test]
+fn a_late_name_lookup_is_named() {
+    let (dir, _) = page(|_, web| web.dns_ms = 900);
+    let answer = diagnosed(dir.path(), &["page.har", "phone.pcapng"]);
+    let page = only(&answer);
+    assert_eq!(page.verdict, PageCause::Dns, "{}", page.says);
+    assert!((page.shares["dns"] - 900.0).abs() < 2.0, "{:?}", page.shares);
+    assert!((saved(page, PageCause::Dns) - 900.0).abs() < 2.0);
+}
+
+#[test]
+fn requests_that_wait_for_each_other_are_blocked() {
+    let (dir, _) = page(|_, web| (web.lanes, web.objects, web.think_ms) = (1, 16, 60));
+    let answer = diagnosed(dir.path(), &["page.har", "phone.pcapng"]);
+    let page = only(&answer);
+    assert_eq!(page.verdict, PageCause::Blocked, "{}", page.says);
+    let blocked = page.requests.iter().flat_map(|one| &one.parts);
+    assert!(
+        blocked.filter(|part| part.cause == PageCause::Blocked).all(|p| p.blocked_by.is_some())
+    );
+}
