@@ -5,8 +5,9 @@ const INITIAL_SEGMENTS: u64 = 10;
 /// Bytes of a segment (an Ethernet MTU without headers and time stamps).
 const SEGMENT_BYTES: u64 = 1_448;
 
-/// A receiver's window grows to twice what came in the last round trip, and this (dynamic
-/// right-sizing: Fisk and Feng, LACSI 2001; Linux, `tcp_rcv_space_adjust`).
+/// A receiver's window grows to twice what came in a round trip, and this (dynamic right-sizing:
+/// Fisk and Feng, LACSI 2001; Linux, `tcp_rcv_space_adjust`). It is measured once the round trip is
+/// over, so the round after it was sent without.
 const GROWTH_SEGMENTS: u64 = 16;
 
 /// A receive window, from when on the sender could have it.
@@ -32,9 +33,9 @@ pub enum SendWindow<'a> {
 }
 
 impl SendWindow<'_> {
-    /// The window in bytes after so many rounds and bytes, of which the last round had some, and
-    /// what a round takes in nanoseconds; `None` where nothing holds the sender back.
-    fn of_round(&self, round: u32, sent: u64, last: u64) -> Option<(u64, i64)> {
+    /// The window in bytes after so many rounds and bytes, of which the round before the last had
+    /// some, and what a round takes in nanoseconds; `None` where nothing holds the sender back.
+    fn of_round(&self, round: u32, sent: u64, before: u64) -> Option<(u64, i64)> {
         match *self {
             Self::Wide => None,
             Self::SlowStart(round_trip_ns) => {
@@ -45,7 +46,8 @@ impl SendWindow<'_> {
                 let n = windows.partition_point(|window| window.received_bytes <= sent);
                 let window = windows.get(n.saturating_sub(1))?.window_bytes;
                 let first = windows.first()?.window_bytes;
-                let grown = last.saturating_mul(2).saturating_add(GROWTH_SEGMENTS * SEGMENT_BYTES);
+                let grown =
+                    before.saturating_mul(2).saturating_add(GROWTH_SEGMENTS * SEGMENT_BYTES);
                 Some((window.min(grown.max(first)).max(SEGMENT_BYTES), round_trip_ns))
             }
         }
@@ -57,14 +59,16 @@ impl SendWindow<'_> {
 #[must_use]
 pub fn min_duration_ns(bytes: u64, bps: f64, window: SendWindow<'_>) -> i64 {
     let takes = |bytes: u64| bytes as f64 * 8e9 / bps.max(1.0);
-    let (mut sent, mut total, mut round, mut last) = (0, 0.0, 0, 0);
-    while let Some((window, round_trip_ns)) = window.of_round(round, sent, last) {
+    let (mut sent, mut total, mut round) = (0, 0.0, 0);
+    // Bytes of the last round and of the one before it.
+    let (mut last, mut before) = (0, 0);
+    while let Some((window, round_trip_ns)) = window.of_round(round, sent, before) {
         if bytes - sent <= window || takes(window) >= round_trip_ns as f64 {
             break;
         }
         total += round_trip_ns as f64;
         sent += window;
-        last = window;
+        (before, last) = (last, window);
         round += 1;
     }
     (total + takes(bytes - sent)) as i64
@@ -101,13 +105,13 @@ mod tests {
             .map(|(received_bytes, window_bytes)| ReceiveWindow { received_bytes, window_bytes });
         let receivers = SendWindow::Receivers(140_000_000, &windows);
         check(60_000, 8.0, receivers, 60);
-        // 64000, 80000, and 6000 bytes.
-        check(150_000, 8.0, receivers, 280 + 6);
-        // What grew over many small rounds grows less in few: 64000, 80000, 183168, and the rest.
+        // 64000 twice, as nothing is measured yet, and 22000 bytes.
+        check(150_000, 8.0, receivers, 280 + 22);
+        // What grew over many small rounds grows less in few: 64000 twice, 151168, and the rest.
         let windows = [(0, 64_000), (40_000, 80_000), (100_000, 360_000)];
         let windows = windows
             .map(|(received_bytes, window_bytes)| ReceiveWindow { received_bytes, window_bytes });
-        check(400_000, 80.0, SendWindow::Receivers(140_000_000, &windows), 420 + 7);
+        check(400_000, 80.0, SendWindow::Receivers(140_000_000, &windows), 420 + 12);
         // A window that fills the link holds nothing back.
         check(150_000, 1.0, receivers, 1_200);
         // None was seen.
