@@ -1,9 +1,13 @@
 //! What a diagnosis rests on, as numbers: no sentence is made here ([`crate::wording`]
 //! makes them all).
 
+use std::collections::BTreeMap;
+
 use airmile_model::{Cause, Direction, Phases, TtiIndex, Verdict};
 use airmile_wire::attribute::Reason;
 use airmile_wire::packets_only::{Suspect, Suspicion};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A fact about a transfer, and where on the time axis it is.
 #[derive(Debug, Clone, PartialEq)]

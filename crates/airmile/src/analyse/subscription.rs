@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use airmile_model::{Burst, Direction, Grant, Record, Stamp, Transfer, TtiIndex};
 use airmile_radio::burst::{BurstOptions, BurstTracker};
 use airmile_radio::decided::Decided;
-use airmile_radio::detect::{SmallTransfers, TransferDetector};
 use airmile_radio::legs::{Rat, rat_of};
 use airmile_radio::load::{LoadEstimate, LoadEstimator};
 use airmile_radio::loss::{LossTracker, RadioLoss};
-use airmile_radio::transfer::Timeline;
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
-use airmile_radio::usage::UsageBins;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,7 +18,7 @@ use super::radio::RadioOptions;
 use super::silent::Silent;
 use super::track::Track;
 pub(crate) use super::track::{Keep, TimedBurst, TrackDone};
-use super::watch::{OpenTransfer, TransferWatch, Until};
+use super::watch::{TransferWatch, Until};
 use airmile_io::limits::LimitFilter;
 
 /// Records after which what is decided is gathered (chosen here: seconds of a

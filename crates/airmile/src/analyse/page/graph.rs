@@ -2,8 +2,6 @@
 
 pub use crate::fact::Milestone;
 use airmile_model::{AppTransfer, PageCause, RequestPhase, TransferKind};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::parts::Part;
 use super::select::PageLoad;
